@@ -10,15 +10,17 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // Timeout bounds a case.
 const Timeout = 20 * time.Second
 
-// Case is a piece of a client's work. Run returns nil if the client got the right result.
+// Case is a piece of a client's work. Package must ends Run if the client got a wrong result.
 type Case struct {
 	Name string
-	Run  func(ctx context.Context) error
+	Run  func(ctx context.Context)
 }
 
 // Result is the result of a case. Err is nil if it passed.
@@ -60,30 +62,37 @@ func Run(ctx context.Context, list []Case) []Result {
 func runOne(ctx context.Context, c Case) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	return c.Run(ctx)
+	return must.Try(func() { c.Run(ctx) })
 }
 
-// Expect returns an error unless got is want.
-func Expect[T comparable](what string, got, want T) error {
+// Expect ends the case unless got is want.
+func Expect[T comparable](what string, got, want T) {
 	if got != want {
-		return fmt.Errorf("%s: got %v, want %v", what, got, want)
+		must.Failf("%s: got %v, want %v", what, got, want)
 	}
-	return nil
 }
 
-// Eventually polls condition until it holds or the context ends.
-func Eventually(ctx context.Context, what string, condition func() bool) error {
+// Eventually polls condition until it holds. It ends the case if the context ends first.
+func Eventually(ctx context.Context, what string, condition func() bool) {
 	const interval = 5 * time.Millisecond
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for !condition() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("never came true: %s: %w", what, ctx.Err())
+			must.Failf("never came true: %s: %w", what, ctx.Err())
 		case <-tick.C:
 		}
 	}
-	return nil
+}
+
+// EventuallyEqual polls get until it returns want. It ends the case if the context ends first.
+func EventuallyEqual[T comparable](ctx context.Context, what string, get func() T, want T) {
+	var got T
+	err := must.Try(func() { Eventually(ctx, what, func() bool { got = get(); return got == want }) })
+	if err != nil {
+		must.Failf("%w: got %v, want %v", err, got, want)
+	}
 }
 
 // Parse reads a script's lines "version V", "ok NAME" and "FAIL NAME why", and ignores others. A

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
 func (s *script) access() []work {
@@ -21,94 +24,62 @@ func (s *script) access() []work {
 	}
 }
 
-func aclGetSet(_ context.Context, c *zk.Conn, root string) error {
-	acl, stat, err := c.GetACL(root)
-	if err != nil {
-		return err
-	}
+func aclGetSet(_ context.Context, c *zk.Conn, root string) {
+	acl, stat := must.Get2(c.GetACL(root))
 	if !slices.Equal(acl, open()) || stat.Aversion != 0 {
-		return fmt.Errorf("got %v %+v", acl, stat)
+		must.Failf("got %v %+v", acl, stat)
 	}
 	next := append(zk.DigestACL(zk.PermRead, "joe", "secret"), open()...)
-	if stat, err = c.SetACL(root, next, 0); err != nil {
-		return err
-	}
-	acl, _, err = c.GetACL(root)
-	if err != nil {
-		return err
-	}
+	stat = must.Get(c.SetACL(root, next, 0))
+	acl, _ = must.Get2(c.GetACL(root))
 	// go-zookeeper's own session has every permission, so the digest is shown in full.
 	if !slices.Equal(acl, next) || stat.Aversion != 1 {
-		return fmt.Errorf("got %v %+v", acl, stat)
+		must.Failf("got %v %+v", acl, stat)
 	}
-	return nil
 }
 
-func (s *script) aclDigest(ctx context.Context, c *zk.Conn, root string) error {
-	path, err := c.Create(root+"/a", []byte("mine"), 0, zk.DigestACL(zk.PermAll, "joe", "secret"))
-	if err != nil {
-		return err
-	}
-	if _, _, err := c.Get(path); !errors.Is(err, zk.ErrNoAuth) {
-		return want("get", err, zk.ErrNoAuth)
-	}
-	joe, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
+func (s *script) aclDigest(ctx context.Context, c *zk.Conn, root string) {
+	path := must.Get(c.Create(root+"/a", []byte("mine"), 0, zk.DigestACL(zk.PermAll, "joe", "secret")))
+	_, _, err := c.Get(path)
+	want("get", err, zk.ErrNoAuth)
+	joe := s.connect(ctx)
 	defer joe.Close()
-	if err := joe.AddAuth("digest", []byte("joe:secret")); err != nil {
-		return err
-	}
-	data, _, err := joe.Get(path)
-	if err == nil && string(data) != "mine" {
-		err = fmt.Errorf("got %q", data)
-	}
-	return err
+	must.Do(joe.AddAuth("digest", []byte("joe:secret")))
+	data, _ := must.Get2(joe.Get(path))
+	cases.Expect("data", string(data), "mine")
 }
 
-func aclAuth(_ context.Context, c *zk.Conn, root string) error {
+func aclAuth(_ context.Context, c *zk.Conn, root string) {
 	_, err := c.Create(root+"/before", nil, 0, zk.AuthACL(zk.PermAll))
-	if err := want("auth ACL without auth", err, zk.ErrInvalidACL); err != nil {
-		return err
-	}
-	if err := c.AddAuth("digest", []byte("ann:pw")); err != nil {
-		return err
-	}
-	path, err := c.Create(root+"/a", nil, 0, zk.AuthACL(zk.PermAll))
-	if err != nil {
-		return err
-	}
-	acl, _, err := c.GetACL(path)
-	if err != nil {
-		return err
-	}
+	want("auth ACL without auth", err, zk.ErrInvalidACL)
+	must.Do(c.AddAuth("digest", []byte("ann:pw")))
+	path := must.Get(c.Create(root+"/a", nil, 0, zk.AuthACL(zk.PermAll)))
+	acl, _ := must.Get2(c.GetACL(path))
 	if !slices.Equal(acl, zk.DigestACL(zk.PermAll, "ann", "pw")) {
-		return fmt.Errorf("got %v", acl)
+		must.Failf("got %v", acl)
 	}
-	return nil
 }
 
-func aclIP(_ context.Context, c *zk.Conn, root string) error {
+func aclIP(_ context.Context, c *zk.Conn, root string) {
 	for _, x := range []struct {
 		id      string
 		allowed bool
 	}{{"127.0.0.1", true}, {"127.0.0.0/8", true}, {"10.0.0.0/8", false}} {
 		path, err := c.Create(root+"/ip-", nil, zk.FlagSequence, []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: x.id}})
 		if err != nil {
-			return fmt.Errorf("%s: %w", x.id, err)
+			must.Failf("%s: %w", x.id, err)
 		}
 		_, _, err = c.Get(path)
 		if x.allowed && err != nil || !x.allowed && !errors.Is(err, zk.ErrNoAuth) {
-			return fmt.Errorf("%s: get: %w", x.id, err)
+			must.Failf("%s: get: %w", x.id, err)
 		}
 	}
 	_, err := c.Create(root+"/bad", nil, 0, []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "no.such.address"}})
-	return want("bad address", err, zk.ErrInvalidACL)
+	want("bad address", err, zk.ErrInvalidACL)
 }
 
 // aclEachPermission removes a permission at a time and tries everything.
-func (s *script) aclEachPermission(_ context.Context, c *zk.Conn, root string) error {
+func (s *script) aclEachPermission(_ context.Context, c *zk.Conn, root string) {
 	acts := map[int32]func(path string) error{
 		zk.PermRead:   func(p string) error { _, _, err := c.Get(p); return err },
 		zk.PermWrite:  func(p string) error { _, err := c.Set(p, nil, -1); return err },
@@ -117,52 +88,34 @@ func (s *script) aclEachPermission(_ context.Context, c *zk.Conn, root string) e
 		zk.PermAdmin:  func(p string) error { _, err := c.SetACL(p, open(), -1); return err },
 	}
 	for denied, act := range acts {
-		path, err := c.Create(root+"/p-", nil, zk.FlagSequence, open())
-		if err != nil {
-			return err
-		}
-		if _, err := c.Create(path+"/child", nil, 0, open()); err != nil {
-			return err
-		}
-		if _, err := c.SetACL(path, zk.WorldACL(zk.PermAll&^denied), -1); err != nil {
-			return err
-		}
+		path := must.Get(c.Create(root+"/p-", nil, zk.FlagSequence, open()))
+		must.Get(c.Create(path+"/child", nil, 0, open()))
+		must.Get(c.SetACL(path, zk.WorldACL(zk.PermAll&^denied), -1))
 		for perm, try := range acts {
 			// An allowed setACL would restore the permission.
 			if perm != denied && perm != zk.PermAdmin {
 				if err := try(path); err != nil {
-					return fmt.Errorf("permission %d with %d taken away: %w", perm, denied, err)
+					must.Failf("permission %d with %d taken away: %w", perm, denied, err)
 				}
 			}
 		}
-		if err := want(fmt.Sprintf("permission %d taken away", denied), act(path), zk.ErrNoAuth); err != nil {
-			return err
-		}
+		want(fmt.Sprintf("permission %d taken away", denied), act(path), zk.ErrNoAuth)
 	}
-	return nil
 }
 
-func (s *script) super(_ context.Context, c *zk.Conn, root string) error {
-	path, err := c.Create(root+"/a", nil, 0, zk.DigestACL(zk.PermAll, "nobody", "x"))
-	if err != nil {
-		return err
-	}
+func (s *script) super(_ context.Context, c *zk.Conn, root string) {
+	path := must.Get(c.Create(root+"/a", nil, 0, zk.DigestACL(zk.PermAll, "nobody", "x")))
 	_, _, before := c.Get(path)
-	if err := c.AddAuth("digest", []byte("super:"+s.superPassword)); err != nil {
-		return err
-	}
+	must.Do(c.AddAuth("digest", []byte("super:"+s.superPassword)))
 	_, _, after := c.Get(path)
-	return errors.Join(want("before", before, zk.ErrNoAuth), want("after", after, nil))
+	want("before", before, zk.ErrNoAuth)
+	want("after", after, nil)
 }
 
-func (s *script) authFailed(ctx context.Context, _ *zk.Conn, _ string) error {
-	c, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
+func (s *script) authFailed(ctx context.Context, _ *zk.Conn, _ string) {
+	c := s.connect(ctx)
 	defer c.Close()
 	if err := c.AddAuth("nosuchscheme", []byte("x")); err == nil {
-		return errors.New("an unknown scheme was accepted")
+		must.Failf("an unknown scheme was accepted")
 	}
-	return nil
 }

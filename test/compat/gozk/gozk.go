@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -53,49 +54,33 @@ type script struct {
 // work is a case that needs a connected client and a znode of its own.
 type work struct {
 	name string
-	run  func(ctx context.Context, c *zk.Conn, root string) error
+	run  func(ctx context.Context, c *zk.Conn, root string)
 }
 
 func (s *script) wrap(w work) cases.Case {
-	return cases.Case{Name: w.name, Run: func(ctx context.Context) error {
-		c, err := s.connect(ctx)
-		if err != nil {
-			return err
-		}
+	return cases.Case{Name: w.name, Run: func(ctx context.Context) {
+		c := s.connect(ctx)
 		defer c.Close()
 		root := "/gozk-" + w.name
-		if _, err := c.Create(root, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			return fmt.Errorf("create %s: %w", root, err)
-		}
-		return w.run(ctx, c, root)
+		must.Get(c.Create(root, nil, 0, zk.WorldACL(zk.PermAll)))
+		w.run(ctx, c, root)
 	}}
 }
 
 // connect is connectTo with the default timeout.
-func (s *script) connect(ctx context.Context) (*zk.Conn, error) {
-	return connectTo(ctx, s.addr, sessionTimeout, nil)
+func (s *script) connect(ctx context.Context) *zk.Conn {
+	return connectTo(ctx, s.addr, sessionTimeout, new(recorder))
 }
 
-// connectTo returns a client with a session; events, if not nil, gets all its events. The client
-// closes when the context ends, or earlier by the caller.
-func connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) (*zk.Conn, error) {
-	var onEvent recorder
-	if events == nil {
-		events = &onEvent
-	}
-	c, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(silent{}), zk.WithEventCallback(events.add))
-	if err != nil {
-		return nil, err
-	}
+// connectTo returns a client with a session; events gets all its events. The client closes when the
+// context ends, or earlier by the caller.
+func connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) *zk.Conn {
+	c, _ := must.Get2(zk.Connect([]string{addr}, timeout, zk.WithLogger(silent{}), zk.WithEventCallback(events.add)))
 	// The client's calls take no context: a hanging one returns with an error when its connection
 	// closes.
 	context.AfterFunc(ctx, c.Close)
-	err = cases.Eventually(ctx, "a session", func() bool { return c.State() == zk.StateHasSession })
-	if err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
+	cases.Eventually(ctx, "a session", func() bool { return c.State() == zk.StateHasSession })
+	return c
 }
 
 type silent struct{}
@@ -127,10 +112,9 @@ func (r *recorder) count(state zk.State) int {
 	return n
 }
 
-// want returns an error unless err is target.
-func want(what string, err, target error) error {
+// want ends the case unless err is target.
+func want(what string, err, target error) {
 	if !errors.Is(err, target) {
-		return fmt.Errorf("%s: got error %q, want %q", what, fmt.Sprint(err), fmt.Sprint(target))
+		must.Failf("%s: got error %q, want %q", what, fmt.Sprint(err), fmt.Sprint(target))
 	}
-	return nil
 }

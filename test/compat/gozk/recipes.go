@@ -2,11 +2,10 @@ package gozk
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -18,62 +17,39 @@ func (s *script) recipes() []work {
 }
 
 // lockExcludes lets several sessions increment a number that only the lock protects.
-func (s *script) lockExcludes(ctx context.Context, _ *zk.Conn, root string) error {
+func (s *script) lockExcludes(ctx context.Context, _ *zk.Conn, root string) {
 	const sessions, each = 4, 10
 	inside, total := 0, 0
-	errs := make(chan error, sessions) // one per session
+	var works []func()
 	for range sessions {
-		c, err := s.connect(ctx)
-		if err != nil {
-			return err
-		}
-		// Ends after its rounds or with its connection; the loop over errs waits for it.
-		go func() {
+		works = append(works, func() {
+			c := s.connect(ctx)
 			defer c.Close()
-			errs <- func() error {
-				lock := zk.NewLock(c, root+"/lock", open())
-				for range each {
-					if err := lock.Lock(); err != nil {
-						return err
-					}
-					if inside++; inside != 1 {
-						return fmt.Errorf("%d hold the lock", inside)
-					}
-					total++
-					inside--
-					if err := lock.Unlock(); err != nil {
-						return err
-					}
+			lock := zk.NewLock(c, root+"/lock", open())
+			for range each {
+				must.Do(lock.Lock())
+				if inside++; inside != 1 {
+					must.Failf("%d hold the lock", inside)
 				}
-				return nil
-			}()
-		}()
+				total++
+				inside--
+				must.Do(lock.Unlock())
+			}
+		})
 	}
-	var err error
-	for range sessions {
-		err = errors.Join(err, <-errs)
-	}
-	if err != nil {
-		return err
-	}
-	return cases.Expect("total", total, sessions*each)
+	must.All(works...)
+	cases.Expect("total", total, sessions*each)
 }
 
-func lockData(_ context.Context, c *zk.Conn, root string) error {
+func lockData(_ context.Context, c *zk.Conn, root string) {
 	lock := zk.NewLock(c, root+"/lock", open())
-	if err := lock.LockWithData([]byte("who")); err != nil {
-		return err
-	}
-	names, _, err := c.Children(root + "/lock")
-	if err != nil {
-		return err
-	}
+	must.Do(lock.LockWithData([]byte("who")))
+	names, _ := must.Get2(c.Children(root + "/lock"))
 	if len(names) != 1 {
-		return fmt.Errorf("got %q", names)
+		must.Failf("got %q", names)
 	}
-	data, _, err := c.Get(root + "/lock/" + names[0])
-	if err != nil {
-		return err
-	}
-	return errors.Join(cases.Expect("data", string(data), "who"), want("second lock", lock.Lock(), zk.ErrDeadlock), lock.Unlock())
+	data, _ := must.Get2(c.Get(root + "/lock/" + names[0]))
+	cases.Expect("data", string(data), "who")
+	want("second lock", lock.Lock(), zk.ErrDeadlock)
+	must.Do(lock.Unlock())
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -22,234 +23,135 @@ func (s *script) watches() []work {
 }
 
 // next returns an error unless the next event has this type and path.
-func next(ctx context.Context, events <-chan zk.Event, typ zk.EventType, path string) error {
+func next(ctx context.Context, events <-chan zk.Event, typ zk.EventType, path string) {
 	select {
 	case e := <-events:
 		if e.Err != nil || e.Type != typ || e.Path != path {
-			return fmt.Errorf("got event %+v, want %v of %s", e, typ, path)
+			must.Failf("got event %+v, want %v of %s", e, typ, path)
 		}
-		return nil
+
 	case <-ctx.Done():
-		return fmt.Errorf("no event %v of %s: %w", typ, path, ctx.Err())
+		must.Failf("no event %v of %s: %w", typ, path, ctx.Err())
 	}
 }
 
-func watchData(ctx context.Context, c *zk.Conn, root string) error {
-	_, _, events, err := c.GetW(root)
-	if err != nil {
-		return err
-	}
-	if _, err := c.Set(root, []byte("1"), -1); err != nil {
-		return err
-	}
-	return next(ctx, events, zk.EventNodeDataChanged, root)
+func watchData(ctx context.Context, c *zk.Conn, root string) {
+	_, _, events := must.Get3(c.GetW(root))
+	must.Get(c.Set(root, []byte("1"), -1))
+	next(ctx, events, zk.EventNodeDataChanged, root)
 }
 
-func watchExists(ctx context.Context, c *zk.Conn, root string) error {
+func watchExists(ctx context.Context, c *zk.Conn, root string) {
 	path := root + "/later"
-	exists, _, events, err := c.ExistsW(path)
-	if err != nil {
-		return err
-	}
+	exists, _, events := must.Get3(c.ExistsW(path))
 	if exists {
-		return errNotGone
+		must.Do(errNotGone)
 	}
-	if _, err := c.Create(path, nil, 0, open()); err != nil {
-		return err
-	}
-	return next(ctx, events, zk.EventNodeCreated, path)
+	must.Get(c.Create(path, nil, 0, open()))
+	next(ctx, events, zk.EventNodeCreated, path)
 }
 
-func watchChildren(ctx context.Context, c *zk.Conn, root string) error {
-	_, _, events, err := c.ChildrenW(root)
-	if err != nil {
-		return err
-	}
+func watchChildren(ctx context.Context, c *zk.Conn, root string) {
+	_, _, events := must.Get3(c.ChildrenW(root))
 	// Neither a data change nor a grandchild is a change of the children.
-	if _, err := c.Set(root, []byte("1"), -1); err != nil {
-		return err
-	}
+	must.Get(c.Set(root, []byte("1"), -1))
 	select {
 	case e := <-events:
-		return fmt.Errorf("got %+v", e)
+		must.Failf("got %+v", e)
 	default:
 	}
-	if _, err := c.Create(root+"/a", nil, 0, open()); err != nil {
-		return err
-	}
-	return next(ctx, events, zk.EventNodeChildrenChanged, root)
+	must.Get(c.Create(root+"/a", nil, 0, open()))
+	next(ctx, events, zk.EventNodeChildrenChanged, root)
 }
 
-func watchDeleted(ctx context.Context, c *zk.Conn, root string) error {
-	path, err := c.Create(root+"/a", nil, 0, open())
-	if err != nil {
-		return err
-	}
-	_, _, data, err := c.GetW(path)
-	if err != nil {
-		return err
-	}
-	_, _, children, err := c.ChildrenW(path)
-	if err != nil {
-		return err
-	}
-	_, _, parent, err := c.ChildrenW(root)
-	if err != nil {
-		return err
-	}
-	if err := c.Delete(path, -1); err != nil {
-		return err
-	}
-	if err := next(ctx, data, zk.EventNodeDeleted, path); err != nil {
-		return err
-	}
-	if err := next(ctx, children, zk.EventNodeDeleted, path); err != nil {
-		return err
-	}
-	return next(ctx, parent, zk.EventNodeChildrenChanged, root)
+func watchDeleted(ctx context.Context, c *zk.Conn, root string) {
+	path := must.Get(c.Create(root+"/a", nil, 0, open()))
+	_, _, data := must.Get3(c.GetW(path))
+	_, _, children := must.Get3(c.ChildrenW(path))
+	_, _, parent := must.Get3(c.ChildrenW(root))
+	must.Do(c.Delete(path, -1))
+	next(ctx, data, zk.EventNodeDeleted, path)
+	next(ctx, children, zk.EventNodeDeleted, path)
+	next(ctx, parent, zk.EventNodeChildrenChanged, root)
 }
 
-func watchMany(ctx context.Context, c *zk.Conn, root string) error {
+func watchMany(ctx context.Context, c *zk.Conn, root string) {
 	const n = 500
 	watches := make(map[string]<-chan zk.Event, n)
 	for i := range n {
 		path := fmt.Sprintf("%s/n%d", root, i)
-		_, _, events, err := c.ExistsW(path)
-		if err != nil {
-			return err
-		}
+		_, _, events := must.Get3(c.ExistsW(path))
 		watches[path] = events
 	}
 	for path := range watches {
-		if _, err := c.Create(path, nil, 0, open()); err != nil {
-			return err
-		}
+		must.Get(c.Create(path, nil, 0, open()))
 	}
 	for path, events := range watches {
-		if err := next(ctx, events, zk.EventNodeCreated, path); err != nil {
-			return err
-		}
+		next(ctx, events, zk.EventNodeCreated, path)
 	}
-	return nil
 }
 
 // watchesSurvive sets more watches than a setWatches request carries, cuts the connection, and
 // expects every event of changes after the reconnect.
-func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) error {
-	p, err := newProxy(s.addr)
-	if err != nil {
-		return err
-	}
+func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) {
+	p := must.Get(newProxy(s.addr))
 	defer p.close()
 	var states recorder
-	watcher, err := connectTo(ctx, p.addr(), sessionTimeout, &states)
-	if err != nil {
-		return err
-	}
+	watcher := connectTo(ctx, p.addr(), sessionTimeout, &states)
 	defer watcher.Close()
 	const n = 3000 // with paths this long several requests
 	watches := make(map[string]<-chan zk.Event, n)
 	for i := range n {
 		path := fmt.Sprintf("%s/a-rather-long-name-so-that-one-request-cannot-carry-them-all-%04d", root, i)
-		_, _, events, err := watcher.ExistsW(path)
-		if err != nil {
-			return err
-		}
+		_, _, events := must.Get3(watcher.ExistsW(path))
 		watches[path] = events
 	}
-	_, _, children, err := watcher.ChildrenW(root)
-	if err != nil {
-		return err
-	}
-	if err := s.reconnect(ctx, p, watcher, &states); err != nil {
-		return err
-	}
+	_, _, children := must.Get3(watcher.ChildrenW(root))
+	s.reconnect(ctx, p, watcher, &states)
 	changed := 0
 	for path, events := range watches {
 		if changed++; changed > 20 {
 			break
 		}
-		if _, err := c.Create(path, nil, 0, open()); err != nil {
-			return err
-		}
-		if err := next(ctx, events, zk.EventNodeCreated, path); err != nil {
-			return err
-		}
+		must.Get(c.Create(path, nil, 0, open()))
+		next(ctx, events, zk.EventNodeCreated, path)
 	}
-	return next(ctx, children, zk.EventNodeChildrenChanged, root)
+	next(ctx, children, zk.EventNodeChildrenChanged, root)
 }
 
 // watchesMissed changes watched znodes while the client is away: setWatches must report it.
-func (s *script) watchesMissed(ctx context.Context, c *zk.Conn, root string) error {
-	p, err := newProxy(s.addr)
-	if err != nil {
-		return err
-	}
+func (s *script) watchesMissed(ctx context.Context, c *zk.Conn, root string) {
+	p := must.Get(newProxy(s.addr))
 	defer p.close()
 	var states recorder
-	watcher, err := connectTo(ctx, p.addr(), sessionTimeout, &states)
-	if err != nil {
-		return err
-	}
+	watcher := connectTo(ctx, p.addr(), sessionTimeout, &states)
 	defer watcher.Close()
 	for _, name := range []string{"/changed", "/deleted", "/parent"} {
-		if _, err := c.Create(root+name, nil, 0, open()); err != nil {
-			return err
-		}
+		must.Get(c.Create(root+name, nil, 0, open()))
 	}
 	// The watcher's last zxid must not be older than these creates.
-	if _, err := watcher.Sync(root); err != nil {
-		return err
-	}
-	_, _, changed, err := watcher.GetW(root + "/changed")
-	if err != nil {
-		return err
-	}
-	_, _, deleted, err := watcher.GetW(root + "/deleted")
-	if err != nil {
-		return err
-	}
-	_, _, created, err := watcher.ExistsW(root + "/created")
-	if err != nil {
-		return err
-	}
-	_, _, parent, err := watcher.ChildrenW(root + "/parent")
-	if err != nil {
-		return err
-	}
+	must.Get(watcher.Sync(root))
+	_, _, changed := must.Get3(watcher.GetW(root + "/changed"))
+	_, _, deleted := must.Get3(watcher.GetW(root + "/deleted"))
+	_, _, created := must.Get3(watcher.ExistsW(root + "/created"))
+	_, _, parent := must.Get3(watcher.ChildrenW(root + "/parent"))
 	p.hold()
 	p.cut()
-	if _, err := c.Set(root+"/changed", []byte("1"), -1); err != nil {
-		return err
-	}
-	if err := c.Delete(root+"/deleted", -1); err != nil {
-		return err
-	}
-	if _, err := c.Create(root+"/created", nil, 0, open()); err != nil {
-		return err
-	}
-	if _, err := c.Create(root+"/parent/child", nil, 0, open()); err != nil {
-		return err
-	}
+	must.Get(c.Set(root+"/changed", []byte("1"), -1))
+	must.Do(c.Delete(root+"/deleted", -1))
+	must.Get(c.Create(root+"/created", nil, 0, open()))
+	must.Get(c.Create(root+"/parent/child", nil, 0, open()))
 	p.release()
-	if err := next(ctx, changed, zk.EventNodeDataChanged, root+"/changed"); err != nil {
-		return err
-	}
-	if err := next(ctx, deleted, zk.EventNodeDeleted, root+"/deleted"); err != nil {
-		return err
-	}
-	if err := next(ctx, created, zk.EventNodeCreated, root+"/created"); err != nil {
-		return err
-	}
-	return next(ctx, parent, zk.EventNodeChildrenChanged, root+"/parent")
+	next(ctx, changed, zk.EventNodeDataChanged, root+"/changed")
+	next(ctx, deleted, zk.EventNodeDeleted, root+"/deleted")
+	next(ctx, created, zk.EventNodeCreated, root+"/created")
+	next(ctx, parent, zk.EventNodeChildrenChanged, root+"/parent")
 }
 
 // reconnect cuts the connection and waits until the client has its session again.
-func (s *script) reconnect(ctx context.Context, p *proxy, c *zk.Conn, states *recorder) error {
+func (s *script) reconnect(ctx context.Context, p *proxy, c *zk.Conn, states *recorder) {
 	session, had := c.SessionID(), states.count(zk.StateHasSession)
 	p.cut()
-	if err := cases.Eventually(ctx, "connected again", func() bool { return states.count(zk.StateHasSession) > had }); err != nil {
-		return err
-	}
-	return cases.Expect("session", c.SessionID(), session)
+	cases.Eventually(ctx, "connected again", func() bool { return states.count(zk.StateHasSession) > had })
+	cases.Expect("session", c.SessionID(), session)
 }

@@ -2,11 +2,11 @@ package gozk
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // wordTimeout bounds an exchange of a four-letter word.
@@ -20,27 +20,26 @@ func (s *script) words() []work {
 	}
 }
 
-func (s *script) ruok(context.Context, *zk.Conn, string) error {
+func (s *script) ruok(context.Context, *zk.Conn, string) {
 	if got := zk.FLWRuok([]string{s.addr}, wordTimeout); len(got) != 1 || !got[0] {
-		return fmt.Errorf("got %v", got)
+		must.Failf("got %v", got)
 	}
-	return nil
 }
 
-func (s *script) cons(_ context.Context, c *zk.Conn, _ string) error {
+func (s *script) cons(_ context.Context, c *zk.Conn, _ string) {
 	// NB: the flag that FLWCons returns is false on every ZooKeeper: it cannot parse the line of
 	// the asking connection.
 	got, _ := zk.FLWCons([]string{s.addr}, wordTimeout)
 	if len(got) != 1 {
-		return fmt.Errorf("got %+v", got)
+		must.Failf("got %+v", got)
 	}
 	for _, client := range got[0].Clients {
 		if client.SessionID == c.SessionID() {
 			if client.Received < 1 || client.Timeout != int32(sessionTimeout/time.Millisecond) {
-				return fmt.Errorf("got %+v", client)
+				must.Failf("got %+v", client)
 			}
-			return nil
+			return
 		}
 	}
-	return errors.New("the client's own connection is not among them")
+	must.Failf("the client's own connection is not among them")
 }

@@ -2,9 +2,8 @@ package interop
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -13,70 +12,57 @@ type loss struct {
 	what  string
 	waits *answer
 	want  string // the expected answer to waits
-	// Actions after the death, before and after waits is answered. nil: none.
-	before, after func() error
+	// Actions after the death, before and after waits is answered. before may be nil.
+	before, after func()
 }
 
 // death kills a process of each language that holds one of each object. Waiters get it when the
 // session has expired, and not before; the process's ephemerals vanish.
-// before; what was to vanish with the process does.
-func (c *cast) death(ctx context.Context) error {
+func (c *cast) death(ctx context.Context) {
 	var losses []loss
 	var gone []string
 	for _, v := range c.victims {
-		l, g, err := c.bequeath(ctx, v)
-		if err != nil {
-			return fmt.Errorf("%s: %w", v.lang, err)
-		}
-		losses, gone = append(losses, l...), append(gone, g...)
+		must.Doing(v.lang, func() {
+			l, g := c.bequeath(ctx, v)
+			losses, gone = append(losses, l...), append(gone, g...)
+		})
 	}
 	for _, l := range losses {
 		if l.waits.answered() {
-			return fmt.Errorf("%s: got before its holder died: %q, %w", l.what, l.waits.words, l.waits.err)
+			must.Failf("%s: got before its holder died: %q, %w", l.what, l.waits.words, l.waits.err)
 		}
 	}
-	var kills []func() error
+	var kills []func()
 	for _, v := range c.victims {
-		kills = append(kills, v.kill)
+		kills = append(kills, func() { must.Do(v.kill()) })
 	}
-	if err := together(kills...); err != nil {
-		return err
-	}
-	var checks []func() error
+	must.All(kills...)
+	var checks []func()
 	for _, l := range losses {
-		checks = append(checks, func() error {
-			if l.before != nil {
-				if err := l.before(); err != nil {
-					return fmt.Errorf("%s: %w", l.what, err)
+		checks = append(checks, func() {
+			must.Doing(l.what, func() {
+				if l.before != nil {
+					l.before()
 				}
-			}
-			got, err := l.waits.wait(ctx)
-			if err == nil {
-				err = cases.Expect("the answer", got, l.want)
-			}
-			if err == nil && l.after != nil {
-				err = l.after()
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", l.what, err)
-			}
-			return nil
+				cases.Expect("the answer", l.waits.wait(ctx), l.want)
+				l.after()
+			})
 		})
 	}
 	for _, path := range gone {
-		checks = append(checks, func() error {
-			return cases.Eventually(ctx, path+" goes with its owner", func() bool {
+		checks = append(checks, func() {
+			cases.Eventually(ctx, path+" goes with its owner", func() bool {
 				there, _, err := c.conn.Exists(path)
 				return err == nil && !there
 			})
 		})
 	}
-	return together(checks...)
+	must.All(checks...)
 }
 
 // bequeath makes a victim acquire one of each object while a process of each other language waits.
 // It also returns the paths of znodes that must vanish.
-func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []string, err error) {
+func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []string) {
 	root := "/death-" + v.lang
 	for _, held := range []struct {
 		verb string
@@ -89,9 +75,7 @@ func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []str
 	} {
 		path := root + "-" + held.verb
 		args := append([]any{path}, held.args...)
-		if _, err := v.handle().do(ctx, held.verb, args...); err != nil {
-			return nil, nil, err
-		}
+		v.handle().do(ctx, held.verb, args...)
 		waiting := 0
 		if held.dir == "" {
 			waiting = 1 // the holder stands there too
@@ -100,31 +84,21 @@ func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []str
 			h := p.handle()
 			waits := h.ask(held.verb, args...)
 			waiting++
-			if err := c.standing(ctx, path+held.dir, waiting); err != nil {
-				return nil, nil, err
-			}
+			c.standing(ctx, path+held.dir, waiting)
 			losses = append(losses, loss{
 				what: held.verb + " of " + v.lang + " to " + p.lang, waits: waits,
-				after: func() error { return release(ctx, h) },
+				after: func() { release(ctx, h) },
 			})
 		}
 	}
 	for _, kind := range []string{"latch", "select"} {
-		l, err := c.bequeathLead(ctx, v, kind, root+"-"+kind)
-		if err != nil {
-			return nil, nil, err
-		}
-		losses = append(losses, l...)
+		losses = append(losses, c.bequeathLead(ctx, v, kind, root+"-"+kind)...)
 	}
-	l, err := c.bequeathItem(ctx, v, root+"-queue")
-	if err != nil {
-		return nil, nil, err
-	}
-	losses = append(losses, l...)
-	_, err1 := v.handle().do(ctx, "join", root+"-group", "member", tohex([]byte("x")))
-	_, err2 := v.handle().do(ctx, "node", root+"-node", tohex([]byte("x")))
-	_, err3 := v.handle().do(ctx, "register", root+"-discovery", "web", "id", "10.0.0.1", 80, "p")
-	return losses, []string{root + "-group/member", root + "-node", root + "-discovery/web/id"}, errors.Join(err1, err2, err3)
+	losses = append(losses, c.bequeathItem(ctx, v, root+"-queue")...)
+	v.handle().do(ctx, "join", root+"-group", "member", tohex([]byte("x")))
+	v.handle().do(ctx, "node", root+"-node", tohex([]byte("x")))
+	v.handle().do(ctx, "register", root+"-discovery", "web", "id", "10.0.0.1", 80, "p")
+	return losses, []string{root + "-group/member", root + "-node", root + "-discovery/web/id"}
 }
 
 // heirs returns the languages that wait for a victim's object: the others, or its own if no other
@@ -139,79 +113,58 @@ func (c *cast) heirs(v *peer) []*peer {
 	return list
 }
 
-func (c *cast) bequeathLead(ctx context.Context, v *peer, kind, path string) ([]loss, error) {
+func (c *cast) bequeathLead(ctx context.Context, v *peer, kind, path string) []loss {
 	leads := v.handle()
-	if _, err := leads.do(ctx, kind, path, "victim"); err != nil {
-		return nil, err
-	}
-	if err := expectYes(ctx, leads, "leader", patience); err != nil {
-		return nil, err
-	}
+	leads.do(ctx, kind, path, "victim")
+	leads.expect(ctx, "yes", "leader", patience)
 	var losses []loss
 	for i, p := range c.heirs(v) {
 		h := p.handle()
-		if _, err := h.do(ctx, kind, path, p.lang); err != nil {
-			return nil, err
-		}
-		if err := c.standing(ctx, path, 2+i); err != nil {
-			return nil, err
-		}
+		h.do(ctx, kind, path, p.lang)
+		c.standing(ctx, path, 2+i)
 		losses = append(losses, loss{
 			what: kind + " of " + v.lang + " to " + p.lang, waits: h.ask("leader", patience), want: "yes",
-			after: func() error { return release(ctx, h) },
+			after: func() { release(ctx, h) },
 		})
 	}
-	return losses, nil
+	return losses
 }
 
 // bequeathItem makes the victim take an unacknowledged item from a queue per heir.
-func (c *cast) bequeathItem(ctx context.Context, v *peer, path string) ([]loss, error) {
+func (c *cast) bequeathItem(ctx context.Context, v *peer, path string) []loss {
 	const kind = "locked"
 	var losses []loss
 	for _, p := range c.heirs(v) {
 		path, item := path+"-"+p.lang, tohex([]byte("item"))
-		if err := put(ctx, p.handle(), kind, path, []byte("item"), 0); err != nil {
-			return nil, err
-		}
+		put(ctx, p.handle(), kind, path, []byte("item"), 0)
 		first, h := v.handle(), p.handle()
-		if _, err := first.do(ctx, "consume", kind, path); err != nil {
-			return nil, err
-		}
-		got, err := first.do(ctx, "take", patience)
-		if err := errors.Join(err, cases.Expect("the victim's item", got, item)); err != nil {
-			return nil, err
-		}
-		if _, err := h.do(ctx, "consume", kind, path); err != nil {
-			return nil, err
-		}
+		first.do(ctx, "consume", kind, path)
+		cases.Expect("the victim's item", first.do(ctx, "take", patience), item)
+		h.do(ctx, "consume", kind, path)
 		l := loss{
 			what: "item of " + v.lang + " to " + p.lang, waits: h.ask("take", patience), want: item,
-			after: func() error {
-				_, err := h.do(ctx, "ack")
-				return errors.Join(err, c.emptied(ctx, kind, path))
+			after: func() {
+				h.do(ctx, "ack")
+				c.emptied(ctx, kind, path)
 			},
 		}
 		if p.lang == Curator {
-			l.before, l.after = func() error { return c.nudge(ctx, kind, path) }, func() error { return c.takesNudge(ctx, h, kind, path) }
+			l.before, l.after = func() { c.nudge(ctx, kind, path) }, func() { c.takesNudge(ctx, h, kind, path) }
 		}
 		losses = append(losses, l)
 	}
-	return losses, nil
+	return losses
 }
 
 // nudge puts another item when the lock of a dead consumer has gone: Curator's consumer does not
 // watch locks, and only a change makes it look at the items again.
-func (c *cast) nudge(ctx context.Context, kind, path string) error {
-	if err := c.standing(ctx, path+"/taken", 0); err != nil {
-		return err
-	}
-	return put(ctx, c.peers[0].handle(), kind, path, []byte("nudge"), 1)
+func (c *cast) nudge(ctx context.Context, kind, path string) {
+	c.standing(ctx, path+"/taken", 0)
+	put(ctx, c.peers[0].handle(), kind, path, []byte("nudge"), 1)
 }
 
-func (c *cast) takesNudge(ctx context.Context, h *handle, kind, path string) error {
-	if _, err := h.do(ctx, "ack"); err != nil {
-		return err
-	}
-	got, err := take(ctx, h, kind, patience)
-	return errors.Join(err, cases.Expect("the second item", got, tohex([]byte("nudge"))), c.emptied(ctx, kind, path))
+func (c *cast) takesNudge(ctx context.Context, h *handle, kind, path string) {
+	h.do(ctx, "ack")
+	cases.Expect("the second item", take(ctx, h, kind, patience), tohex([]byte("nudge")))
+	c.emptied(ctx, kind, path)
 }

@@ -1,10 +1,11 @@
 package interop
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // span is a time in which a peer certainly held an object: from the arrival of the answer to the
@@ -30,7 +31,7 @@ func (h *history) add(who string, got, back *answer, weight int) {
 }
 
 // atMost checks that concurrent holders never exceeded limit together.
-func (h *history) atMost(limit int) error {
+func (h *history) atMost(limit int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	byStart := slices.SortedFunc(slices.Values(h.spans), func(a, b span) int { return a.from.Compare(b.from) })
@@ -44,8 +45,7 @@ func (h *history) atMost(limit int) error {
 			who = append(who, o.who)
 		}
 		if sum > limit {
-			return fmt.Errorf("%v had %d of %d together", who, sum, limit)
+			must.Failf("%v had %d of %d together", who, sum, limit)
 		}
 	}
-	return nil
 }

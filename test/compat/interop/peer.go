@@ -13,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
 // Command starts a peer. HOST:PORT and the session timeout in milliseconds follow Args; After
@@ -140,7 +143,13 @@ func (p *peer) stop() error {
 	case <-p.gone:
 		return err
 	case <-timer.C:
-		return errors.Join(err, fmt.Errorf("%s: the peer did not end", p.lang), p.kill())
+		if err != nil {
+			return err
+		}
+		if err := fmt.Errorf("%s: the peer did not end", p.lang); err != nil {
+			return err
+		}
+		return p.kill()
 	}
 }
 
@@ -187,31 +196,26 @@ func (h *handle) ask(verb string, args ...any) *answer {
 }
 
 // do sends a request and waits for the answer.
-func (h *handle) do(ctx context.Context, verb string, args ...any) (string, error) {
-	s, err := h.ask(verb, args...).wait(ctx)
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", verb, err)
-	}
-	return s, nil
+func (h *handle) do(ctx context.Context, verb string, args ...any) string {
+	a := h.ask(verb, args...)
+	must.Doing(verb, func() { a.wait(ctx) })
+	return strings.Join(a.words, " ")
 }
 
-// yes sends a request that is answered with yes or no.
-func (h *handle) yes(ctx context.Context, verb string, args ...any) (bool, error) {
-	s, err := h.do(ctx, verb, args...)
-	if err == nil && s != "yes" && s != "no" {
-		err = fmt.Errorf("%s: %s answered %q, want yes or no", verb, h.lang(), s)
-	}
-	return s == "yes", err
+// expect sends a request and ends the case unless it is answered with want, such as yes.
+func (h *handle) expect(ctx context.Context, want, verb string, args ...any) {
+	cases.Expect(verb+" of "+h.lang(), h.do(ctx, verb, args...), want)
 }
 
 // wait returns the words of the answer.
-func (a *answer) wait(ctx context.Context) (string, error) {
+func (a *answer) wait(ctx context.Context) string {
 	select {
 	case <-a.done:
-		return strings.Join(a.words, " "), a.err
+		must.Do(a.err)
 	case <-ctx.Done():
-		return "", fmt.Errorf("no answer: %w", ctx.Err())
+		must.Failf("no answer: %w", ctx.Err())
 	}
+	return strings.Join(a.words, " ")
 }
 
 // answered reports whether the answer has arrived.

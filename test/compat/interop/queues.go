@@ -2,7 +2,6 @@ package interop
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -29,49 +29,38 @@ func (c *cast) queuePeers(kind string) []*peer {
 }
 
 // queue checks a kind: the order with a consumer of each language, and exactly-once with many.
-func (c *cast) queue(kind string) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
+func (c *cast) queue(kind string) func(ctx context.Context) {
+	return func(ctx context.Context) {
 		peers := c.queuePeers(kind)
-		var checks []func() error
+		var checks []func()
 		for _, p := range peers {
 			if kind == "id" && p.lang == Kazoo {
 				continue // it takes whole names, which are the ids
 			}
-			checks = append(checks, func() error { return c.queueOrder(ctx, kind, "/queue-order-"+kind+"-"+p.lang, peers, p) })
+			checks = append(checks, func() { c.queueOrder(ctx, kind, "/queue-order-"+kind+"-"+p.lang, peers, p) })
 		}
-		return errors.Join(together(checks...), c.queueMany(ctx, kind, "/queue-many-"+kind, peers))
+		must.All(checks...)
+		c.queueMany(ctx, kind, "/queue-many-"+kind, peers)
 	}
 }
 
 // returns: a of each pair takes an item and returns it, and b takes it then.
-func (c *cast) returns(kind string) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		return eachPair("/returns-"+kind, c.queuePeers(kind), func(p pair, path string) error {
+func (c *cast) returns(kind string) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		eachPair("/returns-"+kind, c.queuePeers(kind), func(p pair, path string) {
 			const item = "item"
 			a, b := p.a.handle(), p.b.handle()
-			if err := put(ctx, b, kind, path, []byte(item), 0); err != nil {
-				return err
-			}
-			if _, err := a.do(ctx, "consume", kind, path); err != nil {
-				return err
-			}
-			got, err := a.do(ctx, "take", patience)
-			if err := errors.Join(err, cases.Expect("what the first gets", got, tohex([]byte(item)))); err != nil {
-				return err
-			}
-			if _, err := a.do(ctx, "return"); err != nil {
-				return err
-			}
+			put(ctx, b, kind, path, []byte(item), 0)
+			a.do(ctx, "consume", kind, path)
+			cases.Expect("what the first gets", a.do(ctx, "take", patience), tohex([]byte(item)))
+			a.do(ctx, "return")
 			// A Curator consumer goes on taking until closed, which waits for the return, and may
 			// get the item once more.
-			if err := release(ctx, a); err != nil {
-				return err
-			}
-			if _, err := b.do(ctx, "consume", kind, path); err != nil {
-				return err
-			}
-			got, err = take(ctx, b, kind, patience)
-			return errors.Join(err, cases.Expect("what the second gets", got, tohex([]byte(item))), c.emptied(ctx, kind, path), release(ctx, b))
+			release(ctx, a)
+			b.do(ctx, "consume", kind, path)
+			cases.Expect("what the second gets", take(ctx, b, kind, patience), tohex([]byte(item)))
+			c.emptied(ctx, kind, path)
+			release(ctx, b)
 		})
 	}
 }
@@ -80,7 +69,7 @@ func (c *cast) returns(kind string) func(ctx context.Context) error {
 var odd = [][]byte{{}, {0}, []byte("\x00\x01\x00\x01\x01\x02"), []byte("é\xff\xfe|/"), make([]byte, 5000)}
 
 // queueOrder: all put in turn, then a single consumer gets all bytes in order.
-func (c *cast) queueOrder(ctx context.Context, kind, path string, peers []*peer, taker *peer) error {
+func (c *cast) queueOrder(ctx context.Context, kind, path string, peers []*peer, taker *peer) {
 	var want []string
 	for i := range 12 {
 		item := []byte(strconv.Itoa(i))
@@ -88,87 +77,74 @@ func (c *cast) queueOrder(ctx context.Context, kind, path string, peers []*peer,
 			item = odd[i]
 		}
 		p := peers[i%len(peers)]
-		if err := put(ctx, p.handle(), kind, path, item, i); err != nil {
-			return err
-		}
+		put(ctx, p.handle(), kind, path, item, i)
 		want = append(want, tohex(item))
 	}
-	return c.takesInOrder(ctx, kind, path, taker, want)
+	c.takesInOrder(ctx, kind, path, taker, want)
 }
 
 // put puts an item; i is its number, and its id in the kind that has ids.
-func put(ctx context.Context, h *handle, kind, path string, item []byte, i int) error {
+func put(ctx context.Context, h *handle, kind, path string, item []byte, i int) {
 	args := []any{kind, path, tohex(item)}
 	if kind == "id" {
 		args = append(args, "id-"+strconv.Itoa(100-i)) // the id must not decide the order
 	}
-	_, err := h.do(ctx, "put", args...)
-	return err
+	h.do(ctx, "put", args...)
 }
 
-func (c *cast) takesInOrder(ctx context.Context, kind, path string, taker *peer, want []string) error {
+func (c *cast) takesInOrder(ctx context.Context, kind, path string, taker *peer, want []string) {
 	h := taker.handle()
-	if _, err := h.do(ctx, "consume", kind, path); err != nil {
-		return err
-	}
+	h.do(ctx, "consume", kind, path)
 	for i, w := range want {
-		got, err := take(ctx, h, kind, patience)
-		if err := errors.Join(err, cases.Expect(fmt.Sprintf("item %d, taken by %s", i, taker.lang), got, w)); err != nil {
-			return err
-		}
+		cases.Expect(fmt.Sprintf("item %d, taken by %s", i, taker.lang), take(ctx, h, kind, patience), w)
 	}
-	got, err := take(ctx, h, kind, 20)
-	return errors.Join(err, cases.Expect("after the last item", got, "none"), c.emptied(ctx, kind, path), release(ctx, h))
+	cases.Expect("after the last item", take(ctx, h, kind, 20), "none")
+	c.emptied(ctx, kind, path)
+	release(ctx, h)
 }
 
-func take(ctx context.Context, h *handle, kind string, ms int) (string, error) {
-	got, err := h.do(ctx, "take", ms)
-	if err == nil && got != "none" && hasLocks(kind) {
-		_, err = h.do(ctx, "ack")
+func take(ctx context.Context, h *handle, kind string, ms int) string {
+	got := h.do(ctx, "take", ms)
+	if got != "none" && hasLocks(kind) {
+		h.do(ctx, "ack")
 	}
-	return got, err
+	return got
 }
 
 // hasLocks reports whether a queue keeps taken items until they are acknowledged.
 func hasLocks(kind string) bool { return kind == "locked" || kind == "kazoo-locked" }
 
-func (c *cast) emptied(ctx context.Context, kind, path string) error {
+func (c *cast) emptied(ctx context.Context, kind, path string) {
 	if hasLocks(kind) {
-		return errors.Join(c.standing(ctx, path+"/entries", 0), c.standing(ctx, path+"/taken", 0))
+		c.standing(ctx, path+"/entries", 0)
+		c.standing(ctx, path+"/taken", 0)
+		return
 	}
-	return c.standing(ctx, path, 0)
+	c.standing(ctx, path, 0)
 }
 
 // queueMany: all put and take in parallel: each item is taken once.
-func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) error {
+func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) {
 	const each = 30
 	total := each * len(peers)
 	var taken atomic.Int64
 	var mu sync.Mutex // guards got
 	got := make(map[string][]string)
-	var fs, releases []func() error
+	var fs, releases []func()
 	for _, p := range peers {
-		fs = append(fs, func() error {
+		fs = append(fs, func() {
 			h := p.handle()
 			for i := range each {
-				if err := put(ctx, h, kind, path, []byte(p.lang+strconv.Itoa(i)), i); err != nil {
-					return err
-				}
+				put(ctx, h, kind, path, []byte(p.lang+strconv.Itoa(i)), i)
 			}
-			return nil
 		})
 		for range 2 {
 			h := p.handle()
-			releases = append(releases, func() error { return release(ctx, h) })
-			fs = append(fs, func() error {
-				if _, err := h.do(ctx, "consume", kind, path); err != nil {
-					return err
-				}
+			releases = append(releases, func() { release(ctx, h) })
+			fs = append(fs, func() {
+				h.do(ctx, "consume", kind, path)
 				for taken.Load() < int64(total) {
-					item, err := take(ctx, h, kind, 50)
-					if err != nil {
-						return err
-					}
+					item := take(ctx, h, kind, 50)
 					if item == "none" {
 						continue
 					}
@@ -177,64 +153,63 @@ func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) 
 					got[item] = append(got[item], p.lang)
 					mu.Unlock()
 				}
-				return nil
 			})
 		}
 	}
-	if err := together(fs...); err != nil {
-		return fmt.Errorf("%w; taken %d of %d", err, taken.Load(), total)
+	if err := must.Try(func() { must.All(fs...) }); err != nil {
+		must.Failf("%w; taken %d of %d", err, taken.Load(), total)
 	}
 	for _, item := range slices.Sorted(maps.Keys(got)) {
 		if len(got[item]) > 1 {
-			return fmt.Errorf("%s was taken by %q", item, got[item])
+			must.Failf("%s was taken by %q", item, got[item])
 		}
 	}
 	// Emptied before the consumers end: Curator's removes an item and its lock after the ack, and
 	// close interrupts it.
-	return errors.Join(cases.Expect("items taken", len(got), total), c.emptied(ctx, kind, path), together(releases...))
+	cases.Expect("items taken", len(got), total)
+	c.emptied(ctx, kind, path)
+	must.All(releases...)
 }
 
 // queuePriority puts with priorities and takes by them.
-func (c *cast) queuePriority(kind string) func(ctx context.Context) error {
+func (c *cast) queuePriority(kind string) func(ctx context.Context) {
 	priorities := []int{7, 3, 3, 0, 2147483647, -5, 3, 16, -2147483648}
 	if kind != "priority" {
 		priorities = []int{7, 3, 3, 0, 999, 5, 3, 16}
 	}
-	return func(ctx context.Context) error {
-		return c.byNumber(ctx, kind, priorities, func(i int) int { return priorities[i] })
+	return func(ctx context.Context) {
+		c.byNumber(ctx, kind, priorities, func(i int) int { return priorities[i] })
 	}
 }
 
 // queueDelay puts items due at different past times, and one in the future.
-func (c *cast) queueDelay(ctx context.Context) error {
+func (c *cast) queueDelay(ctx context.Context) {
 	const kind = "delay"
 	now := time.Now().UnixMilli()
 	due := []int{500, 100, 900, 300, 700}
-	return c.byNumber(ctx, kind, due, func(i int) int { return int(now) + due[i] - 1000 })
+	c.byNumber(ctx, kind, due, func(i int) int { return int(now) + due[i] - 1000 })
 }
 
 // byNumber: all put numbered items, and a consumer of each language takes them in order.
-func (c *cast) byNumber(ctx context.Context, kind string, numbers []int, of func(i int) int) error {
+func (c *cast) byNumber(ctx context.Context, kind string, numbers []int, of func(i int) int) {
 	peers := c.queuePeers(kind)
-	var checks []func() error
+	var checks []func()
 	for _, taker := range peers {
-		checks = append(checks, func() error {
+		checks = append(checks, func() {
 			path := "/queue-numbers-" + kind + "-" + taker.lang
 			order := make([]int, len(numbers))
 			for i := range numbers {
 				order[i] = i
 				item := tohex([]byte(strconv.Itoa(i)))
-				if _, err := peers[i%len(peers)].handle().do(ctx, "put", kind, path, item, of(i)); err != nil {
-					return err
-				}
+				peers[i%len(peers)].handle().do(ctx, "put", kind, path, item, of(i))
 			}
 			slices.SortStableFunc(order, func(a, b int) int { return numbers[a] - numbers[b] })
 			var want []string
 			for _, i := range order {
 				want = append(want, tohex([]byte(strconv.Itoa(i))))
 			}
-			return c.takesInOrder(ctx, kind, path, taker, want)
+			c.takesInOrder(ctx, kind, path, taker, want)
 		})
 	}
-	return together(checks...)
+	must.All(checks...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -31,7 +32,7 @@ func Run(ctx context.Context, addr string, commands []Command, seed uint64) (_ c
 	}
 	defer conn.Close()
 	c := &cast{conn: conn, rnd: rand.New(rand.NewPCG(seed, seed))}
-	err = c.start(ctx, addr, commands)
+	err = must.Try(func() { c.start(ctx, addr, commands) })
 	defer func() { err = errors.Join(err, c.stop()) }()
 	if err != nil {
 		return cases.Report{Log: c.logs()}, err
@@ -39,9 +40,8 @@ func Run(ctx context.Context, addr string, commands []Command, seed uint64) (_ c
 	report := cases.Report{Version: c.versions()}
 	// In parallel: a death takes a session timeout of waiting.
 	var deaths []cases.Result
-	err = together(
-		func() error { deaths = cases.Run(ctx, []cases.Case{{Name: "death", Run: c.death}}); return nil },
-		func() error { report.Results = cases.Run(ctx, c.scenarios()); return nil })
+	must.All(func() { deaths = cases.Run(ctx, []cases.Case{{Name: "death", Run: c.death}}) },
+		func() { report.Results = cases.Run(ctx, c.scenarios()) })
 	report.Results = append(report.Results, deaths...)
 	report.Log = fmt.Sprintf("seed %d\n%s", seed, c.logs())
 	return report, err
@@ -79,15 +79,15 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // start starts all processes side by side.
-func (c *cast) start(ctx context.Context, addr string, commands []Command) error {
+func (c *cast) start(ctx context.Context, addr string, commands []Command) {
 	c.peers, c.victims = make([]*peer, len(commands)), make([]*peer, len(commands))
-	var starts []func() error
+	var starts []func()
 	for i, command := range commands {
 		starts = append(starts,
-			func() (err error) { c.peers[i], err = startPeer(ctx, command, addr, sessionTimeout); return err },
-			func() (err error) { c.victims[i], err = startPeer(ctx, command, addr, victimTimeout); return err })
+			func() { c.peers[i] = must.Get(startPeer(ctx, command, addr, sessionTimeout)) },
+			func() { c.victims[i] = must.Get(startPeer(ctx, command, addr, victimTimeout)) })
 	}
-	return together(starts...)
+	must.All(starts...)
 }
 
 func (c *cast) all() []*peer {
@@ -95,11 +95,11 @@ func (c *cast) all() []*peer {
 }
 
 func (c *cast) stop() error {
-	var stops []func() error
+	var stops []func()
 	for _, p := range c.all() {
-		stops = append(stops, p.stop)
+		stops = append(stops, func() { must.Do(p.stop()) })
 	}
-	return together(stops...)
+	return must.Try(func() { must.All(stops...) })
 }
 
 func (c *cast) versions() string {
@@ -120,50 +120,20 @@ func (c *cast) logs() string {
 	return w.String()
 }
 
-// together calls all functions in parallel and joins their errors.
-func together(fs ...func() error) error {
-	errs := make(chan error, len(fs)) // room for all, so that no sender waits
-	for _, f := range fs {
-		// Ends with f; the loop below waits for it.
-		go func() { errs <- f() }()
-	}
-	var all []error
-	for range fs {
-		all = append(all, <-errs)
-	}
-	return errors.Join(all...)
-}
-
 // pair is two languages in an order.
 type pair struct{ a, b *peer }
 
-// pairs returns all ordered pairs of two languages.
-func pairs(peers []*peer) []pair {
-	var list []pair
+// eachPair calls f for all ordered pairs in parallel, each with a path of its own below root.
+func eachPair(root string, peers []*peer, f func(p pair, path string)) {
+	var fs []func()
 	for _, a := range peers {
 		for _, b := range peers {
-			if a != b {
-				list = append(list, pair{a, b})
+			if name := a.lang + "-" + b.lang; a != b {
+				fs = append(fs, func() { must.Doing(name, func() { f(pair{a, b}, root+"-"+name) }) })
 			}
 		}
 	}
-	return list
-}
-
-func (p pair) String() string { return p.a.lang + "-" + p.b.lang }
-
-// eachPair calls f for all ordered pairs in parallel, each with a path of its own below root.
-func eachPair(root string, peers []*peer, f func(p pair, path string) error) error {
-	var fs []func() error
-	for _, p := range pairs(peers) {
-		fs = append(fs, func() error {
-			if err := f(p, root+"-"+p.String()); err != nil {
-				return fmt.Errorf("%s: %w", p, err)
-			}
-			return nil
-		})
-	}
-	return together(fs...)
+	must.All(fs...)
 }
 
 // those returns the peers of these languages.
@@ -172,24 +142,16 @@ func those(peers []*peer, langs ...string) []*peer {
 }
 
 // children returns the names below path, or none if there is no such znode.
-func (c *cast) children(path string) ([]string, error) {
+func (c *cast) children(path string) []string {
 	names, _, err := c.conn.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil
 	}
-	return names, err
+	must.Do(err)
+	return names
 }
 
 // standing waits until path has n children.
-func (c *cast) standing(ctx context.Context, path string, n int) error {
-	var names []string
-	var err error
-	e := cases.Eventually(ctx, fmt.Sprintf("%d znodes below %s", n, path), func() bool {
-		names, err = c.children(path)
-		return err != nil || len(names) == n
-	})
-	if e != nil {
-		e = fmt.Errorf("%w: there are %q", e, names)
-	}
-	return errors.Join(err, e)
+func (c *cast) standing(ctx context.Context, path string, n int) {
+	cases.EventuallyEqual(ctx, "number of znodes below "+path, func() int { return len(c.children(path)) }, n)
 }

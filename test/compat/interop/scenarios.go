@@ -1,10 +1,9 @@
 package interop
 
 import (
-	"context"
 	"encoding/hex"
-	"fmt"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -97,18 +96,9 @@ func tohex(b []byte) string {
 	return hex.EncodeToString(b)
 }
 
-func unhex(s string) ([]byte, error) {
+func unhex(s string) []byte {
 	if s == "-" {
-		return nil, nil
+		return nil
 	}
-	return hex.DecodeString(s)
-}
-
-// expectYes returns an error unless the answer is yes.
-func expectYes(ctx context.Context, h *handle, verb string, args ...any) error {
-	got, err := h.yes(ctx, verb, args...)
-	if err == nil && !got {
-		err = fmt.Errorf("%s: %s answered no", verb, h.lang())
-	}
-	return err
+	return must.Get(hex.DecodeString(s))
 }

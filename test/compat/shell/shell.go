@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
@@ -40,9 +41,7 @@ func (s script) run(ctx context.Context, command []string) (_ []cases.Result, lo
 	}
 	var list []cases.Case
 	for _, w := range s.work {
-		list = append(list, cases.Case{Name: w.name, Run: func(ctx context.Context) error {
-			return s.steps(ctx, sh, w.name, w.steps)
-		}})
+		list = append(list, cases.Case{Name: w.name, Run: func(ctx context.Context) { must.Do(s.steps(ctx, sh, w.name, w.steps)) }})
 	}
 	results := cases.Run(ctx, list)
 	log, _ = sh.printed(0)
@@ -50,19 +49,11 @@ func (s script) run(ctx context.Context, command []string) (_ []cases.Result, lo
 		return results, log, err
 	}
 	const name = "ephemerals_go_with_their_shell"
-	results = append(results, cases.Run(ctx, []cases.Case{{Name: name, Run: func(ctx context.Context) error {
-		first, err := s.open(ctx, command)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(s.steps(ctx, first, name, []step{s.leave}), first.quit()); err != nil {
-			return err
-		}
-		second, err := s.open(ctx, command)
-		if err != nil {
-			return err
-		}
-		return errors.Join(do(ctx, second, s.root(name), s.leftover), second.quit())
+	results = append(results, cases.Run(ctx, []cases.Case{{Name: name, Run: func(ctx context.Context) {
+		first := must.Get(s.open(ctx, command))
+		must.Do(errors.Join(s.steps(ctx, first, name, []step{s.leave}), first.quit()))
+		second := must.Get(s.open(ctx, command))
+		must.Do(errors.Join(do(ctx, second, s.root(name), s.leftover), second.quit()))
 	}}})...)
 	return results, log, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
 )
@@ -16,33 +17,29 @@ type awaiter func(ctx context.Context) error
 // addElections adds elections. The name of a kind stands and returns; "leader MS" waits for
 // leadership; "candidates KIND" returns the ids in order.
 func addElections(all map[string]verb) {
-	all["latch"] = func(_ context.Context, h *handle, a []string) (string, error) {
+	all["latch"] = func(_ context.Context, h *handle, a []string) string {
 		l := election.NewLatch(h.client, a[0], a[1])
 		l.Start()
 		h.object = awaiter(func(ctx context.Context) error {
 			_, err := l.Await(ctx)
 			return err
 		})
-		return h.holds(l.Close, nil)
+		return h.holds(l.Close)
 	}
 	for _, kind := range []string{"select", "kazoo-select", "extra-select"} {
-		all[kind] = func(ctx context.Context, h *handle, a []string) (string, error) {
+		all[kind] = func(ctx context.Context, h *handle, a []string) string {
 			return stand(ctx, h, newSelector(kind, h.client, a[0], a[1]))
 		}
 	}
-	all["leader"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		leads, err := within(ctx, a[0], h.object.(awaiter))
-		return yes(leads), err
+	all["leader"] = func(ctx context.Context, h *handle, a []string) string {
+		return yes(within(ctx, a[0], h.object.(awaiter)))
 	}
-	all["candidates"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		var ids []string
-		var err error
-		if kind, path := a[0], a[1]; kind == "latch" {
-			ids, err = election.NewLatch(h.client, path, "").Candidates(ctx)
-		} else {
-			ids, err = newSelector(kind, h.client, path, "").Candidates(ctx)
+	all["candidates"] = func(ctx context.Context, h *handle, a []string) string {
+		list := newSelector(a[0], h.client, a[1], "").Candidates
+		if a[0] == "latch" {
+			list = election.NewLatch(h.client, a[1], "").Candidates
 		}
-		return strings.Join(ids, " "), err
+		return strings.Join(must.Get(list(ctx)), " ")
 	}
 }
 
@@ -54,7 +51,7 @@ func newSelector(kind string, c *recipes.Client, path, id string) *election.Sele
 }
 
 // stand lets a selector lead once, until the handle is released.
-func stand(ctx context.Context, h *handle, s *election.Selector) (string, error) {
+func stand(ctx context.Context, h *handle, s *election.Selector) string {
 	standing, giveUp := context.WithCancel(ctx)
 	elected, resigned, done := make(chan struct{}), make(chan struct{}), make(chan error, 1) // done: buffered, as nobody may ask
 	// The handle's release, or the end of the peer, stops and awaits it.
@@ -93,5 +90,5 @@ func stand(ctx context.Context, h *handle, s *election.Selector) (string, error)
 			return fmt.Errorf("lead: %w", err)
 		}
 		return nil
-	}, nil)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
 	"github.com/gozkd/gozkd/recipes/group"
@@ -15,69 +16,54 @@ import (
 
 // addGroups adds groups, parties, partitioners and persistent nodes.
 func addGroups(all map[string]verb) {
-	all["join"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		data, err := unhex(a[2])
-		if err != nil {
-			return "", err
-		}
+	all["join"] = func(ctx context.Context, h *handle, a []string) string {
 		g := group.New(h.client, a[0])
-		m, err := g.Join(ctx, a[1], data)
-		if err != nil {
-			return "", err
-		}
+		m := must.Get(g.Join(ctx, a[1], unhex(a[2])))
 		h.object = g
-		return h.holds(m.Leave, nil)
+		return h.holds(m.Leave)
 	}
-	all["members"] = func(ctx context.Context, h *handle, _ []string) (string, error) {
-		members, err := h.object.(*group.Group).Members(ctx)
+	all["members"] = func(ctx context.Context, h *handle, _ []string) string {
 		var list []string
-		for _, m := range members {
+		for _, m := range must.Get(h.object.(*group.Group).Members(ctx)) {
 			list = append(list, m.ID+"="+tohex(m.Payload))
 		}
 		slices.Sort(list)
-		return strings.Join(list, " "), err
+		return strings.Join(list, " ")
 	}
-	all["party"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+	all["party"] = func(ctx context.Context, h *handle, a []string) string {
 		p := group.NewParty(h.client, a[1])
 		if a[0] == "shallow" {
 			p = group.NewShallowParty(h.client, a[1])
 		}
-		m, err := p.Join(ctx, a[2])
-		if err != nil {
-			return "", err
-		}
+		m := must.Get(p.Join(ctx, a[2]))
 		h.object = p
-		return h.holds(m.Leave, nil)
+		return h.holds(m.Leave)
 	}
-	all["guests"] = func(ctx context.Context, h *handle, _ []string) (string, error) {
-		list, err := h.object.(*group.Party).Members(ctx)
+	all["guests"] = func(ctx context.Context, h *handle, _ []string) string {
+		list := must.Get(h.object.(*group.Party).Members(ctx))
 		slices.Sort(list)
-		return strings.Join(list, " "), err
+		return strings.Join(list, " ")
 	}
-	all["partition"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+	all["partition"] = func(ctx context.Context, h *handle, a []string) string {
 		return divide(ctx, h, agree.NewPartitioner(h.client, a[0], a[2:], a[1], 200*time.Millisecond))
 	}
-	all["share"] = func(_ context.Context, h *handle, _ []string) (string, error) {
+	all["share"] = func(_ context.Context, h *handle, _ []string) string {
 		parts := h.object.(*atomic.Pointer[[]string]).Load()
 		if parts == nil {
-			return "none", nil
+			return "none"
 		}
-		return strings.Join(slices.Sorted(slices.Values(*parts)), " "), nil
+		return strings.Join(slices.Sorted(slices.Values(*parts)), " ")
 	}
-	all["node"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		data, err := unhex(a[1])
-		if err != nil {
-			return "", err
-		}
-		n := group.NewPersistentZnode(h.client, a[0], data, group.PersistentZnodeOptions{Mode: recipes.Ephemeral})
+	all["node"] = func(ctx context.Context, h *handle, a []string) string {
+		n := group.NewPersistentZnode(h.client, a[0], unhex(a[1]), group.PersistentZnodeOptions{Mode: recipes.Ephemeral})
 		n.Start()
-		_, err = n.Wait(ctx)
-		return h.holds(n.Close, err)
+		must.Get(n.Wait(ctx))
+		return h.holds(n.Close)
 	}
 }
 
 // divide takes part until the handle is released, and stores its share in the handle's object.
-func divide(ctx context.Context, h *handle, p *agree.Partitioner) (string, error) {
+func divide(ctx context.Context, h *handle, p *agree.Partitioner) string {
 	var share atomic.Pointer[[]string]
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1) // buffered, as nobody may ask
@@ -97,5 +83,5 @@ func divide(ctx context.Context, h *handle, p *agree.Partitioner) (string, error
 			return err
 		}
 		return nil
-	}, nil)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
 	"github.com/gozkd/gozkd/recipes/shared"
@@ -33,126 +34,86 @@ func addLocks(all map[string]verb) {
 		addLocker(all, n.prefix, "rlock", func(c *recipes.Client, path string) lock.Locker { return n.rw(c, path, nil).RLocker() })
 		addSemaphore(all, n)
 	}
-	all["wlock-then-rlock"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+	all["wlock-then-rlock"] = func(ctx context.Context, h *handle, a []string) string {
 		rw := lock.NewRWMutex(h.client, a[0], nil)
-		w, err := rw.Lock(ctx)
-		if err != nil {
-			return "", err
-		}
-		r, err := rw.Downgrade(ctx, w)
-		if err != nil {
-			return "", err
-		}
-		return h.holds(r.Unlock, nil)
+		w := must.Get(rw.Lock(ctx))
+		r := must.Get(rw.Downgrade(ctx, w))
+		return h.holds(r.Unlock)
 	}
-	all["lock-revocable"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		l, err := lock.NewMutex(h.client, a[0], nil).Lock(ctx)
-		if err != nil {
-			return "", err
-		}
+	all["lock-revocable"] = func(ctx context.Context, h *handle, a []string) string {
+		l := must.Get(lock.NewMutex(h.client, a[0], nil).Lock(ctx))
 		h.object = l
-		return h.holds(l.Unlock, nil)
+		return h.holds(l.Unlock)
 	}
-	all["revoked"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		asked, err := within(ctx, a[0], func(ctx context.Context) error {
+	all["revoked"] = func(ctx context.Context, h *handle, a []string) string {
+		return yes(within(ctx, a[0], func(ctx context.Context) error {
 			select {
 			case <-h.object.(*lock.Lock).Revoked():
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		})
-		return yes(asked), err
+		}))
 	}
-	all["revoke"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		return "", lock.Revoke(ctx, h.client, a[0])
+	all["revoke"] = func(ctx context.Context, h *handle, a []string) string {
+		must.Do(lock.Revoke(ctx, h.client, a[0]))
+		return ""
 	}
-	all["acquire-shared"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		l, err := lock.NewSharedSemaphore(h.client, a[0], shared.NewInt(h.client, a[1]), nil).Acquire(ctx)
-		if err != nil {
-			return "", err
-		}
-		return h.holds(l.Release, nil)
+	all["acquire-shared"] = func(ctx context.Context, h *handle, a []string) string {
+		l := must.Get(lock.NewSharedSemaphore(h.client, a[0], shared.NewInt(h.client, a[1]), nil).Acquire(ctx))
+		return h.holds(l.Release)
 	}
 	// The numbers of holders and of waiters.
-	all["line"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		line, err := lock.Explain(ctx, h.client, a[0])
-		return fmt.Sprintf("%d %d", len(line.Holders), len(line.Waiters)), err
+	all["line"] = func(ctx context.Context, h *handle, a []string) string {
+		line := must.Get(lock.Explain(ctx, h.client, a[0]))
+		return fmt.Sprintf("%d %d", len(line.Holders), len(line.Waiters))
 	}
 }
 
 func addLocker(all map[string]verb, prefix, name string, locker func(c *recipes.Client, path string) lock.Locker) {
-	all[prefix+name] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		l, err := locker(h.client, a[0]).Lock(ctx)
-		if err != nil {
-			return "", err
-		}
-		return h.holds(l.Unlock, nil)
+	all[prefix+name] = func(ctx context.Context, h *handle, a []string) string {
+		return h.holds(must.Get(locker(h.client, a[0]).Lock(ctx)).Unlock)
 	}
-	all["try"+prefix+name] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		var l *lock.Lock
-		got, err := tried(ctx, a[1], func(ctx context.Context, wait bool) (err error) {
-			if wait {
-				l, err = locker(h.client, a[0]).Lock(ctx)
-			} else {
-				l, err = locker(h.client, a[0]).TryLock(ctx)
-			}
-			return err
-		})
-		if !got {
-			return "no", err
+	all["try"+prefix+name] = func(ctx context.Context, h *handle, a []string) string {
+		s := locker(h.client, a[0])
+		l, got := tried(ctx, a[1], s.Lock, s.TryLock)
+		if got {
+			h.holds(l.Unlock)
 		}
-		_, err = h.holds(l.Unlock, nil)
-		return "yes", err
+		return yes(got)
 	}
 }
 
 func addSemaphore(all map[string]verb, n names) {
-	semaphore := func(h *handle, a []string) (*lock.Semaphore, error) {
-		most, err := strconv.Atoi(a[1])
-		return n.semaphore(h.client, a[0], most, nil), err
+	semaphore := func(h *handle, a []string) *lock.Semaphore {
+		return n.semaphore(h.client, a[0], must.Get(strconv.Atoi(a[1])), nil)
 	}
-	all[n.prefix+"acquire"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		s, err := semaphore(h, a)
-		if err != nil {
-			return "", err
-		}
-		l, err := s.Acquire(ctx)
-		if err != nil {
-			return "", err
-		}
-		return h.holds(l.Release, nil)
+	all[n.prefix+"acquire"] = func(ctx context.Context, h *handle, a []string) string {
+		return h.holds(must.Get(semaphore(h, a).Acquire(ctx)).Release)
 	}
-	all["try"+n.prefix+"acquire"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		s, err := semaphore(h, a)
-		if err != nil {
-			return "", err
+	all["try"+n.prefix+"acquire"] = func(ctx context.Context, h *handle, a []string) string {
+		s := semaphore(h, a)
+		l, got := tried(ctx, a[2], s.Acquire, s.TryAcquire)
+		if got {
+			h.holds(l.Release)
 		}
-		var l *lock.Lease
-		got, err := tried(ctx, a[2], func(ctx context.Context, wait bool) (err error) {
-			if wait {
-				l, err = s.Acquire(ctx)
-			} else {
-				l, err = s.TryAcquire(ctx)
-			}
-			return err
-		})
-		if !got {
-			return "no", err
-		}
-		_, err = h.holds(l.Release, nil)
-		return "yes", err
+		return yes(got)
 	}
 }
 
-// tried is within, but does not wait if there are no milliseconds.
-func tried(ctx context.Context, ms string, take func(ctx context.Context, wait bool) error) (bool, error) {
+// tried acquires with wait in at most ms milliseconds, or with try if ms is 0.
+func tried[T any](ctx context.Context, ms string, wait, try func(ctx context.Context) (T, error)) (held T, got bool) {
 	if ms != "0" {
-		return within(ctx, ms, func(ctx context.Context) error { return take(ctx, true) })
+		got = within(ctx, ms, func(ctx context.Context) (err error) {
+			held, err = wait(ctx)
+			return err
+		})
+		return held, got
 	}
-	err := take(ctx, false)
+	held, err := try(ctx)
 	if errors.Is(err, lock.ErrNotAcquired) {
-		return false, nil
+		return held, false
 	}
-	return err == nil, err
+	must.Do(err)
+	return held, true
 }

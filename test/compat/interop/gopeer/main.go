@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -29,14 +30,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: gopeer HOST:PORT TIMEOUT_MS")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout); err != nil {
+	if err := must.Try(func() { run(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout) }); err != nil {
 		fmt.Fprintln(os.Stderr, "gopeer:", err)
 		os.Exit(1)
 	}
 }
 
 // verb executes a request and returns the words of the answer.
-type verb func(ctx context.Context, h *handle, args []string) (string, error)
+type verb func(ctx context.Context, h *handle, args []string) string
 
 // handle is a thread of work with the objects that it holds.
 type handle struct {
@@ -46,30 +47,21 @@ type handle struct {
 	requests chan func()
 }
 
-// holds records how to release the object just acquired, unless acquiring failed.
-func (h *handle) holds(release func(ctx context.Context) error, err error) (string, error) {
-	if err == nil && h.release != nil {
-		return "", errors.New("the handle holds something already")
+// holds records how to release the object just acquired. It returns the answer to the request.
+func (h *handle) holds(release func(ctx context.Context) error) string {
+	if h.release != nil {
+		must.Failf("the handle holds something already")
 	}
-	if err == nil {
-		h.release = release
-	}
-	return "", err
+	h.release = release
+	return ""
 }
 
-func run(ctx context.Context, servers, timeout string, in io.Reader, out io.Writer) error {
-	session, err := millis(timeout)
-	if err != nil {
-		return err
-	}
-	client, err := recipes.Connect(ctx, strings.Split(servers, ","), recipes.SessionTimeout(session))
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, servers, timeout string, in io.Reader, out io.Writer) {
+	client := must.Get(recipes.Connect(ctx, strings.Split(servers, ","), recipes.SessionTimeout(millis(timeout))))
+	defer must.Finally(client.Close)
 	answers := &answers{out: out}
 	answers.say("0", "ready "+strings.TrimPrefix(runtime.Version(), "go"))
-	err = serve(ctx, client, in, answers)
-	return errors.Join(err, client.Close())
+	must.Do(serve(ctx, client, in, answers))
 }
 
 // serve reads requests until in ends, and then cancels those in progress.
@@ -104,11 +96,9 @@ func serve(ctx context.Context, client *recipes.Client, in io.Reader, out *answe
 			})
 		}
 		h.requests <- func() {
-			answer, err := v(ctx, h, words[3:])
-			if err != nil {
+			var answer string
+			if err := must.Try(func() { answer = strings.TrimSpace("ok " + v(ctx, h, words[3:])) }); err != nil {
 				answer = "err " + strings.ReplaceAll(err.Error(), "\n", " ")
-			} else {
-				answer = strings.TrimSpace("ok " + answer)
 			}
 			out.say(id, answer)
 		}
@@ -132,24 +122,22 @@ func (a *answers) say(id, words string) {
 // verbs returns all verbs of the peer.
 func verbs() map[string]verb {
 	all := map[string]verb{
-		"release": func(ctx context.Context, h *handle, _ []string) (string, error) {
+		"release": func(ctx context.Context, h *handle, _ []string) string {
 			release := h.release
 			if release == nil {
-				return "", errors.New("the handle holds nothing")
+				must.Failf("the handle holds nothing")
 			}
 			h.release = nil
-			return "", release(ctx)
+			must.Do(release(ctx))
+			return ""
 		},
-		"get": func(ctx context.Context, h *handle, a []string) (string, error) {
-			data, _, err := h.client.Get(ctx, a[0])
-			return tohex(data), err
+		"get": func(ctx context.Context, h *handle, a []string) string {
+			data, _ := must.Get2(h.client.Get(ctx, a[0]))
+			return tohex(data)
 		},
-		"set": func(ctx context.Context, h *handle, a []string) (string, error) {
-			data, err := unhex(a[1])
-			if err == nil {
-				_, err = h.client.Set(ctx, a[0], data, -1)
-			}
-			return "", err
+		"set": func(ctx context.Context, h *handle, a []string) string {
+			must.Get(h.client.Set(ctx, a[0], unhex(a[1]), -1))
+			return ""
 		},
 	}
 	addLocks(all)
@@ -163,23 +151,19 @@ func verbs() map[string]verb {
 }
 
 // within runs f for at most this many milliseconds, and reports whether that was enough.
-func within(ctx context.Context, ms string, f func(ctx context.Context) error) (bool, error) {
-	d, err := millis(ms)
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, d)
+func within(ctx context.Context, ms string, f func(ctx context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, millis(ms))
 	defer cancel()
-	err = f(ctx)
+	err := f(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return false, nil
+		return false
 	}
-	return err == nil, err
+	must.Do(err)
+	return true
 }
 
-func millis(ms string) (time.Duration, error) {
-	n, err := strconv.Atoi(ms)
-	return time.Duration(n) * time.Millisecond, err
+func millis(ms string) time.Duration {
+	return time.Duration(must.Get(strconv.Atoi(ms))) * time.Millisecond
 }
 
 func yes(b bool) string {
@@ -196,9 +180,9 @@ func tohex(b []byte) string {
 	return hex.EncodeToString(b)
 }
 
-func unhex(s string) ([]byte, error) {
+func unhex(s string) []byte {
 	if s == "-" {
-		return nil, nil
+		return nil
 	}
-	return hex.DecodeString(s)
+	return must.Get(hex.DecodeString(s))
 }

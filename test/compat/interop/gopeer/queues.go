@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math"
 	"strconv"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/queue"
 )
@@ -33,30 +31,21 @@ type consumer struct {
 // PATH" makes the handle a consumer; "take MS" returns the next item, or none. In queues with locks
 // the item stays until "ack", or until "return" gives it back.
 func addQueues(all map[string]verb) {
-	all["put"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		data, err := unhex(a[2])
-		if err != nil {
-			return "", err
-		}
-		_, put, _, err := open(h.client, a[0], a[1])
-		if err != nil {
-			return "", err
-		}
+	all["put"] = func(ctx context.Context, h *handle, a []string) string {
+		_, put, _ := open(h.client, a[0], a[1])
 		// Not closed: other consumers of the queue in this process share its state.
-		return "", put(ctx, data, a)
+		must.Do(put(ctx, unhex(a[2]), a))
+		return ""
 	}
-	all["consume"] = func(_ context.Context, h *handle, a []string) (string, error) {
-		t, _, locked, err := open(h.client, a[0], a[1])
-		if err != nil {
-			return "", err
-		}
+	all["consume"] = func(_ context.Context, h *handle, a []string) string {
+		t, _, locked := open(h.client, a[0], a[1])
 		h.object = &consumer{taker: t, locked: locked}
-		return h.holds(t.Close, nil)
+		return h.holds(t.Close)
 	}
-	all["take"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+	all["take"] = func(ctx context.Context, h *handle, a []string) string {
 		c := h.object.(*consumer)
 		var data []byte
-		got, err := within(ctx, a[0], func(ctx context.Context) error {
+		got := within(ctx, a[0], func(ctx context.Context) error {
 			if c.locked {
 				item, err := c.TakeLocked(ctx)
 				if err == nil {
@@ -68,30 +57,30 @@ func addQueues(all map[string]verb) {
 			data = m.Data
 			return err
 		})
-		if err != nil || !got {
-			return "none", err
+		if !got {
+			return "none"
 		}
-		return tohex(data), nil
+		return tohex(data)
 	}
-	all["ack"] = func(ctx context.Context, h *handle, _ []string) (string, error) {
-		return "", h.object.(*consumer).item.Done(ctx)
+	all["ack"] = func(ctx context.Context, h *handle, _ []string) string {
+		must.Do(h.object.(*consumer).item.Done(ctx))
+		return ""
 	}
-	all["return"] = func(ctx context.Context, h *handle, _ []string) (string, error) {
-		return "", h.object.(*consumer).item.Return(ctx)
+	all["return"] = func(ctx context.Context, h *handle, _ []string) string {
+		must.Do(h.object.(*consumer).item.Return(ctx))
+		return ""
 	}
 }
 
-func open(c *recipes.Client, kind, path string) (t taker, put putter, locked bool, err error) {
+func open(c *recipes.Client, kind, path string) (t taker, put putter, locked bool) {
 	plain := func(q *queue.Queue) (taker, putter) {
 		return q, func(ctx context.Context, data []byte, _ []string) error { return q.Put(ctx, data) }
 	}
 	byPriority := func(q *queue.Priority) (taker, putter) {
 		return q, func(ctx context.Context, data []byte, args []string) error {
-			priority := queue.KazooDefault
+			priority := int64(queue.KazooDefault)
 			if len(args) > 3 {
-				if priority, err = strconv.Atoi(args[3]); err != nil || priority < math.MinInt32 || priority > math.MaxInt32 {
-					return errors.Join(err, fmt.Errorf("no priority: %s", args[3]))
-				}
+				priority = must.Get(strconv.ParseInt(args[3], 10, 32))
 			}
 			return q.Put(ctx, int32(priority), data)
 		}
@@ -114,17 +103,13 @@ func open(c *recipes.Client, kind, path string) (t taker, put putter, locked boo
 	case "delay":
 		q := queue.NewDelay(c, path)
 		t, put = q, func(ctx context.Context, data []byte, args []string) error {
-			ms, err := strconv.ParseInt(args[3], 10, 64)
-			if err != nil {
-				return err
-			}
-			return q.Put(ctx, time.UnixMilli(ms), data)
+			return q.Put(ctx, time.UnixMilli(must.Get(strconv.ParseInt(args[3], 10, 64))), data)
 		}
 	case "id":
 		q := queue.NewID(c, path)
 		t, put = q, func(ctx context.Context, data []byte, args []string) error { return q.Put(ctx, args[3], data) }
 	default:
-		err = fmt.Errorf("no queue %s", kind)
+		must.Failf("no queue %s", kind)
 	}
-	return t, put, locked, err
+	return t, put, locked
 }

@@ -4,16 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/shared"
 )
 
 // addState adds counts, values and leases.
 func addState(all map[string]verb) {
-	all["count"] = func(_ context.Context, h *handle, a []string) (string, error) {
+	all["count"] = func(_ context.Context, h *handle, a []string) string {
 		switch kind, path := a[0], a[1]; kind {
 		case "int":
 			return count(h, shared.NewInt(h.client, path))
@@ -22,56 +22,41 @@ func addState(all map[string]verb) {
 		case "kazoo-int":
 			return count(h, shared.NewKazooInt(h.client, path))
 		default:
-			return "", fmt.Errorf("no count %s", kind)
+			must.Failf("no count %s", kind)
+			return ""
 		}
 	}
-	all["add"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		delta, err := strconv.Atoi(a[0])
-		if err != nil {
-			return "", err
-		}
-		sum, err := h.object.(adder)(ctx, delta)
-		return strconv.FormatInt(sum, 10), err
+	all["add"] = func(ctx context.Context, h *handle, a []string) string {
+		return strconv.FormatInt(h.object.(adder)(ctx, must.Get(strconv.Atoi(a[0]))), 10)
 	}
 	all["value"] = openValue
-	all["value-set"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		data, err := unhex(a[0])
-		if err != nil {
-			return "", err
-		}
-		return "", h.object.(*value).Set(ctx, data)
+	all["value-set"] = func(ctx context.Context, h *handle, a []string) string {
+		must.Do(h.object.(*value).Set(ctx, unhex(a[0])))
+		return ""
 	}
-	all["value-try"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		data, err := unhex(a[0])
-		if err != nil {
-			return "", err
-		}
+	all["value-try"] = func(ctx context.Context, h *handle, a []string) string {
 		v := h.object.(*value)
-		_, done, err := v.CompareAndSet(ctx, v.seen, data)
-		return yes(done), err
+		_, done := must.Get2(v.CompareAndSet(ctx, v.seen, unhex(a[0])))
+		return yes(done)
 	}
 	all["value-await"] = awaitValue
-	all["lease"] = func(ctx context.Context, h *handle, a []string) (string, error) {
-		d, err := millis(a[2])
-		if err != nil {
-			return "", err
-		}
-		_, err = shared.NewLease(h.client, a[0], a[1], d).Obtain(ctx)
+	all["lease"] = func(ctx context.Context, h *handle, a []string) string {
+		_, err := shared.NewLease(h.client, a[0], a[1], millis(a[2])).Obtain(ctx)
 		if errors.Is(err, shared.ErrLeaseTaken) {
-			return "no", nil
+			return "no"
 		}
-		return yes(err == nil), err
+		must.Do(err)
+		return "yes"
 	}
 }
 
-type adder func(ctx context.Context, delta int) (int64, error)
+type adder func(ctx context.Context, delta int) int64
 
-func count[T int32 | int64](h *handle, n *shared.Number[T]) (string, error) {
-	h.object = adder(func(ctx context.Context, delta int) (int64, error) {
-		c, err := n.Add(ctx, T(delta))
-		return int64(c.After.Value), err
+func count[T int32 | int64](h *handle, n *shared.Number[T]) string {
+	h.object = adder(func(ctx context.Context, delta int) int64 {
+		return int64(must.Get(n.Add(ctx, T(delta))).After.Value)
 	})
-	return h.holds(n.Close, nil)
+	return h.holds(n.Close)
 }
 
 // value is a shared value and its last reading.
@@ -80,31 +65,21 @@ type value struct {
 	seen shared.Versioned[[]byte]
 }
 
-func openValue(ctx context.Context, h *handle, a []string) (string, error) {
-	seed, err := unhex(a[1])
-	if err != nil {
-		return "", err
-	}
+func openValue(ctx context.Context, h *handle, a []string) string {
 	v := &value{Value: shared.NewValue(h.client, a[0])}
-	if _, _, err := v.CompareAndSet(ctx, v.seen, seed); err != nil {
-		return "", err
-	}
+	must.Get2(v.CompareAndSet(ctx, v.seen, unhex(a[1])))
 	h.object = v
-	return h.holds(v.Close, nil)
+	return h.holds(v.Close)
 }
 
 // awaitValue waits for changes until the value is reached.
-func awaitValue(ctx context.Context, h *handle, a []string) (string, error) {
+func awaitValue(ctx context.Context, h *handle, a []string) string {
 	v := h.object.(*value)
-	want, err := unhex(a[0])
-	if err != nil {
-		return "", err
-	}
-	came, err := within(ctx, a[1], func(ctx context.Context) (err error) {
+	want := unhex(a[0])
+	return yes(within(ctx, a[1], func(ctx context.Context) (err error) {
 		for err == nil && !bytes.Equal(v.seen.Value, want) {
 			v.seen, err = v.Next(ctx, v.seen)
 		}
 		return err
-	})
-	return yes(came), err
+	}))
 }
