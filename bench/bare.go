@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -21,17 +22,15 @@ import (
 // reply has the right length and no content. The server keeps no znodes and decodes only headers.
 // With synced, replies to sets wait for a sync of a shared log file. serveBare prints its address
 // and ends at the end of standard input.
-func serveBare(synced bool) (err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+func serveBare(synced bool) {
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
+	defer must.Finally(l.Close)
 	var log *bareLog
 	if synced {
-		if log, err = newBareLog(); err != nil {
-			return errors.Join(err, l.Close())
-		}
-		defer func() { err = errors.Join(err, log.remove()) }()
+		// The queue has room for a record of each connection of any shape, so that appending never
+		// blocks on the queue.
+		log = &bareLog{f: must.Get(zeroedFile()), queue: make(chan bareRecord, maxLoad)}
+		defer must.Finally(removing(log.f))
 		// Ends with the process, which waits only for its input.
 		go log.run()
 	}
@@ -47,18 +46,18 @@ func serveBare(synced bool) (err error) {
 			go func() { _ = bareConn(conn, log) }()
 		}
 	}()
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return errors.Join(err, l.Close())
+	must.Get(io.Copy(io.Discard, os.Stdin))
 }
 
 // bareConn answers until the client closes the connection.
-func bareConn(conn net.Conn, log *bareLog) error {
+func bareConn(conn net.Conn, log *bareLog) (err error) {
+	defer func() { err = errors.Join(err, conn.Close()) }()
 	in, w := make([]byte, inputBytes), 0
 	var out []byte
 	for greeted := false; ; {
 		n, err := conn.Read(in[w:])
 		if err != nil {
-			return errors.Join(err, conn.Close())
+			return err
 		}
 		w += n
 		r, sets := 0, 0
@@ -66,7 +65,7 @@ func bareConn(conn net.Conn, log *bareLog) error {
 		for w-r >= 4 {
 			length := int(binary.BigEndian.Uint32(in[r:]))
 			if length > len(in)-4 {
-				return errors.Join(errors.New("bare: a frame that is too long"), conn.Close())
+				return errors.New("bare: a frame that is too long")
 			}
 			if w-r-4 < length {
 				break
@@ -82,7 +81,7 @@ func bareConn(conn net.Conn, log *bareLog) error {
 				var h proto.RequestHeader
 				d := jute.NewDecoder(frame)
 				if h.Decode(&d); d.Err() != nil {
-					return errors.Join(d.Err(), conn.Close())
+					return d.Err()
 				}
 				out = (&proto.ReplyHeader{Xid: h.Xid, Zxid: 1}).Append(out)
 				out = append(out, bareBody[h.Op]...)
@@ -94,12 +93,12 @@ func bareConn(conn net.Conn, log *bareLog) error {
 		}
 		if sets > 0 && log != nil {
 			if err := log.append(in[:r]); err != nil {
-				return errors.Join(err, conn.Close())
+				return err
 			}
 		}
 		w = copy(in, in[r:w])
 		if _, err := conn.Write(out); err != nil {
-			return errors.Join(err, conn.Close())
+			return err
 		}
 	}
 }
@@ -122,15 +121,6 @@ type bareRecord struct {
 	bytes []byte // not changed until done is sent to
 	done  chan<- error
 }
-
-func newBareLog() (*bareLog, error) {
-	f, err := zeroedFile()
-	// The queue has room for a record of each connection of any shape, so that appending never
-	// blocks on the queue.
-	return &bareLog{f: f, queue: make(chan bareRecord, maxLoad)}, err
-}
-
-func (l *bareLog) remove() error { return errors.Join(l.f.Close(), os.Remove(l.f.Name())) }
 
 // append returns when b is on disk.
 func (l *bareLog) append(b []byte) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -44,25 +45,20 @@ type moment struct {
 // benchCalm sends writes at a steady rate, well below what the servers can do, and reports the slow
 // writes: undisturbed, while checkpoints are written, while a member catches up, and while all
 // sessions reconnect at once.
-func benchCalm(ctx context.Context, s *settings) error {
+func benchCalm(ctx context.Context, s *settings) {
 	var all []moment
 	chosen := 0
 	for _, part := range []struct {
 		what string
-		of   func(context.Context, *settings, kind) ([]moment, error)
+		of   func(context.Context, *settings, kind) []moment
 	}{{checkpointing, calmCheckpoints}, {catchingUp, calmCatchUp}, {reconnecting, calmReconnects}} {
 		if !strings.HasPrefix(part.what, s.rows) {
 			continue
 		}
 		chosen++
 		for _, k := range s.servers {
-			ms, err := part.of(ctx, s, k)
-			if err != nil {
-				if err := s.out.fail(ctx, fmt.Sprintf(calmRowPattern, part.what), k.name, err); err != nil {
-					return err
-				}
-				continue
-			}
+			var ms []moment
+			s.out.attempt(ctx, fmt.Sprintf(calmRowPattern, part.what), k.name, func() { ms = part.of(ctx, s, k) })
 			for _, m := range ms {
 				progress("calm: %-16s %-24s p50 %s p99 %s p99.9 %s max %s µs, sent late p99.9 %s; %s", m.server, m.what, micros(m.seen.latencies.quantile(0.5)),
 					micros(m.seen.latencies.quantile(0.99)), micros(m.seen.latencies.quantile(0.999)), micros(m.seen.latencies.max()), micros(m.seen.late.quantile(0.999)), m.note)
@@ -71,11 +67,11 @@ func benchCalm(ctx context.Context, s *settings) error {
 		}
 	}
 	if chosen == 0 {
-		return fmt.Errorf("nothing that goes on begins with %q: there are %s, %s, %s", s.rows, checkpointing, catchingUp, reconnecting)
+		must.Failf("nothing that goes on begins with %q: there are %s, %s, %s", s.rows, checkpointing, catchingUp, reconnecting)
 	}
 	s.out.table(fmt.Sprintf("%d paced writes of %d bytes per second, while something goes on: latency in µs from when each was due, and how many times that without",
 		s.rate, dataBytes), []string{"while", "server", "p50", "ratio", "p99", "ratio", "p99.9", "ratio", "max", "ratio", "sent late, p99.9", "what went on"}, calmTable(all))
-	return s.out.readings("calm", calmReadings(all))
+	must.Do(s.out.readings("calm", calmReadings(all)))
 }
 
 // calmQuantiles are the quantiles reported for each situation.
@@ -135,73 +131,51 @@ func calmReadings(all []moment) (list []reading) {
 const leastPaced = 2 * time.Second
 
 // while adds what pacedFor measures while f runs, and returns how many milliseconds f took.
-func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context) error) (ms float64, err error) {
-	seen, err := pacedFor(ctx, addrs, rate, w, func(ctx context.Context) error {
+func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context)) (ms float64) {
+	seen := pacedFor(ctx, addrs, rate, w, func(ctx context.Context) {
 		start := time.Now()
-		if err := f(ctx); err != nil {
-			return err
-		}
+		f(ctx)
 		took := time.Since(start)
 		ms = took.Seconds() * 1e3
-		if took < leastPaced {
-			return sleepFor(leastPaced - took)(ctx)
-		}
-		return nil
+		pause(ctx, leastPaced-took)
 	})
-	if err != nil {
-		return 0, err
-	}
 	s.add(seen)
-	return ms, nil
+	return ms
 }
 
 // pacedFor sends paced writes to the addresses while f runs, and uncounted writes before.
-func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context) error) (_ *pacedSeen, err error) {
-	l, err := openLoad(addrs, calmConnections, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, l.close()) }()
+func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context)) *pacedSeen {
+	l := must.Get(openLoad(addrs, calmConnections, 1))
+	defer must.Finally(l.close)
 	warm := make(chan struct{})
 	time.AfterFunc(calmWarm, func() { close(warm) })
-	if _, err := l.paced(ctx, w, rate, warm); err != nil {
-		return nil, err
-	}
+	must.Get(l.paced(ctx, w, rate, warm))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a failed load ends f
 	stop, failed := make(chan struct{}), make(chan error, 1)
 	// Ends with f; its error is awaited below.
 	go func() {
-		failed <- f(ctx)
+		failed <- must.Try(func() { f(ctx) })
 		close(stop)
 	}()
 	h, err := l.paced(ctx, w, rate, stop)
 	cancel()
-	return h, errors.Join(<-failed, err)
+	must.Do(errors.Join(<-failed, err))
+	return h
 }
 
 // sleepFor returns a function that does nothing for d: the undisturbed case.
-func sleepFor(d time.Duration) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		if !sleep(ctx, d) {
-			return ctx.Err()
-		}
-		return nil
-	}
+func sleepFor(d time.Duration) func(ctx context.Context) {
+	return func(ctx context.Context) { pause(ctx, d) }
 }
 
 // calmCheckpoints compares writes to random znodes without a checkpoint and with checkpoints in
 // turn: the server starts on the same data with a snapCount that is never reached, and with a
 // snapCount that two seconds of writes reach.
-func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err error) {
-	dir, err := os.MkdirTemp("", "gozkd-bench-data-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := filled(ctx, k, dir, s.znodes); err != nil {
-		return nil, err
-	}
+func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
+	dir := must.Get(os.MkdirTemp("", "gozkd-bench-data-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
+	filled(ctx, k, dir, s.znodes)
 	for _, part := range []struct {
 		what, than string
 		snapCount  int
@@ -209,55 +183,28 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err
 		opts := server.Options{Keys: keys(), DataDir: dir}
 		opts.Keys["4lw.commands.whitelist"] = "srvr,mntr"
 		opts.Keys["snapCount"] = strconv.Itoa(part.snapCount)
-		p, err := k.start(ctx, opts)
-		if err != nil {
-			return nil, err
-		}
-		m := moment{what: part.what, than: part.than, server: p.Name()}
+		m := moment{what: part.what, than: part.than}
 		var use diskUse
 		var n float64 // checkpoints written
-		m.seen, err = pacedFor(ctx, []string{p.Addr()}, s.rate, setMany(s.znodes), func(ctx context.Context) error {
-			before, err := checkpointUse(ctx, p.Addr(), dir)
-			if err != nil {
-				return err
-			}
-			if err := sleepFor(s.calm)(ctx); err != nil {
-				return err
-			}
-			after, err := checkpointUse(ctx, p.Addr(), dir)
-			use, n = after.disk.since(before.disk), after.n-before.n
-			return err
+		k.with(ctx, opts, func(p *server.Process) {
+			m.server = p.Name()
+			m.seen = pacedFor(ctx, []string{p.Addr()}, s.rate, setMany(s.znodes), func(ctx context.Context) {
+				written, disk := checkpoints(ctx, p.Addr()).n, must.Get(diskUseBelow(dir))
+				pause(ctx, s.calm)
+				n, use = checkpoints(ctx, p.Addr()).n-written, must.Get(diskUseBelow(dir)).since(disk)
+			})
 		})
-		if err := errors.Join(err, p.Stop()); err != nil {
-			return nil, err
-		}
 		if part.than != "" && n == 0 {
-			return nil, fmt.Errorf("no checkpoint was written within %s", s.calm)
+			must.Failf("no checkpoint was written within %s", s.calm)
 		}
 		m.note = fmt.Sprintf("%s znodes, snapCount %s: %.0f checkpoints and %s MB written in %s", thousands(float64(s.znodes)),
 			thousands(float64(part.snapCount)), n, number(float64(use.bytes)/1e6), s.calm)
 		ms = append(ms, m)
 	}
-	return ms, nil
-}
-
-// checkpointsUse holds figures that show whether checkpoints were written.
-type checkpointsUse struct {
-	n    float64
-	disk diskUse
-}
-
-func checkpointUse(ctx context.Context, addr, dir string) (checkpointsUse, error) {
-	w, err := checkpoints(ctx, addr)
-	disk, diskErr := diskUseBelow(dir)
-	return checkpointsUse{w.n, disk}, errors.Join(err, diskErr)
+	return ms
 }
 
 // filled leaves a data directory with n znodes at the paths of manyPath.
-func filled(ctx context.Context, k kind, dir string, n int) error {
-	p, err := k.start(ctx, server.Options{Keys: keys(), DataDir: dir})
-	if err != nil {
-		return err
-	}
-	return errors.Join(fillMany(ctx, p.Addr(), n, payload), p.Stop())
+func filled(ctx context.Context, k kind, dir string, n int) {
+	k.with(ctx, server.Options{Keys: keys(), DataDir: dir}, func(p *server.Process) { fillMany(ctx, p.Addr(), n, payload) })
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -18,42 +19,25 @@ const reconnects = 3
 
 // calmReconnects compares writes while thousands of sessions are idle, and while all of them lose
 // their connections and reconnect at once.
-func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err error) {
-	p, err := k.start(ctx, server.Options{Keys: keys()})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
-	if err := prepare(p.Addr()); err != nil {
-		return nil, err
-	}
-	idle, err := openLoad([]string{p.Addr()}, s.sessions, 1)
-	if err != nil {
-		return nil, fmt.Errorf("%d sessions: %w", s.sessions, err)
-	}
+func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment) {
+	p := k.start(ctx, server.Options{Keys: keys()})
+	defer must.Finally(p.Stop)
+	prepare(p.Addr())
+	idle := must.Get(openLoad([]string{p.Addr()}, s.sessions, 1))
 	// The sessions are not closed: a server may process an abandoned connection after its
 	// successor, and then closes the successor, because the session has moved.
-	defer func() { err = errors.Join(err, idle.abandon()) }()
+	defer must.Finally(idle.abandon)
 	sets := workloadNamed("set 100 B")
-	quiet, err := pacedFor(ctx, []string{p.Addr()}, s.rate, sets, sleepFor(s.calm))
-	if err != nil {
-		return nil, err
-	}
+	quiet := pacedFor(ctx, []string{p.Addr()}, s.rate, sets, sleepFor(s.calm))
 	during := new(pacedSeen)
 	var took []float64
 	for range reconnects {
-		ms, err := during.while(ctx, []string{p.Addr()}, s.rate, sets, func(ctx context.Context) error {
-			return idle.reconnect(ctx, p.Addr())
-		})
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, ms)
+		took = append(took, during.while(ctx, []string{p.Addr()}, s.rate, sets, func(ctx context.Context) { idle.reconnect(ctx, p.Addr()) }))
 	}
 	between := spreadOf(took)
 	return []moment{{what: aloneSessions, server: p.Name(), seen: quiet},
 		{what: reconnecting, than: aloneSessions, server: p.Name(), seen: during, took: took, note: fmt.Sprintf("%d times %s sessions; %.0f ms (%.0f to %.0f) until all were back",
-			reconnects, thousands(float64(s.sessions)), between.Median, between.Min, between.Max)}}, nil
+			reconnects, thousands(float64(s.sessions)), between.Median, between.Min, between.Max)}}
 }
 
 // reconnectRetry is how long a client waits for an answer before it makes a new connection: a
@@ -62,17 +46,15 @@ const reconnectRetry = 2 * time.Second
 
 // reconnect closes all sockets, connects all of them again at once, and returns when each client
 // has its session back. Nothing may be in flight.
-func (l *load) reconnect(ctx context.Context, addr string) error {
+func (l *load) reconnect(ctx context.Context, addr string) {
 	for _, c := range l.clients {
-		if err := l.hangUp(c); err != nil {
-			return err
-		}
+		must.Do(l.hangUp(c))
 	}
 	start := time.Now()
 	began, back := make([]time.Duration, len(l.clients)), make([]bool, len(l.clients))
 	for i := range l.clients {
 		if err := l.resume(i, addr); err != nil {
-			return fmt.Errorf("session %d: %w", i, err)
+			must.Failf("session %d: %w", i, err)
 		}
 		began[i] = time.Since(start)
 	}
@@ -82,27 +64,23 @@ func (l *load) reconnect(ctx context.Context, addr string) error {
 	for left > 0 {
 		n, err := unix.EpollWait(l.epoll, events, int(interval.Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("epoll: %w", err)
+			must.Failf("epoll: %w", err)
 		}
 		now := time.Since(start)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		must.Do(ctx.Err())
 		if now > patience {
-			return fmt.Errorf("%d of %d sessions are not back after %s", left, len(l.clients), patience)
+			must.Failf("%d of %d sessions are not back after %s", left, len(l.clients), patience)
 		}
 		for _, e := range events[:max(n, 0)] {
 			i := int(e.Fd)
 			b, err := l.resumed(i, e.Events)
 			if err != nil { // refused or reset: same as no answer
-				if err := l.hangUp(l.clients[i]); err != nil {
-					return err
-				}
+				must.Do(l.hangUp(l.clients[i]))
 				continue
 			}
 			if b != nil {
 				if err := l.clients[i].takeSession(b); err != nil {
-					return fmt.Errorf("session %d: %w", i, err)
+					must.Failf("session %d: %w", i, err)
 				}
 				back[i] = true
 				left--
@@ -117,12 +95,11 @@ func (l *load) reconnect(ctx context.Context, addr string) error {
 				continue
 			}
 			if err := errors.Join(l.hangUp(c), l.resume(i, addr)); err != nil {
-				return fmt.Errorf("session %d: %w", i, err)
+				must.Failf("session %d: %w", i, err)
 			}
 			began[i] = now
 		}
 	}
-	return nil
 }
 
 // hangUp closes a client's socket, if any, and forgets the requests in flight.

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"flag"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // comparePart is a command that compare runs, and how it changes the settings.
 type comparePart struct {
 	name   string
-	run    func(context.Context, *settings) error
+	run    func(context.Context, *settings)
 	change func(*settings)
 	// about estimates the duration of the command, from runs on two processors.
 	about func(*settings) time.Duration
@@ -75,7 +77,7 @@ func setCompareDefaults(flags *flag.FlagSet) error {
 
 // benchCompare runs all parts, also after failures. It reports its plan and progress on
 // standard error, and at the end what went wrong.
-func benchCompare(ctx context.Context, s *settings, args []string) error {
+func benchCompare(ctx context.Context, s *settings, args []string) {
 	start := time.Now()
 	parts := compareParts()
 	var left time.Duration
@@ -94,16 +96,17 @@ func benchCompare(ctx context.Context, s *settings, args []string) error {
 		s.out.conditions = settings.conditions(s.out.conditions.Commit)
 		err := s.out.begin(part.name, args)
 		if err == nil {
-			err = s.out.end(part.name, part.run(ctx, settings))
+			err = s.out.end(part.name, must.Try(func() { part.run(ctx, settings) }))
 		}
 		if ctx.Err() != nil {
-			return errors.Join(ctx.Err(), err)
+			must.Do(errors.Join(ctx.Err(), err))
+			return
 		}
 		all = errors.Join(all, err)
 		progress("compare: %s took %s", part.name, time.Since(began).Round(time.Second))
 	}
 	progress("compare: %s in all", time.Since(start).Round(time.Second))
-	return all
+	must.Do(all)
 }
 
 // settings returns the part's settings.

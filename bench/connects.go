@@ -4,12 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -18,95 +18,61 @@ import (
 const connectors = 16
 
 // benchConnects measures sessions that are opened on new connections and closed at once.
-func benchConnects(ctx context.Context, s *settings) (err error) {
+func benchConnects(ctx context.Context, s *settings) {
 	var processes []*server.Process
-	defer func() {
-		for _, p := range processes {
-			err = errors.Join(err, p.Stop())
-		}
-	}()
 	for _, k := range s.servers {
-		p, err := k.start(ctx, server.Options{Keys: keys()})
-		if err != nil {
-			return err
-		}
+		p := k.start(ctx, server.Options{Keys: keys()})
+		defer must.Finally(p.Stop)
 		processes = append(processes, p)
-		if _, err := connectsFor(ctx, p, s.warm); err != nil {
-			return fmt.Errorf("%s: %w", p.Name(), err)
-		}
+		connectsFor(ctx, p, s.warm)
 	}
 	seen := make([]measured, len(processes))
 	for range s.rounds {
 		for i, p := range processes {
-			r, err := connectsFor(ctx, p, s.seconds)
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.Name(), err)
-			}
+			r := connectsFor(ctx, p, s.seconds)
 			progress("connects %-16s %7.0f sessions/s, %.0f µs of CPU for each", p.Name(), r.opsPerSecond(), r.cpuPerOp())
 			seen[i].add(r)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+			must.Do(ctx.Err())
 		}
 	}
 	c := comparison{Row: "session opened and closed", Shape: fmt.Sprintf("%dx1", connectors)}
 	for i, p := range processes {
-		m, err := memoryOf(p.Pid())
-		if err != nil {
-			return err
-		}
-		c.Servers = append(c.Servers, seen[i].figures(p.Name(), m))
+		c.Servers = append(c.Servers, seen[i].figures(p.Name(), must.Get(memoryOf(p.Pid()))))
 	}
-	return s.out.comparisons("connects", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c})
+	must.Do(s.out.comparisons("connects", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c}))
 }
 
 // connectsFor lets clients open a session on a new connection and close it, repeatedly, from a
 // single goroutine. A session counts when its close was answered; its latency starts with its
 // connection. Sessions in flight when d has passed do not count.
-func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *result, err error) {
+func connectsFor(ctx context.Context, p *server.Process, d time.Duration) *result {
 	l := &load{window: 1}
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("epoll: %w", err)
-	}
+	l.epoll = must.Get(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
 	for i := range connectors {
 		l.clients = append(l.clients, &client{index: i, fd: -1, in: make([]byte, 256), sentAt: make([]time.Duration, 1)})
 	}
-	defer func() { err = errors.Join(err, l.abandon()) }()
+	defer must.Finally(l.abandon)
 	pids := []int{p.Pid()}
-	before, err := usedBy(pids)
-	if err != nil {
-		return nil, err
-	}
+	before := must.Get(usedBy(pids))
 	res, start := new(result), time.Now()
 	for i := range l.clients {
-		if err := l.beginSession(i, p.Addr(), 0); err != nil {
-			return nil, err
-		}
+		must.Do(l.beginSession(i, p.Addr(), 0))
 	}
 	counting, open := true, len(l.clients)
 	events := make([]unix.EpollEvent, connectors)
 	for open > 0 {
-		ready, err := l.wait(events)
-		if err != nil {
-			return nil, err
-		}
+		ready := must.Get(l.wait(events))
 		if len(ready) == 0 {
-			return nil, fmt.Errorf("no answer within %s, %d are due", ioTimeout, open)
+			must.Failf("no answer within %s, %d are due", ioTimeout, open)
 		}
 		now := time.Since(start)
 		if counting && now >= d {
 			counting = false
-			if err := res.finish(now, pids, before); err != nil {
-				return nil, err
-			}
+			must.Do(res.finish(now, pids, before))
 		}
 		for _, e := range ready {
 			i := int(e.Fd)
-			closed, err := l.goOn(i)
-			if err != nil {
-				return nil, fmt.Errorf("client %d: %w", i, err)
-			}
-			if !closed {
+			if !must.Get(l.goOn(i)) {
 				continue
 			}
 			if now = time.Since(start); counting {
@@ -117,12 +83,11 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *re
 				open--
 				continue
 			}
-			if err := l.beginSession(i, p.Addr(), now); err != nil {
-				return nil, err
-			}
+			must.Do(l.beginSession(i, p.Addr(), now))
 		}
 	}
-	return res, ctx.Err()
+	must.Do(ctx.Err())
+	return res
 }
 
 // beginSession connects a client without a connection, and requests a session on it.

@@ -4,13 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -48,43 +48,31 @@ type outage struct {
 }
 
 // benchFailover kills leaders, the ensembles in turn.
-func benchFailover(ctx context.Context, s *settings) error {
+func benchFailover(ctx context.Context, s *settings) {
 	var table [][]string
 	var list []reading
 	for _, tick := range s.ticks {
-		rows, figures, err := failoverAt(ctx, s, tick)
-		if err != nil {
-			if err := s.out.fail(ctx, failoverRow(tick), "", err); err != nil {
-				return err
-			}
-		}
-		table, list = append(table, rows...), append(list, figures...)
+		s.out.attempt(ctx, failoverRow(tick), "", func() {
+			rows, figures := failoverAt(ctx, s, tick)
+			table, list = append(table, rows...), append(list, figures...)
+		})
 	}
 	s.out.table(fmt.Sprintf("kill -9 of the leader of %d members (ms)", nMembers), []string{"server", "tickTime", "kills",
 		"no write succeeded: median", "max", "until every client of the others wrote: median", "max", "connections to the others lost"}, table)
-	return s.out.readings("failover", list)
+	must.Do(s.out.readings("failover", list))
 }
 
 func failoverRow(tick int) string { return fmt.Sprintf("leader killed, tickTime %d", tick) }
 
-func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, list []reading, err error) {
+func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, list []reading) {
 	var ensembles []*server.Ensemble
-	defer func() {
-		for _, e := range ensembles {
-			err = errors.Join(err, e.Stop())
-		}
-	}()
 	config := keys()
 	config["tickTime"] = strconv.Itoa(tick)
 	for _, k := range s.servers {
-		e, err := k.startEnsemble(ctx, nMembers, config)
-		if err != nil {
-			return nil, nil, err
-		}
+		e := k.startEnsemble(ctx, nMembers, config)
+		defer must.Finally(e.Stop)
 		ensembles = append(ensembles, e)
-		if err := prepareAll(e.Addrs()); err != nil {
-			return nil, nil, err
-		}
+		prepareAll(e.Addrs())
 	}
 	seen, broken := make([][]outage, len(ensembles)), make([]bool, len(ensembles))
 	for i := range s.kills {
@@ -92,11 +80,9 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 			if broken[j] {
 				continue
 			}
-			o, err := failoverOnce(ctx, e)
-			if err != nil {
-				if err := s.out.fail(ctx, failoverRow(tick), e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log())); err != nil {
-					return nil, nil, err
-				}
+			var o outage
+			if err := must.Try(func() { o = failoverOnce(ctx, e) }); err != nil {
+				must.Do(s.out.fail(ctx, failoverRow(tick), e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log())))
 				broken[j] = true // the next kill would hit a damaged ensemble
 				continue
 			}
@@ -123,7 +109,7 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 		table = append(table, []string{e.Name(), fmt.Sprint(tick), fmt.Sprint(n), millis(midWithout), millis(without[n-1]),
 			millis(midAll), millis(all[n-1]), fmt.Sprintf("%d of %d", lost, n*(nMembers-1)*writersEach)})
 	}
-	return table, list, nil
+	return table, list
 }
 
 // milliseconds converts durations.
@@ -136,7 +122,7 @@ func milliseconds(ds []time.Duration) []float64 {
 }
 
 // failoverOnce kills the leader under writes to all members and restores the ensemble.
-func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error) {
+func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage) {
 	ctx, cancel := context.WithTimeout(ctx, failoverPatience)
 	defer cancel()
 	writing, rest := context.WithCancel(ctx)
@@ -155,16 +141,9 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error)
 			wg.Go(func() { w.run(writing) }) // ends with writing; awaited above
 		}
 	}
-	if err := l.awaitWrites(ctx, time.Now(), writers); err != nil {
-		return o, fmt.Errorf("before the kill: %w", err)
-	}
-	if !sleep(ctx, failoverQuiet) {
-		return o, ctx.Err()
-	}
-	leader, err := e.Leader(ctx)
-	if err != nil {
-		return o, err
-	}
+	l.awaitWrites(ctx, time.Now(), writers)
+	pause(ctx, failoverQuiet)
+	leader := must.Get(e.Leader(ctx))
 	var others []*writer
 	for _, m := range e.Members {
 		if m != leader {
@@ -172,25 +151,16 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error)
 		}
 	}
 	killed := l.reset(others)
-	if err := leader.Kill(); err != nil {
-		return o, err
-	}
-	if err := l.awaitWrites(ctx, killed, others); err != nil {
-		return o, fmt.Errorf("after the kill of member %d: %w", leader.ID, err)
-	}
+	must.Do(leader.Kill())
+	must.Doing(fmt.Sprintf("after the kill of member %d", leader.ID), func() { l.awaitWrites(ctx, killed, others) })
 	o.all = time.Since(killed)
-	if !sleep(ctx, failoverQuiet) { // further outages in this time count
-		return o, ctx.Err()
-	}
+	pause(ctx, failoverQuiet) // further outages in this time count
 	o.without, o.lost = l.outage(others)
-	if err := leader.Start(); err != nil {
-		return o, err
-	}
+	must.Do(leader.Start())
 	back := time.Now()
-	if err := e.AwaitServing(ctx); err != nil {
-		return o, err
-	}
-	return o, l.awaitWrites(ctx, back, writers)
+	must.Do(e.AwaitServing(ctx))
+	l.awaitWrites(ctx, back, writers)
+	return o
 }
 
 // writer is a client that writes repeatedly and reconnects when its connection breaks.
@@ -276,7 +246,7 @@ func (l *writeLog) outage(ws []*writer) (longest time.Duration, lost int) {
 }
 
 // awaitWrites waits until each of ws has succeeded with a write sent after since.
-func (l *writeLog) awaitWrites(ctx context.Context, since time.Time, ws []*writer) error {
+func (l *writeLog) awaitWrites(ctx context.Context, since time.Time, ws []*writer) {
 	const interval = time.Millisecond
 	for {
 		l.mu.Lock()
@@ -288,10 +258,10 @@ func (l *writeLog) awaitWrites(ctx context.Context, since time.Time, ws []*write
 		}
 		l.mu.Unlock()
 		if waiting == 0 {
-			return nil
+			return
 		}
 		if !sleep(ctx, interval) {
-			return fmt.Errorf("%d of %d clients do not write: %w", waiting, len(ws), ctx.Err())
+			must.Failf("%d of %d clients do not write: %w", waiting, len(ws), ctx.Err())
 		}
 	}
 }

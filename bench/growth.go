@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -29,7 +30,7 @@ type growthPiece struct {
 	// upTo returns the largest size that this machine allows, 0 for any, and the reason for the
 	// limit.
 	upTo    func() (int, string)
-	measure func(ctx context.Context, g *growth, k kind, size int) error
+	measure func(ctx context.Context, g *growth, k kind, size int)
 	rates   bool   // also report operations per second
 	note    string // how the piece is measured, beyond what all pieces share
 }
@@ -40,7 +41,7 @@ func growthPieces() []growthPiece {
 
 // benchGrowth measures how costs grow, piece by piece; within a piece the servers take turns at
 // each size.
-func benchGrowth(ctx context.Context, s *settings) error {
+func benchGrowth(ctx context.Context, s *settings) {
 	begun := time.Now()
 	var chosen []growthPiece
 	var names []string
@@ -51,7 +52,7 @@ func benchGrowth(ctx context.Context, s *settings) error {
 		}
 	}
 	if chosen == nil {
-		return fmt.Errorf("nothing that grows begins with %q: there are %s", s.rows, strings.Join(names, ", "))
+		must.Failf("nothing that grows begins with %q: there are %s", s.rows, strings.Join(names, ", "))
 	}
 	s.out.printf("\nEach size on a new server with %s of unmeasured load, then rounds of %s, one for each figure: short, so single figures vary by a tenth or more.\n"+
 		"CPU is the server's, all members added up. Per tenfold: what the figure is multiplied by where the size is ten times as large, by a fit through all sizes;\n"+
@@ -59,19 +60,12 @@ func benchGrowth(ctx context.Context, s *settings) error {
 		growthWarm, growthRound, 100*flatOff)
 	for i, p := range chosen {
 		progress("growth: %d of %d, %s; %s since the start", i+1, len(chosen), p.name, time.Since(begun).Round(time.Second))
-		g, err := p.run(ctx, s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
-		if err := g.print(s.out); err != nil {
-			return err
-		}
+		p.grow(ctx, s).print(s.out)
 	}
 	progress("growth: %s in all", time.Since(begun).Round(time.Second))
-	return nil
 }
 
-func (p growthPiece) run(ctx context.Context, s *settings) (*growth, error) {
+func (p growthPiece) grow(ctx context.Context, s *settings) *growth {
 	g := &growth{piece: p}
 	sizes := p.sizes
 	if s.sizes != nil {
@@ -90,21 +84,15 @@ func (p growthPiece) run(ctx context.Context, s *settings) (*growth, error) {
 	for _, size := range sizes {
 		for _, k := range s.servers {
 			begun := time.Now()
-			err := p.measure(ctx, g, k, size)
-			if ctx.Err() != nil { // whatever the error is: an interrupt from a terminal ends the servers too
-				return nil, ctx.Err()
-			}
-			if err != nil {
-				if err := s.out.fail(ctx, fmt.Sprintf("%s, %s %s", p.name, thousands(float64(size)), p.axis), k.name, err); err != nil {
-					return nil, err
-				}
+			row := fmt.Sprintf("%s, %s %s", p.name, thousands(float64(size)), p.axis)
+			if !s.out.attempt(ctx, row, k.name, func() { p.measure(ctx, g, k, size) }) {
 				g.remark("%s failed at %s %s: what it did before that is in the figures.", k.name, thousands(float64(size)), p.axis)
 				continue
 			}
 			progress("growth: %s %s: %s done in %s", p.name, thousands(float64(size)), k.name, time.Since(begun).Round(100*time.Millisecond))
 		}
 	}
-	return g, nil
+	return g
 }
 
 // parseSizes parses a comma-separated list of rising whole numbers, such as 1000,1e6. An empty list
@@ -125,15 +113,13 @@ func parseSizes(list string) ([]int, error) {
 }
 
 // serve starts a server, lets do measure it, and kills it.
-func (g *growth) serve(ctx context.Context, k kind, opts server.Options, do func(p *server.Process) error) error {
+func (g *growth) serve(ctx context.Context, k kind, opts server.Options, do func(p *server.Process)) {
 	if opts.Keys == nil {
 		opts.Keys = growthKeys()
 	}
-	p, err := k.start(ctx, opts)
-	if err != nil {
-		return err
-	}
-	return finally(do(p), p.Kill)
+	p := k.start(ctx, opts)
+	defer must.Finally(p.Kill)
+	do(p)
 }
 
 // growthKeys makes servers report how long their checkpoints took.
@@ -148,34 +134,21 @@ func targetOf(p *server.Process) target {
 }
 
 // warm puts each workload on the server in turn, unmeasured, for growthWarm in all.
-func (g *growth) warm(ctx context.Context, t target, ws ...*workload) error {
+func (g *growth) warm(ctx context.Context, t target, ws ...*workload) {
 	for _, w := range ws {
-		if _, err := runOnce(t, shape{16, 16}, w.until(ctx), growthWarm/time.Duration(len(ws))); err != nil {
-			return fmt.Errorf("%s, unmeasured: %w", t.name, err)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		runOnce(t, shape{16, 16}, w.until(ctx), growthWarm/time.Duration(len(ws)))
+		must.Do(ctx.Err())
 	}
-	return nil
 }
 
 // load measures a workload at a shape and records its figures.
-func (g *growth) load(ctx context.Context, t target, size int, sh shape, w *workload) error {
-	if err := awaitIdle(ctx, t.pids); err != nil { // a checkpoint that earlier work has started does not count
-		return err
-	}
-	r, err := runOnce(t, sh, w.until(ctx), growthRound)
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", w.name, sh, err)
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+func (g *growth) load(ctx context.Context, t target, size int, sh shape, w *workload) {
+	awaitIdle(ctx, t.pids)
+	r := runOnce(t, sh, w.until(ctx), growthRound)
+	must.Do(ctx.Err())
 	g.noteLoad(t.name, size, sh.String(), w.name, r)
 	progress("growth: %s %s: %s %s %s: %.0f ops/s, p50 %s µs, p99 %s µs, %.2f µs of CPU per op", g.piece.name, thousands(float64(size)), t.name, w.name, sh,
 		r.opsPerSecond(), micros(r.latencies.quantile(0.5)), micros(r.latencies.quantile(0.99)), r.cpuPerOp())
-	return nil
 }
 
 // until returns w, ending when ctx ends.
@@ -192,22 +165,14 @@ func (w *workload) until(ctx context.Context) *workload {
 	return &copied
 }
 
-// fill creates n znodes over 16 connections. It returns ctx's error if ctx ends first.
-func fill(ctx context.Context, addr string, n int, data []byte, path func(i int) string) error {
+// fillAt creates n znodes over 16 connections. It returns ctx's error if ctx ends first.
+func fillAt(ctx context.Context, addr string, n int, data []byte, path func(i int) string) {
 	const connections, window = 16, 64
-	l, err := openLoad([]string{addr}, connections, window)
-	if err != nil {
-		return err
-	}
-	if _, err = l.run(creates(connections, n, data, path).until(ctx), 0, nil); err != nil {
-		err = fmt.Errorf("create: %w", err)
-	} else {
-		err = ctx.Err()
-	}
-	return finally(err, l.close)
+	runOnce(target{addrs: []string{addr}}, shape{connections, window}, creates(connections, n, data, path).until(ctx), 0)
+	must.Do(ctx.Err())
 }
 
 // fillOne creates a few znodes in sequence, parents first.
-func fillOne(addr string, paths ...string) error {
-	return createAll(addr, 1, len(paths), nil, func(i int) string { return paths[i] })
+func fillOne(addr string, paths ...string) {
+	createAll(addr, 1, len(paths), nil, func(i int) string { return paths[i] })
 }

@@ -23,19 +23,13 @@ func childrenPiece() growthPiece {
 	}
 }
 
-func growChildren(ctx context.Context, g *growth, k kind, size int) error {
+func growChildren(ctx context.Context, g *growth, k kind, size int) {
 	const nameBytes = 4 + len("c00000")
-	return g.serve(ctx, k, server.Options{}, func(p *server.Process) error {
+	g.serve(ctx, k, server.Options{}, func(p *server.Process) {
 		t := targetOf(p)
-		if err := fillOne(p.Addr(), crowdedPath); err != nil {
-			return err
-		}
-		if err := fill(ctx, p.Addr(), size, nil, crowdedChild); err != nil {
-			return err
-		}
-		if _, err := g.noteMemory(t, size); err != nil {
-			return err
-		}
+		fillOne(p.Addr(), crowdedPath)
+		fillAt(ctx, p.Addr(), size, nil, crowdedChild)
+		g.noteMemory(t, size)
 		one, list := childAndBack(), &workload{name: "getChildren", replyBytes: replyLen(4 + size*nameBytes), next: func(c *client) bool {
 			c.request(proto.OpGetChildren, (&proto.PathWatchRequest{Path: crowdedPath}).Append)
 			return true
@@ -44,21 +38,15 @@ func growChildren(ctx context.Context, g *growth, k kind, size int) error {
 			c.request(proto.OpExists, (&proto.PathWatchRequest{Path: crowdedPath}).Append)
 			return true
 		}}
-		if err := g.warm(ctx, t, one, exists); err != nil {
-			return err
-		}
+		g.warm(ctx, t, one, exists)
 		// One at a time: 256 lists in flight would take a quarter of a gigabyte.
-		if _, err := runOnce(t, shape{1, 1}, list.until(ctx), growthWarm/2); err != nil {
-			return err
-		}
+		runOnce(t, shape{1, 1}, list.until(ctx), growthWarm/2)
 		for _, sh := range []shape{{1, 1}, {16, 16}} {
 			for _, w := range []*workload{one, exists} {
-				if err := g.load(ctx, t, size, sh, w); err != nil {
-					return err
-				}
+				g.load(ctx, t, size, sh, w)
 			}
 		}
-		return g.load(ctx, t, size, shape{1, 1}, list)
+		g.load(ctx, t, size, shape{1, 1}, list)
 	})
 }
 

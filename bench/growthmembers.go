@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -19,41 +20,29 @@ func membersPiece() growthPiece {
 	}
 }
 
-func growMembers(ctx context.Context, g *growth, k kind, size int) error {
+func growMembers(ctx context.Context, g *growth, k kind, size int) {
 	if size == 1 {
-		return g.serve(ctx, k, server.Options{}, func(p *server.Process) error { return growTogether(ctx, g, targetOf(p), size) })
+		g.serve(ctx, k, server.Options{}, func(p *server.Process) { growTogether(ctx, g, targetOf(p), size) })
+		return
 	}
-	e, err := k.startEnsemble(ctx, size, keys())
-	if err != nil {
-		return err
-	}
-	addrs, err := followersFirst(ctx, e)
-	if err == nil {
-		err = growTogether(ctx, g, target{name: e.Name(), addrs: addrs, pids: e.Pids()}, size)
-	}
-	return finally(err, e.Stop)
+	e := k.startEnsemble(ctx, size, keys())
+	defer must.Finally(e.Stop)
+	growTogether(ctx, g, target{name: e.Name(), addrs: followersFirst(ctx, e), pids: e.Pids()}, size)
 }
 
-func growTogether(ctx context.Context, g *growth, t target, size int) error {
-	if err := prepareAll(t.addrs); err != nil {
-		return err
-	}
+func growTogether(ctx context.Context, g *growth, t target, size int) {
+	prepareAll(t.addrs)
 	var rows []*workload
 	for _, w := range workloads() {
 		if w.name == "get 100 B" || w.name == "set 100 B" || w.name == "create 100 B" {
 			rows = append(rows, w)
 		}
 	}
-	if err := g.warm(ctx, t, rows...); err != nil {
-		return err
-	}
+	g.warm(ctx, t, rows...)
 	for _, sh := range []shape{{1, 1}, {100, 1}, {16, 16}} {
 		for _, w := range rows {
-			if err := g.load(ctx, t, size, sh, w); err != nil {
-				return err
-			}
+			g.load(ctx, t, size, sh, w)
 		}
 	}
-	_, err := g.noteMemory(t, size)
-	return err
+	g.noteMemory(t, size)
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot/vg"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // growth holds the figures of a piece.
@@ -61,13 +63,11 @@ func (g *growth) noteLoad(server string, size int, how, measure string, r *resul
 }
 
 // noteMemory records the resident memory of the server's processes, at present and at its peak.
-func (g *growth) noteMemory(t target, size int) (memory, error) {
-	m, err := memoryOfAll(t.pids)
-	if err == nil {
-		g.note("resident memory", "MiB", "at once", t.name, size, float64(m.rss)/(1<<20))
-		g.note("resident memory", "MiB", "peak", t.name, size, float64(m.peak)/(1<<20))
-	}
-	return m, err
+func (g *growth) noteMemory(t target, size int) memory {
+	m := must.Get(memoryOfAll(t.pids))
+	g.note("resident memory", "MiB", "at once", t.name, size, float64(m.rss)/(1<<20))
+	g.note("resident memory", "MiB", "peak", t.name, size, float64(m.peak)/(1<<20))
+	return m
 }
 
 // noteEach records by how much each object grew the resident memory. Below a thousand objects,
@@ -88,9 +88,9 @@ func (g *growth) remark(format string, args ...any) {
 
 // print prints the table and its summary, and writes growth-<piece>.json and .svg if there is a
 // directory.
-func (g *growth) print(o *output) error {
+func (g *growth) print(o *output) {
 	if g.curves == nil { // all failed
-		return nil
+		return
 	}
 	for _, c := range g.curves {
 		if f, ok := fitOf(c.Points); ok {
@@ -106,24 +106,22 @@ func (g *growth) print(o *output) error {
 	}
 	o.printf("\n%s\n", strings.Join(append([]string{g.piece.note}, g.remarks...), " "))
 	if o.dir == "" {
-		return o.failed
+		must.Do(o.failed)
+		return
 	}
 	name := "growth-" + g.piece.name
 	o.printf("\n![%s](%s.svg)\n", g.piece.title, name)
-	b, err := json.MarshalIndent(struct {
+	b := must.Get(json.MarshalIndent(struct {
 		Machine string   `json:"machine"`
 		Date    string   `json:"date"`
 		Commit  string   `json:"commit"`
 		Title   string   `json:"title"`
 		Size    string   `json:"size"` // the quantity that the size counts
 		Curves  []*curve `json:"curves"`
-	}{o.machine, o.conditions.Date, o.conditions.Commit, g.piece.title, g.piece.axis, g.curves}, "", " ")
-	if err != nil {
-		return err
-	}
+	}{o.machine, o.conditions.Date, o.conditions.Commit, g.piece.title, g.piece.axis, g.curves}, "", " "))
 	path := filepath.Join(o.dir, name)
 	picture, err := g.picture()
-	return errors.Join(o.failed, err, os.WriteFile(path+".json", append(b, '\n'), 0o644), os.WriteFile(path+".svg", picture, 0o644))
+	must.Do(errors.Join(o.failed, err, os.WriteFile(path+".json", append(b, '\n'), 0o644), os.WriteFile(path+".svg", picture, 0o644)))
 }
 
 // table has a line per figure and server, with the sizes side by side.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -29,14 +30,12 @@ func payloadsPiece() growthPiece {
 	}
 }
 
-func growPayloads(ctx context.Context, g *growth, k kind, size int) error {
-	return g.serve(ctx, k, server.Options{}, func(p *server.Process) error {
+func growPayloads(ctx context.Context, g *growth, k kind, size int) {
+	g.serve(ctx, k, server.Options{}, func(p *server.Process) {
 		t := targetOf(p)
 		data := letters(size)
 		path := func(i int) string { return fmt.Sprintf("/d%02d", i) }
-		if err := createAll(p.Addr(), 1, payloadZnodes, data, path); err != nil {
-			return err
-		}
+		createAll(p.Addr(), 1, payloadZnodes, data, path)
 		get := &workload{name: "get", replyBytes: replyLen(4 + size + proto.StatBytes), next: func(c *client) bool {
 			c.request(proto.OpGetData, (&proto.PathWatchRequest{Path: path(c.next(payloadZnodes))}).Append)
 			return true
@@ -47,9 +46,7 @@ func growPayloads(ctx context.Context, g *growth, k kind, size int) error {
 		}}
 		pipelined := pipelinedFor(size)
 		for _, w := range []*workload{get, set} {
-			if _, err := runOnce(t, pipelined, w.until(ctx), growthWarm/2); err != nil {
-				return err
-			}
+			runOnce(t, pipelined, w.until(ctx), growthWarm/2)
 		}
 		for _, sh := range []shape{{1, 1}, pipelined} {
 			how := "1x1"
@@ -57,16 +54,9 @@ func growPayloads(ctx context.Context, g *growth, k kind, size int) error {
 				how = "pipelined"
 			}
 			for _, w := range []*workload{get, set} {
-				if err := awaitIdle(ctx, t.pids); err != nil {
-					return err
-				}
-				r, err := runOnce(t, sh, w.until(ctx), growthRound)
-				if err != nil {
-					return err
-				}
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
+				awaitIdle(ctx, t.pids)
+				r := runOnce(t, sh, w.until(ctx), growthRound)
+				must.Do(ctx.Err())
 				g.noteLoad(t.name, size, how, w.name, r)
 				if size > 0 {
 					g.note(how+": data per second", "MB/s", w.name, t.name, size, r.opsPerSecond()*float64(size)/1e6)
@@ -75,8 +65,7 @@ func growPayloads(ctx context.Context, g *growth, k kind, size int) error {
 					r.opsPerSecond(), micros(r.latencies.quantile(0.5)), r.cpuPerOp())
 			}
 		}
-		_, err := g.noteMemory(t, size)
-		return err
+		g.noteMemory(t, size)
 	})
 }
 

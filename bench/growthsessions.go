@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -53,96 +53,63 @@ func connectionsUpTo() (int, string) {
 	return int(raised.Cur) - spareFiles, fmt.Sprintf("a process may have %s files open here", thousands(float64(raised.Cur)))
 }
 
-func growSessions(ctx context.Context, g *growth, k kind, size int) error {
-	return g.serve(ctx, k, server.Options{}, func(p *server.Process) error {
+func growSessions(ctx context.Context, g *growth, k kind, size int) {
+	g.serve(ctx, k, server.Options{}, func(p *server.Process) {
 		t := targetOf(p)
-		if err := fillMany(ctx, p.Addr(), nData, payload); err != nil {
-			return err
-		}
-		before, err := memoryOf(p.Pid())
-		if err != nil {
-			return err
-		}
-		idle, err := openIdle(ctx, p.Addr(), size)
-		if err != nil {
-			return finally(err, func() error { return closeIdle(idle) })
-		}
-		return finally(growBesides(ctx, g, t, size, before), func() error { return closeIdle(idle) })
+		fillMany(ctx, p.Addr(), nData, payload)
+		before := must.Get(memoryOf(p.Pid()))
+		idle := openIdle(ctx, p.Addr(), size, idleOpeners)
+		defer must.Finally(func() error { return closeIdle(idle) })
+		growBesides(ctx, g, t, size, before)
 	})
 }
 
 // growBesides measures a server beside its idle sessions. before is the server's memory without
 // sessions.
-func growBesides(ctx context.Context, g *growth, t target, size int, before memory) error {
-	after, err := g.noteMemory(t, size)
-	if err != nil {
-		return err
-	}
+func growBesides(ctx context.Context, g *growth, t target, size int, before memory) {
+	after := g.noteMemory(t, size)
 	g.noteEach(t, size, "session", before, after)
 	get, set := getMany(nData), setMany(nData)
-	if err := g.warm(ctx, t, get, set); err != nil {
-		return err
-	}
-	if err := g.load(ctx, t, size, shape{1, 1}, set); err != nil {
-		return err
-	}
-	if err := g.load(ctx, t, size, shape{16, 16}, get); err != nil {
-		return err
-	}
-	if err := awaitIdle(ctx, t.pids); err != nil {
-		return err
-	}
-	cpu, err := restCPU(ctx, t.pids[0])
-	if err != nil {
-		return err
-	}
+	g.warm(ctx, t, get, set)
+	g.load(ctx, t, size, shape{1, 1}, set)
+	g.load(ctx, t, size, shape{16, 16}, get)
+	awaitIdle(ctx, t.pids)
+	cpu := restCPU(ctx, t.pids[0])
 	g.note("CPU at rest", "ms/s", "in all", t.name, size, cpu)
 	progress("growth: %s %s: %s: %.2f ms of CPU per second at rest", g.piece.name, thousands(float64(size)), t.name, cpu)
-	return nil
 }
 
 // restCPU returns the CPU use of an idle process, in milliseconds per second.
-func restCPU(ctx context.Context, pid int) (float64, error) {
-	before, err := preciseCPU(pid)
-	if err != nil {
-		return 0, err
-	}
-	start := time.Now()
-	if !sleep(ctx, idleTime) {
-		return 0, ctx.Err()
-	}
-	after, err := preciseCPU(pid)
-	return (after - before).Seconds() * 1e3 / time.Since(start).Seconds(), err
+func restCPU(ctx context.Context, pid int) float64 {
+	before, start := must.Get(preciseCPU(pid)), time.Now()
+	pause(ctx, idleTime)
+	return (must.Get(preciseCPU(pid)) - before).Seconds() * 1e3 / time.Since(start).Seconds()
 }
 
-// openIdle opens n sessions that hold nothing but their sockets. After an error it returns the
-// sessions that are open.
-func openIdle(ctx context.Context, addr string, n int) ([]*client, error) {
-	const openers = 16 // in parallel, because each open waits for a sync
+// idleOpeners open sessions in parallel, because each open waits for a sync.
+const idleOpeners = 16
+
+// openIdle opens n sessions that hold nothing but their sockets, openers at a time.
+func openIdle(ctx context.Context, addr string, n, openers int) []*client {
 	opened := make([][]*client, openers)
-	failed := make([]error, openers)
-	var wait sync.WaitGroup
+	var works []func()
 	for o := range openers {
-		// Ends with its share of the sessions, or with ctx; awaited below.
-		wait.Go(func() {
+		works = append(works, func() {
 			for i := o; i < n; i += openers {
-				if ctx.Err() != nil {
-					failed[o] = ctx.Err()
-					return
-				}
-				c, err := dial(addr, i, 1)
-				if err != nil {
-					failed[o] = fmt.Errorf("session %d: %w", i, err)
-					return
-				}
+				must.Do(ctx.Err())
+				c := must.Get(dial(addr, i, 1))
 				c.in, c.out = make([]byte, 256), nil
 				c.r, c.w = 0, 0
 				opened[o] = append(opened[o], c)
 			}
 		})
 	}
-	wait.Wait()
-	return slices.Concat(opened...), errors.Join(failed...)
+	err := must.Try(func() { must.All(works...) })
+	all := slices.Concat(opened...)
+	if err != nil {
+		must.Do(errors.Join(err, closeIdle(all)))
+	}
+	return all
 }
 
 // closeIdle closes the sockets; the sessions stay.

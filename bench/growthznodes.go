@@ -9,10 +9,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -33,55 +35,30 @@ func znodesPiece() growthPiece {
 // growthMade is the parent of the znodes that rounds create, one per connection.
 const growthMade = "/m"
 
-func growZnodes(ctx context.Context, g *growth, k kind, size int) error {
-	dir, err := os.MkdirTemp("", "gozkd-bench-data-")
-	if err != nil {
-		return err
-	}
-	return finally(growZnodesIn(ctx, g, k, size, dir), func() error { return os.RemoveAll(dir) })
-}
-
-func growZnodesIn(ctx context.Context, g *growth, k kind, size int, dir string) error {
+func growZnodes(ctx context.Context, g *growth, k kind, size int) {
+	dir := must.Get(os.MkdirTemp("", "gozkd-bench-data-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
 	opts := server.Options{Keys: growthKeys(), DataDir: dir}
-	err := g.serve(ctx, k, opts, func(p *server.Process) error {
+	g.serve(ctx, k, opts, func(p *server.Process) {
 		t := targetOf(p)
-		if err := fillMany(ctx, p.Addr(), size, payload); err != nil {
-			return err
-		}
-		if _, err := g.noteMemory(t, size); err != nil {
-			return err
-		}
+		fillMany(ctx, p.Addr(), size, payload)
+		g.noteMemory(t, size)
 		rows := []*workload{getMany(size), setMany(size), madeAndBack()}
-		if err := g.warm(ctx, t, rows...); err != nil {
-			return err
-		}
+		g.warm(ctx, t, rows...)
 		for _, sh := range []shape{{1, 1}, {16, 16}} {
 			for _, w := range rows {
-				if err := g.load(ctx, t, size, sh, w); err != nil {
-					return err
-				}
+				g.load(ctx, t, size, sh, w)
 			}
 		}
-		took, err := checkpoint(ctx, t, size)
-		if err != nil {
-			return fmt.Errorf("checkpoint: %w", err)
-		}
+		took := checkpoint(ctx, t, size)
 		g.note("checkpoint, and start after kill -9", "ms", "checkpoint", t.name, size, took.Seconds()*1e3)
 		progress("growth: %s %s: %s: checkpoint in %s", g.piece.name, thousands(float64(size)), t.name, took)
-		return nil
 	})
-	if err != nil {
-		return err
-	}
-	r, err := restart(ctx, k, opts, manyPath(size-1))
-	if err != nil {
-		return fmt.Errorf("start again: %w", err)
-	}
+	r := restart(ctx, k, opts, manyPath(size-1))
 	g.note("checkpoint, and start after kill -9", "ms", "start", r.name, size, r.took.Seconds()*1e3)
 	g.note("checkpoint, and start after kill -9", "ms", "CPU of start", r.name, size, r.cpu.Seconds()*1e3)
 	g.note("resident memory", "MiB", "started again", r.name, size, float64(r.memory.rss)/(1<<20))
 	progress("growth: %s %s: %s: started again in %s, with %s of CPU", g.piece.name, thousands(float64(size)), r.name, r.took, r.cpu)
-	return nil
 }
 
 // manyPath returns the path of the i-th of up to ten million znodes, a thousand per parent. fmt
@@ -102,18 +79,12 @@ func digits(b []byte, v int) {
 }
 
 // fillMany creates n znodes at these paths, and the parents for madeAndBack.
-func fillMany(ctx context.Context, addr string, n int, data []byte) error {
-	if err := fillOne(addr, growthMade); err != nil {
-		return err
-	}
-	if err := fill(ctx, addr, maxLoad, nil, func(i int) string { return growthMade + "/" + strconv.Itoa(i) }); err != nil {
-		return err
-	}
+func fillMany(ctx context.Context, addr string, n int, data []byte) {
+	fillOne(addr, growthMade)
+	fillAt(ctx, addr, maxLoad, nil, func(i int) string { return growthMade + "/" + strconv.Itoa(i) })
 	parents := (n + perParent - 1) / perParent
-	if err := fill(ctx, addr, parents, nil, func(i int) string { return manyPath(i * perParent)[:len("/p0000")] }); err != nil {
-		return err
-	}
-	return fill(ctx, addr, n, data, manyPath)
+	fillAt(ctx, addr, parents, nil, func(i int) string { return manyPath(i * perParent)[:len("/p0000")] })
+	fillAt(ctx, addr, n, data, manyPath)
 }
 
 func getMany(n int) *workload {
@@ -162,36 +133,26 @@ func createAndDelete(data []byte, path func(*client) string) *workload {
 }
 
 // checkpoint makes the server write a checkpoint and returns the duration that the server reports.
-func checkpoint(ctx context.Context, t target, size int) (time.Duration, error) {
+func checkpoint(ctx context.Context, t target, size int) time.Duration {
 	const snapCount, patience = 100_000, 5 * time.Minute // a server may pause after its previous checkpoint
-	if err := awaitIdle(ctx, t.pids); err != nil {
-		return 0, err
-	}
-	before, err := checkpoints(ctx, t.addrs[0])
-	if err != nil {
-		return 0, err
-	}
+	awaitIdle(ctx, t.pids)
+	before := checkpoints(ctx, t.addrs[0])
 	w, left := setMany(size), snapCount
 	next := w.next
 	w.next = func(c *client) bool {
 		left--
 		return left >= 0 && next(c)
 	}
-	if _, err := runOnce(t, shape{16, 16}, w.until(ctx), 0); err != nil {
-		return 0, err
-	}
+	runOnce(t, shape{16, 16}, w.until(ctx), 0)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		after, err := checkpoints(ctx, t.addrs[0])
-		if err != nil {
-			return 0, err
-		}
+		after := checkpoints(ctx, t.addrs[0])
 		if n := after.n - before.n; n > 0 {
-			return time.Duration((after.ms - before.ms) / n * float64(time.Millisecond)), nil
+			return time.Duration((after.ms - before.ms) / n * float64(time.Millisecond))
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
-			return 0, fmt.Errorf("none was written after %d writes: %w", snapCount, ctx.Err())
+			must.Failf("none was written after %d writes: %w", snapCount, ctx.Err())
 		}
 	}
 }
@@ -200,45 +161,33 @@ func checkpoint(ctx context.Context, t target, size int) (time.Duration, error) 
 type written struct{ n, ms float64 }
 
 // checkpoints asks the server with mntr, where both servers call them snapshots.
-func checkpoints(ctx context.Context, addr string) (w written, err error) {
-	answer, err := server.FourLetterWord(ctx, addr, "mntr")
-	if err != nil {
-		return w, err
-	}
+func checkpoints(ctx context.Context, addr string) (w written) {
+	answer := must.Get(server.FourLetterWord(ctx, addr, "mntr"))
 	want := map[string]*float64{"zk_cnt_snapshottime": &w.n, "zk_sum_snapshottime": &w.ms}
 	for line := range strings.Lines(answer) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		if p := want[key]; p != nil {
-			if *p, err = strconv.ParseFloat(value, 64); err != nil {
-				return w, fmt.Errorf("mntr: %w", err)
-			}
+			*p = must.Get(strconv.ParseFloat(value, 64))
 			delete(want, key)
 		}
 	}
 	if len(want) > 0 {
-		return w, fmt.Errorf("mntr does not say how long snapshots took")
+		must.Failf("mntr does not say how long snapshots took")
 	}
-	return w, nil
+	return w
 }
 
 // awaitIdle waits until the processes together use less than a tenth of a processor, but at most
 // ten seconds: a JVM may always be busy.
-func awaitIdle(ctx context.Context, pids []int) error {
+func awaitIdle(ctx context.Context, pids []int) {
 	const interval, patience = 200 * time.Millisecond, 50
 	for range patience {
-		before, err := cpuOf(pids)
-		if err != nil {
-			return err
-		}
-		if !sleep(ctx, interval) {
-			return ctx.Err()
-		}
-		after, err := cpuOf(pids)
-		if err != nil || after-before <= interval/10 {
-			return err
+		before := must.Get(cpuOf(pids))
+		pause(ctx, interval)
+		if must.Get(cpuOf(pids))-before <= interval/10 {
+			return
 		}
 	}
-	return nil
 }
 
 // restarted describes a start on the data of a killed server.
@@ -249,44 +198,32 @@ type restarted struct {
 }
 
 // restart starts a server on a data directory, and kills it when a new session has read a znode.
-func restart(ctx context.Context, k kind, opts server.Options, path string) (r restarted, err error) {
-	if opts.Port, err = freePort(); err != nil {
-		return r, err
-	}
+func restart(ctx context.Context, k kind, opts server.Options, path string) (r restarted) {
+	opts.Port = freePort()
 	addr := fmt.Sprintf("127.0.0.1:%d", opts.Port)
+	var asker sync.WaitGroup
+	defer asker.Wait()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan time.Time, 1)
 	start := time.Now()
-	// Ends with the first answer or with asking; awaited below.
-	go func() {
+	// Ends with the first answer or with asking; awaited above.
+	asker.Go(func() {
 		for firstRead(addr, path) != nil && sleep(asking, time.Millisecond) {
 		}
 		answered <- time.Now()
-	}()
-	p, err := k.start(ctx, opts)
-	if err != nil {
-		cancel()
-		<-answered
-		return r, err
-	}
-	var at time.Time
+	})
+	p := k.start(ctx, opts)
+	defer must.Finally(p.Kill)
 	select {
-	case at = <-answered:
-	case <-p.Done():
-		err = errors.New("the server has ended:\n" + p.Log())
-	}
-	if err == nil {
+	case at := <-answered:
 		r.name, r.took = p.Name(), at.Sub(start)
-		var cpuErr, memoryErr error
-		r.cpu, cpuErr = cpuOfOne(p.Pid())
-		r.memory, memoryErr = memoryOf(p.Pid())
-		err = errors.Join(cpuErr, memoryErr, ctx.Err())
-	} else {
-		cancel()
-		<-answered
+	case <-p.Done():
+		must.Failf("the server has ended:\n%s", p.Log())
 	}
-	return r, finally(err, p.Kill)
+	must.Do(ctx.Err())
+	r.cpu, r.memory = must.Get(cpuOfOne(p.Pid())), must.Get(memoryOf(p.Pid()))
+	return r
 }
 
 // firstRead reads a znode's data, 100 bytes, in a new session.
@@ -299,8 +236,5 @@ func firstRead(addr, path string) error {
 		return err
 	}
 	err = c.call(proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append, replyLen(4+dataBytes+proto.StatBytes))
-	return finally(err, func() error { return unix.Close(c.fd) })
+	return errors.Join(err, unix.Close(c.fd))
 }
-
-// finally calls must in any case and joins its error to err.
-func finally(err error, must func() error) error { return errors.Join(err, must()) }

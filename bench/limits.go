@@ -4,13 +4,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 
 // benchLimits measures what no server on this machine can beat: the disk's syncs and bandwidth, the
 // loopback, and a bare Go server.
-func benchLimits(ctx context.Context, s *settings) error {
+func benchLimits(ctx context.Context, s *settings) {
 	var table [][]string
 	var list []reading
 	note := func(row, what string, v float64) {
@@ -29,76 +30,53 @@ func benchLimits(ctx context.Context, s *settings) error {
 		list = append(list, reading{row, what, machineItself, once(v)})
 		progress("limits: %s, %s: %s", row, what, number(v))
 	}
-	if err := syncLimits(note); err != nil {
-		return err
-	}
-	if err := bandwidth(note); err != nil {
-		return err
-	}
-	loopback, round, done, err := loopbackRound()
-	if err != nil {
-		return err
-	}
-	h, _, err := timeFor(round, limitTime)
-	if err := errors.Join(err, done()); err != nil {
-		return err
-	}
+	syncLimits(note)
+	bandwidth(note)
+	loopback, round, done := loopbackRound()
+	defer must.Finally(done)
+	h, _ := timeFor(round, limitTime)
 	note(loopback, "p50 µs", float64(h.quantile(0.5))/1e3)
 	note(loopback, "p99 µs", float64(h.quantile(0.99))/1e3)
 	s.out.table("The disk and the loopback alone", []string{"what", "quantity", "value"}, table)
-	if err := s.out.readings("limits", list); err != nil {
-		return err
-	}
-	return bareLimits(ctx, s)
+	must.Do(s.out.readings("limits", list))
+	bareLimits(ctx, s)
 }
 
 // machineItself stands for the server in readings of the machine.
 const machineItself = "machine"
 
 // syncLimits times the syncs of a zero-filled file and of a growing file.
-func syncLimits(note func(row, what string, v float64)) error {
-	filled, err := zeroedFile()
-	if err != nil {
-		return err
-	}
-	growing, err := os.CreateTemp("", "gozkd-bench-sync-")
-	if err != nil {
-		return errors.Join(err, filled.Close(), os.Remove(filled.Name()))
-	}
+func syncLimits(note func(row, what string, v float64)) {
+	filled := must.Get(zeroedFile())
+	defer must.Finally(removing(filled))
+	growing := must.Get(os.CreateTemp("", "gozkd-bench-sync-"))
+	defer must.Finally(removing(growing))
 	const endless = 1 << 40
 	for _, f := range []struct {
 		name string
-		once func() error
-	}{{"fdatasync, file filled with zeros before", syncsOf(filled, syncFileBytes)}, {"fdatasync, file that grows", syncsOf(growing, endless)}} {
-		h, cpu, timeErr := timeFor(f.once, limitTime)
-		if err = timeErr; err != nil {
-			break
-		}
+		file *os.File
+		size int64
+	}{{"fdatasync, file filled with zeros before", filled, syncFileBytes}, {"fdatasync, file that grows", growing, endless}} {
+		h, cpu := timeFor(syncsOf(f.file, f.size), limitTime)
 		note(f.name, "per second", float64(h.n())/limitTime.Seconds())
 		note(f.name, "p50 µs", float64(h.quantile(0.5))/1e3)
 		note(f.name, "p99 µs", float64(h.quantile(0.99))/1e3)
 		note(f.name, "CPU µs", cpu.Seconds()*1e6/float64(h.n()))
 	}
-	for _, f := range []*os.File{filled, growing} {
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	return err
 }
 
 // timeFor calls once repeatedly for d. It returns the durations and the calling thread's CPU time.
-func timeFor(once func() error, d time.Duration) (*histogram, time.Duration, error) {
+func timeFor(once func() error, d time.Duration) (*histogram, time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	h := new(histogram)
 	before := threadCPU()
 	for start, last := time.Now(), time.Now(); ; {
-		if err := once(); err != nil {
-			return nil, 0, err
-		}
+		must.Do(once())
 		now := time.Now()
 		h.note(now.Sub(last))
 		if last = now; now.Sub(start) >= d {
-			return h, threadCPU() - before, nil
+			return h, threadCPU() - before
 		}
 	}
 }
@@ -113,28 +91,20 @@ func threadCPU() time.Duration {
 }
 
 // bandwidth writes a file sequentially and syncs the file once.
-func bandwidth(note func(row, what string, v float64)) error {
-	f, err := os.CreateTemp("", "gozkd-bench-sync-")
-	if err != nil {
-		return err
-	}
+func bandwidth(note func(row, what string, v float64)) {
+	f := must.Get(os.CreateTemp("", "gozkd-bench-sync-"))
+	defer must.Finally(removing(f))
 	b := make([]byte, bandwidthWrite)
 	for i := range b {
 		b[i] = byte(i)
 	}
 	start := time.Now()
 	for range bandwidthBytes / bandwidthWrite {
-		if _, err = f.Write(b); err != nil {
-			break
-		}
+		must.Get(f.Write(b))
 	}
-	err = errors.Join(err, unix.Fdatasync(int(f.Fd())))
+	must.Do(unix.Fdatasync(int(f.Fd())))
 	took := time.Since(start)
-	if err := errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
-		return err
-	}
 	note(fmt.Sprintf("write %d MiB in order, fdatasync", bandwidthBytes>>20), "MB per second", bandwidthBytes/1e6/took.Seconds())
-	return nil
 }
 
 // bareFile names the files with the bare server's figures.
@@ -144,28 +114,20 @@ const bareFile = "limits-bare"
 const bareSynced = ", synced"
 
 // bareLimits puts the get and set rows on bare servers.
-func bareLimits(ctx context.Context, s *settings) error {
+func bareLimits(ctx context.Context, s *settings) {
 	var all []comparison
 	for _, b := range []struct{ command, row, suffix string }{
 		{"bare", "get 100 B", ""}, {"bare", "set 100 B", ""}, {"bare-synced", "set 100 B", bareSynced},
 	} {
-		rows, err := chosen(b.row)
-		if err != nil {
-			return err
-		}
-		process, err := startSelf(b.command)
-		if err != nil {
-			return err
-		}
-		t := target{name: "bare server", addrs: []string{process.addr}, pids: []int{process.pid}}
-		more, err := compareRows(ctx, s, rows, []target{t}, time.Second)
-		if err := errors.Join(err, process.stop()); err != nil {
-			return err
-		}
-		for _, c := range more {
-			c.Row += b.suffix
-			all = append(all, c)
-		}
+		func() {
+			process := startSelf(b.command)
+			defer must.Finally(process.stop)
+			t := target{name: "bare server", addrs: []string{process.addr}, pids: []int{process.pid}}
+			for _, c := range compareRows(ctx, s, chosen(b.row), []target{t}, time.Second) {
+				c.Row += b.suffix
+				all = append(all, c)
+			}
+		}()
 	}
-	return s.out.comparisons(bareFile, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
+	must.Do(s.out.comparisons(bareFile, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all))
 }

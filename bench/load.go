@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // load keeps the windows of many connections full from a single goroutine. It waits with epoll for
@@ -97,6 +99,14 @@ func (l *load) abandon() error {
 		}
 	}
 	return err
+}
+
+// whileOpen closes l after work, or abandons l if an error ends work.
+func (l *load) whileOpen(work func()) {
+	if err := must.Try(work); err != nil {
+		must.Do(errors.Join(err, l.abandon()))
+	}
+	must.Do(l.close())
 }
 
 // run sends w's requests until d has passed, or with d == 0 until w has no more. Then it waits for

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -48,20 +49,22 @@ func zeroedFile() (*os.File, error) {
 	return f, nil
 }
 
+// removing returns a function that closes and removes a file.
+func removing(f *os.File) func() error {
+	return func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+}
+
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // loopbackRound returns a function that sends a set's bytes to another process and waits until they
 // are back. done ends that process.
-func loopbackRound() (name string, round, done func() error, err error) {
-	echo, err := startSelf("echo")
-	if err != nil {
-		return "", nil, nil, err
-	}
+func loopbackRound() (name string, round, done func() error) {
+	echo := startSelf("echo")
 	fd, err := connect(echo.addr, ioTimeout)
 	if err != nil {
-		return "", nil, nil, errors.Join(err, echo.stop())
+		must.Do(errors.Join(err, echo.stop()))
 	}
 	c := &client{fd: fd}
 	c.request(proto.OpSetData, setRequest(&client{random: 1}).Append)
@@ -75,7 +78,7 @@ func loopbackRound() (name string, round, done func() error, err error) {
 		_, err := c.readFrame()
 		return err
 	}
-	return fmt.Sprintf("loopback: %d B and back", len(message)), round, func() error { return errors.Join(unix.Close(fd), echo.stop()) }, nil
+	return fmt.Sprintf("loopback: %d B and back", len(message)), round, func() error { return errors.Join(unix.Close(fd), echo.stop()) }
 }
 
 // self is another process of this program, a server that prints its address and ends with its
@@ -86,29 +89,16 @@ type self struct {
 	stop func() error
 }
 
-func startSelf(command string) (*self, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(program, command)
+func startSelf(command string) *self {
+	cmd := exec.Command(must.Get(os.Executable()), command)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
+	in, out := must.Get(cmd.StdinPipe()), must.Get(cmd.StdoutPipe())
+	must.Do(cmd.Start())
 	stop := func() error { return errors.Join(in.Close(), cmd.Wait()) }
 	line := make([]byte, 64)
 	n, err := out.Read(line)
 	if err != nil {
-		return nil, errors.Join(err, stop())
+		must.Do(errors.Join(err, stop()))
 	}
-	return &self{addr: strings.TrimSpace(string(line[:n])), pid: cmd.Process.Pid, stop: stop}, nil
+	return &self{addr: strings.TrimSpace(string(line[:n])), pid: cmd.Process.Pid, stop: stop}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 const usage = `usage: bench [command] [flags]
@@ -80,7 +82,7 @@ func run(ctx context.Context, args []string) error {
 		command, args = args[0], args[1:]
 	}
 	if command == "recipes-peer" { // started by recipes
-		return recipesPeer(ctx, args)
+		return must.Try(func() { recipesPeer(ctx, args) })
 	}
 	var s settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -140,7 +142,7 @@ func run(ctx context.Context, args []string) error {
 	if s.kills < 1 {
 		return fmt.Errorf("%d kills: want at least one", s.kills)
 	}
-	commands := map[string]func(context.Context, *settings) error{
+	commands := map[string]func(context.Context, *settings){
 		"limits":     benchLimits,
 		"start":      benchStart,
 		"throughput": benchThroughput,
@@ -156,50 +158,35 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case command == "load":
-		return benchLoad(&s)
+		return must.Try(func() { benchLoad(&s) })
 	case command == "echo": // the other end of the loopback round trip of limits
 		return serveEcho()
 	case command == "bare" || command == "bare-synced": // started by limits
-		return serveBare(command == "bare-synced")
+		return must.Try(func() { serveBare(command == "bare-synced") })
 	case command != "all" && command != "compare" && commands[command] == nil:
 		flags.Usage()
 		return fmt.Errorf("no command %q", command)
 	}
-	if s.out, err = newOutput(*out); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "gozkd-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()         // a leftover temporary directory is no error
-	if command != "limits" && command != "targets" { // these need no server
-		if s.servers, err = kinds(ctx, *servers, *binary, dir); err != nil {
-			return err
+	return must.Try(func() {
+		s.out = must.Get(newOutput(*out))
+		dir := must.Get(os.MkdirTemp("", "gozkd-bench-"))
+		defer func() { _ = os.RemoveAll(dir) }()         // a leftover temporary directory is no error
+		if command != "limits" && command != "targets" { // these need no server
+			s.servers = kinds(ctx, *servers, *binary, dir)
 		}
-	}
-	if s.out.machine, err = machine(dir); err != nil {
-		return err
-	}
-	commit, err := commit(ctx)
-	if err != nil {
-		return err
-	}
-	s.out.conditions = s.conditions(commit)
-	if command == "compare" {
-		return benchCompare(ctx, &s, args)
-	}
-	order := []string{command}
-	if command == "all" {
-		order = []string{"limits", "start", "throughput", "connects", "watches", "resident"}
-	}
-	for _, name := range order {
-		if err := s.out.begin(name, args); err != nil {
-			return err
+		s.out.machine = machine(dir)
+		s.out.conditions = s.conditions(commit(ctx))
+		if command == "compare" {
+			benchCompare(ctx, &s, args)
+			return
 		}
-		if err := s.out.end(name, commands[name](ctx, &s)); err != nil {
-			return err
+		order := []string{command}
+		if command == "all" {
+			order = []string{"limits", "start", "throughput", "connects", "watches", "resident"}
 		}
-	}
-	return nil
+		for _, name := range order {
+			must.Do(s.out.begin(name, args))
+			must.Do(s.out.end(name, must.Try(func() { commands[name](ctx, &s) })))
+		}
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // problem is a row that could not be measured.
@@ -40,6 +42,19 @@ func (o *output) fail(ctx context.Context, row, server string, err error) error 
 	progress("FAILED: %s", strings.TrimSuffix(p.String(), why)+err.Error())
 	o.problems = append(o.problems, p)
 	return nil
+}
+
+// attempt measures a row on a server, and reports whether nothing went wrong. It is as fail
+// otherwise, and ends the command if ctx has ended.
+func (o *output) attempt(ctx context.Context, row, server string, measure func()) bool {
+	err := must.Try(measure)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		must.Do(o.fail(ctx, row, server, err))
+	}
+	return err == nil
 }
 
 // end is called after each command with its error. It prints the failures below the tables, and

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -46,30 +47,19 @@ var recipeRows = []struct{ name, title, unit string }{
 	{"queue-built", "the same; Curator's DistributedQueue, which reads ahead", "item"},
 }
 
-func benchRecipes(ctx context.Context, s *settings) error {
-	peers, err := recipePeers(ctx)
-	if err != nil {
-		return err
-	}
+func benchRecipes(ctx context.Context, s *settings) {
+	peers := recipePeers(ctx)
 	var list []reading
 	for _, k := range s.servers {
-		p, err := k.start(ctx, server.Options{Keys: keys()})
-		if err != nil {
-			return err
-		}
-		figures, err := recipesOn(ctx, s, k, p, peers)
-		if err := errors.Join(err, p.Stop()); err != nil {
-			if err := s.out.fail(ctx, "", k.name, err); err != nil {
-				return err
-			}
-		}
-		list = append(list, figures...)
+		s.out.attempt(ctx, "", k.name, func() {
+			k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) { list = append(list, recipesOn(ctx, s, k, p, peers)...) })
+		})
 	}
-	return s.out.readings("recipes", list)
+	must.Do(s.out.readings("recipes", list))
 }
 
 // recipesOn measures all peers on a server in turn.
-func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peers []peer) (list []reading, err error) {
+func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peers []peer) (list []reading) {
 	for _, row := range recipeRows {
 		if !strings.HasPrefix(row.name, s.rows) {
 			continue
@@ -82,14 +72,9 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 				}
 				progress("%s, %s, %s, round %d of %d", k.name, row.name, peer.name, round+1, s.rounds)
 				root := fmt.Sprintf("/bench-%s-%s-%d", row.name, peer.name, round)
-				r, err := runPeer(ctx, s, p, peer, row.name, root)
-				if err != nil {
-					if err := s.out.fail(ctx, row.name+", "+peer.name, p.Name(), err); err != nil {
-						return nil, err
-					}
-					continue
-				}
-				results[peer.name] = append(results[peer.name], r)
+				s.out.attempt(ctx, row.name+", "+peer.name, p.Name(), func() {
+					results[peer.name] = append(results[peer.name], runPeer(ctx, s, p, peer, row.name, root))
+				})
 			}
 		}
 		for _, peer := range peers {
@@ -104,45 +89,37 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 		}
 		printRecipeRow(s.out, k.name, row.title, row.unit, peers, results)
 	}
-	return list, nil
+	return list
 }
 
-func runPeer(ctx context.Context, s *settings, p *server.Process, peer peer, row, root string) (r peerResult, err error) {
+func runPeer(ctx context.Context, s *settings, p *server.Process, peer peer, row, root string) (r peerResult) {
 	seconds, warm := s.seconds.Seconds(), s.warm.Seconds()
-	before, err := packets(ctx, p.Addr())
-	if err != nil {
-		return r, err
-	}
+	before := packets(ctx, p.Addr())
 	cmd := peer.command(ctx, p.Addr(), root, row, fmt.Sprint(seconds), fmt.Sprint(warm))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return r, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+		must.Failf("%s: %w", strings.Join(cmd.Args, " "), err)
 	}
-	after, err := packets(ctx, p.Addr())
-	if err != nil {
-		return r, err
-	}
+	after := packets(ctx, p.Addr())
 	if err := json.Unmarshal(out, &r); err != nil || r.N == 0 || r.All == 0 {
-		return r, fmt.Errorf("it printed %q: %w", out, errors.Join(err, errors.New("no result")))
+		must.Failf("it printed %q: %w", out, errors.Join(err, errors.New("no result")))
 	}
 	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	r.requests = after - before
-	return r, nil
+	return r
 }
 
 // packets returns how many packets a server has received from clients.
-func packets(ctx context.Context, addr string) (int64, error) {
-	text, err := server.FourLetterWord(ctx, addr, "srvr")
-	if err != nil {
-		return 0, err
-	}
+func packets(ctx context.Context, addr string) int64 {
+	text := must.Get(server.FourLetterWord(ctx, addr, "srvr"))
 	for line := range strings.Lines(text) {
 		if n, ok := strings.CutPrefix(line, "Received: "); ok {
-			return strconv.ParseInt(strings.TrimSpace(n), 10, 64)
+			return must.Get(strconv.ParseInt(strings.TrimSpace(n), 10, 64))
 		}
 	}
-	return 0, fmt.Errorf("srvr of %s says nothing of what it received: %q", addr, text)
+	must.Failf("srvr of %s says nothing of what it received: %q", addr, text)
+	return 0
 }
 
 func printRecipeRow(o *output, server, title, unit string, peers []peer, results map[string][]peerResult) {
@@ -181,23 +158,11 @@ func printRecipeRow(o *output, server, title, unit string, peers []peer, results
 }
 
 // recipePeers installs the peers.
-func recipePeers(ctx context.Context) ([]peer, error) {
-	root, err := install.Root(ctx)
-	if err != nil {
-		return nil, err
-	}
-	classPath, err := install.MavenZooKeeper(ctx, root)
-	if err != nil {
-		return nil, err
-	}
-	python, err := install.Kazoo(ctx, root)
-	if err != nil {
-		return nil, err
-	}
-	own, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+func recipePeers(ctx context.Context) []peer {
+	root := must.Get(install.Root(ctx))
+	classPath := must.Get(install.MavenZooKeeper(ctx, root))
+	python := must.Get(install.Kazoo(ctx, root))
+	own := must.Get(os.Executable())
 	dir := filepath.Join(root, "bench", "peers")
 	all := []string{"lock", "handover", "queue"}
 	return []peer{
@@ -211,5 +176,5 @@ func recipePeers(ctx context.Context) ([]peer, error) {
 		{"kazoo", all, func(ctx context.Context, args ...string) *exec.Cmd {
 			return exec.CommandContext(ctx, python, append([]string{filepath.Join(dir, "peer.py")}, args...)...)
 		}},
-	}, nil
+	}
 }

@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -14,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
 	"github.com/gozkd/gozkd/recipes/queue"
@@ -21,18 +20,11 @@ import (
 
 // recipesPeer measures our recipes in a process of its own, as the other libraries are measured.
 // args are an address, a root path, a row, the measured seconds, and the unmeasured seconds before.
-func recipesPeer(ctx context.Context, args []string) error {
+func recipesPeer(ctx context.Context, args []string) {
 	if len(args) != 5 {
-		return fmt.Errorf("recipes-peer: %d arguments, want 5", len(args))
+		must.Failf("recipes-peer: %d arguments, want 5", len(args))
 	}
-	seconds, err := strconv.ParseFloat(args[3], 64)
-	if err != nil {
-		return err
-	}
-	warm, err := strconv.ParseFloat(args[4], 64)
-	if err != nil {
-		return err
-	}
+	seconds, warm := must.Get(strconv.ParseFloat(args[3], 64)), must.Get(strconv.ParseFloat(args[4], 64))
 	n := 8
 	switch args[2] {
 	case "lock":
@@ -42,11 +34,7 @@ func recipesPeer(ctx context.Context, args []string) error {
 	}
 	var clients []*recipes.Client
 	for range n {
-		c, err := recipes.Connect(ctx, []string{args[0]})
-		if err != nil {
-			return err
-		}
-		clients = append(clients, c)
+		clients = append(clients, must.Get(recipes.Connect(ctx, []string{args[0]})))
 	}
 	span := span{begin: time.Now().Add(time.Duration(warm * float64(time.Second)))}
 	span.end = span.begin.Add(time.Duration(seconds * float64(time.Second)))
@@ -55,22 +43,19 @@ func recipesPeer(ctx context.Context, args []string) error {
 	var r peerResult
 	switch args[2] {
 	case "lock", "handover":
-		r, err = peerLocks(ctx, clients, args[1]+"/lock", args[2] == "handover", span)
+		r = peerLocks(ctx, clients, args[1]+"/lock", args[2] == "handover", span)
 	case "queue":
-		r, err = peerQueue(ctx, clients, func(c *recipes.Client) *queue.Queue { return queue.NewSimple(c, args[1]+"/queue") }, span)
+		r = peerQueue(ctx, clients, func(c *recipes.Client) *queue.Queue { return queue.NewSimple(c, args[1]+"/queue") }, span)
 	case "queue-built":
-		r, err = peerQueue(ctx, clients, func(c *recipes.Client) *queue.Queue { return queue.New(c, args[1]+"/queue") }, span)
+		r = peerQueue(ctx, clients, func(c *recipes.Client) *queue.Queue { return queue.New(c, args[1]+"/queue") }, span)
 	default:
-		return fmt.Errorf("recipes-peer: no row %q", args[2])
-	}
-	if err != nil {
-		return err
+		must.Failf("recipes-peer: no row %q", args[2])
 	}
 	r.Seconds = seconds
 	for _, c := range clients {
-		err = errors.Join(err, c.Close())
+		must.Do(c.Close())
 	}
-	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
+	must.Do(json.NewEncoder(os.Stdout).Encode(r))
 }
 
 // span is the measured time.
@@ -78,17 +63,16 @@ type span struct{ begin, end time.Time }
 
 func (s span) has(t time.Time) bool { return t.After(s.begin) && t.Before(s.end) }
 
-func peerLocks(ctx context.Context, clients []*recipes.Client, path string, handover bool, span span) (peerResult, error) {
+func peerLocks(ctx context.Context, clients []*recipes.Client, path string, handover bool, span span) peerResult {
 	var (
-		wg       sync.WaitGroup
-		mu       sync.Mutex
+		works    []func()
+		mu       sync.Mutex // guards times
 		times    []time.Duration
-		failed   error
 		all      atomic.Int64
 		released atomic.Pointer[time.Time]
 	)
 	for _, c := range clients {
-		wg.Go(func() {
+		works = append(works, func() {
 			m := lock.NewMutex(c, path, nil)
 			for ctx.Err() == nil {
 				began := time.Now()
@@ -96,9 +80,7 @@ func peerLocks(ctx context.Context, clients []*recipes.Client, path string, hand
 				now := time.Now()
 				if err != nil {
 					if ctx.Err() == nil {
-						mu.Lock()
-						failed = err
-						mu.Unlock()
+						must.Do(err)
 					}
 					return
 				}
@@ -117,26 +99,24 @@ func peerLocks(ctx context.Context, clients []*recipes.Client, path string, hand
 			}
 		})
 	}
-	wg.Wait()
-	if failed != nil || len(times) == 0 {
-		return peerResult{}, errors.Join(failed, errors.New("no time was measured"))
+	must.All(works...)
+	if len(times) == 0 {
+		must.Failf("no time was measured")
 	}
 	slices.Sort(times)
 	us := func(i int) float64 { return float64(times[i].Nanoseconds()) / 1e3 }
-	return peerResult{N: len(times), All: int(all.Load()), P50: us(len(times) / 2), P99: us(len(times) * 99 / 100)}, nil
+	return peerResult{N: len(times), All: int(all.Load()), P50: us(len(times) / 2), P99: us(len(times) * 99 / 100)}
 }
 
 // peerQueue makes every second client put items and the others take them.
-func peerQueue(ctx context.Context, clients []*recipes.Client, queueOf func(c *recipes.Client) *queue.Queue, span span) (peerResult, error) {
+func peerQueue(ctx context.Context, clients []*recipes.Client, queueOf func(c *recipes.Client) *queue.Queue, span span) peerResult {
 	var (
-		wg         sync.WaitGroup
-		mu         sync.Mutex
-		err        error
+		works      []func()
 		taken, all atomic.Int64
 		item       = make([]byte, 100)
 	)
 	for i, c := range clients {
-		wg.Go(func() {
+		works = append(works, func() {
 			q := queueOf(c)
 			for ctx.Err() == nil {
 				var failed error
@@ -148,15 +128,12 @@ func peerQueue(ctx context.Context, clients []*recipes.Client, queueOf func(c *r
 						taken.Add(1)
 					}
 				}
-				if failed != nil && ctx.Err() == nil {
-					mu.Lock()
-					err = failed
-					mu.Unlock()
-					return
+				if ctx.Err() == nil {
+					must.Do(failed)
 				}
 			}
 		})
 	}
-	wg.Wait()
-	return peerResult{N: int(taken.Load()), All: int(all.Load())}, err
+	must.All(works...)
+	return peerResult{N: int(taken.Load()), All: int(all.Load())}
 }

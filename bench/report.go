@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
@@ -21,24 +22,20 @@ import (
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // machine describes the machine. dir is where the servers' data goes.
-func machine(dir string) (string, error) {
+func machine(dir string) string {
 	var uts unix.Utsname
-	if err := unix.Uname(&uts); err != nil {
-		return "", fmt.Errorf("uname: %w", err)
-	}
+	must.Do(unix.Uname(&uts))
 	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return "", fmt.Errorf("statfs %s: %w", dir, err)
-	}
+	must.Do(unix.Statfs(dir, &fs))
 	if fs.Type == unix.TMPFS_MAGIC {
-		return "", fmt.Errorf("%s is in memory, where an fsync costs nothing: set TMPDIR to a directory on a disk", dir)
+		must.Failf("%s is in memory, where an fsync costs nothing: set TMPDIR to a directory on a disk", dir)
 	}
 	gogc := os.Getenv("GOGC")
 	if gogc == "" {
 		gogc = "unset"
 	}
 	return fmt.Sprintf("%s, %d processors; Linux %s; file system type %#x; %s, GOGC %s; %s", processor(), runtime.NumCPU(),
-		unix.ByteSliceToString(uts.Release[:]), fs.Type, runtime.Version(), gogc, javaVersion()), nil
+		unix.ByteSliceToString(uts.Release[:]), fs.Type, runtime.Version(), gogc, javaVersion())
 }
 
 // conditions returns the conditions that are stored beside the figures.
@@ -49,24 +46,18 @@ func (s *settings) conditions(commit string) conditions {
 }
 
 // commit returns the commit of the tree, and notes local changes.
-func commit(ctx context.Context) (string, error) {
-	root, err := install.Root(ctx)
-	if err != nil {
-		return "", err
-	}
+func commit(ctx context.Context) string {
+	root := must.Get(install.Root(ctx))
 	id, err := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
-		return "unknown", nil // not from a repository, or no git here
+		return "unknown" // not from a repository, or no git here
 	}
-	changed, err := exec.CommandContext(ctx, "git", "-C", root, "status", "--porcelain", "--untracked-files=no", "--", "*.go", "go.mod").Output()
-	if err != nil {
-		return "", fmt.Errorf("git status: %w", err)
-	}
+	changed := must.Get(exec.CommandContext(ctx, "git", "-C", root, "status", "--porcelain", "--untracked-files=no", "--", "*.go", "go.mod").Output())
 	s := strings.TrimSpace(string(id))
 	if len(changed) > 0 {
 		s += " with changes"
 	}
-	return s, nil
+	return s
 }
 
 func processor() string {

@@ -4,12 +4,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -28,24 +26,19 @@ const residentQuiet = 5 * time.Second // a new server's time to settle
 
 // benchResident measures the resident memory of new servers: empty, after load, with sessions, with
 // znodes. Collectors get no extra time to give memory back.
-func benchResident(ctx context.Context, s *settings) error {
+func benchResident(ctx context.Context, s *settings) {
 	var lines []memoryLine
 	for _, k := range s.servers {
 		for _, part := range []struct {
 			row string
-			do  func(p *server.Process) (done func() error, err error)
+			do  func(p *server.Process) (opened []*client)
 		}{
-			{residentLoaded, func(p *server.Process) (func() error, error) { return nothingToDo, loadWithFew(p, s.seconds) }},
-			{residentSessions, func(p *server.Process) (func() error, error) { return idleSessions(p.Addr(), s.sessions) }},
-			{residentZnodes, func(p *server.Process) (func() error, error) {
-				return nothingToDo, fillMany(ctx, p.Addr(), s.znodes, payload)
-			}},
+			{residentLoaded, func(p *server.Process) []*client { loadWithFew(p, s.seconds); return nil }},
+			{residentSessions, func(p *server.Process) []*client { return openIdle(ctx, p.Addr(), s.sessions, 1) }},
+			{residentZnodes, func(p *server.Process) []*client { fillMany(ctx, p.Addr(), s.znodes, payload); return nil }},
 		} {
-			more, err := residentOf(ctx, k, part.row, part.do)
-			if err != nil {
-				if err := s.out.fail(ctx, part.row, k.name, err); err != nil {
-					return err
-				}
+			var more []memoryLine
+			if !s.out.attempt(ctx, part.row, k.name, func() { more = residentOf(ctx, k, part.row, part.do) }) {
 				continue
 			}
 			if part.row != residentLoaded {
@@ -58,7 +51,7 @@ func benchResident(ctx context.Context, s *settings) error {
 		}
 	}
 	if lines == nil {
-		return nil // all failed
+		return // all failed
 	}
 	var table [][]string
 	for _, l := range lines {
@@ -76,7 +69,7 @@ func benchResident(ctx context.Context, s *settings) error {
 	}
 	s.out.table(fmt.Sprintf("Resident memory at once, in MB of 10^6 bytes; %s sessions, %s znodes", thousands(float64(s.sessions)), thousands(float64(s.znodes))),
 		[]string{"what", "server", "at the end", "ratio", "at the peak", "ratio"}, table)
-	return s.out.readings("resident", memoryReadings(lines))
+	must.Do(s.out.readings("resident", memoryReadings(lines)))
 }
 
 // memoryLine is a server's memory in a state.
@@ -93,64 +86,24 @@ func memoryReadings(lines []memoryLine) (list []reading) {
 	return list
 }
 
-func nothingToDo() error { return nil }
-
-// residentOf starts a server and measures it empty and after do. The function that do returns
-// cleans up.
-func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) (func() error, error)) (lines []memoryLine, err error) {
-	p, err := k.start(ctx, server.Options{Keys: keys()})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
-	if !sleep(ctx, residentQuiet) {
-		return nil, ctx.Err()
-	}
-	before, err := memoryOf(p.Pid())
-	if err != nil {
-		return nil, err
-	}
-	done, err := do(p)
-	if err != nil {
-		return nil, err
-	}
-	after, err := memoryOf(p.Pid())
-	return []memoryLine{{p.Name(), residentEmpty, before}, {p.Name(), row, after}},
-		errors.Join(err, done())
+// residentOf starts a server and measures it empty and after do, which may return open sessions.
+func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) []*client) (lines []memoryLine) {
+	k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) {
+		pause(ctx, residentQuiet)
+		before := must.Get(memoryOf(p.Pid()))
+		opened := do(p)
+		defer must.Finally(func() error { return closeIdle(opened) })
+		lines = []memoryLine{{p.Name(), residentEmpty, before}, {p.Name(), row, must.Get(memoryOf(p.Pid()))}}
+	})
+	return lines
 }
 
 // loadWithFew runs each of residentRows for a while.
-func loadWithFew(p *server.Process, each time.Duration) error {
-	if err := prepare(p.Addr()); err != nil {
-		return err
-	}
+func loadWithFew(p *server.Process, each time.Duration) {
+	prepare(p.Addr())
 	for _, name := range residentRows {
 		for _, sh := range []shape{{100, 1}, {16, 16}} {
-			if _, err := runOnce(target{addrs: []string{p.Addr()}}, sh, workloadNamed(name), each); err != nil {
-				return err
-			}
+			runOnce(target{addrs: []string{p.Addr()}}, sh, workloadNamed(name), each)
 		}
 	}
-	return nil
-}
-
-// idleSessions opens sessions that send nothing. done closes their connections.
-func idleSessions(addr string, n int) (done func() error, err error) {
-	var clients []*client
-	done = func() error {
-		var err error
-		for _, c := range clients {
-			err = errors.Join(err, unix.Close(c.fd))
-		}
-		return err
-	}
-	for i := range n {
-		c, err := dial(addr, i, 0)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("session %d: %w", i, err), done())
-		}
-		c.in, c.out = nil, nil
-		clients = append(clients, c)
-	}
-	return done, nil
 }

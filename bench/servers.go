@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -17,13 +17,20 @@ import (
 type kind struct {
 	name string
 	// start returns when the server answers.
-	start func(ctx context.Context, opts server.Options) (*server.Process, error)
+	start func(ctx context.Context, opts server.Options) *server.Process
 	// startEnsembleWith returns when all members serve.
-	startEnsembleWith func(ctx context.Context, opts server.EnsembleOptions) (*server.Ensemble, error)
+	startEnsembleWith func(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble
+}
+
+// with starts a server, lets do use it, and stops it.
+func (k *kind) with(ctx context.Context, opts server.Options, do func(p *server.Process)) {
+	p := k.start(ctx, opts)
+	defer must.Finally(p.Stop)
+	do(p)
 }
 
 // startEnsemble returns when all n members serve. keys apply to all members.
-func (k *kind) startEnsemble(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error) {
+func (k *kind) startEnsemble(ctx context.Context, n int, keys map[string]string) *server.Ensemble {
 	return k.startEnsembleWith(ctx, server.EnsembleOptions{Members: n, Keys: keys})
 }
 
@@ -48,46 +55,43 @@ var jvmFlags = []string{"-Xms1g", "-Xmx4g"}
 
 // kinds returns the servers of the comma-separated list. binary is the gozkd to use; if it is
 // empty, gozkd is built into dir.
-func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
+func kinds(ctx context.Context, list, binary, dir string) []kind {
 	var found []kind
 	for _, name := range strings.Split(list, ",") {
+		k := kind{name: name}
 		switch version, isZooKeeper := strings.CutPrefix(name, "zookeeper-"); {
 		case name == "gozkd":
 			if binary == "" {
-				root, err := install.Root(ctx)
-				if err != nil {
-					return nil, err
-				}
-				if binary, err = server.BuildGozkd(ctx, root, dir); err != nil {
-					return nil, err
-				}
+				binary = must.Get(server.BuildGozkd(ctx, must.Get(install.Root(ctx)), dir))
 			}
-			found = append(found, kind{name: name,
-				start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
-					return server.StartGozkd(ctx, binary, opts)
-				},
-				startEnsembleWith: func(ctx context.Context, opts server.EnsembleOptions) (*server.Ensemble, error) {
-					return server.StartGozkdEnsemble(ctx, binary, opts)
-				}})
+			k.start = func(ctx context.Context, opts server.Options) *server.Process {
+				return must.Get(server.StartGozkd(ctx, binary, opts))
+			}
+			k.startEnsembleWith = func(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
+				return must.Get(server.StartGozkdEnsemble(ctx, binary, opts))
+			}
 		case isZooKeeper && (version == server.Debian || version == server.Maven):
-			found = append(found, kind{name: name,
-				start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
-					if opts.JVMFlags == nil {
-						opts.JVMFlags = jvmFlags
-					}
-					return server.StartZooKeeper(ctx, version, opts)
-				},
-				startEnsembleWith: func(ctx context.Context, opts server.EnsembleOptions) (*server.Ensemble, error) {
-					if opts.JVMFlags == nil {
-						opts.JVMFlags = jvmFlags
-					}
-					return server.StartZooKeeperEnsemble(ctx, version, opts)
-				}})
+			k.start = func(ctx context.Context, opts server.Options) *server.Process {
+				opts.JVMFlags = jvmFlags
+				return must.Get(server.StartZooKeeper(ctx, version, opts))
+			}
+			k.startEnsembleWith = func(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
+				opts.JVMFlags = jvmFlags
+				return must.Get(server.StartZooKeeperEnsemble(ctx, version, opts))
+			}
 		default:
-			return nil, fmt.Errorf("no server %q: know gozkd, zookeeper-%s and zookeeper-%s", name, server.Debian, server.Maven)
+			must.Failf("no server %q: know gozkd, zookeeper-%s and zookeeper-%s", name, server.Debian, server.Maven)
 		}
+		found = append(found, k)
 	}
-	return found, nil
+	return found
+}
+
+// pause ends the measurement if ctx ends before d has passed.
+func pause(ctx context.Context, d time.Duration) {
+	if !sleep(ctx, d) {
+		must.Do(ctx.Err())
+	}
 }
 
 // sleep returns true if d passed before ctx ended.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -26,7 +27,7 @@ const (
 // server and for three members, and last from before the first process is started to the first
 // answered create of a new session. The third is that of a server on the data of a killed server
 // with many znodes, and lasts to the first answered read.
-func benchStart(ctx context.Context, s *settings) error {
+func benchStart(ctx context.Context, s *settings) {
 	var list []reading
 	note := func(row, what, server string, took []float64) {
 		v := spreadOf(took)
@@ -41,19 +42,17 @@ func benchStart(ctx context.Context, s *settings) error {
 		for _, start := range []struct {
 			row  string
 			n    int
-			once func(context.Context, kind) (time.Duration, string, error)
+			once func(context.Context, kind) (time.Duration, string)
 		}{{startOne, n, startOnce}, {startThree, max(n/4, 3), startThreeOnce}} {
 			var took []float64
 			var name string
 			for range start.n {
-				d, product, err := start.once(ctx, k)
-				if err != nil {
-					if err := s.out.fail(ctx, start.row, k.name, err); err != nil {
-						return err
-					}
+				if !s.out.attempt(ctx, start.row, k.name, func() {
+					d, product := start.once(ctx, k)
+					took, name = append(took, d.Seconds()*1e3), product
+				}) {
 					break
 				}
-				took, name = append(took, d.Seconds()*1e3), product
 			}
 			if len(took) == start.n {
 				note(start.row, "wall ms", name, took)
@@ -61,11 +60,8 @@ func benchStart(ctx context.Context, s *settings) error {
 		}
 	}
 	for _, k := range s.servers {
-		again, err := startsAfterKill(ctx, k, s.znodes)
-		if err != nil {
-			if err := s.out.fail(ctx, startAgain, k.name, err); err != nil {
-				return err
-			}
+		var again []restarted
+		if !s.out.attempt(ctx, startAgain, k.name, func() { again = startsAfterKill(ctx, k, s.znodes) }) {
 			continue
 		}
 		var took, cpu []float64
@@ -81,46 +77,39 @@ func benchStart(ctx context.Context, s *settings) error {
 	}
 	s.out.table(fmt.Sprintf("Start of the process to the first answered create; after kill -9 with %s znodes to the first answered read", thousands(float64(s.znodes))),
 		[]string{"what", "server", "quantity", "median", "min", "max"}, table)
-	return s.out.readings("start", list)
+	must.Do(s.out.readings("start", list))
 }
 
 // startsAfterKill fills a server, kills it, and starts and kills it a few times on its data.
-func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted, err error) {
+func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted) {
 	const starts = 3
 	opts := server.Options{Keys: keys()}
-	if opts.DataDir, err = os.MkdirTemp("", "gozkd-bench-data-"); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(opts.DataDir)) }()
-	p, err := k.start(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := finally(fillMany(ctx, p.Addr(), n, payload), p.Kill); err != nil {
-		return nil, err
-	}
+	opts.DataDir = must.Get(os.MkdirTemp("", "gozkd-bench-data-"))
+	defer must.Finally(func() error { return os.RemoveAll(opts.DataDir) })
+	p := k.start(ctx, opts)
+	func() {
+		defer must.Finally(p.Kill)
+		fillMany(ctx, p.Addr(), n, payload)
+	}()
 	for range starts {
-		r, err := restart(ctx, k, opts, manyPath(n-1))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
+		all = append(all, restart(ctx, k, opts, manyPath(n-1)))
 	}
-	return all, nil
+	return all
 }
 
 // startThreeOnce measures from before the first process starts until any member has answered a
 // create.
-func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product string, err error) {
+func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product string) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	asking, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	answered := make(chan time.Time, nMembers)
 	var start time.Time
-	var wg sync.WaitGroup
-	e, err := k.startEnsembleWith(ctx, server.EnsembleOptions{Members: nMembers, Keys: keys(), Starting: func(addrs []string) {
+	e := k.startEnsembleWith(ctx, server.EnsembleOptions{Members: nMembers, Keys: keys(), Starting: func(addrs []string) {
 		start = time.Now()
 		for _, addr := range addrs {
-			// Ends with the first answer or with asking; awaited below.
+			// Ends with the first answer or with asking; awaited above.
 			wg.Go(func() {
 				for asking.Err() == nil {
 					if err := firstCreate(addr); err == nil || errors.Is(err, proto.ErrNodeExists) {
@@ -132,59 +121,40 @@ func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product strin
 			})
 		}
 	}})
-	if err != nil {
-		cancel()
-		wg.Wait()
-		return 0, "", err
-	}
+	defer must.Finally(e.Stop)
 	var at time.Time
 	select {
 	case at = <-answered:
 	case <-asking.Done():
-		err = asking.Err()
+		must.Do(asking.Err())
 	}
-	cancel()
+	cancel() // before the members stop
 	wg.Wait()
-	return at.Sub(start), e.Name(), finally(err, e.Stop)
+	return at.Sub(start), e.Name()
 }
 
-func startOnce(ctx context.Context, k kind) (_ time.Duration, product string, err error) {
-	port, err := freePort()
-	if err != nil {
-		return 0, "", err
-	}
+func startOnce(ctx context.Context, k kind) (_ time.Duration, product string) {
+	port := freePort()
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	type answer struct {
-		at  time.Time
-		err error
-	}
-	stopped, cancel := context.WithTimeout(ctx, time.Minute)
+	var asker sync.WaitGroup
+	defer asker.Wait()
+	asking, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	answered := make(chan answer, 1)
+	var answered time.Time
+	var err error // why there was no answer
 	start := time.Now()
-	// Ends with the first answer or with stopped; awaited below.
-	go func() {
-		for {
-			err := firstCreate(addr)
-			if err == nil || stopped.Err() != nil {
-				answered <- answer{time.Now(), err}
-				return
-			}
-			sleep(stopped, 200*time.Microsecond)
+	// Ends with the first answer or with asking; awaited above and below.
+	asker.Go(func() {
+		for err = firstCreate(addr); err != nil && asking.Err() == nil; err = firstCreate(addr) {
+			sleep(asking, 200*time.Microsecond)
 		}
-	}()
-	p, err := k.start(ctx, server.Options{Port: port, Keys: keys()})
-	if err != nil {
-		cancel()
-		<-answered
-		return 0, "", err
-	}
-	a := <-answered
-	stopErr := p.Stop()
-	if a.err != nil {
-		return 0, "", a.err
-	}
-	return a.at.Sub(start), p.Name(), stopErr
+		answered = time.Now()
+	})
+	p := k.start(ctx, server.Options{Port: port, Keys: keys()})
+	defer must.Finally(p.Stop)
+	asker.Wait()
+	must.Do(err)
+	return answered.Sub(start), p.Name()
 }
 
 func firstCreate(addr string) error {
@@ -205,11 +175,8 @@ func firstCreate(addr string) error {
 }
 
 // freePort returns a port of 127.0.0.1 that was free a moment ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+func freePort() int {
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
+	defer must.Finally(l.Close)
+	return l.Addr().(*net.TCPAddr).Port
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // goal is a figure that gozkd must reach: a ratio to ZooKeeper's, or a value of its own.
@@ -148,14 +150,11 @@ func (s *standing) verdict() string {
 }
 
 // benchTargets reads the directory's figures and prints which goals they reach.
-func benchTargets(_ context.Context, s *settings) error {
+func benchTargets(_ context.Context, s *settings) {
 	if s.out.dir == "" {
-		return errors.New("where are the figures? Give the folder with -out")
+		must.Failf("where are the figures? Give the folder with -out")
 	}
-	figures, err := readFigures(s.out.dir)
-	if err != nil {
-		return err
-	}
+	figures := must.Get(readFigures(s.out.dir))
 	var all []standing
 	var table [][]string
 	count := map[string]int{}
@@ -189,7 +188,7 @@ func benchTargets(_ context.Context, s *settings) error {
 	}
 	s.out.printf("\n\n![How far each goal is reached](targets.svg)\n")
 	picture, err := targetsPicture(all)
-	return errors.Join(s.out.failed, err, s.out.picture("targets", picture))
+	must.Do(errors.Join(s.out.failed, err, s.out.picture("targets", picture)))
 }
 
 // figureKey identifies a figure of a directory.

@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -31,7 +31,7 @@ func parseShapes(list string) ([]shape, error) {
 }
 
 // chosen returns the workloads whose name begins with prefix.
-func chosen(prefix string) ([]*workload, error) {
+func chosen(prefix string) []*workload {
 	var list []*workload
 	for _, w := range workloads() {
 		if strings.HasPrefix(w.name, prefix) {
@@ -39,9 +39,9 @@ func chosen(prefix string) ([]*workload, error) {
 		}
 	}
 	if list == nil {
-		return nil, fmt.Errorf("no row begins with %q", prefix)
+		must.Failf("no row begins with %q", prefix)
 	}
-	return list, nil
+	return list
 }
 
 // measured holds all rounds of a row and shape on a server.
@@ -65,150 +65,93 @@ func (m *measured) add(r *result) {
 }
 
 // benchThroughput keeps all servers running and gives each the same load in turn.
-func benchThroughput(ctx context.Context, s *settings) (err error) {
-	rows, err := chosen(s.rows)
-	if err != nil {
-		return err
-	}
-	var processes []*server.Process
-	defer func() {
-		for _, p := range processes {
-			err = errors.Join(err, p.Stop())
-		}
-	}()
+func benchThroughput(ctx context.Context, s *settings) {
+	rows := chosen(s.rows)
 	var targets []target
 	for _, k := range s.servers {
-		p, err := k.start(ctx, server.Options{Keys: keys()})
-		if err != nil {
-			return err
-		}
-		processes = append(processes, p)
+		p := k.start(ctx, server.Options{Keys: keys()})
+		defer must.Finally(p.Stop)
 		targets = append(targets, target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}})
-		if err := prepare(p.Addr()); err != nil {
-			return err
-		}
+		prepare(p.Addr())
 	}
-	return compareThroughput(ctx, s, "throughput", rows, targets)
+	compareThroughput(ctx, s, "throughput", rows, targets)
 }
 
 // compareThroughput gives each target the same load in turn and outputs the figures as name.
-func compareThroughput(ctx context.Context, s *settings, name string, rows []*workload, targets []target) error {
-	all, err := compareRows(ctx, s, rows, targets, s.warm)
-	if err != nil {
-		return err
-	}
-	return s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
+func compareThroughput(ctx context.Context, s *settings, name string, rows []*workload, targets []target) {
+	must.Do(s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), compareRows(ctx, s, rows, targets, s.warm)))
 }
 
 // compareRows gives each target the same load in turn. Each row begins with unmeasured load on each
 // target, for the time warm. A failed row has no servers in its comparison.
-func compareRows(ctx context.Context, s *settings, rows []*workload, targets []target, warm time.Duration) ([]comparison, error) {
+func compareRows(ctx context.Context, s *settings, rows []*workload, targets []target, warm time.Duration) []comparison {
 	var all []comparison
 	for _, w := range rows {
 		if warm > 0 {
 			for _, t := range targets {
-				if _, err := runOnce(t, shape{16, 16}, w, warm); err != nil {
-					if err := s.out.fail(ctx, w.name+", before the rounds", t.name, err); err != nil {
-						return nil, err
-					}
-				}
+				s.out.attempt(ctx, w.name+", before the rounds", t.name, func() { runOnce(t, shape{16, 16}, w, warm) })
 			}
 		}
 		for _, sh := range s.shapes {
-			c, err := compareRow(ctx, s, w, sh, targets)
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				if err := s.out.fail(ctx, c.key(), "", err); err != nil {
-					return nil, err
-				}
-				c.Servers = nil
-			}
+			c := comparison{Row: w.name, Shape: sh.String()}
+			s.out.attempt(ctx, c.key(), "", func() { c.Servers = compareRow(ctx, s, w, sh, targets) })
 			all = append(all, c)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // compareRow runs a row at a shape on each target, in rounds.
-func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets []target) (comparison, error) {
-	c := comparison{Row: w.name, Shape: sh.String()}
+func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets []target) (all []figures) {
 	seen := make([]measured, len(targets))
 	for range s.rounds {
 		for i, t := range targets {
-			r, err := runOnce(t, sh, w, s.seconds)
-			if err != nil {
-				return c, fmt.Errorf("%s: %w", t.name, err)
-			}
+			r := runOnce(t, sh, w, s.seconds)
 			seen[i].add(r)
 			progress("%-24s %-6s %-16s %9.0f ops/s %8.2f µs of CPU per op", w.name, sh, t.name, r.opsPerSecond(), r.cpuPerOp())
-			if ctx.Err() != nil {
-				return c, ctx.Err()
-			}
+			must.Do(ctx.Err())
 		}
 	}
 	for i, t := range targets {
-		m, err := memoryOfAll(t.pids)
-		if err != nil {
-			return c, err
-		}
-		c.Servers = append(c.Servers, seen[i].figures(t.name, m))
+		all = append(all, seen[i].figures(t.name, must.Get(memoryOfAll(t.pids))))
 	}
-	return c, nil
+	return all
 }
 
 // runOnce opens new connections for a load, and removes the znodes that the load created.
-func runOnce(t target, sh shape, w *workload, d time.Duration) (*result, error) {
-	l, err := openLoad(t.addrs, sh.connections, sh.window)
-	if err != nil {
-		return nil, err
-	}
-	r, err := l.run(w, d, t.pids)
-	if err == nil && d > 0 && r.ops == 0 {
-		err = fmt.Errorf("nothing was answered within %s", d)
-	}
-	if err == nil && w.undo != nil {
-		_, err = l.run(w.undo, 0, nil)
-	}
-	if err == nil {
-		err = l.close()
-	} else {
-		err = errors.Join(err, l.abandon())
-	}
-	if err == nil && w.after != nil {
-		err = w.after(t.addrs)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.name, err)
-	}
-	return r, nil
+func runOnce(t target, sh shape, w *workload, d time.Duration) (r *result) {
+	must.Doing(strings.TrimSpace(t.name+" "+w.name), func() {
+		l := must.Get(openLoad(t.addrs, sh.connections, sh.window))
+		l.whileOpen(func() {
+			if r = must.Get(l.run(w, d, t.pids)); d > 0 && r.ops == 0 {
+				must.Failf("nothing was answered within %s", d)
+			}
+			if w.undo != nil {
+				must.Get(l.run(w.undo, 0, nil))
+			}
+		})
+		if w.after != nil {
+			w.after(t.addrs)
+		}
+	})
+	return r
 }
 
 // benchLoad runs the chosen rows and shapes once each on a running server.
-func benchLoad(s *settings) error {
-	rows, err := chosen(s.rows)
-	if err != nil {
-		return err
-	}
+func benchLoad(s *settings) {
+	rows := chosen(s.rows)
 	t := target{addrs: strings.Split(s.addr, ",")}
-	if err := prepareOnce(t.addrs); err != nil {
-		return err
-	}
+	prepareOnce(t.addrs)
 	if s.pid != 0 {
 		t.pids = []int{s.pid}
 	}
 	for _, w := range rows {
 		for _, sh := range s.shapes {
-			r, err := runOnce(t, sh, w, s.seconds)
-			if err != nil {
-				return err
-			}
+			r := runOnce(t, sh, w, s.seconds)
 			h := &r.latencies
 			fmt.Printf("%-24s %-6s %9.0f ops/s, p50 %s µs, p99 %s µs, p99.9 %s µs, max %s µs, CPU per op: server %.2f µs, generator %.2f µs\n", w.name, sh,
 				r.opsPerSecond(), micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max()), r.cpuPerOp(),
 				r.ownCPU.Seconds()*1e6/float64(r.ops))
 		}
 	}
-	return nil
 }

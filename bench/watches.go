@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -44,51 +44,31 @@ type fired struct {
 }
 
 // benchWatches measures how long changes take to reach all watchers, and the server's CPU time.
-func benchWatches(ctx context.Context, s *settings) error {
+func benchWatches(ctx context.Context, s *settings) {
 	var table [][]string
 	var list []reading
 	for _, f := range fanOuts {
-		f, err := f.fitting()
-		if err != nil {
-			return err
-		}
-		rows, figures, err := compareFanOut(ctx, s, f)
-		if err != nil {
-			if err := s.out.fail(ctx, f.String(), "", err); err != nil {
-				return err
-			}
+		f := f.fitting()
+		if !s.out.attempt(ctx, f.String(), "", func() {
+			rows, figures := compareFanOut(ctx, s, f)
+			table, list = append(table, rows...), append(list, figures...)
+		}) {
 			table = append(table, []string{f.String(), "failed"})
 		}
-		table, list = append(table, rows...), append(list, figures...)
 	}
 	s.out.table(fmt.Sprintf("Watches: from the first set to the last event, each of %d times; µs per event", watchBlocks*(watchRounds-watchSkipped)),
 		[]string{"watchers of znodes", "server", "time: median (min to max)", "ratio", "server CPU: median (min to max)", "ratio"}, table)
-	return s.out.readings("watches", list)
+	must.Do(s.out.readings("watches", list))
 }
 
-func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string, list []reading, err error) {
-	var closers []func() error
-	defer func() {
-		for i := len(closers) - 1; i >= 0; i-- {
-			err = errors.Join(err, closers[i]())
-		}
-	}()
+func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string, list []reading) {
 	var servers []*server.Process
 	for _, k := range s.servers {
-		p, err := k.start(ctx, server.Options{Keys: keys()})
-		if err != nil {
-			return nil, nil, err
-		}
-		closers = append(closers, p.Stop)
-		if err := prepare(p.Addr()); err != nil {
-			return nil, nil, err
-		}
-		if err := createAll(p.Addr(), 1, 1, nil, func(int) string { return watchedParent }); err != nil {
-			return nil, nil, err
-		}
-		if err := createAll(p.Addr(), 1, f.znodes, payload, watchedPath); err != nil {
-			return nil, nil, err
-		}
+		p := k.start(ctx, server.Options{Keys: keys()})
+		defer must.Finally(p.Stop)
+		prepare(p.Addr())
+		createAll(p.Addr(), 1, 1, nil, func(int) string { return watchedParent })
+		createAll(p.Addr(), 1, f.znodes, payload, watchedPath)
 		servers = append(servers, p)
 	}
 	seen := make([]fired, len(servers))
@@ -98,9 +78,7 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 			if block > 0 {
 				warm = 0
 			}
-			if err := fireBlock(ctx, p, f, warm, &seen[i]); err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", p.Name(), err)
-			}
+			must.Doing(p.Name(), func() { fireBlock(ctx, p, f, warm, &seen[i]) })
 		}
 	}
 	cell := func(s spread) string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Min, s.Max) }
@@ -116,55 +94,42 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 		progress("watches: %s", strings.Join(row, "  "))
 		table = append(table, row)
 	}
-	return table, list, nil
+	return table, list
 }
 
 // fireBlock opens the connections and measures some rounds, after unmeasured rounds for at least
 // warm.
-func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) (err error) {
-	l, err := openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil { // unread events would add an error per connection
-			err = errors.Join(err, l.abandon())
-			return
-		}
-		err = l.close()
-	}()
+func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) {
+	l := must.Get(openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight))
 	for _, c := range l.clients {
 		c.in = make([]byte, 1<<10) // the buffer grows if needed
 	}
 	start := time.Now()
-	for round := 0; round < watchRounds; {
-		took, cpu, err := fireOnce(p.Pid(), l, f)
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
+	l.whileOpen(func() {
+		for round := 0; round < watchRounds; {
+			took, cpu := fireOnce(p.Pid(), l, f)
+			must.Do(ctx.Err())
+			if time.Since(start) < warm {
+				continue
+			}
+			if round >= watchSkipped {
+				n := float64(f.watchers * f.znodes)
+				seen.took = append(seen.took, float64(took.Nanoseconds())/1e3/n)
+				seen.cpu = append(seen.cpu, float64(cpu.Nanoseconds())/1e3/n)
+			}
+			round++
 		}
-		if time.Since(start) < warm {
-			continue
-		}
-		if round >= watchSkipped {
-			n := float64(f.watchers * f.znodes)
-			seen.took = append(seen.took, float64(took.Nanoseconds())/1e3/n)
-			seen.cpu = append(seen.cpu, float64(cpu.Nanoseconds())/1e3/n)
-		}
-		round++
-	}
-	return nil
+	})
 }
 
 // fitting returns f with as many watchers as this process may have open files for. The row's name
 // contains this number.
-func (f fanOut) fitting() (fanOut, error) {
+func (f fanOut) fitting() fanOut {
 	const others = 500
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return f, fmt.Errorf("getrlimit: %w", err)
-	}
+	must.Do(unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	f.watchers = min(f.watchers, int(min(limit.Cur, 1<<30))-others)
-	return f, nil
+	return f
 }
 
 // setsInFlight bounds the changes of a round in flight.
@@ -174,19 +139,15 @@ const setsInFlight = 64
 // replies. The last connection of the load makes the changes, all others watch. Input is read in
 // order of arrival: if the generator waited for the reply before it read events, its work would
 // follow the server's, and the time would be the sum of both.
-func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration, err error) {
+func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration) {
 	for i := range f.watchers {
 		for z := range f.znodes {
 			l.clients[i].request(proto.OpGetData, (&proto.PathWatchRequest{Path: watchedPath(z), Watch: true}).Append)
 		}
-		if _, err := l.send(nothing, i, 0, 0); err != nil {
-			return 0, 0, err
-		}
+		must.Get(l.send(nothing, i, 0, 0))
 	}
 	n := f.watchers * f.znodes
-	if err := l.await(nothing, n, func(c *client, b []byte) error { return c.answer(b, 0) }); err != nil {
-		return 0, 0, fmt.Errorf("set watches: %w", err)
-	}
+	must.Do(l.await(nothing, n, func(c *client, b []byte) error { return c.answer(b, 0) }))
 	writer, z := l.clients[f.watchers], 0
 	sets := &workload{name: "set", next: func(c *client) bool {
 		if c != writer || z == f.znodes {
@@ -196,15 +157,10 @@ func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration, err error) {
 		z++
 		return true
 	}}
-	before, err := preciseCPU(pid)
-	if err != nil {
-		return 0, 0, err
-	}
+	before := must.Get(preciseCPU(pid))
 	start := time.Now()
-	if _, err := l.send(sets, f.watchers, setsInFlight, 0); err != nil {
-		return 0, 0, err
-	}
-	err = l.await(sets, n+f.znodes, func(c *client, b []byte) error {
+	must.Get(l.send(sets, f.watchers, setsInFlight, 0))
+	must.Do(l.await(sets, n+f.znodes, func(c *client, b []byte) error {
 		if c == writer {
 			return c.answer(b, 0)
 		}
@@ -214,13 +170,9 @@ func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration, err error) {
 			return fmt.Errorf("no event but %+v", h)
 		}
 		return nil
-	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("await events: %w", err)
-	}
+	}))
 	took = time.Since(start)
-	after, err := preciseCPU(pid)
-	return took, after - before, err
+	return took, must.Get(preciseCPU(pid)) - before
 }
 
 // nothing is a workload without requests. Requests that are in the output already are sent.

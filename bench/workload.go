@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -58,7 +59,7 @@ type workload struct {
 	// undo, if any, removes the znodes that next created. after, if any, restores the znodes that
 	// next changed, on the members at the addresses.
 	undo  *workload
-	after func(addrs []string) error
+	after func(addrs []string)
 }
 
 // replyLen returns the length of a reply with a body of n bytes.
@@ -145,21 +146,17 @@ func setRequest(c *client) *proto.SetDataRequest {
 }
 
 // small gives the znodes of the rows their 100 bytes back.
-func small(addrs []string) error {
-	l, err := openLoad(addrs[:1], 1, 64)
-	if err != nil {
-		return err
-	}
+func small(addrs []string) {
 	i := 0
-	_, err = l.run(&workload{name: "set back", next: func(c *client) bool {
+	runOnce(target{addrs: addrs[:1]}, shape{1, 64}, &workload{name: "set back", next: func(c *client) bool {
 		if i == nData {
 			return false
 		}
 		c.request(proto.OpSetData, (&proto.SetDataRequest{Path: dataPaths[i], Data: payload, Version: -1}).Append)
 		i++
 		return true
-	}}, 0, nil)
-	return errors.Join(err, l.close(), syncAll(addrs))
+	}}, 0)
+	syncAll(addrs)
 }
 
 func create(c *client) bool {
@@ -220,70 +217,48 @@ func creates(nClients, n int, data []byte, path func(i int) string) *workload {
 }
 
 // prepareAll creates the znodes that rows need, and waits until each member has them.
-func prepareAll(addrs []string) error {
-	if err := prepare(addrs[0]); err != nil {
-		return err
-	}
-	return syncAll(addrs)
+func prepareAll(addrs []string) {
+	prepare(addrs[0])
+	syncAll(addrs)
 }
 
-func syncAll(addrs []string) error {
+func syncAll(addrs []string) {
 	for _, addr := range addrs {
-		if err := syncWith(addr); err != nil {
-			return err
-		}
+		syncWith(addr)
 	}
-	return nil
 }
 
 // syncWith waits until the member at addr has everything that any member answered before.
-func syncWith(addr string) error {
-	c, err := dial(addr, 0, 1)
-	if err != nil {
-		return err
-	}
+func syncWith(addr string) {
+	c := must.Get(dial(addr, 0, 1))
 	path := rootPath
-	err = c.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append, 0)
-	return errors.Join(err, c.close())
+	must.Do(errors.Join(c.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append, 0), c.close()))
 }
 
 // prepare creates the znodes that rows need.
-func prepare(addr string) error {
+func prepare(addr string) {
 	for _, step := range [][]string{
 		{rootPath, dataParent, listedParent, fewParent, madeParent}, // parents first
 		dataPaths, paths(listedParent, nChildren), paths(fewParent, fewListed),
 	} {
-		if err := createAll(addr, 1, len(step), payload, func(i int) string { return step[i] }); err != nil {
-			return err
-		}
+		createAll(addr, 1, len(step), payload, func(i int) string { return step[i] })
 	}
-	return createAll(addr, 1, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
+	createAll(addr, 1, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
 }
 
 // prepareOnce prepares a server or ensemble, unless this program has prepared it already.
-func prepareOnce(addrs []string) error {
-	c, err := dial(addrs[0], 0, 1)
-	if err != nil {
-		return err
-	}
+func prepareOnce(addrs []string) {
+	c := must.Get(dial(addrs[0], 0, 1))
 	there := c.call(proto.OpExists, (&proto.PathWatchRequest{Path: rootPath}).Append, 0)
-	if err := c.close(); err != nil {
-		return err
-	}
+	must.Do(c.close())
 	if errors.Is(there, proto.ErrNoNode) {
-		return prepareAll(addrs)
+		prepareAll(addrs)
+		return
 	}
-	return there
+	must.Do(there)
 }
 
 // createAll creates n znodes over nClients connections.
-func createAll(addr string, nClients, n int, data []byte, path func(i int) string) error {
-	l, err := openLoad([]string{addr}, nClients, 64)
-	if err != nil {
-		return err
-	}
-	if _, err := l.run(creates(nClients, n, data, path), 0, nil); err != nil {
-		return fmt.Errorf("create: %w", err)
-	}
-	return l.close()
+func createAll(addr string, nClients, n int, data []byte, path func(i int) string) {
+	runOnce(target{addrs: []string{addr}}, shape{nClients, 64}, creates(nClients, n, data, path), 0)
 }
