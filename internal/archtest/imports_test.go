@@ -282,6 +282,7 @@ var table = []box{
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "decodes replies"},
 		{"test/compat/...", "installs and starts the servers"},
+		{"internal/testkit/must", "ends a measurement at its first error"},
 		{"golang.org/x/sys", "epoll and counters of the disk"},
 		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
 		{"gonum.org/v1/plot", "charts"},
