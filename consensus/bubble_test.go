@@ -24,12 +24,13 @@ type bubbled struct {
 	lists   [3]*list
 	cancels [3]context.CancelFunc
 	done    chan error
+	tick    time.Duration
 }
 
 // newBubbled starts members with that network latency. each may change their configurations.
 func newBubbled(t *testing.T, latency, tick time.Duration, each func(i int, cfg *Config)) *bubbled {
 	network := memnet.New(latency)
-	b := &bubbled{t: t, done: make(chan error, 3)}
+	b := &bubbled{t: t, tick: tick, done: make(chan error, 3)}
 	addresses, ids := map[uint64]string{}, []uint64{1, 2, 3}
 	for _, id := range ids {
 		addresses[id] = fmt.Sprintf("m%d:1", id)
@@ -75,7 +76,7 @@ func (b *bubbled) leader() int {
 			}
 		}
 		if leader > 0 {
-			time.Sleep(time.Minute)
+			time.Sleep(max(10*time.Second, 12*b.tick))
 			return leader - 1
 		}
 		time.Sleep(time.Second)

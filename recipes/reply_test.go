@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
@@ -323,7 +324,7 @@ func TestReconnect_KeepsSession(t *testing.T) {
 		if kind == "wrap" {
 			longest -= time.Second
 		}
-		for outage := timeout / 20; outage <= longest; outage += timeout / 20 {
+		for outage := timeout / 20; outage <= longest; outage += exhaustive.Or(timeout/10, timeout/20) {
 			for _, cut := range []struct{ begin, end func() }{{s.Kill, s.Start}, {s.Partition, s.Heal}, {s.Pause, s.Resume}} {
 				cut.begin()
 				time.Sleep(outage)

@@ -124,6 +124,7 @@ func TestEnsemble_EmptiedMajorityWaits(t *testing.T) {
 		kept := e.m(2).dir
 		time.Sleep(time.Second) // the first member must not be able to remove the others
 		e.m(2).dir, e.m(3).dir = t.TempDir(), t.TempDir()
+		e.patience = time.Minute
 		second, third := e.m(2).begin(e.lines()), e.m(3).begin(e.lines())
 		for _, served := range []func() error{second, third} {
 			if err := served(); !errors.Is(err, context.DeadlineExceeded) {

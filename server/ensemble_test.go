@@ -32,6 +32,7 @@ type ensemble struct {
 	clients   int
 	begun     time.Time
 	pipesMade int
+	patience  time.Duration // of Start
 }
 
 // saying keeps log lines.
@@ -86,7 +87,7 @@ func newNetwork() *memnet.Network { return memnet.New(200 * time.Microsecond) }
 
 // newEnsemble makes an ensemble that ends with the test.
 func newEnsemble(t testing.TB, n int, network *memnet.Network) *ensemble {
-	e := &ensemble{t: t, network: network, begun: time.Now()}
+	e := &ensemble{t: t, network: network, begun: time.Now(), patience: 5 * time.Minute}
 	e.logs = hclog.New(&hclog.LoggerOptions{Output: io.MultiWriter(t.Output(), &e.said), Level: hclog.Info, TimeFormat: "05.000"})
 	for id := 1; id <= n; id++ {
 		e.members = append(e.members, e.newMember(id))
@@ -206,7 +207,7 @@ func (m *ensembleMember) begin(lines []string) (served func() error) {
 	m.s = s
 	result := make(chan error, 1) // so that nobody needs to ask
 	// Ends when the server serves, or is stopped with the test.
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), m.e.patience)
 	m.ending.Go(func() {
 		defer cancel()
 		err := s.Start(ctx)

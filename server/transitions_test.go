@@ -29,27 +29,27 @@ func TestTransitions_OncePerChange(t *testing.T) {
 
 		e.m(leader).kill()
 		next := e.leader()
-		time.Sleep(time.Minute)
+		time.Sleep(30 * time.Second)
 		expect("leader killed", map[string]int{
 			": the leader is gone or silent: there is a new election: ": 3, ": role: mode=leader ": 1, ": role: mode=follower ": 1,
 			": role: mode=observer ": 1, " epoch=0x2 ": 3, ": a server does not answer: ": 1, ": not serving clients yet": 0,
 		})
 
 		e.start(leader)
-		time.Sleep(time.Minute)
+		time.Sleep(30 * time.Second)
 		expect("back", map[string]int{": a server is in step: ": 1, ": role: mode=follower ": 1, ": a server does not answer: ": 0})
 
 		other := 6 - leader - next
 		e.m(other).kill()
 		e.m(leader).kill()
-		time.Sleep(time.Minute)
+		time.Sleep(30 * time.Second)
 		expect("no quorum", map[string]int{
 			": quorum lost: too few voters answer, so this server leads no longer: ": 1, ": no leader for syncLimit ticks: ": 2,
 		})
 
 		said[": a server does not answer: "] = e.said.times(": a server does not answer: ") // depends on when they were looked at
 		e.start(other)
-		time.Sleep(time.Minute)
+		time.Sleep(30 * time.Second)
 		expect("quorum again", map[string]int{": serving clients again: ": 2, ": role: mode=leader ": 1, ": a server does not answer: ": 1})
 	})
 }

@@ -142,7 +142,7 @@ func TestDamage_EveryByteFlipped(t *testing.T) {
 		for i, name := range im.names {
 			data := slices.Clone(im.files[name])
 			for off := range data {
-				if !exhaustive.Enabled() && off%13 != 0 && off >= 160 && (off < im.lastFrame-16 || off > im.end+16) {
+				if !exhaustive.Enabled() && off%29 != 0 && off >= 160 && (off < im.lastFrame-16 || off > im.end+16) {
 					continue
 				}
 				for _, flip := range []byte{0x01, 0x80, data[off]} { // the last value makes the byte zero

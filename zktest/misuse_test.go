@@ -151,7 +151,7 @@ func TestStart_WrappedInBubble(t *testing.T) {
 		s := zktest.Start(struct{ testing.TB }{t})
 		c := s.Connect(t)
 		must[string](t)(c.Create("/a", nil, 0, open))
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		s.AssertExists("/a")
 	})
 }

@@ -32,7 +32,7 @@ var actions = []string{
 // Whatever happens to servers: acknowledged data stays, sequence numbers do not repeat, and
 // ephemerals exist exactly as long as their sessions.
 func TestFaults_LoseNothing(t *testing.T) {
-	exhaustive.Checks(t, 8, 100)
+	exhaustive.Checks(t, 4, 100)
 	rapid.Check(t, func(rt *rapid.T) {
 		members := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(rt, "members")
 		plan := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) action {

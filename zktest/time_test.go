@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -62,7 +63,7 @@ func mute(t *testing.T, s *zktest.Service, timeout time.Duration) *zk.Conn {
 func TestAdvance_RightAfterElection(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := zktest.StartEnsemble(t, 3)
-		for range 8 {
+		for range exhaustive.Or(3, 8) {
 			away := mute(t, e.Service, 10*time.Second)
 			id := away.SessionID()
 			must[string](t)(away.Create("/away", nil, zk.FlagEphemeral, open))
@@ -79,10 +80,7 @@ func TestAdvance_RightAfterElection(t *testing.T) {
 
 // No connected client expires, whatever else happens, and a disconnected one expires at once.
 func TestAdvance_UnderTraffic(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := exhaustive.Or(10, 60)
 	for _, members := range []int{1, 3} {
 		everywhere(t, func(t *testing.T) {
 			e := zktest.StartEnsemble(t, members)

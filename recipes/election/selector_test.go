@@ -115,7 +115,7 @@ func TestSelector_Run(t *testing.T) {
 				return nil
 			case 4:
 				w.Unplug(c)
-				time.AfterFunc(time.Hour, func() { w.Plug(c) })
+				time.AfterFunc(5*time.Minute, func() { w.Plug(c) })
 				return nil
 			}
 			return errOops

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 // options make checkpoints and new log segments as frequent as they can be.
@@ -18,7 +20,7 @@ var options = []string{"snapCount=200", "preAllocSize=64", "tickTime=500", "maxS
 // written, or when the clients are reconnecting. Before the next round's load the server is often
 // killed once or twice more while it starts.
 func TestKill(t *testing.T) {
-	rounds, seed := number(t, "KILLS", 5), number(t, "KILL_SEED", rand.Uint64())
+	rounds, seed := number(t, "KILLS", exhaustive.Or[uint64](3, 5)), number(t, "KILL_SEED", rand.Uint64())
 	t.Logf("KILLS=%d KILL_SEED=%d", rounds, seed)
 	begun := time.Now()
 	r := newRig(t, newServer(t, build(t), options...), seed, 4, 2)
