@@ -161,6 +161,7 @@ type (
 	}
 	targetSet         struct{ target core.Target }
 	membersSet        struct{ ids []uint64 }
+	incarnationSeen   struct{ incarnation uint64 } // of this member, by another
 	handOverRequested struct{ done chan struct{} }
 	levelLimitSet     struct{ limit core.Level }
 	peerLevels        struct {
@@ -228,6 +229,11 @@ func (e levelLimitSet) handle(n *Node) error {
 
 func (e peerLevels) handle(n *Node) error {
 	n.core.SetPeerLevels(e.id, e.info)
+	return nil
+}
+
+func (e incarnationSeen) handle(n *Node) error {
+	n.core.SeeOwnIncarnation(e.incarnation)
 	return nil
 }
 

@@ -34,6 +34,7 @@ type logWriter struct {
 	state   core.LogState // newest
 	written core.LogState // in the log
 	settle  bool          // the commit index is to be written
+	marked  bool          // the state has a mark that is to be written
 
 	queued      []*raftpb.Message
 	queuedBytes int
@@ -50,6 +51,11 @@ func (w *logWriter) work(items []turn.LogWork) error {
 	for _, item := range items {
 		compact = max(compact, item.Compact)
 		w.settle = w.settle || item.Settle
+		if item.Mark != nil {
+			if err := w.mark(*item.Mark); err != nil {
+				return err
+			}
+		}
 		if item.Append == nil {
 			continue
 		}
@@ -83,6 +89,18 @@ func (w *logWriter) work(items []turn.LogWork) error {
 			return err
 		}
 		w.size.Store(w.log.Size())
+	}
+	return nil
+}
+
+// mark puts a mark into the state, after the state of all earlier appends.
+func (w *logWriter) mark(m core.Mark) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.state.Incarnation, w.state.Outdated, w.marked = m.Incarnation, m.Outdated, true
+	if m.Term != 0 && m.Term >= w.state.Term {
+		w.state.Term, w.state.Vote = m.Term, m.Vote
 	}
 	return nil
 }
@@ -140,12 +158,12 @@ func (w *logWriter) flush() error {
 		w.batches = append(w.batches, wal.Batch{Entries: w.entries[first:len(w.entries):len(w.entries)]})
 	}
 	voted := w.state.Term != w.written.Term || w.state.Vote != w.written.Vote
-	if w.log != nil && (hasEntries || (voted && len(responses) > 0) || (w.settle && w.state.Commit != w.written.Commit)) {
+	if w.log != nil && (hasEntries || (voted && len(responses) > 0) || w.marked || (w.settle && w.state.Commit != w.written.Commit)) {
 		if err := w.write(); err != nil {
 			return err
 		}
 	}
-	w.settle = false
+	w.settle, w.marked = false, false
 	// Only now: raft reads entries from its storage and takes them for durable.
 	for _, m := range w.queued {
 		if err := w.storage.Append(m.GetEntries()); err != nil {

@@ -30,6 +30,9 @@ type peerNetwork struct {
 	logger  hclog.Logger
 	cluster atomic.Uint64                  // identifies this member's ensemble; 0: not known yet
 	levels  atomic.Pointer[core.LevelInfo] // of this member
+	// incarnations is core.AppendIncarnations of the present state.
+	incarnations atomic.Pointer[[]byte]
+	noted        uint64 // owned by Run: counts the incarnations in incarnations
 
 	mu        sync.Mutex
 	network   *peer.Network     // nil: not connected
@@ -82,6 +85,15 @@ func (p *peerNetwork) noteHello(member uint64, h hello) {
 		p.hellos = make(map[uint64]hello)
 	}
 	p.hellos[member] = h
+}
+
+// setIncarnations publishes the incarnations that this member knows, if there are new ones.
+func (p *peerNetwork) setIncarnations(c *core.Core) {
+	if n := c.Incarnations(); n != p.noted || p.incarnations.Load() == nil {
+		p.noted = n
+		b := c.AppendIncarnations(nil)
+		p.incarnations.Store(&b)
+	}
 }
 
 // foreign reports whether a member belongs to another ensemble than ours. A member that knows none
@@ -223,7 +235,8 @@ type peerHandler struct{ n *Node }
 // Hello returns the ensemble that this member belongs to, and its levels, which members of versions
 // without levels ignore.
 func (p peerHandler) Hello() []byte {
-	return p.n.network.levels.Load().Append(binary.AppendUvarint(nil, p.n.network.cluster.Load()))
+	n := &p.n.network
+	return append(n.levels.Load().Append(binary.AppendUvarint(nil, n.cluster.Load())), *n.incarnations.Load()...)
 }
 
 // Accept refuses the members of other ensembles, and those that do not support the active level. A
@@ -231,6 +244,7 @@ func (p peerHandler) Hello() []byte {
 func (p peerHandler) Accept(from uint64, contents []byte) error {
 	r := core.Uvarints{Rest: contents}
 	theirs, ours := hello{r.Next(), core.DecodeLevelInfo(&r)}, p.n.network.cluster.Load()
+	incarnation := core.ReadIncarnation(&r, p.n.cfg.ID)
 	switch {
 	case r.Bad:
 		return errors.New("malformed hello")
@@ -242,6 +256,9 @@ func (p peerHandler) Accept(from uint64, contents []byte) error {
 	}
 	p.n.network.noteHello(from, theirs)
 	p.n.inbox.put(peerLevels{from, theirs.levels})
+	if incarnation != 0 {
+		p.n.inbox.put(incarnationSeen{incarnation}) // the loop sees it before the messages of this connection
+	}
 	return nil
 }
 

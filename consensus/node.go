@@ -84,7 +84,7 @@ func Open(cfg Config) (_ *Node, err error) {
 			}
 			n.memory = cfg.Memory
 		}
-		r.nextIncarnation(n.firstIncarnation(), n.random())
+		r.nextIncarnation(n.clockIncarnation(), n.random())
 	}
 	w := n.log.writer
 	if err := r.fill(w.storage); err != nil {
@@ -92,7 +92,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	}
 	w.checkpoints, w.state, w.written = n.checkpoints, r.state, r.state
 	n.core, err = core.New(core.Config{
-		ID: cfg.ID, Incarnation: r.state.Incarnation, Storage: w.storage, Meta: r.meta,
+		ID: cfg.ID, Incarnation: r.state.Incarnation, Past: r.past, Outdated: r.state.Outdated, Storage: w.storage, Meta: r.meta,
 		Voters: cfg.Voters, Learners: cfg.Learners, Nonce: n.random() | 1, GraceTicks: cfg.FormTicks,
 		Levels: cfg.Levels, LevelLimit: cfg.MaxLevel,
 		Retention: core.DefaultRetention(), Validate: cfg.Validate, Random: n.random, Logger: raftLogger{cfg.Logger.Named("raft")},
@@ -101,6 +101,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	n.network.cluster.Store(n.core.Cluster())
+	n.network.setIncarnations(n.core)
 	n.network.levels.Store(new(n.core.LevelInfo()))
 	n.loop = turn.New(turn.Config{
 		Core: n.core, Host: loopHost{n}, Durable: !n.inMemory(), HasPeers: cfg.PeerListener != nil, LastCheckpoint: r.meta.Index,
@@ -112,9 +113,9 @@ func Open(cfg Config) (_ *Node, err error) {
 // inMemory reports whether the node has no data directory.
 func (n *Node) inMemory() bool { return n.cfg.Dir == "" }
 
-// firstIncarnation returns an incarnation above any that an earlier life without a trace here can
-// have had.
-func (n *Node) firstIncarnation() uint64 { return uint64(n.cfg.Now().UnixMilli())<<20 | n.random()>>44 }
+// clockIncarnation returns an incarnation above any that an earlier life can have had, unless the
+// clock was ahead then.
+func (n *Node) clockIncarnation() uint64 { return uint64(n.cfg.Now().UnixMilli())<<20 | n.random()>>44 }
 
 // random returns an unpredictable number.
 func (n *Node) random() uint64 {

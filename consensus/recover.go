@@ -21,6 +21,7 @@ type recovered struct {
 	entries []*raftpb.Entry // after the checkpoint
 	useless bool            // the log holds entries of another history
 	earlier uint64          // newest incarnation of this server's stream that the checkpoint knows
+	past    uint64          // newest incarnation that the directory knew before this start
 	filled  bool            // raft's storage was filled by an earlier node
 }
 
@@ -65,7 +66,7 @@ func (n *Node) recover(r *recovered) error {
 	if err := errors.Join(r.checkAlone(cfg, "data directory "+cfg.Dir), r.checkLevels(cfg.Levels, where)); err != nil {
 		return err
 	}
-	return log.Append(r.begin(n.firstIncarnation(), n.random()))
+	return log.Append(r.begin(n.clockIncarnation(), n.random()))
 }
 
 // checkAlone refuses, if no other members are configured, the state of one of several members, and
@@ -106,11 +107,11 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPat
 	}
 	switch {
 	case found && rec.State == nil:
-		return fmt.Errorf("consensus: the checkpoint %s exists, but the log in %s is missing: restore it from a copy",
-			where.checkpoint, where.log)
+		return fmt.Errorf("consensus: the checkpoint %s exists, but the log in %s is missing: %s",
+			where.checkpoint, where.log, remedy)
 	case !found && (len(rec.Entries) > 0 || r.state.Commit > 1):
-		return fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: restore it from a copy",
-			where.log, where.checkpoint)
+		return fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: %s",
+			where.log, where.checkpoint, remedy)
 	case !found:
 		r.state.Commit = 0
 		return nil
@@ -124,8 +125,8 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPat
 	r.useless = r.useless || len(rec.Entries) == 0 // an empty log may begin before the checkpoint
 	last := r.meta.Index + uint64(len(r.entries))
 	if r.state.Commit > last {
-		return fmt.Errorf("%w: the log in %s ends at entry %d, but entry %d was committed: restore the data directory from a copy",
-			wal.ErrCorrupt, where.log, last, r.state.Commit)
+		return fmt.Errorf("%w: the log in %s ends at entry %d, but entry %d was committed: %s",
+			wal.ErrCorrupt, where.log, last, r.state.Commit, remedy)
 	}
 	r.state.Term, r.state.Commit = max(r.state.Term, r.meta.Term), max(r.state.Commit, r.meta.Index)
 	r.earlier = r.meta.Streams[id].Incarnation
@@ -153,8 +154,8 @@ func (r *recovered) split(logged []wal.Entry, where dataPaths) error {
 			r.entries = append(r.entries, entry)
 			continue
 		case e.Index != want && len(r.tail) == 0:
-			return fmt.Errorf("%w: the checkpoint ends at entry %d, but the log in %s continues with entry %d: restore the data directory from a copy",
-				wal.ErrCorrupt, want-1, where.log, e.Index)
+			return fmt.Errorf("%w: the checkpoint ends at entry %d, but the log in %s continues with entry %d: %s",
+				wal.ErrCorrupt, want-1, where.log, e.Index, remedy)
 		}
 		// A checkpoint of another member replaced ours, and a crash came before the log was
 		// emptied: these entries belong to another history. Everything that the log calls committed
@@ -171,8 +172,8 @@ func (r *recovered) split(logged []wal.Entry, where dataPaths) error {
 
 // begin returns the first append of a start: a new incarnation, which must be durable before its
 // first request leaves (C2). Useless entries are dropped.
-func (r *recovered) begin(first, random uint64) wal.Batch {
-	r.nextIncarnation(first, random)
+func (r *recovered) begin(clock, random uint64) wal.Batch {
+	r.nextIncarnation(clock, random)
 	b := wal.Batch{State: r.state.Append(nil)}
 	if r.useless {
 		b.Reset = r.meta.Index
@@ -180,18 +181,19 @@ func (r *recovered) begin(first, random uint64) wal.Batch {
 	return b
 }
 
-// nextIncarnation begins a new incarnation. If nothing is known of earlier lives, whose requests
-// may still be under way, the number is first, which is taken from the clock.
-func (r *recovered) nextIncarnation(first, random uint64) {
-	switch {
-	case r.earlier > r.state.Incarnation:
-		r.state.Incarnation = core.SkipIncarnations(r.earlier, random)
-		return
-	case r.state.Incarnation == 0:
-		r.state.Incarnation = first
-	}
-	r.state.Incarnation++
+// nextIncarnation begins a new incarnation, which no other start can have had: the directory may be
+// a copy, and other starts may have followed on the same state. The number comes from the clock, or
+// is a random distance above those that the directory knows if the clock is behind.
+func (r *recovered) nextIncarnation(clock, random uint64) {
+	r.past = max(r.earlier, r.state.Incarnation)
+	r.state.Incarnation = max(clock, core.SkipIncarnations(r.past, random))
+	r.state.Outdated = r.state.Outdated && r.meta.Conf != nil
 }
+
+// remedy is what to do about a data directory of which a part is lost. A copy is no remedy for a
+// member of an ensemble: it lacks what the member has acknowledged since.
+const remedy = "if other members have the data, empty the data directory and the log directory, and the others will send the data; " +
+	"otherwise make a new data directory with gozkd restore"
 
 // fill puts the entries and the state into raft's storage.
 func (r *recovered) fill(storage *raft.MemoryStorage) error {

@@ -153,6 +153,8 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 		m.skewMs += (int64(s.Other) - 2) * (1 + w.rng.Int64N(3_600_000))
 	case stepEmptyDir:
 		return w.empty(m, ms)
+	case stepRollBack:
+		return w.rollBack(m, ms)
 	case stepTarget:
 		return w.retarget(s, m)
 	case stepHandOver:
@@ -201,6 +203,71 @@ func (w *simWorld) kill(m *simMember, power bool, ms int64) bool {
 // empty deletes a member's data directory, if the others still have a quorum without it. No
 // ensemble survives more than that.
 func (w *simWorld) empty(m *simMember, ms int64) bool {
+	if !w.canSpare(m) {
+		return false
+	}
+	m.stop(true)
+	m.emptied = true
+	m.disk.checkpoint, m.disk.after, m.disk.fs, m.disk.copied = nil, nil, vfstest.NewMem(), nil
+	m.storage = raft.NewMemoryStorage()
+	w.after(1+ms, nil, m.restart)
+	return true
+}
+
+// rollBack restores a member's data directory from a copy, under the conditions for empty. If there
+// is no copy, rollBack copies the directories of all members that have none.
+//
+// Such a member is found out by what the others know of it. That is not always enough to keep it
+// from voting for a leader that lacks what it once acknowledged (ADR 2), so the other voters must
+// have all of that themselves.
+func (w *simWorld) rollBack(m *simMember, ms int64) bool {
+	if m.disk.copied == nil {
+		for _, o := range w.members {
+			w.copyDisk(o)
+		}
+		return m.disk.copied != nil
+	}
+	if !m.up || !w.canSpare(m) {
+		return false
+	}
+	last, err := m.storage.LastIndex()
+	w.must(err)
+	term, err := m.storage.Term(last)
+	w.must(err)
+	for _, id := range w.ahead().core.Conf().GetVoters() {
+		o := w.members[id-1]
+		if o == m {
+			continue
+		}
+		if has, err := o.storage.Term(last); err != nil || has != term || o.writer.written.Term < m.writer.written.Term {
+			return false
+		}
+	}
+	m.stop(true)
+	m.emptied = true
+	m.disk.rollBack()
+	m.storage = raft.NewMemoryStorage()
+	w.stats.rolledBack++
+	w.after(1+ms, nil, m.restart)
+	return true
+}
+
+// copyDisk copies the disk of a member that has none yet, unless the member could lead alone with
+// the copy.
+func (w *simWorld) copyDisk(m *simMember) {
+	if !m.up || !m.hasState() || m.emptied || m.disk.crashed || m.disk.copied != nil || len(m.core.Conf().GetVoters()) < 2 {
+		return
+	}
+	meta, err := core.DecodeMeta(m.disk.checkpoint.meta)
+	w.must(err)
+	if len(meta.Conf.GetVoters()) > 1 {
+		m.disk.copy()
+	}
+}
+
+// canSpare reports whether a member may lose its data: the others have a quorum without it, and
+// will still have one after crashes.
+func (w *simWorld) canSpare(m *simMember) bool {
 	ahead := w.ahead()
 	if ahead == nil || !m.hasState() {
 		return false
@@ -219,15 +286,7 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 		}
 	}
 	voters := ahead.core.Conf().GetVoters()
-	if contains(voters, m.id) && len(voters) < 3 {
-		return false
-	}
-	m.stop(true)
-	m.emptied = true
-	m.disk.checkpoint, m.disk.after, m.disk.fs = nil, nil, vfstest.NewMem()
-	m.storage = raft.NewMemoryStorage()
-	w.after(1+ms, nil, m.restart)
-	return true
+	return !contains(voters, m.id) || len(voters) >= 3
 }
 
 // votesAgain reports whether an emptied member is a voter again, and knows that. A membership that
@@ -377,7 +436,7 @@ func (w *simWorld) heal() {
 // well reports whether all members vote, have the same state, and have nothing under way.
 func (w *simWorld) well() bool {
 	for _, m := range w.members {
-		if !m.up || m.core.Fresh() || m.core.Pending() > 0 || m.applied != w.checks.last() ||
+		if !m.up || m.core.Fresh() || m.core.Outdated() != "" || m.core.Pending() > 0 || m.applied != w.checks.last() ||
 			m.core.Level() != m.levels.Max || !sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
 			return false
 		}

@@ -23,8 +23,8 @@ type simMember struct {
 	id               uint64
 	voters, learners []uint64 // as configured: the initial members of a new ensemble
 	disk             *simDisk
-	life             int // counts starts and ends
-	emptied          bool
+	life             int  // counts starts and ends
+	emptied          bool // or rolled back, and not a voter again since
 	skewMs           int64
 	levels           LevelRange // of its version
 	downgradedAt     int64
@@ -45,8 +45,10 @@ type simMember struct {
 	ledTerm      uint64 // the last term in which this life led
 
 	queue      []turn.LogWork
-	writing    bool // a turn of the disk is due
-	generation int  // counts the times that transfers were cancelled
+	writing    bool        // a turn of the disk is due
+	outdated   bool        // it has found its state to be older than its acknowledgements
+	greeted    map[int]int // by member: the life of which this life has seen the hello
+	generation int         // counts the times that transfers were cancelled
 	receiving  bool
 
 	applied uint64 // index of the state of machine
@@ -153,7 +155,7 @@ func (m *simMember) recover() error {
 		limits = core.RetentionLimits{Bytes: 4 << 10, MaxBytes: 64 << 10, CutEntries: 8, CutBytes: 2 << 10}
 	}
 	m.core, err = core.New(core.Config{
-		ID: m.id, Incarnation: r.state.Incarnation, Storage: m.storage, Meta: r.meta, Voters: m.voters, Learners: m.learners,
+		ID: m.id, Incarnation: r.state.Incarnation, Past: r.past, Outdated: r.state.Outdated, Storage: m.storage, Meta: r.meta, Voters: m.voters, Learners: m.learners,
 		Nonce: m.w.rng.Uint64(), GraceTicks: simFormTick, Levels: m.levels, Retention: limits, Random: m.w.rng.Uint64, Logger: quiet,
 	})
 	m.w.must(err)
@@ -213,6 +215,23 @@ func (m *simMember) restart() {
 	}
 }
 
+// greet is the hello of another member, which comes before its messages. It reports whether the
+// other member lives.
+func (m *simMember) greet(o *simMember, life int) bool {
+	if m.greeted[int(o.id)] == life {
+		return true
+	}
+	if !o.up || o.life != life || o.core == nil {
+		return false
+	}
+	m.core.SeeOwnIncarnation(o.core.KnownIncarnation(m.id))
+	if m.greeted == nil {
+		m.greeted = map[int]int{}
+	}
+	m.greeted[int(o.id)] = life
+	return true
+}
+
 func (m *simMember) receive(msg core.Message) {
 	m.w.bugNumbers(m, &msg)
 	m.w.must(m.core.Step(&msg))
@@ -263,7 +282,11 @@ func (m *simMember) Flush() {
 		m.ledTerm = m.core.RaftTerm()
 		m.w.checks.leads(m)
 	}
-	if m.emptied && !m.core.Fresh() && m.w.votesAgain(m) {
+	if m.core.Outdated() != "" && !m.outdated {
+		m.outdated = true
+		m.w.stats.outdated++
+	}
+	if m.emptied && !m.core.Fresh() && m.core.Outdated() == "" && m.w.votesAgain(m) {
 		m.emptied = false
 		m.w.stats.readmitted++
 	}

@@ -65,6 +65,7 @@ const (
 	stepCheckpoint
 	stepUpgrade
 	stepDowngrade
+	stepRollBack
 	numStepKinds
 )
 
@@ -72,6 +73,7 @@ var stepNames = [numStepKinds]string{
 	"power loss", "kill", "crash at a disk operation", "power loss of all", "kill of the leader", "cut off", "cut off one way",
 	"split", "lossy network", "slow network", "reordering network", "slow disk", "hanging disk", "process stopped", "clock jump",
 	"emptied directory", "membership change", "leader transfer", "broken checkpoint transfers", "burst of requests", "checkpoint", "upgrade", "downgrade",
+	"directory restored from a copy",
 }
 
 func (k stepKind) String() string { return stepNames[k] }
@@ -99,6 +101,7 @@ var stepWeights = []stepKind{
 	stepBurst, stepCheckpoint, stepUpgrade, stepDowngrade,
 	stepUpgrade, stepUpgrade, stepCrashAtOp, stepCutOff, stepCutOneWay, stepEmptyDir, stepTarget, stepTarget, stepTarget, stepHandOver, stepKillLeader, stepStop,
 	stepHangDisk,
+	stepRollBack, stepRollBack, stepRollBack,
 }
 
 var stepGen = rapid.Custom(func(t *rapid.T) step {

@@ -63,6 +63,26 @@ func TestSim_Regress(t *testing.T) {
 	}
 }
 
+// TestSim_RolledBack restores data directories from copies, with requests and other starts in
+// between.
+func TestSim_RolledBack(t *testing.T) {
+	plans := huntGen([]stepKind{stepRollBack, stepRollBack, stepRollBack, stepKill, stepKillLeader, stepBurst, stepClockJump})
+	var all simStats
+	for seed := range exhaustive.Or(6, 200) {
+		p := plans.Example(seed)
+		cryptotest.SetGlobalRandom(t, p.Seed)
+		stats, err := simulate(p, bugNone)
+		if err != nil {
+			t.Fatalf("plan %d: %v\n%v", seed, err, p)
+		}
+		all.add(&stats)
+	}
+	all.log(t)
+	if all.outdated < all.rolledBack/4 || all.rolledBack == 0 {
+		t.Errorf("%d members were restored from a copy, %d were found outdated", all.rolledBack, all.outdated)
+	}
+}
+
 // TestSim_FindsPlantedBugs tests the simulator: it must find each plantedBug.
 func TestSim_FindsPlantedBugs(t *testing.T) {
 	for bug := bugNone + 1; bug < numBugs; bug++ {

@@ -44,16 +44,16 @@ type simWorld struct {
 
 // simStats counts events.
 type simStats struct {
-	simulatedMs, skippedMs                                 int64
-	steps                                                  [numStepKinds]int
-	crashes, restarts, tornOps, leaders                    int
-	requests, applied, acknowledged, reads                 int
-	messages, lost, duplicated, delayed                    int
-	checkpoints, transfers, brokenTransfers, installed     int
-	forms, readmitted, confChanges, reconciled, notReached int
-	expired, lateExpiries                                  int
-	activated, levelRefused, levelRequests                 int
-	progress                                               simProgressStats
+	simulatedMs, skippedMs                                                       int64
+	steps                                                                        [numStepKinds]int
+	crashes, restarts, tornOps, leaders                                          int
+	requests, applied, acknowledged, reads                                       int
+	messages, lost, duplicated, delayed                                          int
+	checkpoints, transfers, brokenTransfers, installed                           int
+	forms, readmitted, rolledBack, outdated, confChanges, reconciled, notReached int
+	expired, lateExpiries                                                        int
+	activated, levelRefused, levelRequests                                       int
+	progress                                                                     simProgressStats
 }
 
 // simFailure is the panic of a failed check. It ends the run and is its result.
@@ -348,7 +348,7 @@ func (w *simWorld) handle(e *simEvent) {
 	switch e.kind {
 	case evMessage:
 		// A newer connection replaces an older one.
-		if newest := &w.net.senderLife[e.msg.From-1][m.id-1]; m.up && e.from >= *newest {
+		if newest := &w.net.senderLife[e.msg.From-1][m.id-1]; m.up && e.from >= *newest && m.greet(w.members[e.msg.From-1], e.from) {
 			*newest = e.from
 			w.stats.messages++
 			m.receive(e.msg)

@@ -20,7 +20,10 @@ type Status struct {
 	Current bool      // a leader is known and its first entry is applied
 	Fresh   bool      // this member has no state: it waits to form an ensemble or to be let in
 	Voter   bool      // this member votes
-	Level   Level     // the active feature level
+	// Outdated: the data directory is older than what this member has acknowledged, so the member
+	// waits to be let in again.
+	Outdated bool
+	Level    Level // the active feature level
 	// MaxLevel is the highest feature level that this member agrees to activate.
 	MaxLevel Level
 	// LogStalled: for an election timeout the log's disk has not answered. If this member leads, it
@@ -82,7 +85,7 @@ func (n *Node) publish() {
 	c, b, levels := n.core, &n.status, n.core.LevelInfo()
 	s := Status{
 		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
-		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Joining: c.Joining(), LogStalled: n.loop.LogStalled(),
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Outdated: c.Outdated() != "", Joining: c.Joining(), LogStalled: n.loop.LogStalled(),
 		Level: c.Level(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()
@@ -117,6 +120,7 @@ func (n *Node) publish() {
 	if leaderChanged || old.Current != s.Current {
 		signal(b.changed)
 	}
+	n.network.setIncarnations(c)
 	if c.Cluster() != n.network.cluster.Load() {
 		n.network.joinCluster(c.Cluster())
 	}

@@ -29,6 +29,11 @@ func (n *Node) logTransition(old, s *Status) {
 		log.Info("no data yet: this server forms a new ensemble with the others, or is let in by one that exists")
 	case old.Fresh && !s.Fresh && n.core.Admitted():
 		log.Info("let in by the ensemble: this server fetches its data")
+	case s.Outdated && !old.Outdated:
+		log.Error("the data directory is older than what this server has acknowledged, as if it was restored from a copy: "+
+			"this server takes no part until a leader lets it in again, as a server that lost its data", "proof", n.core.Outdated())
+	case old.Outdated && !s.Outdated:
+		log.Info("let in again by the ensemble: this server fetches what its data directory lacks")
 	}
 	if !slices.Equal(old.Voters, s.Voters) {
 		log.Info("voters changed", "voters", s.Voters, "learners", s.Learners)
@@ -56,7 +61,7 @@ func (n *Node) logTransition(old, s *Status) {
 	}
 }
 
-// logJoin logs, on the leader, that a member came without data.
+// logJoin logs, on the leader, that a member came without data, or with old data.
 func (n *Node) logJoin(m *core.Message) {
 	b := &n.status
 	nonce, joins := m.JoinNonce()
@@ -67,9 +72,13 @@ func (n *Node) logJoin(m *core.Message) {
 		b.joins = make(map[uint64]uint64)
 	}
 	b.joins[m.From] = nonce
-	if slices.Contains(n.core.Conf().GetVoters(), m.From) {
+	switch {
+	case m.JoinsOutdated():
+		n.cfg.Logger.Warn("a member's data directory is older than what the member has acknowledged, as if it was restored from a copy: "+
+			"it is let in anew, and votes when it has caught up", "member", m.From)
+	case slices.Contains(n.core.Conf().GetVoters(), m.From):
 		n.cfg.Logger.Warn("a voter comes without data, new or lost: it is let in anew, and votes when it has caught up", "member", m.From)
-	} else {
+	default:
 		n.cfg.Logger.Info("a member comes without data: it is let in", "member", m.From)
 	}
 }

@@ -55,6 +55,20 @@ func wipe(_ context.Context, n *nemesis) (string, func(context.Context) error, e
 	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m))
 }
 
+// rollBack copies the data directory of a stopped member, lets the member take part for a while, and
+// restores the directory from the copy: the member no longer has what it acknowledged meanwhile.
+func rollBack(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+	m := n.any()
+	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
+	if err := errors.Join(n.cluster.Kill(m), m.CopyData(), n.cluster.Start(m)); err != nil {
+		return m.String(), heal, err
+	}
+	if err := errors.Join(n.awaitServing(ctx), pause(ctx, n.between(500*time.Millisecond, 4*time.Second))); err != nil {
+		return m.String() + ", not yet restored", heal, nil // the round ends
+	}
+	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.RestoreData(), n.cluster.Start(m))
+}
+
 // wipeAndKill cuts a member off, so that writes are acknowledged without it, empties another, kills
 // a third, and reconnects the first two. They are a majority of three without the last writes, and
 // must wait for the third.

@@ -41,6 +41,7 @@ func faults() []fault {
 		{name: "cut", weight: 1, longest: time.Second, inject: cutAll},
 		{name: "wipe", weight: 1, longest: 3 * time.Second, whole: true, inject: wipe},
 		{name: "wipe-and-kill", weight: 1, longest: 5 * time.Second, whole: true, strict: true, inject: wipeAndKill},
+		{name: "roll-back", weight: 1, longest: 3 * time.Second, whole: true, inject: rollBack},
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
 		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, inject: fillDisk},
 	}

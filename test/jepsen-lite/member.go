@@ -130,6 +130,19 @@ func (m *Member) Wipe() error {
 	return m.writeMyID()
 }
 
+// copyOfData is where CopyData puts the copy.
+func (m *Member) copyOfData() string { return m.dataDir() + ".copy" }
+
+// CopyData copies the data directory of a stopped member.
+func (m *Member) CopyData() error {
+	return errors.Join(os.RemoveAll(m.copyOfData()), os.CopyFS(m.copyOfData(), os.DirFS(m.dataDir())))
+}
+
+// RestoreData puts the copy in the place of the data directory of a stopped member.
+func (m *Member) RestoreData() error {
+	return errors.Join(m.Wipe(), os.Remove(filepath.Join(m.dataDir(), "myid")), os.CopyFS(m.dataDir(), os.DirFS(m.copyOfData())))
+}
+
 func (m *Member) writeMyID() error {
 	return os.WriteFile(filepath.Join(m.dataDir(), "myid"), []byte(strconv.Itoa(m.ID)+"\n"), 0o644)
 }

@@ -19,8 +19,8 @@ type Pairs func(visit func(key, value []byte) error) error
 
 // corrupt returns an error that wraps ErrCorrupt and cause, and says what to do about the file.
 func corrupt(path string, cause error) error {
-	return fmt.Errorf("%w: open %s: %w; the file was not changed: restore it from a copy, or, if other members hold the data, "+
-		"move the whole data directory away and start this server with an empty one", ErrCorrupt, path, cause)
+	return fmt.Errorf("%w: open %s: %w; the file was not changed; if other members hold the data, "+
+		"move the whole data directory away and start this server with an empty one; otherwise make a new one with gozkd restore", ErrCorrupt, path, cause)
 }
 
 // fileError names the file in an error of reading or merging it. An error that comes neither from

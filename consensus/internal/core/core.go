@@ -81,9 +81,13 @@ type Core struct {
 // Config describes a member at its start.
 type Config struct {
 	ID          uint64
-	Incarnation uint64              // of this server's stream
-	Storage     *raft.MemoryStorage // holds the log
-	Meta        Meta                // of the state that the state machine was restored from; without Conf: this member is fresh
+	Incarnation uint64 // of this server's stream
+	// Past is the newest incarnation that the data directory knew before; 0: there was none.
+	// Outdated: the directory says that it is older than what this member has acknowledged.
+	Past     uint64
+	Outdated bool
+	Storage  *raft.MemoryStorage // holds the log
+	Meta     Meta                // of the state that the state machine was restored from; without Conf: this member is fresh
 	// Voters and Learners are the initial members, Nonce identifies this life, and GraceTicks is
 	// how long a majority waits for the last of them. They count for fresh members only.
 	Voters, Learners []uint64
@@ -112,9 +116,12 @@ func New(cfg Config) (*Core, error) {
 	if c.streams == nil {
 		c.streams = Streams{}
 	}
+	c.start.nonce = cfg.Nonce
 	if c.conf == nil {
 		c.conf = &raftpb.ConfState{}
 		c.start = startup{fresh: true, voters: cfg.Voters, learners: cfg.Learners, nonce: cfg.Nonce, graceTicks: cfg.GraceTicks}
+	} else {
+		c.start.past.incarnation = cfg.Past
 	}
 	c.retention.scheduleCut()
 	var err error
@@ -123,6 +130,11 @@ func New(cfg Config) (*Core, error) {
 	}
 	if err := errors.Join(c.newRaft(), c.loadRetention()); err != nil {
 		return nil, err
+	}
+	if cfg.Outdated && c.start.past.incarnation != 0 {
+		c.becomeOutdated("an earlier start found that, and no leader has let this member in since")
+		c.start.past.durable = true
+		return c, nil
 	}
 	// A sole voter leads at once instead of after an election timeout.
 	if v := c.conf.GetVoters(); len(v) == 1 && v[0] == c.id {
@@ -197,7 +209,7 @@ func (c *Core) Step(m *Message) error {
 	case m.join != nil:
 		c.handleJoin(m.From, m.join)
 	case m.answer != nil:
-		c.handleJoinAnswer(m.From, m.answer)
+		return c.handleJoinAnswer(m.From, m.answer)
 	case m.commit != nil:
 		return c.handleCommitNotice(m.From, m.commit)
 	}
@@ -221,8 +233,13 @@ func (c *Core) stepRaft(m *Message) error {
 	if c.applied == 0 && r.GetType() == raftpb.MsgHeartbeat && r.GetCommit() > 0 {
 		return nil // it was meant for an earlier life of this member, which had a log
 	}
-	if r.GetTo() != c.id || r.GetFrom() != m.From || c.start.fresh || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
+	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
 		return nil
+	}
+	if r.GetType() == raftpb.MsgHeartbeat {
+		if err := c.checkCommit(r); err != nil || !c.takesPart() {
+			return err
+		}
 	}
 	if m.From == c.leader {
 		c.start.leaderSilence = 0
@@ -237,10 +254,22 @@ func (c *Core) stepRaft(m *Message) error {
 	return c.feed(r)
 }
 
+// takesPart reports whether this member takes part in raft.
+func (c *Core) takesPart() bool { return !c.start.fresh && c.start.past.proof == "" }
+
 // Persisted takes a response of the disk to this member.
-func (c *Core) Persisted(m *raftpb.Message) error { return c.feed(m) }
+func (c *Core) Persisted(m *raftpb.Message) error {
+	if m == c.start.past.confirm {
+		c.start.past.durable = true
+		return nil
+	}
+	return c.feed(m)
+}
 
 func (c *Core) feed(m *raftpb.Message) error {
+	if c.start.past.proof != "" {
+		return nil
+	}
 	if err := c.raft.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
 		return fmt.Errorf("consensus: raft: %w", err)
 	}
@@ -269,7 +298,7 @@ func (c *Core) Ready(nowMs int64) (Output, error) {
 		if err := c.flush(&out, nowMs); err != nil {
 			return Output{}, err
 		}
-		if !c.raft.HasReady() {
+		if c.start.past.proof != "" || !c.raft.HasReady() {
 			break
 		}
 		if err := c.collect(&out, c.raft.Ready()); err != nil {
@@ -423,13 +452,19 @@ func (c *Core) accept(server, incarnation, number uint64, payload []byte) {
 	if !c.streams.accept(server, incarnation, number) {
 		return
 	}
+	if number == 1 {
+		c.start.incarnations++
+	}
 	r := Request{Payload: payload}
 	switch {
 	case server != c.id:
 	case incarnation == c.own.incarnation:
 		r.Ref, _ = c.own.take(number)
-	case incarnation > c.own.incarnation:
-		c.own.renumber(SkipIncarnations(incarnation, c.random()))
+	default:
+		c.SeeOwnIncarnation(incarnation)
+		if incarnation > c.own.incarnation {
+			c.own.renumber(SkipIncarnations(incarnation, c.random()))
+		}
 	}
 	c.requests = append(c.requests, r)
 }
@@ -454,6 +489,8 @@ func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 	c.streams = maps.Clone(meta.Streams)
 	c.applied, c.appliedTerm, c.appliedMs = meta.Index, meta.Term, max(c.appliedMs, meta.TimeMs)
 	c.retention.reset()
+	c.start.incarnations++
+	c.SeeOwnIncarnation(c.streams[c.id].Incarnation)
 	lost = c.own.dropApplied(c.streams[c.id])
 	if incarnation > c.own.incarnation {
 		c.own.renumber(incarnation)

@@ -48,6 +48,7 @@ func DecodeEntry(index uint64, b []byte) (*raftpb.Entry, error) {
 type LogState struct {
 	Term, Vote, Commit uint64 // raft's hard state
 	Incarnation        uint64 // of this server's stream; grows at each start
+	Outdated           bool   // the directory was found to be older than what the member has acknowledged
 }
 
 // Append encodes the state.
@@ -55,6 +56,9 @@ func (s LogState) Append(b []byte) []byte {
 	b = append(b, logStateVersion)
 	for _, v := range [...]uint64{s.Term, s.Vote, s.Commit, s.Incarnation} {
 		b = binary.AppendUvarint(b, v)
+	}
+	if s.Outdated {
+		b = binary.AppendUvarint(b, 1)
 	}
 	return b
 }
@@ -68,7 +72,8 @@ func DecodeLogState(b []byte) (LogState, error) {
 		return LogState{}, fmt.Errorf("%w: log state has version %d, this program knows %d", errBadFormat, b[0], logStateVersion)
 	}
 	r := Uvarints{Rest: b[1:]}
-	s := LogState{r.Next(), r.Next(), r.Next(), r.Next()}
+	s := LogState{Term: r.Next(), Vote: r.Next(), Commit: r.Next(), Incarnation: r.Next()}
+	s.Outdated = len(r.Rest) > 0 && r.Next() == 1
 	if r.Bad {
 		return LogState{}, fmt.Errorf("%w: log state", errBadFormat)
 	}

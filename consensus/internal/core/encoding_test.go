@@ -30,7 +30,8 @@ func TestFormat_Examples(t *testing.T) {
 	}{
 		{"batch", batch, "0180d095ffbc31" + "0107ac0202" + "026162" + "00"},
 		{"log entry", AppendEntry(nil, &raftpb.Entry{Term: proto.Uint64(300), Data: []byte("ab")}), "ac02006162"},
-		{"log state", LogState{300, 2, 1000, 7}.Append(nil), "01ac0202e80707"},
+		{"log state", LogState{Term: 300, Vote: 2, Commit: 1000, Incarnation: 7}.Append(nil), "01ac0202e80707"},
+		{"log state of an outdated member", LogState{Term: 300, Vote: 2, Commit: 1000, Incarnation: 7, Outdated: true}.Append(nil), "01ac0202e8070701"},
 		{"meta", meta.Append(nil), "0202ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
 		{"meta of level 2", raised.Append(nil), "0302" + "02ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
 		{"level change", appendLevelChange(nil, 1_700_000_000_000, 2), "0280d095ffbc31" + "02"},
@@ -128,7 +129,7 @@ func TestMeta_RoundTripAndDamage(t *testing.T) {
 func TestLogRecords_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := rapid.Uint64()
-		s := LogState{u.Draw(t, "term"), u.Draw(t, "vote"), u.Draw(t, "commit"), u.Draw(t, "incarnation")}
+		s := LogState{u.Draw(t, "term"), u.Draw(t, "vote"), u.Draw(t, "commit"), u.Draw(t, "incarnation"), rapid.Bool().Draw(t, "outdated")}
 		if got, err := DecodeLogState(s.Append(nil)); err != nil || got != s {
 			t.Fatalf("%v %v, want %v", got, err, s)
 		}
@@ -146,7 +147,7 @@ func TestLogRecords_RoundTrip(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	meta := Meta{Member: 1, Index: 3, Term: 2, Conf: &raftpb.ConfState{Voters: []uint64{1}}, Streams: Streams{1: {1, 2}}}
 	f.Add(meta.Append(nil))
-	f.Add(LogState{1, 2, 3, 4}.Append(nil))
+	f.Add(LogState{Term: 1, Vote: 2, Commit: 3, Incarnation: 4, Outdated: true}.Append(nil))
 	f.Add(appendLevelChange(nil, 5, 2))
 	f.Add(appendRun(appendBatchHeader(nil, 5), &RequestRun{1, 1, 1, [][]byte{[]byte("x")}}))
 	f.Add([]byte("\x01\x00\x01\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f")) // a wrong count

@@ -356,7 +356,7 @@ func (c *Core) sendCommitNotice(candidate uint64) {
 // in the log.
 func (c *Core) handleCommitNotice(from uint64, s *commitNotice) error {
 	term, err := c.storage.Term(s.index)
-	if err != nil || term != s.term || s.index <= c.applied || c.leader != raft.None || c.start.fresh || !c.inConf(c.id) {
+	if err != nil || term != s.term || s.index <= c.applied || c.leader != raft.None || !c.takesPart() || !c.inConf(c.id) {
 		return nil
 	}
 	err = c.feed(&raftpb.Message{

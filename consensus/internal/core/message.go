@@ -19,7 +19,12 @@ type Message struct {
 	commit   *commitNotice // for a candidate
 }
 
-// JoinNonce returns the nonce of the sender's life if the sender says that it has no state.
+// JoinsOutdated reports whether the sender says that its directory is older than what it has
+// acknowledged.
+func (m *Message) JoinsOutdated() bool { return m.join != nil && m.join.founders == 0 }
+
+// JoinNonce returns the nonce of the sender's life if the sender says that it has no state, or
+// is outdated.
 func (m *Message) JoinNonce() (nonce uint64, ok bool) {
 	if m.join == nil {
 		return 0, false

@@ -27,9 +27,11 @@ type startup struct {
 	fresh            bool
 	voters, learners []uint64 // to form an ensemble with; none: wait to be let in
 	nonce            uint64
-	minTerm          uint64            // messages of leaders of an earlier term are from before this member was let in
-	ensembleExists   bool              // another member has state
-	forming          bool              // Output.Form was returned
+	minTerm          uint64 // messages of leaders of an earlier term are from before this member was let in
+	ensembleExists   bool   // another member has state
+	forming          bool   // Output.Form was returned
+	past             pastLife
+	incarnations     uint64            // counts changes of an incarnation in Core.streams
 	founders         map[uint64]bool   // members that would form the same ensemble; true: they are fresh, or they know this life
 	nonces           map[uint64]uint64 // by member: shown while this member was fresh
 	foundersTerm     uint64            // the highest term that members of the formed ensemble know of
@@ -46,7 +48,7 @@ type startup struct {
 // joinRequest announces a fresh member.
 type joinRequest struct {
 	nonce    uint64
-	founders uint64 // the hash of the voters with which it would form an ensemble
+	founders uint64 // the hash of the voters with which it would form an ensemble; 0: the member is outdated
 }
 
 // joinAnswer is the reply to a joinRequest.
@@ -86,7 +88,7 @@ func (c *Core) tickStart() {
 			_ = c.raft.Campaign()
 		}
 	}
-	if !s.fresh {
+	if !s.fresh && !s.past.durable {
 		return
 	}
 	if s.ticks++; s.ticks%joinTicks == 1 {
@@ -94,10 +96,14 @@ func (c *Core) tickStart() {
 	}
 }
 
-// sendJoin announces to members that this member has no state.
+// sendJoin announces to members that this member has no state, or is outdated.
 func (c *Core) sendJoin(to ...uint64) {
+	founders := uint64(0)
+	if c.start.fresh {
+		founders = hashFounders(c.start.voters)
+	}
 	for _, id := range to {
-		c.outbox = append(c.outbox, Message{To: id, From: c.id, join: &joinRequest{c.start.nonce, hashFounders(c.start.voters)}})
+		c.outbox = append(c.outbox, Message{To: id, From: c.id, join: &joinRequest{c.start.nonce, founders}})
 	}
 }
 
@@ -143,10 +149,16 @@ func (c *Core) handleJoin(from uint64, j *joinRequest) {
 }
 
 // handleJoinAnswer takes the answer to this member's joinRequest.
-func (c *Core) handleJoinAnswer(from uint64, a *joinAnswer) {
+func (c *Core) handleJoinAnswer(from uint64, a *joinAnswer) error {
 	s := &c.start
-	if !s.fresh || a.nonce != s.nonce {
-		return
+	if a.nonce != s.nonce {
+		return nil
+	}
+	if s.past.durable && a.state == joinAdmitted {
+		return c.letIn(a.term)
+	}
+	if !s.fresh {
+		return nil
 	}
 	switch a.state {
 	case joinFormed, joinFormedKnowing:
@@ -159,6 +171,7 @@ func (c *Core) handleJoinAnswer(from uint64, a *joinAnswer) {
 			s.fresh, s.minTerm = false, a.term
 		}
 	}
+	return nil
 }
 
 // noteFounder notes that a member would form the same ensemble, and reports whether that is news.
@@ -294,7 +307,7 @@ func (c *Core) campaignEarly() {
 // others vote for this member is up to raft.
 func (c *Core) scheduleCampaign() {
 	s := &c.start
-	if s.fresh || s.campaigned || !c.Voter() {
+	if !c.takesPart() || s.campaigned || !c.Voter() {
 		return
 	}
 	n, rank := 1, 0

@@ -73,6 +73,7 @@ type Loop struct {
 
 	pendingLog    []LogWork         // not worth waking the log for; goes along with the next append
 	persistedConf *raftpb.ConfState // the log was told that this membership is committed
+	persistedMark core.Mark         // the log was told
 	log           logProgress
 
 	checkpoint checkpointWriter
@@ -91,7 +92,7 @@ type checkpointWriter struct {
 
 // New returns the loop of a member.
 func New(cfg Config) *Loop {
-	l := &Loop{cfg: cfg, core: cfg.Core, host: cfg.Host, persistedConf: cfg.Core.Conf(), transfers: newTransfers()}
+	l := &Loop{cfg: cfg, core: cfg.Core, host: cfg.Host, persistedConf: cfg.Core.Conf(), persistedMark: cfg.Core.Mark(), transfers: newTransfers()}
 	l.checkpoint.last = cfg.LastCheckpoint
 	if cfg.HasPeers { // members do not all write their checkpoints at the same moment
 		l.checkpoint.schedule.offset(cfg.Core.ID(), cfg.CheckpointRequests, cfg.CheckpointBytes)
@@ -130,7 +131,7 @@ func (l *Loop) work() error {
 			l.host.Send(out.Messages[i])
 		}
 		l.host.Flush()
-		if out.Empty() {
+		if out.Empty() && l.core.Mark() == l.persistedMark {
 			return nil
 		}
 		if err := l.persist(out.Appends, len(out.Batches) == 0); err != nil {

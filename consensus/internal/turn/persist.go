@@ -12,14 +12,19 @@ import (
 type LogWork struct {
 	Append  *raftpb.Message
 	Install *Received // the checkpoint that the append's snapshot stands for
-	Compact uint64    // drop the entries up to this index, which a checkpoint covers
-	Settle  bool      // the commit index is worth a write, because it decides which members vote
+	Mark    *core.Mark
+	Compact uint64 // drop the entries up to this index, which a checkpoint covers
+	Settle  bool   // the commit index is worth a write, because it decides which members vote
 }
 
 // persist gives appends to the log. A commit index alone is not worth waking the log, so it waits
 // for the next append.
 func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
-	awaited := false
+	awaited, mark := false, l.core.Mark()
+	marking := mark != l.persistedMark
+	if marking && !mark.Outdated {
+		l.mark(mark) // what follows relies on it
+	}
 	for _, m := range appends {
 		w := LogWork{Append: m}
 		if m.GetSnapshot() != nil {
@@ -40,13 +45,21 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 		l.pendingLog = append(l.pendingLog, LogWork{Settle: true})
 		awaited = true
 	}
-	if !awaited {
+	if marking && mark.Outdated {
+		l.mark(mark) // when it is durable, everything before it is
+	}
+	if !awaited && !marking {
 		return nil
 	}
 	work := l.pendingLog
 	l.pendingLog = l.pendingLog[:0]
 	defer clear(work)
 	return l.host.WriteLog(work, idle)
+}
+
+func (l *Loop) mark(m core.Mark) {
+	l.persistedMark = m
+	l.pendingLog = append(l.pendingLog, LogWork{Mark: &m, Append: l.core.MarkAppend()})
 }
 
 // LogWritten passes on the responses of appends that are durable since the instant at. If installed
