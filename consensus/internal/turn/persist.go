@@ -59,7 +59,9 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 
 func (l *Loop) mark(m core.Mark) {
 	l.persistedMark = m
-	l.pendingLog = append(l.pendingLog, LogWork{Mark: &m, Append: l.core.MarkAppend()})
+	a := l.core.MarkAppend()
+	l.log.awaited += len(a.GetResponses())
+	l.pendingLog = append(l.pendingLog, LogWork{Mark: &m, Append: a})
 }
 
 // LogWritten passes on the responses of appends that are durable since the instant at. If installed
