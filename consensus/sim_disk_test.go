@@ -31,22 +31,6 @@ type simDisk struct {
 	crashed    bool
 }
 
-// simCopy is a copy of a disk at one moment.
-type simCopy struct {
-	fs         *vfstest.Mem
-	checkpoint *simCheckpoint
-}
-
-func allSurvives(n int) int { return n - 1 }
-
-// copy makes a copy of the disk, which replaces an earlier copy.
-func (d *simDisk) copy() { d.copied = &simCopy{d.fs.Crash(allSurvives), d.checkpoint} }
-
-// rollBack puts the copy in the place of everything.
-func (d *simDisk) rollBack() {
-	d.fs, d.after, d.checkpoint = d.copied.fs.Crash(allSurvives), nil, d.copied.checkpoint
-}
-
 // simCheckpoint is immutable.
 type simCheckpoint struct {
 	meta []byte

@@ -215,23 +215,6 @@ func (m *simMember) restart() {
 	}
 }
 
-// greet is the hello of another member, which comes before its messages. It reports whether the
-// other member lives.
-func (m *simMember) greet(o *simMember, life int) bool {
-	if m.greeted[int(o.id)] == life {
-		return true
-	}
-	if !o.up || o.life != life || o.core == nil {
-		return false
-	}
-	m.core.SeeOwnIncarnation(o.core.KnownIncarnation(m.id))
-	if m.greeted == nil {
-		m.greeted = map[int]int{}
-	}
-	m.greeted[int(o.id)] = life
-	return true
-}
-
 func (m *simMember) receive(msg core.Message) {
 	m.w.bugNumbers(m, &msg)
 	m.w.must(m.core.Step(&msg))

@@ -136,3 +136,42 @@ func (c *Core) tickStreams() {
 		o.retryAfter = min(2*o.retryAfter, 16*electionTicks)
 	}
 }
+
+// accept adds a request of an entry to those of its batch if it is the next of its stream (C2).
+func (c *Core) accept(server, incarnation, number uint64, payload []byte) {
+	if server == clusterStream {
+		if c.cluster == 0 {
+			c.cluster = decodeCluster(payload)
+		}
+		return
+	}
+	if !c.streams.accept(server, incarnation, number) {
+		return
+	}
+	if number == 1 {
+		c.start.incarnations++
+	}
+	r := Request{Payload: payload}
+	switch {
+	case server != c.id:
+	case incarnation == c.own.incarnation:
+		r.Ref, _ = c.own.take(number)
+	default:
+		c.SeeOwnIncarnation(incarnation)
+		if incarnation > c.own.incarnation {
+			c.own.renumber(SkipIncarnations(incarnation, c.random()))
+		}
+	}
+	c.requests = append(c.requests, r)
+}
+
+// IncarnationAfter returns the incarnation of this server's stream once the checkpoint is
+// installed. If the checkpoint knows the present incarnation or an older incarnation, the stream
+// goes on: requests after the checkpoint may be in the log already, under its numbers. A newer
+// incarnation is that of an earlier life whose data is lost.
+func (c *Core) IncarnationAfter(meta *Meta) uint64 {
+	if p := meta.Streams[c.id]; p.Incarnation > c.own.incarnation {
+		return SkipIncarnations(p.Incarnation, c.random())
+	}
+	return c.own.incarnation
+}
