@@ -125,7 +125,9 @@ func (p *simProgress) working(w *simWorld) []*simMember {
 }
 
 // heard reports whether messages from a to b arrive.
-func (w *simWorld) heard(a, b *simMember) bool { return w.net.cut[a.id-1][b.id-1] <= w.now }
+func (w *simWorld) heard(a, b *simMember) bool {
+	return w.net.cut[a.id-1][b.id-1] <= w.now && w.compatible(a, b)
+}
 
 // healthy reports whether the member could work now. A slow disk is not healthy.
 func (m *simMember) healthy() bool {

@@ -166,6 +166,12 @@ func (m *Member) Start() error {
 	return nil
 }
 
+// Become makes binary, another version of gozkd, the program of the next Start.
+func (m *Member) Become(binary string) { m.command[0] = binary }
+
+// ConfigFile returns the path of the member's zoo.cfg, if it is a gozkd.
+func (m *Member) ConfigFile() string { return m.command[len(m.command)-1] }
+
 // Running reports whether the member was started and has not ended.
 func (m *Member) Running() bool {
 	if m.Process == nil {

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+const (
+	goLockers      = 4
+	sessionTimeout = 10 * time.Second
+	lockPath       = "/upgrade-lock"
+	counterPath    = "/upgrade-counter"
+	livePath       = "/upgrade-live"
+)
+
+// locker is a client with go-zookeeper. It counts under a lock, and has an ephemeral.
+type locker struct {
+	l       *load
+	name    string
+	conn    *zk.Conn
+	session int64
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// startGo starts lockers.
+func (l *load) startGo(addrs []string) error {
+	for i := range goLockers {
+		w := &locker{l: l, name: fmt.Sprintf("go-zookeeper %d", i+1)}
+		var err error
+		w.conn, _, err = zk.Connect(addrs, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+			if e.State == zk.StateExpired {
+				l.lost(w.name)
+			}
+		}))
+		if err != nil {
+			return err
+		}
+		if err := w.prepare(); err != nil {
+			w.conn.Close()
+			return err
+		}
+		l.running.Go(w.run) // ends with stopping; end waits for it
+	}
+	return nil
+}
+
+// insist repeats a request until its connection does not fail, and returns its result.
+func (w *locker) insist(request func() error) error {
+	for {
+		err := request()
+		if !errors.Is(err, zk.ErrConnectionClosed) && !errors.Is(err, zk.ErrNoServer) {
+			return err
+		}
+		w.l.repeats()
+		time.Sleep(10 * time.Millisecond) // zk waits by itself for a connection
+	}
+}
+
+func (w *locker) prepare() error {
+	for _, path := range []string{lockPath, counterPath, livePath} {
+		if err := w.create(path, "0", 0); err != nil {
+			return err
+		}
+	}
+	if err := w.create(w.ephemeral(), "", zk.FlagEphemeral); err != nil {
+		return err
+	}
+	w.session = w.conn.SessionID()
+	return nil
+}
+
+func (w *locker) ephemeral() string { return livePath + "/" + strings.ReplaceAll(w.name, " ", "-") }
+
+func (w *locker) create(path, data string, flags int32) error {
+	err := w.insist(func() error {
+		_, err := w.conn.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll))
+		return err
+	})
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+func (w *locker) run() {
+	defer w.conn.Close()
+	for !w.l.stopped() {
+		if err := w.count(); err != nil {
+			w.l.fails(w.name, err.Error())
+			time.Sleep(100 * time.Millisecond) // not a thousand times a second
+			continue
+		}
+		w.l.did()
+	}
+	err := w.insist(func() error {
+		_, stat, err := w.conn.Exists(w.ephemeral())
+		if err == nil && (stat == nil || stat.EphemeralOwner != w.session) {
+			return fmt.Errorf("its ephemeral is gone: %+v", stat)
+		}
+		return err
+	})
+	if err != nil {
+		w.l.fails(w.name, err.Error())
+	}
+}
+
+// count adds one to the counter under the lock.
+func (w *locker) count() error {
+	lock := zk.NewLock(w.conn, lockPath, zk.WorldACL(zk.PermAll))
+	if err := w.insist(func() error {
+		err := lock.Lock()
+		if err != nil { // the lock forgets its znode, which would block everybody
+			return errors.Join(err, w.leaveQueue())
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	err := w.increment()
+	unlockErr := w.insist(func() error {
+		if err := lock.Unlock(); !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotLocked) {
+			return err
+		}
+		return nil // a request that failed with its connection had been executed
+	})
+	if unlockErr != nil {
+		return errors.Join(err, fmt.Errorf("unlock: %w", unlockErr))
+	}
+	return err
+}
+
+// increment changes the counter with its version: only the lock's holder may do that. If the
+// connection fails, the value tells whether it was changed.
+func (w *locker) increment() error {
+	before, version := 0, int32(0)
+	read := func() (n int, version int32, err error) {
+		err = w.insist(func() error {
+			if _, err := w.conn.Sync(counterPath); err != nil {
+				return err
+			}
+			data, stat, err := w.conn.Get(counterPath)
+			if err != nil {
+				return err
+			}
+			version = stat.Version
+			n, err = strconv.Atoi(string(data))
+			return err
+		})
+		return n, version, err
+	}
+	before, version, err := read()
+	if err != nil {
+		return fmt.Errorf("read the counter: %w", err)
+	}
+	tried := false
+	return w.insist(func() error {
+		if tried {
+			now, _, err := read()
+			switch {
+			case err != nil || now == before+1:
+				return err
+			case now != before:
+				return fmt.Errorf("the counter went from %d to %d under a lock", before, now)
+			}
+		}
+		tried = true
+		if _, err := w.conn.Set(counterPath, fmt.Append(nil, before+1), version); err != nil {
+			return fmt.Errorf("set the counter: %w", err)
+		}
+		return nil
+	})
+}
+
+// leaveQueue removes the znodes of this client from the lock's queue.
+func (w *locker) leaveQueue() error {
+	return w.insist(func() error {
+		children, _, err := w.conn.Children(lockPath)
+		if err != nil {
+			return err
+		}
+		for _, name := range children {
+			_, stat, err := w.conn.Get(lockPath + "/" + name)
+			switch {
+			case errors.Is(err, zk.ErrNoNode):
+				continue
+			case err != nil:
+				return err
+			}
+			if stat.EphemeralOwner != w.session {
+				continue
+			}
+			if err := w.conn.Delete(lockPath+"/"+name, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,67 @@
+// Command upgrade upgrades an ensemble of three servers, one at a time, and downgrades it again,
+// while other people's clients take locks and write. No session may be lost, and no client may see
+// an error that it cannot survive by repeating the request.
+//
+//	go run ./test/upgrade -from COMMIT
+//
+// The ensemble runs as COMMIT, as this tree, as COMMIT again, as this tree, and as a next version,
+// which is this tree with one feature level more. gozkd.maxFeatureLevel holds the level back until
+// it is removed at the end. From then on this tree and COMMIT must refuse the data.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	cancel()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "upgrade:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	from := flag.String("from", "", "the commit to upgrade from and to go back to")
+	clients := flag.String("client", "go-zookeeper", "comma-separated: go-zookeeper, kazoo, curator")
+	rest := flag.Duration("rest", 2*time.Second, "how long the load runs between two restarts")
+	flag.Parse()
+	if *from == "" {
+		return errors.New("-from is missing: name the commit to upgrade from")
+	}
+	root, err := install.Root(ctx)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "gozkd-upgrade-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	versions, err := build(ctx, root, dir, *from)
+	if err != nil {
+		return err
+	}
+	r := &roll{versions: versions, rest: *rest}
+	if err := r.begin(ctx, root, strings.Split(*clients, ",")); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.ensemble.Stop()) }()
+	if err := r.stages(ctx); err != nil {
+		return fmt.Errorf("%w\n%s", errors.Join(err, r.load.end()), r.ensemble.Log())
+	}
+	err = r.load.end()
+	fmt.Print(r.table())
+	return err
+}

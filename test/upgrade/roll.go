@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+const (
+	// startLimit bounds how long a member may take to be in step again, on a machine under load.
+	startLimit = 2 * time.Minute
+	holdKey    = "gozkd.maxFeatureLevel"
+)
+
+// roll moves an ensemble from version to version.
+type roll struct {
+	versions versions
+	rest     time.Duration
+	ensemble *server.Ensemble
+	load     *load
+	results  []result
+}
+
+// result is what the clients saw during a stage.
+type result struct {
+	stage string
+	took  time.Duration
+	seen  counts
+}
+
+// begin starts the ensemble as the old version, and the clients.
+func (r *roll) begin(ctx context.Context, root string, clients []string) (err error) {
+	keys := server.Defaults()
+	keys[holdKey] = "1" // ignored by versions without levels
+	r.ensemble, err = server.StartGozkdEnsemble(ctx, r.versions.from, server.EnsembleOptions{Members: 3, Keys: keys})
+	if err != nil {
+		return err
+	}
+	if r.load, err = startLoad(ctx, root, r.ensemble.Addrs(), clients); err != nil {
+		return errors.Join(err, r.ensemble.Stop())
+	}
+	return nil
+}
+
+// stages runs everything in order.
+func (r *roll) stages(ctx context.Context) error {
+	v := &r.versions
+	for _, s := range []struct {
+		name string
+		act  func(ctx context.Context) error
+	}{
+		{"nothing is restarted", func(context.Context) error { return nil }},
+		{"upgrade", r.to(v.this, 1)},
+		{"downgrade", r.to(v.from, 1)},
+		{"upgrade again", r.to(v.this, 1)},
+		{"upgrade to the next level, held back", r.to(v.next, 1)},
+		{"the level is raised", r.raise},
+		{"older versions are refused", r.refused},
+	} {
+		began := time.Now()
+		r.load.counts() // forget what was between the stages
+		err := s.act(ctx)
+		if err == nil {
+			err = wait(ctx, r.rest)
+		}
+		r.results = append(r.results, result{s.name, time.Since(began), r.load.counts()})
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// to restarts all members as another version, the leader last, and checks the level at the end.
+func (r *roll) to(binary string, level int) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		leader, err := r.ensemble.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range r.ensemble.Members {
+			m := r.ensemble.Members[(leader.ID+i)%len(r.ensemble.Members)]
+			if err := m.Stop(); err != nil {
+				return err
+			}
+			if err := r.start(ctx, m, binary); err != nil {
+				return err
+			}
+			if err := wait(ctx, r.rest); err != nil {
+				return err
+			}
+		}
+		return r.levelIs(ctx, level)
+	}
+}
+
+// start starts a member and waits until it is in step.
+func (r *roll) start(ctx context.Context, m *server.Member, binary string) error {
+	m.Become(binary)
+	if err := m.Start(); err != nil {
+		return err
+	}
+	return await(ctx, fmt.Sprintf("member %d is in step", m.ID), func() error {
+		if err := r.ensemble.AwaitServing(ctx); err != nil {
+			return err
+		}
+		leader, err := r.ensemble.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err := value(ctx, leader, "zk_synced_followers"); err != nil || n != len(r.ensemble.Members)-1 {
+			return fmt.Errorf("%d members are in step: %w", n, err)
+		}
+		return nil
+	})
+}
+
+// raise removes the key that holds the level back, while the servers run.
+func (r *roll) raise(ctx context.Context) error {
+	for _, m := range r.ensemble.Members {
+		text, err := os.ReadFile(m.ConfigFile())
+		if err != nil {
+			return err
+		}
+		next := strings.ReplaceAll(string(text), holdKey+"=1\n", "")
+		if next == string(text) {
+			return fmt.Errorf("%s does not contain %s", m.ConfigFile(), holdKey)
+		}
+		if err := errors.Join(os.WriteFile(m.ConfigFile(), []byte(next), 0o644), syscall.Kill(m.Pid(), syscall.SIGHUP)); err != nil {
+			return err
+		}
+	}
+	return r.levelIs(ctx, 2)
+}
+
+// refused starts a member as the older versions, which must end, and then as its own version again.
+func (r *roll) refused(ctx context.Context) error {
+	m := r.ensemble.Members[0]
+	for _, binary := range []string{r.versions.this, r.versions.from} {
+		if err := m.Stop(); err != nil {
+			return err
+		}
+		m.Become(binary)
+		before := len(m.Log())
+		if err := m.Start(); err != nil {
+			return err
+		}
+		select {
+		case <-m.Done():
+		case <-time.After(startLimit):
+			return errors.Join(fmt.Errorf("an older version serves data of level 2"), m.Kill())
+		}
+		last := ""
+		for line := range strings.Lines(m.Log()[before:]) {
+			last = line
+		}
+		fmt.Printf("an older version says: %s", last)
+		if err := r.start(ctx, m, r.versions.next); err != nil {
+			return err
+		}
+	}
+	return r.levelIs(ctx, 2)
+}
+
+// levelIs waits until all members that know levels have this one.
+func (r *roll) levelIs(ctx context.Context, want int) error {
+	return await(ctx, fmt.Sprintf("the level is %d", want), func() error {
+		for _, m := range r.ensemble.Members {
+			got, err := value(ctx, m, "zk_gozkd_feature_level")
+			if errors.Is(err, errNoValue) && want == 1 {
+				continue // of a version without levels
+			}
+			if err != nil || got != want {
+				return fmt.Errorf("member %d has level %d: %w", m.ID, got, err)
+			}
+		}
+		return nil
+	})
+}
+
+var errNoValue = errors.New("mntr does not have it")
+
+// value returns a value of mntr.
+func value(ctx context.Context, m *server.Member, name string) (int, error) {
+	answer, err := server.FourLetterWord(ctx, m.Addr(), "mntr")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(answer) {
+		if key, text, _ := strings.Cut(strings.TrimSpace(line), "\t"); key == name {
+			return strconv.Atoi(text)
+		}
+	}
+	return 0, fmt.Errorf("%s: %w", name, errNoValue)
+}
+
+// await repeats a check until it succeeds.
+func await(ctx context.Context, what string, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if wait(ctx, 50*time.Millisecond) != nil {
+			return fmt.Errorf("not within %v: %s: %w", startLimit, what, err)
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// table returns a line per stage.
+func (r *roll) table() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STAGE\tSECONDS\tDONE\tREPEATED\tLONGEST PAUSE ms\tSESSIONS LOST\tERRORS")
+	for _, s := range r.results {
+		fmt.Fprintf(w, "%s\t%.0f\t%d\t%d\t%d\t%d\t%d\n", s.stage, s.took.Seconds(), s.seen.done, s.seen.repeated, s.seen.pause.Milliseconds(), s.seen.lost, s.seen.failed)
+	}
+	_ = w.Flush() // to memory
+	return b.String()
+}
