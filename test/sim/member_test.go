@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// tick is the servers' tickTime. Raft's tick is 50 ms, its election timeout 500 ms to 1 s.
+const (
+	tick            = 2 * time.Second
+	electionTimeout = 500 * time.Millisecond
+)
+
+// member is a server of the ensemble with its disk and clock. Only the goroutine of the nemesis
+// uses the fields that have no lock of their own.
+type member struct {
+	w        *world
+	id       int
+	observer bool
+	disk     *disk
+	clock    *clock
+
+	starts int
+	life   *life // nil: down
+	// fault is the fault that the member suffers, "" for none.
+	fault string
+	// doubtful: the directory was emptied or rolled back, and the member is not yet a voter again.
+	doubtful bool
+	ending   sync.WaitGroup // of lives that were ended
+}
+
+// life is one process.
+type life struct {
+	s       *server.Server
+	fs      *processFS
+	dead    atomic.Bool
+	serving atomic.Bool
+	failed  atomic.Pointer[error] // of Start
+	cancel  context.CancelFunc
+	started sync.WaitGroup
+}
+
+func (m *member) host() string { return fmt.Sprintf("m%d", m.id) }
+
+func (m *member) line() string {
+	role := "participant"
+	if m.observer {
+		role = "observer"
+	}
+	return fmt.Sprintf("server.%d=%s:2888:3888:%s;%s:2181", m.id, m.host(), role, m.host())
+}
+
+func (m *member) clientAddress() string { return m.host() + ":2181" }
+
+// start starts the member unless it runs.
+func (m *member) start() {
+	if m.life != nil {
+		return
+	}
+	m.ending.Wait()
+	m.starts++
+	l := &life{}
+	process, disk := m.disk.open()
+	l.fs = process
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	s, err := server.New(server.Config{
+		MemberID: uint8(m.id), Members: m.w.lines(), Dir: "/data", FS: disk, DirFS: disk,
+		Tick: tick, SyncLimit: 2, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
+		SnapCount: m.w.plan.snapCount, SegmentBytes: 64 << 10, Words: []string{"*"},
+		Listener: m.w.listen(m.clientAddress()), PeerListener: m.w.listen(m.host() + ":2888"),
+		PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
+			if l.dead.Load() {
+				return nil, net.ErrClosed
+			}
+			c, err := m.w.network.Dial(ctx, m.host(), address)
+			if err != nil {
+				return nil, err
+			}
+			return &peerConn{Conn: c, w: m.w, from: m.id}, nil
+		},
+		Now: m.clock.now, Logger: m.w.logs.Named(m.host()),
+		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8), byte(m.w.plan.seed), byte(m.w.plan.seed >> 8)}),
+	})
+	if err != nil {
+		panic(err) // the configuration is the same for every run
+	}
+	l.s = s
+	m.life = l
+	// Ends when the server serves or is ended; end waits for it.
+	l.started.Go(func() {
+		err := s.Start(ctx)
+		if err != nil && !l.dead.Load() {
+			l.failed.Store(&err)
+		}
+		l.serving.Store(err == nil)
+	})
+}
+
+// stop closes the server in an orderly way.
+func (m *member) stop() {
+	if l := m.life; l != nil {
+		m.end(func() error { return l.s.Close() })
+	}
+}
+
+// kill ends the process as kill -9 does: what it wrote stays in the page cache.
+func (m *member) kill() { m.die(func() {}) }
+
+// powerLoss ends the process, and loses or tears what it did not sync.
+func (m *member) powerLoss() { m.die(func() { m.disk.powerLoss(m.w.rng) }) }
+
+func (m *member) die(disk func()) {
+	l := m.life
+	if l == nil {
+		disk()
+		return
+	}
+	l.dead.Store(true)
+	m.w.network.Kill(m.host())
+	l.fs.kill()
+	disk()
+	m.clock.set(func(c *clock) { c.paused = false })
+	m.end(func() error {
+		_ = l.s.Abort() // its disk and its network are gone
+		return nil
+	})
+}
+
+// end closes the server, in the background if it takes long.
+func (m *member) end(closeServer func() error) {
+	l := m.life
+	m.life = nil
+	done := make(chan struct{})
+	m.ending.Go(func() { // ends when the server is closed; start and the end of the run wait for it
+		defer close(done)
+		l.cancel()
+		l.started.Wait()
+		if err := closeServer(); err != nil && l.problem() == nil {
+			m.w.complain("member %d: close: %v", m.id, err)
+		}
+	})
+	select {
+	case <-done:
+	case <-time.After(5 * tick):
+	}
+}
+
+// problem returns why the process is of no use any more, or nil.
+func (l *life) problem() error {
+	if err := l.failed.Load(); err != nil {
+		return *err
+	}
+	return l.s.Failed()
+}
+
+// up reports whether the process runs, as far as the outside can see.
+func (m *member) up() bool {
+	return m.life != nil && m.life.problem() == nil && !m.doubtful
+}
+
+// status returns what the server says about itself; zero while it is down.
+func (m *member) status() server.Status {
+	if !m.up() && !m.doubtful || m.life == nil {
+		return server.Status{}
+	}
+	return m.life.s.Status()
+}
+
+// peerConn is a connection to another member, on which a byte may be damaged.
+type peerConn struct {
+	net.Conn
+	w    *world
+	from int
+}
+
+// Write damages a bit if the nemesis has asked for it.
+func (c *peerConn) Write(b []byte) (int, error) {
+	if at := c.w.damage[c.from].Swap(0); at != 0 && len(b) > 0 {
+		b = append([]byte(nil), b...)
+		b[int(at)%len(b)] ^= 1 << (at % 8)
+	}
+	return c.Conn.Write(b)
+}

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// nemesis carries out the steps of a plan, on one goroutine. Faults overlap.
+type nemesis struct {
+	w      *world
+	heals  []healing
+	counts map[string]int
+}
+
+// healing ends a fault.
+type healing struct {
+	at time.Duration
+	do func()
+}
+
+// run carries out all steps, and then ends all faults.
+func (n *nemesis) run() {
+	for _, s := range n.w.plan.steps {
+		n.until(n.w.now() + s.gap)
+		n.inject(s)
+	}
+	n.until(max(n.w.now(), n.w.plan.length))
+	n.healAll()
+}
+
+// until passes time, and ends the faults whose time has come.
+func (n *nemesis) until(end time.Duration) {
+	const glance = time.Second // how often servers are watched
+	for {
+		next := min(end, n.w.now()+glance)
+		if len(n.heals) > 0 {
+			next = min(next, n.heals[0].at)
+		}
+		time.Sleep(next - n.w.now())
+		for len(n.heals) > 0 && n.heals[0].at <= n.w.now() {
+			do := n.heals[0].do
+			n.heals = n.heals[1:]
+			do()
+		}
+		n.w.restartFailed()
+		n.w.judgeProgress()
+		if n.w.now() >= end {
+			return
+		}
+	}
+}
+
+// healAll ends all faults now.
+func (n *nemesis) healAll() {
+	for len(n.heals) > 0 {
+		do := n.heals[0].do
+		n.heals = n.heals[1:]
+		do()
+	}
+	for _, m := range n.w.members {
+		m.start()
+	}
+	n.w.judgeProgress()
+}
+
+func (n *nemesis) inject(s step) {
+	leader := n.w.leader().id - 1
+	m := n.w.members[(leader+s.who)%len(n.w.members)]
+	heal := s.fault.inject(n, m, s)
+	if heal == nil {
+		return // it was not possible now
+	}
+	n.w.logs.Info("FAULT", "kind", s.fault.name, "member", m.id, "lasts", s.lasts.String())
+	n.counts[s.fault.name]++
+	n.w.judgeProgress()
+	n.heals = append(n.heals, healing{n.w.now() + s.lasts, func() {
+		n.w.logs.Info("FAULT ends", "kind", s.fault.name, "member", m.id)
+		heal()
+	}})
+	slices.SortStableFunc(n.heals, func(a, b healing) int { return int(a.at - b.at) })
+}
+
+// restartFailed restarts the members whose process has ended by itself, as an operator does, once
+// their disk is well. That they ended is a problem unless their disk was not well.
+func (w *world) restartFailed() {
+	for _, m := range w.members {
+		if m.life == nil || m.life.problem() == nil {
+			continue
+		}
+		if m.fault == "" {
+			w.complain("member %d ended by itself: %v", m.id, m.life.problem())
+		}
+		if m.fault == "" || m.disk.current() == (diskFaults{}) {
+			m.kill()
+			m.start()
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// plan is one run. Its seed decides all of it, and all further choices.
+type plan struct {
+	seed      uint64
+	members   int // that vote; 3 or 5
+	observers int
+	snapCount int
+	pace      time.Duration
+	length    time.Duration // faults begin until then
+	steps     []step
+}
+
+// step is a fault.
+type step struct {
+	gap   time.Duration // after the previous step began
+	fault *fault
+	who   int           // a member, counted from the leader if toLeader
+	other int           // a further choice
+	lasts time.Duration // at most
+}
+
+// drawPlan draws a plan with steps until the given time.
+func drawPlan(seed uint64, length time.Duration, kinds []*fault) *plan {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	p := &plan{
+		seed: seed, length: length, members: pick(rng, 3, 3, 3, 5), observers: pick(rng, 0, 0, 0, 1), snapCount: pick(rng, 30, 200, 1000, 100_000),
+		pace: pick(rng, 300*time.Millisecond, time.Second, 3*time.Second),
+	}
+	weights := 0
+	for _, f := range kinds {
+		weights += f.weight
+	}
+	for at := time.Duration(0); at < length && weights > 0; {
+		s := step{
+			gap:   between(rng, 0, pick(rng, 3*time.Second, 15*time.Second, 40*time.Second)),
+			who:   pick(rng, 0, 0, 1, 2, 3, 4, 5), // 0: the leader
+			other: rng.IntN(1 << 20),
+			lasts: between(rng, 0, pick(rng, 500*time.Millisecond, 3*time.Second, 12*time.Second, time.Minute)),
+		}
+		n := rng.IntN(weights)
+		for _, f := range kinds {
+			if n -= f.weight; n < 0 {
+				s.fault = f
+				break
+			}
+		}
+		at += s.gap
+		p.steps = append(p.steps, s)
+	}
+	return p
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+func between(rng *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(rng.Int64N(int64(most-least)+1)).Round(time.Millisecond)
+}
+
+func (p *plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, %d voters, %d observers, a checkpoint each %d requests, pace %v\n", p.seed, p.members, p.observers, p.snapCount, p.pace)
+	at := time.Duration(0)
+	for _, s := range p.steps {
+		at += s.gap
+		fmt.Fprintf(&b, "%10v: %s, leader+%d, other %d, for %v\n", at, s.fault.name, s.who, s.other, s.lasts)
+	}
+	return b.String()
+}

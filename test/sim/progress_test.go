@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// Progress is a property: while a majority is well, a write is acknowledged within progressBound. A
+// majority is well if more than half of the voters run, are not paused, have healthy disks, and can
+// all talk with each other. The bound is that of a client, which first has to find one of them: a
+// probe at each member writes every probeEvery.
+const (
+	progressBound = 20 * electionTimeout
+	probeEvery    = electionTimeout
+	probePatience = 4 * electionTimeout
+	probeHost     = "probe"
+)
+
+// majorityWell reports whether a majority is well.
+func (w *world) majorityWell() bool {
+	n := w.plan.members
+	for set := range 1 << n {
+		if w.allWell(set) {
+			return true
+		}
+	}
+	return false
+}
+
+// allWell reports whether a set of voters is a majority that is well.
+func (w *world) allWell(set int) bool {
+	size := 0
+	for i, a := range w.members[:w.plan.members] {
+		if set&(1<<i) == 0 {
+			continue
+		}
+		size++
+		if !a.up() || a.clock.isPaused() || a.disk.current() != (diskFaults{}) {
+			return false
+		}
+		for j, b := range w.members[:w.plan.members] {
+			if j != i && set&(1<<j) != 0 && w.disturbs[link{a.host(), b.host()}] > 0 {
+				return false
+			}
+		}
+	}
+	return 2*size > w.plan.members
+}
+
+func (c *clock) isPaused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paused
+}
+
+// judgeProgress is called after every change of the world, and now and then.
+func (w *world) judgeProgress() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if !w.majorityWell() {
+		w.goodFrom = -1
+		return
+	}
+	if w.goodFrom < 0 {
+		w.goodFrom = now
+	}
+	still := now - max(w.goodFrom, w.lastAck)
+	w.longest = max(w.longest, still)
+	if still > progressBound && !w.stood {
+		w.stood = true
+		w.problems = append(w.problems, "at "+now.String()+": progress: no write is acknowledged although a majority is well since "+w.goodFrom.String()+
+			", the last was at "+w.lastAck.String())
+		w.logs.Error("COMPLAINT", "what", w.problems[len(w.problems)-1])
+	}
+}
+
+// acked notes that a probe's write was acknowledged.
+func (w *world) acked() {
+	w.judgeProgress()
+	w.mu.Lock()
+	w.lastAck = w.now()
+	w.stood = false
+	w.mu.Unlock()
+}
+
+// probe writes through one member until stop is closed.
+func (w *world) probe(m *member, stop <-chan struct{}) {
+	var c net.Conn
+	for xid := int32(1); ; xid++ {
+		select {
+		case <-stop:
+			if c != nil {
+				_ = c.Close() // its session expires
+			}
+			return
+		case <-time.After(probeEvery):
+		}
+		var err error
+		if c == nil {
+			if c, err = w.probeConnect(m); err != nil {
+				continue
+			}
+		}
+		if err := probeWrite(c, xid); err != nil {
+			_ = c.Close() // the error was reported
+			c = nil
+			continue
+		}
+		w.acked()
+	}
+}
+
+const probePath = "/probe"
+
+func (w *world) probeConnect(m *member) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
+	defer cancel()
+	c, err := w.network.Dial(ctx, probeHost, m.clientAddress())
+	if err != nil {
+		return nil, err
+	}
+	hello := proto.ConnectRequest{TimeoutMs: 10_000, Passwd: make([]byte, proto.PasswdBytes)}
+	if _, err = probeAsk(c, rawclient.AppendFrame(nil, hello.Append(nil))); err == nil {
+		create := proto.CreateRequest{Path: probePath, ACL: proto.OpenACL()}
+		_, err = probeAsk(c, rawclient.AppendRequest(nil, 0, proto.OpCreate, create.Append(nil, proto.OpCreate)))
+	}
+	if err != nil {
+		_ = c.Close() // the earlier error says more
+		return nil, err
+	}
+	return c, nil
+}
+
+func probeWrite(c net.Conn, xid int32) error {
+	set := proto.SetDataRequest{Path: probePath, Data: []byte("x"), Version: -1}
+	b, err := probeAsk(c, rawclient.AppendRequest(nil, xid, proto.OpSetData, set.Append(nil)))
+	if err != nil {
+		return err
+	}
+	d := jute.NewDecoder(b)
+	var h proto.ReplyHeader
+	if h.Decode(&d); h.Err != proto.OK {
+		return errors.New("sim: the probe failed: " + h.Err.Error())
+	}
+	return nil
+}
+
+// probeAsk sends a frame and returns the next one.
+func probeAsk(c net.Conn, frame []byte) ([]byte, error) {
+	if err := c.SetDeadline(time.Now().Add(probePatience)); err != nil {
+		return nil, err
+	}
+	if _, err := c.Write(frame); err != nil {
+		return nil, err
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint32(head[:]))
+	_, err := io.ReadFull(c, b)
+	return b, err
+}
+
+// watchOver starts the probes, and watches over progress and over servers that stop by themselves.
+// It returns the function that ends that.
+func (w *world) watchOver() (end func()) {
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, m := range w.members {
+		wg.Go(func() { w.probe(m, stop) }) // stopped and awaited by end
+	}
+	return func() {
+		close(stop)
+		wg.Wait()
+	}
+}

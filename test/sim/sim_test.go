@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	jepsenlite "github.com/gozkd/gozkd/test/jepsen-lite"
+)
+
+var (
+	seedFlag   = flag.Uint64("sim.seed", 1, "first seed")
+	seedsFlag  = flag.Int("sim.seeds", 0, "how many runs; 0: a few")
+	lengthFlag = flag.Duration("sim.length", 5*time.Minute, "virtual time in which faults begin, per run")
+	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; all: also those that are off; empty: the default")
+	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
+	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
+)
+
+// TestSim runs ensembles through plans. A failure prints the plan.
+func TestSim(t *testing.T) {
+	runs, length := *seedsFlag, *lengthFlag
+	if runs == 0 {
+		runs = exhaustive.Or(2, 30)
+	}
+	var sum result
+	cpu := cpuTime()
+	for i := range runs {
+		seed := *seedFlag + uint64(i)
+		p := drawPlan(seed, length, chosenFaults(t))
+		r := runPlan(t, p)
+		sum.add(r)
+		if *traceFlag {
+			t.Logf("seed %d: trace %016x, %d records, %v", seed, r.trace, r.records, r.virtual)
+		}
+		if len(r.problems) > 0 {
+			t.Errorf("%v\n%s\nagain: make simservers SEEDS=1 SEED=%d", p, strings.Join(r.problems, "\n"), seed)
+		}
+	}
+	cpu = cpuTime() - cpu
+	t.Logf("%d runs, %.2f simulated hours in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost\n"+
+		"longest time without a write while a majority was well: %v\nfaults: %v",
+		runs, sum.virtual.Hours(), cpu.Round(time.Millisecond), sum.virtual.Seconds()/cpu.Seconds(), sum.records, sum.lost, sum.longest, sum.faultList())
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func chosenFaults(t *testing.T) (kinds []*fault) {
+	wanted := strings.Split(*faultsFlag, ",")
+	for _, f := range faults() {
+		if slices.Contains(wanted, f.name) || *faultsFlag == "all" || *faultsFlag == "" && f.off == "" {
+			kinds = append(kinds, f)
+		}
+	}
+	if len(kinds) == 0 && *faultsFlag != "none" {
+		t.Fatalf("-sim.faults=%q names no fault", *faultsFlag)
+	}
+	return kinds
+}
+
+// result is what a run shows.
+type result struct {
+	problems []string
+	virtual  time.Duration
+	records  int
+	lost     int // sessions that their clients could not continue
+	longest  time.Duration
+	trace    uint64 // hash of the history
+	faults   map[string]int
+}
+
+func (r *result) add(o result) {
+	r.virtual += o.virtual
+	r.records += o.records
+	r.lost += o.lost
+	r.longest = max(r.longest, o.longest)
+	if r.faults == nil {
+		r.faults = map[string]int{}
+	}
+	for k, n := range o.faults {
+		r.faults[k] += n
+	}
+}
+
+func (r *result) faultList() string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(r.faults)) {
+		all = append(all, fmt.Sprintf("%s %d", k, r.faults[k]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// sessionTimeout leaves a client the time to find another member: go-zookeeper waits for two thirds
+// of it for a silent one.
+const sessionTimeout = 30 * time.Second
+
+// runPlan runs a plan, and checks the history.
+func runPlan(t *testing.T, p *plan) result {
+	cryptotest.SetGlobalRandom(t, p.seed) // raft draws its timeouts from there
+	var log bytes.Buffer
+	var history []*jepsenlite.Record
+	r := result{}
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(p, &log)
+		r.faults = w.live()
+		history = w.rec.Take()
+		r.virtual, r.longest, r.problems = w.now(), w.longest, w.problems
+	})
+	r.records = len(history)
+	r.problems = append(r.problems, sessionsLost(history)...)
+	for _, a := range append(jepsenlite.Check(history), jepsenlite.CheckRegisters(history, "")...) {
+		r.problems = append(r.problems, a.String())
+	}
+	r.trace = traceOf(history)
+	if len(r.problems) > 0 && *dirFlag != "" {
+		where := filepath.Join(*dirFlag, fmt.Sprintf("seed-%d", p.seed))
+		if err := os.MkdirAll(where, 0o755); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(filepath.Join(where, "log"), log.Bytes(), 0o644); err != nil {
+			t.Error(err)
+		}
+		if err := jepsenlite.WriteHistory(filepath.Join(where, "history.jsonl"), history); err != nil {
+			t.Error(err)
+		}
+	}
+	return r
+}
+
+// live is the life of the ensemble: it forms, works under faults, recovers, and ends.
+func (w *world) live() map[string]int {
+	for _, m := range w.members {
+		m.start()
+	}
+	n := &nemesis{w: w, counts: map[string]int{}}
+	defer w.endAll()
+	const recovery = 2 * time.Minute
+	if !w.await(w.whole, recovery) {
+		w.complain("the ensemble does not form")
+		return n.counts
+	}
+	endWatch := sync.OnceFunc(w.watchOver())
+	defer endWatch()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ready, cancelReady := context.WithTimeout(ctx, recovery)
+	defer cancelReady()
+	traffic, err := jepsenlite.StartTraffic(ctx, ready, jepsenlite.TrafficConfig{
+		Recorder: w.rec, Addresses: w.addresses(), Root: "/sim", Timeout: sessionTimeout, Pace: w.plan.pace, Rand: w.rand,
+	})
+	if err != nil {
+		w.complain("the clients do not begin: %v", err)
+		return n.counts
+	}
+	n.run()
+	whole := w.await(w.whole, recovery)
+	if !whole {
+		w.complain("the ensemble does not recover in %v", recovery)
+	}
+	time.Sleep(10 * time.Second)
+	if err := traffic.End(whole); err != nil {
+		w.complain("%v", err)
+	}
+	if whole {
+		if _, err := traffic.Dump(); err != nil {
+			w.complain("%v", err)
+		}
+		endWatch()
+		w.sameState()
+	}
+	return n.counts
+}
+
+// rand returns the source of decisions of a client.
+func (w *world) rand(client string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(client)) // does not fail
+	return rand.New(rand.NewPCG(w.plan.seed, h.Sum64()))
+}
+
+// endAll ends all servers.
+func (w *world) endAll() {
+	for _, m := range w.members {
+		m.disk.change(func(f *diskFaults) { *f = diskFaults{} })
+		m.stop()
+	}
+	for _, m := range w.members {
+		m.ending.Wait()
+	}
+}
+
+// sessionsLost finds sessions that were lost although their clients tried again and again: no client
+// is ever cut off from all members, and while no write can be acknowledged no session may expire.
+// The sessions of the member load are too short for that.
+func sessionsLost(history []*jepsenlite.Record) (problems []string) {
+	for _, r := range history {
+		if r.Kind == jepsenlite.KindOpen && r.Refused && !strings.HasPrefix(r.Client, "member-member") {
+			problems = append(problems, fmt.Sprintf("at %v: %s lost its session", r.Return, r.Client))
+		}
+	}
+	return problems
+}
+
+// traceOf returns a hash of all that the clients saw, and when.
+func traceOf(history []*jepsenlite.Record) uint64 {
+	h := fnv.New64a()
+	for _, r := range history {
+		_, _ = fmt.Fprintln(h, r.Kind, r.Conn, r.Client, r.Member, r.Call, r.Return, r.Xid, r.Op, r.Err, r.Zxid, r.Event, r.Path()) // does not fail
+	}
+	return h.Sum64()
+}
