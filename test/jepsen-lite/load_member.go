@@ -13,9 +13,8 @@ import (
 const (
 	loadMember      = "member"
 	memberLoadNodes = 3
-	// memberTimeoutLeast and memberTimeoutMost bound the session timeouts.
-	memberTimeoutLeast = 2 * time.Second
-	memberTimeoutMost  = 4 * time.Second
+	// shortTimeout is the least timeout of these sessions; the longest is twice as long.
+	shortTimeout = 2 * time.Second
 )
 
 func runMember(ctx context.Context, w *worker) {
@@ -28,7 +27,7 @@ func runMember(ctx context.Context, w *worker) {
 func (w *worker) liveOnce(ctx context.Context) {
 	w.made++
 	name := fmt.Sprintf("%s.%d", w.name, w.made)
-	timeout := memberTimeoutLeast + time.Duration(w.rng.Int64N(int64(memberTimeoutMost-memberTimeoutLeast)))
+	timeout := w.short + time.Duration(w.rng.Int64N(int64(w.short)))
 	c, err := connect(w.rec, loadMember+"-"+name, w.addresses, w.home+w.made, timeout)
 	if err != nil {
 		_ = pause(ctx, time.Second) // out of luck with sockets
@@ -61,8 +60,7 @@ func (w *worker) liveOnce(ctx context.Context) {
 
 // settleMember waits until the last sessions must have expired, whoever led meanwhile.
 func settleMember(w *worker) {
-	const patience = 4 * memberTimeoutMost
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(8 * w.short); time.Now().Before(end); {
 		if names, err := w.syncedChildren(w.dir); err == nil && len(names) == 0 {
 			return
 		}

@@ -87,7 +87,7 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 // traffic returns the configuration of the round's clients.
 func (r *round) traffic() TrafficConfig {
 	return TrafficConfig{
-		Recorder: r.rec, Addresses: r.cluster.Addresses(), Root: r.root(), Timeout: sessionTimeout, Pace: r.pace, Rand: r.rand, loads: r.loads,
+		Recorder: r.rec, Addresses: r.cluster.Addresses(), Root: r.root(), Timeout: sessionTimeout, Short: shortTimeout, Pace: r.pace, Rand: r.rand, loads: r.loads,
 	}
 }
 

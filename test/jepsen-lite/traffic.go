@@ -15,9 +15,10 @@ import (
 // TrafficConfig describes the clients of an ensemble.
 type TrafficConfig struct {
 	Recorder  *Recorder
-	Addresses []string // of the members, in the order of their ids
-	Root      string   // path of a znode, which is created, for all that the loads make
-	Timeout   time.Duration
+	Addresses []string      // of the members, in the order of their ids
+	Root      string        // path of a znode, which is created, for all that the loads make
+	Timeout   time.Duration // of sessions
+	Short     time.Duration // of sessions that are to expire: up to twice as long
 	Pace      time.Duration // mean time between two operations of a client
 	// Rand returns the source of decisions of a client.
 	Rand func(client string) *rand.Rand
@@ -104,7 +105,7 @@ func (t *Traffic) connect() error {
 		for n := range l.workers {
 			name := fmt.Sprintf("%s-%d", l.name, n)
 			w := &worker{
-				rec: t.Recorder, addresses: t.Addresses, home: home, timeout: t.Timeout,
+				rec: t.Recorder, addresses: t.Addresses, home: home, timeout: t.Timeout, short: t.Short,
 				root: t.Root, dir: path.Join(t.Root, l.name), rng: t.Rand(name), pace: t.Pace,
 			}
 			var err error

@@ -20,8 +20,9 @@ type worker struct {
 	addresses []string
 	home      int
 	timeout   time.Duration
-	root      string // of the round
-	dir       string // of the load, below root
+	short     time.Duration // timeout of sessions that are to expire
+	root      string        // of the round
+	dir       string        // of the load, below root
 	rng       *rand.Rand
 	pace      time.Duration
 	made      int

@@ -113,7 +113,10 @@ func (r *result) faultList() string {
 
 // sessionTimeout leaves a client the time to find another member: go-zookeeper waits for two thirds
 // of it for a silent one.
-const sessionTimeout = 30 * time.Second
+const (
+	sessionTimeout = 30 * time.Second
+	shortTimeout   = 3 * tick
+)
 
 // runPlan runs a plan, and checks the history.
 func runPlan(t *testing.T, p *plan) result {
@@ -167,7 +170,7 @@ func (w *world) live() map[string]int {
 	ready, cancelReady := context.WithTimeout(ctx, recovery)
 	defer cancelReady()
 	traffic, err := jepsenlite.StartTraffic(ctx, ready, jepsenlite.TrafficConfig{
-		Recorder: w.rec, Addresses: w.addresses(), Root: "/sim", Timeout: sessionTimeout, Pace: w.plan.pace, Rand: w.rand,
+		Recorder: w.rec, Addresses: w.addresses(), Root: "/sim", Timeout: sessionTimeout, Short: shortTimeout, Pace: w.plan.pace, Rand: w.rand,
 	})
 	if err != nil {
 		w.complain("the clients do not begin: %v", err)
