@@ -5,6 +5,7 @@ FUZZRUNS  ?= 500000x
 KILLS     ?= 100
 TIME      ?= 2m
 SEEDS     ?= 1000
+HOURS     ?= 1
 COMPAT_OPS ?= 200000
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
@@ -14,7 +15,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim jepsen upgrade help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim simservers jepsen upgrade help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -51,6 +52,10 @@ regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
 killtest: ## kill -9 under load, again and again: KILLS rounds (100)
 	GOZKD_EXHAUSTIVE=1 KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
+simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SEED (1) on; SIM for more flags
+	GOEXPERIMENT=norandomizedheapbase64 $(GO) test -overlay "$$($(GO) run ./test/sim/overlay)" -cpu 1 -timeout 0 -count=1 -v \
+		-exec 'env GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1,gcstoptheworld=2' -run '^TestSim$$' \
+		./test/sim -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
 sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper

@@ -10,6 +10,7 @@ import (
 // conn is one end of a connection: a net.Conn.
 type conn struct {
 	network       *Network // nil: made by Pipe
+	number        int      // of the end, in its network
 	in, out       *stream
 	local, remote Addr
 }

@@ -14,7 +14,7 @@ type Network struct {
 
 	mu        sync.Mutex
 	listeners map[string]*listener // by address
-	conns     map[*conn]struct{}   // ends that are neither closed nor torn
+	conns     map[int]*conn        // ends that are neither closed nor torn, by number
 	links     map[link]linkState   // links that were ever changed
 	changed   chan struct{}        // closed by the next change of a link; nil: nobody waits
 	dialed    int                  // number of connections so far
@@ -33,7 +33,7 @@ type linkState struct {
 // would never pass.
 func New(latency time.Duration) *Network {
 	return &Network{
-		latency: latency, listeners: make(map[string]*listener), conns: make(map[*conn]struct{}), links: make(map[link]linkState),
+		latency: latency, listeners: make(map[string]*listener), conns: make(map[int]*conn), links: make(map[link]linkState),
 	}
 }
 
@@ -124,10 +124,10 @@ func (n *Network) connect(from, to, address string) (mine, theirs *conn, l *list
 	}
 	there, back := newStream(link{from, to}, n.state(link{from, to})), newStream(link{to, from}, n.state(link{to, from}))
 	local := Addr(net.JoinHostPort(from, ephemeralPort(n.dialed)))
+	mine = &conn{network: n, number: 2 * n.dialed, in: back, out: there, local: local, remote: l.address}
+	theirs = &conn{network: n, number: 2*n.dialed + 1, in: there, out: back, local: l.address, remote: local}
 	n.dialed++
-	mine = &conn{network: n, in: back, out: there, local: local, remote: l.address}
-	theirs = &conn{network: n, in: there, out: back, local: l.address, remote: local}
-	n.conns[mine], n.conns[theirs] = struct{}{}, struct{}{}
+	n.conns[mine.number], n.conns[theirs.number] = mine, theirs
 	return mine, theirs, l
 }
 
@@ -155,7 +155,7 @@ func (n *Network) change(l link, change func(*linkState)) {
 	s := n.links[l]
 	change(&s)
 	n.links[l] = s
-	for c := range n.conns {
+	for _, c := range n.conns {
 		for _, s := range [...]*stream{c.in, c.out} { // both, since the other end may be closed
 			if s.link == l {
 				s.setLink(n.state(l))
@@ -173,11 +173,11 @@ func (n *Network) change(l link, change func(*linkState)) {
 func (n *Network) Tear(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for c := range n.conns {
+	for _, c := range n.conns {
 		if l := c.out.link; l.from == a && (b == "" || l.to == b) || l.to == a && (b == "" || l.from == b) {
 			c.in.tear()
 			c.out.tear()
-			delete(n.conns, c)
+			delete(n.conns, c.number)
 		}
 	}
 }
@@ -206,6 +206,6 @@ func (n *Network) listenersOf(host string) []*listener {
 // forget removes a closed end.
 func (n *Network) forget(c *conn) {
 	n.mu.Lock()
-	delete(n.conns, c)
+	delete(n.conns, c.number)
 	n.mu.Unlock()
 }

@@ -240,18 +240,20 @@ func clockJump(_ *nemesis, m *member, s step) func() {
 	}
 }
 
-// alone reports whether nothing else is wrong: what takes a member's data may happen only then.
+// alone reports whether nothing else is wrong. What takes a member's data may happen only then, and
+// is over before the next fault.
 func (n *nemesis) alone() bool { return len(n.heals) == 0 && n.w.whole() }
 
 // emptied replaces a disk by an empty one.
-func emptied(n *nemesis, m *member, _ step) func() {
+func emptied(n *nemesis, m *member, s step) func() {
 	if m.observer || !n.alone() {
 		return nil
 	}
 	m.fault, m.doubtful = "emptied", true
 	m.powerLoss()
 	m.disk.replace(newDisk().mem)
-	return func() { n.letIn(m) }
+	n.letIn(m, s.lasts)
+	return func() {}
 }
 
 // rolledBack replaces the content of a disk by an old copy.
@@ -265,12 +267,14 @@ func rolledBack(n *nemesis, m *member, s step) func() {
 	m.doubtful = true
 	m.kill()
 	m.disk.replace(old)
-	return func() { n.letIn(m) }
+	n.letIn(m, s.lasts)
+	return func() {}
 }
 
-// letIn starts a member that has lost data, and waits until it votes.
-func (n *nemesis) letIn(m *member) {
+// letIn starts a member that has lost data, after a while, and waits until it votes.
+func (n *nemesis) letIn(m *member, after time.Duration) {
 	const patience = time.Minute
+	n.until(n.w.now() + after)
 	m.start()
 	end := n.w.now() + patience
 	for !n.w.whole() {

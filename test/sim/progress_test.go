@@ -19,7 +19,7 @@ import (
 // all talk with each other. The bound is that of a client, which first has to find one of them: a
 // probe at each member writes every probeEvery.
 const (
-	progressBound = 20 * electionTimeout
+	progressBound = 10 * electionTimeout
 	probeEvery    = electionTimeout
 	probePatience = 4 * electionTimeout
 	probeHost     = "probe"

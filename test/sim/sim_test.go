@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -24,46 +23,40 @@ import (
 )
 
 var (
-	seedFlag   = flag.Uint64("sim.seed", 1, "first seed")
-	seedsFlag  = flag.Int("sim.seeds", 0, "how many runs; 0: a few")
+	seedFlag   = flag.Uint64("sim.seed", 1, "seed of the first run")
+	hoursFlag  = flag.Float64("sim.hours", -1, "runs follow until this many hours were simulated; negative: a few short runs")
 	lengthFlag = flag.Duration("sim.length", 5*time.Minute, "virtual time in which faults begin, per run")
 	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; all: also those that are off; empty: the default")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
 )
 
-// TestSim runs ensembles through plans. A failure prints the plan.
+// TestSim runs ensembles through plans. A failure prints the plan; make simservers repeats it exactly.
 func TestSim(t *testing.T) {
-	runs, length := *seedsFlag, *lengthFlag
-	if runs == 0 {
-		runs = exhaustive.Or(2, 30)
+	hours, length := *hoursFlag, *lengthFlag
+	if hours < 0 {
+		hours, length = exhaustive.Or(0.01, 2), exhaustive.Or(15*time.Second, length)
 	}
 	var sum result
-	cpu := cpuTime()
-	for i := range runs {
-		seed := *seedFlag + uint64(i)
+	cpu, seed := cpuTime(), *seedFlag
+	for ; seed == *seedFlag || sum.virtual.Hours() < hours; seed++ {
 		p := drawPlan(seed, length, chosenFaults(t))
+		if *hoursFlag < 0 && !exhaustive.Enabled() {
+			p.pace = 10 * time.Second // for the race detector
+		}
 		r := runPlan(t, p)
 		sum.add(r)
 		if *traceFlag {
 			t.Logf("seed %d: trace %016x, %d records, %v", seed, r.trace, r.records, r.virtual)
 		}
 		if len(r.problems) > 0 {
-			t.Errorf("%v\n%s\nagain: make simservers SEEDS=1 SEED=%d", p, strings.Join(r.problems, "\n"), seed)
+			t.Errorf("%v\n%s\nagain: make simservers HOURS=0 SEED=%d", p, strings.Join(r.problems, "\n"), seed)
 		}
 	}
 	cpu = cpuTime() - cpu
 	t.Logf("%d runs, %.2f simulated hours in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost\n"+
 		"longest time without a write while a majority was well: %v\nfaults: %v",
-		runs, sum.virtual.Hours(), cpu.Round(time.Millisecond), sum.virtual.Seconds()/cpu.Seconds(), sum.records, sum.lost, sum.longest, sum.faultList())
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		seed-*seedFlag, sum.virtual.Hours(), cpu.Round(time.Millisecond), sum.virtual.Seconds()/cpu.Seconds(), sum.records, sum.lost, sum.longest, sum.faultList())
 }
 
 func chosenFaults(t *testing.T) (kinds []*fault) {
@@ -136,7 +129,7 @@ func runPlan(t *testing.T, p *plan) result {
 		r.problems = append(r.problems, a.String())
 	}
 	r.trace = traceOf(history)
-	if len(r.problems) > 0 && *dirFlag != "" {
+	if (len(r.problems) > 0 || *traceFlag) && *dirFlag != "" {
 		where := filepath.Join(*dirFlag, fmt.Sprintf("seed-%d", p.seed))
 		if err := os.MkdirAll(where, 0o755); err != nil {
 			t.Error(err)

@@ -22,13 +22,14 @@ const clientHosts = 4
 
 // world is the ensemble, its network, and what is wrong with them.
 type world struct {
-	plan    *plan
-	rng     *rand.Rand // fine choices of the nemesis
-	network *memnet.Network
-	members []*member
-	rec     *jepsenlite.Recorder
-	logs    hclog.Logger
-	begun   time.Time
+	plan      *plan
+	rng       *rand.Rand // fine choices of the nemesis
+	network   *memnet.Network
+	members   []*member
+	rec       *jepsenlite.Recorder
+	logs      hclog.Logger
+	begun     time.Time
+	collected time.Duration // when garbage was last collected
 
 	damage [maxMembers + 1]atomic.Uint32 // by member: not 0: the next write to another member is damaged, and where
 
