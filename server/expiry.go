@@ -13,10 +13,9 @@ import (
 // expiry tracks when sessions expire. Every server keeps track; the leader's expiry decides. The
 // rules are in docs/internals/sessions-and-watches.md.
 type expiry struct {
-	mu      sync.Mutex // guards these
-	tracker *session.Tracker
-	// reported is when the last report of each other member arrived here.
-	reported map[uint8]time.Time
+	mu       sync.Mutex // guards these
+	tracker  *session.Tracker
+	reported map[uint8]memberReport // the last report of each other member
 	// deafUntil is when this server last could not hear, or did not decide.
 	deafUntil time.Time
 	// leadingSince is Status.Since of the leadership for which the tracker was reset; zero: this
@@ -27,8 +26,11 @@ type expiry struct {
 	jumped time.Time
 }
 
+// memberReport is what the leader knows of a report of another member.
+type memberReport struct{ arrived, madeAfter time.Time }
+
 func (e *expiry) init(tick time.Duration) {
-	e.tracker, e.reported = session.New(tick), make(map[uint8]time.Time)
+	e.tracker, e.reported = session.New(tick), make(map[uint8]memberReport)
 }
 
 // touch records that a session was heard from at that time.
@@ -162,19 +164,19 @@ func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uin
 }
 
 // silenceKnown reports whether it is certain that a session was silent for its timeout, which is
-// over as far as this server knows. For a session of another member, that member must have reported
-// after the end of the timeout. Reports are made twice a tick, so what was heard half a tick before
-// a report arrives is in it.
+// over as far as this server knows. For a session of another member, that member must have made a
+// report after the end of the timeout.
 //
 // A member that does not report is not waited for beyond the session's timeout, or syncLimit ticks,
 // after which the member closes its connections. The tick more is for a member that was paused: it
 // must read its connections before it reports. s.expiry.mu is held.
 func (s *Server) silenceKnown(info datatree.SessionInfo, now time.Time) bool {
 	e := &s.expiry
-	last := e.reported[info.Server]
-	if info.Server == s.cfg.MemberID || e.tracker.Silent(info.ID, last.Add(-s.cfg.Tick/2)) {
+	report := e.reported[info.Server]
+	if info.Server == s.cfg.MemberID || e.tracker.Silent(info.ID, report.madeAfter) {
 		return true
 	}
+	last := report.arrived
 	if last.Before(e.deafUntil) {
 		last = e.deafUntil
 	}

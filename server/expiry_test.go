@@ -221,13 +221,15 @@ func TestEnsemble_PausedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// A follower does not run, or has no link to the leader, for less than the timeout. Its clients
+// A follower does not run, or has no link to the leader, or a slow link, for less than the timeout. Its clients
 // send pings to it all the time and stay: none of them expires. A dead session of that follower
 // still ends.
 func TestEnsemble_FollowerNotHeard(t *testing.T) {
 	for name, fault := range map[string]func(m *ensembleMember, on bool){
 		"paused": (*ensembleMember).pause,
 		"cut":    (*ensembleMember).isolate,
+		// Its reports arrive late: the first say nothing about the time until they arrive.
+		"slow": func(m *ensembleMember, on bool) { m.slow(on, 1500*time.Millisecond) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {

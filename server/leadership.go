@@ -13,6 +13,7 @@ type leaderContact struct {
 	// confirmed is when the leader last said that it hears this server, in nanoseconds since
 	// Server.startedMono.
 	confirmed atomic.Int64
+	stamp     atomic.Pointer[leaderStamp] // nil: the leader has not answered a report yet
 }
 
 // watchLeader follows the leadership. watchLeader runs twice a tick and whenever the leadership

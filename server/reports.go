@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -14,13 +15,23 @@ import (
 const (
 	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest
 	reportDiffer = 2 // from the leader: your state differs
-	reportTaken  = 3 // from the leader: your report has arrived
+	reportTaken  = 3 // from the leader: your report has arrived, at that time of mine
 )
+
+// noSession in the place of a session in a report comes before the time that the leader's last
+// answer names. It tells the leader when the report was made, however long it was under way.
+const noSession = proto.SessionID(0)
+
+// leaderStamp is the time that the leader's last answer to a report names.
+type leaderStamp struct {
+	ms    uint64
+	since time.Time // Status.Since: under another leader the time means nothing
+}
 
 // report tells the leader which sessions were heard from since the last report that has arrived,
 // and the newest digest. Each report begins a tick earlier, because the leader's answer may be to an
 // earlier report.
-func (s *Server) report(leader uint64, now time.Time) {
+func (s *Server) report(st consensus.Status, now time.Time) {
 	l := &s.loop
 	if s.leader.confirmed.Load() > l.reportedMono {
 		l.reportedUntil = l.reportedAt.Add(-s.cfg.Tick)
@@ -28,11 +39,18 @@ func (s *Server) report(leader uint64, now time.Time) {
 	l.reportedAt, l.reportedMono = now, int64(time.Since(s.startedMono))
 	last := s.digests.newest()
 	b := binary.AppendUvarint(binary.AppendUvarint([]byte{reportHeard}, last.index), last.hash)
+	add := func(id proto.SessionID, ms uint64) {
+		b = binary.AppendUvarint(binary.BigEndian.AppendUint64(b, uint64(id)), ms)
+	}
+	var stampMs uint64 // the leader has not answered yet: the report may have been made at any time
+	if stamp := s.leader.stamp.Load(); stamp != nil && stamp.since.Equal(st.Since) {
+		stampMs = stamp.ms
+	}
+	add(noSession, stampMs)
 	s.conns.heardSince(l.reportedUntil, func(id proto.SessionID, heard time.Time) {
-		b = binary.BigEndian.AppendUint64(b, uint64(id))
-		b = binary.AppendUvarint(b, uint64(max(0, now.Sub(heard).Milliseconds())))
+		add(id, uint64(max(0, now.Sub(heard).Milliseconds())))
 	})
-	s.node.Send(leader, b)
+	s.node.Send(st.Leader, b)
 }
 
 // received takes a message of another member.
@@ -46,8 +64,11 @@ func (s *Server) received(from uint64, b []byte) {
 			s.cfg.Logger.Warn("malformed report", "from", from, "error", err)
 		}
 	case reportTaken:
-		if s.node.Status().Leader == from {
+		if st := s.node.Status(); st.Leader == from {
 			s.leader.confirmed.Store(int64(time.Since(s.startedMono)))
+			if ms, n := binary.Uvarint(b[1:]); n > 0 {
+				s.leader.stamp.Store(&leaderStamp{ms, st.Since})
+			}
 		}
 	case reportDiffer:
 		index, n := binary.Uvarint(b[1:])
@@ -74,8 +95,10 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	if !s.node.Status().Leading {
 		return err
 	}
-	s.node.Send(from, []byte{reportTaken})
 	now := s.cfg.Now()
+	uptimeMs := uint64(max(0, now.Sub(s.startedWall).Milliseconds()))
+	s.node.Send(from, binary.AppendUvarint([]byte{reportTaken}, uptimeMs))
+	report := memberReport{arrived: now, madeAfter: now.Add(-s.cfg.Tick / 2)} // a version that names no time reports twice a tick
 	s.expiry.mu.Lock()
 	for len(b) > 0 && err == nil {
 		if len(b) < 8 {
@@ -84,11 +107,16 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		}
 		id := proto.SessionID(binary.BigEndian.Uint64(b))
 		b = b[8:]
-		ago := time.Duration(min(next(), uint64(time.Hour/time.Millisecond))) * time.Millisecond
+		ms := next()
+		if id == noSession {
+			report.madeAfter = s.startedWall.Add(time.Duration(min(ms, uptimeMs)) * time.Millisecond)
+			continue
+		}
+		ago := time.Duration(min(ms, uint64(time.Hour/time.Millisecond))) * time.Millisecond
 		s.expiry.tracker.Touch(id, now.Add(-ago))
 	}
 	if err == nil {
-		s.expiry.reported[uint8(from)] = now
+		s.expiry.reported[uint8(from)] = report
 	}
 	s.expiry.mu.Unlock()
 	switch s.digests.compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {

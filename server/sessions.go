@@ -60,7 +60,7 @@ func (s *Server) runSessions(ctx context.Context) {
 				s.expireSessions(now)
 			}
 		case st.Leader != 0:
-			s.report(st.Leader, now)
+			s.report(st, now)
 		}
 	}
 }

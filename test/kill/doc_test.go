@@ -19,6 +19,8 @@
 // the writes without an answer were carried out, and compares. From then on those count as
 // acknowledged.
 //
+// TestPause stops the process for a while instead, and checks the sessions.
+//
 // KILLS sets the number of rounds and KILL_SEED the seed of all random choices. The moment at which a
 // signal hits depends on the machine, so a seed repeats the plan of a run but not the run.
 // With go test -artifacts the data directory and the server's log are kept.
