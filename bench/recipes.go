@@ -159,9 +159,9 @@ func printRecipeRow(o *output, server, title, unit string, peers []peer, results
 
 // recipePeers installs the peers.
 func recipePeers(ctx context.Context) []peer {
-	root := must.Get(install.Root(ctx))
-	classPath := must.Get(install.MavenZooKeeper(ctx, root))
-	python := must.Get(install.Kazoo(ctx, root))
+	root := install.Root(ctx)
+	classPath := install.MavenZooKeeper(ctx, root)
+	python := install.Kazoo(ctx, root)
 	own := must.Get(os.Executable())
 	dir := filepath.Join(root, "bench", "peers")
 	all := []string{"lock", "handover", "queue"}

@@ -47,7 +47,7 @@ func (s *settings) conditions(commit string) conditions {
 
 // commit returns the commit of the tree, and notes local changes.
 func commit(ctx context.Context) string {
-	root := must.Get(install.Root(ctx))
+	root := install.Root(ctx)
 	id, err := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "unknown" // not from a repository, or no git here

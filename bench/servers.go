@@ -62,7 +62,7 @@ func kinds(ctx context.Context, list, binary, dir string) []kind {
 		switch version, isZooKeeper := strings.CutPrefix(name, "zookeeper-"); {
 		case name == "gozkd":
 			if binary == "" {
-				binary = must.Get(server.BuildGozkd(ctx, must.Get(install.Root(ctx)), dir))
+				binary = must.Get(server.BuildGozkd(ctx, install.Root(ctx), dir))
 			}
 			k.start = func(ctx context.Context, opts server.Options) *server.Process {
 				return must.Get(server.StartGozkd(ctx, binary, opts))

@@ -2,50 +2,32 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/interop"
 )
 
-// language is a language with recipes, and how to start its peer.
-type language struct {
-	install func(ctx context.Context, root string) error
-	command func(ctx context.Context, root string) (interop.Command, error)
-}
-
-func ours() language { return language{installGoPeer, goPeer} }
-
-func curator() language { return language{installJava, curatorPeer} }
-
-func kazoo() language { return language{installKazoo, kazooPeer} }
+// language installs what the recipes of a language need, and returns how to start its peer.
+type language func(ctx context.Context, root string) interop.Command
 
 // sharing is a client that lets processes of several languages share recipes.
 func sharing(name string, languages ...language) client {
+	install := func(ctx context.Context, root string) (commands []interop.Command) {
+		for _, l := range languages {
+			commands = append(commands, l(ctx, root))
+		}
+		return commands
+	}
 	return client{
-		name: name,
-		install: func(ctx context.Context, root string) error {
-			for _, l := range languages {
-				if err := l.install(ctx, root); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		name:    name,
+		install: func(ctx context.Context, root string) { install(ctx, root) },
 		run: func(ctx context.Context, root, addr string) (cases.Report, error) {
-			var commands []interop.Command
-			for _, l := range languages {
-				c, err := l.command(ctx, root)
-				if err != nil {
-					return cases.Report{}, err
-				}
-				commands = append(commands, c)
-			}
-			return interop.Run(ctx, addr, commands, recipesSeed)
+			return interop.Run(ctx, addr, install(ctx, root), recipesSeed)
 		},
 	}
 }
@@ -53,33 +35,23 @@ func sharing(name string, languages ...language) client {
 // recipesSeed is the seed of random decisions; how peers interleave is up to the machine.
 const recipesSeed = 1
 
-func curatorPeer(ctx context.Context, root string) (interop.Command, error) {
-	classPath, err := install.JavaClient(ctx, root)
-	if err != nil {
-		return interop.Command{}, err
-	}
-	version, err := install.MavenVersion(root, "curator-recipes")
-	return interop.Command{Lang: interop.Curator, Args: slices.Concat(javaCommand(root, classPath), []string{"Peer"}), After: []string{version}}, err
+func curatorPeer(ctx context.Context, root string) interop.Command {
+	java := javaCommand(root, install.JavaClient(ctx, root))
+	return interop.Command{Lang: interop.Curator, Args: slices.Concat(java, []string{"Peer"}), After: []string{install.MavenVersion(root, "curator-recipes")}}
 }
 
-func kazooPeer(ctx context.Context, root string) (interop.Command, error) {
-	python, err := install.Kazoo(ctx, root)
+func kazooPeer(ctx context.Context, root string) interop.Command {
 	// -B: no byte code into the source tree.
-	return interop.Command{Lang: interop.Kazoo, Args: []string{python, "-B", root + "/test/compat/kazoo/peer.py"}}, err
+	return interop.Command{Lang: interop.Kazoo, Args: []string{install.Kazoo(ctx, root), "-B", root + "/test/compat/kazoo/peer.py"}}
 }
 
-func goPeerBinary(root string) string { return filepath.Join(root, ".cache", "compat", "go", "gopeer") }
-
-// installGoPeer builds our peer.
-func installGoPeer(ctx context.Context, root string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", goPeerBinary(root), "./test/compat/interop/gopeer")
+// goPeer builds our peer.
+func goPeer(ctx context.Context, root string) interop.Command {
+	binary := filepath.Join(root, ".cache", "compat", "go", "gopeer")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/compat/interop/gopeer")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the Go peer: %w\n%s", err, out)
+		must.Failf("build the Go peer: %w\n%s", err, out)
 	}
-	return nil
-}
-
-func goPeer(_ context.Context, root string) (interop.Command, error) {
-	return interop.Command{Lang: interop.Go, Args: []string{goPeerBinary(root)}}, nil
+	return interop.Command{Lang: interop.Go, Args: []string{binary}}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -141,8 +142,7 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	r = row{client: c.name, server: t.name}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := c.install(startCtx, root); err != nil {
-		r.err = err
+	if r.err = must.Try(func() { c.install(startCtx, root) }); r.err != nil {
 		return r
 	}
 	if c.own != nil {
@@ -170,7 +170,11 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	clientCtx, cancelClient := context.WithTimeout(ctx, clientTimeout)
 	defer cancelClient()
 	started := time.Now()
-	r.report, r.err = run(clientCtx, p)
+	r.err = must.Try(func() {
+		var err error
+		r.report, err = run(clientCtx, p)
+		must.Do(err)
+	})
 	r.took = time.Since(started)
 	select {
 	case <-p.Done():

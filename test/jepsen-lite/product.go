@@ -4,10 +4,10 @@ package jepsenlite
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -20,32 +20,27 @@ const (
 
 // Find builds or installs a product and writes its files to dir. gozkd is the binary to test; if
 // empty, it is built from the tree.
-func Find(ctx context.Context, name, gozkd, dir string) (Product, error) {
-	root, err := install.Root(ctx)
-	if err != nil {
-		return Product{}, err
-	}
-	switch name {
-	case Gozkd:
-		if gozkd == "" {
-			gozkd, err = server.BuildGozkd(ctx, root, dir)
-		} else {
-			gozkd, err = filepath.Abs(gozkd)
+func Find(ctx context.Context, name, gozkd, dir string) (p Product, err error) {
+	err = must.Try(func() {
+		root := install.Root(ctx)
+		switch name {
+		case Gozkd:
+			if gozkd == "" {
+				gozkd = must.Get(server.BuildGozkd(ctx, root, dir))
+			} else {
+				gozkd = must.Get(filepath.Abs(gozkd))
+			}
+			p = Product{Name: Gozkd, Command: []string{gozkd, "serve"}}
+		case ZooKeeper:
+			logging := filepath.Join(dir, "logback.xml")
+			must.Do(os.WriteFile(logging, []byte(logback), 0o644))
+			p = Product{Name: ZooKeeper, Command: []string{"java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+				"-Dlogback.configurationFile=" + logging, "-cp", install.MavenZooKeeper(ctx, root), "org.apache.zookeeper.server.quorum.QuorumPeerMain"}}
+		default:
+			must.Failf("jepsenlite: no product %q: know %s and %s", name, Gozkd, ZooKeeper)
 		}
-		return Product{Name: Gozkd, Command: []string{gozkd, "serve"}}, err
-	case ZooKeeper:
-		classPath, err := install.MavenZooKeeper(ctx, root)
-		if err != nil {
-			return Product{}, err
-		}
-		logging := filepath.Join(dir, "logback.xml")
-		if err := os.WriteFile(logging, []byte(logback), 0o644); err != nil {
-			return Product{}, fmt.Errorf("jepsenlite: %w", err)
-		}
-		return Product{Name: ZooKeeper, Command: []string{"java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-			"-Dlogback.configurationFile=" + logging, "-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain"}}, nil
-	}
-	return Product{}, fmt.Errorf("jepsenlite: no product %q: know %s and %s", name, Gozkd, ZooKeeper)
+	})
+	return p, err
 }
 
 // logback prints the important part of ZooKeeper's log to standard output.

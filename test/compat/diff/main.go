@@ -18,12 +18,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
+	err := must.Try(func() { must.Do(run(ctx, os.Args[1:])) })
 	stop()
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
@@ -54,10 +55,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
-	root, err := install.Root(ctx)
-	if err != nil {
-		return err
-	}
+	root := install.Root(ctx)
 	start := starter{root: root, binary: *binary}
 	defer func() { err = errors.Join(err, start.cleanUp()) }()
 	if *golden != "" {

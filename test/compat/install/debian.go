@@ -2,16 +2,17 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // debian installs the packages. It refreshes apt's lists only if an install fails without it.
-func debian(ctx context.Context, packages ...string) error {
+func debian(ctx context.Context, packages ...string) {
 	if _, err := exec.LookPath("dpkg-query"); err != nil {
-		return fmt.Errorf("install: this machine has no dpkg; needed here are what Debian calls %s", strings.Join(packages, ", "))
+		must.Failf("install: this machine has no dpkg; needed here are what Debian calls %s", strings.Join(packages, ", "))
 	}
 	var missing []string
 	for _, p := range packages {
@@ -21,10 +22,10 @@ func debian(ctx context.Context, packages ...string) error {
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return
 	}
 	if os.Getuid() != 0 {
-		return fmt.Errorf("install: missing Debian packages; install them with: sudo apt-get install --no-install-recommends %s",
+		must.Failf("install: missing Debian packages; install them with: sudo apt-get install --no-install-recommends %s",
 			strings.Join(missing, " "))
 	}
 	get := func(args ...string) error {
@@ -32,16 +33,8 @@ func debian(ctx context.Context, packages ...string) error {
 		return err
 	}
 	installMissing := append([]string{"install", "--no-install-recommends"}, missing...)
-	if get(installMissing...) == nil {
-		return nil
+	if get(installMissing...) != nil {
+		must.Do(get("update"))
+		must.Do(get(installMissing...))
 	}
-	if err := get("update"); err != nil {
-		return err
-	}
-	return get(installMissing...)
-}
-
-// debianVersion returns the version of an installed Debian package.
-func debianVersion(ctx context.Context, name string) (string, error) {
-	return output(ctx, "", "dpkg-query", "-W", "-f", "${Version}", name)
 }

@@ -4,7 +4,7 @@
 // Each function is idempotent and returns at once if its part is installed. Everything except
 // Debian packages goes to .cache/compat below the repository's root. Only the ordinary package
 // managers are called, as this machine configures them. Debian packages are installed if the
-// process is root; otherwise the error names the command to run.
+// process is root; otherwise the error names the command to run. Package must ends what fails.
 //
 // The functions may run in several processes at once: results are written beside their place and
 // renamed into it.

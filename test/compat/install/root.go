@@ -9,29 +9,25 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // Root returns the absolute path of the repository: the directory of the go.mod above the working
 // directory.
-func Root(ctx context.Context) (string, error) {
-	out, err := output(ctx, "", "go", "env", "GOMOD")
-	if err != nil {
-		return "", err
-	}
-	mod := strings.TrimSpace(out)
+func Root(ctx context.Context) string {
+	mod := strings.TrimSpace(must.Get(output(ctx, "", "go", "env", "GOMOD")))
 	if filepath.Base(mod) != "go.mod" {
-		return "", errors.New("install: run this inside the repository: no go.mod found here")
+		must.Failf("install: run this inside the repository: no go.mod found here")
 	}
-	return filepath.Dir(mod), nil
+	return filepath.Dir(mod)
 }
 
 // cacheDir returns .cache/compat/name under root and creates it.
-func cacheDir(root, name string) (string, error) {
+func cacheDir(root, name string) string {
 	dir := filepath.Join(root, ".cache", "compat", name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("install: %w", err)
-	}
-	return dir, nil
+	must.Do(os.MkdirAll(dir, 0o755))
+	return dir
 }
 
 // output runs a command in dir (empty: here) and returns its standard output. An error includes the
@@ -48,22 +44,17 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 }
 
 // newer reports whether file exists and is at least as new as every source.
-func newer(file string, sources ...string) (bool, error) {
+func newer(file string, sources ...string) bool {
 	have, err := os.Stat(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
+		return false
 	}
-	if err != nil {
-		return false, fmt.Errorf("install: %w", err)
-	}
+	must.Do(err)
 	for _, s := range sources {
-		src, err := os.Stat(s)
-		if err != nil {
-			return false, fmt.Errorf("install: %w", err)
-		}
+		src := must.Get(os.Stat(s))
 		if src.ModTime().After(have.ModTime()) {
-			return false, nil
+			return false
 		}
 	}
-	return true, nil
+	return true
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
@@ -44,18 +45,18 @@ func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process
 	}
 }
 
-func zooKeeperClassPath(ctx context.Context, version string) (string, error) {
-	switch version {
-	case Debian:
-		return install.DebianZooKeeper(ctx)
-	case Maven:
-		root, err := install.Root(ctx)
-		if err != nil {
-			return "", err
+func zooKeeperClassPath(ctx context.Context, version string) (classPath string, err error) {
+	err = must.Try(func() {
+		switch version {
+		case Debian:
+			classPath = install.DebianZooKeeper(ctx)
+		case Maven:
+			classPath = install.MavenZooKeeper(ctx, install.Root(ctx))
+		default:
+			must.Failf("server: no ZooKeeper %q: know %s and %s", version, Debian, Maven)
 		}
-		return install.MavenZooKeeper(ctx, root)
-	}
-	return "", fmt.Errorf("server: no ZooKeeper %q: know %s and %s", version, Debian, Maven)
+	})
+	return classPath, err
 }
 
 func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Process, err error) {

@@ -31,11 +31,7 @@ var Recorded string
 // addr and compares their output. A case is a part of the script; it fails with the lines whose
 // outputs differ.
 func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
-	java, err := mavenShell(ctx, root, addr)
-	if err != nil {
-		return cases.Report{}, err
-	}
-	theirs, err := runScript(ctx, java, addr)
+	theirs, err := runScript(ctx, mavenShell(ctx, root, addr), addr)
 	if err != nil {
 		return cases.Report{Log: theirs}, err
 	}
@@ -53,11 +49,7 @@ func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
 // Record runs the newer ZooKeeper's shell through the script on the server at addr and returns the
 // new value of Recorded.
 func Record(ctx context.Context, root, addr string) (string, error) {
-	java, err := mavenShell(ctx, root, addr)
-	if err != nil {
-		return "", err
-	}
-	output, err := runScript(ctx, java, addr)
+	output, err := runScript(ctx, mavenShell(ctx, root, addr), addr)
 	return strings.ReplaceAll(normalise(output), addr, "ADDRESS"), err
 }
 

@@ -12,32 +12,20 @@ import (
 
 // DebianZkCli runs Debian's zkCli.sh through its script on the server at addr.
 func DebianZkCli(ctx context.Context, addr string) (cases.Report, error) {
-	path, err := install.DebianShell(ctx)
-	if err != nil {
-		return cases.Report{}, err
-	}
-	return runZkCli(ctx, []string{path, "-server", addr}, nil)
+	return runZkCli(ctx, []string{install.DebianShell(ctx), "-server", addr}, nil)
 }
 
 // MavenZkCli runs the newer ZooKeeper's shell through its script on the server at addr.
 func MavenZkCli(ctx context.Context, root, addr string) (cases.Report, error) {
-	command, err := mavenShell(ctx, root, addr)
-	if err != nil {
-		return cases.Report{}, err
-	}
-	return runZkCli(ctx, command, zkCliNewer())
+	return runZkCli(ctx, mavenShell(ctx, root, addr), zkCliNewer())
 }
 
 // mavenShell returns the command that the newer zkCli.sh runs; the artifact in Maven has no shell
 // script.
-func mavenShell(ctx context.Context, root, addr string) ([]string, error) {
-	classPath, err := install.MavenZooKeeper(ctx, root)
-	if err != nil {
-		return nil, err
-	}
+func mavenShell(ctx context.Context, root, addr string) []string {
 	return []string{"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dlogback.configurationFile=" + filepath.Join(root, "test", "compat", "java", "logback.xml"),
-		"-cp", classPath, "org.apache.zookeeper.ZooKeeperMain", "-server", addr}, nil
+		"-cp", install.MavenZooKeeper(ctx, root), "org.apache.zookeeper.ZooKeeperMain", "-server", addr}
 }
 
 func runZkCli(ctx context.Context, command []string, more []work) (cases.Report, error) {

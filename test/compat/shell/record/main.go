@@ -4,13 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 	"github.com/gozkd/gozkd/test/compat/shell"
@@ -18,7 +18,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	err := must.Try(func() { run(ctx) })
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
@@ -26,19 +26,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) (err error) {
-	root, err := install.Root(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := server.StartZooKeeper(ctx, server.Maven, server.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
-	text, err := shell.Record(ctx, root, p.Addr())
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(root, "test", "compat", "shell", "testdata", "zkcli-3.9.5.txt"), []byte(text), 0o644)
+func run(ctx context.Context) {
+	root := install.Root(ctx)
+	p := must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{}))
+	defer must.Finally(p.Stop)
+	text := must.Get(shell.Record(ctx, root, p.Addr()))
+	must.Do(os.WriteFile(filepath.Join(root, "test", "compat", "shell", "testdata", "zkcli-3.9.5.txt"), []byte(text), 0o644))
 }
