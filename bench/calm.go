@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -207,4 +210,204 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 // filled leaves a data directory with n znodes at the paths of manyPath.
 func filled(ctx context.Context, k kind, dir string, n int) {
 	k.with(ctx, server.Options{Keys: keys(), DataDir: dir}, func(p *server.Process) { fillMany(ctx, p.Addr(), n, payload) })
+}
+
+// catchUps is how often a member is stopped and catches up.
+const catchUps = 3
+
+// calmCatchUp compares writes to two of three members while the third is in sync, and while the
+// third fetches more missed writes than their logs must keep.
+func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment) {
+	e := k.startEnsemble(ctx, nMembers, keys())
+	defer must.Finally(e.Stop)
+	leader := must.Get(e.Leader(ctx))
+	var lagging *server.Member
+	var addrs []string // of the other members
+	for _, m := range e.Members {
+		if m != leader && lagging == nil {
+			lagging = m
+		} else {
+			addrs = append(addrs, m.Addr())
+		}
+	}
+	prepareAll(e.Addrs())
+	sets := workloadNamed("set 100 B")
+	quiet := pacedFor(ctx, addrs, s.rate, sets, sleepFor(s.calm))
+	during := new(pacedSeen)
+	var took []float64
+	for range catchUps {
+		must.Do(lagging.Kill())
+		writesWithout(addrs, s.lag)
+		ms := during.while(ctx, addrs, s.rate, sets, func(ctx context.Context) {
+			must.Do(lagging.Start())
+			awaitSynced(ctx, lagging)
+		})
+		took = append(took, ms)
+	}
+	between := spreadOf(took)
+	return []moment{{what: aloneThree, server: e.Name(), seen: quiet},
+		{what: catchingUp, than: aloneThree, server: e.Name(), seen: during, took: took, note: fmt.Sprintf("%d times %s sets without it, then %.0f ms (%.0f to %.0f) until it had them",
+			catchUps, thousands(float64(s.lag)), between.Median, between.Min, between.Max)}}
+}
+
+// writesWithout pipelines n sets over the members at the addresses.
+func writesWithout(addrs []string, n int) {
+	runOnce(target{addrs: addrs}, shape{16, 16}, &workload{name: "set", next: func(c *client) bool {
+		if n == 0 {
+			return false
+		}
+		n--
+		c.request(proto.OpSetData, setRequest(c).Append)
+		return true
+	}}, 0)
+}
+
+// awaitSynced waits until the member serves and has everything that the other members had at the
+// time of the call.
+func awaitSynced(ctx context.Context, m *server.Member) {
+	const interval, patience = 2 * time.Millisecond, 2 * time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		// ZooKeeper may accept a connection before it can serve, and then never answers on that
+		// connection.
+		c, err := dialImpatient(m.Addr(), 0, 1, time.Second)
+		if err == nil {
+			path := rootPath
+			err = c.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append, 0)
+			if err = errors.Join(err, c.close()); err == nil {
+				return
+			}
+		}
+		if !sleep(ctx, interval) {
+			must.Failf("member %d does not catch up: %w\n%s", m.ID, errors.Join(err, ctx.Err()), m.Log())
+		}
+	}
+}
+
+// reconnects is how often all sessions reconnect.
+const reconnects = 3
+
+// calmReconnects compares writes while thousands of sessions are idle, and while all of them lose
+// their connections and reconnect at once.
+func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment) {
+	p := k.start(ctx, server.Options{Keys: keys()})
+	defer must.Finally(p.Stop)
+	prepare(p.Addr())
+	idle := must.Get(openLoad([]string{p.Addr()}, s.sessions, 1))
+	// The sessions are not closed: a server may process an abandoned connection after its
+	// successor, and then closes the successor, because the session has moved.
+	defer must.Finally(idle.abandon)
+	sets := workloadNamed("set 100 B")
+	quiet := pacedFor(ctx, []string{p.Addr()}, s.rate, sets, sleepFor(s.calm))
+	during := new(pacedSeen)
+	var took []float64
+	for range reconnects {
+		took = append(took, during.while(ctx, []string{p.Addr()}, s.rate, sets, func(ctx context.Context) { idle.reconnect(ctx, p.Addr()) }))
+	}
+	between := spreadOf(took)
+	return []moment{{what: aloneSessions, server: p.Name(), seen: quiet},
+		{what: reconnecting, than: aloneSessions, server: p.Name(), seen: during, took: took, note: fmt.Sprintf("%d times %s sessions; %.0f ms (%.0f to %.0f) until all were back",
+			reconnects, thousands(float64(s.sessions)), between.Median, between.Min, between.Max)}}
+}
+
+// reconnectRetry is how long a client waits for an answer before it makes a new connection: a
+// server whose accept queue is full loses some connections.
+const reconnectRetry = 2 * time.Second
+
+// reconnect closes all sockets, connects all of them again at once, and returns when each client
+// has its session back. Nothing may be in flight.
+func (l *load) reconnect(ctx context.Context, addr string) {
+	for _, c := range l.clients {
+		must.Do(l.hangUp(c))
+	}
+	start := time.Now()
+	began, back := make([]time.Duration, len(l.clients)), make([]bool, len(l.clients))
+	for i := range l.clients {
+		if err := l.resume(i, addr); err != nil {
+			must.Failf("session %d: %w", i, err)
+		}
+		began[i] = time.Since(start)
+	}
+	const interval, patience = 100 * time.Millisecond, time.Minute
+	left, swept := len(l.clients), time.Since(start)
+	events := make([]unix.EpollEvent, 512)
+	for left > 0 {
+		n, err := unix.EpollWait(l.epoll, events, int(interval.Milliseconds()))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			must.Failf("epoll: %w", err)
+		}
+		now := time.Since(start)
+		must.Do(ctx.Err())
+		if now > patience {
+			must.Failf("%d of %d sessions are not back after %s", left, len(l.clients), patience)
+		}
+		for _, e := range events[:max(n, 0)] {
+			i := int(e.Fd)
+			b, err := l.resumed(i, e.Events)
+			if err != nil { // refused or reset: same as no answer
+				must.Do(l.hangUp(l.clients[i]))
+				continue
+			}
+			if b != nil {
+				if err := l.clients[i].takeSession(b); err != nil {
+					must.Failf("session %d: %w", i, err)
+				}
+				back[i] = true
+				left--
+			}
+		}
+		if now-swept < interval {
+			continue
+		}
+		swept = now
+		for i, c := range l.clients {
+			if back[i] || now-began[i] < reconnectRetry {
+				continue
+			}
+			if err := errors.Join(l.hangUp(c), l.resume(i, addr)); err != nil {
+				must.Failf("session %d: %w", i, err)
+			}
+			began[i] = now
+		}
+	}
+}
+
+// hangUp closes a client's socket, if any, and forgets the requests in flight.
+func (l *load) hangUp(c *client) error {
+	c.out, c.r, c.w = c.out[:0], 0, 0
+	if c.fd < 0 {
+		return nil
+	}
+	fd := c.fd
+	c.fd = -1
+	if err := unix.Close(fd); err != nil { // also removes it from the epoll set
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// resume connects a client that has no socket.
+func (l *load) resume(i int, addr string) error {
+	if err := l.clients[i].startConnect(addr); err != nil {
+		return err
+	}
+	return l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLOUT)
+}
+
+// resumed requests the session of a client whose socket is connected, or returns the reply if it
+// has arrived.
+func (l *load) resumed(i int, events uint32) ([]byte, error) {
+	c := l.clients[i]
+	if events&unix.EPOLLOUT != 0 { // connected, or refused: the write shows which
+		c.appendConnect()
+		if err := c.write(); err != nil {
+			return nil, err
+		}
+		return nil, l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN)
+	}
+	if _, err := c.fill(); err != nil {
+		return nil, err
+	}
+	return c.frame(), nil
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // output prints tables to standard output and, if there is a directory, writes them to a Markdown
@@ -241,4 +245,122 @@ func number(v float64) string {
 		return fmt.Sprintf("%.1f", v)
 	}
 	return thousands(v)
+}
+
+// reading is a figure of a server outside the tables of rows and shapes, from a single round or
+// several.
+type reading struct {
+	Row    string `json:"row"`
+	What   string `json:"what"` // the quantity with its unit, such as "wall ms"
+	Server string `json:"server"`
+	Value  spread `json:"value"`
+}
+
+// contents is the content of a JSON file.
+type contents struct {
+	Machine    string       `json:"machine"`
+	Conditions conditions   `json:"conditions"`
+	How        string       `json:"how,omitempty"`
+	Rows       []comparison `json:"rows,omitempty"`
+	Readings   []reading    `json:"readings,omitempty"`
+	Failed     []problem    `json:"failed,omitempty"`
+}
+
+// readings writes the figures as <name>.json if there is a directory.
+func (o *output) readings(name string, list []reading) error {
+	return o.json(name, contents{Readings: list})
+}
+
+// json writes c as <name>.json if there is a directory, with machine, conditions and failures. It
+// returns the first error of all writing so far.
+func (o *output) json(name string, c contents) error {
+	if o.dir == "" || o.failed != nil {
+		return o.failed
+	}
+	c.Machine, c.Conditions, c.Failed = o.machine, o.conditions, o.problems
+	b, err := json.MarshalIndent(c, "", " ")
+	if err != nil {
+		return err
+	}
+	o.wrote[name] = true
+	return os.WriteFile(filepath.Join(o.dir, name+".json"), append(b, '\n'), 0o644)
+}
+
+// picture writes an SVG as <name>.svg if there is a directory.
+func (o *output) picture(name string, svg []byte) error {
+	if o.dir == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(o.dir, name+".svg"), svg, 0o644)
+}
+
+// once is the spread of a single reading.
+func once(v float64) spread { return spread{v, v, v} }
+
+// problem is a row that could not be measured.
+type problem struct {
+	Row    string `json:"row"` // as in the readings; of a throughput table its name, a comma, and its shape; empty: the whole command
+	Server string `json:"server,omitempty"`
+	Why    string `json:"why"`
+
+	err error
+}
+
+func (p *problem) String() string {
+	var words []string
+	for _, w := range []string{p.Row, p.Server, p.Why} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, ": ")
+}
+
+// fail records that a row could not be measured on a server, prints the failure on standard error,
+// and lets the other rows go on; end prints it below the tables. fail returns an error only if ctx
+// has ended.
+func (o *output) fail(ctx context.Context, row, server string, err error) error {
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	why, _, _ := strings.Cut(err.Error(), "\n") // a server's log may follow
+	p := problem{row, server, why, err}
+	progress("FAILED: %s", strings.TrimSuffix(p.String(), why)+err.Error())
+	o.problems = append(o.problems, p)
+	return nil
+}
+
+// attempt measures a row on a server, and reports whether nothing went wrong. It is as fail
+// otherwise, and ends the command if ctx has ended.
+func (o *output) attempt(ctx context.Context, row, server string, measure func()) bool {
+	err := must.Try(measure)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		must.Do(o.fail(ctx, row, server, err))
+	}
+	return err == nil
+}
+
+// end is called after each command with its error. It prints the failures below the tables, and
+// returns an error if there are any.
+func (o *output) end(command string, err error) error {
+	if err != nil {
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		o.problems = append(o.problems, problem{Why: why, err: err})
+		if !o.wrote[command] { // so that the directory distinguishes a failure from a command that was not run
+			err = errors.Join(err, o.readings(command, nil))
+		}
+	}
+	for _, p := range o.problems {
+		o.printf("\n**Failed**: %s\n", &p)
+		if p.Row != "" || p.Server != "" {
+			err = errors.Join(err, fmt.Errorf("%s: %w", &problem{Row: p.Row, Server: p.Server}, p.err))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return o.failed
 }

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,3 +77,65 @@ func writeConfig(dir string, keys map[string]string) (string, error) {
 	}
 	return path, nil
 }
+
+// freePorts returns n different ports of 127.0.0.1 that were free a moment ago, below those that
+// systems use for outgoing connections: a stopped member must find its ports free when it returns.
+func freePorts(n int) (ports []int, err error) {
+	const first, last, attempts = 16384, 32767, 1000
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	for range attempts {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := first + rand.IntN(last-first+1)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		held, ports = append(held, l), append(ports, port)
+	}
+	return nil, fmt.Errorf("server: found only %d free ports of %d", len(ports), n)
+}
+
+// WriteZooKeeperScript writes a zkServer.sh into dir that starts Apache ZooKeeper for
+// "start-foreground FILE" as ZooKeeper's own script does: with SERVER_JVMFLAGS, and in the same
+// process, so that a signal reaches the server. It installs ZooKeeper if necessary. version is
+// Debian or Maven.
+func WriteZooKeeperScript(ctx context.Context, version, dir string) error {
+	classPath, err := zooKeeperClassPath(ctx, version)
+	if err != nil {
+		return err
+	}
+	logging, err := writeLogging(dir)
+	if err != nil {
+		return err
+	}
+	return writeScript(dir, fmt.Sprintf("java %s $SERVER_JVMFLAGS -Dlogback.configurationFile=%s -cp %s %s",
+		strings.Join(quickJVM(), " "), quote(logging), quote(classPath), zooKeeperMain))
+}
+
+// WriteGozkdScript writes the same script for binary with additional flags.
+func WriteGozkdScript(binary, dir string, flags ...string) error {
+	command := quote(binary) + " serve"
+	for _, f := range flags {
+		command += " " + quote(f)
+	}
+	return writeScript(dir, command)
+}
+
+// writeScript writes a script that runs command followed by the script's second argument.
+func writeScript(dir, command string) error {
+	text := "#!/bin/sh\nexec " + command + " \"$2\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "zkServer.sh"), []byte(text), 0o755); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
+// quote quotes s for a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -5,8 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // RootTemplate stands for the root of a sequence in its requests. Play replaces it by a path of the
@@ -130,3 +134,89 @@ func (s *Sequence) WithRoot(root string) *Sequence {
 	}
 	return r
 }
+
+// hasNullID reports whether the request has an ACL with a null scheme or id.
+func (r *Request) hasNullID() bool {
+	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
+	f.body(r.Op)
+	for _, x := range f.fields {
+		if x.S == "null" && strings.Contains(x.Name, "acl") {
+			return true
+		}
+	}
+	return false
+}
+
+// comparesNullIDs reports whether the request has an ACL of several entries with a null scheme or
+// id, which ZooKeeper compares to find duplicates.
+func (r *Request) comparesNullIDs() bool {
+	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
+	f.body(r.Op)
+	several := false
+	for _, x := range f.fields {
+		several = several || strings.Contains(x.Name, "acl1.")
+	}
+	return several && r.hasNullID()
+}
+
+// fromCESU8 joins each pair of three-byte surrogates in a quoted string to its character.
+func fromCESU8(quoted string) string {
+	s, err := strconv.Unquote(quoted)
+	if err != nil {
+		return quoted
+	}
+	surrogate := func(i int) rune {
+		if i+3 > len(s) || s[i] != 0xed || s[i+1] < 0xa0 || s[i+2]&0xc0 != 0x80 {
+			return 0
+		}
+		return rune(s[i]&0x0f)<<12 | rune(s[i+1]&0x3f)<<6 | rune(s[i+2]&0x3f)
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if hi, lo := surrogate(i), surrogate(i+3); utf16.IsSurrogate(hi) && utf16.IsSurrogate(lo) {
+			b.WriteRune(utf16.DecodeRune(hi, lo))
+			i += 5
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return strconv.Quote(b.String())
+}
+
+// Transcript is a server's output for a sequence.
+type Transcript struct {
+	// Sequence is the played sequence with its root in place.
+	Sequence *Sequence
+	// Steps holds, per step, what arrived on its connection since that connection's previous step.
+	Steps [][]Item
+	// Flush holds what arrived on each slot at the end, up to the reply of a last ping.
+	Flush map[int][]Item
+	// Sessions holds the sessions by slot, as of the slot's first successful handshake.
+	Sessions map[int]Session
+}
+
+// Session is a session's id and password.
+type Session struct {
+	ID     proto.SessionID
+	Passwd []byte
+}
+
+// Item is a frame's payload or a note.
+type Item struct {
+	Frame []byte
+	Note  Note
+}
+
+// Note is something other than a frame that happened to a connection.
+type Note string
+
+// Notes.
+const (
+	NoteClosed   Note = "closed"    // by the server
+	NoteOpen     Note = "open"      // still open, where ZooKeeper closes
+	NoteNoReply  Note = "no reply"  // in time; the client dropped the connection
+	NoteNotThere Note = "not there" // the connection is closed or was never opened: nothing was sent
+	// Of a connection whose session was resumed, or attempted with a wrong password:
+	NoteVictimClosed Note = "victim closed"
+	NoteVictimOpen   Note = "victim open"
+)

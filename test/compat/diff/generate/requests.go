@@ -244,3 +244,146 @@ func locks(op proto.OpCode, body []byte) bool {
 	r.Decode(&d)
 	return d.Err() == nil && !strings.HasPrefix(r.Path, root)
 }
+
+// Records that package proto cannot express: null where a string is required.
+
+// text returns a string that is not null.
+func text(s string) *string { return &s }
+
+type acl struct {
+	perms      int32
+	scheme, id *string
+}
+
+func appendACLs(b []byte, list []acl) []byte {
+	if list == nil {
+		return jute.AppendInt(b, -1)
+	}
+	b = jute.AppendInt(b, int32(len(list)))
+	for _, a := range list {
+		b = jute.AppendInt(b, a.perms)
+		b = jute.AppendNullString(b, a.scheme)
+		b = jute.AppendNullString(b, a.id)
+	}
+	return b
+}
+
+type create struct {
+	path *string
+	data []byte
+	acl  []acl
+	mode int32
+	ttl  int64
+}
+
+func (c create) body(op proto.OpCode) []byte {
+	b := jute.AppendNullString(nil, c.path)
+	b = jute.AppendBuffer(b, c.data)
+	b = appendACLs(b, c.acl)
+	b = jute.AppendInt(b, c.mode)
+	if op == proto.OpCreateTTL {
+		b = jute.AppendLong(b, c.ttl)
+	}
+	return b
+}
+
+func pathInt(path *string, n int32) []byte {
+	return jute.AppendInt(jute.AppendNullString(nil, path), n)
+}
+
+func pathBool(path *string, v bool) []byte {
+	return jute.AppendBool(jute.AppendNullString(nil, path), v)
+}
+
+func setData(path *string, data []byte, version int32) []byte {
+	return jute.AppendInt(jute.AppendBuffer(jute.AppendNullString(nil, path), data), version)
+}
+
+func setACL(path *string, list []acl, version int32) []byte {
+	return jute.AppendInt(appendACLs(jute.AppendNullString(nil, path), list), version)
+}
+
+func auth(scheme *string, data []byte) []byte {
+	return jute.AppendBuffer(jute.AppendNullString(jute.AppendInt(nil, 0), scheme), data)
+}
+
+func multiHeader(b []byte, op proto.OpCode, done bool) []byte {
+	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), -1)
+}
+
+// OwnRule is a sequence that must never be sent to a ZooKeeper, and gozkd's error code for the
+// first request of its last step.
+type OwnRule struct {
+	Sequence *exchange.Sequence
+	Err      proto.ErrCode
+}
+
+// OwnRules returns the requests of section 17 of the specification, for which gozkd has rules of
+// its own.
+func OwnRules() []OwnRule {
+	var rules []OwnRule
+	add := func(name string, err proto.ErrCode, r req) {
+		s := &script{gen: gen{seq: &exchange.Sequence{Name: name}, conns: make([]conn, 4)}}
+		s.open(0)
+		if err == proto.ErrUnimplemented {
+			s.last(0, r)
+		} else {
+			s.send(0, r)
+		}
+		rules = append(rules, OwnRule{s.seq, err})
+	}
+	for mode := int32(0); mode <= 4; mode++ {
+		add("ttl-crash/mode-"+string(rune('0'+mode)), proto.ErrBadArguments, (&script{}).createTTL(root+"/x", mode, -1))
+	}
+	add("delete-container", proto.ErrBadArguments, req{proto.OpDeleteContainer, jute.AppendString(nil, root)})
+	add("create-session-op", proto.ErrUnimplemented, req{proto.OpCreateSession, jute.AppendInt(nil, 30000)})
+	return rules
+}
+
+// multi returns the body of a multi: a few writes and checks, sometimes with a misplaced operation.
+func (g *gen) multi() []byte {
+	g.inMulti = true
+	defer func() { g.inMulti = false }()
+	var b []byte
+	for range one(g, 0, 1, 1, 2, 2, 3, 3, 4, 6) {
+		op := one(g, proto.OpCreate, proto.OpCreate, proto.OpCreate2, proto.OpDelete, proto.OpSetData, proto.OpSetData, proto.OpCheck)
+		switch {
+		case g.chance(30):
+			op = one(g, proto.OpCreateContainer, proto.OpCreateTTL)
+		case g.chance(15):
+			op = one(g, proto.OpSetACL, proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpSync, 77, proto.OpError)
+		}
+		b = multiHeader(b, op, false)
+		switch op {
+		case proto.OpCheck:
+			b = append(b, pathInt(g.path(), g.version())...)
+		case 77, proto.OpError:
+		default:
+			b = append(b, g.body(op)...)
+		}
+	}
+	return g.terminate(b)
+}
+
+// multiRead returns the body of a multiRead, sometimes with a write in it.
+func (g *gen) multiRead() []byte {
+	var b []byte
+	for range one(g, 0, 1, 2, 3, 5) {
+		op := one(g, proto.OpGetData, proto.OpGetChildren)
+		if g.chance(20) {
+			op = one(g, proto.OpExists, proto.OpCreate, proto.OpGetChildren2)
+		}
+		b = append(multiHeader(b, op, false), g.body(op)...)
+	}
+	return g.terminate(b)
+}
+
+func (g *gen) terminate(b []byte) []byte {
+	switch {
+	case g.chance(10):
+		return b // without an end
+	case g.chance(20):
+		return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, 1), true), 5) // only done counts
+	}
+	return multiHeader(b, -1, true)
+}

@@ -1,0 +1,231 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+)
+
+// Root returns the absolute path of the repository: the directory of the go.mod above the working
+// directory.
+func Root(ctx context.Context) string {
+	mod := strings.TrimSpace(must.Get(output(ctx, "", "go", "env", "GOMOD")))
+	if filepath.Base(mod) != "go.mod" {
+		must.Failf("install: run this inside the repository: no go.mod found here")
+	}
+	return filepath.Dir(mod)
+}
+
+// cacheDir returns .cache/compat/name under root and creates it.
+func cacheDir(root, name string) string {
+	dir := filepath.Join(root, ".cache", "compat", name)
+	must.Do(os.MkdirAll(dir, 0o755))
+	return dir
+}
+
+// output runs a command in dir (empty: here) and returns its standard output. An error includes the
+// output.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("install: %s: %w\n%s%s", strings.Join(cmd.Args, " "), err, out.String(), errOut.String())
+	}
+	return out.String(), nil
+}
+
+// newer reports whether file exists and is at least as new as every source.
+func newer(file string, sources ...string) bool {
+	have, err := os.Stat(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	must.Do(err)
+	for _, s := range sources {
+		src := must.Get(os.Stat(s))
+		if src.ModTime().After(have.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// debianShellC is the C client's example shell as Debian packages it.
+const debianShellC = "/usr/lib/zookeeper/bin/cli_mt"
+
+// CShell installs the C client's example shell, cli_mt, and returns its path and version.
+func CShell(ctx context.Context) (path, version string) {
+	debian(ctx, "zookeeper-bin")
+	return debianShellC, must.Get(output(ctx, "", "dpkg-query", "-W", "-f", "${Version}", "libzookeeper-mt2"))
+}
+
+// CClient compiles test/compat/cclient/client.c against Debian's libzookeeper_mt and returns the
+// program's path.
+func CClient(ctx context.Context, root string) (program string) {
+	debian(ctx, "gcc", "libc6-dev", "libzookeeper-mt-dev")
+	dir := cacheDir(root, "c")
+	source := filepath.Join(root, "test", "compat", "cclient", "client.c")
+	program = filepath.Join(dir, "client")
+	if newer(program, source) {
+		return program
+	}
+	tmp := fmt.Sprintf("%s.%d", program, os.Getpid())
+	must.Get(output(ctx, dir, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-DTHREADED", "-o", tmp, source, "-lzookeeper_mt", "-lpthread"))
+	must.Do(os.Rename(tmp, program))
+	return program
+}
+
+// debian installs the packages. It refreshes apt's lists only if an install fails without it.
+func debian(ctx context.Context, packages ...string) {
+	if _, err := exec.LookPath("dpkg-query"); err != nil {
+		must.Failf("install: this machine has no dpkg; needed here are what Debian calls %s", strings.Join(packages, ", "))
+	}
+	var missing []string
+	for _, p := range packages {
+		state, err := output(ctx, "", "dpkg-query", "-W", "-f", "${Status}", p)
+		if err != nil || state != "install ok installed" {
+			missing = append(missing, p)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	if os.Getuid() != 0 {
+		must.Failf("install: missing Debian packages; install them with: sudo apt-get install --no-install-recommends %s",
+			strings.Join(missing, " "))
+	}
+	get := func(args ...string) error {
+		_, err := output(ctx, "", "env", append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"}, args...)...)
+		return err
+	}
+	installMissing := append([]string{"install", "--no-install-recommends"}, missing...)
+	if get(installMissing...) != nil {
+		must.Do(get("update"))
+		must.Do(get(installMissing...))
+	}
+}
+
+// Kazoo creates a Python environment with kazoo from test/compat/kazoo/requirements.txt and returns
+// its interpreter.
+func Kazoo(ctx context.Context, root string) (python string) {
+	dir := cacheDir(root, "")
+	requirements := filepath.Join(root, "test", "compat", "kazoo", "requirements.txt")
+	venv := filepath.Join(dir, "venv")
+	python = filepath.Join(venv, "bin", "python")
+	// The stamp is written last: an environment without it is incomplete.
+	stamp := filepath.Join(venv, "installed")
+	if newer(stamp, requirements) {
+		return python
+	}
+	if _, err := output(ctx, "", "python3", "-m", "venv", "--clear", venv); err != nil {
+		debian(ctx, "python3", "python3-venv")
+		must.Get(output(ctx, "", "python3", "-m", "venv", "--clear", venv))
+	}
+	must.Get(output(ctx, "", python, "-m", "pip", "install", "-q", "-r", requirements))
+	must.Do(os.WriteFile(stamp, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644))
+	return python
+}
+
+// Debian's ZooKeeper.
+const (
+	debianZooKeeperJar = "/usr/share/java/zookeeper.jar"
+	debianZooKeeperCLI = "/usr/share/zookeeper/bin/zkCli.sh"
+)
+
+// DebianZooKeeper installs Debian's ZooKeeper and returns the class path of its server.
+func DebianZooKeeper(ctx context.Context) (classPath string) {
+	debian(ctx, "zookeeper")
+	return debianZooKeeperJar
+}
+
+// DebianShell installs Debian's ZooKeeper and returns the path of its zkCli.sh.
+func DebianShell(ctx context.Context) (path string) {
+	debian(ctx, "zookeeper")
+	return debianZooKeeperCLI
+}
+
+// MavenZooKeeper resolves test/compat/java/pom.xml and returns the class path of the newer
+// ZooKeeper and of Curator.
+func MavenZooKeeper(ctx context.Context, root string) (classPath string) {
+	dir := cacheDir(root, "java")
+	pom := filepath.Join(root, "test", "compat", "java", "pom.xml")
+	file := filepath.Join(dir, "classpath")
+	if cp, ok := cachedClassPath(file, pom); ok {
+		return cp
+	}
+	// A Maven from elsewhere is fine.
+	if _, err := exec.LookPath("mvn"); err != nil {
+		debian(ctx, "maven")
+	}
+	tmp := fmt.Sprintf("%s.%d", file, os.Getpid())
+	must.Get(output(ctx, dir, "mvn", "-q", "-B", "-f", pom, "dependency:build-classpath",
+		"-Dmaven.repo.local="+filepath.Join(root, ".cache", "compat", "m2"), "-Dmdep.outputFile="+tmp))
+	must.Do(os.Rename(tmp, file))
+	return string(must.Get(os.ReadFile(file)))
+}
+
+// cachedClassPath returns the class path in file if it is newer than the pom and all its jars
+// exist.
+func cachedClassPath(file, pom string) (string, bool) {
+	if !newer(file, pom) {
+		return "", false
+	}
+	cp, err := os.ReadFile(file)
+	if err != nil {
+		return "", false
+	}
+	for _, jar := range filepath.SplitList(string(cp)) {
+		if _, err := os.Stat(jar); err != nil {
+			return "", false
+		}
+	}
+	return string(cp), true
+}
+
+// JavaClient compiles test/compat/java/src and returns the class path of its main class, Compat.
+func JavaClient(ctx context.Context, root string) (classPath string) {
+	libs := MavenZooKeeper(ctx, root)
+	dir := cacheDir(root, "java")
+	var sources []string
+	must.Do(filepath.WalkDir(filepath.Join(root, "test", "compat", "java", "src"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".java") {
+			sources = append(sources, path)
+		}
+		return err
+	}))
+	if len(sources) == 0 {
+		must.Failf("install: no Java sources in test/compat/java/src")
+	}
+	classes := filepath.Join(dir, "classes")
+	cp := classes + string(filepath.ListSeparator) + libs
+	if newer(filepath.Join(classes, "Compat.class"), sources...) {
+		return cp
+	}
+	args := append([]string{"-nowarn", "-encoding", "UTF-8", "-proc:none", "-cp", libs, "-d", classes}, sources...)
+	if _, err := output(ctx, dir, "javac", args...); err != nil {
+		must.Failf("%w\n(javac is in Debian's default-jdk-headless)", err)
+	}
+	return cp
+}
+
+// MavenVersion returns the version of an artifact in the pom.
+func MavenVersion(root, artifact string) string {
+	pom := must.Get(os.ReadFile(filepath.Join(root, "test", "compat", "java", "pom.xml")))
+	m := regexp.MustCompile(`<artifactId>` + regexp.QuoteMeta(artifact) + `</artifactId>\s*<version>([^<]+)<`).FindSubmatch(pom)
+	if m == nil {
+		must.Failf("install: pom.xml names no version of %s", artifact)
+	}
+	return string(m[1])
+}
