@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
@@ -45,9 +46,9 @@ func startLoad(ctx context.Context, root string, addrs, clients []string) (*load
 		case "go-zookeeper":
 			err = l.startGo(addrs)
 		case "kazoo":
-			err = l.startKazoo(ctx, root, addrs)
+			err = must.Try(func() { must.Do(l.startKazoo(ctx, root, addrs)) })
 		case "curator":
-			err = l.startCurator(ctx, root, addrs)
+			err = must.Try(func() { must.Do(l.startCurator(ctx, root, addrs)) })
 		default:
 			err = fmt.Errorf("%q is not a client", name)
 		}
@@ -127,20 +128,12 @@ func (l *load) end() error {
 }
 
 func (l *load) startKazoo(ctx context.Context, root string, addrs []string) error {
-	python, err := install.Kazoo(ctx, root)
-	if err != nil {
-		return err
-	}
-	return l.startScript("kazoo", exec.Command(python, root+"/test/upgrade/locks.py", strings.Join(addrs, ",")))
+	return l.startScript("kazoo", exec.Command(install.Kazoo(ctx, root), root+"/test/upgrade/locks.py", strings.Join(addrs, ",")))
 }
 
 func (l *load) startCurator(ctx context.Context, root string, addrs []string) error {
-	classPath, err := install.JavaClient(ctx, root)
-	if err != nil {
-		return err
-	}
 	return l.startScript("curator", exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", classPath, "LockLoad", strings.Join(addrs, ",")))
+		"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "LockLoad", strings.Join(addrs, ",")))
 }
 
 // startScript starts a client in another language, and returns after its first success. It prints a

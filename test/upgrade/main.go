@@ -19,12 +19,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx)
+	err := must.Try(func() { must.Do(run(ctx)) })
 	cancel()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "upgrade:", err)
@@ -40,10 +41,7 @@ func run(ctx context.Context) (err error) {
 	if *from == "" {
 		return errors.New("-from is missing: name the commit to upgrade from")
 	}
-	root, err := install.Root(ctx)
-	if err != nil {
-		return err
-	}
+	root := install.Root(ctx)
 	dir, err := os.MkdirTemp("", "gozkd-upgrade-")
 	if err != nil {
 		return err
