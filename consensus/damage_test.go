@@ -86,7 +86,7 @@ func TestC4_DamagedPages(t *testing.T) {
 	found, harmless := 0, 0
 	cfg.CheckpointRequests = 1 << 30
 	for at := 0; at < len(good); at += page {
-		if n := at / page; n >= 8 && n%4 != 0 && !exhaustive.Enabled() {
+		if n := at / page; n >= 8 && n%8 != 0 && !exhaustive.Enabled() {
 			continue
 		}
 		for _, name := range sortedNames(damages) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -351,7 +352,7 @@ func TestWriteCheckpoint_AsksForRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := errors.New("no room")
-	for left, done := 0, false; !done; left++ {
+	for left, done := 0, false; !done; left += exhaustive.Or(2, 1) {
 		path, asked := filepath.Join(t.TempDir(), "f.db"), 0
 		err := h.WriteCheckpoint(path, l.CaptureAll(), func() error {
 			if asked++; asked > left {
