@@ -446,7 +446,7 @@ func (c *Core) reuseRequests() {
 // of this server's requests that are applied in the checkpoint.
 func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 	c.conf, c.cluster = meta.Conf, meta.Cluster
-	c.levels.active, c.levels.checkDue = meta.Level, true
+	c.levels.active, c.levels.checkDue = max(c.levels.active, meta.Level), true
 	c.streams = maps.Clone(meta.Streams)
 	c.applied, c.appliedTerm, c.appliedMs = meta.Index, meta.Term, max(c.appliedMs, meta.TimeMs)
 	c.retention.reset()

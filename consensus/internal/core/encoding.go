@@ -15,6 +15,9 @@ import (
 
 const (
 	logStateVersion = 1
+	// logStateOutdated is the version of the state of an outdated directory. Versions that do not know
+	// the mark must not ignore it: the member would vote with a log that lacks what it acknowledged.
+	logStateOutdated = 2
 	// metaVersion is that of a meta at Level1, which versions without levels read; the next version
 	// begins with the level.
 	metaVersion      = 2
@@ -53,12 +56,13 @@ type LogState struct {
 
 // Append encodes the state.
 func (s LogState) Append(b []byte) []byte {
-	b = append(b, logStateVersion)
+	version := byte(logStateVersion)
+	if s.Outdated {
+		version = logStateOutdated
+	}
+	b = append(b, version)
 	for _, v := range [...]uint64{s.Term, s.Vote, s.Commit, s.Incarnation} {
 		b = binary.AppendUvarint(b, v)
-	}
-	if s.Outdated {
-		b = binary.AppendUvarint(b, 1)
 	}
 	return b
 }
@@ -68,12 +72,12 @@ func DecodeLogState(b []byte) (LogState, error) {
 	if len(b) == 0 {
 		return LogState{}, nil
 	}
-	if b[0] != logStateVersion {
-		return LogState{}, fmt.Errorf("%w: log state has version %d, this program knows %d", errBadFormat, b[0], logStateVersion)
+	if b[0] != logStateVersion && b[0] != logStateOutdated {
+		return LogState{}, fmt.Errorf("%w: log state has version %d, this program knows %d and %d", errBadFormat, b[0], logStateVersion, logStateOutdated)
 	}
 	r := Uvarints{Rest: b[1:]}
 	s := LogState{Term: r.Next(), Vote: r.Next(), Commit: r.Next(), Incarnation: r.Next()}
-	s.Outdated = len(r.Rest) > 0 && r.Next() == 1
+	s.Outdated = b[0] == logStateOutdated
 	if r.Bad {
 		return LogState{}, fmt.Errorf("%w: log state", errBadFormat)
 	}

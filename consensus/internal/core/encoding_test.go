@@ -31,7 +31,7 @@ func TestFormat_Examples(t *testing.T) {
 		{"batch", batch, "0180d095ffbc31" + "0107ac0202" + "026162" + "00"},
 		{"log entry", AppendEntry(nil, &raftpb.Entry{Term: proto.Uint64(300), Data: []byte("ab")}), "ac02006162"},
 		{"log state", LogState{Term: 300, Vote: 2, Commit: 1000, Incarnation: 7}.Append(nil), "01ac0202e80707"},
-		{"log state of an outdated member", LogState{Term: 300, Vote: 2, Commit: 1000, Incarnation: 7, Outdated: true}.Append(nil), "01ac0202e8070701"},
+		{"log state of an outdated member", LogState{Term: 300, Vote: 2, Commit: 1000, Incarnation: 7, Outdated: true}.Append(nil), "02ac0202e80707"},
 		{"meta", meta.Append(nil), "0202ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
 		{"meta of level 2", raised.Append(nil), "0302" + "02ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
 		{"level change", appendLevelChange(nil, 1_700_000_000_000, 2), "0280d095ffbc31" + "02"},
