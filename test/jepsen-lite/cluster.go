@@ -32,6 +32,9 @@ type ClusterConfig struct {
 	// SmallDisk puts the data of the last member on a disk of SmallDiskBytes, which can be filled.
 	// Needs root.
 	SmallDisk bool
+	// LoopDisks puts the data of the other members on disks of SmallDiskBytes, which can be frozen.
+	// Needs what canFreeze checks.
+	LoopDisks bool
 	// Direct leaves out the proxies: links cannot be disturbed, and nothing slows them down.
 	Direct bool
 }
@@ -68,8 +71,15 @@ func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
 			return nil, fmt.Errorf("jepsenlite: %w", err)
 		}
 		c.Members = append(c.Members, m)
-		if cfg.SmallDisk && id == cfg.Members {
-			if err := m.mountSmallDisk(SmallDiskBytes); err != nil {
+		var mount func(int64) error
+		switch {
+		case cfg.SmallDisk && id == cfg.Members:
+			mount = m.mountSmallDisk
+		case cfg.LoopDisks:
+			mount = m.mountLoopDisk
+		}
+		if mount != nil {
+			if err := mount(SmallDiskBytes); err != nil {
 				return nil, err
 			}
 		}
@@ -101,11 +111,11 @@ func (c *Cluster) Kill(m *Member) error {
 }
 
 // Close ends the members and the links and waits for them. The members' files stay, except on the
-// small disk.
+// small disk and the loop disks.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, m := range c.Members {
-		errs = append(errs, m.Kill(), m.unmountSmallDisk())
+		errs = append(errs, m.Kill(), m.unmountSmallDisk(), m.unmountLoopDisk())
 	}
 	return errors.Join(append(errs, c.Links.Close())...)
 }

@@ -30,6 +30,8 @@ type fault struct {
 	strict bool
 	// small: needs the member with the small disk.
 	small bool
+	// loop: needs members with loop disks.
+	loop bool
 }
 
 // faults returns all kinds of faults.
@@ -51,6 +53,7 @@ func faults() []fault {
 		{name: "roll-back", weight: 1, longest: 3 * time.Second, whole: true, inject: rollBack},
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
 		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, inject: fillDisk},
+		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, inject: hangDisk},
 	}
 }
 

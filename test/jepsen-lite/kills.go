@@ -11,27 +11,38 @@ import (
 )
 
 const (
-	// warm is how long clients work before the leader is killed, cool how long after the first
-	// write since.
+	// warm is how long clients work before the outage, cool how long after it, and after the first
+	// write since it began.
 	warm = time.Second
 	cool = 1500 * time.Millisecond
 )
 
-// RunKills repeatedly kills the leader with kill -9 under pipelined load and counts what the
-// clients of the other members notice. Links are direct, so the time is the ensemble's, not the
-// proxies'. It ignores the options Time, Round and Faults.
+// RunKills repeatedly strikes the leader with an outage, under pipelined load, and counts what the
+// clients of the other members notice. Except for OutagePartition, links are direct, so the time is
+// the ensemble's, not the proxies'. It ignores the options Time, Round and Faults.
 func RunKills(ctx context.Context, o Options, kills int) (_ *KillReport, err error) {
-	cluster, err := NewCluster(ClusterConfig{Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick, Direct: true})
+	switch o.Outage {
+	case OutageKill, OutagePause, OutagePartition:
+	case OutageDiskHang:
+		if err := canFreeze(); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("jepsenlite: no outage %q", o.Outage)
+	}
+	cluster, err := NewCluster(ClusterConfig{
+		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick, Direct: o.Outage != OutagePartition, LoopDisks: o.Outage == OutageDiskHang,
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
-	report := &KillReport{Server: o.Product.Name, Seed: o.Seed, Tick: o.Tick}
+	report := &KillReport{Server: o.Product.Name, Outage: o.Outage, Seed: o.Seed, Tick: o.Tick}
 	rec := NewRecorder()
 	for range kills {
 		report.Kills++
 		r := &round{number: report.Kills, seed: o.Seed, pace: o.Pace, cluster: cluster, loads: killLoads(o.Members), rec: rec, log: o.Logger}
-		k, history, err := r.killOnce(ctx)
+		k, history, err := r.killOnce(ctx, o)
 		if err != nil {
 			return nil, errors.Join(err, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), history))
 		}
@@ -40,7 +51,7 @@ func RunKills(ctx context.Context, o Options, kills int) (_ *KillReport, err err
 			anomalies = append(anomalies, Anomaly{Check: "recovery", What: k.unrecovered.Error()})
 		}
 		report.add(history, k)
-		o.Logger.Info("killed", "number", report.Kills, "member", k.member, "without_write", k.gap.Round(time.Millisecond), "closed", k.closed)
+		o.Logger.Info(o.Outage, "number", report.Kills, "member", k.member, "without_write", k.gap.Round(time.Millisecond), "closed", k.closed)
 		if len(anomalies) > 0 {
 			report.Anomalies, report.Left = anomalies, o.Dir
 			return report, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), history)
@@ -70,8 +81,27 @@ type kill struct {
 	unrecovered error
 }
 
-// killOnce starts stopped members, applies load, and kills the leader.
-func (r *round) killOnce(ctx context.Context) (kill, []*Record, error) {
+// strike begins an outage of the leader and returns the function that ends it.
+func (r *round) strike(outage string, leader *Member) (heal func() error, err error) {
+	switch outage {
+	case OutagePause:
+		return leader.Resume, leader.Pause()
+	case OutageDiskHang:
+		return leader.ThawDisk, leader.FreezeDisk()
+	case OutagePartition:
+		for _, o := range r.cluster.Members {
+			if o != leader {
+				r.cluster.Links.Block(leader.ID, o.ID)
+				r.cluster.Links.Block(o.ID, leader.ID)
+			}
+		}
+		return func() error { r.cluster.Links.Heal(); return nil }, nil
+	}
+	return func() error { return nil }, r.cluster.Kill(leader)
+}
+
+// killOnce starts stopped members, applies load, and strikes the leader.
+func (r *round) killOnce(ctx context.Context, o Options) (kill, []*Record, error) {
 	var k kill
 	serving, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
@@ -86,11 +116,16 @@ func (r *round) killOnce(ctx context.Context) (kill, []*Record, error) {
 	err = pause(ctx, warm)
 	leader := r.cluster.Leader(ctx)
 	if err == nil && leader == nil {
-		err = errors.New("jepsenlite: there is no leader to kill")
+		err = errors.New("jepsenlite: there is no leader to strike")
 	}
 	if err == nil {
 		k.member, k.at = leader.ID, r.rec.Now()
-		err = r.cluster.Kill(leader)
+		var heal func() error
+		heal, err = r.strike(o.Outage, leader)
+		if err == nil && o.Outage != OutageKill {
+			err = pause(ctx, o.Hold)
+		}
+		err = errors.Join(err, heal())
 	}
 	if err == nil {
 		err = r.awaitWrite(ctx, &k)
@@ -116,7 +151,7 @@ func (r *round) awaitWrite(ctx context.Context, k *kill) error {
 	defer cancel()
 	for r.rec.LastWrite() <= k.at {
 		if pause(waiting, 10*time.Millisecond) != nil {
-			k.unrecovered = fmt.Errorf("jepsenlite: no write succeeds since member %d was killed", k.member)
+			k.unrecovered = fmt.Errorf("jepsenlite: no write succeeds since the outage of member %d", k.member)
 			return ctx.Err()
 		}
 	}

@@ -37,6 +37,8 @@ type Member struct {
 	ended     chan struct{} // closed when cmd has ended
 	paused    bool
 	smallDisk bool
+	loopDisk  bool
+	frozen    bool // loopDisk is frozen
 }
 
 // String returns "member 1".
@@ -84,12 +86,16 @@ func (m *Member) Running() bool {
 	}
 }
 
-// Kill ends the process as kill -9 does and waits for its end, if it runs.
+// Kill ends the process as kill -9 does and waits for its end, if it runs. A process that waits for
+// a frozen disk does not end, so Kill thaws the disk.
 func (m *Member) Kill() error {
 	if m.cmd == nil {
 		return nil
 	}
 	m.paused = false
+	if err := m.ThawDisk(); err != nil {
+		return err
+	}
 	if err := m.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("jepsenlite: kill member %d: %w", m.ID, err)
 	}

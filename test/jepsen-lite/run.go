@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -25,6 +26,10 @@ type Options struct {
 	Pace    time.Duration // mean time between two operations of a client
 	Tick    time.Duration
 	Logger  hclog.Logger
+	// Outage is what RunKills does to the leader: OutageKill and so on. Hold is how long it lasts,
+	// except for a kill, which lasts until writes go on.
+	Outage string
+	Hold   time.Duration
 }
 
 // Run tests an ensemble, round after round, until the time has passed or a round has an anomaly. An
@@ -35,7 +40,9 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	cluster, err := NewCluster(ClusterConfig{
-		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick, SmallDisk: o.needsSmallDisk(kinds),
+		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick,
+		SmallDisk: slices.ContainsFunc(kinds, func(f fault) bool { return f.small }),
+		LoopDisks: slices.ContainsFunc(kinds, func(f fault) bool { return f.loop }),
 	})
 	if err != nil {
 		return nil, err
@@ -79,9 +86,14 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 func chooseFaults(o Options) ([]fault, error) {
 	known := map[string]fault{}
 	var chosen []fault
+	noFreeze := canFreeze()
 	for _, f := range faults() {
 		known[f.name] = f
-		if o.Faults == nil && (!f.small || os.Getuid() == 0) && (!f.strict || o.Product.Name == Gozkd) {
+		switch {
+		case o.Faults != nil, f.small && os.Getuid() != 0, f.strict && o.Product.Name != Gozkd:
+		case f.loop && noFreeze != nil:
+			o.Logger.Info("a fault is left out", "kind", f.name, "reason", noFreeze)
+		default:
 			chosen = append(chosen, f)
 		}
 	}
@@ -90,16 +102,10 @@ func chooseFaults(o Options) ([]fault, error) {
 		if !ok {
 			return nil, fmt.Errorf("jepsenlite: no fault %q", name)
 		}
+		if f.loop && noFreeze != nil {
+			return nil, noFreeze
+		}
 		chosen = append(chosen, f)
 	}
 	return chosen, nil
-}
-
-func (o Options) needsSmallDisk(kinds []fault) bool {
-	for _, f := range kinds {
-		if f.small {
-			return true
-		}
-	}
-	return false
 }

@@ -90,6 +90,39 @@ func TestLog_Slow(t *testing.T) {
 	}
 }
 
+// A disk on which each write takes longer than an election timeout is slow. Once that is known,
+// leadership is not passed around for it; but a disk that hangs is still found.
+func TestLog_RegularlySlow(t *testing.T) {
+	h := newTestHost(t)
+	h.lead()
+	offers := 0
+	for range 10 {
+		h.propose()
+		if slices.Contains(h.ticks(core.ElectionTicks*3/2), raftpb.MsgTimeoutNow) {
+			offers++
+		}
+		h.settle()
+		h.ticks(core.ElectionTicks) // an offer ends
+	}
+	if offers != 1 {
+		t.Errorf("leadership was offered %d times", offers)
+	}
+	h.propose()
+	if !slices.Contains(h.ticks(maxLimit+1), raftpb.MsgTimeoutNow) {
+		t.Error("no offer when the disk hung")
+	}
+	h.settle()
+	h.ticks(core.ElectionTicks + 1) // the offer ends
+	for range 20 {
+		h.propose()
+		h.settle()
+	}
+	h.propose()
+	if !slices.Contains(h.ticks(core.ElectionTicks+1), raftpb.MsgTimeoutNow) {
+		t.Error("no offer after an election timeout, although the disk is fast again")
+	}
+}
+
 // A follower whose log hangs does not campaign when the leader is gone, takes no leadership, and
 // gives its log nothing more to do.
 func TestLog_HangingFollower(t *testing.T) {

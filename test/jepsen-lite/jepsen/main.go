@@ -40,6 +40,8 @@ func run(ctx context.Context) int {
 	pace := flag.Duration("pace", 20*time.Millisecond, "mean time between two operations of a client")
 	tick := flag.Duration("tick", 500*time.Millisecond, "tickTime")
 	kills := flag.Int("kills", 0, "instead: kill the leader so many times under pipelined load, and count what clients of the others notice")
+	outage := flag.String("outage", jepsenlite.OutageKill, "with -kills: what happens to the leader: kill, pause, partition or disk-hang (needs root)")
+	hold := flag.Duration("hold", 15*time.Second, "with -kills: how long an outage lasts, except a kill")
 	dir := flag.String("dir", "", "where to keep data and logs; empty: a temporary folder, removed unless something was wrong")
 	flag.Parse()
 	if *seed == 0 {
@@ -62,6 +64,7 @@ func run(ctx context.Context) int {
 		}
 		o := jepsenlite.Options{
 			Product: p, Members: *members, Dir: *dir, Time: *length, Round: *round, Seed: *seed, Pace: *pace, Tick: *tick,
+			Outage: *outage, Hold: *hold,
 			Logger: hclog.New(&hclog.LoggerOptions{Name: "jepsen", Output: os.Stderr}),
 		}
 		if *faults != "" {
