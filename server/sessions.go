@@ -74,7 +74,7 @@ func (s *Server) passIsLate(interval time.Duration, now time.Time) bool {
 	l, mono, again := &s.loop, time.Now(), s.loop.lost > 0
 	lost := mono.Sub(l.lastPass) - interval
 	l.lastPass, l.lost = mono, 0
-	if lost <= interval {
+	if lost <= interval/4 {
 		return false
 	}
 	l.lost = lost
