@@ -1,13 +1,17 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/gozkd/gozkd/server"
 )
@@ -172,4 +176,85 @@ func writeJSON(w http.ResponseWriter, status int, answer object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // an error says that the client left
+}
+
+// ZooKeeper's texts.
+var (
+	errNoAuth           = errors.New("Auth info is missing for the command") //nolint:staticcheck // what a client is shown
+	errNotAuthenticated = errors.New("Not authenticated")                    //nolint:staticcheck // the same
+	errNotAuthorized    = errors.New("Not authorized")                       //nolint:staticcheck // the same
+)
+
+func isNotAuthenticated(err error) bool { return errors.Is(err, server.ErrNotAuthenticated) }
+
+// failedError is an error of a command with an HTTP status.
+type failedError struct {
+	status int
+	why    string
+}
+
+func (e *failedError) Error() string { return e.why }
+
+func asFailed(err error) (failed *failedError, ok bool) {
+	ok = errors.As(err, &failed)
+	return failed, ok
+}
+
+// limiter admits a caller, and the next caller after an interval. A limiter is safe for concurrent
+// use.
+type limiter struct {
+	mu           sync.Mutex // guards the rest
+	last, before time.Time  // when the last two callers were admitted; zero: none yet
+}
+
+// wait returns 0 if it admits the caller now, otherwise the remaining time. wait admits all if the
+// interval is not positive.
+func (l *limiter) wait(interval time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if left := interval - now.Sub(l.last); !l.last.IsZero() && left > 0 {
+		return left
+	}
+	l.last, l.before = now, l.last
+	return 0
+}
+
+// failed withdraws the last admission, because its caller failed.
+func (l *limiter) failed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = l.before
+}
+
+// object is a JSON object with ordered keys.
+type object []field
+
+type field struct {
+	key   string
+	value any
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, f := range o {
+		key, err := json.Marshal(f.key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
 }

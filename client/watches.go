@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -167,4 +169,121 @@ func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 	}
 	flush()
 	return frames
+}
+
+// AddWatch sets a persistent watch on a znode, which need not exist. With
+// proto.AddWatchPersistentRecursive the watch covers the znode and all znodes below it. Changes
+// during a disconnection cause no events: after the event of the new connection the caller must
+// read again.
+func (c *Client) AddWatch(ctx context.Context, path string, mode proto.AddWatchMode) error {
+	kind := watchPersistent
+	if mode == proto.AddWatchPersistentRecursive {
+		kind = watchRecursive
+	}
+	// The body of the reply is an int that is always 0.
+	return c.doPath(ctx, proto.OpAddWatch, path, func(full string) request {
+		return request{body: (&proto.AddWatchRequest{Path: full, Mode: mode}).Append, watch: watchIf(true, full, kind)}
+	}, nil)
+}
+
+// RemoveWatches removes the Client's watches of a kind on exactly that path and delivers an event
+// for each kind removed. ErrNoWatcher means that the server has no such watch. With local, the
+// Client forgets the watches even if the connection is lost.
+func (c *Client) RemoveWatches(ctx context.Context, path string, kind proto.WatcherType, local bool) error {
+	full, err := c.full(proto.OpRemoveWatches, path)
+	if err != nil {
+		return err
+	}
+	req := proto.WatchesRequest{Path: full, Type: kind}
+	err = c.do(ctx, request{op: proto.OpRemoveWatches, path: path, body: req.Append, settled: func(code proto.ErrCode) {
+		if code == proto.OK {
+			c.forgetWatches(full, kind)
+		}
+	}}, nil)
+	if local && errors.Is(err, proto.ErrConnectionLoss) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.forgetWatches(full, kind)
+		return nil
+	}
+	return err
+}
+
+// CheckWatches returns nil if the server has a watch of the Client of that kind on exactly that
+// path, otherwise ErrNoWatcher.
+func (c *Client) CheckWatches(ctx context.Context, path string, kind proto.WatcherType) error {
+	return c.doPath(ctx, proto.OpCheckWatches, path, func(full string) request {
+		return request{body: (&proto.WatchesRequest{Path: full, Type: kind}).Append}
+	}, nil)
+}
+
+// The event types that only clients have; package proto has those of servers.
+const (
+	// EventSession is a change of the session's state. It has no path.
+	EventSession proto.EventType = -1
+	// EventDataWatchRemoved, EventChildWatchRemoved and EventPersistentWatchRemoved follow a
+	// successful RemoveWatches.
+	EventDataWatchRemoved       proto.EventType = 5
+	EventChildWatchRemoved      proto.EventType = 6
+	EventPersistentWatchRemoved proto.EventType = 7
+)
+
+// Event is a change of the session's state or a watch event.
+type Event struct {
+	Type  proto.EventType
+	State State      // the session's state when the event arrived
+	Path  string     // without the chroot; "" if Type is EventSession
+	Zxid  proto.Zxid // of the change; proto.NoZxid if the server does not send it
+}
+
+// State is the state of the session.
+type State int
+
+// The states. A Client starts in Connecting; the last three are final.
+const (
+	Connecting State = iota // no connection; only a server can tell whether the session is alive
+	Connected
+	ReadOnly // connected to a server without a quorum
+	AuthFailed
+	Expired
+	Closed
+)
+
+// Ended reports whether the state is final.
+func (s State) Ended() bool { return s >= AuthFailed }
+
+// String returns the name that the prompt of ZooKeeper's shell shows.
+func (s State) String() string {
+	switch s {
+	case Connecting:
+		return "CONNECTING"
+	case Connected:
+		return "CONNECTED"
+	case ReadOnly:
+		return "CONNECTEDREADONLY"
+	case AuthFailed:
+		return "AUTH_FAILED"
+	case Expired:
+		return "EXPIRED"
+	default:
+		return "CLOSED"
+	}
+}
+
+// KeeperState returns ZooKeeper's name of the state in events.
+func (s State) KeeperState() string {
+	switch s {
+	case Connecting:
+		return "Disconnected"
+	case Connected:
+		return "SyncConnected"
+	case ReadOnly:
+		return "ConnectedReadOnly"
+	case AuthFailed:
+		return "AuthFailed"
+	case Expired:
+		return "Expired"
+	default:
+		return "Closed"
+	}
 }

@@ -8,8 +8,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
@@ -119,4 +125,170 @@ func writePortFile(path string, where ports) error {
 		return fmt.Errorf("port file: %w", err)
 	}
 	return nil
+}
+
+// serverConfig translates the configuration in ZooKeeper's terms to the server's.
+func serverConfig(c config.Config, log hclog.Logger) server.Config {
+	var lines []string
+	for _, m := range c.Members {
+		lines = append(lines, m.String())
+	}
+	return server.Config{
+		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
+		LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
+		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(),
+		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
+		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: orNone(c.MaxCnxns),
+		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit,
+		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
+		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota,
+		ReconfigEnabled: c.ReconfigEnabled, Words: c.Words(),
+		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
+		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),
+		ClientKeepAlive:    c.ClientTCPKeepAlive, HandshakeTimeout: c.HandshakeTimeout,
+		SlowRequest: c.SlowRequest, MaxFeatureLevel: c.MaxFeatureLevel,
+		Settings: []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
+		Logger:   log,
+	}
+}
+
+// orNone translates ZooKeeper's "0 means no limit" to the server's "negative means no limit".
+func orNone[T int | time.Duration](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
+}
+
+// systemd sends the state of the server to the service manager, see sd_notify(3). Without a service
+// manager nothing is sent.
+type systemd struct{ log hclog.Logger }
+
+// notify sends assignments, one per line.
+func (m systemd) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		m.log.Warn("the service manager was not told", "state", state, "error", err)
+	}
+}
+
+// reloading announces a reload, which ends with READY=1.
+func (m systemd) reloading() {
+	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
+}
+
+// watchdog reports until ctx ends that the server is alive, twice per interval of the service
+// manager. It calls look before each report; look blocks if the server is stuck. If no watchdog is
+// configured, it returns at once.
+func (m systemd) watchdog(ctx context.Context, look func()) {
+	every, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		m.log.Warn("the service manager's watchdog is not served", "error", err)
+	}
+	if err != nil || every <= 0 {
+		return
+	}
+	ticker := time.NewTicker(max(every/2, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		look()
+		m.notify(daemon.SdNotifyWatchdog)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// reloader reloads the configuration while a server runs. Its methods are safe for concurrent use.
+type reloader struct {
+	server  *server.Server
+	again   func() (*config.Invocation, error)
+	file    string // the zoo.cfg of the start, or empty
+	manager systemd
+	log     hclog.Logger
+
+	stopping atomic.Bool
+
+	mu            sync.Mutex // guards the fields below, and serializes reloads
+	serving       bool       // the service manager knows that the server is ready
+	started, last config.Config
+}
+
+// serves reports to the service manager that the server is ready.
+func (r *reloader) serves(address string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.serving = true
+	r.manager.notify("READY=1\nSTATUS=serving clients at " + address)
+}
+
+// stops reports to the service manager that the server is stopping, before connections are closed.
+// If a reload is running, stops waits for it.
+func (r *reloader) stops(status string) {
+	r.stopping.Store(true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.serving = false
+	r.manager.notify("STOPPING=1\nSTATUS=" + status)
+}
+
+// notReady returns why clients should not connect any more, or nil.
+func (r *reloader) notReady() error {
+	if r.stopping.Load() {
+		return errors.New("the server is being stopped")
+	}
+	return nil
+}
+
+// reload reads the configuration again, from the same command line, file and environment. It
+// applies the keys that can change at runtime and returns the keys that need a restart. An error
+// means that nothing has changed. reload logs the outcome.
+func (r *reloader) reload() (restart []string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.serving { // otherwise READY would be premature, or follow STOPPING
+		r.manager.reloading()
+		defer r.manager.notify("READY=1")
+	}
+	inv, err := r.again()
+	if err == nil && r.file != "" && inv.File == "" { // the environment and the defaults would replace the file
+		err = fmt.Errorf("%s is gone", r.file)
+	}
+	if err == nil {
+		_, err = r.server.Reload(serverConfig(inv.Config, r.log))
+	}
+	if err != nil {
+		r.log.Error("configuration not reloaded, nothing has changed", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return nil, err
+	}
+	for _, w := range inv.Warnings {
+		r.log.Warn("configuration", "warning", w)
+	}
+	changed, _ := r.last.Changes(inv.Config)
+	_, restart = r.started.Changes(inv.Config)
+	r.last = inv.Config
+	r.log.SetLevel(hclog.LevelFromString(inv.Config.LogLevel))
+	r.log.Info("configuration reloaded", "changed", list(changed))
+	if len(restart) > 0 {
+		r.log.Warn("some keys have other values now, which need a restart", "keys", list(restart))
+	}
+	return restart, nil
+}
+
+// forAdmin is reload for the admin command, which reports only errors: keys that need a restart are
+// an error.
+func (r *reloader) forAdmin() error {
+	restart, err := r.reload()
+	if err == nil && len(restart) > 0 {
+		err = errors.New("reloaded, but these keys need a restart: " + list(restart))
+	}
+	return err
+}
+
+func list(keys []string) string {
+	if len(keys) == 0 {
+		return "none"
+	}
+	return strings.Join(keys, ", ")
 }

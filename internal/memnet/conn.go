@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"time"
 )
 
@@ -70,3 +71,31 @@ func (c *conn) setDeadline(s *stream, w *waiters, t time.Time) error {
 }
 
 func (c *conn) opError(op string, err error) error { return opError(op, c.local, c.remote, err) }
+
+// Pipe returns both ends of a connection outside of any network. The connection has no latency, and
+// can't be cut or torn. Unlike net.Pipe it is buffered (M3) and closes like TCP (M5). The names are
+// the addresses of the ends: clientName is the RemoteAddr of the server's end.
+func Pipe(clientName, serverName string) (client, server net.Conn) {
+	there, back := newStream(link{}, linkState{}), newStream(link{}, linkState{})
+	return &conn{in: back, out: there, local: Addr(clientName), remote: Addr(serverName)},
+		&conn{in: there, out: back, local: Addr(serverName), remote: Addr(clientName)}
+}
+
+// Addr is the address of a listener or of one end of a connection: host:port, or a name passed to
+// [Pipe].
+type Addr string
+
+// Network returns "memory".
+func (Addr) Network() string  { return "memory" }
+func (a Addr) String() string { return string(a) }
+
+// ephemeralPort returns the local port of the n-th dialed connection. Ports repeat, as with TCP.
+func ephemeralPort(n int) string {
+	const first, after = 49152, 65536 // IANA's range
+	return strconv.Itoa(first + n%(after-first))
+}
+
+// opError returns the error that package net would return. A missing address must be nil.
+func opError(op string, local, remote net.Addr, err error) error {
+	return &net.OpError{Op: op, Net: Addr("").Network(), Source: local, Addr: remote, Err: err}
+}

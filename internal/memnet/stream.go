@@ -2,6 +2,8 @@ package memnet
 
 import (
 	"io"
+	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -198,4 +200,119 @@ func (s *stream) setDeadline(w *waiters, t time.Time) bool {
 	w.deadline = t
 	w.wake()
 	return true
+}
+
+// window is how many bytes may be unread on a connection, in each direction.
+const window = 256 << 10
+
+// minRing is the initial size of a ring, in bytes. A ring doubles its size up to the window.
+const minRing = 512
+
+// ring is a queue of bytes. It grows as needed, and never shrinks.
+type ring struct {
+	buf  []byte // the length is 0, or a power of two times minRing
+	head int    // index of the first byte
+	n    int    // number of bytes
+}
+
+func (r *ring) len() int { return r.n }
+
+// write appends b. The ring must not exceed the window.
+func (r *ring) write(b []byte) {
+	if need := r.n + len(b); need > len(r.buf) {
+		r.grow(need)
+	}
+	tail := (r.head + r.n) & (len(r.buf) - 1)
+	n := copy(r.buf[tail:], b)
+	copy(r.buf, b[n:])
+	r.n += len(b)
+}
+
+func (r *ring) grow(need int) {
+	size := max(len(r.buf), minRing)
+	for size < need {
+		size *= 2
+	}
+	buf := make([]byte, size)
+	n := copy(buf, r.buf[r.head:min(r.head+r.n, len(r.buf))])
+	copy(buf[n:], r.buf[:r.n-n])
+	r.buf, r.head = buf, 0
+}
+
+// read moves as many bytes as fit from the front into b.
+func (r *ring) read(b []byte) int {
+	n := min(len(b), r.n)
+	end := min(r.head+n, len(r.buf))
+	k := copy(b, r.buf[r.head:end])
+	copy(b[k:n], r.buf)
+	if r.n -= n; r.n == 0 {
+		r.head = 0
+		return n
+	}
+	r.head = (r.head + n) & (len(r.buf) - 1)
+	return n
+}
+
+// waiters lets the readers or the writers of a stream wait. The mutex of the stream guards it.
+type waiters struct {
+	changed  sync.Cond // the stream's mutex is its lock
+	closed   bool
+	deadline time.Time // zero: none
+
+	// The timer is started when a goroutine waits, and not stopped when the wait ends, because the
+	// next wait is likely to end no later. So the timer may fire in vain: a goroutine that wakes
+	// must check again.
+	timer  *time.Timer // nil: not needed so far
+	fireAt time.Time   // zero: the timer is not running
+}
+
+// err returns why calls of this kind fail, or nil.
+func (w *waiters) err(torn bool) error {
+	switch {
+	case w.closed:
+		return net.ErrClosed
+	case torn:
+		return syscall.ECONNRESET
+	case !w.deadline.IsZero() && !time.Now().Before(w.deadline):
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// wait waits for wake, until the deadline, or until the given time unless until is zero.
+func (w *waiters) wait(until time.Time) {
+	if until.IsZero() || !w.deadline.IsZero() && w.deadline.Before(until) {
+		until = w.deadline
+	}
+	if !until.IsZero() && (w.fireAt.IsZero() || until.Before(w.fireAt)) {
+		w.startTimer(until)
+	}
+	w.changed.Wait()
+}
+
+func (w *waiters) startTimer(t time.Time) {
+	w.fireAt = t
+	if w.timer == nil {
+		w.timer = time.AfterFunc(time.Until(t), w.fire)
+		return
+	}
+	w.timer.Reset(time.Until(t))
+}
+
+func (w *waiters) fire() {
+	w.changed.L.Lock()
+	defer w.changed.L.Unlock()
+	w.fireAt = time.Time{}
+	w.wake()
+}
+
+// wake wakes all waiting goroutines, rarely more than one. Without waiters it is cheap.
+func (w *waiters) wake() { w.changed.Broadcast() }
+
+func (w *waiters) close() {
+	w.closed = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.wake()
 }

@@ -1,6 +1,7 @@
 package recipetest
 
 import (
+	"context"
 	"net"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/lastzxid"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -139,4 +141,36 @@ func (l *logger) Printf(format string, args ...any) {
 	if !l.ended {
 		l.t.Logf("client: "+format, args...)
 	}
+}
+
+// ClientPair is two Clients of the servers that Servers returns, of which A can be cut off, and a
+// znode of their own. The Clients are closed with the test. The test must delete the znode.
+type ClientPair struct {
+	A, B *recipes.Client
+	Cut  *Cutter
+	Root string
+}
+
+// ConnectPair connects a ClientPair. The name of Root begins with prefix. ctx ends after a minute
+// without other load.
+func ConnectPair(t testing.TB, prefix string) (ctx context.Context, p ClientPair) {
+	t.Helper()
+	servers := Servers(t)
+	ctx = watchdog.Context(t, time.Minute)
+	p.Cut = &Cutter{}
+	connect := func(opts ...recipes.Option) *recipes.Client {
+		c, err := recipes.Connect(ctx, servers, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeAfter(t, c)
+		return c
+	}
+	p.A, p.B = connect(recipes.Dialer(p.Cut.Dial)), connect()
+	root, err := p.A.Create(ctx, "/"+prefix, nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Root = root
+	return ctx, p
 }

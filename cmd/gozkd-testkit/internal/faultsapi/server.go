@@ -1,12 +1,16 @@
 package faultsapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -67,4 +71,163 @@ func (s *Server) Close() error {
 		err = errors.Join(err, fmt.Errorf("faultsapi: %w", served))
 	}
 	return err
+}
+
+// registry holds values by number, from 1. The zero value is empty. Safe for concurrent use.
+type registry[T any] struct {
+	mu     sync.Mutex
+	last   int
+	things map[int]T
+}
+
+// put stores the value that make returns for its number.
+func (s *registry[T]) put(make func(id int) (T, error)) (id int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thing, err := make(s.last + 1)
+	if err != nil {
+		return 0, err
+	}
+	if s.things == nil {
+		s.things = map[int]T{}
+	}
+	s.last++
+	s.things[s.last] = thing
+	return s.last, nil
+}
+
+func (s *registry[T]) get(id int) (T, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thing, ok := s.things[id]
+	return thing, ok
+}
+
+// take removes and returns a value.
+func (s *registry[T]) take(id int) (T, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thing, ok := s.things[id]
+	delete(s.things, id)
+	return thing, ok
+}
+
+// all returns the values in the order of their numbers.
+func (s *registry[T]) all() (things []T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.things)) {
+		things = append(things, s.things[id])
+	}
+	return things
+}
+
+// number returns the {id} in a request's path.
+func (q *request) number() (int, error) {
+	id, err := strconv.Atoi(q.PathValue("id"))
+	if err != nil {
+		return 0, invalid("%q is not a number", q.PathValue("id"))
+	}
+	return id, nil
+}
+
+// named returns the value whose number is in a request's path.
+func named[T any](q *request, what string, get func(id int) (T, bool)) (thing T, err error) {
+	id, err := q.number()
+	if err != nil {
+		return thing, err
+	}
+	return byID(id, what, get)
+}
+
+func byID[T any](id int, what string, get func(id int) (T, bool)) (T, error) {
+	thing, ok := get(id)
+	if !ok {
+		return thing, &statusError{http.StatusNotFound, notFound(what, id)}
+	}
+	return thing, nil
+}
+
+// route is a kind of request, and a row of docs/reference/faults-http.md.
+type route struct {
+	method, path string
+	query        string // the only parameter allowed
+	body         string // an example; empty: no body
+	answer       string // an example; empty: {}
+	note         string
+	waits        bool // as long as the client wants, without a timeout
+	do           func(*api, context.Context, *request) (any, error)
+}
+
+const (
+	memberExample = `{"id":1,"address":"127.0.0.1:40001","state":"running","serving":true,"mode":"leader","leader":1,"zxid":"0x100000002"}`
+	faultExample  = `{"id":7,"fault":"drop reply of create at /a, once","count":1,"done":true}`
+	treeExample   = `{"/":"","/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`
+)
+
+// routes returns the table, in the order of the documentation.
+func routes() []route {
+	return []route{
+		{"GET", "/", "", "", "", "this list, as text", false, (*api).help},
+		{"GET", "/status", "", "", `{"members":[` + memberExample + `],"leader":1}`,
+			"the state of the members, without waiting. state is running, paused or down; mode is leader, follower, standalone or empty; leader is 0 while none is known", false, (*api).status},
+		{"GET", "/leader", "", "", `{"id":1,"address":"127.0.0.1:40001"}`, "waits until one member leads, and returns it", false, (*api).leader},
+		{"POST", "/members/{id}/stop", "", "", memberExample, "stops it cleanly; a leader hands over its lead", false, toMember(withoutContext((*cluster.Member).Stop))},
+		{"POST", "/members/{id}/start", "", "", memberExample, "starts it again with the same port and data", false, toMember((*cluster.Member).Start)},
+		{"POST", "/members/{id}/restart", "", "", memberExample, "stops it if it runs, and starts it", false, toMember((*cluster.Member).Restart)},
+		{"POST", "/members/{id}/kill", "", "", memberExample, "ends it like kill -9. What it acknowledged is there after the next start", false, toMember(withoutContext((*cluster.Member).Kill))},
+		{"POST", "/members/{id}/pause", "", "", memberExample, "stops it like kill -STOP: connections stay open, nothing is answered, the others take it for dead", false, toMember(withoutContext((*cluster.Member).Pause))},
+		{"POST", "/members/{id}/resume", "", "", memberExample, "continues a paused member", false, toMember(withoutContext((*cluster.Member).Resume))},
+		{"POST", "/members/{id}/partition", "", "", memberExample, "cuts it off from clients and other members: nothing arrives, and no connection breaks", false, toMember(withoutContext((*cluster.Member).Partition))},
+		{"POST", "/members/{id}/heal", "", "", memberExample, "ends its partition", false, toMember(withoutContext((*cluster.Member).Heal))},
+		{"POST", "/members/{id}/disconnect", "", "", memberExample, "breaks the connections of its clients; their sessions live on", false, toMember(withoutContext((*cluster.Member).CloseConnections))},
+		{"POST", "/partition", "", `{"groups":[[1],[2,3]]}`, "", "cuts the links between members of different groups; members in no group form one more. Clients still reach all members. It replaces an earlier partition", false, (*api).partition},
+		{"POST", "/heal", "", "", "", "restores all links, including those of members partitioned one by one", false, (*api).heal},
+		{"GET", "/sessions", "", "", `[{"id":"0x100008a3f6d0000","timeoutMs":10000,"connected":true,"member":1,"ephemerals":0}]`, "all sessions; member is 0 if a session is not connected", false, (*api).sessions},
+		{"POST", "/sessions/{id}/expire", "", "", "", "ends a session as if its client had been silent for too long", false, (*api).expire},
+		{"POST", "/sessions/{id}/disconnect", "", "", "", "breaks its connection; the session lives on", false, (*api).disconnect},
+		{"POST", "/faults", "", `{"kind":"dropReply","op":"create","path":"/a","times":1}`, `{"id":7}`, "arms a fault for the next matching request, see below", false, (*api).arm},
+		{"GET", "/faults", "", "", "[" + faultExample + "]", "all faults that were not deleted", false, (*api).listFaults},
+		{"GET", "/faults/{id}", "wait", "", faultExample, "how often the fault has happened. done is true when that is as often as it should, or at least once if it stays. ?wait=5s waits for that; done is false if it did not happen", true, (*api).awaitFault},
+		{"DELETE", "/faults/{id}", "", "", "", "removes the fault", false, (*api).disarm},
+		{"DELETE", "/faults", "", "", "", "removes all faults", false, (*api).disarmAll},
+		{"POST", "/advance", "", `{"by":"1h"}`, "", "lets time pass for sessions, TTLs and containers. Connected clients count as having sent their pings", false, (*api).advance},
+		{"GET", "/tree", "path", "", treeExample, "the data at ?path=/a and below; without path, of all znodes except /zookeeper", false, (*api).readTree},
+		{"PUT", "/tree", "", treeExample, "", "creates these znodes and missing znodes above them, or sets their data, in one transaction; others stay", false, (*api).writeTree},
+		{"POST", "/snapshot", "", "", `{"id":1}`, "takes a snapshot of all znodes", false, (*api).snapshot},
+		{"POST", "/rewind", "", `{"id":1}`, "", "restores the znodes of a snapshot: data, ACLs, ephemerals. Znodes that changed get new versions. Sessions stay as they are", false, (*api).rewind},
+		{"DELETE", "/snapshot/{id}", "", "", "", "deletes a snapshot", false, (*api).forget},
+		{"GET", "/dump", "", "", "", "members, sessions and znodes as text", false, (*api).dump},
+	}
+}
+
+// help describes the table of docs/reference/faults-http.md in text.
+func (a *api) help(context.Context, *request) (any, error) {
+	var b bytes.Buffer
+	// Writing to a buffer cannot fail.
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) }
+	say("gozkd-testkit: requests about the servers of this process (%s).\n", a.cluster.ConnectString())
+	say("Requests and replies are JSON. A status other than 200 comes with {\"error\":\"why\"}. Durations look like 200ms, 5s, 1h.\n")
+	for _, r := range routes() {
+		say("\n%s %s%s\n    %s\n", r.method, r.path, r.queryExample(), r.note)
+		if r.body != "" {
+			say("    body    %s\n", r.body)
+		}
+		if r.answer != "" {
+			say("    answer  %s\n", r.answer)
+		}
+	}
+	say("\nA fault is {\"kind\":\"dropReply|delay|fail\", \"op\":\"create\"}, and may have \"path\":\"/a\" (this znode and below), \"session\":\"0x...\",\n")
+	say("\"times\":2 (once if missing, -1 until it is deleted); a delay has \"delay\":\"200ms\", a fail \"code\":-101 or \"NoNode\".\n")
+	return text(b.Bytes()), nil
+}
+
+func (r *route) queryExample() string {
+	switch r.query {
+	case "path":
+		return "?path=/a"
+	case "wait":
+		return "?wait=5s"
+	}
+	return ""
 }

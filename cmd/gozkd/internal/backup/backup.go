@@ -113,3 +113,24 @@ func (c *command) describeState(s *source) {
 		inBytes(s.tree.ApproximateDataSize()), s.tree.NumSessions())
 	c.line("digest", "%#016x", s.tree.Digest())
 }
+
+// command is a running subcommand of this package.
+type command struct{ cli.Command }
+
+// line writes a line of a table: a label and its value.
+func (c *command) line(label, format string, args ...any) {
+	cli.Print(c.Env.Out, fmt.Sprintf("%-11s %s\n", label, fmt.Sprintf(format, args...)))
+}
+
+// inBytes formats a number of bytes.
+func inBytes(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

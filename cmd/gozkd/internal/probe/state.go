@@ -2,12 +2,14 @@ package probe
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -137,4 +139,106 @@ func printable(s string) string {
 func hex(s string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 	return n
+}
+
+// Monitor is the answer to mntr: values by key, without the prefix zk_.
+type Monitor map[string]string
+
+// ParseMonitor parses the answer to mntr.
+func ParseMonitor(mntr string) Monitor {
+	m := make(Monitor)
+	for line := range strings.Lines(mntr) {
+		key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
+		if key, ours := strings.CutPrefix(key, "zk_"); ok && ours {
+			m[key] = value
+		}
+	}
+	return m
+}
+
+// Int returns an integer value. ZooKeeper prints some of them as 12.0.
+func (m Monitor) Int(key string) (int64, bool) {
+	v, ok := m.Float(key)
+	return int64(v), ok
+}
+
+// Float returns a finite value.
+func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }
+
+// Settings is the part of the answer to conf about the server's identity and the members.
+type Settings struct {
+	// ServerID is 0 for a standalone server.
+	ServerID uint64
+	// ClientPort is 0 if the answer has no client port.
+	ClientPort int
+	// Members is empty for a standalone server.
+	Members serverlist.Set
+}
+
+// ParseSettings parses the answer to conf, or the data of /zookeeper/config, which has only the
+// members. It skips server lines that serverlist.Parse rejects, such as those with two addresses.
+func ParseSettings(conf string) Settings {
+	var s Settings
+	for line := range strings.Lines(conf) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch {
+		case key == "serverId":
+			s.ServerID, _ = strconv.ParseUint(value, 10, 64) // 0 if the value is not a number
+		case key == "clientPort":
+			s.ClientPort = int(max(0, number(value)))
+		case strings.HasPrefix(key, "server."):
+			if m, err := serverlist.Parse(key, value); err == nil {
+				s.Members = s.Members.With(m)
+			}
+		}
+	}
+	return s
+}
+
+// HotWord is gozkd's word for the paths and clients with the most requests. ZooKeeper closes the
+// connection on it and logs a warning.
+const HotWord = "hotp"
+
+// Hot is the answer to hotp. Rates are per second over the last WindowS seconds, highest first.
+type Hot struct {
+	Paths   []HotPath   `json:"paths"`
+	Clients []HotClient `json:"clients"`
+	WindowS float64     `json:"window_s"`
+}
+
+// HotPath is a path with many requests.
+type HotPath struct {
+	Path   string  `json:"path"`
+	Reads  float64 `json:"reads"`
+	Writes float64 `json:"writes"`
+}
+
+// HotClient is a connection with many requests.
+type HotClient struct {
+	Address string `json:"address"`
+	// Session is a hexadecimal number with 0x.
+	Session string  `json:"session"`
+	Reads   float64 `json:"reads"`
+	Writes  float64 `json:"writes"`
+}
+
+// ParseHot parses the answer to hotp.
+func ParseHot(hotp string) (Hot, error) {
+	var h Hot
+	if err := json.Unmarshal([]byte(hotp), &h); err != nil {
+		return Hot{}, fmt.Errorf("%s: not JSON: %w", HotWord, err)
+	}
+	// Sums of rates must be finite: JSON has no other numbers.
+	const most = 1e15
+	ok := h.WindowS >= 0 && h.WindowS <= most
+	for _, p := range h.Paths {
+		ok = ok && min(p.Reads, p.Writes) >= 0 && max(p.Reads, p.Writes) <= most
+	}
+	for _, c := range h.Clients {
+		ok = ok && min(c.Reads, c.Writes) >= 0 && max(c.Reads, c.Writes) <= most
+	}
+	if !ok {
+		return Hot{}, fmt.Errorf("%s contains impossible rates", HotWord)
+	}
+	return h, nil
 }

@@ -3,11 +3,13 @@ package subtree
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -264,4 +266,119 @@ func strict(b []byte, v any) error {
 		return errors.New("data after the JSON object")
 	}
 	return nil
+}
+
+// Kinds maps the paths of container and TTL znodes to the TTL in milliseconds, or 0 for a
+// container. A Stat does not tell these znodes from persistent znodes. A nil Kinds means that the
+// kinds are unknown.
+type Kinds map[string]int64
+
+// ParseKinds parses the answer to the word kind (docs/reference/monitoring.md) for a client with a
+// chroot.
+func ParseKinds(answer, chroot string) (Kinds, error) {
+	kinds, lines, total := Kinds{}, 0, ""
+	for line := range strings.Lines(answer) {
+		if total != "" {
+			return nil, fmt.Errorf("line %d follows the last line", lines+1)
+		}
+		kind, rest, more := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !more {
+			total = kind
+			continue
+		}
+		lines++
+		var ms int64
+		path := rest
+		if kind == TTL {
+			var number string
+			number, path, _ = strings.Cut(rest, "\t")
+			var err error
+			if ms, err = strconv.ParseInt(number, 10, 64); err != nil || ms <= 0 {
+				return nil, fmt.Errorf("line %d: invalid TTL %q", lines, number)
+			}
+		} else if kind != Container {
+			return nil, fmt.Errorf("line %d: unknown kind %q", lines, kind)
+		}
+		if path, ok := strings.CutPrefix(path, chroot); ok && strings.HasPrefix(path, "/") {
+			kinds[path] = ms
+		}
+	}
+	if total != strconv.Itoa(lines) {
+		return nil, fmt.Errorf("%d lines instead of the announced %q: the answer is truncated", lines, total)
+	}
+	return kinds, nil
+}
+
+// note sets the kind of a znode, if the kind is known.
+func (k Kinds) note(n *Znode) {
+	if ms, ok := k[n.Path]; ok {
+		n.Container, n.TTLMs = ms == 0, ms
+	}
+}
+
+// Exported counts the contents of an export.
+type Exported struct {
+	Znodes, Ephemerals int64
+	Bytes              int64    // of data
+	Missing            []string // the first paths that could not be read
+	NMissing           int64    // number of paths that could not be read
+	Masked             int64    // znodes whose ACL the server did not show in full
+	Sequential         int64    // znodes with a sequential name
+}
+
+// maxNamed bounds the paths in Exported.Missing.
+const maxNamed = 10
+
+// Export writes a subtree as text, one line per call of write, and calls seen with the counts after
+// each znode.
+func Export(ctx context.Context, from Side, withACL bool, write func(line any) error, seen func(*Exported)) (*Exported, error) {
+	e := &Exported{}
+	if err := retry(func() error { _, err := from.ZK.Sync(ctx, from.Path); return err }); err != nil {
+		return e, err
+	}
+	if err := write(Head{Version: formatVersion, Root: from.Path, Zxid: from.ZK.LastZxid().String()}); err != nil {
+		return e, err
+	}
+	err := Walk(ctx, from.ZK, from.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true, Kinds: from.Kinds}, func(n *Znode) error {
+		if n.Denied != nil {
+			if e.NMissing++; len(e.Missing) < maxNamed {
+				e.Missing = append(e.Missing, n.Path)
+			}
+			return nil
+		}
+		e.count(n)
+		defer seen(e)
+		return write(n.Record())
+	})
+	if err != nil {
+		return e, fmt.Errorf("after %d znodes: %w", e.Znodes, err)
+	}
+	return e, write(tail{End: true, Znodes: e.Znodes})
+}
+
+func (e *Exported) count(n *Znode) {
+	e.Znodes++
+	e.Bytes += int64(len(n.Data))
+	if n.Stat.EphemeralOwner != 0 {
+		e.Ephemerals++
+	}
+	if Masked(n.ACL) {
+		e.Masked++
+	}
+	if Sequential(n.Path) {
+		e.Sequential++
+	}
+}
+
+// Sequential reports whether a path ends in ten digits, like the name of a sequential znode.
+func Sequential(path string) bool {
+	if len(path) < 10 {
+		return false
+	}
+	for _, c := range path[len(path)-10:] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
 }
