@@ -31,7 +31,11 @@ func (c checkpointFile) load(strict bool, levels LevelRange, sm StateMachine) (m
 		return core.Meta{}, false, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if meta, err = core.DecodeMeta(r.Meta()); err != nil {
+	meta, err = core.DecodeMeta(r.Meta())
+	switch {
+	case errors.Is(err, ErrLevel):
+		return core.Meta{}, false, fmt.Errorf("%w (%s)", err, c.path)
+	case err != nil:
 		return core.Meta{}, false, r.Invalid(err)
 	}
 	if err := levels.Check(meta.Level, "the checkpoint "+c.path); err != nil {

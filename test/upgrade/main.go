@@ -4,8 +4,8 @@
 //
 //	go run ./test/upgrade -from COMMIT
 //
-// The ensemble runs as COMMIT, as this tree, as COMMIT again, as this tree, and as a next version,
-// which is this tree with one feature level more. gozkd.maxFeatureLevel holds the level back until
+// The ensemble runs as COMMIT and as this tree, in turn, and then as a next version, which is this
+// tree with one feature level more. gozkd.maxFeatureLevel holds the level back until
 // it is removed at the end. From then on this tree and COMMIT must refuse the data.
 package main
 
@@ -56,10 +56,10 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.ensemble.Stop()) }()
-	if err := r.stages(ctx); err != nil {
-		return fmt.Errorf("%w\n%s", errors.Join(err, r.load.end()), r.ensemble.Log())
-	}
-	err = r.load.end()
+	err = r.stages(ctx)
 	fmt.Print(r.table())
-	return err
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, r.ensemble.Log())
+	}
+	return errors.Join(r.load.end(), err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,7 +40,8 @@ type result struct {
 // begin starts the ensemble as the old version, and the clients.
 func (r *roll) begin(ctx context.Context, root string, clients []string) (err error) {
 	keys := server.Defaults()
-	keys[holdKey] = "1" // ignored by versions without levels
+	keys[holdKey] = "1"       // ignored by versions without levels
+	keys["snapCount"] = "500" // so that each version starts with checkpoints of the other
 	r.ensemble, err = server.StartGozkdEnsemble(ctx, r.versions.from, server.EnsembleOptions{Members: 3, Keys: keys})
 	if err != nil {
 		return err
@@ -58,10 +60,11 @@ func (r *roll) stages(ctx context.Context) error {
 		act  func(ctx context.Context) error
 	}{
 		{"nothing is restarted", func(context.Context) error { return nil }},
-		{"upgrade", r.to(v.this, 1)},
-		{"downgrade", r.to(v.from, 1)},
-		{"upgrade again", r.to(v.this, 1)},
-		{"upgrade to the next level, held back", r.to(v.next, 1)},
+		{"upgrade", r.to(v.this, keepDisks)},
+		{"downgrade", r.to(v.from, keepDisks)},
+		{"upgrade, one with an emptied disk", r.to(v.this, emptyOne)},
+		{"downgrade, one with an emptied disk", r.to(v.from, emptyOne)},
+		{"upgrade to the next level, held back", r.to(v.next, keepDisks)},
 		{"the level is raised", r.raise},
 		{"older versions are refused", r.refused},
 	} {
@@ -79,8 +82,15 @@ func (r *roll) stages(ctx context.Context) error {
 	return nil
 }
 
-// to restarts all members as another version, the leader last, and checks the level at the end.
-func (r *roll) to(binary string, level int) func(ctx context.Context) error {
+const (
+	keepDisks = false
+	emptyOne  = true
+)
+
+// to restarts all members as another version, the leader last, and checks that the level is still 1.
+// With empty, the data of the first of them is deleted: it receives a checkpoint of the leader, which
+// is of the other version.
+func (r *roll) to(binary string, empty bool) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		leader, err := r.ensemble.Leader(ctx)
 		if err != nil {
@@ -91,6 +101,11 @@ func (r *roll) to(binary string, level int) func(ctx context.Context) error {
 			if err := m.Stop(); err != nil {
 				return err
 			}
+			if empty && i == 0 {
+				if err := emptyDisk(m); err != nil {
+					return err
+				}
+			}
 			if err := r.start(ctx, m, binary); err != nil {
 				return err
 			}
@@ -98,8 +113,14 @@ func (r *roll) to(binary string, level int) func(ctx context.Context) error {
 				return err
 			}
 		}
-		return r.levelIs(ctx, level)
+		return r.levelIs(ctx, 1)
 	}
+}
+
+// emptyDisk deletes the data of a stopped member.
+func emptyDisk(m *server.Member) error {
+	data := filepath.Join(filepath.Dir(m.ConfigFile()), "data")
+	return errors.Join(os.RemoveAll(filepath.Join(data, "wal")), os.Remove(filepath.Join(data, "checkpoint.db")))
 }
 
 // start starts a member and waits until it is in step.

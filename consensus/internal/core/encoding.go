@@ -18,8 +18,8 @@ const (
 	// logStateOutdated is the version of the state of an outdated directory. Versions that do not know
 	// the mark must not ignore it: the member would vote with a log that lacks what it acknowledged.
 	logStateOutdated = 2
-	// metaVersion is that of a meta at Level1, which versions without levels read; the next version
-	// begins with the level.
+	// metaVersion is that of a meta at Level1, which versions without levels read. From the next
+	// version on, a meta begins with the level.
 	metaVersion      = 2
 	metaVersionLevel = 3
 )
@@ -147,13 +147,17 @@ func DecodeMeta(b []byte) (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: checkpoint meta has checksum %08x, want %08x", errBadFormat, got, sum)
 	}
 	version := body[0]
-	if version < 1 || version > metaVersionLevel {
-		return Meta{}, fmt.Errorf("%w: checkpoint has version %d, this program knows 1 to %d", errBadFormat, version, metaVersionLevel)
-	}
 	r := Uvarints{Rest: body[1:]}
 	level := Level1
 	if version >= metaVersionLevel {
 		level = Level(r.Next())
+	}
+	switch {
+	case version == 0:
+		return Meta{}, fmt.Errorf("%w: checkpoint meta of version 0", errBadFormat)
+	case version > metaVersionLevel:
+		return Meta{}, fmt.Errorf("consensus: %w: the checkpoint has level %d, and its format %d is not known here: start a version of gozkd that supports that level",
+			ErrLevel, level, version)
 	}
 	m := Meta{Level: level, Member: r.Next(), Index: r.Next(), Term: r.Next(), TimeMs: int64(r.Next()), Conf: &raftpb.ConfState{}, Streams: Streams{}}
 	if version >= 2 { // version 1 is from before there were ensembles

@@ -194,6 +194,11 @@ func TestLevel_OlderVersionStops(t *testing.T) {
 	if _, err := New(Config{ID: 1, Storage: lead.storage, Meta: meta, Logger: quiet}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a state: %v", err)
 	}
+	later := meta.Append(nil)
+	later[0] = metaVersionLevel + 1
+	if _, err := DecodeMeta(withChecksum(later[:len(later)-4])); !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), "has level 2, and its format 4") {
+		t.Errorf("a later format: %v", err)
+	}
 	if _, err := New(Config{ID: 1, Storage: lead.storage, Meta: lead.core.Meta(), Levels: LevelRange{2, 3}, Logger: quiet}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a state that is too old: %v", err)
 	}
