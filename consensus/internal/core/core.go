@@ -230,14 +230,11 @@ func (c *Core) stepRaft(m *Message) error {
 	default:
 		return nil
 	}
-	if c.applied == 0 && r.GetType() == raftpb.MsgHeartbeat && r.GetCommit() > 0 {
-		return nil // it was meant for an earlier life of this member, which had a log
-	}
 	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
 		return nil
 	}
 	if r.GetType() == raftpb.MsgHeartbeat {
-		if err := c.checkCommit(r); err != nil || !c.takesPart() {
+		if ok, err := c.checkCommit(r); !ok {
 			return err
 		}
 	}

@@ -98,14 +98,18 @@ func (c *Core) SeeOwnIncarnation(incarnation uint64) {
 	}
 }
 
-// checkCommit compares the commit index of a heartbeat to the log. The leader commits nothing in
-// another member's name that the member has not acknowledged.
-func (c *Core) checkCommit(r *raftpb.Message) error {
+// checkCommit reports whether raft may see a heartbeat: its commit index must be in the log. The
+// index is one that this member has acknowledged to the leader, so the log in which it did is lost.
+// If the member was let in since, the heartbeat is a late one, from before.
+func (c *Core) checkCommit(r *raftpb.Message) (ok bool, err error) {
 	last, err := c.storage.LastIndex()
-	if err == nil && c.start.past.incarnation != 0 && r.GetTerm() >= c.raftTerm && r.GetCommit() > last {
+	if err != nil || r.GetCommit() <= last {
+		return err == nil, err
+	}
+	if r.GetTerm() >= c.raftTerm {
 		c.becomeOutdated(fmt.Sprintf("its log ends at entry %d, but it has acknowledged entry %d", last, r.GetCommit()))
 	}
-	return err
+	return false, nil
 }
 
 // becomeOutdated ends this member's part in raft until a leader lets it in again.
