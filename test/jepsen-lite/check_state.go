@@ -272,21 +272,34 @@ func findSessionView(h []*Record, found func(string, ...*Record)) {
 }
 
 // findSessionLost: a session does not expire before its timeout has passed since a quorum last knew
-// that its client was alive, which every successful write shows.
+// that its client was alive, which every successful write shows. Time in which no member ran does
+// not count. A server knows when it was paused to half a tick, for which a quarter of the timeout is
+// allowed.
 func findSessionLost(h []*Record, found func(string, ...*Record)) {
 	alive := map[proto.SessionID]*Record{}
 	timeouts := map[proto.SessionID]time.Duration{}
 	lastOf := map[string]proto.SessionID{} // by client: a refusal does not name the session
+	var pauses []*Record
 	for _, r := range h {
 		switch {
+		case r.Kind == KindPause:
+			pauses = append(pauses, r)
 		case r.Kind == KindOpen && !r.Refused:
 			timeouts[r.Session] = r.Timeout
 			lastOf[r.Client] = r.Session
 		case r.Kind == KindOpen:
 			s := lastOf[r.Client]
-			if a := alive[s]; a != nil && r.Return < a.Call+timeouts[s] {
-				found(fmt.Sprintf("session %v of %s with a timeout of %v was refused %v after it sent a write that succeeded",
-					s, r.Client, timeouts[s], r.Return-a.Call), a, r)
+			a := alive[s]
+			if a == nil {
+				continue
+			}
+			var paused time.Duration
+			for _, p := range pauses {
+				paused += max(0, min(p.Return, r.Return)-max(p.Call, a.Call)-timeouts[s]/4)
+			}
+			if r.Return-paused < a.Call+timeouts[s] {
+				found(fmt.Sprintf("session %v of %s with a timeout of %v was refused %v after it sent a write that succeeded; all members were paused for at least %v of that",
+					s, r.Client, timeouts[s], r.Return-a.Call, paused), a, r)
 			}
 		case r.Writes() && r.OK():
 			if a := alive[r.Session]; a == nil || r.Call > a.Call {

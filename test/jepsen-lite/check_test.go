@@ -132,6 +132,14 @@ func TestSessionLost(t *testing.T) {
 		l.add(Record{Kind: KindOpen, Client: "set-0", Conn: 2, Session: 99, Refused: true, Return: at(refused)})
 		want(t, find(t, "session-lost", l.h), word)
 	}
+	for refused, word := range map[int]string{2775: "", 2765: "was refused"} { // 2 s of pause count as 1.75 s
+		var l line
+		l.add(Record{Kind: KindOpen, Client: "set-0", Timeout: at(1000), Return: at(5)})
+		l.op("set-0", proto.OpCreate, "/a", 20, 30, nil)
+		l.add(Record{Kind: KindPause, Call: at(100), Return: at(2100)})
+		l.add(Record{Kind: KindOpen, Client: "set-0", Conn: 2, Session: 99, Refused: true, Return: at(refused)})
+		want(t, find(t, "session-lost", l.h), word)
+	}
 }
 
 func TestOneState(t *testing.T) {

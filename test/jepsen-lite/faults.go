@@ -42,6 +42,7 @@ func faults() []fault {
 		{name: "restart-all", weight: 1, longest: 2 * time.Second, inject: killAll},
 		{name: "pause", weight: 2, longest: 6 * time.Second, inject: pauseAny},
 		{name: "pause-leader", weight: 2, longest: 6 * time.Second, inject: pauseLeader},
+		{name: "pause-all", weight: 1, longest: 14 * time.Second, strict: true, inject: pauseAll},
 		{name: "partition", weight: 2, longest: 6 * time.Second, inject: partitionAny},
 		{name: "partition-leader", weight: 2, longest: 6 * time.Second, inject: partitionLeader},
 		{name: "one-way", weight: 2, longest: 6 * time.Second, inject: oneWay},
@@ -242,6 +243,27 @@ func freeze(m *Member) (string, func(context.Context) error, error) {
 		return m.String() + ", which does not run", nil, nil
 	}
 	return m.String(), func(context.Context) error { return m.Resume() }, m.Pause()
+}
+
+// pauseAll stops all members with SIGSTOP for up to longer than the sessions' timeout, as when their
+// hosts are suspended.
+func pauseAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+	var errs, resumeErrs []error
+	var paused []*Member
+	for _, m := range n.cluster.Members {
+		if m.Running() {
+			errs, paused = append(errs, m.Pause()), append(paused, m)
+		}
+	}
+	begin := n.rec.Now()
+	heal := func(context.Context) error {
+		n.rec.add(&Record{Kind: KindPause, Call: begin, Return: n.rec.Now()})
+		for _, m := range paused {
+			resumeErrs = append(resumeErrs, m.Resume())
+		}
+		return errors.Join(resumeErrs...)
+	}
+	return "all", heal, errors.Join(errs...)
 }
 
 // wipe empties a member's data directory, starts the member again and waits until it serves. So two

@@ -19,6 +19,7 @@ const (
 	KindReply = "reply" // a request, with its reply if there is one
 	KindEvent = "event" // a watch fired
 	KindClose = "close" // a connection ended; Err says how
+	KindPause = "pause" // from Call to Return no member ran
 )
 
 // A Record is an event on a client's connection. The records of a connection are in the order in

@@ -18,6 +18,7 @@ const recovery = 90 * time.Second
 // A nemesis repeatedly disturbs and heals the ensemble, on a single goroutine.
 type nemesis struct {
 	cluster *Cluster
+	rec     *Recorder
 	rng     *rand.Rand
 	faults  []fault
 	log     hclog.Logger

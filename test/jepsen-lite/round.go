@@ -63,7 +63,7 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 		return nil, err
 	}
 	res.began = r.rec.Now()
-	n := &nemesis{cluster: r.cluster, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: map[string]int{}}
+	n := &nemesis{cluster: r.cluster, rec: r.rec, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: map[string]int{}}
 	n.healed = func() { traffic.GoHome(n.rng) }
 	res.faults = n.counts
 	breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
