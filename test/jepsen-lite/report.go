@@ -145,7 +145,7 @@ const (
 	OutageKill      = "kill"      // kill -9
 	OutagePause     = "pause"     // SIGSTOP
 	OutagePartition = "partition" // cut off from the others
-	OutageDiskHang  = "disk-hang" // its; a fault of Run too disk is frozen
+	OutageDiskHang  = "disk-hang" // its disk is frozen; also a fault of Run
 )
 
 // A KillReport is the result of RunKills.
