@@ -172,7 +172,7 @@ var otherKeys = []key{
 // ignoredKeys take any value and have no effect here.
 var ignoredKeys = slices.Concat(
 	ignored(harmless, noVotes, "group.*", "weight.*"),
-	ignored(harmless, "gives gives a warning in an ensemble: a majority of the participants decides", "oraclePath"),
+	ignored(harmless, "gives a warning in an ensemble: a majority of the participants decides", "oraclePath"),
 	ignored(harmless, javaPeers,
 		"observer.*", "learner.*", "leader.*", "follower.*", "fastleader.*", "maxConcurrentSnapSyncs",
 		"maxConcurrentDiffSyncs", "maxTimeToWaitForEpoch", "cnxTimeout", "quorumCnxnTimeoutMs",
