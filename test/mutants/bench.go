@@ -34,9 +34,11 @@ type outcome struct {
 
 // excerpt returns the lines of the output that say what failed, or its end.
 func (o *outcome) excerpt() string {
-	const most = 6
+	const most, width = 4, 200
 	var all, some []string
 	for line := range strings.Lines(o.output) {
+		line = strings.TrimSuffix(line, "\n")
+		line = line[:min(len(line), width)] + "\n"
 		all = append(all, line)
 		if len(some) < most && complaint.MatchString(line) {
 			some = append(some, line)
@@ -48,7 +50,7 @@ func (o *outcome) excerpt() string {
 	return "         " + strings.Join(some, "         ")
 }
 
-var complaint = regexp.MustCompile(`^\s+(\w+_test\.go:|\[rapid\])|^panic: |^fatal error: |: error: |^anomal`)
+var complaint = regexp.MustCompile(`^\s+\w+_test\.go:|^panic: |^fatal error: |: error: |^anomal`)
 
 // bench tries mutants in copies of the tree.
 type bench struct {
