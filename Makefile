@@ -15,7 +15,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim simservers jepsen upgrade help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim simservers jepsen mutants upgrade help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -58,6 +58,8 @@ simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SE
 		./test/sim -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
 sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
+mutants:  ## plant bugs and see that the checks find them; MUTANTS for flags, such as -run wal or -subset 3/10
+	$(GO) run ./test/mutants $(MUTANTS)
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper
 	$(GO) run ./test/jepsen-lite/jepsen -time $(TIME) $(if $(SEED),-seed $(SEED)) $(JEPSEN)
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients

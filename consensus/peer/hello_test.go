@@ -140,7 +140,7 @@ func TestP3_WrongIDs(t *testing.T) {
 				s := w.call(t, a.address)
 				answer := s.exchangeGreetings(c.kind, c.from, c.to)
 				if answer.kind != kindRefused || answer.from != 1 || !strings.Contains(string(answer.contents), c.reason) {
-					t.Errorf("answer to %+v is %d from %d: %q", c, answer.kind, answer.from, answer.contents)
+					t.Fatalf("answer to %+v is %d from %d: %q", c, answer.kind, answer.from, answer.contents)
 				}
 				_ = s.Close()
 			}

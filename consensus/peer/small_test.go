@@ -95,3 +95,20 @@ func TestNobodyThere(t *testing.T) {
 		t.Error("only a refused dial says that nobody is there")
 	}
 }
+
+// Frames that were queued for a connection do not move to the next one.
+func TestP1_QueueForgetsFramesOfAClosedConnection(t *testing.T) {
+	q := newQueue(1 << 20)
+	q.open()
+	if !q.put([]byte("frame")) {
+		t.Fatal("an open queue took no frame")
+	}
+	q.close()
+	if q.put([]byte("frame")) {
+		t.Error("a closed queue took a frame")
+	}
+	q.open()
+	if frames := q.take(nil); len(frames) > 0 || q.bytes.Load() != 0 {
+		t.Errorf("the next connection begins with %q and %d bytes", frames, q.bytes.Load())
+	}
+}

@@ -95,7 +95,7 @@ func (b *bench) try(ctx context.Context, m mutant) (outcome, error) {
 
 // check runs the check of m in a tree.
 func check(ctx context.Context, tree string, m mutant) outcome {
-	const hangs = 10 // times within: a bound for a check that would never end, on a busy machine
+	const hangs = 4 // times within: a bound for a check that would never end, on a busy machine
 	command := m.check
 	if args, ok := strings.CutPrefix(command, "go test "); ok {
 		command = fmt.Sprintf("go test -vet=off -count=1 -timeout=%v %s", hangs*m.within, args)
