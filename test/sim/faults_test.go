@@ -31,6 +31,7 @@ func faults() []*fault {
 		{name: "tear", weight: 2, inject: tear},
 		{name: "client cut", weight: 2, inject: clientCut},
 		{name: "damaged byte", weight: 1, inject: damagedByte, off: "a damaged length holds up a connection"},
+		{name: "impostor", weight: 1, inject: impersonate},
 		{name: "slow disk", weight: 2, inject: onDisk("slow disk", func(f *diskFaults, s step) { f.slow = time.Duration(1+s.other%400) * time.Millisecond })},
 		{name: "disk full", weight: 1, inject: onDisk("disk full", func(f *diskFaults, _ step) { f.full = true })},
 		{name: "EIO on write", weight: 1, inject: onDisk("EIO on write", func(f *diskFaults, _ step) { f.writes = true })},
@@ -38,8 +39,8 @@ func faults() []*fault {
 		{name: "hung disk", weight: 3, inject: onDisk("hung disk", func(f *diskFaults, _ step) { f.hung = true })},
 		{name: "hung disk and power loss", weight: 1, inject: hungAndLost},
 		{name: "clock jump", weight: 2, inject: clockJump},
-		{name: "emptied disk", weight: 1, inject: emptied},
-		{name: "rolled back", weight: 1, inject: rolledBack},
+		{name: "emptied disk", weight: 3, inject: emptied},
+		{name: "rolled back", weight: 3, inject: rolledBack},
 		{name: "pause", weight: 2, inject: pause},
 		{name: "pause of all", weight: 1, inject: pauseAll},
 	}

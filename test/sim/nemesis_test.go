@@ -9,9 +9,10 @@ import (
 
 // nemesis carries out the steps of a plan, on one goroutine. Faults overlap.
 type nemesis struct {
-	w      *world
-	heals  []healing
-	counts map[string]int
+	w         *world
+	heals     []healing
+	counts    map[string]int
+	strangers int // so far
 }
 
 // healing ends a fault.
@@ -102,8 +103,9 @@ func (w *world) restartFailed() {
 		}
 		if m.fault == "" {
 			w.complain("member %d ended by itself: %v", m.id, m.life.problem())
+			m.fault = "ended by itself" // said once
 		}
-		if m.fault == "" || m.disk.current() == (diskFaults{}) {
+		if m.disk.current() == (diskFaults{}) {
 			m.kill()
 			m.start()
 		}
