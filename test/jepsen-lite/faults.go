@@ -26,6 +26,8 @@ type fault struct {
 	// whole: only when every member serves, and the next fault only when they serve again. For
 	// faults that take disks, of which a majority must never be lost.
 	whole bool
+	// minority: disturbs at most one member or link, so that a majority of three is well.
+	minority bool
 	// strict: beyond ZooKeeper's promises but within gozkd's; used on gozkd by default.
 	strict bool
 	// small: needs the member with the small disk.
@@ -37,24 +39,24 @@ type fault struct {
 // faults returns all kinds of faults.
 func faults() []fault {
 	return []fault{
-		{name: "kill", weight: 3, longest: 4 * time.Second, inject: killAny},
-		{name: "kill-leader", weight: 3, longest: 4 * time.Second, inject: killLeader},
+		{name: "kill", weight: 3, longest: 4 * time.Second, minority: true, inject: killAny},
+		{name: "kill-leader", weight: 3, longest: 4 * time.Second, minority: true, inject: killLeader},
 		{name: "restart-all", weight: 1, longest: 2 * time.Second, inject: killAll},
-		{name: "pause", weight: 2, longest: 6 * time.Second, inject: pauseAny},
-		{name: "pause-leader", weight: 2, longest: 6 * time.Second, inject: pauseLeader},
+		{name: "pause", weight: 2, longest: 6 * time.Second, minority: true, inject: pauseAny},
+		{name: "pause-leader", weight: 2, longest: 6 * time.Second, minority: true, inject: pauseLeader},
 		{name: "pause-all", weight: 1, longest: 14 * time.Second, strict: true, inject: pauseAll},
-		{name: "partition", weight: 2, longest: 6 * time.Second, inject: partitionAny},
-		{name: "partition-leader", weight: 2, longest: 6 * time.Second, inject: partitionLeader},
-		{name: "one-way", weight: 2, longest: 6 * time.Second, inject: oneWay},
-		{name: "ring", weight: 1, longest: 6 * time.Second, inject: breakOneLink},
+		{name: "partition", weight: 2, longest: 6 * time.Second, minority: true, inject: partitionAny},
+		{name: "partition-leader", weight: 2, longest: 6 * time.Second, minority: true, inject: partitionLeader},
+		{name: "one-way", weight: 2, longest: 6 * time.Second, minority: true, inject: oneWay},
+		{name: "ring", weight: 1, longest: 6 * time.Second, minority: true, inject: breakOneLink},
 		{name: "delay", weight: 2, longest: 6 * time.Second, inject: delay},
 		{name: "cut", weight: 1, longest: time.Second, inject: cutAll},
 		{name: "wipe", weight: 1, longest: 3 * time.Second, whole: true, inject: wipe},
 		{name: "wipe-and-kill", weight: 1, longest: 5 * time.Second, whole: true, strict: true, inject: wipeAndKill},
 		{name: "roll-back", weight: 1, longest: 3 * time.Second, whole: true, inject: rollBack},
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
-		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, inject: fillDisk},
-		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, inject: hangDisk},
+		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, minority: true, inject: fillDisk},
+		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, minority: true, inject: hangDisk},
 	}
 }
 
@@ -257,7 +259,7 @@ func pauseAll(_ context.Context, n *nemesis) (string, func(context.Context) erro
 	}
 	begin := n.rec.Now()
 	heal := func(context.Context) error {
-		n.rec.add(&Record{Kind: KindPause, Call: begin, Return: n.rec.Now()})
+		n.rec.Note(KindPause, begin)
 		for _, m := range paused {
 			resumeErrs = append(resumeErrs, m.Resume())
 		}

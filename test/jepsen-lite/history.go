@@ -20,6 +20,7 @@ const (
 	KindEvent = "event" // a watch fired
 	KindClose = "close" // a connection ended; Err says how
 	KindPause = "pause" // from Call to Return no member ran
+	KindWell  = "well"  // from Call to Return a majority was well
 )
 
 // A Record is an event on a client's connection. The records of a connection are in the order in
@@ -157,6 +158,11 @@ func (r *Recorder) add(records ...*Record) {
 			r.lastWrite = max(r.lastWrite, rec.Call)
 		}
 	}
+}
+
+// Note records a state of the whole ensemble from then until now: KindPause or KindWell.
+func (r *Recorder) Note(kind string, since time.Duration) {
+	r.add(&Record{Kind: kind, Call: since, Return: r.Now()})
 }
 
 // Take returns the records since the last Take. The caller owns them.

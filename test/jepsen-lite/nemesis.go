@@ -23,13 +23,16 @@ type nemesis struct {
 	faults  []fault
 	log     hclog.Logger
 	counts  map[string]int
-	healed  func() // called after each fault
+	healed  func()        // called after each fault
+	well    time.Duration // since when a majority is well; 0: it may not be
 }
 
 // run injects faults until ctx ends, and leaves everything healed and every process started, though
 // not necessarily serving. Between faults is a pause in which the members may or may not recover;
 // now and then two faults overlap.
 func (n *nemesis) run(ctx context.Context) error {
+	n.majorityWell(true)
+	defer n.majorityWell(false)
 	for pause(ctx, n.between(500*time.Millisecond, 3*time.Second)) == nil {
 		f := n.pick()
 		if f.whole {
@@ -40,9 +43,13 @@ func (n *nemesis) run(ctx context.Context) error {
 				return err
 			}
 		}
+		if !f.minority || len(n.cluster.Members) < 3 {
+			n.majorityWell(false)
+		}
 		heal, err := n.inject(ctx, f)
 		if other := n.pick(); err == nil && !f.whole && !other.whole && n.rng.IntN(4) == 0 {
 			_ = pause(ctx, n.between(0, time.Second)) // cut short by the end of the round: then both are healed at once
+			n.majorityWell(false)
 			var healOther func(context.Context) error
 			healOther, err = n.inject(ctx, other)
 			heal = both(heal, healOther)
@@ -57,6 +64,7 @@ func (n *nemesis) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		n.majorityWell(true)
 		n.log.Info("healed")
 		n.healed()
 		if f.whole {
@@ -66,6 +74,17 @@ func (n *nemesis) run(ctx context.Context) error {
 		}
 	}
 	return n.startAll(context.WithoutCancel(ctx))
+}
+
+// majorityWell notes that a majority is well from now on, or that it may not be any more.
+func (n *nemesis) majorityWell(well bool) {
+	switch {
+	case well && n.well == 0:
+		n.well = n.rec.Now()
+	case !well && n.well != 0:
+		n.rec.Note(KindWell, n.well)
+		n.well = 0
+	}
 }
 
 // inject injects a fault and returns the function that heals it, never nil.

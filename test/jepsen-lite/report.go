@@ -93,6 +93,23 @@ func longestGap(history []*Record, began, ended time.Duration) (longest, at time
 	return longest, at
 }
 
+// progressBound is how long a write may take while a majority is well. It is far above the time of
+// an election, because these members share a machine with everything else; package test/sim has a
+// bound in election timeouts.
+const progressBound = 15 * time.Second
+
+// findProgress: while a majority is well, writes succeed.
+func findProgress(h []*Record, found func(string, ...*Record)) {
+	for _, r := range h {
+		if r.Kind != KindWell {
+			continue
+		}
+		if gap, at := longestGap(h, r.Call, r.Return); gap > progressBound {
+			found(fmt.Sprintf("no write succeeded from %v on for %v, although a majority was well", at, gap), r)
+		}
+	}
+}
+
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) {
 	total := 0

@@ -96,3 +96,26 @@ func TestWriteHistory(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 }
+
+func TestProgress(t *testing.T) {
+	for name, c := range map[string]struct {
+		writes []int // in seconds
+		well   [2]int
+		want   string
+	}{
+		"writes go on":       {writes: []int{1, 10, 20, 30}, well: [2]int{0, 40}},
+		"a standstill":       {writes: []int{1, 20}, well: [2]int{0, 21}, want: "no write succeeded from 1s"},
+		"until the end":      {writes: []int{1}, well: [2]int{0, 20}, want: "no write succeeded from 1s"},
+		"without a majority": {writes: []int{1, 30}, well: [2]int{0, 10}},
+		"from the beginning": {writes: []int{1, 30}, well: [2]int{2, 31}, want: "no write succeeded from 2s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l line
+			for _, s := range c.writes {
+				l.op("register-0", proto.OpSetData, "/r", 1000*s-10, 1000*s, nil)
+			}
+			l.add(Record{Kind: KindWell, Call: at(1000 * c.well[0]), Return: at(1000 * c.well[1])})
+			want(t, find(t, "progress", l.h), c.want)
+		})
+	}
+}

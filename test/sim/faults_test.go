@@ -2,6 +2,8 @@ package sim
 
 import (
 	"time"
+
+	jepsenlite "github.com/gozkd/gozkd/test/jepsen-lite"
 )
 
 // fault is a kind of fault.
@@ -311,7 +313,11 @@ func pauseAll(n *nemesis, _ *member, _ step) func() {
 			hit = append(hit, m)
 		}
 	}
+	begun, whole := n.w.rec.Now(), len(hit) == len(n.w.members)
 	return func() {
+		if whole {
+			n.w.rec.Note(jepsenlite.KindPause, begun)
+		}
 		for _, m := range hit {
 			m.fault = ""
 			n.freeze(m, false)
