@@ -217,7 +217,6 @@ func (s *standing) better(v float64) float64 {
 	return s.least / v
 }
 
-// svg returns the canvas as a file.
 func svg(c *vgsvg.Canvas) ([]byte, error) {
 	var b bytes.Buffer
 	_, err := c.WriteTo(&b)

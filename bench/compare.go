@@ -109,7 +109,6 @@ func benchCompare(ctx context.Context, s *settings, args []string) {
 	must.Do(all)
 }
 
-// settings returns the part's settings.
 func (p *comparePart) settings(s *settings) *settings {
 	changed := *s
 	p.change(&changed)

@@ -112,7 +112,6 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 	return table, list
 }
 
-// milliseconds converts durations.
 func milliseconds(ds []time.Duration) []float64 {
 	var ms []float64
 	for _, d := range ds {

@@ -39,7 +39,6 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return time.Duration(h.init().ValueAtQuantile(100 * q))
 }
 
-// max returns the longest duration.
 func (h *histogram) max() time.Duration { return time.Duration(h.init().Max()) }
 
 // n returns how many durations were counted.

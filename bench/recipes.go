@@ -162,7 +162,6 @@ func printRecipeRow(o *output, server, title, unit string, peers []peer, results
 	o.table(server+": "+title, []string{"library", unit + "s/s", "p50 µs", "p99 µs", "requests per " + unit, "client CPU µs per " + unit}, rows)
 }
 
-// recipePeers installs the peers.
 func recipePeers(ctx context.Context) []peer {
 	root := install.Root(ctx)
 	classPath := install.MavenZooKeeper(ctx, root)

@@ -62,7 +62,6 @@ type workload struct {
 	after func(addrs []string)
 }
 
-// replyLen returns the length of a reply with a body of n bytes.
 func replyLen(n int) int { return proto.ReplyHeaderBytes + n }
 
 // workloads returns the rows of the throughput table.

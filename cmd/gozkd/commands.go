@@ -101,7 +101,6 @@ func noBackground(instead string) cli.Main {
 	}
 }
 
-// prints returns a subcommand that prints a text.
 func prints(text func() string) cli.Main {
 	return func(_ context.Context, _ []string, env cli.Env) int { return printTo(env, text()) }
 }

@@ -41,7 +41,6 @@ type request struct {
 	header  proto.RequestHeader // zero for a connect request
 }
 
-// selects reports whether the rule selects the request.
 func (a *Armed) selects(r *request) answer {
 	f := &a.fault
 	switch {

@@ -52,7 +52,6 @@ func (h *Histogram) scale() scale {
 // buckets returns how many buckets there are.
 func (s scale) buckets() int { return 2<<s + (maxPower-int(s)-1)<<s }
 
-// bucket returns the bucket of a value.
 func (s scale) bucket(v int64) int {
 	if v < 2<<s {
 		return int(max(v, 0))

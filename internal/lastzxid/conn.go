@@ -46,7 +46,6 @@ func (s *Seen) beginConnection(newSession bool) (zxid, since int64) {
 	return s.zxid, s.since
 }
 
-// noteReply records the zxid of a reply.
 func (s *Seen) noteReply(zxid int64, setWatches bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -132,7 +132,6 @@ func kazooPeer(ctx context.Context, root string) interop.Command {
 	return interop.Command{Lang: interop.Kazoo, Args: []string{install.Kazoo(ctx, root), "-B", root + "/test/compat/kazoo/peer.py"}}
 }
 
-// goPeer builds our peer.
 func goPeer(ctx context.Context, root string) interop.Command {
 	binary := filepath.Join(root, ".cache", "compat", "go", "gopeer")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/compat/interop/gopeer")

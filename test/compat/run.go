@@ -246,7 +246,6 @@ func formatRow(r row, verbose bool) string {
 	return w.String()
 }
 
-// tail returns the end of a log.
 func tail(log string) string {
 	const maxBytes = 4 << 10
 	if len(log) <= maxBytes {

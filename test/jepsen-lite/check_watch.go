@@ -88,7 +88,6 @@ type watchStep struct {
 	sent bool // a setWatches when it is sent: its events come before its reply
 }
 
-// watchSteps returns the steps in order.
 func watchSteps(h []*Record) []watchStep {
 	var steps []watchStep
 	for _, r := range h {

@@ -178,7 +178,6 @@ func (k *kill) judge(history []*Record, ended time.Duration) {
 	}
 }
 
-// add counts a kill.
 func (r *KillReport) add(history []*Record, k kill) {
 	for _, h := range history {
 		switch {

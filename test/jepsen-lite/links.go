@@ -99,12 +99,8 @@ func (l *Links) Listen(member int) error {
 			}
 			l.listeners[d] = listener
 			target := net.JoinHostPort(l.net.ip(w.to, w.to), strconv.Itoa(port))
-			l.tasks.Add(1)
 			// Ends when Refuse or Close closes the listener; Close awaits it.
-			go func() {
-				defer l.tasks.Done()
-				l.accept(listener, w, target)
-			}()
+			l.tasks.Go(func() { l.accept(listener, w, target) })
 		}
 	}
 	return nil
@@ -186,12 +182,8 @@ func (l *Links) accept(listener net.Listener, w direction, target string) {
 		if err != nil {
 			return // closed
 		}
-		l.tasks.Add(1)
 		// Ends when either of its connections ends, at the latest in Close, which awaits it.
-		go func() {
-			defer l.tasks.Done()
-			l.serve(conn, w, target)
-		}()
+		l.tasks.Go(func() { l.serve(conn, w, target) })
 	}
 }
 
@@ -224,17 +216,9 @@ func (l *Links) serve(near net.Conn, w direction, target string) {
 		return
 	}
 	var pumps sync.WaitGroup
-	pumps.Add(2)
 	// Both end when either connection ends, because each closes the tunnel; awaited below.
-	go func() {
-		defer pumps.Done()
-		l.pump(t, far, near, w)
-	}()
-	// As above.
-	go func() {
-		defer pumps.Done()
-		l.pump(t, near, far, direction{w.to, w.from})
-	}()
+	pumps.Go(func() { l.pump(t, far, near, w) })
+	pumps.Go(func() { l.pump(t, near, far, direction{w.to, w.from}) })
 	pumps.Wait()
 }
 

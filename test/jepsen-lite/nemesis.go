@@ -134,7 +134,6 @@ func (n *nemesis) leader(ctx context.Context) *Member {
 	return n.any()
 }
 
-// others returns all members except m.
 func (n *nemesis) others(m *Member) []*Member {
 	var others []*Member
 	for _, o := range n.cluster.Members {

@@ -56,12 +56,8 @@ func StartTraffic(ctx, ready context.Context, cfg TrafficConfig) (*Traffic, erro
 	t.stop = stop
 	for i, l := range t.loads {
 		for _, w := range t.workers[i] {
-			t.busy.Add(1)
 			// Ends when End is called and the ensemble answers; End awaits it, for a limited time.
-			go func() {
-				defer t.busy.Done()
-				l.run(working, w)
-			}()
+			t.busy.Go(func() { l.run(working, w) })
 		}
 	}
 	return t, nil
@@ -159,19 +155,14 @@ func (t *Traffic) close() {
 	var closing sync.WaitGroup
 	for _, ws := range t.workers {
 		for _, w := range ws {
-			closing.Add(1)
 			// Ends within about a second, go-zookeeper's patience with a silent server; awaited
 			// below.
-			go func() {
-				defer closing.Done()
-				w.Close()
-			}()
+			closing.Go(func() { w.Close() })
 		}
 	}
 	closing.Wait()
 }
 
-// awaitGroup reports whether a group ended in time.
 func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
 	done := make(chan struct{})
 	// Ends with the group; if that never ends, with the process.

@@ -75,7 +75,6 @@ func Launch(t *testing.T, ports any, args ...string) *Process {
 	return p
 }
 
-// awaitFile returns the content of a file that the process writes.
 func (p *Process) awaitFile(file string) []byte {
 	p.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)

@@ -26,7 +26,6 @@ func Root(ctx context.Context) string {
 	return filepath.Dir(mod)
 }
 
-// cacheDir returns .cache/compat/name under root and creates it.
 func cacheDir(root, name string) string {
 	dir := filepath.Join(root, ".cache", "compat", name)
 	must.Do(os.MkdirAll(dir, 0o755))

@@ -207,7 +207,6 @@ func (h *handle) expect(ctx context.Context, want, verb string, args ...any) {
 	cases.Expect(verb+" of "+h.lang(), h.do(ctx, verb, args...), want)
 }
 
-// wait returns the words of the answer.
 func (a *answer) wait(ctx context.Context) string {
 	select {
 	case <-a.done:
@@ -218,7 +217,6 @@ func (a *answer) wait(ctx context.Context) string {
 	return strings.Join(a.words, " ")
 }
 
-// answered reports whether the answer has arrived.
 func (a *answer) answered() bool {
 	select {
 	case <-a.done:

@@ -33,7 +33,6 @@ func (r *resolver) problem(from Origin, key, format string, args ...any) {
 	r.problems = append(r.problems, Problem{From: from, Key: key, What: fmt.Sprintf(format, args...)})
 }
 
-// warn adds a warning about a key.
 func (r *resolver) warn(from Origin, key, format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf("%s: %s: %s", from, key, fmt.Sprintf(format, args...)))
 }

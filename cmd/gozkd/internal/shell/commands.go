@@ -2,7 +2,6 @@ package shell
 
 import "slices"
 
-// allCommands returns the commands of the shell.
 func allCommands() []*command {
 	return slices.Concat(shellCommands(), zooKeeperCommands(), subtreeCommands(), []*command{
 		{name: "edit", args: "path", minArgs: 1, about: "edit a znode's data in $VISUAL or $EDITOR", run: runEdit},

@@ -137,7 +137,6 @@ func (w partialWord) isFlagValue(c *command) bool {
 	return isFlag && slices.ContainsFunc(c.flags, func(f flag) bool { return f.name == name && f.value })
 }
 
-// completeFrom completes the partial word to one of words.
 func (w partialWord) completeFrom(words []string) console.Completion {
 	list := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, w.text) })
 	text := commonPrefix(list)

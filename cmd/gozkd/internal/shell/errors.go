@@ -99,7 +99,6 @@ func interrupted(e *client.Error) bool {
 	return e.Code == proto.ErrOperationTimeout && e.Cause != nil && !errors.Is(e.Cause, context.DeadlineExceeded)
 }
 
-// keeperMessage returns the message of ZooKeeper's KeeperException.
 func keeperMessage(e *client.Error) string {
 	m := "KeeperErrorCode = " + codeMessage(e.Code)
 	if e.Path == "" {

@@ -39,7 +39,6 @@ func runExport(ctx context.Context, c *call) error {
 	return c.showExported(e)
 }
 
-// exportLine returns a line of an export.
 func exportLine(v any) string {
 	b, err := subtree.Line(v)
 	if err != nil {

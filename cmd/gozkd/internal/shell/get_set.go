@@ -211,7 +211,6 @@ func runStat(ctx context.Context, c *call) error {
 	return c.printStat(path, st)
 }
 
-// printStat shows the Stat of a znode.
 func (c *call) printStat(path string, st proto.Stat) error {
 	r := struct {
 		Path string `json:"path"`

@@ -96,7 +96,6 @@ func (s *Shell) usage() string {
 	return b.String()
 }
 
-// printEvent prints an event of the session.
 func (s *Shell) printEvent(e client.Event) {
 	if s.json != nil {
 		_ = writeJSON(s.json.messages, jsonEventLine{eventOf(e)}) // there is no other place to report it

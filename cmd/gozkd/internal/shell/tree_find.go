@@ -33,7 +33,6 @@ func runTree(ctx context.Context, c *call) error {
 	return err
 }
 
-// treeLine returns the line of tree for a znode.
 func treeLine(n *subtree.Znode, open []bool, withSize bool) string {
 	var line strings.Builder
 	if n.Depth == 0 {

@@ -132,7 +132,6 @@ func (w *runningWatch) remove(ctx context.Context, events *eventQueue) {
 	}
 }
 
-// printLine shows a line of the output.
 func (w *runningWatch) printLine(l watchLine) error { return w.print(l, l.String()) }
 
 // printEventOf prints the line for an event, if any.

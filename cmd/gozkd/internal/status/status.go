@@ -98,7 +98,6 @@ func Ruok(ctx context.Context, args []string, env cli.Env) int {
 	return report(c, problems)
 }
 
-// report prints the problems and returns the exit status.
 func report(c cli.Command, problems []string) (status int) {
 	for _, p := range problems {
 		status = c.Fail(errors.New(p))

@@ -127,7 +127,6 @@ func latencyMs(r *Rates) float64   { return r.LatencyMs }
 func fsyncMs(r *Rates) float64     { return r.FsyncMs }
 func outstanding(r *Rates) float64 { return r.Outstanding }
 
-// values returns the trend of a metric.
 func (m *member) values(of metric) []float64 {
 	list := make([]float64, len(m.trend))
 	for i := range m.trend {
@@ -146,7 +145,6 @@ type clientColumn struct {
 	rises bool
 }
 
-// clientColumns returns the columns of a connection.
 func clientColumns(now time.Time) []clientColumn {
 	number := func(title string, width, rank int, value func(*session) float64, text func(float64) string) clientColumn {
 		return clientColumn{

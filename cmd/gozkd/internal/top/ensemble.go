@@ -46,7 +46,6 @@ type session struct {
 // up reports whether the member answered and serves.
 func (m *member) up() bool { return m.hasSample && m.last.Err == nil }
 
-// observe adds a report.
 func (e *ensemble) observe(r Report) {
 	if r.Sample.At.After(e.now) {
 		e.now = r.Sample.At
@@ -149,7 +148,6 @@ type lag struct {
 	estimated bool
 }
 
-// lag returns the lag of a member.
 func (e *ensemble) lag(m *member) lag {
 	leader := e.leader()
 	if leader == nil || leader == m {

@@ -72,7 +72,6 @@ func wereReset(a, b *Sample) bool {
 	return false
 }
 
-// difference returns the increase of a summary's count and sum.
 func difference(a, b probe.Monitor, summary string) (count, sum float64) {
 	of := func(key string) float64 {
 		before, had := a.Float(key)

@@ -172,7 +172,6 @@ func (m *model) footer() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// helpLines returns the help page.
 func helpLines(th theme) []string {
 	text := []string{
 		"gozkd top",

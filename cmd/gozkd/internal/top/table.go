@@ -72,7 +72,6 @@ func heading[T any](columns []column[T], style lipgloss.Style, marked string, ri
 	return style.Render(strings.Join(cells, strings.Repeat(" ", gap)))
 }
 
-// line returns a row.
 func line[T any](columns []column[T], row T) string {
 	cells := make([]string, len(columns))
 	for i, c := range columns {

@@ -217,7 +217,6 @@ func (r *fieldReader) finish(frame []byte) []Field {
 	return r.fields
 }
 
-// replyFields reads a reply to op.
 func replyFields(op proto.OpCode, frame []byte) []Field {
 	r := fieldReader{d: jute.NewDecoder(frame)}
 	r.int("xid")
@@ -230,7 +229,6 @@ func replyFields(op proto.OpCode, frame []byte) []Field {
 	return r.finish(frame)
 }
 
-// eventFields reads an event.
 func eventFields(frame []byte) []Field {
 	r := fieldReader{d: jute.NewDecoder(frame)}
 	r.int("xid")

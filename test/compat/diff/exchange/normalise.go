@@ -60,7 +60,6 @@ func rank(m map[int64]int64) {
 	}
 }
 
-// eachField calls f for all fields of all frames.
 func (t *Transcript) eachField(f func(frame []byte, field Field)) {
 	each := func(place int, items []Item) {
 		for i, m := range t.Messages(place) {

@@ -337,7 +337,6 @@ func (g *game) dropAll() {
 	}
 }
 
-// isEvent reports whether frame is a watch event.
 func isEvent(frame []byte) bool {
 	d := jute.NewDecoder(frame)
 	return d.Int() == proto.XidEvent && len(frame) > proto.ReplyHeaderBytes

@@ -119,7 +119,6 @@ func (a *answers) say(id, words string) {
 	_, _ = fmt.Fprintln(a.out, id, words)
 }
 
-// verbs returns all verbs of the peer.
 func verbs() map[string]verb {
 	all := map[string]verb{
 		"release": func(ctx context.Context, h *handle, _ []string) string {

@@ -120,7 +120,6 @@ func (c *Copy) check() error {
 	return nil
 }
 
-// wanted reports whether to copy a znode.
 func (c *Copy) wanted(n *Znode, done *Copied) (bool, error) {
 	switch {
 	case n.Denied != nil:
