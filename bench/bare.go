@@ -29,7 +29,7 @@ func serveBare(synced bool) {
 	if synced {
 		// The queue has room for a record of each connection of any shape, so that appending never
 		// blocks on the queue.
-		log = &bareLog{f: must.Get(zeroedFile()), queue: make(chan bareRecord, maxLoad)}
+		log = &bareLog{f: zeroedFile(), queue: make(chan bareRecord, maxLoad)}
 		defer must.Finally(removing(log.f))
 		// Ends with the process, which waits only for its input.
 		go log.run()

@@ -148,11 +148,11 @@ func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *work
 
 // pacedFor sends paced writes to the addresses while f runs, and uncounted writes before.
 func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context)) *pacedSeen {
-	l := must.Get(openLoad(addrs, calmConnections, 1))
+	l := openLoad(addrs, calmConnections, 1)
 	defer must.Finally(l.close)
 	warm := make(chan struct{})
 	time.AfterFunc(calmWarm, func() { close(warm) })
-	must.Get(l.paced(ctx, w, rate, warm))
+	l.paced(ctx, w, rate, warm)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a failed load ends f
 	stop, failed := make(chan struct{}), make(chan error, 1)
@@ -161,7 +161,8 @@ func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func
 		failed <- must.Try(func() { f(ctx) })
 		close(stop)
 	}()
-	h, err := l.paced(ctx, w, rate, stop)
+	var h *pacedSeen
+	err := must.Try(func() { h = l.paced(ctx, w, rate, stop) })
 	cancel()
 	must.Do(errors.Join(<-failed, err))
 	return h
@@ -192,9 +193,9 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 		k.with(ctx, opts, func(p *server.Process) {
 			m.server = p.Name()
 			m.seen = pacedFor(ctx, []string{p.Addr()}, s.rate, setMany(s.znodes), func(ctx context.Context) {
-				written, disk := checkpoints(ctx, p.Addr()).n, must.Get(diskUseBelow(dir))
+				written, disk := checkpoints(ctx, p.Addr()).n, diskUseBelow(dir)
 				pause(ctx, s.calm)
-				n, use = checkpoints(ctx, p.Addr()).n-written, must.Get(diskUseBelow(dir)).since(disk)
+				n, use = checkpoints(ctx, p.Addr()).n-written, diskUseBelow(dir).since(disk)
 			})
 		})
 		if part.than != "" && n == 0 {
@@ -294,7 +295,7 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment) {
 	p := k.start(ctx, server.Options{Keys: keys()})
 	defer must.Finally(p.Stop)
 	prepare(p.Addr())
-	idle := must.Get(openLoad([]string{p.Addr()}, s.sessions, 1))
+	idle := openLoad([]string{p.Addr()}, s.sessions, 1)
 	// The sessions are not closed: a server may process an abandoned connection after its
 	// successor, and then closes the successor, because the session has moved.
 	defer must.Finally(idle.abandon)
@@ -319,14 +320,12 @@ const reconnectRetry = 2 * time.Second
 // has its session back. Nothing may be in flight.
 func (l *load) reconnect(ctx context.Context, addr string) {
 	for _, c := range l.clients {
-		must.Do(l.hangUp(c))
+		l.hangUp(c)
 	}
 	start := time.Now()
 	began, back := make([]time.Duration, len(l.clients)), make([]bool, len(l.clients))
 	for i := range l.clients {
-		if err := l.resume(i, addr); err != nil {
-			must.Failf("session %d: %w", i, err)
-		}
+		l.resume(i, addr)
 		began[i] = time.Since(start)
 	}
 	const interval, patience = 100 * time.Millisecond, time.Minute
@@ -344,15 +343,13 @@ func (l *load) reconnect(ctx context.Context, addr string) {
 		}
 		for _, e := range events[:max(n, 0)] {
 			i := int(e.Fd)
-			b, err := l.resumed(i, e.Events)
-			if err != nil { // refused or reset: same as no answer
-				must.Do(l.hangUp(l.clients[i]))
+			var b []byte
+			if must.Try(func() { b = l.resumed(i, e.Events) }) != nil { // refused or reset: same as no answer
+				l.hangUp(l.clients[i])
 				continue
 			}
 			if b != nil {
-				if err := l.clients[i].takeSession(b); err != nil {
-					must.Failf("session %d: %w", i, err)
-				}
+				must.Do(l.clients[i].takeSession(b))
 				back[i] = true
 				left--
 			}
@@ -365,49 +362,40 @@ func (l *load) reconnect(ctx context.Context, addr string) {
 			if back[i] || now-began[i] < reconnectRetry {
 				continue
 			}
-			if err := errors.Join(l.hangUp(c), l.resume(i, addr)); err != nil {
-				must.Failf("session %d: %w", i, err)
-			}
+			l.hangUp(c)
+			l.resume(i, addr)
 			began[i] = now
 		}
 	}
 }
 
 // hangUp closes a client's socket, if any, and forgets the requests in flight.
-func (l *load) hangUp(c *client) error {
+func (l *load) hangUp(c *client) {
 	c.out, c.r, c.w = c.out[:0], 0, 0
 	if c.fd < 0 {
-		return nil
+		return
 	}
 	fd := c.fd
 	c.fd = -1
-	if err := unix.Close(fd); err != nil { // also removes it from the epoll set
-		return fmt.Errorf("close: %w", err)
-	}
-	return nil
+	must.Do(unix.Close(fd)) // also removes it from the epoll set
 }
 
 // resume connects a client that has no socket.
-func (l *load) resume(i int, addr string) error {
-	if err := l.clients[i].startConnect(addr); err != nil {
-		return err
-	}
-	return l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLOUT)
+func (l *load) resume(i int, addr string) {
+	must.Do(l.clients[i].startConnect(addr))
+	l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLOUT)
 }
 
 // resumed requests the session of a client whose socket is connected, or returns the reply if it
 // has arrived.
-func (l *load) resumed(i int, events uint32) ([]byte, error) {
+func (l *load) resumed(i int, events uint32) []byte {
 	c := l.clients[i]
 	if events&unix.EPOLLOUT != 0 { // connected, or refused: the write shows which
 		c.appendConnect()
-		if err := c.write(); err != nil {
-			return nil, err
-		}
-		return nil, l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN)
+		must.Do(c.write())
+		l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN)
+		return nil
 	}
-	if _, err := c.fill(); err != nil {
-		return nil, err
-	}
-	return c.frame(), nil
+	must.Get(c.fill())
+	return c.frame()
 }

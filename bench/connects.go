@@ -37,7 +37,7 @@ func benchConnects(ctx context.Context, s *settings) {
 	}
 	c := comparison{Row: "session opened and closed", Shape: fmt.Sprintf("%dx1", connectors)}
 	for i, p := range processes {
-		c.Servers = append(c.Servers, seen[i].figures(p.Name(), must.Get(memoryOf(p.Pid()))))
+		c.Servers = append(c.Servers, seen[i].figures(p.Name(), memoryOf(p.Pid())))
 	}
 	must.Do(s.out.comparisons("connects", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c}))
 }
@@ -53,26 +53,26 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) *resul
 	}
 	defer must.Finally(l.abandon)
 	pids := []int{p.Pid()}
-	before := must.Get(usedBy(pids))
+	before := usedBy(pids)
 	res, start := new(result), time.Now()
 	for i := range l.clients {
-		must.Do(l.beginSession(i, p.Addr(), 0))
+		l.beginSession(i, p.Addr(), 0)
 	}
 	counting, open := true, len(l.clients)
 	events := make([]unix.EpollEvent, connectors)
 	for open > 0 {
-		ready := must.Get(l.wait(events))
+		ready := l.wait(events)
 		if len(ready) == 0 {
 			must.Failf("no answer within %s, %d are due", ioTimeout, open)
 		}
 		now := time.Since(start)
 		if counting && now >= d {
 			counting = false
-			must.Do(res.finish(now, pids, before))
+			res.finish(now, pids, before)
 		}
 		for _, e := range ready {
 			i := int(e.Fd)
-			if !must.Get(l.goOn(i)) {
+			if !l.goOn(i) {
 				continue
 			}
 			if now = time.Since(start); counting {
@@ -83,7 +83,7 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) *resul
 				open--
 				continue
 			}
-			must.Do(l.beginSession(i, p.Addr(), now))
+			l.beginSession(i, p.Addr(), now)
 		}
 	}
 	must.Do(ctx.Err())
@@ -91,52 +91,45 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) *resul
 }
 
 // beginSession connects a client without a connection, and requests a session on it.
-func (l *load) beginSession(i int, addr string, now time.Duration) error {
+func (l *load) beginSession(i int, addr string, now time.Duration) {
 	c := l.clients[i]
 	c.session, c.passwd, c.sent, c.got, c.sentAt[0] = 0, [proto.PasswdBytes]byte{}, 0, 0, now
-	if err := c.startConnect(addr); err != nil {
-		return err
-	}
+	must.Do(c.startConnect(addr))
 	c.appendConnect()
-	if err := c.write(); err != nil {
-		return err
-	}
+	must.Do(c.write())
 	events := uint32(unix.EPOLLIN)
 	if c.writing = len(c.out) > 0; c.writing { // not connected yet
 		events |= unix.EPOLLOUT
 	}
-	return l.watch(unix.EPOLL_CTL_ADD, i, events)
+	l.watch(unix.EPOLL_CTL_ADD, i, events)
 }
 
 // goOn takes the next step for a client of connectsFor: when the client has a session, goOn
 // requests the close, and after the reply it closes the connection and returns true.
-func (l *load) goOn(i int) (closed bool, err error) {
+func (l *load) goOn(i int) (closed bool) {
 	c := l.clients[i]
 	if c.writing {
-		if err := c.write(); err != nil || len(c.out) > 0 {
-			return false, err
+		if must.Do(c.write()); len(c.out) > 0 {
+			return false
 		}
 		c.writing = false
-		return false, l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN)
+		l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN)
+		return false
 	}
-	if _, err := c.fill(); err != nil {
-		return false, err
-	}
+	must.Get(c.fill())
 	b := c.frame()
 	if b == nil {
-		return false, nil
+		return false
 	}
 	if c.session == 0 {
-		if err := c.takeSession(b); err != nil {
-			return false, err
-		}
+		must.Do(c.takeSession(b))
 		c.request(proto.OpCloseSession, func(b []byte) []byte { return b })
-		return false, c.write()
+		must.Do(c.write())
+		return false
 	}
-	if err := c.answer(b, 0); err != nil {
-		return false, err
-	}
+	must.Do(c.answer(b, 0))
 	fd := c.fd
 	c.fd = -1
-	return true, unix.Close(fd) // also removes it from the epoll set
+	must.Do(unix.Close(fd)) // also removes it from the epoll set
+	return true
 }

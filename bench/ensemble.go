@@ -68,6 +68,6 @@ func chosenForEnsembles(prefix string) []*workload {
 // ensembleMemory adds up the members' memory, and their peaks, although the peaks may be of
 // different moments.
 func ensembleMemory(t target, when string) []string {
-	sum := must.Get(memoryOfAll(t.pids))
+	sum := memoryOfAll(t.pids)
 	return []string{t.name, when, mib(sum.rss), mib(sum.anon), mib(sum.file), mib(sum.peak)}
 }

@@ -64,7 +64,7 @@ func (g *growth) noteLoad(server string, size int, how, measure string, r *resul
 
 // noteMemory records the resident memory of the server's processes, at present and at its peak.
 func (g *growth) noteMemory(t target, size int) memory {
-	m := must.Get(memoryOfAll(t.pids))
+	m := memoryOfAll(t.pids)
 	g.note("resident memory", "MiB", "at once", t.name, size, float64(m.rss)/(1<<20))
 	g.note("resident memory", "MiB", "peak", t.name, size, float64(m.peak)/(1<<20))
 	return m

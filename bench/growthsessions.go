@@ -57,7 +57,7 @@ func growSessions(ctx context.Context, g *growth, k kind, size int) {
 	g.serve(ctx, k, server.Options{}, func(p *server.Process) {
 		t := targetOf(p)
 		fillMany(ctx, p.Addr(), nData, payload)
-		before := must.Get(memoryOf(p.Pid()))
+		before := memoryOf(p.Pid())
 		idle := openIdle(ctx, p.Addr(), size, idleOpeners)
 		defer must.Finally(func() error { return closeIdle(idle) })
 		growBesides(ctx, g, t, size, before)
@@ -81,9 +81,9 @@ func growBesides(ctx context.Context, g *growth, t target, size int, before memo
 
 // restCPU returns the CPU use of an idle process, in milliseconds per second.
 func restCPU(ctx context.Context, pid int) float64 {
-	before, start := must.Get(preciseCPU(pid)), time.Now()
+	before, start := preciseCPU(pid), time.Now()
 	pause(ctx, idleTime)
-	return (must.Get(preciseCPU(pid)) - before).Seconds() * 1e3 / time.Since(start).Seconds()
+	return (preciseCPU(pid) - before).Seconds() * 1e3 / time.Since(start).Seconds()
 }
 
 // idleOpeners open sessions in parallel, because each open waits for a sync.

@@ -48,14 +48,14 @@ func growWatches(ctx context.Context, g *growth, k kind, size int) {
 		t := targetOf(p)
 		fillOne(p.Addr(), quietPath)
 		fillMany(ctx, p.Addr(), watchedZnodes, nil)
-		l := must.Get(openLoad(t.addrs, watchingConnections, 64))
+		l := openLoad(t.addrs, watchingConnections, 64)
 		gone := 0
 		closeRest := func() error {
 			l.clients = l.clients[gone:]
 			return l.close()
 		}
 		defer must.Finally(closeRest)
-		before := must.Get(memoryOf(p.Pid()))
+		before := memoryOf(p.Pid())
 		begun := time.Now()
 		w := &workload{name: "watch", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
 			i := c.made*watchingConnections + c.index
@@ -69,7 +69,7 @@ func growWatches(ctx context.Context, g *growth, k kind, size int) {
 			endFrame(c.out, start)
 			return true
 		}}
-		must.Get(l.run(w.until(ctx), 0, nil))
+		l.play(w.until(ctx), 0, nil)
 		progress("growth: %s %s: %s: set in %s", g.piece.name, thousands(float64(size)), t.name, time.Since(begun))
 		growWatched(ctx, g, t, size, before, func() error {
 			c := l.clients[gone]
@@ -89,7 +89,7 @@ func growWatchers(ctx context.Context, g *growth, k kind, size int) {
 		fillOne(p.Addr(), quietPath, "/watched")
 		idle := openIdle(ctx, p.Addr(), size, idleOpeners)
 		defer must.Finally(func() error { return closeIdle(idle) })
-		before := must.Get(memoryOf(p.Pid()))
+		before := memoryOf(p.Pid())
 		for _, c := range idle {
 			must.Do(ctx.Err())
 			must.Do(c.call(proto.OpExists, (&proto.PathWatchRequest{Path: "/watched", Watch: true}).Append, replyLen(proto.StatBytes)))
@@ -122,10 +122,10 @@ func growWatched(ctx context.Context, g *growth, t target, size int, before memo
 	awaitIdle(ctx, t.pids)
 	const quietly = 500 * time.Millisecond
 	used := func(do func() error) time.Duration {
-		before := must.Get(preciseCPU(t.pids[0]))
+		before := preciseCPU(t.pids[0])
 		must.Do(do())
 		pause(ctx, quietly)
-		return must.Get(preciseCPU(t.pids[0])) - before
+		return preciseCPU(t.pids[0]) - before
 	}
 	rest := used(func() error { return nil })
 	one := used(goOne)

@@ -182,9 +182,9 @@ func checkpoints(ctx context.Context, addr string) (w written) {
 func awaitIdle(ctx context.Context, pids []int) {
 	const interval, patience = 200 * time.Millisecond, 50
 	for range patience {
-		before := must.Get(cpuOf(pids))
+		before := cpuOf(pids)
 		pause(ctx, interval)
-		if must.Get(cpuOf(pids))-before <= interval/10 {
+		if cpuOf(pids)-before <= interval/10 {
 			return
 		}
 	}
@@ -222,7 +222,7 @@ func restart(ctx context.Context, k kind, opts server.Options, path string) (r r
 		must.Failf("the server has ended:\n%s", p.Log())
 	}
 	must.Do(ctx.Err())
-	r.cpu, r.memory = must.Get(cpuOfOne(p.Pid())), must.Get(memoryOf(p.Pid()))
+	r.cpu, r.memory = cpuOfOne(p.Pid()), memoryOf(p.Pid())
 	return r
 }
 

@@ -47,7 +47,7 @@ const machineItself = "machine"
 
 // syncLimits times the syncs of a zero-filled file and of a growing file.
 func syncLimits(note func(row, what string, v float64)) {
-	filled := must.Get(zeroedFile())
+	filled := zeroedFile()
 	defer must.Finally(removing(filled))
 	growing := must.Get(os.CreateTemp("", "gozkd-bench-sync-"))
 	defer must.Finally(removing(growing))
@@ -79,15 +79,6 @@ func timeFor(once func() error, d time.Duration) (*histogram, time.Duration) {
 			return h, threadCPU() - before
 		}
 	}
-}
-
-// threadCPU is ownCPU for the calling thread.
-func threadCPU() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
-		panic("bench: getrusage of oneself: " + err.Error()) // as in ownCPU
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // bandwidth writes a file sequentially and syncs the file once.

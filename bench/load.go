@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -45,39 +44,26 @@ type target struct {
 
 // openLoad connects to each address in turn. window is the number of requests in flight per
 // connection.
-func openLoad(addrs []string, connections, window int) (_ *load, err error) {
+func openLoad(addrs []string, connections, window int) *load {
 	l := &load{window: window}
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("epoll: %w", err)
+	l.epoll = must.Get(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	err := must.Try(func() {
+		for i := range connections {
+			c := must.Get(dial(addrs[i%len(addrs)], i, window))
+			c.in = nil // fill allocates a larger buffer
+			l.clients = append(l.clients, c)
+			must.Do(unix.SetNonblock(c.fd, true))
+			l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLIN)
+		}
+	})
+	if err != nil {
+		must.Do(errors.Join(err, l.close()))
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, l.close())
-		}
-	}()
-	for i := range connections {
-		c, err := dial(addrs[i%len(addrs)], i, window)
-		if err != nil {
-			return nil, err
-		}
-		c.in = nil // fill allocates a larger buffer
-		l.clients = append(l.clients, c)
-		if err := unix.SetNonblock(c.fd, true); err != nil {
-			return nil, fmt.Errorf("nonblock: %w", err)
-		}
-		if err := l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLIN); err != nil {
-			return nil, err
-		}
-	}
-	return l, nil
+	return l
 }
 
-func (l *load) watch(how, i int, events uint32) error {
-	err := unix.EpollCtl(l.epoll, how, l.clients[i].fd, &unix.EpollEvent{Events: events, Fd: int32(i)})
-	if err != nil {
-		return fmt.Errorf("epoll: %w", err)
-	}
-	return nil
+func (l *load) watch(how, i int, events uint32) {
+	must.Do(unix.EpollCtl(l.epoll, how, l.clients[i].fd, &unix.EpollEvent{Events: events, Fd: int32(i)}))
 }
 
 // close ends the sessions and closes the sockets.
@@ -109,51 +95,35 @@ func (l *load) whileOpen(work func()) {
 	must.Do(l.close())
 }
 
-// run sends w's requests until d has passed, or with d == 0 until w has no more. Then it waits for
+// play sends w's requests until d has passed, or with d == 0 until w has no more. Then it waits for
 // the outstanding replies, which count only if they arrive within d. pids are the server's
 // processes.
-func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
+func (l *load) play(w *workload, d time.Duration, pids []int) *result {
 	res := new(result)
-	before, err := usedBy(pids)
-	if err != nil {
-		return nil, err
-	}
+	before := usedBy(pids)
 	start := time.Now()
 	inFlight, counting := 0, true
-	for i, c := range l.clients {
-		n, err := l.send(w, i, l.window, time.Since(start))
-		if err != nil {
-			return nil, fmt.Errorf("connection %d: %w", c.index, err)
-		}
-		inFlight += n
+	for i := range l.clients {
+		inFlight += l.send(w, i, l.window, time.Since(start))
 	}
 	events := make([]unix.EpollEvent, 128)
 	for inFlight > 0 {
-		ready, err := l.wait(events)
-		if err != nil {
-			return nil, err
-		}
+		ready := l.wait(events)
 		if len(ready) == 0 {
-			return nil, fmt.Errorf("no reply within %s, %d are due", ioTimeout, inFlight)
+			must.Failf("no reply within %s, %d are due", ioTimeout, inFlight)
 		}
 		for _, e := range ready {
 			i := int(e.Fd)
 			c := l.clients[i]
-			if _, err := c.fill(); err != nil {
-				return nil, fmt.Errorf("connection %d: %w", c.index, err)
-			}
+			must.Get(c.fill())
 			now := time.Since(start)
 			if counting && d > 0 && now >= d {
 				counting = false
-				if err := res.finish(now, pids, before); err != nil {
-					return nil, err
-				}
+				res.finish(now, pids, before)
 			}
 			answered := 0
 			for b := c.frame(); b != nil; b = c.frame() {
-				if err := c.answer(b, w.replyBytes); err != nil {
-					return nil, fmt.Errorf("connection %d: %s: %w", c.index, w.name, err)
-				}
+				must.Do(c.answer(b, w.replyBytes))
 				answered++
 				if counting {
 					res.ops++
@@ -164,38 +134,33 @@ func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 			if !counting {
 				answered = 0
 			}
-			sent, err := l.send(w, i, answered, now)
-			if err != nil {
-				return nil, fmt.Errorf("connection %d: %w", c.index, err)
-			}
-			inFlight += sent
+			inFlight += l.send(w, i, answered, now)
 		}
 	}
 	if counting {
-		return res, res.finish(time.Since(start), pids, before)
+		res.finish(time.Since(start), pids, before)
 	}
-	return res, nil
+	return res
 }
 
 // send appends up to n requests, writes what the socket takes, and returns how many it appended.
-func (l *load) send(w *workload, i, n int, now time.Duration) (sent int, err error) {
+func (l *load) send(w *workload, i, n int, now time.Duration) (sent int) {
 	c := l.clients[i]
 	for sent < n && w.next(c) {
 		c.sentAt[int(c.sent)%l.window] = now
 		sent++
 	}
-	if err := c.write(); err != nil {
-		return sent, err
-	}
+	must.Do(c.write())
 	if full := len(c.out) > 0; full != c.writing {
 		c.writing = full
 		events := uint32(unix.EPOLLIN)
 		if full {
 			events |= unix.EPOLLOUT
 		}
-		return sent, l.watch(unix.EPOLL_CTL_MOD, i, events)
+		l.watch(unix.EPOLL_CTL_MOD, i, events)
+		return sent
 	}
-	return sent, nil
+	return sent
 }
 
 // used holds the CPU time and disk counters up to now.
@@ -204,31 +169,23 @@ type used struct {
 	disk        diskUse
 }
 
-func usedBy(pids []int) (u used, err error) {
-	if u.server, err = cpuOf(pids); err != nil {
-		return u, err
-	}
-	u.own = ownCPU()
-	u.disk, err = diskUseBelow(os.TempDir())
-	return u, err
-}
+func usedBy(pids []int) used { return used{cpuOf(pids), ownCPU(), diskUseBelow(os.TempDir())} }
 
-func (r *result) finish(elapsed time.Duration, pids []int, before used) error {
-	after, err := usedBy(pids)
+func (r *result) finish(elapsed time.Duration, pids []int, before used) {
+	after := usedBy(pids)
 	r.elapsed, r.serverCPU, r.ownCPU = elapsed, after.server-before.server, after.own-before.own
 	r.disk = after.disk.since(before.disk)
-	return err
 }
 
 // wait returns the ready events, in events' memory, or none after ioTimeout.
-func (l *load) wait(events []unix.EpollEvent) ([]unix.EpollEvent, error) {
+func (l *load) wait(events []unix.EpollEvent) []unix.EpollEvent {
 	for {
 		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
 		switch {
 		case err == nil:
-			return events[:n], nil
+			return events[:n]
 		case !errors.Is(err, unix.EINTR):
-			return nil, fmt.Errorf("epoll: %w", err)
+			must.Failf("epoll: %w", err)
 		}
 	}
 }

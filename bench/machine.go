@@ -38,16 +38,13 @@ func syncsOf(f *os.File, size int64) func() error {
 
 // zeroedFile returns a new temporary file of syncFileBytes zeros, synced. The caller closes and
 // removes it.
-func zeroedFile() (*os.File, error) {
-	f, err := os.CreateTemp("", "gozkd-bench-sync-")
-	if err != nil {
-		return nil, err
-	}
-	_, err = io.CopyN(f, zeros{}, syncFileBytes)
+func zeroedFile() *os.File {
+	f := must.Get(os.CreateTemp("", "gozkd-bench-sync-"))
+	_, err := io.CopyN(f, zeros{}, syncFileBytes)
 	if err = errors.Join(err, f.Sync()); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+		must.Do(errors.Join(err, removing(f)()))
 	}
-	return f, nil
+	return f
 }
 
 // removing returns a function that closes and removes a file.
@@ -106,11 +103,9 @@ func startSelf(command string) *self {
 
 // serveEcho prints its address and echoes the bytes of the first connection in the plainest way. It
 // ends at the end of standard input.
-func serveEcho() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+func serveEcho() {
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
+	defer must.Finally(l.Close)
 	fmt.Println(l.Addr())
 	// Ends with the process, which waits only for its input.
 	go func() {
@@ -129,6 +124,5 @@ func serveEcho() error {
 			}
 		}
 	}()
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return errors.Join(err, l.Close())
+	must.Get(io.Copy(io.Discard, os.Stdin))
 }

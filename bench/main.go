@@ -160,7 +160,7 @@ func run(ctx context.Context, args []string) error {
 	case command == "load":
 		return must.Try(func() { benchLoad(&s) })
 	case command == "echo": // the other end of the loopback round trip of limits
-		return serveEcho()
+		return must.Try(serveEcho)
 	case command == "bare" || command == "bare-synced": // started by limits
 		return must.Try(func() { serveBare(command == "bare-synced") })
 	case command != "all" && command != "compare" && commands[command] == nil:

@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // pacedMost bounds the unanswered requests of a paced load. A server that exceeds it counts as too
@@ -40,54 +40,38 @@ func (s *pacedSeen) add(o *pacedSeen) {
 // latency counts from the time at which the request was due, so a stall, of the server or of this
 // program, shows in every request that it delays. paced waits for the outstanding replies and
 // counts them. No other goroutine may use the load meanwhile.
-func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan struct{}) (_ *pacedSeen, err error) {
-	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("timerfd: %w", err)
-	}
-	defer func() { err = errors.Join(err, unix.Close(timer)) }()
+func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan struct{}) *pacedSeen {
+	timer := must.Get(unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC))
+	defer must.Finally(func() error { return unix.Close(timer) })
 	const isTimer = -1
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: isTimer}); err != nil {
-		return nil, fmt.Errorf("epoll: %w", err)
-	}
+	must.Do(unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: isTimer}))
 	p := pace{interval: time.Second / time.Duration(rate)}
 	every := unix.NsecToTimespec(int64(p.interval))
-	if err := unix.TimerfdSettime(timer, 0, &unix.ItimerSpec{Interval: every, Value: every}, nil); err != nil {
-		return nil, fmt.Errorf("timerfd: %w", err)
-	}
+	must.Do(unix.TimerfdSettime(timer, 0, &unix.ItimerSpec{Interval: every, Value: every}, nil))
 	start := time.Now()
 	seen := new(pacedSeen)
 	due := make([][]time.Duration, len(l.clients)) // per connection: of unanswered requests, oldest first
 	inFlight, sending := 0, true
 	events := make([]unix.EpollEvent, 128)
 	for sending || inFlight > 0 {
-		ready, err := l.wait(events)
-		if err != nil {
-			return nil, err
-		}
+		ready := l.wait(events)
 		for _, e := range ready {
 			if e.Fd == isTimer {
 				var expirations [8]byte
 				if _, err := unix.Read(timer, expirations[:]); err != nil && err != unix.EAGAIN {
-					return nil, fmt.Errorf("timerfd: %w", err)
+					must.Failf("timerfd: %w", err)
 				}
 				continue
 			}
 			i := int(e.Fd)
 			c := l.clients[i]
 			if e.Events&unix.EPOLLOUT != 0 {
-				if _, err := l.send(nothing, i, 0, 0); err != nil {
-					return nil, err
-				}
+				l.send(nothing, i, 0, 0)
 			}
-			if _, err := c.fill(); err != nil {
-				return nil, fmt.Errorf("connection %d: %w", c.index, err)
-			}
+			must.Get(c.fill())
 			now := time.Since(start)
 			for b := c.frame(); b != nil; b = c.frame() {
-				if err := c.answer(b, w.replyBytes); err != nil {
-					return nil, fmt.Errorf("connection %d: %s: %w", c.index, w.name, err)
-				}
+				must.Do(c.answer(b, w.replyBytes))
 				seen.latencies.note(now - due[i][0])
 				due[i] = due[i][1:]
 				inFlight--
@@ -97,7 +81,7 @@ func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan str
 		case <-stop:
 			sending = false
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			must.Do(ctx.Err())
 		default:
 		}
 		now := time.Since(start)
@@ -107,12 +91,10 @@ func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan str
 			seen.late.note(now - p.due())
 			p.sent++
 			if inFlight++; inFlight > pacedMost {
-				return nil, fmt.Errorf("%d requests wait for an answer: the server is too slow for %d per second", inFlight, rate)
+				must.Failf("%d requests wait for an answer: the server is too slow for %d per second", inFlight, rate)
 			}
 			w.next(l.clients[i])
-			if _, err := l.send(nothing, i, 0, 0); err != nil {
-				return nil, fmt.Errorf("connection %d: %w", i, err)
-			}
+			l.send(nothing, i, 0, 0)
 		}
 		oldest := now
 		for _, d := range due {
@@ -121,10 +103,10 @@ func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan str
 			}
 		}
 		if now-oldest > pacedPatience {
-			return nil, fmt.Errorf("no reply within %s, %d are due", pacedPatience, inFlight)
+			must.Failf("no reply within %s, %d are due", pacedPatience, inFlight)
 		}
 	}
-	return seen, nil
+	return seen
 }
 
 // pacedPatience is how long a server under a paced load may be silent: enough for ZooKeeper in the

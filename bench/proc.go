@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,52 +10,46 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // userHz is the unit of times in /proc/PID/stat, 1/100 s on every architecture that Go supports.
 const userHz = 100
 
 // cpuOf returns the user and system time of all processes together, each to 1/100 s.
-func cpuOf(pids []int) (sum time.Duration, err error) {
+func cpuOf(pids []int) (sum time.Duration) {
 	for _, pid := range pids {
-		used, err := cpuOfOne(pid)
-		if err != nil {
-			return 0, err
-		}
-		sum += used
+		sum += cpuOfOne(pid)
 	}
-	return sum, nil
+	return sum
 }
 
-func cpuOfOne(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
+func cpuOfOne(pid int) time.Duration {
+	b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
 	// The second field, the command in parentheses, may contain anything; utime and stime are
 	// fields 14 and 15.
 	_, rest, _ := strings.Cut(string(b[max(strings.LastIndexByte(string(b), ')'), 0):]), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat has an unknown form: %q", pid, b)
+		must.Failf("/proc/%d/stat has an unknown form: %q", pid, b)
 	}
 	var ticks int64
 	for _, f := range fields[11:13] {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/%d/stat: %w", pid, err)
-		}
-		ticks += n
+		ticks += must.Get(strconv.ParseInt(f, 10, 64))
 	}
-	return time.Duration(ticks) * (time.Second / userHz), nil
+	return time.Duration(ticks) * (time.Second / userHz)
 }
 
 // ownCPU returns the same for this process, to the microsecond.
-func ownCPU() time.Duration {
+func ownCPU() time.Duration { return rusage(unix.RUSAGE_SELF) }
+
+// threadCPU is ownCPU for the calling thread.
+func threadCPU() time.Duration { return rusage(unix.RUSAGE_THREAD) }
+
+func rusage(who int) time.Duration {
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic("bench: getrusage of oneself: " + err.Error()) // getrusage cannot fail with these arguments
-	}
+	must.Do(unix.Getrusage(who, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -65,13 +58,10 @@ type memory struct {
 	rss, anon, file, peak int64 // VmRSS, RssAnon, RssFile, VmHWM
 }
 
-func memoryOf(pid int) (memory, error) {
+func memoryOf(pid int) memory {
 	var m memory
 	name := fmt.Sprintf("/proc/%d/status", pid)
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return m, err
-	}
+	b := must.Get(os.ReadFile(name))
 	want := map[string]*int64{"VmRSS": &m.rss, "RssAnon": &m.anon, "RssFile": &m.file, "VmHWM": &m.peak}
 	for line := range strings.Lines(string(b)) {
 		key, value, _ := strings.Cut(line, ":")
@@ -79,31 +69,24 @@ func memoryOf(pid int) (memory, error) {
 		if p == nil {
 			continue
 		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return m, fmt.Errorf("%s: %w", name, err)
-		}
-		*p = kib << 10
+		*p = must.Get(strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)) << 10
 		delete(want, key)
 	}
 	if len(want) > 0 {
-		return m, fmt.Errorf("%s has an unknown form", name)
+		must.Failf("%s has an unknown form", name)
 	}
-	return m, nil
+	return m
 }
 
-func memoryOfAll(pids []int) (sum memory, err error) {
+func memoryOfAll(pids []int) (sum memory) {
 	for _, pid := range pids {
-		m, err := memoryOf(pid)
-		if err != nil {
-			return sum, err
-		}
+		m := memoryOf(pid)
 		sum.rss += m.rss
 		sum.anon += m.anon
 		sum.file += m.file
 		sum.peak += m.peak
 	}
-	return sum, nil
+	return sum
 }
 
 // diskUse holds the kernel's counters of a disk, for all processes: bytes written and cache
@@ -116,35 +99,25 @@ func (u diskUse) since(before diskUse) diskUse {
 }
 
 // diskUseBelow reads the counters of the disk that dir is on.
-func diskUseBelow(dir string) (u diskUse, err error) {
+func diskUseBelow(dir string) (u diskUse) {
 	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return u, fmt.Errorf("stat %s: %w", dir, err)
-	}
+	must.Do(unix.Stat(dir, &st))
 	const (
 		name                   = "/proc/diskstats"
 		device                 = 3 // fields before the counters
 		sectors, flushes       = 7, 16
 		sectorBytes      int64 = 512
 	)
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return u, err
-	}
+	b := must.Get(os.ReadFile(name))
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
 		if len(f) < device+flushes || f[0] != fmt.Sprint(unix.Major(st.Dev)) || f[1] != fmt.Sprint(unix.Minor(st.Dev)) {
 			continue
 		}
-		written, err := strconv.ParseInt(f[device+sectors-1], 10, 64)
-		if err != nil {
-			return u, fmt.Errorf("%s: %w", name, err)
-		}
-		u.bytes = written * sectorBytes
-		if u.syncs, err = strconv.ParseInt(f[device+flushes-1], 10, 64); err != nil {
-			return u, fmt.Errorf("%s: %w", name, err)
-		}
-		return u, nil
+		u.bytes = must.Get(strconv.ParseInt(f[device+sectors-1], 10, 64)) * sectorBytes
+		u.syncs = must.Get(strconv.ParseInt(f[device+flushes-1], 10, 64))
+		return u
 	}
-	return u, errors.New(name + ": the disk of " + dir + " is not there, or the kernel counts no flushes")
+	must.Failf("%s: the disk of %s is not there, or the kernel counts no flushes", name, dir)
+	return u
 }

@@ -90,10 +90,10 @@ func memoryReadings(lines []memoryLine) (list []reading) {
 func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) []*client) (lines []memoryLine) {
 	k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) {
 		pause(ctx, residentQuiet)
-		before := must.Get(memoryOf(p.Pid()))
+		before := memoryOf(p.Pid())
 		opened := do(p)
 		defer must.Finally(func() error { return closeIdle(opened) })
-		lines = []memoryLine{{p.Name(), residentEmpty, before}, {p.Name(), row, must.Get(memoryOf(p.Pid()))}}
+		lines = []memoryLine{{p.Name(), residentEmpty, before}, {p.Name(), row, memoryOf(p.Pid())}}
 	})
 	return lines
 }

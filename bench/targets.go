@@ -154,7 +154,7 @@ func benchTargets(_ context.Context, s *settings) {
 	if s.out.dir == "" {
 		must.Failf("where are the figures? Give the folder with -out")
 	}
-	figures := must.Get(readFigures(s.out.dir))
+	figures := readFigures(s.out.dir)
 	var all []standing
 	var table [][]string
 	count := map[string]int{}
@@ -216,23 +216,17 @@ func (f *figuresFound) from() (lines []string) {
 }
 
 // readFigures reads all JSON files of a directory.
-func readFigures(dir string) (*figuresFound, error) {
+func readFigures(dir string) *figuresFound {
 	found := &figuresFound{map[figureKey]map[string]float64{}, map[string]conditions{}, map[[2]string]bool{}}
-	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		return nil, err
-	}
+	names := must.Get(filepath.Glob(filepath.Join(dir, "*.json")))
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no figures: %w", dir, fs.ErrNotExist)
+		must.Failf("%s has no figures: %w", dir, fs.ErrNotExist)
 	}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
+		b := must.Get(os.ReadFile(name))
 		var c contents
 		if err := json.Unmarshal(b, &c); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			must.Failf("%s: %w", name, err)
 		}
 		file := strings.TrimSuffix(filepath.Base(name), ".json")
 		found.conditions[file] = c.Conditions
@@ -250,7 +244,7 @@ func readFigures(dir string) (*figuresFound, error) {
 			}
 		}
 	}
-	return found, nil
+	return found
 }
 
 func (f *figuresFound) note(k figureKey, server string, v float64) {

@@ -113,7 +113,7 @@ func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets
 		}
 	}
 	for i, t := range targets {
-		all = append(all, seen[i].figures(t.name, must.Get(memoryOfAll(t.pids))))
+		all = append(all, seen[i].figures(t.name, memoryOfAll(t.pids)))
 	}
 	return all
 }
@@ -121,13 +121,13 @@ func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets
 // runOnce opens new connections for a load, and removes the znodes that the load created.
 func runOnce(t target, sh shape, w *workload, d time.Duration) (r *result) {
 	must.Doing(strings.TrimSpace(t.name+" "+w.name), func() {
-		l := must.Get(openLoad(t.addrs, sh.connections, sh.window))
+		l := openLoad(t.addrs, sh.connections, sh.window)
 		l.whileOpen(func() {
-			if r = must.Get(l.run(w, d, t.pids)); d > 0 && r.ops == 0 {
+			if r = l.play(w, d, t.pids); d > 0 && r.ops == 0 {
 				must.Failf("nothing was answered within %s", d)
 			}
 			if w.undo != nil {
-				must.Get(l.run(w.undo, 0, nil))
+				l.play(w.undo, 0, nil)
 			}
 		})
 		if w.after != nil {

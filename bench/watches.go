@@ -100,7 +100,7 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 // fireBlock opens the connections and measures some rounds, after unmeasured rounds for at least
 // warm.
 func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) {
-	l := must.Get(openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight))
+	l := openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight)
 	for _, c := range l.clients {
 		c.in = make([]byte, 1<<10) // the buffer grows if needed
 	}
@@ -144,10 +144,10 @@ func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration) {
 		for z := range f.znodes {
 			l.clients[i].request(proto.OpGetData, (&proto.PathWatchRequest{Path: watchedPath(z), Watch: true}).Append)
 		}
-		must.Get(l.send(nothing, i, 0, 0))
+		l.send(nothing, i, 0, 0)
 	}
 	n := f.watchers * f.znodes
-	must.Do(l.await(nothing, n, func(c *client, b []byte) error { return c.answer(b, 0) }))
+	l.await(nothing, n, func(c *client, b []byte) { must.Do(c.answer(b, 0)) })
 	writer, z := l.clients[f.watchers], 0
 	sets := &workload{name: "set", next: func(c *client) bool {
 		if c != writer || z == f.znodes {
@@ -157,22 +157,22 @@ func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration) {
 		z++
 		return true
 	}}
-	before := must.Get(preciseCPU(pid))
+	before := preciseCPU(pid)
 	start := time.Now()
-	must.Get(l.send(sets, f.watchers, setsInFlight, 0))
-	must.Do(l.await(sets, n+f.znodes, func(c *client, b []byte) error {
+	l.send(sets, f.watchers, setsInFlight, 0)
+	l.await(sets, n+f.znodes, func(c *client, b []byte) {
 		if c == writer {
-			return c.answer(b, 0)
+			must.Do(c.answer(b, 0))
+			return
 		}
 		var h proto.ReplyHeader
 		d := jute.NewDecoder(b)
 		if h.Decode(&d); d.Err() != nil || h.Xid != proto.XidEvent {
-			return fmt.Errorf("no event but %+v", h)
+			must.Failf("no event but %+v", h)
 		}
-		return nil
-	}))
+	})
 	took = time.Since(start)
-	return took, must.Get(preciseCPU(pid)) - before
+	return took, preciseCPU(pid) - before
 }
 
 // nothing is a workload without requests. Requests that are in the output already are sent.
@@ -180,44 +180,31 @@ var nothing = &workload{next: func(*client) bool { return false }}
 
 // await takes n frames from any connections, and sends as many requests of w on a connection as it
 // received frames there.
-func (l *load) await(w *workload, n int, take func(c *client, b []byte) error) error {
+func (l *load) await(w *workload, n int, take func(c *client, b []byte)) {
 	events := make([]unix.EpollEvent, 512)
 	for n > 0 {
-		ready, err := l.wait(events)
-		if err != nil {
-			return err
-		}
+		ready := l.wait(events)
 		if len(ready) == 0 {
-			return fmt.Errorf("nothing came within %s, %d are due", ioTimeout, n)
+			must.Failf("nothing came within %s, %d are due", ioTimeout, n)
 		}
 		for _, e := range ready {
 			i := int(e.Fd)
 			c := l.clients[i]
-			if _, err := c.fill(); err != nil {
-				return fmt.Errorf("connection %d: %w", c.index, err)
-			}
+			must.Get(c.fill())
 			taken := 0
 			for b := c.frame(); b != nil; b = c.frame() {
-				if err := take(c, b); err != nil {
-					return fmt.Errorf("connection %d: %w", c.index, err)
-				}
+				take(c, b)
 				taken++
 			}
 			n -= taken
-			if _, err := l.send(w, i, taken, 0); err != nil {
-				return fmt.Errorf("connection %d: %w", c.index, err)
-			}
+			l.send(w, i, taken, 0)
 		}
 	}
-	return nil
 }
 
 // preciseCPU returns the run time of a process's live threads, to the nanosecond.
-func preciseCPU(pid int) (sum time.Duration, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		return 0, err
-	}
+func preciseCPU(pid int) (sum time.Duration) {
+	files := must.Get(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)))
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		if err != nil {
@@ -226,12 +213,12 @@ func preciseCPU(pid int) (sum time.Duration, err error) {
 		on, _, _ := strings.Cut(string(b), " ")
 		ns, err := strconv.ParseInt(on, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
+			must.Failf("%s: %w", name, err)
 		}
 		sum += time.Duration(ns)
 	}
 	if sum == 0 {
-		return 0, fmt.Errorf("/proc/%d/task has no schedstat: is the process there, and does the kernel count it?", pid)
+		must.Failf("/proc/%d/task has no schedstat: is the process there, and does the kernel count it?", pid)
 	}
-	return sum, nil
+	return sum
 }
