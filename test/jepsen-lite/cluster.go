@@ -21,6 +21,8 @@ type Product struct {
 	Name string
 	// Command is the command line before the path of zoo.cfg.
 	Command []string
+	// Previous is the same for another version, which can use the same data; nil: there is none.
+	Previous []string
 }
 
 // ClusterConfig describes a cluster.
@@ -191,6 +193,9 @@ func (c *Cluster) zooCfg(id int) string {
 	keys["minSessionTimeout"] = "1000"
 	keys["reconfigEnabled"] = "true"
 	keys["dataDir"] = filepath.Join(c.cfg.Dir, fmt.Sprintf("member-%d", id), "data")
+	if c.cfg.Product.Previous != nil {
+		keys["gozkd.maxFeatureLevel"] = "1" // every version has this feature level
+	}
 	delete(keys, "extendedTypesEnabled")
 	delete(keys, "znode.container.checkIntervalMs")
 	var b strings.Builder

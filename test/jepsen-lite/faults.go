@@ -34,6 +34,8 @@ type fault struct {
 	small bool
 	// loop: needs members with loop disks.
 	loop bool
+	// previous: needs Product.Previous.
+	previous bool
 }
 
 // faults returns all kinds of faults.
@@ -57,6 +59,7 @@ func faults() []fault {
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
 		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, minority: true, inject: fillDisk},
 		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, minority: true, inject: hangDisk},
+		{name: "version", weight: 3, longest: 4 * time.Second, previous: true, minority: true, inject: changeVersion},
 	}
 }
 
@@ -220,6 +223,14 @@ func killLeader(ctx context.Context, n *nemesis) (string, func(context.Context) 
 // killOne kills a member with kill -9 until healed.
 func killOne(n *nemesis, m *Member) (string, func(context.Context) error, error) {
 	return m.String(), func(context.Context) error { return n.cluster.Start(m) }, n.cluster.Kill(m)
+}
+
+// changeVersion kills a member and starts it as the other version.
+func changeVersion(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+	m := n.any()
+	what, heal, err := killOne(n, m)
+	m.product.Command, m.product.Previous = m.product.Previous, m.product.Command
+	return what + " becomes " + m.product.Command[0], heal, err
 }
 
 // killAll kills all members at once.

@@ -90,7 +90,7 @@ func chooseFaults(o Options) ([]fault, error) {
 	for _, f := range faults() {
 		known[f.name] = f
 		switch {
-		case o.Faults != nil, f.small && os.Getuid() != 0, f.strict && o.Product.Name != Gozkd:
+		case o.Faults != nil, f.previous && o.Product.Previous == nil, f.small && os.Getuid() != 0, f.strict && o.Product.Name != Gozkd:
 		case f.loop && noFreeze != nil:
 			o.Logger.Info("a fault is left out", "kind", f.name, "reason", noFreeze)
 		default:
@@ -104,6 +104,9 @@ func chooseFaults(o Options) ([]fault, error) {
 		}
 		if f.loop && noFreeze != nil {
 			return nil, noFreeze
+		}
+		if f.previous && o.Product.Previous == nil {
+			return nil, fmt.Errorf("jepsenlite: fault %q: no previous version is named", name)
 		}
 		chosen = append(chosen, f)
 	}

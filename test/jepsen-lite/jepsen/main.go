@@ -32,6 +32,7 @@ func main() {
 func run(ctx context.Context) int {
 	product := flag.String("server", "gozkd", "what to test: gozkd or zookeeper")
 	gozkd := flag.String("gozkd", "", "the gozkd to test; empty: built from the tree")
+	previous := flag.String("previous", "", "another gozkd, whose version some members have: see the fault version")
 	members := flag.Int("members", 3, "how many")
 	length := flag.Duration("time", 2*time.Minute, "no further round begins after this time")
 	round := flag.Duration("round", 30*time.Second, "how long faults happen in a round")
@@ -61,6 +62,9 @@ func run(ctx context.Context) int {
 		p, err := jepsenlite.Find(ctx, *product, *gozkd, *dir)
 		if err != nil {
 			return err
+		}
+		if *previous != "" {
+			p.Previous = []string{*previous, "serve"}
 		}
 		o := jepsenlite.Options{
 			Product: p, Members: *members, Dir: *dir, Time: *length, Round: *round, Seed: *seed, Pace: *pace, Tick: *tick,
