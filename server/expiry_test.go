@@ -161,18 +161,18 @@ func TestEnsemble_PausedTogether(t *testing.T) {
 				e.startAll()
 				const timeout, pause = 4 * time.Second, 10 * time.Second
 				var keepers []*keeper
-				for id := 1; id <= n; id++ {
-					for _, k := range e.keep(10, timeout, time.Second/2, id) {
-						k.patience = time.Minute // it stays, and its next ping waits in the socket
-						k.run()
-						keepers = append(keepers, k)
-					}
+				for i := range 40 { // at each moment, one is about to send a ping at the last moment
+					k := e.keep(1, timeout, timeout*39/40, 1+i%n)[0]
+					k.patience = time.Minute // it stays, and its next ping waits in the socket
+					k.run()
+					keepers = append(keepers, k)
+					time.Sleep(timeout / 40)
 				}
-				time.Sleep(10 * time.Second)
 				observer := e.connect(1, time.Hour)
 				e.dead(n, timeout, "/dead")
 				died := time.Now()
-				time.Sleep(time.Second)
+				// The servers look for silent sessions 51 ms after each half second.
+				time.Sleep(time.Until(died.Truncate(time.Second).Add(2060 * time.Millisecond)))
 				for _, m := range e.members {
 					m.pause(true)
 				}
@@ -184,7 +184,7 @@ func TestEnsemble_PausedTogether(t *testing.T) {
 					time.Sleep(time.Second)
 					observer = observer.move(e, 1)
 				}
-				if lived := observer.livesUntil("/dead", died); lived < timeout+pause-2*time.Second || lived > timeout+pause+3*time.Second {
+				if lived := observer.livesUntil("/dead", died); lived < timeout+pause-time.Second || lived > timeout+pause+3*time.Second {
 					t.Errorf("a dead session with a timeout of %v lived %v, including a pause of %v", timeout, lived, pause)
 				}
 				time.Sleep(10 * time.Second)
@@ -225,17 +225,22 @@ func TestEnsemble_PausedAgainAndAgain(t *testing.T) {
 // send pings to it all the time and stay: none of them expires. A dead session of that follower
 // still ends.
 func TestEnsemble_FollowerNotHeard(t *testing.T) {
-	for name, fault := range map[string]func(m *ensembleMember, on bool){
-		"paused": (*ensembleMember).pause,
-		"cut":    (*ensembleMember).isolate,
+	for name, c := range map[string]struct {
+		fault           func(m *ensembleMember, on bool)
+		timeout, length time.Duration
+	}{
+		"paused": {(*ensembleMember).pause, 4 * time.Second, 3800 * time.Millisecond},
+		"cut":    {(*ensembleMember).isolate, 4 * time.Second, 3800 * time.Millisecond},
+		// Its reports are lost, and the next that arrives must tell of all that was heard meanwhile.
+		"torn": {(*ensembleMember).tear, 10 * time.Second, 4800 * time.Millisecond},
 		// Its reports arrive late: the first say nothing about the time until they arrive.
-		"slow": func(m *ensembleMember, on bool) { m.slow(on, 1500*time.Millisecond) },
+		"slow": {func(m *ensembleMember, on bool) { m.slow(on, 1500*time.Millisecond) }, 4 * time.Second, 3800 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 				e.startAll()
 				id := e.followers()[0]
-				const timeout = 4 * time.Second
+				timeout := c.timeout
 				keepers := e.keep(10, timeout, timeout*9/10, id)
 				for _, k := range keepers {
 					k.patience = time.Minute
@@ -246,9 +251,9 @@ func TestEnsemble_FollowerNotHeard(t *testing.T) {
 				e.dead(id, timeout, "/dead")
 				died := time.Now()
 				time.Sleep(time.Second)
-				fault(e.m(id), true)
-				time.Sleep(timeout - 200*time.Millisecond)
-				fault(e.m(id), false)
+				c.fault(e.m(id), true)
+				time.Sleep(c.length)
+				c.fault(e.m(id), false)
 				if lived := observer.livesUntil("/dead", died); lived < timeout || lived > 2*timeout+2*time.Second {
 					t.Errorf("a dead session with a timeout of %v lived %v", timeout, lived)
 				}
@@ -257,6 +262,14 @@ func TestEnsemble_FollowerNotHeard(t *testing.T) {
 			})
 		})
 	}
+}
+
+// tear is mute for a time after which the connections break: what the member sent meanwhile is lost.
+func (m *ensembleMember) tear(on bool) {
+	if !on {
+		m.others(func(other string) { m.e.network.Tear(m.host(), other) })
+	}
+	m.mute(on)
 }
 
 // hangDisk gives a member a disk whose writes hang while until is in the future.
