@@ -109,6 +109,9 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 	c.line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
 	c.line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
 	c.line("member", "%d of ensemble %016x, voters %v, learners %v", h.Member, h.Cluster, h.Voters, h.Learners)
+	if h.Level > 1 {
+		c.line("level", "%d; versions of gozkd that do not support this feature level cannot use it", h.Level)
+	}
 	if set, version := s.tree.Config(); len(set) > 0 {
 		c.line("servers", "%s", strings.ReplaceAll(set.Text(version), "\n", "\n            "))
 	}
