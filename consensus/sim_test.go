@@ -63,17 +63,21 @@ func TestSim_Regress(t *testing.T) {
 	}
 }
 
-// TestSim_RolledBack restores data directories from copies, with requests, other starts and other
-// faults in between.
+// TestSim_RolledBack restores data directories from copies, with requests and other starts in
+// between, and in every other plan with all other faults.
 func TestSim_RolledBack(t *testing.T) {
-	plans := huntGen([]stepKind{
+	few := huntGen([]stepKind{stepRollBack, stepRollBack, stepRollBack, stepKill, stepKillLeader, stepBurst, stepClockJump})
+	many := huntGen([]stepKind{
 		stepRollBack, stepRollBack, stepRollBack, stepRollBack, stepKillLeader, stepBurst, stepClockJump, stepPowerLoss, stepCrashAtOp,
 		stepPowerLossOfAll, stepCutOff, stepCutOneWay, stepSplit, stepEmptyDir, stepTarget, stepHandOver, stepCheckpoint,
 		stepBadTransfers, stepStop, stepHangDisk, stepReorder,
 	})
 	var all simStats
-	for seed := range exhaustive.Or(6, 400) {
-		p := plans.Example(seed)
+	for seed := range exhaustive.Or(8, 400) {
+		p := many.Example(seed)
+		if seed%2 == 0 {
+			p = few.Example(seed)
+		}
 		cryptotest.SetGlobalRandom(t, p.Seed)
 		stats, err := simulate(p, bugNone)
 		if err != nil {
