@@ -53,18 +53,24 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 		responses int
 		disk      core.LogState
 		last      uint64
+		mark      *core.Mark // goes with the last append
 	}{
-		{"responses alone", []*raftpb.Message{{Responses: response()}}, 0, 1, state(1, 0, 1), 1},
-		{"a term that no response needs", []*raftpb.Message{hard(6, 0, 1)}, 0, 0, state(1, 0, 1), 1},
-		{"a vote", []*raftpb.Message{voted}, 1, 1, state(7, 1, 1), 1},
-		{"a commit index", []*raftpb.Message{told}, 0, 0, state(7, 1, 1), 1},
-		{"several with an entry", []*raftpb.Message{hard(7, 1, 1), entry, {Responses: response()}}, 1, 2, state(8, 0, 1), 2},
+		{"responses alone", []*raftpb.Message{{Responses: response()}}, 0, 1, state(1, 0, 1), 1, nil},
+		{"a term that no response needs", []*raftpb.Message{hard(6, 0, 1)}, 0, 0, state(1, 0, 1), 1, nil},
+		{"a vote", []*raftpb.Message{voted}, 1, 1, state(7, 1, 1), 1, nil},
+		{"a commit index", []*raftpb.Message{told}, 0, 0, state(7, 1, 1), 1, nil},
+		{"several with an entry", []*raftpb.Message{hard(7, 1, 1), entry, {Responses: response()}}, 1, 2, state(8, 0, 1), 2, nil},
+		{"outdated", []*raftpb.Message{hard(8, 1, 1), {Responses: response()}}, 1, 1,
+			core.LogState{Term: 8, Vote: 1, Commit: 1, Incarnation: life, Outdated: true}, 2, &core.Mark{Incarnation: life, Outdated: true}},
+		{"let in, in a later term", []*raftpb.Message{{}}, 1, 0, state(9, 1, 1), 2, &core.Mark{Incarnation: life, Term: 9, Vote: 1}},
+		{"an old mark again, in a later term", []*raftpb.Message{hard(10, 2, 1), {}}, 1, 0, state(10, 2, 1), 2, &core.Mark{Incarnation: life, Term: 9, Vote: 1}},
 	} {
 		syncs = 0
 		var work []turn.LogWork
 		for _, m := range tc.appends {
 			work = append(work, turn.LogWork{Append: m})
 		}
+		work[len(work)-1].Mark = tc.mark
 		if err := w.work(work); err != nil {
 			t.Fatal(tc.name, err)
 		}
