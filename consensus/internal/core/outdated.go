@@ -103,12 +103,10 @@ func (c *Core) SeeOwnIncarnation(incarnation uint64) {
 // If the member was let in since, the heartbeat is a late one, from before.
 func (c *Core) checkCommit(r *raftpb.Message) (ok bool, err error) {
 	last, err := c.storage.LastIndex()
-	if err != nil || r.GetCommit() <= last {
-		return err == nil, err
+	if err != nil || r.GetCommit() <= last || r.GetTerm() < c.raftTerm {
+		return err == nil, err // raft knows what to do with an earlier term
 	}
-	if r.GetTerm() >= c.raftTerm {
-		c.becomeOutdated(fmt.Sprintf("its log ends at entry %d, but it has acknowledged entry %d", last, r.GetCommit()))
-	}
+	c.becomeOutdated(fmt.Sprintf("its log ends at entry %d, but it has acknowledged entry %d", last, r.GetCommit()))
 	return false, nil
 }
 
