@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -16,8 +18,10 @@ import (
 // a write are not read, and none can re-attach meanwhile.
 func TestStalledDisk(t *testing.T) {
 	var stall atomic.Bool
+	var said saying
 	cfg := ticks
 	cfg.Dir = t.TempDir()
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &said})
 	cfg.FS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpSync && stall.CompareAndSwap(true, false) {
 			time.Sleep(30 * time.Second) // the bubble's time
@@ -47,6 +51,11 @@ func TestStalledDisk(t *testing.T) {
 		}
 		if h, _ := c.call(2, proto.OpExists, &proto.PathWatchRequest{Path: "/e"}); h.Err != proto.OK {
 			t.Errorf("the ephemeral: %+v", h)
+		}
+		for _, line := range []string{"the disk of the log does not answer", "the disk of the log answers again: after_ms=30000"} {
+			if n := said.times(line); n != 1 {
+				t.Errorf("%q was logged %d times", line, n)
+			}
 		}
 	})
 }

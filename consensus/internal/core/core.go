@@ -332,6 +332,7 @@ func (c *Core) collect(out *Output, rd raft.Ready) error {
 			}
 		case m.GetType() == raftpb.MsgSnap:
 			out.NeedCheckpoint = append(out.NeedCheckpoint, m.GetTo())
+		case c.repeats(m):
 		default:
 			out.Messages = append(out.Messages, Message{To: m.GetTo(), From: c.id, Raft: m})
 		}
@@ -345,6 +346,7 @@ func (c *Core) leadershipChanged() {
 	c.own.resend()
 	c.proposer.reset()
 	c.retryReadRound()
+	c.stall.probes = probes{}
 	c.membership.leadershipChanged()
 	c.levels.proposed, c.levels.checkDue = false, true
 	clear(c.retention.pinned)

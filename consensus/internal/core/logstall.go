@@ -13,6 +13,7 @@ import (
 type logStall struct {
 	stalled bool
 	offers  map[uint64]int // by voter: how often leadership was offered to it since the log hangs
+	probes  probes         // of the others, whose logs may hang too
 }
 
 // SetLogStalled says whether the log hangs: for an election timeout some write or sync has been
@@ -34,9 +35,10 @@ func (c *Core) SetLogStalled(stalled bool) {
 // LogStalled returns what SetLogStalled was told.
 func (c *Core) LogStalled() bool { return c.stall.stalled }
 
-// tickLogStall offers leadership to a voter, unless an offer is under way: raft withdraws an offer
-// that was not taken after an election timeout.
+// tickLogStall counts a tick, and offers leadership to a voter, unless an offer is under way: raft
+// withdraws an offer that was not taken after an election timeout.
 func (c *Core) tickLogStall() {
+	c.stall.probes.ticks++
 	if !c.stall.stalled || c.role != raft.StateLeader || c.raft.BasicStatus().LeadTransferee != raft.None {
 		return
 	}

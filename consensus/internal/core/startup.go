@@ -272,6 +272,7 @@ func (c *Core) Reachable(peer uint64) {
 		c.start.connected = make(map[uint64]bool)
 	}
 	c.start.connected[peer] = true
+	c.stall.probes.forget(peer)
 	if peer == c.leader && c.role != raft.StateLeader {
 		c.own.resend()
 		c.retryReadRound()
@@ -285,6 +286,7 @@ func (c *Core) Reachable(peer uint64) {
 func (c *Core) Unreachable(peer uint64, gone bool) {
 	delete(c.start.connected, peer)
 	delete(c.levels.peers, peer)
+	c.stall.probes.forget(peer)
 	c.raft.ReportUnreachable(peer)
 	if gone && peer == c.leader && c.role == raft.StateFollower {
 		// An error would say that this member can't; then the election timeout decides.

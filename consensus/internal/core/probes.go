@@ -1,0 +1,53 @@
+package core
+
+import (
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+)
+
+// repeatTicks is the least time between two equal probes.
+const repeatTicks = electionTicks / 2
+
+// probes keeps a leader from flooding a member whose log hangs. While raft does not know how far a
+// member's log goes, it sends the member up to maxBatchBytes of entries with each heartbeat that
+// the member answers, until the member acknowledges some. A member whose log hangs answers
+// heartbeats and acknowledges nothing.
+type probes struct {
+	ticks int
+	last  map[uint64]probe // by member
+}
+
+// probe is an append with entries after index, sent at a tick.
+type probe struct {
+	index uint64
+	tick  int
+}
+
+// repeats reports whether a message repeats the last append to its member too early: then it need
+// not be sent. Only probes are left out. Raft relies on the arrival of other appends.
+func (c *Core) repeats(m *raftpb.Message) bool {
+	if m.GetType() != raftpb.MsgApp || len(m.GetEntries()) == 0 {
+		return false
+	}
+	p, to := &c.stall.probes, m.GetTo()
+	if last, ok := p.last[to]; ok && last.index == m.GetIndex() && p.ticks-last.tick < repeatTicks && c.probing(to) {
+		return true
+	}
+	if p.last == nil {
+		p.last = make(map[uint64]probe)
+	}
+	p.last[to] = probe{m.GetIndex(), p.ticks}
+	return false
+}
+
+// forget lets the next probe of a member leave at once: the last may be lost.
+func (p *probes) forget(member uint64) { delete(p.last, member) }
+
+// probing reports whether raft does not know how far the member's log goes.
+func (c *Core) probing(member uint64) (probing bool) {
+	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		probing = probing || id == member && pr.State == tracker.StateProbe
+	})
+	return probing
+}
