@@ -232,7 +232,7 @@ func TestRestore(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old")
 	s, stop := serve(t, server.Config{Dir: old, SnapCount: 50})
-	fill(t, s, 40)
+	fill(t, s, 150) // so many writes that a second checkpoint is made, however slow the first one was
 	stop()
 	copied := filepath.Join(dir, "copy.db") // as by cp
 	data, err := os.ReadFile(checkpointIn(old))
