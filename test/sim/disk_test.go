@@ -22,11 +22,12 @@ type disk struct {
 
 // diskFaults is what is wrong with a disk now.
 type diskFaults struct {
-	hung   bool          // what writes waits, as with fsfreeze
-	slow   time.Duration // of each sync
-	full   bool          // ENOSPC
-	writes bool          // EIO from writes and syncs
-	reads  bool          // EIO from reads
+	hung      bool          // what writes waits, as with fsfreeze
+	slow      time.Duration // of each sync
+	full      bool          // ENOSPC
+	writes    bool          // EIO from writes and syncs
+	hangAfter int           // hangs after this many more operations that write; 0: does not
+	reads     bool          // EIO from reads
 }
 
 func newDisk() *disk {
@@ -102,6 +103,10 @@ func (p *processFS) kill() {
 // before runs before each operation.
 func (p *processFS) before(mem *vfstest.Mem, op vfstest.Op) error {
 	p.d.mu.Lock()
+	if f := &p.d.faults; f.hangAfter > 0 && !p.dead && op.Kind != vfstest.OpRead {
+		f.hangAfter--
+		f.hung = f.hung || f.hangAfter == 0
+	}
 	reads := op.Kind == vfstest.OpRead || op.Kind == vfstest.OpOpen || op.Kind == vfstest.OpReadDir
 	for p.d.faults.hung && !reads && !p.dead {
 		p.d.changed.Wait()

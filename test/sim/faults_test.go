@@ -40,6 +40,7 @@ func faults() []*fault {
 		{name: "EIO at start", weight: 1, inject: eioAtStart},
 		{name: "hung disk", weight: 3, inject: onDisk("hung disk", func(f *diskFaults, _ step) { f.hung = true })},
 		{name: "hung disk and power loss", weight: 1, inject: hungAndLost},
+		{name: "power loss at an operation", weight: 3, inject: lostAtOperation},
 		{name: "clock jump", weight: 2, inject: clockJump},
 		{name: "emptied disk", weight: 3, inject: emptied},
 		{name: "rolled back", weight: 3, inject: rolledBack},
@@ -222,10 +223,19 @@ func hungAndLost(_ *nemesis, m *member, _ step) func() {
 	m.disk.change(func(f *diskFaults) { f.hung = true })
 	return func() {
 		m.powerLoss()
-		m.disk.change(func(f *diskFaults) { f.hung = false })
+		m.disk.change(func(f *diskFaults) { *f = diskFaults{} })
 		m.start()
 		m.fault = ""
 	}
+}
+
+// lostAtOperation stops a disk before a certain operation, and then ends that by a power loss.
+func lostAtOperation(n *nemesis, m *member, s step) func() {
+	heal := hungAndLost(n, m, s)
+	if heal != nil {
+		m.disk.change(func(f *diskFaults) { f.hung, f.hangAfter = false, 1+s.other%300 })
+	}
+	return heal
 }
 
 // clockJump steps a wall clock for a while.

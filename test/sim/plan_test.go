@@ -32,7 +32,7 @@ func drawPlan(seed uint64, length time.Duration, kinds []*fault) *plan {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	p := &plan{
 		seed: seed, length: length, members: pick(rng, 3, 3, 3, 5), observers: pick(rng, 0, 0, 0, 1), snapCount: pick(rng, 30, 200, 1000, 100_000),
-		pace: pick(rng, 300*time.Millisecond, 2*time.Second, 5*time.Second, 10*time.Second),
+		pace: pick(rng, 300*time.Millisecond, 2*time.Second, 2*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 10*time.Second, 10*time.Second),
 	}
 	weights := 0
 	for _, f := range kinds {

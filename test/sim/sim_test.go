@@ -24,7 +24,7 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("sim.seed", 1, "seed of the first run")
-	hoursFlag  = flag.Float64("sim.hours", -1, "runs follow until this many hours were simulated; negative: a few short runs")
+	hoursFlag  = flag.Float64("sim.hours", -1, "runs follow until this many hours were simulated; negative: one short run")
 	lengthFlag = flag.Duration("sim.length", 5*time.Minute, "virtual time in which faults begin, per run")
 	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; all: also those that are off; empty: the default")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
@@ -35,7 +35,7 @@ var (
 func TestSim(t *testing.T) {
 	hours, length := *hoursFlag, *lengthFlag
 	if hours < 0 {
-		hours, length = exhaustive.Or(0.01, 2), exhaustive.Or(15*time.Second, length)
+		hours, length = exhaustive.Or(0.0, 2), exhaustive.Or(20*time.Second, length)
 	}
 	var sum result
 	cpu, seed := cpuTime(), *seedFlag
@@ -124,7 +124,8 @@ func runPlan(t *testing.T, p *plan) result {
 		r.virtual, r.longest, r.problems = w.now(), w.longest, w.problems
 	})
 	r.records = len(history)
-	r.problems = append(r.problems, sessionsLost(history)...)
+	lost := sessionsLost(history)
+	r.lost, r.problems = len(lost), append(r.problems, lost...)
 	for _, a := range append(jepsenlite.Check(history), jepsenlite.CheckRegisters(history, "")...) {
 		r.problems = append(r.problems, a.String())
 	}
