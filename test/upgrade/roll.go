@@ -162,7 +162,8 @@ func (r *roll) raise(ctx context.Context) error {
 	return r.levelIs(ctx, 2)
 }
 
-// refused starts a member as the older versions, which must end, and then as its own version again.
+// refused starts a member as the older versions, which must end. With an emptied disk they must find
+// out that the others refuse them. Each time the member is then started as its own version again.
 func (r *roll) refused(ctx context.Context) error {
 	m := r.ensemble.Members[0]
 	for _, binary := range []string{r.versions.this, r.versions.from} {
@@ -184,6 +185,25 @@ func (r *roll) refused(ctx context.Context) error {
 			last = line
 		}
 		fmt.Printf("an older version says: %s", last)
+		if err := emptyDisk(m); err != nil {
+			return err
+		}
+		before = len(m.Log())
+		if err := m.Start(); err != nil {
+			return err
+		}
+		reason := fmt.Sprintf("start member %d with a version of gozkd that supports level 2", m.ID)
+		if err := await(ctx, "an older version without data knows why it is refused", func() error {
+			if !strings.Contains(m.Log()[before:], reason) {
+				return errors.New("its log does not say " + reason)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if err := m.Stop(); err != nil {
+			return err
+		}
 		if err := r.start(ctx, m, r.versions.next); err != nil {
 			return err
 		}
