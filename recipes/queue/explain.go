@@ -40,8 +40,8 @@ type ItemInfo struct {
 // the result may mix moments.
 func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 	var s Snapshot
-	names, _, err := e.client.Children(ctx, e.path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	names, err := contend.ChildNames(ctx, e.client, e.path)
+	if err != nil {
 		return s, err
 	}
 	sorted := e.layout.sorted(names)
@@ -97,11 +97,8 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 	if dir == "" {
 		return nil, nil
 	}
-	names, _, err := e.client.Children(ctx, dir)
+	names, err := contend.ChildNames(ctx, e.client, dir)
 	if err != nil {
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil
-		}
 		return nil, err
 	}
 	all := recipes.Sequential(names)

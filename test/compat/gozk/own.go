@@ -1,7 +1,6 @@
 package gozk
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -103,31 +102,24 @@ type event struct{ Action, Test, Output string }
 // tests.
 func parseEvents(r io.Reader) (cases.Report, error) {
 	report := cases.Report{Version: Version()}
-	printed := map[string]*strings.Builder{} // by test
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && len(line) == 0 {
-			return report, nil // a bytes.Buffer fails only at its end
-		}
+	printed := map[string]string{} // by test
+	for d := json.NewDecoder(r); ; {
 		var e event
-		if err := json.Unmarshal(line, &e); err != nil {
-			return report, fmt.Errorf("gozk: go test printed %q: %w", line, err)
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
+			return report, nil
+		} else if err != nil {
+			return report, fmt.Errorf("gozk: read what go test says: %w", err)
 		}
 		test, _, isSub := strings.Cut(e.Test, "/")
-		if printed[test] == nil {
-			printed[test] = new(strings.Builder)
-		}
 		switch {
 		case e.Action == "output":
-			printed[test].WriteString(e.Output)
+			printed[test] += e.Output
 		case test == "" || isSub:
 		case e.Action == "pass":
 			report.Results = append(report.Results, cases.Result{Name: test})
 		case e.Action == "fail", e.Action == "skip":
-			log := printed[test].String()
-			report.Results = append(report.Results, cases.Result{Name: test, Err: errors.New(e.Action + ": " + saidBy(log))})
-			report.Log += log
+			report.Results = append(report.Results, cases.Result{Name: test, Err: errors.New(e.Action + ": " + saidBy(printed[test]))})
+			report.Log += printed[test]
 		}
 	}
 }

@@ -52,92 +52,57 @@ func (r *Request) describe() string {
 	return strings.Join(parts, " ")
 }
 
+// requestBodies are the fields of request records, as record reads them.
+var requestBodies = map[proto.OpCode]string{
+	proto.OpCreate:               "path data acls int:mode",
+	proto.OpCreate2:              "path data acls int:mode",
+	proto.OpCreateContainer:      "path data acls int:mode",
+	proto.OpCreateTTL:            "path data acls int:mode long:ttl",
+	proto.OpDelete:               "path int:version",
+	proto.OpCheck:                "path int:version",
+	proto.OpExists:               "path bool:watch",
+	proto.OpGetData:              "path bool:watch",
+	proto.OpGetChildren:          "path bool:watch",
+	proto.OpGetChildren2:         "path bool:watch",
+	proto.OpSetData:              "path data int:version",
+	proto.OpSetACL:               "path acls int:version",
+	proto.OpGetACL:               "path",
+	proto.OpSync:                 "path",
+	proto.OpGetAllChildrenNumber: "path",
+	proto.OpGetEphemerals:        "path",
+	proto.OpDeleteContainer:      "path",
+	proto.OpReconfig:             "joining leaving members long:config",
+	proto.OpCheckWatches:         "path int:type",
+	proto.OpRemoveWatches:        "path int:type",
+	proto.OpAddWatch:             "path int:mode",
+	proto.OpAuth:                 "int:type scheme auth",
+	proto.OpSASL:                 "token",
+	proto.OpSetWatches:           "long:relativeZxid list:data list:exist list:child",
+	proto.OpSetWatches2:          "long:relativeZxid list:data list:exist list:child list:persistent list:recursive",
+}
+
 // requestReader reads request records as fields.
 type requestReader struct{ fieldReader }
 
 func (r *requestReader) body(op proto.OpCode) {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		r.string("path")
-		r.string("data")
-		r.acls()
-		r.int("mode")
-		if op == proto.OpCreateTTL {
-			r.long("ttl", Plain)
-		}
-	case proto.OpDelete, proto.OpCheck:
-		r.string("path")
-		r.int("version")
-	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		r.string("path")
-		r.bool("watch")
-	case proto.OpSetData:
-		r.string("path")
-		r.string("data")
-		r.int("version")
-	case proto.OpSetACL:
-		r.string("path")
-		r.acls()
-		r.int("version")
-	case proto.OpGetACL, proto.OpSync, proto.OpGetAllChildrenNumber, proto.OpGetEphemerals, proto.OpDeleteContainer:
-		r.string("path")
-	case proto.OpReconfig:
-		r.string("joining")
-		r.string("leaving")
-		r.string("members")
-		r.long("config", Plain)
-	case proto.OpCheckWatches, proto.OpRemoveWatches:
-		r.string("path")
-		r.int("type")
-	case proto.OpAddWatch:
-		r.string("path")
-		r.int("mode")
-	case proto.OpAuth:
-		r.int("type")
-		r.string("scheme")
-		r.string("auth")
-	case proto.OpSASL:
-		r.string("token")
-	case proto.OpSetWatches, proto.OpSetWatches2:
-		r.long("relativeZxid", Plain)
-		names := []string{"data", "exist", "child", "persistent", "recursive"}
-		if op == proto.OpSetWatches {
-			names = names[:3]
-		}
-		for _, name := range names {
-			r.list(name)
-		}
-	case proto.OpMulti, proto.OpMultiRead:
-		for i := 0; r.d.Err() == nil; i++ {
-			r.prefix = "op" + strconv.Itoa(i) + "."
-			typ := proto.OpCode(r.int("type"))
-			if done := r.bool("done"); done {
-				r.int("err")
-				r.prefix = ""
-				return
-			}
-			r.int("err")
-			if typ == proto.OpMulti || typ == proto.OpMultiRead {
-				return // not nested: the rest stays unnamed
-			}
-			r.body(typ)
-		}
-	}
-}
-
-// list reads a vector of strings in order.
-func (r *requestReader) list(name string) {
-	off := r.d.Offset()
-	n := r.d.Count(4)
-	if n < 0 {
-		r.add(name, Plain, off, 0, "null")
+	if op != proto.OpMulti && op != proto.OpMultiRead {
+		r.record(requestBodies[op])
 		return
 	}
-	items := make([]string, n)
-	for i := range items {
-		items[i] = r.quoted()
+	for i := 0; r.d.Err() == nil; i++ {
+		r.prefix = "op" + strconv.Itoa(i) + "."
+		typ := proto.OpCode(r.int("type"))
+		done := r.bool("done")
+		r.int("err")
+		if done {
+			r.prefix = ""
+			return
+		}
+		if typ == proto.OpMulti || typ == proto.OpMultiRead {
+			return // not nested: the rest stays unnamed
+		}
+		r.body(typ)
 	}
-	r.add(name, Plain, off, 0, fmt.Sprint(items))
 }
 
 // brief describes the request without the parts that every request has.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -95,8 +96,8 @@ func (r *fieldReader) string(name string) {
 	r.add(name, Plain, off, 0, r.quoted())
 }
 
-// set reads a vector of items in any order.
-func (r *fieldReader) set(name string, item func() string) {
+// vector reads a vector of items, as a set if their order does not count.
+func (r *fieldReader) vector(name string, item func() string, set bool) {
 	off := r.d.Offset()
 	n := r.d.Count(4)
 	if n < 0 {
@@ -107,7 +108,9 @@ func (r *fieldReader) set(name string, item func() string) {
 	for i := range items {
 		items[i] = item()
 	}
-	slices.Sort(items)
+	if set {
+		slices.Sort(items)
+	}
 	r.add(name, Plain, off, 0, fmt.Sprint(items))
 }
 
@@ -142,39 +145,61 @@ func (r *fieldReader) acls() {
 	}
 }
 
+// replyBodies are the fields of response records, as record reads them.
+var replyBodies = map[proto.OpCode]string{
+	proto.OpCreate:               "path",
+	proto.OpCreate2:              "path stat",
+	proto.OpCreateContainer:      "path stat",
+	proto.OpCreateTTL:            "path stat",
+	proto.OpExists:               "stat",
+	proto.OpSetData:              "stat",
+	proto.OpSetACL:               "stat",
+	proto.OpGetData:              "data stat",
+	proto.OpReconfig:             "data stat",
+	proto.OpGetACL:               "acls stat",
+	proto.OpGetChildren:          "set:children",
+	proto.OpGetChildren2:         "set:children stat",
+	proto.OpGetEphemerals:        "set:paths",
+	proto.OpSync:                 "path",
+	proto.OpGetAllChildrenNumber: "int:value",
+	proto.OpAddWatch:             "int:value",
+	proto.OpSASL:                 "token",
+}
+
+// record reads fields: "acls", "stat", strings by their names, and others as TYPE:NAME.
+func (r *fieldReader) record(fields string) {
+	for f := range strings.FieldsSeq(fields) {
+		typ, name, _ := strings.Cut(f, ":")
+		switch typ {
+		case "acls":
+			r.acls()
+		case "stat":
+			r.stat()
+		case "int":
+			r.int(name)
+		case "bool":
+			r.bool(name)
+		case "long":
+			r.long(name, Plain)
+		case "set":
+			r.vector(name, r.quoted, true)
+		case "list":
+			r.vector(name, r.quoted, false)
+		default:
+			r.string(f)
+		}
+	}
+}
+
 // body reads the response record of op.
 func (r *fieldReader) body(op proto.OpCode) {
 	switch op {
-	case proto.OpCreate:
-		r.string("path")
-	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		r.string("path")
-		r.stat()
-	case proto.OpExists, proto.OpSetData, proto.OpSetACL:
-		r.stat()
-	case proto.OpGetData, proto.OpReconfig:
-		r.string("data")
-		r.stat()
-	case proto.OpGetACL:
-		r.acls()
-		r.stat()
-	case proto.OpGetChildren:
-		r.set("children", r.quoted)
-	case proto.OpGetChildren2:
-		r.set("children", r.quoted)
-		r.stat()
-	case proto.OpGetEphemerals:
-		r.set("paths", r.quoted)
-	case proto.OpSync:
-		r.string("path")
-	case proto.OpGetAllChildrenNumber, proto.OpAddWatch:
-		r.int("value")
-	case proto.OpSASL:
-		r.string("token")
 	case proto.OpWhoAmI:
-		r.set("ids", func() string { return r.quoted() + ":" + r.quoted() })
+		r.vector("ids", func() string { return r.quoted() + ":" + r.quoted() }, true)
 	case proto.OpMulti, proto.OpMultiRead:
 		r.results()
+	default:
+		r.record(replyBodies[op])
 	}
 }
 
