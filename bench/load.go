@@ -3,10 +3,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -189,3 +191,141 @@ func (l *load) wait(events []unix.EpollEvent) []unix.EpollEvent {
 		}
 	}
 }
+
+// longest is the largest duration that a histogram tells apart; longer durations count as this
+// long.
+const longest = time.Hour
+
+// histogram counts durations to two significant digits. The zero value is empty. Not safe for
+// concurrent use.
+type histogram struct{ h *hdrhistogram.Histogram }
+
+func (h *histogram) init() *hdrhistogram.Histogram {
+	if h.h == nil {
+		h.h = hdrhistogram.New(1, int64(longest), 2)
+	}
+	return h.h
+}
+
+// note counts d once; a negative d counts as 0.
+func (h *histogram) note(d time.Duration) {
+	if err := h.init().RecordValue(int64(min(max(d, 0), longest))); err != nil {
+		panic("bench: " + err.Error()) // only values above longest are refused
+	}
+}
+
+// add counts everything that o counted.
+func (h *histogram) add(o *histogram) { h.init().Merge(o.init()) }
+
+// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1. Without any
+// durations it returns 0.
+func (h *histogram) quantile(q float64) time.Duration {
+	return time.Duration(h.init().ValueAtQuantile(100 * q))
+}
+
+func (h *histogram) max() time.Duration { return time.Duration(h.init().Max()) }
+
+// n returns how many durations were counted.
+func (h *histogram) n() int64 { return h.init().TotalCount() }
+
+// pacedMost bounds the unanswered requests of a paced load. A server that exceeds it counts as too
+// slow.
+const pacedMost = 1 << 20
+
+// pace is the schedule of an open loop: requests are due at a fixed rate, whatever happens to
+// earlier ones.
+type pace struct {
+	interval time.Duration
+	sent     int // also the number of the next request
+}
+
+// due returns when the next request must be sent, from the start of the load.
+func (p *pace) due() time.Duration { return time.Duration(p.sent+1) * p.interval }
+
+// pacedSeen holds the figures of a paced load.
+type pacedSeen struct {
+	latencies histogram // from when each request was due until its reply
+	late      histogram // from when each request was due until it was sent; part of the latency
+}
+
+func (s *pacedSeen) add(o *pacedSeen) {
+	s.latencies.add(&o.latencies)
+	s.late.add(&o.late)
+}
+
+// paced sends w's requests at a steady rate over all connections in turn until stop is closed. A
+// latency counts from the time at which the request was due, so a stall, of the server or of this
+// program, shows in every request that it delays. paced waits for the outstanding replies and
+// counts them. No other goroutine may use the load meanwhile.
+func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan struct{}) *pacedSeen {
+	timer := must.Get(unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC))
+	defer must.Finally(func() error { return unix.Close(timer) })
+	const isTimer = -1
+	must.Do(unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: isTimer}))
+	p := pace{interval: time.Second / time.Duration(rate)}
+	every := unix.NsecToTimespec(int64(p.interval))
+	must.Do(unix.TimerfdSettime(timer, 0, &unix.ItimerSpec{Interval: every, Value: every}, nil))
+	start := time.Now()
+	seen := new(pacedSeen)
+	due := make([][]time.Duration, len(l.clients)) // per connection: of unanswered requests, oldest first
+	inFlight, sending := 0, true
+	events := make([]unix.EpollEvent, 128)
+	for sending || inFlight > 0 {
+		ready := l.wait(events)
+		for _, e := range ready {
+			if e.Fd == isTimer {
+				var expirations [8]byte
+				if _, err := unix.Read(timer, expirations[:]); err != nil && err != unix.EAGAIN {
+					must.Failf("timerfd: %w", err)
+				}
+				continue
+			}
+			i := int(e.Fd)
+			c := l.clients[i]
+			if e.Events&unix.EPOLLOUT != 0 {
+				l.send(nothing, i, 0, 0)
+			}
+			must.Get(c.fill())
+			now := time.Since(start)
+			for b := c.frame(); b != nil; b = c.frame() {
+				must.Do(c.answer(b, w.replyBytes))
+				seen.latencies.note(now - due[i][0])
+				due[i] = due[i][1:]
+				inFlight--
+			}
+		}
+		select {
+		case <-stop:
+			sending = false
+		case <-ctx.Done():
+			must.Do(ctx.Err())
+		default:
+		}
+		now := time.Since(start)
+		for sending && p.due() <= now {
+			i := p.sent % len(l.clients)
+			due[i] = append(due[i], p.due())
+			seen.late.note(now - p.due())
+			p.sent++
+			if inFlight++; inFlight > pacedMost {
+				must.Failf("%d requests wait for an answer: the server is too slow for %d per second", inFlight, rate)
+			}
+			w.next(l.clients[i])
+			l.send(nothing, i, 0, 0)
+		}
+		oldest := now
+		for _, d := range due {
+			if len(d) > 0 {
+				oldest = min(oldest, d[0])
+			}
+		}
+		if now-oldest > pacedPatience {
+			must.Failf("no reply within %s, %d are due", pacedPatience, inFlight)
+		}
+	}
+	return seen
+}
+
+// pacedPatience is how long a server under a paced load may be silent: enough for ZooKeeper in the
+// worst case of calm.
+const pacedPatience = time.Minute
