@@ -117,6 +117,10 @@ func TestLengthsAreLies(t *testing.T) {
 				t.Errorf("%s of length %d: err %v", name, n, d.Err())
 			}
 		}
+		d := jute.NewDecoder(jute.AppendInt(nil, -2)) // -1 is null
+		if read(&d); name != "strings" && !errors.Is(d.Err(), jute.ErrMalformed) {
+			t.Errorf("%s of length -2: err %v", name, d.Err())
+		}
 	}
 	d := jute.NewDecoder(jute.AppendInt(nil, -5))
 	if n := d.Count(1); n != 0 || d.Err() != nil {
