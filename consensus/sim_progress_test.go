@@ -193,7 +193,7 @@ func (s *simProgressStats) note(ms int64) {
 func TestSim_DiskHangs(t *testing.T) {
 	plans := huntGen([]stepKind{stepHangDisk})
 	var all simStats
-	for seed := range exhaustive.Or(4, 1000) {
+	for seed := range exhaustive.Or(2, 1000) {
 		p := plans.Example(seed)
 		p.Members, p.StartMs = 3+seed%2*2, []int{0, 0, 0, 0, 0}
 		cryptotest.SetGlobalRandom(t, p.Seed)

@@ -78,7 +78,8 @@ func TestEnsemble_LeaderDiskHangs(t *testing.T) {
 		})
 		e.startAll()
 		first := e.leader()
-		others, own := e.pipes(e.followers()...), e.pipes(first)
+		busy, idle := e.pipes(e.followers()[0]), e.connect(e.followers()[1], time.Minute)
+		own := e.pipes(first)
 		stall := func() (pending float64, stalls string) {
 			m := e.monitor(first)
 			pending, err := strconv.ParseFloat(m["zk_gozkd_log_pending_seconds"], 64)
@@ -98,7 +99,10 @@ func TestEnsemble_LeaderDiskHangs(t *testing.T) {
 		}
 		hung.Store(0)
 		time.Sleep(2 * time.Second)
-		ends(t, others, twoElections)
+		ends(t, busy, twoElections)
+		if h, _ := idle.call(1, proto.OpCreate, create{path: "/idle"}); h.Err != proto.OK {
+			t.Error(h)
+		}
 		ends(t, own, 26*time.Second)
 		if pending, stalls := stall(); pending != 0 || stalls != "1" {
 			t.Errorf("afterwards a write has been pending for %v s, and %s hung", pending, stalls)
