@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,18 @@ func TestPatches_Apply(t *testing.T) {
 		t.Skip("not in a clone of the repository: ", err)
 	}
 	for _, m := range mutants {
+		text, err := os.ReadFile(m.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
+				// So that go test knows the file and runs this test again when the file changes.
+				if _, err := os.ReadFile(filepath.Join("..", "..", strings.TrimSpace(name))); err != nil {
+					t.Error(err)
+				}
+			}
+		}
 		cmd := exec.Command("git", "apply", "--check", "--recount", "-C1", filepath.Join("test", "mutants", m.path))
 		cmd.Dir = strings.TrimSpace(string(root))
 		if out, err := cmd.CombinedOutput(); err != nil {
