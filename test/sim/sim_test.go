@@ -44,6 +44,9 @@ func TestSim(t *testing.T) {
 		if *hoursFlag < 0 && !exhaustive.Enabled() {
 			p.pace = 10 * time.Second // for the race detector
 		}
+		if hours == *hoursFlag {
+			t.Logf("seed %d", seed) // a panic of a server ends everything
+		}
 		r := runPlan(t, p)
 		sum.add(r)
 		if *traceFlag {
