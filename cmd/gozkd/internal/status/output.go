@@ -40,8 +40,8 @@ func (s *server) mode() string {
 	return "down"
 }
 
-// writeTable writes a line per server. For a server that does not answer, the reason replaces the
-// other columns.
+// writeTable writes a line per server. For a server that does not answer, the reason stands in the
+// last column, and the others are empty.
 func writeTable(w io.Writer, servers []server) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SERVER\tMODE\tZXID\tCONNECTIONS\tOUTSTANDING\tLATENCY ms min/avg/max\tZNODES\tVERSION")
@@ -50,8 +50,7 @@ func writeTable(w io.Writer, servers []server) error {
 		fmt.Fprintf(table, "%s\t%s\t", s.address, s.mode())
 		st := &s.state
 		if s.err != nil {
-			// A cell without a tab at its end does not widen its column.
-			fmt.Fprintln(table, probe.Cause(s.err))
+			fmt.Fprintf(table, "\t\t\t\t\t%s\n", probe.Cause(s.err))
 			continue
 		}
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d/%s/%d\t%d\t%s\n", st.Zxid, st.Connections, st.Outstanding,
