@@ -239,7 +239,7 @@ func (c *Core) stepRaft(m *Message) error {
 		}
 	}
 	if m.From == c.leader {
-		c.start.leaderSilence = 0
+		c.start.leaderSilence, c.start.passiveSince = 0, false
 	}
 	if r.GetType() == raftpb.MsgPreVote {
 		c.sendCommitNotice(m.From)

@@ -42,6 +42,7 @@ type startup struct {
 	connected     map[uint64]bool
 	campaigned    bool // an early campaign was scheduled since a leader was last known
 	leaderSilence int  // ticks since the leader was heard from
+	passiveSince  bool // this member was passive since the leader was heard from, so raft's clock stood still
 	campaignIn    int  // ticks until this member campaigns; 0: when raft says so
 }
 
@@ -110,13 +111,22 @@ func (c *Core) sendJoin(to ...uint64) {
 // tickLeaderSilence makes a member that does not campaign doubt a silent leader. Raft lets only
 // voters do so, when they campaign: a learner, and its clients with it, would follow a dead leader
 // until the next election. A voter whose log hung would still believe in that leader when its log
-// goes on, and refuse its vote.
+// goes on, and refuse its vote, because raft's clock stood still meanwhile.
 func (c *Core) tickLeaderSilence() {
-	c.start.leaderSilence++
-	if c.start.leaderSilence > 2*electionTicks && c.leader != raft.None && !c.start.fresh && (!c.Voter() || c.passive()) {
+	s := &c.start
+	s.leaderSilence++
+	s.passiveSince = s.passiveSince || c.passive()
+	patience := 2 * electionTicks
+	switch {
+	case s.fresh || c.leader == raft.None || c.Voter() && !s.passiveSince:
+		return
+	case c.Voter():
+		patience = electionTicks // the lease of the leader
+	}
+	if s.leaderSilence > patience {
 		// An error would say that raft refuses, which depends on an option that is not set.
 		_ = c.raft.ForgetLeader()
-		c.start.leaderSilence = 0
+		s.leaderSilence = 0
 	}
 }
 
