@@ -164,6 +164,28 @@ func TestLog_HangingFollower(t *testing.T) {
 	}
 }
 
+// When the log of a follower goes on, the time for which it hung counts for the leader's silence: a
+// voter that believes in a leader refuses its vote to others.
+func TestLog_DoubtsTheLeaderAfterAHang(t *testing.T) {
+	h := newTestHost(t)
+	h.lead()
+	h.followAnother()
+	term, index, last := h.core.RaftTerm(), h.core.Applied(), h.core.AppliedTerm()
+	next := index + 1
+	h.deliver(&raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &index, LogTerm: &last, Entries: []*raftpb.Entry{{Index: &next, Term: &term}}})
+	h.ticks(core.ElectionTicks - 1)
+	h.deliver(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), Term: &term})
+	h.ticks(core.ElectionTicks / 2)
+	if !h.loop.LogStalled() || h.core.Leader() == 0 {
+		t.Fatal("the log does not hang, or there is no leader")
+	}
+	h.settle()
+	h.ticks(core.ElectionTicks/2 + 1)
+	if leader := h.core.Leader(); leader != 0 {
+		t.Errorf("follows member %d, which was silent for more than an election timeout", leader)
+	}
+}
+
 // A member that answers heartbeats and acknowledges no entries, because its log hangs, does not get
 // the same entries with each heartbeat.
 func TestLog_ProbesAreNotRepeated(t *testing.T) {
