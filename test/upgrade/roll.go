@@ -155,11 +155,20 @@ func (r *roll) raise(ctx context.Context) error {
 		if next == string(text) {
 			return fmt.Errorf("%s does not contain %s", m.ConfigFile(), holdKey)
 		}
-		if err := errors.Join(os.WriteFile(m.ConfigFile(), []byte(next), 0o644), syscall.Kill(m.Pid(), syscall.SIGHUP)); err != nil {
+		if err := errors.Join(os.WriteFile(m.ConfigFile(), []byte(next), 0o644), hangUp(m)); err != nil {
 			return err
 		}
 	}
 	return r.levelIs(ctx, 2)
+}
+
+// hangUp makes a member read its configuration again.
+func hangUp(m *server.Member) error {
+	p, err := os.FindProcess(m.Pid())
+	if err != nil {
+		return err
+	}
+	return p.Signal(syscall.SIGHUP)
 }
 
 // refused starts a member as the older versions, which must end. With an emptied disk they must find
