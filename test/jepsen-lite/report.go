@@ -27,6 +27,7 @@ type Report struct {
 
 	Sessions     int // of clients
 	SessionsLost int // that clients wanted to continue and could not
+	Lost         []LostSession
 	ConnsLost    int // connections that the client did not close
 
 	LongestGap    time.Duration // without a successful write of any client
@@ -34,6 +35,33 @@ type Report struct {
 
 	Anomalies []Anomaly
 	Left      string // directory with history, logs and pictures of a failure; empty: none
+}
+
+// A LostSession is a session that its client wanted to continue and could not. The check
+// session-lost says whether it ended too early.
+type LostSession struct {
+	Client  string
+	Timeout time.Duration
+	At      time.Duration // since the start of the run
+	Alive   time.Duration // before At its last successful request was sent
+	Gap     time.Duration // the longest time without a successful write of any client between the two
+}
+
+func lostSession(history []*Record, refused *Record) LostSession {
+	l := LostSession{Client: refused.Client, At: refused.Return}
+	var session proto.SessionID
+	var alive time.Duration
+	for _, h := range history {
+		switch {
+		case h.Kind == KindOpen && h.Client == refused.Client && !h.Refused && h.Return < refused.Return:
+			session, l.Timeout, alive = h.Session, h.Timeout, max(alive, h.Return)
+		case h.OK() && session != 0 && h.Session == session:
+			alive = max(alive, h.Call)
+		}
+	}
+	l.Alive = refused.Return - alive
+	l.Gap, _ = longestGap(history, alive, refused.Return)
+	return l
 }
 
 // add counts a round.
@@ -58,6 +86,7 @@ func (r *Report) add(history []*Record, began, ended time.Duration) {
 		case KindOpen:
 			if h.Refused {
 				r.SessionsLost++
+				r.Lost = append(r.Lost, lostSession(history, h))
 			} else {
 				sessions[h.Session] = true
 			}
@@ -126,6 +155,10 @@ func (r *Report) Print(w io.Writer) {
 	row("", "%s", counts(r.Operations))
 	row("faults", "%s", counts(r.Faults))
 	row("sessions", "%d, %d lost; %d connections lost", r.Sessions, r.SessionsLost, r.ConnsLost)
+	for _, l := range r.Lost {
+		row("", "%s, timeout %v, at %v: %v after its last success, %v of it without a write of anybody", l.Client, l.Timeout,
+			l.At.Round(time.Millisecond), l.Alive.Round(time.Millisecond), l.Gap.Round(time.Millisecond))
+	}
 	row("longest without a successful write", "%v", r.LongestGap.Round(time.Millisecond))
 	row("longest until all served again", "%v", r.LongestToHeal.Round(time.Millisecond))
 	row("anomalies", "%d", len(r.Anomalies))

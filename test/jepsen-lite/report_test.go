@@ -48,8 +48,8 @@ func TestQuantile(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	var l line
-	l.add(Record{Kind: KindOpen, Client: "set-0", Return: at(1)})
-	l.op("set-0", proto.OpCreate, "/a", 10, 20, nil)
+	l.add(Record{Kind: KindOpen, Client: "set-0", Return: at(1), Session: 7, Timeout: at(4)})
+	l.op("set-0", proto.OpCreate, "/a", 10, 20, func(r *Record) { r.Session = 7 })
 	l.op("set-0", proto.OpCreate, "/a", 10, 21, func(r *Record) { r.Err = proto.ErrNodeExists })
 	l.op("set-0", proto.OpDelete, "/a", 10, 0, nil)
 	l.add(Record{Kind: KindEvent, Return: at(25)})
@@ -64,7 +64,7 @@ func TestReport(t *testing.T) {
 	r.Anomalies = []Anomaly{{Check: "set", What: "gone", Records: []int64{3}}}
 	var b strings.Builder
 	r.Print(&b)
-	for _, want := range []string{"seed", "create 2", "cut 1, kill 2", "1 without an answer", "1 lost", "80ms", "set: gone (records [3])"} {
+	for _, want := range []string{"seed", "create 2", "cut 1, kill 2", "1 without an answer", "1 lost", "80ms", "set-0, timeout 4ms, at 31ms: 21ms after its last success, 11ms of it without", "set: gone (records [3])"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())
 		}
