@@ -137,7 +137,8 @@ type Config struct {
 	Settings []Setting
 	// Version is the version that the server names. Default: Version.
 	Version string
-	// Logger gets the server's log lines. Default: none.
+	// Logger gets the server's log lines: of those with the same message, except at the levels debug
+	// and trace, at most 20 at once and one per second afterwards. Default: none.
 	Logger hclog.Logger
 	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the
 	// runtime's clock. Now may jump, see MoveClock. Default: time.Now.

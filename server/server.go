@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -80,6 +81,8 @@ func New(cfg Config) (*Server, error) {
 	if err := errors.Join(err, membersErr); err != nil {
 		return nil, err
 	}
+	slow := cfg.Logger // the lines of slow requests have a limit of their own
+	cfg.Logger = lograte.New(cfg.Logger)
 	s := &Server{
 		cfg:     cfg,
 		members: set,
@@ -92,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	s.expiry.init(cfg.Tick)
 	s.digests.forget()
 	s.writes.init(cfg.OutstandingLimit)
-	s.meter.Init(cfg.Now, cfg.Logger)
+	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.applier.init(s)
 	s.traceMask.Store(defaultTraceMask)

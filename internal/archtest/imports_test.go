@@ -35,6 +35,7 @@ var table = []box{
 	{pkg: "internal/version", there: true},
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
+	{pkg: "internal/lograte", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "wraps its loggers"}}},
 
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
@@ -131,6 +132,7 @@ var table = []box{
 		{"server/internal/meter", "counts and measures"},
 		{"internal/fourletter", "answers the words on the client port"},
 		{"internal/printable", "text of clients in log lines"},
+		{"internal/lograte", "bounds the log lines that strangers cause"},
 		{"internal/serverlist", "the initial members and their addresses"},
 		{"internal/version", "the version line of srvr, stat, envi and mntr"},
 		{"proto", "requests and replies of clients"},
