@@ -1,4 +1,5 @@
-// Package examples has the complete examples of docs/guide/testing.md. They use nothing that a program outside this module could not.
+// Package examples has the complete tests that docs/guide/testing.md names as examples. They use
+// nothing that a program outside this module could not use.
 package examples
 
 import (
