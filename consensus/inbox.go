@@ -154,20 +154,8 @@ type (
 		to uint64
 		ok bool
 	}
-	peerConnected    struct{ id uint64 }
-	peerDisconnected struct {
-		id   uint64
-		gone bool
-	}
-	targetSet         struct{ target core.Target }
-	membersSet        struct{ ids []uint64 }
-	incarnationSeen   struct{ incarnation uint64 } // of this member, by another
 	handOverRequested struct{ done chan struct{} }
-	levelLimitSet     struct{ limit core.Level }
-	peerLevels        struct {
-		id   uint64
-		info core.LevelInfo
-	}
+	coreCall          func(*core.Core) // of a method that has no other effect
 )
 
 func (e readRequested) handle(n *Node) error {
@@ -202,42 +190,12 @@ func (e transferEnded) handle(n *Node) error {
 	return n.loop.TransferEnded(e.to, e.ok)
 }
 
-func (e peerConnected) handle(n *Node) error {
-	n.core.Reachable(e.id)
-	return nil
-}
-
-func (e peerDisconnected) handle(n *Node) error {
-	n.core.Unreachable(e.id, e.gone)
-	return nil
-}
-
-func (e targetSet) handle(n *Node) error {
-	n.core.SetTarget(e.target)
-	return nil
-}
-
-func (e membersSet) handle(n *Node) error {
-	n.core.SetPeers(e.ids)
-	return nil
-}
-
-func (e levelLimitSet) handle(n *Node) error {
-	n.core.SetLevelLimit(e.limit)
-	return nil
-}
-
-func (e peerLevels) handle(n *Node) error {
-	n.core.SetPeerLevels(e.id, e.info)
-	return nil
-}
-
-func (e incarnationSeen) handle(n *Node) error {
-	n.core.SeeOwnIncarnation(e.incarnation)
-	return nil
-}
-
 func (e handOverRequested) handle(n *Node) error {
 	n.loop.HandOver(func() { close(e.done) })
+	return nil
+}
+
+func (e coreCall) handle(n *Node) error {
+	e(n.core)
 	return nil
 }

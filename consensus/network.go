@@ -178,16 +178,19 @@ func (n *Node) SetMembers(addresses map[uint64]string) {
 	addresses = maps.Clone(addresses)
 	delete(addresses, n.cfg.ID)
 	n.network.setAddresses(addresses)
-	n.inbox.put(membersSet{slices.AppendSeq([]uint64{}, maps.Keys(addresses))})
+	ids := slices.Collect(maps.Keys(addresses))
+	n.inbox.put(coreCall(func(c *core.Core) { c.SetPeers(ids) }))
 }
 
 // SetMaxLevel changes Config.MaxLevel; 0: no limit. The connections to other members are made anew,
 // so that they are told.
-func (n *Node) SetMaxLevel(limit Level) { n.inbox.put(levelLimitSet{limit}) }
+func (n *Node) SetMaxLevel(limit Level) {
+	n.inbox.put(coreCall(func(c *core.Core) { c.SetLevelLimit(limit) }))
+}
 
 // SetTarget sets the membership that the ensemble is to reach. All members must be given the same
 // target, as part of the state that they apply; the leader carries it out.
-func (n *Node) SetTarget(t Target) { n.inbox.put(targetSet{t}) }
+func (n *Node) SetTarget(t Target) { n.inbox.put(coreCall(func(c *core.Core) { c.SetTarget(t) })) }
 
 // Send sends a message to another member if the member is connected now. The message may be lost,
 // and arrives at most once.
@@ -255,10 +258,11 @@ func (p peerHandler) Accept(from uint64, contents []byte) error {
 		return err
 	}
 	p.n.network.noteHello(from, theirs)
-	p.n.inbox.put(peerLevels{from, theirs.levels})
-	if incarnation != 0 {
-		p.n.inbox.put(incarnationSeen{incarnation}) // the loop sees it before the messages of this connection
-	}
+	// The loop takes these before the messages of this connection.
+	p.n.inbox.put(coreCall(func(c *core.Core) {
+		c.SetPeerLevels(from, theirs.levels)
+		c.SeeOwnIncarnation(incarnation)
+	}))
 	return nil
 }
 
@@ -285,6 +289,10 @@ func (p peerHandler) ReceiveCheckpoint(from uint64, r io.Reader) error {
 	return p.n.receiveCheckpoint(from, r)
 }
 
-func (p peerHandler) Up(id uint64) { p.n.inbox.put(peerConnected{id}) }
+func (p peerHandler) Up(id uint64) {
+	p.n.inbox.put(coreCall(func(c *core.Core) { c.Reachable(id) }))
+}
 
-func (p peerHandler) Down(id uint64, gone bool) { p.n.inbox.put(peerDisconnected{id, gone}) }
+func (p peerHandler) Down(id uint64, gone bool) {
+	p.n.inbox.put(coreCall(func(c *core.Core) { c.Unreachable(id, gone) }))
+}
