@@ -84,7 +84,7 @@ func (c *Client) handshake(l *link) error {
 		req.SessionID, req.Passwd = proto.SessionID(c.session.ID), c.session.Password
 	}
 	c.mu.Unlock()
-	if err := l.write(endFrame(req.Append(make([]byte, frameBytes)), 0)); err != nil {
+	if err := l.write(endFrame(req.Append(make([]byte, frameBytes)))); err != nil {
 		return err
 	}
 	frame, err := readFrame(l.in, handshakeBytes)
@@ -190,13 +190,19 @@ func (l *link) put(frame []byte) {
 	}
 }
 
-// frame builds a frame with a special xid.
+// frame builds the frame of a request.
 func frame(xid int32, op proto.OpCode, body func([]byte) []byte) []byte {
-	b := (&proto.RequestHeader{Xid: xid, Op: op}).Append(make([]byte, frameBytes, 64))
+	b := (&proto.RequestHeader{Xid: xid, Op: op}).Append(make([]byte, frameBytes, 128))
 	if body != nil {
 		b = body(b)
 	}
-	return endFrame(b, 0)
+	return endFrame(b)
+}
+
+// endFrame sets the length of the frame in b.
+func endFrame(b []byte) []byte {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-frameBytes))
+	return b
 }
 
 // writeOut writes the output of the link, and a ping after every third of the session timeout
@@ -269,17 +275,7 @@ const (
 )
 
 func newCall(r request) *call {
-	frame := (&proto.RequestHeader{Op: r.op}).Append(make([]byte, frameBytes, 128))
-	if r.body != nil {
-		frame = r.body(frame)
-	}
-	return &call{request: r, frame: endFrame(frame, 0), done: make(chan struct{}), unknown: r.op.Info().Write}
-}
-
-// endFrame sets the length of the frame that extends from start to the end of b.
-func endFrame(b []byte, start int) []byte {
-	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-frameBytes))
-	return b
+	return &call{request: r, frame: frame(0, r.op, r.body), done: make(chan struct{}), unknown: r.op.Info().Write}
 }
 
 // sent reports whether the request was put on a connection.

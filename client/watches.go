@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/gozkd/gozkd/proto"
@@ -94,15 +93,10 @@ func (t *watchTable) recursive(path string) bool {
 		if t.has(watchRecursive, path) {
 			return true
 		}
-		i := strings.LastIndexByte(path, '/')
-		switch {
-		case i > 0:
-			path = path[:i]
-		case i == 0 && len(path) > 1:
-			path = "/"
-		default:
+		if path == "/" {
 			return false
 		}
+		path = proto.ParentPath(path)
 	}
 	return false
 }
@@ -253,41 +247,21 @@ const (
 // Ended reports whether the state is final.
 func (s State) Ended() bool { return s >= AuthFailed }
 
-// String returns the name that the prompt of ZooKeeper's shell shows.
-func (s State) String() string {
-	switch s {
-	case Connecting:
-		return "CONNECTING"
-	case Connected:
-		return "CONNECTED"
-	case ReadOnly:
-		return "CONNECTEDREADONLY"
-	case AuthFailed:
-		return "AUTH_FAILED"
-	case Expired:
-		return "EXPIRED"
-	default:
-		return "CLOSED"
-	}
+// stateNames are the names of each state: in the prompt of ZooKeeper's shell, and in its events.
+var stateNames = [...]struct{ prompt, event string }{
+	Connecting: {"CONNECTING", "Disconnected"},
+	Connected:  {"CONNECTED", "SyncConnected"},
+	ReadOnly:   {"CONNECTEDREADONLY", "ConnectedReadOnly"},
+	AuthFailed: {"AUTH_FAILED", "AuthFailed"},
+	Expired:    {"EXPIRED", "Expired"},
+	Closed:     {"CLOSED", "Closed"},
 }
 
+// String returns the name that the prompt of ZooKeeper's shell shows.
+func (s State) String() string { return stateNames[s].prompt }
+
 // KeeperState returns ZooKeeper's name of the state in events.
-func (s State) KeeperState() string {
-	switch s {
-	case Connecting:
-		return "Disconnected"
-	case Connected:
-		return "SyncConnected"
-	case ReadOnly:
-		return "ConnectedReadOnly"
-	case AuthFailed:
-		return "AuthFailed"
-	case Expired:
-		return "Expired"
-	default:
-		return "Closed"
-	}
-}
+func (s State) KeeperState() string { return stateNames[s].event }
 
 // maxEvents is how many events may wait for OnEvent before the connection is no longer read.
 const maxEvents = 4096
