@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
 )
 
 func runAddAuth(ctx context.Context, c *call) error {
@@ -155,13 +156,7 @@ func newEventQueue(path string, recursive bool) *eventQueue {
 
 // covers reports whether an event belongs to the watch.
 func (q *eventQueue) covers(e client.Event) bool {
-	switch {
-	case e.Type == client.EventSession || e.Path == q.path:
-		return true
-	case !q.recursive:
-		return false
-	}
-	return q.path == "/" || strings.HasPrefix(e.Path, q.path+"/")
+	return e.Type == client.EventSession || e.Path == q.path || q.recursive && subtree.Within(e.Path, q.path)
 }
 
 // put adds an event if the watch covers the event, and reports whether it does.

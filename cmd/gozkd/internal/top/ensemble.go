@@ -250,30 +250,40 @@ func (e *ensemble) clients() (list []session, missing []string) {
 // missing returns why information is missing and from which members. of selects the error of a
 // sample.
 func (e *ensemble) missing(of func(*Sample) error) []string {
-	var causes []string
-	who := make(map[string][]string)
-	up := 0
+	causes, members := e.groupBy(func(m *member) (string, bool) {
+		err := of(&m.last)
+		if err == nil {
+			return "", false
+		}
+		return probe.Cause(err), true
+	})
+	up := e.totals().up
+	for i, cause := range causes {
+		if len(members[cause]) < up {
+			causes[i] = "member " + strings.Join(members[cause], ", ") + ": " + cause
+		}
+	}
+	return causes
+}
+
+// groupBy returns the values of the members that serve, in the order of the members, and the names
+// of the members with each value.
+func (e *ensemble) groupBy(of func(*member) (value string, ok bool)) (values []string, members map[string][]string) {
+	members = make(map[string][]string)
 	for _, m := range e.members {
 		if !m.up() {
 			continue
 		}
-		up++
-		if err := of(&m.last); err != nil {
-			cause := probe.Cause(err)
-			if who[cause] == nil {
-				causes = append(causes, cause)
-			}
-			who[cause] = append(who[cause], m.name())
+		value, ok := of(m)
+		if !ok {
+			continue
 		}
-	}
-	list := make([]string, len(causes))
-	for i, cause := range causes {
-		list[i] = "member " + strings.Join(who[cause], ", ") + ": " + cause
-		if len(who[cause]) == up {
-			list[i] = cause
+		if members[value] == nil {
+			values = append(values, value)
 		}
+		members[value] = append(members[value], m.name())
 	}
-	return list
+	return values, members
 }
 
 // name returns the member's number, or its address.

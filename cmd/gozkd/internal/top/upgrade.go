@@ -8,12 +8,12 @@ import (
 // upgrade returns the versions of the members while these differ, and the feature level while members
 // are ready for a higher one.
 func (e *ensemble) upgrade() (notes []string) {
-	versions := groupBy(e, func(m *member) (string, bool) { return versionText(m), m.last.State.Gozkd() })
+	versions := e.onMembers(func(m *member) (string, bool) { return versionText(m), m.last.State.Gozkd() })
 	if len(versions) > 1 {
 		notes = append(notes, "versions: "+strings.Join(versions, ", "))
 	}
 	level := int64(0)
-	ready := groupBy(e, func(m *member) (string, bool) {
+	ready := e.onMembers(func(m *member) (string, bool) {
 		now, most, ok := m.levels()
 		level = max(level, now)
 		return fmt.Sprint(most), ok && most > now
@@ -31,25 +31,11 @@ func (m *member) levels() (active, ready int64, ok bool) {
 	return active, ready, ok && knows
 }
 
-// groupBy returns the values of the members that serve, each with the names of its members.
-func groupBy(e *ensemble, of func(*member) (value string, ok bool)) []string {
-	var values []string
-	names := make(map[string][]string)
-	for _, m := range e.members {
-		if !m.up() {
-			continue
-		}
-		value, ok := of(m)
-		if !ok {
-			continue
-		}
-		if names[value] == nil {
-			values = append(values, value)
-		}
-		names[value] = append(names[value], m.name())
-	}
+// onMembers is groupBy with the names of the members in the text of each value.
+func (e *ensemble) onMembers(of func(*member) (value string, ok bool)) []string {
+	values, members := e.groupBy(of)
 	for i, v := range values {
-		values[i] = fmt.Sprintf("%s on %s", v, strings.Join(names[v], " "))
+		values[i] = v + " on " + strings.Join(members[v], " ")
 	}
 	return values
 }
