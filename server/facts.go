@@ -1,13 +1,12 @@
 package server
 
 import (
-	"io/fs"
 	"net"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 )
@@ -191,25 +190,11 @@ func (s *Server) DirSizes() (data, log int64) {
 	if s.cfg.Dir == "" {
 		return 0, 0
 	}
-	data = dirSize(s.cfg.Dir)
+	data = vfs.SizeBelow(s.cfg.Dir)
 	if s.logDir() == s.cfg.Dir {
 		return data, data
 	}
-	return data, dirSize(s.logDir())
-}
-
-func dirSize(dir string) (total int64) {
-	// A file that was removed in between counts nothing: fn never returns an error.
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return nil
-		}
-		if info, err := e.Info(); err == nil {
-			total += info.Size()
-		}
-		return nil
-	})
-	return total
+	return data, vfs.SizeBelow(s.logDir())
 }
 
 // TraceMask returns the mask of the gtmk word. The mask has no other effect.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
 )
 
 // ReadFile returns the contents of a file.
@@ -46,4 +47,20 @@ func Exists(disk FS, name string) (bool, error) {
 		return false, err
 	}
 	return true, f.Close()
+}
+
+// SizeBelow returns the total size of the files below a directory of the operating system. What
+// can't be read, or is removed meanwhile, counts nothing.
+func SizeBelow(dir string) (total int64) {
+	// The function never returns an error, and then WalkDir returns none.
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil
+		}
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
 }

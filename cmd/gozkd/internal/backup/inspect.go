@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,7 +103,7 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 		if logDir == "" {
 			logDir = path
 		}
-		c.line("log", "%s; %s in %s", log, inBytes(sizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
+		c.line("log", "%s; %s in %s", log, inBytes(vfs.SizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
 	}
 	c.line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
 	c.line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
@@ -124,18 +123,4 @@ func checkpointOf(s *source) string {
 		return checkpointIn(s.path)
 	}
 	return s.path
-}
-
-// sizeBelow returns the total size of the files below a directory.
-func sizeBelow(dir string) (n int64) {
-	// Unreadable files are not counted: the number is for people.
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		return nil
-	})
-	return n
 }
