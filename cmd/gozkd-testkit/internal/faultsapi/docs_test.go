@@ -36,11 +36,14 @@ func TestDocumentation(t *testing.T) {
 		return "`" + s + "`"
 	}
 	for _, r := range faultsapi.Rows() {
-		answer := r.Answer
-		if answer == "" && r.Path != "/" && r.Path != "/dump" {
-			answer = "{}"
+		answer := code(r.Answer)
+		switch {
+		case strings.HasPrefix(r.Path, "/members/"):
+			answer = "the member, as in the status"
+		case answer == "" && r.Path != "/" && r.Path != "/dump":
+			answer = code("{}")
 		}
-		_, _ = fmt.Fprintf(&table, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, code(r.Body), code(answer), r.Note)
+		_, _ = fmt.Fprintf(&table, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, code(r.Body), answer, r.Note)
 	}
 	want := before + begin + table.String() + end + after
 	if want == string(page) {
