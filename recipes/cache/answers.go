@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/recipes/internal/owner"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -73,14 +74,7 @@ func (g *engine) handleData(res result) bool {
 
 // lists reports whether the children of e are cached and e can have any.
 func (g *engine) lists(e *entry, stat *zk.Stat) bool {
-	return e.depth < g.scope.depth && !ephemeral(stat.EphemeralOwner) && (g.scope.enter == nil || g.scope.enter(e.path))
-}
-
-// ephemeral distinguishes ephemerals from containers and znodes with a TTL, which have special
-// values in EphemeralOwner.
-func ephemeral(owner int64) bool {
-	const container, ttl = -1 << 63, 0xff
-	return owner != 0 && owner != container && uint64(owner)>>56 != ttl
+	return e.depth < g.scope.depth && !owner.IsSession(stat.EphemeralOwner) && (g.scope.enter == nil || g.scope.enter(e.path))
 }
 
 func (g *engine) handleChildren(res result) bool {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
+	"github.com/gozkd/gozkd/recipes/internal/owner"
 )
 
 // run maintains the znode until ctx ends, and then deletes it.
@@ -292,12 +292,5 @@ func (k *maintainer) isOwn(stat *zk.Stat, s *recipes.Session) bool {
 	if k.opts.Mode.IsEphemeral() {
 		return stat.EphemeralOwner == s.ID()
 	}
-	return !ownedBySession(stat.EphemeralOwner)
-}
-
-// ownedBySession distinguishes ephemerals from containers and znodes with a TTL, which have special
-// values in EphemeralOwner.
-func ownedBySession(owner int64) bool {
-	const ttl = 0xff // the first byte
-	return owner != 0 && owner != math.MinInt64 && uint64(owner)>>56 != ttl
+	return !owner.IsSession(stat.EphemeralOwner)
 }
