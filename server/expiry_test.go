@@ -264,6 +264,28 @@ func TestEnsemble_FollowerNotHeard(t *testing.T) {
 	}
 }
 
+// A client of a follower sends a write, which the leader commits, and the follower is cut off before
+// it reports anything: the leader knows that the client was alive.
+func TestEnsemble_WriteHeardByTheLeader(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.startAll()
+		id := e.followers()[0]
+		observer := e.connect(e.leader(), time.Hour)
+		const timeout = 10 * time.Second
+		c := e.connect(id, timeout)
+		c.call(1, proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral})
+		time.Sleep(timeout * 8 / 10)
+		written := time.Now()
+		if h, _ := c.call(2, proto.OpSetData, &proto.SetDataRequest{Path: "/e", Version: -1}); h.Err != proto.OK {
+			t.Fatal(h.Err)
+		}
+		e.m(id).isolate(true)
+		if lived := observer.livesUntil("/e", written); lived < timeout || lived > timeout+3*time.Second {
+			t.Errorf("a session with a timeout of %v lived %v after its last write", timeout, lived)
+		}
+	})
+}
+
 // tear is mute for a time after which the connections break: what the member sent meanwhile is lost.
 func (m *ensembleMember) tear(on bool) {
 	if !on {
