@@ -40,7 +40,7 @@ func BenchmarkBurst(b *testing.B) {
 			in := input{buf: frames, w: len(frames)}
 			b.ReportAllocs()
 			for b.Loop() {
-				in.r, c.out = 0, c.out[:0]
+				in.r, c.out = 0, output{buf: c.out.buf[:0]}
 				if _, err := c.burst(&in); err != nil {
 					b.Fatal(err)
 				}

@@ -41,7 +41,7 @@ type conn struct {
 	reconfiging *clientWrite // a reconfig that waits for its reply; nil: none
 	barrier     *readBarrier // of the reads of this burst; nil: none waits
 
-	out        []byte
+	out        output
 	flushing   bool // a goroutine writes to the socket
 	closeAfter bool // close when out is sent
 	closed     bool
@@ -98,7 +98,7 @@ func (c *conn) closeLocked() {
 		return
 	}
 	c.closed = true
-	c.out = nil
+	c.out = output{}
 	c.room.Broadcast()
 	// The only error would be that the connection is closed already.
 	if c.raw != nil { // closing a socket does not block
@@ -124,8 +124,8 @@ func (c *conn) finish() {
 
 // boundOutput closes the connection if too much output waits for its client. c.mu is held.
 func (c *conn) boundOutput() {
-	if len(c.out) > maxOutput && c.flushing {
-		c.logger().Warn("connection closed: the client does not read", "session", c.session.String(), "output_bytes", len(c.out))
+	if c.out.len() > maxOutput && c.flushing {
+		c.logger().Warn("connection closed: the client does not read", "session", c.session.String(), "output_bytes", c.out.len())
 		c.closeLocked()
 	}
 }

@@ -79,7 +79,7 @@ func (c *conn) awaitFlushed() {
 	defer c.mu.Unlock()
 	for c.closeAfter && !c.closed {
 		if !c.flushing {
-			if len(c.out) == 0 {
+			if c.out.len() == 0 {
 				return
 			}
 			c.writeOut(false)
@@ -173,7 +173,7 @@ func (c *conn) burst(in *input) (pause, error) {
 			return pauseClosed, nil
 		case c.queue.crowded():
 			return pauseQueue, nil
-		case len(c.out) >= burstOutput:
+		case c.out.len() >= burstOutput:
 			return pauseOutput, nil
 		}
 		at := in.r
@@ -290,10 +290,10 @@ func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *mete
 	}
 	// A reconfig can take longer than a client waits for its pings.
 	c.borrowOutput()
-	at := len(c.out)
-	c.out = c.server.read(c, t, c.out, op, xid, nil, nil)
+	at := c.out.len()
+	c.server.read(c, t, op, xid, nil, nil)
 	t.Received()
-	t.Answered(op, now, false, len(c.out)-at)
+	t.Answered(op, now, false, c.out.len()-at)
 	c.stats.Sent++
 	return pauseNone, true
 }
@@ -336,9 +336,9 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 		}
 	} else if c.queue.len() == 0 {
 		c.borrowOutput()
-		at := len(c.out)
-		c.out = c.server.read(c, t, c.out, h.Op, h.Xid, body, c.ids)
-		t.Answered(h.Op, now, false, len(c.out)-at)
+		at := c.out.len()
+		c.server.read(c, t, h.Op, h.Xid, body, c.ids)
+		t.Answered(h.Op, now, false, c.out.len()-at)
 		if c.server.meter.Slow.Enabled() {
 			c.logIfSlow(h.Op, h.Xid, body, c.lastHeard(), now)
 		}

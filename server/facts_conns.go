@@ -27,7 +27,7 @@ func (c *conn) facts() Connection {
 	st := &c.stats
 	f := Connection{
 		ID: int64(c.id), Remote: c.nc.RemoteAddr().String(), Queued: c.queue.len(),
-		Writing:  len(c.out) > 0, // more waits after what is being written
+		Writing:  c.out.len() > 0, // more waits after what is being written
 		Received: st.Received, Sent: st.Sent, Since: st.Since,
 		Session: int64(c.session), Timeout: time.Duration(c.timeoutMs) * time.Millisecond,
 		LastOp: cmp.Or(st.LastOp.Info().Abbrev, "NA"), LastXid: st.LastXid, LastZxid: int64(st.LastZxid), LastReply: st.LastReply,

@@ -27,11 +27,6 @@ func appendStatus(b []byte, xid int32, zxid proto.Zxid, code proto.ErrCode) []by
 	return endFrame(b, start)
 }
 
-// failReply replaces the reply that begins at start by a reply without a body.
-func failReply(b []byte, start int, xid int32, zxid proto.Zxid, code proto.ErrCode) []byte {
-	return appendStatus(b[:start], xid, zxid, code)
-}
-
 // eventBytes is the length of an event frame without the path: its length, the header, and type,
 // state and the path's length.
 const eventBytes = 4 + proto.ReplyHeaderBytes + 3*4

@@ -213,12 +213,12 @@ func (c *conn) refuse(hasReadOnly bool) {
 }
 
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
-	start := len(c.out)
-	c.out = endFrame(r.Append(append(c.out, 0, 0, 0, 0)), start)
+	start := len(c.out.buf)
+	c.out.buf = endFrame(r.Append(append(c.out.buf, 0, 0, 0, 0)), start)
 	traffic := &c.server.meter.Traffic
 	c.stats.Received++ // the connect request
 	traffic.Received.Add(1)
 	c.stats.Sent++
 	traffic.Sent.Add(1)
-	traffic.ResponseBytes.Add(int64(len(c.out) - start))
+	traffic.ResponseBytes.Add(int64(len(c.out.buf) - start))
 }

@@ -8,6 +8,8 @@ import "net"
 // goroutines.
 type rawConn struct{ last bool }
 
-func newRawConn(net.Conn) *rawConn                    { return nil }
-func (s *rawConn) fill(*input) error                  { panic("server: no raw sockets on this system") }
-func (s *rawConn) tryWrite([]byte) (n int, err error) { panic("server: no raw sockets on this system") }
+func newRawConn(net.Conn) *rawConn   { return nil }
+func (s *rawConn) fill(*input) error { panic("server: no raw sockets on this system") }
+func (s *rawConn) tryWrite([]byte, bool) (n int, err error) {
+	panic("server: no raw sockets on this system")
+}

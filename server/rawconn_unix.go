@@ -23,6 +23,7 @@ type rawConn struct {
 
 	write  func(fd uintptr) (done bool)
 	out    []byte
+	more   bool // more output follows at once
 	outErr error
 	last   bool // the connection closes after this output
 }
@@ -73,9 +74,10 @@ func (s *rawConn) readOnce(fd uintptr) bool {
 	return true
 }
 
-// tryWrite writes as much as the socket accepts at once.
-func (s *rawConn) tryWrite(b []byte) (n int, err error) {
-	s.out, s.outErr = b, nil
+// tryWrite writes as much of b as the socket accepts at once. If more is set, another tryWrite
+// follows at once, and the system may wait for it before it sends a packet.
+func (s *rawConn) tryWrite(b []byte, more bool) (n int, err error) {
+	s.out, s.more, s.outErr = b, more, nil
 	waitErr := s.rc.Write(s.write)
 	n = len(b) - len(s.out)
 	s.out = nil
@@ -88,7 +90,7 @@ func (s *rawConn) tryWrite(b []byte) (n int, err error) {
 // writeAll never asks the runtime to wait.
 func (s *rawConn) writeAll(fd uintptr) bool {
 	for len(s.out) > 0 {
-		n, err := writeNow(fd, s.out, s.last)
+		n, err := writeNow(fd, s.out, s.more, s.last)
 		switch {
 		case err == nil:
 			s.out = s.out[n:]

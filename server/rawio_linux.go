@@ -17,9 +17,12 @@ func readNow(fd uintptr, b []byte) (int, error) {
 // writeNow sends the last bytes together with the end of the stream, in one packet. The end is not
 // left to close, because that resets the connection, without these bytes, if something that the
 // client sent was not read.
-func writeNow(fd uintptr, b []byte, last bool) (int, error) {
+func writeNow(fd uintptr, b []byte, more, last bool) (int, error) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
-	if !last {
+	switch {
+	case more:
+		return transfer(unix.SYS_SENDTO, fd, b, flags|unix.MSG_MORE)
+	case !last:
 		return transfer(unix.SYS_SENDTO, fd, b, flags)
 	}
 	n, err := transfer(unix.SYS_SENDTO, fd, b, flags|unix.MSG_MORE)

@@ -6,4 +6,4 @@ import "syscall"
 
 func readNow(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
 
-func writeNow(fd uintptr, b []byte, _ bool) (int, error) { return syscall.Write(int(fd), b) }
+func writeNow(fd uintptr, b []byte, _, _ bool) (int, error) { return syscall.Write(int(fd), b) }

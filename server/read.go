@@ -15,11 +15,13 @@ import (
 // a longer frame, and a short request could ask for a very long reply.
 const maxMultiReads = 4
 
-// read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a
-// network buffer, and is not kept.
-func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
+// read appends the reply to a read op to c.out. The caller holds the tree's lock and c.mu. body may
+// be a network buffer, and is not kept.
+func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, body []byte, ids []proto.ID) {
+	o := &c.out
 	if op == proto.OpPing {
-		return appendStatus(out, proto.XidPing, s.tree.LastZxid(), proto.OK)
+		o.buf = appendStatus(o.buf, proto.XidPing, s.tree.LastZxid(), proto.OK)
+		return
 	}
 	zxid := s.tree.LastZxid()
 	if op == proto.OpSASL {
@@ -27,87 +29,94 @@ func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode,
 	}
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
-	out, start := beginReply(out, xid, zxid, proto.OK)
-	out, code := s.readBody(c, t, out, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
-	if op == proto.OpSetWatches || op == proto.OpSetWatches2 {
+	start := o.mark()
+	o.buf, _ = beginReply(o.buf, xid, zxid, proto.OK)
+	code := s.readBody(c, t, o, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
+	switch {
+	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
 		// The events of setWatches come before its reply: move the empty frame of the reply to
 		// their end.
-		events := out[start+4+proto.ReplyHeaderBytes:]
-		out = append(out[:start], events...)
-		return appendStatus(out, xid, zxid, code)
+		events := o.buf[start.buf+4+proto.ReplyHeaderBytes:]
+		o.buf = append(o.buf[:start.buf], events...)
+		o.buf = appendStatus(o.buf, xid, zxid, code)
+	case code != proto.OK:
+		o.truncate(start)
+		o.buf = appendStatus(o.buf, xid, zxid, code)
+	default:
+		o.endFrame(start)
 	}
-	if code != proto.OK {
-		return failReply(out, start, xid, zxid, code)
-	}
-	return endFrame(out, start)
 }
 
-func (s *Server) readBody(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+func (s *Server) readBody(c *conn, t *meter.BatchStats, o *output, op proto.OpCode, d *jute.Decoder, who datatree.Caller) (code proto.ErrCode) {
 	switch op {
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		return s.readPath(c, t, out, op, d, who)
+		return s.readPath(c, t, o, op, d, who)
 	case proto.OpGetACL:
 		path := d.RequiredString()
 		if d.Err() != nil {
-			return out, proto.ErrMarshallingError
+			return proto.ErrMarshallingError
 		}
 		acl, st, code := s.tree.GetACL(path, who)
-		at := len(out)
-		out = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(out)
 		if code == proto.OK {
-			t.Read(path, len(out)-at)
+			at := len(o.buf)
+			o.buf = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(o.buf)
+			t.Read(path, len(o.buf)-at)
 		}
-		return out, code
+		return code
 	case proto.OpGetAllChildrenNumber:
 		path := d.RequiredString()
 		if d.Err() != nil {
-			return out, proto.ErrMarshallingError
+			return proto.ErrMarshallingError
 		}
 		n, code := s.tree.AllChildrenNumber(path, who)
-		return jute.AppendInt(out, n), code
+		o.buf = jute.AppendInt(o.buf, n)
+		return code
 	case proto.OpGetEphemerals:
 		prefix := d.NullString()
 		if d.Err() != nil {
-			return out, proto.ErrMarshallingError
+			return proto.ErrMarshallingError
 		}
 		paths := s.tree.Ephemerals(c.session, prefix)
 		if paths == nil {
 			paths = []string{}
 		}
-		return jute.AppendStrings(out, paths), proto.OK
+		o.buf = jute.AppendStrings(o.buf, paths)
 	case proto.OpWhoAmI:
-		return appendWhoAmI(out, who.IDs), proto.OK
+		o.buf = appendWhoAmI(o.buf, who.IDs)
 	case proto.OpSASL:
-		return jute.AppendBuffer(out, nil), proto.OK // as a ZooKeeper without a SASL configuration
+		o.buf = jute.AppendBuffer(o.buf, nil) // as a ZooKeeper without a SASL configuration
 	case proto.OpMultiRead:
-		return s.multiRead(out, d, who)
+		return s.multiRead(o, d, who)
 	case proto.OpSetWatches, proto.OpSetWatches2:
-		return s.setWatches(c, t, out, op, d)
+		o.buf, code = s.setWatches(c, t, o.buf, op, d)
+		return code
 	case proto.OpAddWatch:
-		return s.addWatch(c, out, d)
+		o.buf, code = s.addWatch(c, o.buf, d)
+		return code
 	case proto.OpCheckWatches, proto.OpRemoveWatches:
-		return out, s.checkOrRemoveWatches(c, op, d)
+		return s.checkOrRemoveWatches(c, op, d)
+	default:
+		return proto.ErrUnimplemented
 	}
-	return out, proto.ErrUnimplemented
+	return proto.OK
 }
 
 // readPath handles exists, getData and both getChildren.
-func (s *Server) readPath(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+func (s *Server) readPath(c *conn, t *meter.BatchStats, o *output, op proto.OpCode, d *jute.Decoder, who datatree.Caller) (code proto.ErrCode) {
 	var r proto.PathWatchRequest
 	r.Decode(d)
 	if d.Err() != nil {
-		return out, proto.ErrMarshallingError
+		return proto.ErrMarshallingError
 	}
-	kind, at := watch.Data, len(out)
-	var code proto.ErrCode
+	kind, at := watch.Data, o.len()
 	switch op {
 	case proto.OpExists:
 		if strings.IndexByte(r.Path, 0) >= 0 {
-			return out, proto.ErrBadArguments
+			return proto.ErrBadArguments
 		}
 		var st proto.Stat
 		if st, code = s.tree.Exists(r.Path, who); code == proto.OK {
-			out = st.Append(out)
+			o.buf = st.Append(o.buf)
 		}
 		if r.Watch && code == proto.ErrNoNode {
 			s.watches.Add(c.id, r.Path, kind)
@@ -116,52 +125,56 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, out []byte, op proto.OpC
 		var data []byte
 		var st proto.Stat
 		if data, st, code = s.tree.GetData(r.Path, who); code == proto.OK {
-			out = st.Append(jute.AppendBuffer(out, data))
+			o.appendData(data)
+			o.buf = st.Append(o.buf)
 		}
 	default:
 		kind = watch.Child
 		var st proto.Stat
-		if out, st, code = s.tree.AppendChildren(out, r.Path, who); code == proto.OK && op == proto.OpGetChildren2 {
-			out = st.Append(out)
+		if o.buf, st, code = s.tree.AppendChildren(o.buf, r.Path, who); code == proto.OK && op == proto.OpGetChildren2 {
+			o.buf = st.Append(o.buf)
 		}
 	}
 	if r.Watch && code == proto.OK {
 		s.watches.Add(c.id, r.Path, kind)
 	}
 	if code == proto.OK {
-		t.Read(r.Path, len(out)-at)
+		t.Read(r.Path, o.len()-at)
 	}
-	return out, code
+	return code
 }
 
-func (s *Server) multiRead(out []byte, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+func (s *Server) multiRead(o *output, d *jute.Decoder, who datatree.Caller) proto.ErrCode {
 	var r proto.MultiRequest
 	if r.Decode(d, proto.OpMultiRead) != nil {
-		return out, proto.ErrMarshallingError
+		return proto.ErrMarshallingError
 	}
-	first := len(out)
+	first := o.len()
 	for i := range r.Ops {
 		op := &r.Ops[i]
-		at := len(out)
+		at := o.mark()
 		var code proto.ErrCode
-		out = proto.AppendMultiHeader(out, op.Op, false, proto.OK)
+		o.buf = proto.AppendMultiHeader(o.buf, op.Op, false, proto.OK)
 		if op.Op == proto.OpGetData {
 			var data []byte
 			var st proto.Stat
 			if data, st, code = s.tree.GetData(op.Path, who); code == proto.OK {
-				out = st.Append(jute.AppendBuffer(out, data))
+				o.appendData(data)
+				o.buf = st.Append(o.buf)
 			}
 		} else {
-			out, _, code = s.tree.AppendChildren(out, op.Path, who)
+			o.buf, _, code = s.tree.AppendChildren(o.buf, op.Path, who)
 		}
 		if code != proto.OK {
-			out = jute.AppendInt(proto.AppendMultiHeader(out[:at], proto.OpError, false, code), int32(code))
+			o.truncate(at)
+			o.buf = jute.AppendInt(proto.AppendMultiHeader(o.buf, proto.OpError, false, code), int32(code))
 		}
-		if len(out)-first > maxMultiReads*int(s.cfg.MaxBuffer) {
-			return out, proto.ErrMarshallingError
+		if o.len()-first > maxMultiReads*int(s.cfg.MaxBuffer) {
+			return proto.ErrMarshallingError
 		}
 	}
-	return proto.AppendMultiHeader(out, -1, true, -1), proto.OK
+	o.buf = proto.AppendMultiHeader(o.buf, -1, true, -1)
+	return proto.OK
 }
 
 func (s *Server) addWatch(c *conn, out []byte, d *jute.Decoder) ([]byte, proto.ErrCode) {

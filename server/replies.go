@@ -29,8 +29,8 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 	// else before the next write. So w is the head, unless the connection is closing and its queue
 	// is no longer drained.
 	if c.queue.head() == queued(w) {
-		at := len(c.out)
-		c.out = appendResult(c.out, w, res)
+		at := c.out.len()
+		c.out.buf = appendResult(c.out.buf, w, res)
 		c.answered(b, reply{op: w.req.Op, received: w.received, zxid: res.Zxid, at: at, closes: w.closes})
 		c.queue.pop()
 		w.free = w.req.Op != proto.OpReconfig // c.reconfiging refers to a reconfig
@@ -44,8 +44,8 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 // holds the tree's lock, for reading or writing, and c.mu, and settles b.
 func (c *conn) drain(b *meter.BatchStats) {
 	for !c.closed && !c.closeAfter && c.queue.len() > 0 {
-		if len(c.out) > maxOutput { // short requests can ask for long replies, and none of these can wait (V2)
-			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", len(c.out))
+		if c.out.len() > maxOutput { // short requests can ask for long replies, and none of these can wait (V2)
+			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.out.len())
 			c.closeLocked()
 			return
 		}
@@ -64,13 +64,13 @@ func (c *conn) drain(b *meter.BatchStats) {
 // answerHead puts the reply to the oldest request on the output. answerHead returns false if the
 // request is not finished.
 func (c *conn) answerHead(b *meter.BatchStats) bool {
-	at, last := len(c.out), c.server.tree.LastZxid()
+	at, last := c.out.len(), c.server.tree.LastZxid()
 	switch r := c.queue.head().(type) {
 	case *queuedRead:
 		if r.barrier != nil && !r.barrier.passed {
 			return false
 		}
-		c.out = c.server.read(c, b, c.out, r.op, r.xid, r.body, r.ids)
+		c.server.read(c, b, r.op, r.xid, r.body, r.ids)
 		c.answered(b, reply{op: r.op, received: r.received, zxid: last, at: at, waited: true})
 		c.logIfSlow(r.op, r.xid, r.body, r.heard, r.received)
 	case *queuedStatus:
@@ -78,21 +78,21 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		if zxid == zxidLast {
 			zxid = last
 		}
-		c.out = appendStatus(c.out, r.xid, zxid, r.code)
+		c.out.buf = appendStatus(c.out.buf, r.xid, zxid, r.code)
 		c.answered(b, reply{op: r.op, received: r.received, zxid: zxid, at: at, closes: r.closes})
 	case *queuedSync:
 		if !r.done {
 			return false
 		}
-		out, start := beginReply(c.out, r.xid, last, proto.OK)
-		c.out = endFrame(append(out, r.path...), start)
+		out, start := beginReply(c.out.buf, r.xid, last, proto.OK)
+		c.out.buf = endFrame(append(out, r.path...), start)
 		c.answered(b, reply{op: proto.OpSync, received: r.received, zxid: last, at: at})
 		c.logIfSlow(proto.OpSync, r.xid, r.path, r.heard, r.received)
 	case *clientWrite:
 		if !r.done {
 			return false
 		}
-		c.out = append(c.out, r.reply...)
+		c.out.buf = append(c.out.buf, r.reply...)
 		c.answered(b, reply{op: r.req.Op, received: r.received, zxid: r.zxid, at: at, closes: r.closes})
 	}
 	return true
@@ -111,7 +111,7 @@ type reply struct {
 // answered counts a reply.
 func (c *conn) answered(b *meter.BatchStats, r reply) {
 	c.stats.Sent++
-	b.Answered(r.op, r.received, r.waited, len(c.out)-r.at)
+	b.Answered(r.op, r.received, r.waited, c.out.len()-r.at)
 	if invariants.Enabled && r.zxid > 0 && r.zxid < c.stats.LastZxid {
 		panic(fmt.Sprintf("server: V5: a reply with zxid %v after one with %v", r.zxid, c.stats.LastZxid))
 	}
