@@ -15,7 +15,8 @@ type ACLRef struct{ acl *acl }
 // Caller is the reader that a read is checked for.
 type Caller struct {
 	IDs     []proto.ID
-	SkipACL bool // no check is made
+	SkipACL bool       // no check is made
+	Known   *Decisions // remembers what was decided before for IDs; nil: nothing is remembered
 }
 
 // Readable reports whether c may read a znode with this list.
@@ -41,40 +42,11 @@ func (c *Caller) may(want proto.Perms, a *acl) bool {
 	if a == nil || c.SkipACL {
 		return true
 	}
-	for _, id := range c.IDs {
-		if id.Scheme == "super" {
-			return true
-		}
+	if c.Known != nil {
+		return c.Known.granted(a, c.IDs)&want != 0
 	}
-	for i := range a.list {
-		if a.list[i].Perms&want != 0 && a.matches(i, c.IDs) {
-			return true
-		}
-	}
-	return false
-}
-
-// matches reports whether entry i applies to any of ids.
-func (a *acl) matches(i int, ids []proto.ID) bool {
-	entry := a.list[i].ID
-	if entry.Scheme == "world" && entry.ID == "anyone" {
-		return true
-	}
-	for _, id := range ids {
-		if id.Scheme != entry.Scheme {
-			continue
-		}
-		if entry.Scheme != "ip" {
-			if id.ID == entry.ID {
-				return true
-			}
-			continue
-		}
-		if addr, err := netip.ParseAddr(id.ID); err == nil && a.nets[i].Contains(addr.Unmap().WithZone("")) {
-			return true
-		}
-	}
-	return false
+	var once Decisions
+	return once.evaluate(a, c.IDs)&want != 0
 }
 
 // fixACL returns the list to store for a list that a client sent for path. Source:
@@ -103,7 +75,7 @@ func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) 
 		switch {
 		case entry.ID.Scheme == "auth":
 			for _, id := range x.IDs {
-				if id.Scheme == "digest" || id.Scheme == "x509" || id.Scheme == "sasl" {
+				if expands(id) {
 					if code = keep(proto.ACL{Perms: entry.Perms, ID: id}); code != proto.OK {
 						break
 					}

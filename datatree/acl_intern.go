@@ -13,8 +13,11 @@ import (
 type acl struct {
 	key  string // the encoding, its key in aclTable.numbers
 	list []proto.ACL
-	nets []netip.Prefix // of ip entries, by index; nil if there are none
-	refs int            // number of znodes; 0: not in the table
+	nets []netip.Prefix           // of ip entries, by index; nil if there are none
+	byID map[proto.ID]proto.Perms // what entries other than ip grant; nil if the list is short
+	// anyone is what everybody is granted.
+	anyone proto.Perms
+	refs   int // number of znodes; 0: not in the table
 }
 
 // acls returns the list, which must not be changed.
@@ -102,11 +105,23 @@ func isOpen(list []proto.ACL) bool {
 	return len(list) == 1 && list[0] == proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "world", ID: "anyone"}}
 }
 
+// shortACL is up to how many entries a list has no index.
+const shortACL = 16
+
 // newACL decodes a list whose encoding is valid and not empty.
 func newACL(key string) *acl {
 	d := reader{b: []byte(key)}
 	a := &acl{key: key, list: d.acl()}
+	if len(a.list) > shortACL {
+		a.byID = make(map[proto.ID]proto.Perms)
+	}
 	for i, entry := range a.list {
+		switch {
+		case entry.ID.Scheme == "world" && entry.ID.ID == "anyone":
+			a.anyone |= entry.Perms
+		case entry.ID.Scheme != "ip" && a.byID != nil:
+			a.byID[entry.ID] |= entry.Perms
+		}
 		if entry.ID.Scheme != "ip" {
 			continue
 		}

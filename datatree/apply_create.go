@@ -55,7 +55,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	if !x.caller.may(proto.PermCreate, t.aclOf(p)) {
 		return "", none, proto.ErrNoAuth
 	}
-	path, parent := op.Path, p.record()
+	path, parent := op.Path, t.record(p)
 	if op.Mode.Sequential() {
 		path = t.sequential(path, parent.cversion)
 	}

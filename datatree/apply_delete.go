@@ -29,7 +29,7 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 		return proto.ErrNoNode
 	}
 	if version != -1 {
-		if r := n.record(); version != r.version {
+		if r := t.record(n); version != r.version {
 			return proto.ErrBadVersion
 		}
 	}
@@ -66,7 +66,7 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	case n.dir != 0:
 		return proto.ErrNotEmpty
 	}
-	if r := n.record(); r.kind != container && !r.expired(x.TimeMs) {
+	if r := t.record(n); r.kind != container && !r.expired(x.TimeMs) {
 		return proto.ErrBadVersion
 	}
 	t.unlink(x, n)
@@ -77,7 +77,7 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 func (t *Tree) unlink(x *txn, n *znode) {
 	p := t.parent(n)
 	t.remove(n)
-	parent := p.record()
+	parent := t.record(p)
 	parent.pzxid = x.Zxid
 	t.update(p, &parent, 0)
 	t.emit(x, proto.EventDeleted, n)

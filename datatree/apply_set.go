@@ -21,7 +21,7 @@ func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (pr
 	if code != proto.OK {
 		return none, code
 	}
-	rec := n.record()
+	rec := t.record(n)
 	grown := int64(len(data) - len(rec.data))
 	if code := t.checkQuota(x, t.quotaOf(n), path, 0, grown); code != proto.OK {
 		return none, code
@@ -60,7 +60,7 @@ func (t *Tree) setACL(x *txn) proto.ErrCode {
 	if code != proto.OK {
 		return code
 	}
-	rec := n.record()
+	rec := t.record(n)
 	if s.Version != -1 && s.Version != rec.aversion {
 		return proto.ErrBadVersion
 	}
@@ -77,7 +77,7 @@ func (t *Tree) check(x *txn, path string, version int32) proto.ErrCode {
 	if code != proto.OK || version == -1 {
 		return code
 	}
-	if r := n.record(); version != r.version {
+	if r := t.record(n); version != r.version {
 		return proto.ErrBadVersion
 	}
 	return proto.OK

@@ -27,9 +27,10 @@ type blob struct {
 
 // largeBlob is a blob with large data.
 type largeBlob struct {
-	text string
-	data string
-	hash uint64
+	text   string
+	data   string
+	hash   uint64 // if hashed
+	hashed bool
 }
 
 // largeBytes is the size from which data is large. Copying less data costs no more than two
@@ -63,21 +64,28 @@ func sealLarge(text string, r *record) blob {
 	if !r.sealed {
 		a.data = strings.Clone(r.data)
 	}
-	var h xxhash.Digest
-	h.Reset()
-	_, _ = h.WriteString(text) // never fails
-	_, _ = h.WriteString(a.data)
-	a.hash = h.Sum64()
 	return blob{text, a}
 }
 
-// hash returns the blob's term of the digest.
+// hash returns the blob's term of the digest. The hash of a large blob is computed by the first
+// call.
 func (b blob) hash() uint64 {
-	if b.large != nil {
-		return b.large.hash
+	a := b.large
+	if a == nil {
+		return xxhash.Sum64String(b.text)
 	}
-	return xxhash.Sum64String(b.text)
+	if !a.hashed {
+		var h xxhash.Digest
+		h.Reset()
+		_, _ = h.WriteString(a.text) // never fails
+		_, _ = h.WriteString(a.data)
+		a.hash, a.hashed = h.Sum64(), true
+	}
+	return a.hash
 }
+
+// pending reports whether the hash is not computed, and therefore not part of the digest yet.
+func (b blob) pending() bool { return b.large != nil && !b.large.hashed }
 
 // tail returns the data if it is large, else "".
 func (b blob) tail() string {
@@ -155,12 +163,13 @@ func (b blob) kind() kind {
 
 // record decodes the value.
 func (b blob) record() (r record) {
-	b.read(&r)
+	b.read(&r, -1)
 	return r
 }
 
-// read sets r, which must be zero, to the record.
-func (b blob) read(r *record) {
+// read sets r, which must be zero, to the record. aclBytes is the length of the ACL's encoding, or
+// -1 if it is unknown: then the ACL is scanned, which takes long if it has many entries.
+func (b blob) read(r *record, aclBytes int) {
 	s := b.text
 	_, i := b.keyAt()
 	r.kind, r.null = kind(s[i]&^nullData), s[i]&nullData != 0
@@ -186,7 +195,10 @@ func (b blob) read(r *record) {
 	if s[i] == 0 {
 		i++
 	} else {
-		end := aclEnd(s, i)
+		end := i + aclBytes
+		if aclBytes < 0 {
+			end = aclEnd(s, i)
+		}
 		r.acl, i = s[i:end], end
 	}
 	if r.data = s[i:]; b.large != nil {

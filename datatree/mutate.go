@@ -52,7 +52,9 @@ func (t *Tree) remove(n *znode) {
 	t.dropChild(t.parent(n), n)
 	b := n.blob()
 	t.unown(n)
-	t.digest -= b.hash()
+	if !b.pending() {
+		t.digest -= b.hash()
+	}
 	t.dataSize -= b.dataSize()
 	t.noteRemoval(n)
 }
@@ -80,12 +82,33 @@ func (t *Tree) swap(n *znode, is blob, acl string, grown int64) {
 		n.acl = t.acls.retain(acl)
 		t.acls.release(before)
 	}
-	t.digest += is.hash() - was.hash()
+	if !was.pending() {
+		t.digest -= was.hash()
+	}
+	switch {
+	case !is.pending():
+		t.digest += is.hash()
+	case !was.pending(): // otherwise n is on the list already
+		t.scratch.unhashed = append(t.scratch.unhashed, n)
+	}
 	t.noteChange(n, false)
 	if grown != 0 {
 		t.dataSize += grown
 		t.account(n, 0, grown)
 	}
+}
+
+// hashPending adds what is missing to the digest, at the end of Apply: a multi that creates ten
+// thousand children of a znode with large data hashes that data once.
+func (t *Tree) hashPending() {
+	for _, n := range t.scratch.unhashed {
+		// The znode may have been deleted, and its slot may hold another one.
+		if n.first != nil && n.blob().pending() {
+			t.digest += n.blob().hash()
+			t.scratch.nHashed++
+		}
+	}
+	t.scratch.unhashed = reuse(t.scratch.unhashed)
 }
 
 // link does the part of insert that New and Restore need too.

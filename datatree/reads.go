@@ -19,7 +19,7 @@ func (t *Tree) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 		return proto.Stat{}, code
 	}
 	var r record
-	n.blob().read(&r)
+	t.read(n, &r)
 	return r.stat(len(t.children(n))), proto.OK
 }
 
@@ -32,7 +32,7 @@ func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode
 		return nil, proto.Stat{}, code
 	}
 	var r record
-	n.blob().read(&r)
+	t.read(n, &r)
 	return r.bytes(), r.stat(len(t.children(n))), proto.OK
 }
 
@@ -55,7 +55,7 @@ func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.St
 	for _, id := range children {
 		b = jute.AppendString(b, t.at(id).path()[prefix:])
 	}
-	r := n.record()
+	r := t.record(n)
 	return b, t.stat(n, &r), proto.OK
 }
 
@@ -71,7 +71,7 @@ func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.Err
 	if !c.may(proto.PermAdmin, a) {
 		list = maskACL(list)
 	}
-	r := n.record()
+	r := t.record(n)
 	return list, t.stat(n, &r), proto.OK
 }
 
@@ -98,7 +98,7 @@ func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {
 	if n == nil {
 		return 0, 0, false
 	}
-	r := n.record()
+	r := t.record(n)
 	return r.mzxid, r.pzxid, true
 }
 

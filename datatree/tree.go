@@ -43,11 +43,19 @@ type Tree struct {
 	dec     jute.Decoder
 	buf     []byte
 	path    []byte // of sequential
+	scratch scratch
 
 	undo      []change
 	limit     int  // largest number of znodes, maxZnodes
 	inMulti   bool // changes go to the undo log
 	keepStats bool // writeStats does nothing, because the stats znodes are restored too
+}
+
+// scratch is more scratch of Apply.
+type scratch struct {
+	known    Decisions // of the request's caller
+	unhashed []*znode  // their large blobs are not part of the digest yet, see hashPending
+	nHashed  int       // number of such blobs that were hashed later, for tests
 }
 
 // New returns a tree with the znodes that every tree has: /, /zookeeper, /zookeeper/quota and

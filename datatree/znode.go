@@ -118,6 +118,15 @@ func (n *znode) name() string { return n.blob().name() }
 
 func (n *znode) record() record { return n.blob().record() }
 
+// record returns the record of n.
+func (t *Tree) record(n *znode) (r record) {
+	t.read(n, &r)
+	return r
+}
+
+// read sets r, which must be zero, to the record of n. Unlike znode.record it does not scan the ACL.
+func (t *Tree) read(n *znode, r *record) { n.blob().read(r, len(t.acls.key(n.acl))) }
+
 func (n *znode) kind() kind { return n.blob().kind() }
 
 // byPath compares znodes by path.

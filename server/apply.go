@@ -239,7 +239,7 @@ func (a *applier) deliver(e *datatree.Event) {
 			continue
 		}
 		c.mu.Lock()
-		if s.tree.Readable(e.ACL, c.caller()) {
+		if s.tree.Readable(e.ACL, c.caller(c.ids)) {
 			c.appendShared(frame)
 			c.stats.Sent++
 			a.batch.Event(len(frame))

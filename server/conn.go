@@ -33,6 +33,7 @@ type conn struct {
 	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes
 
 	ids       []proto.ID // the client's identities; replaced, never changed in place
+	known     datatree.Decisions
 	session   proto.SessionID
 	epoch     proto.Zxid
 	timeoutMs int32
@@ -64,8 +65,10 @@ func (c *conn) logger() hclog.Logger {
 	return c.server.cfg.Logger.With("peer", c.nc.RemoteAddr().String())
 }
 
-func (c *conn) caller() datatree.Caller {
-	return datatree.Caller{IDs: c.ids, SkipACL: c.server.cfg.SkipACL}
+// caller returns the client with its identities of some time. c.mu is held, now and while the
+// result is used.
+func (c *conn) caller(ids []proto.ID) datatree.Caller {
+	return datatree.Caller{IDs: ids, SkipACL: c.server.cfg.SkipACL, Known: &c.known}
 }
 
 // noteHeard records that bytes came. Times are kept as durations since the start of the server,

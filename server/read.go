@@ -31,7 +31,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	d.AliasStrings()
 	start := o.mark()
 	o.buf, _ = beginReply(o.buf, xid, zxid, proto.OK)
-	code := s.readBody(c, t, o, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
+	code := s.readBody(c, t, o, op, &d, c.caller(ids))
 	switch {
 	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
 		// The events of setWatches come before its reply: move the empty frame of the reply to
