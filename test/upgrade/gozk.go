@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 const (
@@ -31,25 +33,20 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // startGo starts lockers.
-func (l *load) startGo(addrs []string) error {
+func (l *load) startGo(addrs []string) {
 	for i := range goLockers {
 		w := &locker{l: l, name: fmt.Sprintf("go-zookeeper %d", i+1)}
-		var err error
-		w.conn, _, err = zk.Connect(addrs, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+		w.conn, _ = must.Get2(zk.Connect(addrs, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
 			if e.State == zk.StateExpired {
 				l.lost(w.name)
 			}
-		}))
-		if err != nil {
-			return err
-		}
-		if err := w.prepare(); err != nil {
+		})))
+		if err := must.Try(w.prepare); err != nil {
 			w.conn.Close()
-			return err
+			must.Do(err)
 		}
 		l.running.Go(w.run) // ends with stopping; end waits for it
 	}
-	return nil
 }
 
 // insist repeats a request until its connection does not fail, and returns its result.
@@ -64,36 +61,30 @@ func (w *locker) insist(request func() error) error {
 	}
 }
 
-func (w *locker) prepare() error {
+func (w *locker) prepare() {
 	for _, path := range []string{lockPath, counterPath, livePath} {
-		if err := w.create(path, "0", 0); err != nil {
-			return err
-		}
+		w.create(path, "0", 0)
 	}
-	if err := w.create(w.ephemeral(), "", zk.FlagEphemeral); err != nil {
-		return err
-	}
+	w.create(w.ephemeral(), "", zk.FlagEphemeral)
 	w.session = w.conn.SessionID()
-	return nil
 }
 
 func (w *locker) ephemeral() string { return livePath + "/" + strings.ReplaceAll(w.name, " ", "-") }
 
-func (w *locker) create(path, data string, flags int32) error {
+func (w *locker) create(path, data string, flags int32) {
 	err := w.insist(func() error {
 		_, err := w.conn.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll))
 		return err
 	})
-	if errors.Is(err, zk.ErrNodeExists) {
-		return nil
+	if !errors.Is(err, zk.ErrNodeExists) {
+		must.Do(err)
 	}
-	return err
 }
 
 func (w *locker) run() {
 	defer w.conn.Close()
 	for !w.l.stopped() {
-		if err := w.count(); err != nil {
+		if err := must.Try(w.count); err != nil {
 			w.l.fails(w.name, err.Error())
 			time.Sleep(100 * time.Millisecond) // not a thousand times a second
 			continue
@@ -113,34 +104,35 @@ func (w *locker) run() {
 }
 
 // count adds one to the counter under the lock.
-func (w *locker) count() error {
+func (w *locker) count() {
 	lock := zk.NewLock(w.conn, lockPath, zk.WorldACL(zk.PermAll))
-	if err := w.insist(func() error {
-		err := lock.Lock()
-		if err != nil { // the lock forgets its znode, which would block everybody
-			return errors.Join(err, w.leaveQueue())
+	must.Doing("lock", func() {
+		must.Do(w.insist(func() error {
+			err := lock.Lock()
+			if err != nil { // the lock forgets its znode, which would block everybody
+				return errors.Join(err, w.leaveQueue())
+			}
+			return nil
+		}))
+	})
+	defer must.Finally(func() error {
+		err := w.insist(func() error {
+			if err := lock.Unlock(); !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotLocked) {
+				return err
+			}
+			return nil // a request that failed with its connection had been executed
+		})
+		if err != nil {
+			return fmt.Errorf("unlock: %w", err)
 		}
 		return nil
-	}); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
-	err := w.increment()
-	unlockErr := w.insist(func() error {
-		if err := lock.Unlock(); !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotLocked) {
-			return err
-		}
-		return nil // a request that failed with its connection had been executed
 	})
-	if unlockErr != nil {
-		return errors.Join(err, fmt.Errorf("unlock: %w", unlockErr))
-	}
-	return err
+	w.increment()
 }
 
 // increment changes the counter with its version: only the lock's holder may do that. If the
 // connection fails, the value tells whether it was changed.
-func (w *locker) increment() error {
-	before, version := 0, int32(0)
+func (w *locker) increment() {
 	read := func() (n int, version int32, err error) {
 		err = w.insist(func() error {
 			if _, err := w.conn.Sync(counterPath); err != nil {
@@ -158,10 +150,10 @@ func (w *locker) increment() error {
 	}
 	before, version, err := read()
 	if err != nil {
-		return fmt.Errorf("read the counter: %w", err)
+		must.Failf("read the counter: %w", err)
 	}
 	tried := false
-	return w.insist(func() error {
+	must.Do(w.insist(func() error {
 		if tried {
 			now, _, err := read()
 			switch {
@@ -176,7 +168,7 @@ func (w *locker) increment() error {
 			return fmt.Errorf("set the counter: %w", err)
 		}
 		return nil
-	})
+	}))
 }
 
 // leaveQueue removes the znodes of this client from the lock's queue.

@@ -38,25 +38,27 @@ type counts struct {
 }
 
 // startLoad starts clients, and returns when each has done something.
-func startLoad(ctx context.Context, root string, addrs, clients []string) (*load, error) {
+func startLoad(ctx context.Context, root string, addrs, clients []string) *load {
 	l := &load{stopping: make(chan struct{}), last: time.Now()}
+	start := map[string]func(){
+		"go-zookeeper": func() { l.startGo(addrs) },
+		"kazoo": func() {
+			l.startScript("kazoo", exec.Command(install.Kazoo(ctx, root), root+"/test/upgrade/locks.py", strings.Join(addrs, ",")))
+		},
+		"curator": func() {
+			l.startScript("curator", exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+				"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "LockLoad", strings.Join(addrs, ",")))
+		},
+	}
 	for _, name := range clients {
-		var err error
-		switch name {
-		case "go-zookeeper":
-			err = l.startGo(addrs)
-		case "kazoo":
-			err = must.Try(func() { must.Do(l.startKazoo(ctx, root, addrs)) })
-		case "curator":
-			err = must.Try(func() { must.Do(l.startCurator(ctx, root, addrs)) })
-		default:
-			err = fmt.Errorf("%q is not a client", name)
+		if start[name] == nil {
+			must.Do(errors.Join(fmt.Errorf("%q is not a client", name), l.end()))
 		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), l.end())
+		if err := must.Try(start[name]); err != nil {
+			must.Do(errors.Join(fmt.Errorf("%s: %w", name, err), l.end()))
 		}
 	}
-	return l, nil
+	return l
 }
 
 func (l *load) stopped() bool {
@@ -127,31 +129,13 @@ func (l *load) end() error {
 	return fmt.Errorf("%d sessions lost, %d errors that a client does not survive:\n%s", l.total.lost, l.total.failed, strings.Join(l.reasons[:min(20, len(l.reasons))], "\n"))
 }
 
-func (l *load) startKazoo(ctx context.Context, root string, addrs []string) error {
-	return l.startScript("kazoo", exec.Command(install.Kazoo(ctx, root), root+"/test/upgrade/locks.py", strings.Join(addrs, ",")))
-}
-
-func (l *load) startCurator(ctx context.Context, root string, addrs []string) error {
-	return l.startScript("curator", exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "LockLoad", strings.Join(addrs, ",")))
-}
-
 // startScript starts a client in another language, and returns after its first success. It prints a
 // line for what it did: done, repeated, lost, or failed and the reason. It ends when its standard
 // input is closed.
-func (l *load) startScript(name string, cmd *exec.Cmd) error {
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
+func (l *load) startScript(name string, cmd *exec.Cmd) {
+	in, out := must.Get(cmd.StdinPipe()), must.Get(cmd.StdoutPipe())
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return err
-	}
+	must.Do(cmd.Start())
 	first, over := make(chan struct{}), make(chan struct{})
 	// Ends when the script closes its output; end waits for it.
 	l.running.Go(func() {
@@ -171,11 +155,10 @@ func (l *load) startScript(name string, cmd *exec.Cmd) error {
 	})
 	select {
 	case <-first:
-		return nil
 	case <-over:
-		return errors.New("the script ended")
+		must.Failf("the script ended")
 	case <-time.After(startLimit):
-		return fmt.Errorf("nothing done within %v", startLimit)
+		must.Failf("nothing done within %v", startLimit)
 	}
 }
 

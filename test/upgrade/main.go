@@ -25,7 +25,7 @@ import (
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := must.Try(func() { must.Do(run(ctx)) })
+	err := must.Try(func() { run(ctx) })
 	cancel()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "upgrade:", err)
@@ -33,33 +33,25 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run(ctx context.Context) {
 	from := flag.String("from", "", "the commit to upgrade from and to go back to")
 	clients := flag.String("client", "go-zookeeper", "comma-separated: go-zookeeper, kazoo, curator")
 	rest := flag.Duration("rest", 2*time.Second, "how long the load runs between two restarts")
 	flag.Parse()
 	if *from == "" {
-		return errors.New("-from is missing: name the commit to upgrade from")
+		must.Failf("-from is missing: name the commit to upgrade from")
 	}
 	root := install.Root(ctx)
-	dir, err := os.MkdirTemp("", "gozkd-upgrade-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	versions, err := build(ctx, root, dir, *from)
-	if err != nil {
-		return err
-	}
-	r := &roll{versions: versions, rest: *rest}
-	if err := r.begin(ctx, root, strings.Split(*clients, ",")); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.ensemble.Stop()) }()
-	err = r.stages(ctx)
+	dir := must.Get(os.MkdirTemp("", "gozkd-upgrade-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
+	r := &roll{versions: build(ctx, root, dir, *from), rest: *rest}
+	r.begin(ctx)
+	defer must.Finally(r.ensemble.Stop)
+	r.load = startLoad(ctx, root, r.ensemble.Addrs(), strings.Split(*clients, ","))
+	err := must.Try(func() { r.stages(ctx) })
 	fmt.Print(r.table())
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, r.ensemble.Log())
 	}
-	return errors.Join(r.load.end(), err)
+	must.Do(errors.Join(r.load.end(), err))
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -37,29 +38,22 @@ type result struct {
 	seen  counts
 }
 
-// begin starts the ensemble as the old version, and the clients.
-func (r *roll) begin(ctx context.Context, root string, clients []string) (err error) {
+// begin starts the ensemble as the old version.
+func (r *roll) begin(ctx context.Context) {
 	keys := server.Defaults()
 	keys[holdKey] = "1"       // ignored by versions without levels
 	keys["snapCount"] = "500" // so that each version starts with checkpoints of the other
-	r.ensemble, err = server.StartGozkdEnsemble(ctx, r.versions.from, server.EnsembleOptions{Members: 3, Keys: keys})
-	if err != nil {
-		return err
-	}
-	if r.load, err = startLoad(ctx, root, r.ensemble.Addrs(), clients); err != nil {
-		return errors.Join(err, r.ensemble.Stop())
-	}
-	return nil
+	r.ensemble = must.Get(server.StartGozkdEnsemble(ctx, r.versions.from, server.EnsembleOptions{Members: 3, Keys: keys}))
 }
 
 // stages runs everything in order.
-func (r *roll) stages(ctx context.Context) error {
+func (r *roll) stages(ctx context.Context) {
 	v := &r.versions
 	for _, s := range []struct {
 		name string
-		act  func(ctx context.Context) error
+		act  func(ctx context.Context)
 	}{
-		{"nothing is restarted", func(context.Context) error { return nil }},
+		{"nothing is restarted", func(context.Context) {}},
 		{"upgrade", r.to(v.this, keepDisks)},
 		{"downgrade", r.to(v.from, keepDisks)},
 		{"upgrade, one with an emptied disk", r.to(v.this, emptyOne)},
@@ -70,16 +64,15 @@ func (r *roll) stages(ctx context.Context) error {
 	} {
 		began := time.Now()
 		r.load.counts() // forget what was between the stages
-		err := s.act(ctx)
-		if err == nil {
-			err = wait(ctx, r.rest)
-		}
+		err := must.Try(func() {
+			s.act(ctx)
+			must.Do(wait(ctx, r.rest))
+		})
 		r.results = append(r.results, result{s.name, time.Since(began), r.load.counts()})
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			must.Failf("%s: %w", s.name, err)
 		}
 	}
-	return nil
 }
 
 const (
@@ -90,46 +83,33 @@ const (
 // to restarts all members as another version, the leader last, and checks that the level is still 1.
 // With empty, the data of the first of them is deleted: it receives a checkpoint of the leader, which
 // is of the other version.
-func (r *roll) to(binary string, empty bool) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		leader, err := r.ensemble.Leader(ctx)
-		if err != nil {
-			return err
-		}
+func (r *roll) to(binary string, empty bool) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		leader := must.Get(r.ensemble.Leader(ctx))
 		for i := range r.ensemble.Members {
 			m := r.ensemble.Members[(leader.ID+i)%len(r.ensemble.Members)]
-			if err := m.Stop(); err != nil {
-				return err
-			}
+			must.Do(m.Stop())
 			if empty && i == 0 {
-				if err := emptyDisk(m); err != nil {
-					return err
-				}
+				emptyDisk(m)
 			}
-			if err := r.start(ctx, m, binary); err != nil {
-				return err
-			}
-			if err := wait(ctx, r.rest); err != nil {
-				return err
-			}
+			r.start(ctx, m, binary)
+			must.Do(wait(ctx, r.rest))
 		}
-		return r.levelIs(ctx, 1)
+		r.levelIs(ctx, 1)
 	}
 }
 
 // emptyDisk deletes the data of a stopped member.
-func emptyDisk(m *server.Member) error {
+func emptyDisk(m *server.Member) {
 	data := filepath.Join(filepath.Dir(m.ConfigFile()), "data")
-	return errors.Join(os.RemoveAll(filepath.Join(data, "wal")), os.Remove(filepath.Join(data, "checkpoint.db")))
+	must.Do(errors.Join(os.RemoveAll(filepath.Join(data, "wal")), os.Remove(filepath.Join(data, "checkpoint.db"))))
 }
 
 // start starts a member and waits until it is in step.
-func (r *roll) start(ctx context.Context, m *server.Member, binary string) error {
+func (r *roll) start(ctx context.Context, m *server.Member, binary string) {
 	m.Become(binary)
-	if err := m.Start(); err != nil {
-		return err
-	}
-	return await(ctx, fmt.Sprintf("member %d is in step", m.ID), func() error {
+	must.Do(m.Start())
+	await(ctx, fmt.Sprintf("member %d is in step", m.ID), func() error {
 		if err := r.ensemble.AwaitServing(ctx); err != nil {
 			return err
 		}
@@ -145,84 +125,57 @@ func (r *roll) start(ctx context.Context, m *server.Member, binary string) error
 }
 
 // raise removes the key that holds the level back, while the servers run.
-func (r *roll) raise(ctx context.Context) error {
+func (r *roll) raise(ctx context.Context) {
 	for _, m := range r.ensemble.Members {
-		text, err := os.ReadFile(m.ConfigFile())
-		if err != nil {
-			return err
+		text := string(must.Get(os.ReadFile(m.ConfigFile())))
+		next := strings.ReplaceAll(text, holdKey+"=1\n", "")
+		if next == text {
+			must.Failf("%s does not contain %s", m.ConfigFile(), holdKey)
 		}
-		next := strings.ReplaceAll(string(text), holdKey+"=1\n", "")
-		if next == string(text) {
-			return fmt.Errorf("%s does not contain %s", m.ConfigFile(), holdKey)
-		}
-		if err := errors.Join(os.WriteFile(m.ConfigFile(), []byte(next), 0o644), hangUp(m)); err != nil {
-			return err
-		}
+		must.Do(os.WriteFile(m.ConfigFile(), []byte(next), 0o644))
+		must.Do(must.Get(os.FindProcess(m.Pid())).Signal(syscall.SIGHUP)) // it reads its configuration again
 	}
-	return r.levelIs(ctx, 2)
-}
-
-// hangUp makes a member read its configuration again.
-func hangUp(m *server.Member) error {
-	p, err := os.FindProcess(m.Pid())
-	if err != nil {
-		return err
-	}
-	return p.Signal(syscall.SIGHUP)
+	r.levelIs(ctx, 2)
 }
 
 // refused starts a member as the older versions, which must end. With an emptied disk they must find
 // out that the others refuse them. Each time the member is then started as its own version again.
-func (r *roll) refused(ctx context.Context) error {
+func (r *roll) refused(ctx context.Context) {
 	m := r.ensemble.Members[0]
 	for _, binary := range []string{r.versions.this, r.versions.from} {
-		if err := m.Stop(); err != nil {
-			return err
-		}
+		must.Do(m.Stop())
 		m.Become(binary)
 		before := len(m.Log())
-		if err := m.Start(); err != nil {
-			return err
-		}
+		must.Do(m.Start())
 		select {
 		case <-m.Done():
 		case <-time.After(startLimit):
-			return errors.Join(fmt.Errorf("an older version serves data of level 2"), m.Kill())
+			must.Do(errors.Join(errors.New("an older version serves data of level 2"), m.Kill()))
 		}
 		last := ""
 		for line := range strings.Lines(m.Log()[before:]) {
 			last = line
 		}
 		fmt.Printf("an older version says: %s", last)
-		if err := emptyDisk(m); err != nil {
-			return err
-		}
+		emptyDisk(m)
 		before = len(m.Log())
-		if err := m.Start(); err != nil {
-			return err
-		}
+		must.Do(m.Start())
 		reason := fmt.Sprintf("start member %d with a version of gozkd that supports level 2", m.ID)
-		if err := await(ctx, "an older version without data knows why it is refused", func() error {
+		await(ctx, "an older version without data knows why it is refused", func() error {
 			if !strings.Contains(m.Log()[before:], reason) {
 				return errors.New("its log does not say " + reason)
 			}
 			return nil
-		}); err != nil {
-			return err
-		}
-		if err := m.Stop(); err != nil {
-			return err
-		}
-		if err := r.start(ctx, m, r.versions.next); err != nil {
-			return err
-		}
+		})
+		must.Do(m.Stop())
+		r.start(ctx, m, r.versions.next)
 	}
-	return r.levelIs(ctx, 2)
+	r.levelIs(ctx, 2)
 }
 
 // levelIs waits until all members that know levels have this one.
-func (r *roll) levelIs(ctx context.Context, want int) error {
-	return await(ctx, fmt.Sprintf("the level is %d", want), func() error {
+func (r *roll) levelIs(ctx context.Context, want int) {
+	await(ctx, fmt.Sprintf("the level is %d", want), func() error {
 		for _, m := range r.ensemble.Members {
 			got, err := value(ctx, m, "zk_gozkd_feature_level")
 			if errors.Is(err, errNoValue) && want == 1 {
@@ -253,16 +206,16 @@ func value(ctx context.Context, m *server.Member, name string) (int, error) {
 }
 
 // await repeats a check until it succeeds.
-func await(ctx context.Context, what string, check func() error) error {
+func await(ctx context.Context, what string, check func() error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
 		err := check()
 		if err == nil {
-			return nil
+			return
 		}
 		if wait(ctx, 50*time.Millisecond) != nil {
-			return fmt.Errorf("not within %v: %s: %w", startLimit, what, err)
+			must.Failf("not within %v: %s: %w", startLimit, what, err)
 		}
 	}
 }
