@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 	"github.com/gozkd/gozkd/test/compat/diff/generate"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -40,19 +41,11 @@ type finding struct {
 }
 
 // restart replaces both servers by new ones.
-func (d *duel) restart(ctx context.Context) error {
-	if err := d.stop(); err != nil {
-		return err
-	}
-	var err error
-	if d.a, err = d.start.start(ctx, d.nameA); err != nil {
-		return err
-	}
-	if d.b, err = d.start.start(ctx, d.nameB); err != nil {
-		return err
-	}
+func (d *duel) restart(ctx context.Context) {
+	must.Do(d.stop())
+	d.a = d.start.start(ctx, d.nameA)
+	d.b = d.start.start(ctx, d.nameB)
 	d.roots = 0
-	return nil
 }
 
 // stop ends both servers.
@@ -68,29 +61,20 @@ func (d *duel) stop() error {
 }
 
 // play plays s on both servers at once, under a new root.
-func (d *duel) play(ctx context.Context, s *exchange.Sequence) (a, b *exchange.Transcript, err error) {
+func (d *duel) play(ctx context.Context, s *exchange.Sequence) (a, b *exchange.Transcript) {
 	if d.roots++; d.roots > maxRoots {
-		if err := d.restart(ctx); err != nil {
-			return nil, nil, err
-		}
+		d.restart(ctx)
 	}
 	root := exchange.Root(d.roots)
-	type played struct {
-		t   *exchange.Transcript
-		err error
+	err := must.Try(func() {
+		must.All(
+			func() { a = must.Get(exchange.NewPlayer(d.a.Addr()).Play(ctx, s, root)) },
+			func() { b = must.Get(exchange.NewPlayer(d.b.Addr()).Play(ctx, s, root)) })
+	})
+	if err != nil {
+		must.Failf("%s: %w%s", s.Name, err, d.deaths())
 	}
-	other := make(chan played, 1) // one result
-	// Ends when the sequence was played or ctx ends; awaited below.
-	go func() {
-		t, err := exchange.NewPlayer(d.b.Addr()).Play(ctx, s, root)
-		other <- played{t, err}
-	}()
-	a, err = exchange.NewPlayer(d.a.Addr()).Play(ctx, s, root)
-	o := <-other
-	if err = errors.Join(err, o.err); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w%s", s.Name, err, d.deaths())
-	}
-	return a, o.t, nil
+	return a, b
 }
 
 // deaths lists the servers that have ended, with their logs.
@@ -108,64 +92,38 @@ func (d *duel) deaths() string {
 }
 
 // compare plays s and returns the first mismatch that is not allowed.
-func (d *duel) compare(ctx context.Context, s *exchange.Sequence) (*exchange.Mismatch, error) {
-	a, b, err := d.play(ctx, s)
-	if err != nil {
-		return nil, err
-	}
+func (d *duel) compare(ctx context.Context, s *exchange.Sequence) *exchange.Mismatch {
+	a, b := d.play(ctx, s)
 	d.stats.add(a)
-	return exchange.Compare(a, b, d.differences, d.stats.allowed), nil
+	return exchange.Compare(a, b, d.differences, d.stats.allowed)
 }
 
 // replay plays the saved sequences.
-func (d *duel) replay(ctx context.Context) error {
-	files, err := filepath.Glob(filepath.Join(d.regress, "*.json"))
-	if err != nil {
-		return err
-	}
+func (d *duel) replay(ctx context.Context) {
+	files := must.Get(filepath.Glob(filepath.Join(d.regress, "*.json")))
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return err
-		}
 		var s exchange.Sequence
-		if err := json.Unmarshal(b, &s); err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+		if err := json.Unmarshal(must.Get(os.ReadFile(f)), &s); err != nil {
+			must.Failf("%s: %w", f, err)
 		}
-		m, err := d.compare(ctx, &s)
-		if err != nil {
-			return err
-		}
-		if m != nil {
+		if m := d.compare(ctx, &s); m != nil {
 			d.found(filepath.Base(f), m)
-			if err := d.restart(ctx); err != nil {
-				return err
-			}
+			d.restart(ctx)
 		}
 	}
 	fmt.Fprintf(d.out, "%d saved sequences played\n", len(files))
-	return nil
 }
 
 // generated plays sequences until ops requests, or the maximum number of findings.
-func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int) error {
+func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int) {
 	started, told, before := time.Now(), time.Now(), d.stats.requests
 	for n := first; d.stats.requests-before < ops && len(d.findings) < most; n++ {
 		s := generate.Sequence(seed, n)
-		m, err := d.compare(ctx, s)
-		if err != nil {
-			return err
-		}
-		if m != nil {
+		if m := d.compare(ctx, s); m != nil {
 			if d.found(s.Name, m) {
-				if err := d.shrinkAndSave(ctx, s, m); err != nil {
-					return err
-				}
+				d.shrinkAndSave(ctx, s, m)
 			}
-			// The trees now differ where sequences meet: below / and /zookeeper.
-			if err := d.restart(ctx); err != nil {
-				return err
-			}
+			d.restart(ctx) // the trees now differ where sequences meet: below / and /zookeeper
 		}
 		if time.Since(told) > 10*time.Second {
 			told = time.Now()
@@ -174,7 +132,6 @@ func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int)
 	}
 	played := d.stats.requests - before
 	d.stats.perSecond = float64(played) / time.Since(started).Seconds()
-	return nil
 }
 
 // found counts a mismatch and reports whether it is the first of its kind.

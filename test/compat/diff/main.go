@@ -24,7 +24,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := must.Try(func() { must.Do(run(ctx, os.Args[1:])) })
+	err := must.Try(func() { run(ctx, os.Args[1:]) })
 	stop()
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
@@ -38,7 +38,7 @@ func main() {
 
 var errUsage = errors.New("wrong usage")
 
-func run(ctx context.Context, args []string) (err error) {
+func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("diff", flag.ContinueOnError)
 	nameA := flags.String("a", "zookeeper-3.9", "the server that is right: "+serverNames)
 	nameB := flags.String("b", "gozkd", "the server under test: "+serverNames)
@@ -50,36 +50,30 @@ func run(ctx context.Context, args []string) (err error) {
 	golden := flags.String("golden", "", "record exchanges with server a into this folder and end")
 	regress := flags.String("regress", "", "folder of saved sequences (default: test/compat/diff/testdata/regress)")
 	if err := flags.Parse(args); err != nil {
-		return errors.Join(errUsage, err)
+		must.Do(errors.Join(errUsage, err))
 	}
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	root := install.Root(ctx)
 	start := starter{root: root, binary: *binary}
-	defer func() { err = errors.Join(err, start.cleanUp()) }()
+	defer must.Finally(start.cleanUp)
 	if *golden != "" {
-		return record(ctx, &start, *nameA, *golden)
+		record(ctx, &start, *nameA, *golden)
+		return
 	}
 	if *regress == "" {
 		*regress = root + "/test/compat/diff/testdata/regress"
 	}
 	duel := &duel{start: &start, nameA: *nameA, nameB: *nameB, out: os.Stdout, regress: *regress, stats: newStats(),
 		differences: differences(*nameA, *nameB)}
-	defer func() { err = errors.Join(err, duel.stop()) }()
-	if err := duel.restart(ctx); err != nil {
-		return err
-	}
+	defer must.Finally(duel.stop)
+	duel.restart(ctx)
 	fmt.Printf("a: %s, b: %s, seed %d\n", duel.a.Name(), duel.b.Name(), *seed)
-	if err := duel.replay(ctx); err != nil {
-		return err
-	}
-	if err := duel.generated(ctx, *seed, *first, *ops, *most); err != nil {
-		return err
-	}
+	duel.replay(ctx)
+	duel.generated(ctx, *seed, *first, *ops, *most)
 	duel.report()
 	if len(duel.findings) > 0 {
-		return fmt.Errorf("%d differences that docs/reference/differences.md does not allow", len(duel.findings))
+		must.Failf("%d differences that docs/reference/differences.md does not allow", len(duel.findings))
 	}
-	return nil
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 	"github.com/gozkd/gozkd/test/compat/diff/generate"
 )
@@ -25,40 +25,23 @@ const (
 // record asks a server the hand-written sequences and some generated ones, and writes its replies
 // into dir. Each file is recorded from a new server, and must be replayed on one, with all its
 // sequences in order.
-func record(ctx context.Context, start *starter, name, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+func record(ctx context.Context, start *starter, name, dir string) {
+	must.Do(os.MkdirAll(dir, 0o755))
+	for file, list := range map[string][]*exchange.Sequence{"scenarios.txt": generate.Scenarios(), "generated.txt": choose(ctx, start, name)} {
+		recordFile(ctx, start, name, filepath.Join(dir, file), list)
 	}
-	chosen, err := choose(ctx, start, name)
-	if err != nil {
-		return err
-	}
-	for file, list := range map[string][]*exchange.Sequence{"scenarios.txt": generate.Scenarios(), "generated.txt": chosen} {
-		if err := recordFile(ctx, start, name, filepath.Join(dir, file), list); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // choose returns short generated sequences that each reach something new.
-func choose(ctx context.Context, start *starter, name string) (chosen []*exchange.Sequence, err error) {
-	p, err := start.start(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
+func choose(ctx context.Context, start *starter, name string) (chosen []*exchange.Sequence) {
+	p := start.start(ctx, name)
+	defer must.Finally(p.Stop)
 	player, reached := exchange.NewPlayer(p.Addr()), make(map[string]bool)
 	for n := 0; n < goldenTries && len(chosen) < goldenMost; n++ {
 		s := generate.Short(goldenSeed, uint64(n))
-		t, err := player.Play(ctx, s, exchange.Root(n))
-		if err != nil {
-			return nil, err
-		}
+		t := must.Get(player.Play(ctx, s, exchange.Root(n)))
 		var text bytes.Buffer
-		if err := exchange.WriteText(&text, []*exchange.Transcript{t}); err != nil {
-			return nil, err
-		}
+		must.Do(exchange.WriteText(&text, []*exchange.Transcript{t}))
 		if text.Len() > goldenBytes {
 			continue
 		}
@@ -70,20 +53,17 @@ func choose(ctx context.Context, start *starter, name string) (chosen []*exchang
 			chosen = append(chosen, s)
 		}
 	}
-	return chosen, nil
+	return chosen
 }
 
-func recordFile(ctx context.Context, start *starter, name, file string, list []*exchange.Sequence) (err error) {
-	p, err := start.start(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
+func recordFile(ctx context.Context, start *starter, name, file string, list []*exchange.Sequence) {
+	p := start.start(ctx, name)
+	defer must.Finally(p.Stop)
 	var transcripts []*exchange.Transcript
 	for n, s := range list {
 		t, err := exchange.NewPlayer(p.Addr()).Play(ctx, s, exchange.Root(n))
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
+			must.Failf("%s: %w", s.Name, err)
 		}
 		t.Normalise()
 		transcripts = append(transcripts, t)
@@ -91,9 +71,7 @@ func recordFile(ctx context.Context, start *starter, name, file string, list []*
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Recorded from %s by make golden. Replayed in this order on a fresh server by test/golden.\n", p.Name())
 	fmt.Fprintf(&b, "# The format is described in test/compat/diff/exchange/text.go.\n")
-	if err := exchange.WriteText(&b, transcripts); err != nil {
-		return err
-	}
+	must.Do(exchange.WriteText(&b, transcripts))
 	fmt.Printf("%s: %d sequences, %d bytes\n", file, len(transcripts), b.Len())
-	return os.WriteFile(file, b.Bytes(), 0o644)
+	must.Do(os.WriteFile(file, b.Bytes(), 0o644))
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -36,28 +36,24 @@ func keys() map[string]string {
 	return k
 }
 
-func (s *starter) start(ctx context.Context, name string) (*server.Process, error) {
+func (s *starter) start(ctx context.Context, name string) *server.Process {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	switch name {
 	case "zookeeper-3.8":
-		return server.StartZooKeeper(ctx, server.Debian, server.Options{Keys: keys()})
+		return must.Get(server.StartZooKeeper(ctx, server.Debian, server.Options{Keys: keys()}))
 	case "zookeeper-3.9":
-		return server.StartZooKeeper(ctx, server.Maven, server.Options{Keys: keys()})
+		return must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{Keys: keys()}))
 	case "gozkd":
 		if s.binary == "" {
-			dir, err := os.MkdirTemp("", "gozkd-diff-")
-			if err != nil {
-				return nil, err
-			}
-			s.tempDir = dir
-			if s.binary, err = server.BuildGozkd(ctx, s.root, dir); err != nil {
-				return nil, err
-			}
+			s.tempDir = must.Get(os.MkdirTemp("", "gozkd-diff-"))
+			s.binary = must.Get(server.BuildGozkd(ctx, s.root, s.tempDir))
 		}
-		return server.StartGozkd(ctx, s.binary, server.Options{Keys: keys(), Memory: true})
+		return must.Get(server.StartGozkd(ctx, s.binary, server.Options{Keys: keys(), Memory: true}))
+	default:
+		must.Failf("no server %q: know %s", name, serverNames)
+		return nil
 	}
-	return nil, fmt.Errorf("no server %q: know %s", name, serverNames)
 }
 
 // cleanUp removes the binaries that start has built.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
@@ -19,22 +20,15 @@ const maxShrinks = 400
 
 // shrinkAndSave looks for a smaller sequence with the same kind of mismatch, saves it and prints
 // it.
-func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *exchange.Mismatch) error {
+func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *exchange.Mismatch) {
 	want := m.Signature()
-	if err := d.restart(ctx); err != nil { // without the effects of earlier sequences
-		return err
-	}
+	d.restart(ctx) // without the effects of earlier sequences
 	tries := 0
-	var failed error
 	small := shrink(s, func(c *exchange.Sequence) bool {
-		if tries++; failed != nil || tries > maxShrinks {
+		if tries++; tries > maxShrinks {
 			return false
 		}
-		a, b, err := d.play(ctx, c)
-		if err != nil {
-			failed = err
-			return false
-		}
+		a, b := d.play(ctx, c)
 		got := exchange.Compare(a, b, d.differences, make(map[string]int))
 		if got == nil || got.Signature() != want {
 			return false
@@ -42,33 +36,19 @@ func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *excha
 		m = got
 		return true
 	})
-	if failed != nil {
-		return failed
-	}
 	small.Name = s.Name + ": " + want
-	text, err := json.MarshalIndent(small, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(d.regress, 0o755); err != nil {
-		return err
-	}
+	text := must.Get(json.MarshalIndent(small, "", " "))
+	must.Do(os.MkdirAll(d.regress, 0o755))
 	file := filepath.Join(d.regress, fileName(s.Name+"-"+want)+".json")
-	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-		return err
-	}
+	must.Do(os.WriteFile(file, append(text, '\n'), 0o644))
 	fmt.Fprintf(d.out, "  %d steps left of %d after %d tries, saved as %s\n  %v\n", len(small.Steps), len(s.Steps), tries, file, m)
-	a, b, err := d.play(ctx, small)
-	if err != nil {
-		return err
-	}
+	a, b := d.play(ctx, small)
 	var t bytes.Buffer
 	fmt.Fprintln(&t, "a:")
 	exchange.Print(&t, a)
 	fmt.Fprintln(&t, "b:")
 	exchange.Print(&t, b)
-	_, err = d.out.Write(t.Bytes())
-	return err
+	must.Get(d.out.Write(t.Bytes()))
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9]+`)

@@ -90,12 +90,8 @@ func (r *requestReader) body(op proto.OpCode) {
 		return
 	}
 	for i := 0; r.d.Err() == nil; i++ {
-		r.prefix = "op" + strconv.Itoa(i) + "."
-		typ := proto.OpCode(r.int("type"))
-		done := r.bool("done")
-		r.int("err")
+		typ, done := r.header("op", i)
 		if done {
-			r.prefix = ""
 			return
 		}
 		if typ == proto.OpMulti || typ == proto.OpMultiRead {

@@ -203,15 +203,24 @@ func (r *fieldReader) body(op proto.OpCode) {
 	}
 }
 
+// header reads the header before the i-th op or result, and reports whether it ends the list.
+// Otherwise the fields that follow belong to that op or result.
+func (r *fieldReader) header(what string, i int) (op proto.OpCode, done bool) {
+	r.prefix = what + strconv.Itoa(i) + "."
+	op = proto.OpCode(r.int("type"))
+	done = r.bool("done")
+	r.int("err")
+	if done {
+		r.prefix = ""
+	}
+	return op, done
+}
+
 // results reads the response of a multi or multiRead.
 func (r *fieldReader) results() {
 	for i := 0; r.d.Err() == nil; i++ {
-		r.prefix = "result" + strconv.Itoa(i) + "."
-		typ := proto.OpCode(r.int("type"))
-		done := r.bool("done")
-		r.int("err")
+		typ, done := r.header("result", i)
 		if done {
-			r.prefix = ""
 			return
 		}
 		switch typ {
