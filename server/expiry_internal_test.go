@@ -23,12 +23,13 @@ func TestHeardOwner(t *testing.T) {
 		s.conns.heardSince(start, func(_ proto.SessionID, heard time.Time) { at = heard })
 		return at
 	}
-	s.heardOwner(id, [proto.PasswdBytes]byte{1, 2, 4}, start.Add(time.Second))
-	s.heardOwner(id+1, body.Passwd, start.Add(time.Second))
+	wrong := [proto.PasswdBytes]byte{1, 2, 4}
+	s.heardOwner(id, wrong[:], start.Add(time.Second))
+	s.heardOwner(id+1, body.Passwd[:], start.Add(time.Second))
 	if at := heard(); !at.IsZero() || !s.expiry.tracker.Silent(id, start.Add(4*time.Second)) {
 		t.Errorf("heard at %v from a client without the password", at)
 	}
-	s.heardOwner(id, body.Passwd, start.Add(time.Second))
+	s.heardOwner(id, body.Passwd[:], start.Add(time.Second))
 	if at := heard(); !at.Equal(start.Add(time.Second)) || s.expiry.tracker.Silent(id, start.Add(4*time.Second)) {
 		t.Errorf("the owner was heard at %v, want a second after the start", at)
 	}

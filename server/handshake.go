@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"os"
@@ -130,16 +129,20 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		if _, err := s.cfg.Rand.Read(body.Passwd[:]); err != nil {
 			return false, fmt.Errorf("session password: %w", err)
 		}
-	case len(req.Passwd) != proto.PasswdBytes:
-		c.mu.Lock()
-		c.refuse(req.HasReadOnly)
-		c.mu.Unlock()
-		c.flush()
-		return false, nil
 	default:
-		copy(body.Passwd[:], req.Passwd)
-		s.heardOwner(req.SessionID, body.Passwd, now)
 		s.meter.Conns.Reattached.Add(1)
+		switch c.judge(req.SessionID, req.Passwd, now) {
+		case claimUnanswered:
+			return false, nil
+		case claimRefused:
+			c.logger().Debug("session refused", "session", req.SessionID.String())
+			c.mu.Lock()
+			c.refuse(req.HasReadOnly)
+			c.mu.Unlock()
+			c.flush()
+			return false, nil
+		}
+		copy(body.Passwd[:], req.Passwd)
 	}
 	w.passwd = body.Passwd[:]
 	w.req.Body = body.Append(nil)
@@ -151,18 +154,6 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		c.room.Wait()
 	}
 	return c.session != 0 && !c.closed, nil
-}
-
-// heardOwner records that the client of a session was heard from, if the password is right. The
-// client wants to re-attach the session, which may take longer than the client waits.
-func (s *Server) heardOwner(id proto.SessionID, passwd [proto.PasswdBytes]byte, now time.Time) {
-	s.treeMu.RLock()
-	info, known := s.tree.Session(id)
-	s.treeMu.RUnlock()
-	if known && subtle.ConstantTimeCompare(info.Passwd[:], passwd[:]) == 1 {
-		s.conns.noteOwner(id, now)
-		s.expiry.touch(id, now)
-	}
 }
 
 func (s *Server) clampTimeout(ms int32) time.Duration {

@@ -63,6 +63,7 @@ type Server struct {
 type clientPort struct {
 	listener net.Listener             // nil: in process only
 	addr     atomic.Pointer[net.Addr] // of listener
+	claims   claimLimit
 }
 
 // checkpoints follows the checkpoints of the state.

@@ -6,7 +6,8 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// readRetryTicks is the number of ticks without an answer after which a read round is repeated.
+// readRetryTicks is the number of ticks without an answer after which a read round is asked for
+// again.
 const readRetryTicks = electionTicks / 2
 
 // reads holds the reads that wait until this member has applied everything that was committed
@@ -39,13 +40,20 @@ func (c *Core) startReadRound() {
 		return
 	}
 	r.round++
-	r.age = 0
 	r.rounds[r.round] = r.waiting
 	r.waiting = nil
+	c.askReadRound()
+}
+
+// askReadRound asks for the round, which may be for the second time: the answers to both count,
+// because the round's reads came before either. The way to the leader and back may take longer than
+// readRetryTicks.
+func (c *Core) askReadRound() {
+	c.reads.age = 0
 	// Raft identifies a round by these bytes alone, so they name this member and its incarnation.
 	ctx := binary.BigEndian.AppendUint64(nil, c.id)
 	ctx = binary.BigEndian.AppendUint64(ctx, c.own.incarnation)
-	c.raft.ReadIndex(binary.BigEndian.AppendUint64(ctx, r.round))
+	c.raft.ReadIndex(binary.BigEndian.AppendUint64(ctx, c.reads.round))
 }
 
 // readRoundConfirmed notes the answer to a round. Its reads may run once the index is applied.
@@ -61,8 +69,8 @@ func (c *Core) readRoundConfirmed(rs raft.ReadState) {
 	}
 }
 
-// retryReadRound puts the reads of a round that may be lost in front of the waiting reads. A late
-// answer to that round is ignored.
+// retryReadRound puts the reads of a round that is lost, because the leader or the connection to it
+// has changed, in front of the waiting reads. A late answer to that round is ignored.
 func (c *Core) retryReadRound() {
 	r := &c.reads
 	for round, reads := range r.rounds {
@@ -76,7 +84,7 @@ func (c *Core) tickReads() {
 		return
 	}
 	if c.reads.age++; c.reads.age >= readRetryTicks {
-		c.retryReadRound()
+		c.askReadRound()
 	}
 }
 

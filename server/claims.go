@@ -1,0 +1,129 @@
+package server
+
+import (
+	"crypto/subtle"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A connect request with a session id claims a session. A claim without merit is refused by this
+// server alone: only a claim with the right password becomes a replicated request.
+//
+// A password never changes and ids of sessions are not used twice, so a password that is wrong here
+// is wrong everywhere. A session that is unknown here may have been created on another server a
+// moment ago. Its creation was committed before its client learned the id, so this server knows the
+// session, unless it is over, after a read barrier.
+
+const (
+	// failedClaims is how many claims without merit an address may make at once, and per
+	// failedClaimsPer afterwards. Those above are not answered, so that the client may try again.
+	// Thousands of clients behind one address, whose sessions have all expired, get through within
+	// a minute or two.
+	failedClaims    = 100
+	failedClaimsPer = time.Second
+	// minClaimSweep is the number of addresses from which on addresses are forgotten.
+	minClaimSweep = 1024
+)
+
+// claimLimit bounds the claims without merit of each address.
+type claimLimit struct {
+	mu        sync.Mutex           // guards all
+	due       map[string]time.Time // when the next claim of an address would be due at an even rate
+	nextSweep int                  // addresses
+}
+
+// allow counts a claim without merit, and reports whether it is within the limit. now is on the
+// runtime's clock.
+func (l *claimLimit) allow(addr string, now time.Time) bool {
+	const interval = failedClaimsPer / failedClaims
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := l.due[addr]
+	if due.Before(now) {
+		due = now
+	}
+	if due.Sub(now) > (failedClaims-1)*interval {
+		return false
+	}
+	if len(l.due) >= max(l.nextSweep, minClaimSweep) {
+		for a, d := range l.due {
+			if d.Before(now) {
+				delete(l.due, a)
+			}
+		}
+		l.nextSweep = 2 * len(l.due)
+	}
+	if l.due == nil {
+		l.due = make(map[string]time.Time)
+	}
+	l.due[addr] = due.Add(interval)
+	return true
+}
+
+// judgement is what becomes of a claim.
+type judgement uint8
+
+const (
+	claimUnanswered judgement = iota // the connection is closed, so that the client tries again
+	claimRefused                     // the session is over, or has another password
+	claimRight                       // as far as this server knows; the replicated request decides
+)
+
+// judge decides about a claim that came at now. passwd is what the client sent, of any length.
+func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) judgement {
+	s := c.server
+	known, right := s.heardOwner(id, passwd, now)
+	if right {
+		return claimRight
+	}
+	if !s.port.claims.allow(c.addr, time.Now()) {
+		s.meter.Conns.Rejected.Add(1)
+		c.logger().Warn("client refused: too many connect requests of this address with a wrong password or for a session that is over",
+			"per_second", failedClaims)
+		return claimUnanswered
+	}
+	if !known {
+		if !c.awaitCurrent() {
+			return claimUnanswered
+		}
+		if _, right = s.heardOwner(id, passwd, now); right {
+			return claimRight
+		}
+	}
+	return claimRefused
+}
+
+// heardOwner reports whether this server knows a session, and whether the password is the session's.
+// If so, it records that the client was heard from: to re-attach the session may take longer than
+// the client waits.
+func (s *Server) heardOwner(id proto.SessionID, passwd []byte, now time.Time) (known, right bool) {
+	s.treeMu.RLock()
+	info, known := s.tree.Session(id)
+	s.treeMu.RUnlock()
+	if right = known && subtle.ConstantTimeCompare(info.Passwd[:], passwd) == 1; right {
+		s.conns.noteOwner(id, now)
+		s.expiry.touch(id, now)
+	}
+	return known, right
+}
+
+// awaitCurrent waits until this server has applied everything that was committed anywhere at the
+// time of the call. It returns false if the connection closes first, as all do when the leader is
+// lost.
+func (c *conn) awaitCurrent() bool {
+	current := false
+	c.server.node.Read(func() {
+		c.mu.Lock()
+		current = true
+		c.room.Broadcast()
+		c.mu.Unlock()
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !current && !c.closed {
+		c.room.Wait()
+	}
+	return !c.closed
+}
