@@ -15,7 +15,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim simservers jepsen mutants upgrade help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim simservers jepsen mutants attacks upgrade help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -62,6 +62,8 @@ mutants:  ## plant bugs and see that the checks find them; MUTANTS for flags, su
 	$(GO) run ./test/mutants $(MUTANTS)
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper
 	$(GO) run ./test/jepsen-lite/jepsen -time $(TIME) $(if $(SEED),-seed $(SEED)) $(JEPSEN)
+attacks:  ## a stranger tries to hurt the server, next to ZooKeeper; ATTACKS for flags, such as -server gozkd or -attack words
+	$(GO) run ./test/attacks $(ATTACKS)
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients
 	$(GO) run ./test/upgrade -from $(FROM) $(UPGRADE)
 help:     ## this list

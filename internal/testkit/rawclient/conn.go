@@ -38,8 +38,11 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rawclient: %w", err)
 	}
-	return &Conn{nc: nc, r: bufio.NewReaderSize(nc, 16<<10)}, nil
+	return New(nc), nil
 }
+
+// New returns a Conn on a connection that the caller has made. Close closes it.
+func New(nc net.Conn) *Conn { return &Conn{nc: nc, r: bufio.NewReaderSize(nc, 16<<10)} }
 
 // Close closes the connection without closing the session.
 func (c *Conn) Close() error { return c.nc.Close() }

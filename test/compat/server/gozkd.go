@@ -8,19 +8,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
 
 // BuildGozkd builds cmd/gozkd of the repository at root into dir and returns the path of the
-// binary.
-func BuildGozkd(ctx context.Context, root, dir string) (string, error) {
-	return build(ctx, root, dir, "gozkd")
+// binary. flags, such as -race, are further flags of go build.
+func BuildGozkd(ctx context.Context, root, dir string, flags ...string) (string, error) {
+	return build(ctx, root, dir, "gozkd", flags...)
 }
 
-func build(ctx context.Context, root, dir, name string) (string, error) {
+func build(ctx context.Context, root, dir, name string, flags ...string) (string, error) {
 	binary := filepath.Join(dir, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/"+name)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", binary}, flags, []string{"./cmd/" + name})...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("server: build %s: %w\n%s", name, err, out)
@@ -53,7 +54,7 @@ func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, e
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(exec.Command(binary, append(args, config)...), filepath.Join(work, "server.log"))
+	p, err := start(opts.command(binary, append(args, config)...), filepath.Join(work, "server.log"))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +47,15 @@ type Options struct {
 	// JVMFlags are ZooKeeper's java flags. nil means a quick start and a small heap: right for
 	// tests, unfair in a benchmark.
 	JVMFlags []string
+	// Wrapper is a command that replaces itself by the command after its arguments, such as
+	// "prlimit --nofile=256". Empty: none.
+	Wrapper []string
+}
+
+// command returns the command of a server, in the wrapper if there is one.
+func (o Options) command(name string, args ...string) *exec.Cmd {
+	all := slices.Concat(o.Wrapper, []string{name}, args)
+	return exec.Command(all[0], all[1:]...)
 }
 
 // prepare fills in defaults. work is a new temporary directory for the configuration, the log, and

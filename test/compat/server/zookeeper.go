@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -83,7 +82,7 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(exec.Command("java", args...), filepath.Join(work, "server.log"))
+	p, err := start(opts.command("java", args...), filepath.Join(work, "server.log"))
 	if err != nil {
 		return nil, err
 	}

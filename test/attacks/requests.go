@@ -1,0 +1,307 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// requestAttacks are requests that cost the server more than the client.
+func requestAttacks() []*attack {
+	return []*attack{
+		{name: "acl-multi", what: "multis of 10,000 checks of a znode with 36,000 ACL entries, 4 connections", run: aclMulti},
+		{name: "acl-multiread", what: "multiReads of 10,000 gets of such a znode, 4 connections", run: aclMultiRead},
+		{name: "reads-behind-write", what: "a set and 60 gets of a 1 MB znode in one segment, 60 connections that read", run: readsBehindWrite},
+		{name: "pipeline", what: "endless pipelines of gets and of sets on one connection each", run: pipeline},
+		{name: "children", what: "getChildren of a znode with 20,000 children, 20 connections, 10 requests deep", run: children},
+		{name: "deep-paths", what: "paths of 2,000 components and of 100 kB in every request, recursive watches on them, 20 connections", run: deepPaths},
+		{name: "mutated", what: "mutated frames, with and without session, 16 connections", run: mutated},
+	}
+}
+
+// largeACL returns an ACL whose last entry admits everybody.
+func largeACL(n int) []proto.ACL {
+	acl := make([]proto.ACL, 0, n+1)
+	for i := range n {
+		acl = append(acl, proto.ACL{Perms: proto.PermRead, ID: proto.ID{Scheme: "ip", ID: fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)}})
+	}
+	return append(acl, proto.OpenACL()...)
+}
+
+// createWithLargeACL creates a znode with as many ACL entries as the server takes.
+func createWithLargeACL(a *attacker) string {
+	const path = "/acl"
+	s := a.prepare()
+	defer must.Finally(s.Close)
+	n := largest(36000, func(n int) error {
+		err := s.createWith(path, nil, largeACL(n))
+		if err != nil {
+			_ = s.Close() // a request that is too large ends the connection
+			*s = *a.prepare()
+		}
+		return err
+	})
+	if n < 36000 {
+		a.note("ACL entries accepted: %d", n)
+	}
+	return path
+}
+
+// repeat sends the same request again and again on n connections, each when the reply of the one
+// before has arrived.
+func (a *attacker) repeat(n int, op proto.OpCode, body []byte) {
+	a.ready()
+	a.each(n, func(int) {
+		a.withSession(func(s *stranger) {
+			for {
+				s.add(op, body)
+				if s.flush() != nil || s.replies(1) != nil {
+					return
+				}
+			}
+		})
+	})
+}
+
+func aclMulti(a *attacker) {
+	path := createWithLargeACL(a)
+	var r proto.MultiRequest
+	for range 10000 {
+		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCheck, Path: path, Version: -1})
+	}
+	a.repeat(4, proto.OpMulti, r.Append(nil))
+}
+
+func aclMultiRead(a *attacker) {
+	path := createWithLargeACL(a)
+	var r proto.MultiRequest
+	for range 10000 {
+		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpGetData, Path: path})
+	}
+	a.repeat(4, proto.OpMultiRead, r.Append(nil))
+}
+
+// createLarge creates a znode with 1 MB of data.
+func (a *attacker) createLarge(path string) {
+	s := a.prepare()
+	defer must.Finally(s.Close)
+	must.Do(s.create(path, make([]byte, mib)))
+}
+
+func readsBehindWrite(a *attacker) {
+	a.createLarge("/large")
+	a.ready()
+	a.each(60, func(i int) {
+		a.withSession(func(s *stranger) {
+			path := fmt.Sprintf("/small-%d", i)
+			if s.create(path, nil) != nil {
+				return
+			}
+			for {
+				s.add(proto.OpSetData, setData(path, nil))
+				for range 60 {
+					s.add(proto.OpGetData, getData("/large"))
+				}
+				if s.flush() != nil || s.discard(60*mib) != nil {
+					return
+				}
+			}
+		})
+	})
+}
+
+func pipeline(a *attacker) {
+	s := a.prepare()
+	must.Do(s.create("/pipeline", make([]byte, 1024)))
+	must.Do(s.Close())
+	a.ready()
+	for _, r := range []struct {
+		op   proto.OpCode
+		body []byte
+	}{{proto.OpGetData, getData("/pipeline")}, {proto.OpSetData, setData("/pipeline", make([]byte, 1024))}} {
+		a.each(1, func(int) {
+			a.withSession(func(s *stranger) {
+				for range 200 {
+					s.add(r.op, r.body)
+				}
+				requests := s.sent
+				// Ends when the connection is closed, at the latest at the end of the attack;
+				// runAttack waits.
+				a.running.Go(func() { _ = s.discard(-1) })
+				for s.Write(requests, time.Minute) == nil {
+				}
+			})
+		})
+	}
+}
+
+func children(a *attacker) {
+	const total, each = 20000, 1000
+	s := a.prepare()
+	must.Do(s.create("/children", nil))
+	name := strings.Repeat("n", 40)
+	for i := 0; i < total; i += each {
+		var r proto.MultiRequest
+		for j := range each {
+			r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCreate, Path: fmt.Sprintf("/children/%s%05d", name, i+j), ACL: proto.OpenACL()})
+		}
+		must.Get(s.call(proto.OpMulti, r.Append(nil)))
+	}
+	must.Do(s.Close())
+	a.ready()
+	a.each(20, func(int) {
+		a.withSession(func(s *stranger) {
+			for {
+				for range 10 {
+					s.add(proto.OpGetChildren2, getData("/children"))
+				}
+				if s.flush() != nil || s.replies(10) != nil {
+					return
+				}
+			}
+		})
+	})
+}
+
+func deepPaths(a *attacker) {
+	s := a.prepare()
+	deep := ""
+	var r proto.MultiRequest
+	for i := range 2000 {
+		deep += "/d"
+		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCreate, Path: deep, ACL: proto.OpenACL()})
+		if i%200 == 199 { // a multi stays below 1 MB
+			if _, err := s.call(proto.OpMulti, r.Append(nil)); err != nil {
+				a.note("deep path refused: %v", err)
+				_ = s.Close() // the server may have closed it already
+				*s = *a.prepare()
+				break
+			}
+			r.Ops = nil
+		}
+	}
+	long := "/" + strings.Repeat("l", 100<<10)
+	if s.create(long, nil) != nil {
+		_ = s.Close() // the server may have closed it already
+	}
+	a.ready()
+	a.each(20, func(int) {
+		a.withSession(func(s *stranger) {
+			for _, p := range []string{deep, long} {
+				s.add(proto.OpAddWatch, (&proto.AddWatchRequest{Path: p, Mode: proto.AddWatchPersistentRecursive}).Append(nil))
+			}
+			n := 2
+			for {
+				for range 20 {
+					s.add(proto.OpSetData, setData(deep, nil))
+					s.add(proto.OpExists, getData(long))
+					s.add(proto.OpGetData, getData(deep+"/missing"))
+				}
+				n += 60
+				if s.flush() != nil || s.replies(n) != nil {
+					return
+				}
+				n = 0
+			}
+		})
+	})
+}
+
+func mutated(a *attacker) {
+	a.ready()
+	a.each(16, func(i int) {
+		r := rand.New(rand.NewPCG(uint64(i), 1))
+		for a.ctx.Err() == nil {
+			a.mutate(r, i%4 == 0)
+			a.pause()
+		}
+	})
+}
+
+// mutate sends mutated frames on a connection, until the server closes it or there were enough.
+func (a *attacker) mutate(r *rand.Rand, handshake bool) {
+	if handshake {
+		nc, err := a.dial(a.Addrs[0])
+		if err != nil {
+			return
+		}
+		defer func() { _ = nc.Close() }() // whatever was sent is sent
+		hello := &proto.ConnectRequest{TimeoutMs: 1000, Passwd: make([]byte, proto.PasswdBytes)}
+		c := rawclient.New(nc)
+		if c.Write(flip(r, rawclient.AppendFrame(nil, hello.Append(nil))), time.Second) == nil {
+			_, _ = c.ReadFrame(200 * time.Millisecond) // whatever the server thinks of it
+		}
+		return
+	}
+	s, err := a.session()
+	if err != nil {
+		return
+	}
+	defer func() { _ = s.Close() }() // whatever was sent is sent
+	for range 100 {
+		for range 20 {
+			s.add(drawRequest(r))
+		}
+		s.sent = flip(r, s.sent)
+		if s.flush() != nil {
+			return
+		}
+		for {
+			if _, err := s.ReadFrame(10 * time.Millisecond); err != nil {
+				if err == rawclient.ErrTimeout { //nolint:errorlint // returned as it is
+					break
+				}
+				return
+			}
+		}
+	}
+}
+
+// flip changes a few bytes, mostly in the headers of frames.
+func flip(r *rand.Rand, b []byte) []byte {
+	for range 1 + r.IntN(3) {
+		switch r.IntN(4) {
+		case 0:
+			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
+		case 1:
+			b[r.IntN(len(b))] = byte(r.Uint32())
+		case 2: // a length or count somewhere
+			i := r.IntN(len(b))
+			copy(b[i:], []byte{0x7f, 0xff, 0xff, 0xff})
+		case 3:
+			i := r.IntN(len(b))
+			copy(b[i:], []byte{0xff, 0xff, 0xff, byte(r.Uint32())})
+		}
+	}
+	return b
+}
+
+// drawRequest returns any request.
+func drawRequest(r *rand.Rand) (proto.OpCode, []byte) {
+	path := fmt.Sprintf("/mutated-%d", r.IntN(50))
+	switch r.IntN(8) {
+	case 0:
+		return proto.OpCreate, (&proto.CreateRequest{Path: path, Data: []byte("x"), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
+	case 1:
+		return proto.OpDelete, (&proto.PathVersionRequest{Path: path, Version: -1}).Append(nil)
+	case 2:
+		return proto.OpSetData, setData(path, []byte("data"))
+	case 3:
+		m := proto.MultiRequest{Ops: []proto.MultiOp{
+			{Op: proto.OpCreate, Path: path, ACL: proto.OpenACL()}, {Op: proto.OpSetData, Path: path, Version: -1}, {Op: proto.OpDelete, Path: path, Version: -1}}}
+		return proto.OpMulti, m.Append(nil)
+	case 4:
+		m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpGetData, Path: path}, {Op: proto.OpGetChildren, Path: path}}}
+		return proto.OpMultiRead, m.Append(nil)
+	case 5:
+		return proto.OpAddWatch, (&proto.AddWatchRequest{Path: path, Mode: proto.AddWatchPersistentRecursive}).Append(nil)
+	case 6:
+		return proto.OpAuth, (&proto.AuthRequest{Scheme: "digest", Auth: []byte("a:b")}).Append(nil)
+	}
+	return proto.OpGetData, (&proto.PathWatchRequest{Path: path, Watch: true}).Append(nil)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// The targets.
+const (
+	maxP99       = 250 * time.Millisecond
+	maxMemory    = 500e6
+	maxSigterm   = 2 * time.Second
+	maxLogPerSec = 50e3
+)
+
+// row is the outcome of an attack against a server.
+type row struct {
+	attack    *attack
+	server    string
+	own       bool // the server was started here
+	others    others
+	peak      int64
+	sigterm   time.Duration
+	logRate   float64  // bytes per second
+	writeRate float64  // replicated writes per second besides those of the probe
+	races     int      // reports of the race detector
+	died      []string // processes that ended by themselves
+	breaches  []string
+	lasting   []string // damage that a restart did not mend
+	notes     []string
+}
+
+// missed returns the targets that the row misses.
+func (r *row) missed(s *settings) (list []string) {
+	miss := func(format string, args ...any) {
+		list = append(list, fmt.Sprintf("%s: %s: %s", r.server, r.attack.name, fmt.Sprintf(format, args...)))
+	}
+	if r.others.Samples == 0 {
+		miss("the others got no answer")
+	}
+	if !s.race { // with the race detector everything is slow and large
+		if r.others.P99 > maxP99 {
+			miss("p99 of others %v, target %v", r.others.P99.Round(time.Millisecond), maxP99)
+		}
+		if r.others.Disconnected > 0 {
+			miss("others were disconnected %d times", r.others.Disconnected)
+		}
+		if float64(r.peak) > maxMemory {
+			miss("%.0f MB of memory, target %.0f", float64(r.peak)/1e6, maxMemory/1e6)
+		}
+		if r.sigterm > maxSigterm {
+			miss("%.1f s from SIGTERM to the end, target %v", r.sigterm.Seconds(), maxSigterm)
+		}
+		if r.logRate > maxLogPerSec {
+			miss("%.0f kB of log per second, target %.0f", r.logRate/1e3, maxLogPerSec/1e3)
+		}
+	}
+	if r.attack.writes > 0 && r.writeRate > float64(r.attack.writes) {
+		miss("%.0f replicated writes per second, target %d", r.writeRate, r.attack.writes)
+	}
+	if r.races > 0 {
+		miss("%d reports of the race detector", r.races)
+	}
+	for _, d := range r.died {
+		miss("died: %s", d)
+	}
+	for _, b := range r.breaches {
+		miss("a stranger got: %s", b)
+	}
+	for _, l := range r.lasting {
+		miss("lasting damage: %s", l)
+	}
+	return list
+}
+
+var columns = []string{"attack", "server", "p50 ms", "p99 ms", "max ms", "disconnected", "peak MB", "SIGTERM s", "died", "after restart", "remarks"}
+
+// cells returns the row of the table.
+func (r *row) cells() []string {
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.0f", d.Seconds()*1e3) }
+	own := func(s string) string {
+		if r.own {
+			return s
+		}
+		return "–"
+	}
+	yes := func(list []string, none, some string) string {
+		if len(list) == 0 {
+			return none
+		}
+		return "**" + some + "**"
+	}
+	remarks := append([]string{}, r.notes...)
+	if r.logRate >= 1e3 {
+		remarks = append(remarks, fmt.Sprintf("log %.0f kB/s", r.logRate/1e3))
+	}
+	if r.attack.writes > 0 {
+		remarks = append(remarks, fmt.Sprintf("%.0f writes/s", r.writeRate))
+	}
+	for _, b := range r.breaches {
+		remarks = append(remarks, "**"+b+"**")
+	}
+	p50, p99, highest := ms(r.others.P50), ms(r.others.P99), ms(r.others.Max)
+	if r.others.Samples == 0 {
+		p50, p99, highest = "–", "–", "–"
+	}
+	return []string{r.attack.name, r.server, p50, p99, highest, fmt.Sprint(r.others.Disconnected),
+		own(fmt.Sprintf("%.0f", float64(r.peak)/1e6)), own(fmt.Sprintf("%.1f", r.sigterm.Seconds())),
+		own(yes(r.died, "no", fmt.Sprint(len(r.died)))), own(yes(r.lasting, "whole", "damaged")), strings.Join(remarks, "; ")}
+}
+
+// String returns the row for the terminal, with the damage in full.
+func (r *row) String() string {
+	cells := r.cells()
+	s := fmt.Sprintf("%-20s %-10s others p50 %s p99 %s max %s ms, disconnected %s | %s MB | SIGTERM %s s | died %s | %s | %s",
+		cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7], cells[8], cells[9], cells[10])
+	for _, d := range append(append([]string{}, r.died...), r.lasting...) {
+		s += "\n    " + d
+	}
+	return s
+}
+
+// table returns the rows in Markdown, those of an attack next to each other.
+func table(rows []*row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	for _, a := range allAttacks() {
+		for _, r := range rows {
+			if r.attack.name == a.name {
+				fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
+			}
+		}
+	}
+	return b.String()
+}
+
+// The marks in the page between which the table stands.
+const (
+	tableBegin = "<!-- attacks: generated -->\n"
+	tableEnd   = "<!-- attacks: end -->\n"
+)
+
+// writePage replaces the table in a page.
+func writePage(name, table string) error {
+	page, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	before, rest, found := bytes.Cut(page, []byte(tableBegin))
+	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
+	if !found || !closed {
+		return errors.New(name + " has no marks for the table")
+	}
+	text := string(before) + tableBegin + table + tableEnd + string(after)
+	return os.WriteFile(name, []byte(text), 0o644)
+}
