@@ -68,7 +68,7 @@ func faults() []fault {
 func removeAndAdd(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.any()
 	if len(n.cluster.Members) < 3 {
-		return "nobody: there are too few", nil, nil
+		return "nobody: there are too few", nil, errImpossible
 	}
 	err := n.reconfig(ctx, nil, []string{strconv.Itoa(m.ID)})
 	heal := func(ctx context.Context) error {
@@ -171,7 +171,7 @@ func breakOneLink(_ context.Context, n *nemesis) (string, func(context.Context) 
 	a := n.any()
 	others := n.others(a)
 	if len(others) == 0 {
-		return "nobody", nil, nil
+		return "nobody", nil, errImpossible
 	}
 	b := others[n.rng.IntN(len(others))]
 	n.cluster.Links.Block(a.ID, b.ID)
@@ -253,7 +253,7 @@ func pauseLeader(ctx context.Context, n *nemesis) (string, func(context.Context)
 // freeze stops a member with SIGSTOP until healed: its connections stay, and its clocks go on.
 func freeze(m *Member) (string, func(context.Context) error, error) {
 	if !m.Running() {
-		return m.String() + ", which does not run", nil, nil
+		return m.String() + ", which does not run", nil, errImpossible
 	}
 	return m.String(), func(context.Context) error { return m.Resume() }, m.Pause()
 }
@@ -308,7 +308,7 @@ func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context)
 	emptied := n.any()
 	others := n.others(emptied)
 	if len(others) < 2 {
-		return "nobody: there are too few", nil, nil
+		return "nobody: there are too few", nil, errImpossible
 	}
 	n.rng.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	late, killed := others[0], others[1]

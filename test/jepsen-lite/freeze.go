@@ -111,7 +111,7 @@ func hangDisk(ctx context.Context, n *nemesis) (string, func(context.Context) er
 		}
 	}
 	if len(able) == 0 {
-		return "nobody: no running member has a disk that can be frozen", nil, nil
+		return "nobody: no running member has a disk that can be frozen", nil, errImpossible
 	}
 	m := able[n.rng.IntN(len(able))]
 	if l := n.leader(ctx); slices.Contains(able, l) && n.rng.IntN(3) > 0 {

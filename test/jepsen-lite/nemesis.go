@@ -87,17 +87,23 @@ func (n *nemesis) majorityWell(well bool) {
 	}
 }
 
-// inject injects a fault and returns the function that heals it, never nil.
+// errImpossible is the error of a fault that is not possible now.
+var errImpossible = errors.New("not possible now")
+
+// inject injects a fault, if it is possible, and returns the function that heals it, never nil.
 func (n *nemesis) inject(ctx context.Context, f fault) (heal func(context.Context) error, err error) {
 	what, heal, err := f.inject(ctx, n)
-	n.counts[f.name]++
-	n.log.Info("fault", "kind", f.name, "what", what)
-	if err != nil {
-		err = fmt.Errorf("jepsenlite: fault %s: %w", f.name, err)
-	}
 	if heal == nil {
 		heal = func(context.Context) error { return nil }
 	}
+	n.log.Info("fault", "kind", f.name, "what", what)
+	switch {
+	case errors.Is(err, errImpossible):
+		return heal, nil
+	case err != nil:
+		err = fmt.Errorf("jepsenlite: fault %s: %w", f.name, err)
+	}
+	n.counts[f.name]++
 	return heal, err
 }
 

@@ -103,13 +103,20 @@ func isolate(out, in bool) func(*nemesis, *member, step) func() {
 
 // split divides the members into two groups.
 func split(n *nemesis, _ *member, s step) func() {
-	change := func(on bool) {
-		for _, a := range n.w.members {
-			for _, b := range n.w.members {
-				if s.other>>a.id&1 != s.other>>b.id&1 {
-					n.w.cut(a.host(), b.host(), on)
-				}
+	var apart []link
+	for _, a := range n.w.members {
+		for _, b := range n.w.members {
+			if s.other>>a.id&1 != s.other>>b.id&1 {
+				apart = append(apart, link{a.host(), b.host()})
 			}
+		}
+	}
+	if apart == nil {
+		return nil // a group is empty
+	}
+	change := func(on bool) {
+		for _, l := range apart {
+			n.w.cut(l.from, l.to, on)
 		}
 	}
 	change(true)
@@ -157,6 +164,9 @@ func tear(n *nemesis, m *member, s step) func() {
 	with := ""
 	if s.other%2 == 0 {
 		with = n.w.members[s.other/2%len(n.w.members)].host()
+	}
+	if with == m.host() {
+		return nil
 	}
 	n.w.network.Tear(m.host(), with)
 	return func() {}

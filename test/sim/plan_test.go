@@ -22,7 +22,7 @@ type plan struct {
 type step struct {
 	gap   time.Duration // after the previous step began
 	fault *fault
-	who   int           // a member, counted from the leader if toLeader
+	who   int           // a member, counted from the leader
 	other int           // a further choice
 	lasts time.Duration // at most
 }

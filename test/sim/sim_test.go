@@ -38,9 +38,10 @@ func TestSim(t *testing.T) {
 		hours, length = exhaustive.Or(0.0, 2), exhaustive.Or(20*time.Second, length)
 	}
 	var sum result
+	kinds := chosenFaults(t)
 	cpu, seed := cpuTime(), *seedFlag
 	for ; seed == *seedFlag || sum.virtual.Hours() < hours; seed++ {
-		p := drawPlan(seed, length, chosenFaults(t))
+		p := drawPlan(seed, length, kinds)
 		if *hoursFlag < 0 && !exhaustive.Enabled() {
 			p.pace = 10 * time.Second // for the race detector
 		}
@@ -54,6 +55,11 @@ func TestSim(t *testing.T) {
 		}
 		if len(r.problems) > 0 {
 			t.Errorf("%v\n%s\nagain: make simservers HOURS=0 SEED=%d", p, strings.Join(r.problems, "\n"), seed)
+		}
+	}
+	for _, f := range kinds {
+		if sum.virtual > 2*time.Hour && sum.faults[f.name] == 0 {
+			t.Errorf("no fault of the kind %q was possible", f.name)
 		}
 	}
 	cpu = cpuTime() - cpu
