@@ -124,6 +124,8 @@ func classify(err error) class {
 		return replyLost
 	case isCode(err, -4), isCode(err, -7): // -4: connection loss; -7: operation timeout
 		return replyLost
+	case errors.Is(err, context.Canceled): // a recipe waited for something else; DeadlineExceeded is a net.Error
+		return stopped
 	}
 	return answered
 }

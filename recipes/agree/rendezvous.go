@@ -69,7 +69,7 @@ func (r *Rendezvous) Visit(ctx context.Context) (*Meeting, error) {
 			}
 			continue
 		}
-		if err := awaitEvent(ctx, "wait for a host at", r.path, fires); err != nil {
+		if err := contend.Await(ctx, "wait for a host at", r.path, fires); err != nil {
 			return nil, err
 		}
 	}

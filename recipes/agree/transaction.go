@@ -134,7 +134,7 @@ func (t *Transaction) Forget(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := awaitEvent(ctx, "forget", t.path, fires); err != nil {
+		if err := contend.Await(ctx, "forget", t.path, fires); err != nil {
 			return err
 		}
 	}
@@ -238,14 +238,4 @@ func getMaybeWatch(ctx context.Context, c *recipes.Client, path string, watch bo
 		data, _, err = c.Get(ctx, path)
 	}
 	return data, fires, err
-}
-
-// awaitEvent waits for an event or until ctx ends.
-func awaitEvent(ctx context.Context, op, path string, fires <-chan zk.Event) error {
-	select {
-	case <-fires:
-		return nil
-	case <-ctx.Done():
-		return &recipes.Error{Op: op, Path: path, Err: contend.ContextError(ctx)}
-	}
 }

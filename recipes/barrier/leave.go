@@ -101,7 +101,7 @@ func (l *leaving) waitToLeave(ctx context.Context) (gone bool, err error) {
 			l.others, l.maxCzxid, l.watch = slices.Delete(names, i, i+1), min(l.maxCzxid, now.pzxid), watch
 			return true, m.Release(ctx)
 		default:
-			if err := l.awaitWatch(ctx, watch); err != nil {
+			if err := contend.Await(ctx, "leave barrier", m.Path(), watch); err != nil {
 				return false, err
 			}
 		}
@@ -127,7 +127,7 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 // awaitGone waits until all others have left.
 func (l *leaving) awaitGone(ctx context.Context) error {
 	for len(l.others) > 0 {
-		if err := l.awaitWatch(ctx, l.watch); err != nil {
+		if err := contend.Await(ctx, "leave barrier", l.member.Path(), l.watch); err != nil {
 			return err
 		}
 		for again := true; again; {
@@ -162,14 +162,4 @@ func (l *leaving) watchFirst(ctx context.Context) (again bool, err error) {
 	}
 	l.watch = watch
 	return false, err
-}
-
-// awaitWatch waits until the watch fires.
-func (l *leaving) awaitWatch(ctx context.Context, watch <-chan zk.Event) error {
-	select {
-	case <-watch:
-		return nil
-	case <-ctx.Done():
-		return &recipes.Error{Op: "leave barrier", Path: l.member.Path(), Err: contend.ContextError(ctx)}
-	}
 }

@@ -45,8 +45,8 @@ func (c *candidate) ID() string { return c.id }
 // Leader returns the id of the leader, according to the Client's server. The leadership may have
 // ended when Leader returns. If there are no candidates, the error is ErrNoLeader.
 func (c *candidate) Leader(ctx context.Context) (id string, err error) {
-	names, _, err := c.client.Children(ctx, c.path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	names, err := contend.ChildNames(ctx, c.client, c.path)
+	if err != nil {
 		return "", err
 	}
 	for _, name := range recipes.Sequential(names) {
@@ -71,11 +71,7 @@ func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 // Explain returns the leader at path as the holder, and the other candidates as waiters in order.
 // Contender.Data is a candidate's id.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
-	all, err := contend.Contenders(ctx, c, path, nil)
-	if err != nil || len(all) == 0 {
-		return recipes.Contention{}, err
-	}
-	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
+	return contend.Contention(ctx, c, path, nil)
 }
 
 // isFinal reports whether joining again is useless: the server refuses, or the Client is closed.

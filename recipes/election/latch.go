@@ -75,10 +75,8 @@ func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 		case held != nil && held.Context().Err() == nil:
 			return held, nil
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, &recipes.Error{Op: "await leadership", Path: l.path, Err: contend.ContextError(ctx)}
+		if err := contend.Await(ctx, "await leadership", l.path, changed); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -3,10 +3,7 @@ package lock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -59,8 +56,8 @@ func ExplainSemaphore(ctx context.Context, c *recipes.Client, path string) (reci
 
 // Explain is ExplainSemaphore for this semaphore.
 func (s *Semaphore) Explain(ctx context.Context) (recipes.Contention, error) {
-	names, _, err := s.client.Children(ctx, s.leases)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	names, err := contend.ChildNames(ctx, s.client, s.leases)
+	if err != nil {
 		return recipes.Contention{}, err
 	}
 	leases, err := contend.ReadChildren(ctx, s.client, s.leases, names)

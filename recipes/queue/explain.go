@@ -2,12 +2,9 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -114,11 +111,8 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 // of its items, except for Curator's lockPath, which must be given with Locks. See the method of
 // the same name.
 func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option) (Snapshot, error) {
-	names, _, err := c.Children(ctx, path)
+	names, err := contend.ChildNames(ctx, c, path)
 	if err != nil {
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil
-		}
 		return Snapshot{}, err
 	}
 	if slices.Contains(names, "entries") && slices.Contains(names, "taken") {

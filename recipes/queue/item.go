@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -127,16 +128,7 @@ func (i *Item) Return(ctx context.Context) error {
 func (i *Item) release(ctx context.Context) error {
 	e, s := i.engine, i.held.Session()
 	i.held.End()
-	done := make(chan error, 1) // capacity 1: the sender must not block
-	if err := e.client.Background(ctx, func(ctx context.Context) { done <- e.unlock(ctx, s, i.Name, i.marker) }); err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return e.contextError(ctx, "return", true)
-	}
+	return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker) })
 }
 
 // unlock deletes the lock of session s on an item, at most once: the next holder's lock has the

@@ -200,23 +200,13 @@ func (h *HeldLease) Release(ctx context.Context) error {
 	if over {
 		return nil
 	}
-	done := make(chan error, 1) // buffered: nobody may wait
-	err := h.client.Background(ctx, func(ctx context.Context) {
+	return contend.Finish(ctx, h.client, "release", h.path, func(ctx context.Context) error {
 		_, err := h.client.Set(ctx, h.path, encodeLease(h.holder, time.Now()), h.version)
 		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
 			err = nil
 		}
-		done <- err
+		return err
 	})
-	if err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return &recipes.Error{Op: "release", Path: h.path, Err: contend.ContextError(ctx), Unknown: true}
-	}
 }
 
 // untilTime returns a context that ends at a time of day or with cancel. Until then a timer runs.

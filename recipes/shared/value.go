@@ -91,10 +91,8 @@ func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versione
 		case stat != nil && stat.Mzxid > after.Zxid:
 			return v.decode(data, stat)
 		}
-		select {
-		case <-fires:
-		case <-ctx.Done():
-			return Versioned[T]{}, &recipes.Error{Op: "wait for a change of", Path: v.path, Err: contend.ContextError(ctx)}
+		if err := contend.Await(ctx, "wait for a change of", v.path, fires); err != nil {
+			return Versioned[T]{}, err
 		}
 	}
 }

@@ -14,7 +14,6 @@ package contend
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -140,19 +139,5 @@ func (p *Place) awaitGone(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	}
-	select {
-	case <-fires:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("recipes: wait in line %s: %w", p.path, ContextError(ctx))
-	}
-}
-
-// ContextError returns an error that wraps both ctx.Err and the cause of ctx.
-func ContextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return Await(ctx, "wait in line", p.path, fires)
 }

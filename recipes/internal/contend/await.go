@@ -1,0 +1,44 @@
+package contend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gozkd/gozkd/recipes"
+)
+
+// Await waits until something is received from fires, or fires is closed. If ctx ends first, the
+// error names the operation and the path.
+func Await[T any](ctx context.Context, op, path string, fires <-chan T) error {
+	select {
+	case <-fires:
+		return nil
+	case <-ctx.Done():
+		return &recipes.Error{Op: op, Path: path, Err: ContextError(ctx)}
+	}
+}
+
+// Finish runs f in the background of c, and waits for its result. If ctx ends first, f continues
+// and the error's Unknown is set.
+func Finish(ctx context.Context, c *recipes.Client, op, path string, f func(ctx context.Context) error) error {
+	done := make(chan error, 1) // capacity 1: nobody may wait
+	if err := c.Background(ctx, func(ctx context.Context) { done <- f(ctx) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &recipes.Error{Op: op, Path: path, Err: ContextError(ctx), Unknown: true}
+	}
+}
+
+// ContextError returns an error that wraps both ctx.Err and the cause of ctx.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
