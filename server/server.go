@@ -30,7 +30,7 @@ var (
 type Server struct {
 	cfg       Config                 // as the server was started with
 	live      atomic.Pointer[Config] // as Reload left it; its content never changes
-	reloading sync.Mutex             // held during Reload
+	reloading sync.Mutex             // held during Reload, and while start sets what Reload sets
 	life      lifecycle
 
 	// The start of the server on two clocks: Config.Now, which may jump, and the runtime's.
@@ -147,8 +147,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 			s.fail(err)
 		}
 	})
+	s.reloading.Lock() // a Reload at the same time must not set its level before this one
 	s.life.accepting.Store(true)
 	s.node.SetMaxLevel(consensus.Level(s.live.Load().MaxFeatureLevel)) // Reload may have changed it before
+	s.reloading.Unlock()
 	if s.port.listener != nil {
 		s.life.goroutines.Go(func() { s.accept(run) }) // stopped by closing the listener, awaited by shutdown
 	}

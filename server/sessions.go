@@ -46,7 +46,7 @@ func (s *Server) runSessions(ctx context.Context) {
 		now, st := s.cfg.Now(), s.node.Status()
 		s.meter.Hot.Tick()
 		wasLate := s.loop.lost > 0
-		late := s.passIsLate(interval, now)
+		late := s.passIsLate(interval, now, wasLate)
 		if late {
 			ticker.Reset(interval) // the connections are read before the next pass
 		}
@@ -70,15 +70,15 @@ func (s *Server) runSessions(ctx context.Context) {
 // The lost time counts for no session, and the pass must neither judge nor report which sessions
 // were heard. If the previous pass was late too, it may: the connections were read in between, and
 // on a machine that is always overloaded dead sessions must expire at some time.
-func (s *Server) passIsLate(interval time.Duration, now time.Time) bool {
-	l, mono, again := &s.loop, time.Now(), s.loop.lost > 0
+func (s *Server) passIsLate(interval time.Duration, now time.Time, wasLate bool) bool {
+	l, mono := &s.loop, time.Now()
 	lost := mono.Sub(l.lastPass) - interval
 	l.lastPass, l.lost = mono, 0
 	if lost <= interval/4 {
 		return false
 	}
 	l.lost = lost
-	s.expiry.giveBack(lost, now, again)
+	s.expiry.giveBack(lost, now, wasLate)
 	if lost > max(s.cfg.Tick, time.Second) {
 		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; look for a paused process or virtual machine, or for a machine that is overloaded",
 			"lost_ms", lost.Milliseconds())
