@@ -184,6 +184,7 @@ func (r *recovered) begin(clock, random uint64) wal.Batch {
 // nextIncarnation begins a new incarnation, which no other start can have had: the directory may be
 // a copy, and other starts may have followed on the same state. The number comes from the clock, or
 // is a random distance above those that the directory knows if the clock is behind.
+// A member without a checkpoint is fresh, and has nothing that could be outdated.
 func (r *recovered) nextIncarnation(clock, random uint64) {
 	r.past = max(r.earlier, r.state.Incarnation)
 	r.state.Incarnation = max(clock, core.SkipIncarnations(r.past, random))

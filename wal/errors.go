@@ -30,9 +30,9 @@ type CorruptError struct {
 
 // Error returns the place of the damage and what an operator can do about it.
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("wal: corrupt: %s at offset %d: want %s, got %s; acknowledged data may be damaged, so the log was not opened "+
-		"and nothing was changed: check the disk, then, if the other "+
-		"servers of the ensemble hold the data, move it away and start this server with an empty one; otherwise make a new one with gozkd restore",
+	return fmt.Sprintf("wal: corrupt: %s at offset %d: want %s, got %s; acknowledged data may be damaged, so the log was not opened and nothing was changed: "+
+		"check the disk, then, if the other servers of the ensemble hold the data, move it away and start this server with an empty one; "+
+		"otherwise make a new one with gozkd restore",
 		e.Path, e.Offset, e.Want, e.Got)
 }
 

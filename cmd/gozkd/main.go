@@ -114,7 +114,8 @@ const (
 )
 
 // tuneGC sets GOGC by the size of the live heap until ctx ends: the runtime's default for a small
-// heap, less for a large heap, which the default would double.
+// heap, less for a large heap, which the default would double. GOGC holds for the whole process: a
+// program may set it, a library may not. GOMEMLIMIT still holds.
 func tuneGC(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	percent := 0
