@@ -3,12 +3,14 @@ package sim
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +31,7 @@ var (
 	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; all: also those that are off; empty: the default")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
+	resultFlag = flag.String("sim.result", "", "file for the result of a single run, which another process adds up")
 )
 
 // TestSim runs ensembles through plans. A failure prints the plan; make simservers repeats it exactly.
@@ -39,33 +42,73 @@ func TestSim(t *testing.T) {
 	}
 	var sum result
 	kinds := chosenFaults(t)
-	cpu, seed := cpuTime(), *seedFlag
-	for ; seed == *seedFlag || sum.virtual.Hours() < hours; seed++ {
+	seed := *seedFlag
+	for ; seed == *seedFlag || sum.Virtual.Hours() < hours; seed++ {
+		if *hoursFlag > 0 {
+			sum.add(runApart(t, seed))
+			continue
+		}
 		p := drawPlan(seed, length, kinds)
 		if *hoursFlag < 0 && !exhaustive.Enabled() {
 			p.pace = 10 * time.Second // for the race detector
 		}
-		if hours == *hoursFlag {
-			t.Logf("seed %d", seed) // a panic of a server ends everything
-		}
+		cpu := cpuTime()
 		r := runPlan(t, p)
+		r.CPU = cpuTime() - cpu
 		sum.add(r)
 		if *traceFlag {
-			t.Logf("seed %d: trace %016x, %d records, %v", seed, r.trace, r.records, r.virtual)
+			t.Logf("seed %d: trace %016x, %d records, %v", seed, r.trace, r.Records, r.Virtual)
 		}
 		if len(r.problems) > 0 {
 			t.Errorf("%v\n%s\nagain: make simservers HOURS=0 SEED=%d", p, strings.Join(r.problems, "\n"), seed)
 		}
 	}
 	for _, f := range kinds {
-		if sum.virtual > 2*time.Hour && sum.faults[f.name] == 0 {
+		if sum.Virtual > 2*time.Hour && sum.Faults[f.name] == 0 {
 			t.Errorf("no fault of the kind %q was possible", f.name)
 		}
 	}
-	cpu = cpuTime() - cpu
+	if *resultFlag != "" {
+		b, err := json.Marshal(sum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(*resultFlag, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	t.Logf("%d runs, %.2f simulated hours in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost\n"+
 		"longest time without a write while a majority was well: %v\nfaults: %v",
-		seed-*seedFlag, sum.virtual.Hours(), cpu.Round(time.Millisecond), sum.virtual.Seconds()/cpu.Seconds(), sum.records, sum.lost, sum.longest, sum.faultList())
+		seed-*seedFlag, sum.Virtual.Hours(), sum.CPU.Round(time.Millisecond), sum.Virtual.Seconds()/sum.CPU.Seconds(), sum.Records, sum.Lost,
+		sum.Longest, sum.faultList())
+}
+
+// runApart runs a plan in a process of its own: earlier runs change where objects are in memory, on
+// which the order of some maps depends, so a run after others would not be the same run.
+func runApart(t *testing.T, seed uint64) (r result) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "result")
+	run := exec.Command(os.Args[0], "-test.run=^TestSim$", "-test.v", "-test.timeout=0", "-test.cpu=1", "-sim.hours=0", "-sim.result="+file,
+		fmt.Sprintf("-sim.seed=%d", seed), fmt.Sprintf("-sim.length=%v", *lengthFlag), "-sim.faults="+*faultsFlag, "-sim.dir="+*dirFlag,
+		fmt.Sprintf("-sim.trace=%v", *traceFlag))
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Errorf("seed %d: %v\n%s", seed, err, out)
+	} else if *traceFlag {
+		t.Logf("%s", out)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil { // it panicked, and says so above
+		if !t.Failed() {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func chosenFaults(t *testing.T) (kinds []*fault) {
@@ -81,34 +124,37 @@ func chosenFaults(t *testing.T) (kinds []*fault) {
 	return kinds
 }
 
-// result is what a run shows.
+// result is what one run shows, or several.
 type result struct {
+	Virtual time.Duration
+	CPU     time.Duration
+	Records int
+	Lost    int           // sessions that their clients could not continue
+	Longest time.Duration // without a write while a majority was well
+	Faults  map[string]int
+
 	problems []string
-	virtual  time.Duration
-	records  int
-	lost     int // sessions that their clients could not continue
-	longest  time.Duration
 	trace    uint64 // hash of the history
-	faults   map[string]int
 }
 
 func (r *result) add(o result) {
-	r.virtual += o.virtual
-	r.records += o.records
-	r.lost += o.lost
-	r.longest = max(r.longest, o.longest)
-	if r.faults == nil {
-		r.faults = map[string]int{}
+	r.Virtual += o.Virtual
+	r.CPU += o.CPU
+	r.Records += o.Records
+	r.Lost += o.Lost
+	r.Longest = max(r.Longest, o.Longest)
+	if r.Faults == nil {
+		r.Faults = map[string]int{}
 	}
-	for k, n := range o.faults {
-		r.faults[k] += n
+	for k, n := range o.Faults {
+		r.Faults[k] += n
 	}
 }
 
 func (r *result) faultList() string {
 	var all []string
-	for _, k := range slices.Sorted(maps.Keys(r.faults)) {
-		all = append(all, fmt.Sprintf("%s %d", k, r.faults[k]))
+	for _, k := range slices.Sorted(maps.Keys(r.Faults)) {
+		all = append(all, fmt.Sprintf("%s %d", k, r.Faults[k]))
 	}
 	return strings.Join(all, ", ")
 }
@@ -128,13 +174,13 @@ func runPlan(t *testing.T, p *plan) result {
 	r := result{}
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(p, &log)
-		r.faults = w.live()
+		r.Faults = w.live()
 		history = w.rec.Take()
-		r.virtual, r.longest, r.problems = w.now(), w.longest, w.problems
+		r.Virtual, r.Longest, r.problems = w.now(), w.longest, w.problems
 	})
-	r.records = len(history)
+	r.Records = len(history)
 	lost := sessionsLost(history)
-	r.lost, r.problems = len(lost), append(r.problems, lost...)
+	r.Lost, r.problems = len(lost), append(r.problems, lost...)
 	for _, a := range append(jepsenlite.Check(history), jepsenlite.CheckRegisters(history, "")...) {
 		r.problems = append(r.problems, a.String())
 	}
