@@ -79,6 +79,11 @@ func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room 
 	take := func() bool {
 		for {
 			select {
+			case <-broken: // also if there is room
+				return false
+			default:
+			}
+			select {
 			case room <- struct{}{}:
 				return true
 			case <-broken:
