@@ -285,16 +285,6 @@ func keyTable() string {
 		if len(k.fine) > 0 {
 			note = "no effect with `" + strings.Join(k.fine, "`, `") + "`. Otherwise: " + note
 		}
-		var facts []string
-		if k.kind.allowed != anything.allowed {
-			facts = append(facts, cell(k.kind.allowed))
-		}
-		if k.def != "" {
-			facts = append(facts, "default "+cell(k.def))
-		}
-		if facts != nil {
-			name += " (" + strings.Join(facts, "; ") + ")"
-		}
 		g := group{status, note}
 		if grouped[g] == nil {
 			groups = append(groups, g)
