@@ -73,7 +73,7 @@ func (o OS) MkdirAll(dir string) error {
 
 // Lock implements [FS].
 func (OS) Lock(name string) (io.Closer, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openLock(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +95,15 @@ func (OS) Lock(name string) (io.Closer, error) {
 		return nil, errors.Join(fmt.Errorf("vfs: lock %s: %w", name, err), f.Close())
 	}
 	return f, nil // closing the file releases the lock
+}
+
+// openLock opens a lock file. A symbolic link is not followed: its target would be overwritten with
+// the process id.
+func openLock(name string, flag int) (*os.File, error) {
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("vfs: lock %s: it is no regular file but %v: remove it", name, info.Mode().Type())
+	}
+	return os.OpenFile(name, flag|noFollow, 0o600) // noFollow: a link may have taken the name since
 }
 
 // lockHolder returns " (held by process N)", or "" if the lock file does not name the process.

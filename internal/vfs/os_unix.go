@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// noFollow makes an open fail at a symbolic link.
+const noFollow = unix.O_NOFOLLOW
+
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

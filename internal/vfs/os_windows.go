@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// noFollow has no counterpart among the flags of Go's os package for Windows.
+const noFollow = 0
+
 func syncDir(string) error { return nil }
 
 // lockFile locks one byte far after the contents: locks are mandatory on Windows, and a process

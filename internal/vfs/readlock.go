@@ -12,7 +12,7 @@ import (
 // [FS.Lock] fails meanwhile. It writes nothing. If the file does not exist, no process has ever
 // held the lock, and nothing is locked. Errors are those of [FS.Lock].
 func LockForReading(name string) (io.Closer, error) {
-	f, err := os.Open(name)
+	f, err := openLock(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(nil), nil
 	}

@@ -117,6 +117,31 @@ func TestOS_LockNamesTheHolder(t *testing.T) {
 	must(t, lock.Close())
 }
 
+// A lock file that is a symbolic link is refused, and its target stays as it is.
+func TestOS_LockFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	target, path := filepath.Join(dir, "precious"), filepath.Join(dir, "LOCK")
+	must(t, os.WriteFile(target, []byte("precious"), 0o600))
+	if err := os.Symlink(target, path); err != nil {
+		t.Skip(err) // needs a privilege on Windows
+	}
+	for name, lock := range map[string]func(string) (io.Closer, error){"Lock": vfs.OS{}.Lock, "LockForReading": vfs.LockForReading} {
+		if l, err := lock(path); err == nil {
+			t.Errorf("%s followed the link", name)
+			must(t, l.Close())
+		} else if !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "precious" {
+		t.Errorf("the target holds %q, %v", text, err)
+	}
+	must(t, os.Remove(target)) // a link to nothing must not create its target either
+	if _, err := (vfs.OS{}).Lock(path); err == nil {
+		t.Error("a link to nothing is followed")
+	}
+}
+
 func TestMem_CrashLosesWhatWasNotSynced(t *testing.T) {
 	m := vfstest.NewMem()
 	write := func(name, data string, off int64) vfs.File {
