@@ -64,6 +64,7 @@ type clientPort struct {
 	listener net.Listener             // nil: in process only
 	addr     atomic.Pointer[net.Addr] // of listener
 	claims   claimLimit
+	words    wordGate
 }
 
 // checkpoints follows the checkpoints of the state.
@@ -93,6 +94,7 @@ func New(cfg Config) (*Server, error) {
 	s.live.Store(&cfg)
 	s.life.init()
 	s.conns.init()
+	s.port.words.init()
 	s.expiry.init(cfg.Tick)
 	s.digests.forget()
 	s.writes.init(cfg.OutstandingLimit)

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fourletter"
@@ -10,6 +13,54 @@ import (
 // defaultTraceMask is the answer of gtmk until stmk sets another mask. The mask has no other
 // effect.
 const defaultTraceMask = 306
+
+const (
+	// shortWords and longWords are how many four-letter words are rendered at once, of those whose
+	// answers are bounded and of those whose answers grow with the number of clients or znodes.
+	// Others wait, for as long as a handshake may take.
+	shortWords, longWords = 8, 4
+	// partPatience is how long a client may take to read each part of a long answer. Meanwhile other
+	// long answers wait.
+	partPatience = 2 * time.Second
+)
+
+var errWordsBusy = errors.New("too many four-letter words at once, or the server stops")
+
+// wordGate bounds the four-letter words that are rendered at once. A word takes a buffer from the
+// channel of its kind, and puts it back; nil stands for a buffer that is still to be made.
+type wordGate struct{ short, long chan *bufio.Writer }
+
+func (g *wordGate) init() {
+	g.short, g.long = make(chan *bufio.Writer, shortWords), make(chan *bufio.Writer, longWords)
+	for range shortWords {
+		g.short <- nil
+	}
+	for range longWords {
+		g.long <- nil
+	}
+}
+
+// take returns a buffer for a word, or false if there is none until the patience ends or stopping
+// is closed. The caller must call back when it no longer needs the buffer.
+func (g *wordGate) take(long bool, patience time.Duration, stopping <-chan struct{}) (w *bufio.Writer, back func(), ok bool) {
+	kind := g.short
+	if long {
+		kind = g.long
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case w = <-kind:
+	case <-stopping:
+		return nil, nil, false
+	case <-timer.C:
+		return nil, nil, false
+	}
+	if w == nil {
+		w = fourletter.NewWriter(nil)
+	}
+	return w, func() { w.Reset(nil); kind <- w }, true
+}
 
 // answerWord answers a four-letter word. The caller closes the connection. in holds the word and
 // the bytes after it.
@@ -22,7 +73,8 @@ func (c *conn) answerWord(word string, in *input) {
 	c.stats.Received++
 	c.mu.Unlock()
 	s.meter.Traffic.Received.Add(1)
-	allowed := fourletter.Allowed(s.live.Load().Words, word)
+	live := s.live.Load()
+	allowed := fourletter.Allowed(live.Words, word)
 	if word == "stmk" && allowed {
 		for in.w-in.r < 12 { // bounded by the handshake's deadline, as the word itself was
 			if in.fill(c) != nil {
@@ -31,20 +83,61 @@ func (c *conn) answerWord(word string, in *input) {
 		}
 		s.SetTraceMask(int64(binary.BigEndian.Uint64(in.buf[in.r+4:])))
 	}
-	// A client that does not read must not keep the answer in memory for longer than a handshake
-	// may take.
-	if c.nc.SetWriteDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)) != nil {
-		return // closed already
+	if err := c.sendWord(word, allowed, live.HandshakeTimeout); err != nil {
+		c.logger().Debug("four-letter word not answered", "word", word, "error", err)
+		return
 	}
-	w := fourletter.NewWriter(c.nc)
+	s.meter.Traffic.Sent.Add(1)
+}
+
+// sendWord renders and sends an answer. A client that does not read must not keep the answer in
+// memory for longer than a handshake may take, nor keep others from being answered: a short answer
+// is sent after its buffer is free again, a long one must be read without pause.
+func (c *conn) sendWord(word string, allowed bool, patience time.Duration) error {
+	s, end := c.server, time.Now().Add(patience)
+	long := allowed && fourletter.IsLong(word)
+	w, back, ok := s.port.words.take(long, patience, s.life.stopping)
+	if !ok {
+		return errWordsBusy
+	}
+	if long {
+		defer back()
+		w.Reset(&partWriter{c: c, end: end})
+		fourletter.Write(w, word, s, int64(c.id))
+		return w.Flush()
+	}
+	var answer bytes.Buffer
+	w.Reset(&answer)
 	if allowed {
 		fourletter.Write(w, word, s, int64(c.id))
 	} else {
 		fourletter.Refuse(w, word)
 	}
-	if err := w.Flush(); err != nil {
-		c.logger().Debug("four-letter word not answered", "word", word, "error", err)
-		return
+	err := w.Flush()
+	back()
+	if err == nil {
+		err = c.nc.SetWriteDeadline(end)
 	}
-	s.meter.Traffic.Sent.Add(1)
+	if err == nil {
+		_, err = c.nc.Write(answer.Bytes())
+	}
+	return err
+}
+
+// partWriter sends the parts of a long answer. Each must be taken within partPatience, and all
+// before the end.
+type partWriter struct {
+	c   *conn
+	end time.Time
+}
+
+func (p *partWriter) Write(part []byte) (int, error) {
+	deadline := time.Now().Add(partPatience)
+	if deadline.After(p.end) {
+		deadline = p.end
+	}
+	if err := p.c.nc.SetWriteDeadline(deadline); err != nil {
+		return 0, err
+	}
+	return p.c.nc.Write(part)
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -319,6 +320,48 @@ func TestWords_Long(t *testing.T) {
 		time.Sleep(11 * time.Second) // of the bubble's time: longer than a handshake may take
 		if got, err := io.ReadAll(lazy.nc); len(got) > 0 || err != nil {
 			t.Errorf("still there for who did not read: %d bytes, %v", len(got), err)
+		}
+	})
+}
+
+// However many clients ask for long answers and do not read them, only a few answers are made at
+// once, short words are answered, and the server stops at once.
+func TestWords_ManyAtOnce(t *testing.T) {
+	const clients = 50 // fewer than maxClientCnxns
+	bubble(t, server.Config{Words: []string{"*"}}, func(t *testing.T, dial func() *raw) {
+		var lazy []*raw
+		for range clients {
+			c := dial()
+			if _, err := c.nc.Write([]byte("cons")); err != nil {
+				t.Fatal(err)
+			}
+			lazy = append(lazy, c)
+		}
+		synctest.Wait()
+		begun := 0
+		for _, c := range lazy {
+			if err := c.nc.SetReadDeadline(time.Now().Add(time.Nanosecond)); err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := c.nc.Read(make([]byte, 1)); n > 0 {
+				begun++
+			}
+		}
+		if begun == 0 || begun > 4 {
+			t.Errorf("%d answers of %d were being sent at once", begun, clients)
+		}
+		begin := time.Now()
+		for _, word := range []string{"ruok", "srvr", "mntr", "conf"} {
+			c := dial()
+			if _, err := c.nc.Write([]byte(word)); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(c.nc); len(text) == 0 || err != nil {
+				t.Errorf("%s: %q %v", word, text, err)
+			}
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("short words took %v", took)
 		}
 	})
 }

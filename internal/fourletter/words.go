@@ -56,6 +56,16 @@ func Is(word string) bool {
 	return false
 }
 
+// IsLong reports whether the answer to a word grows with the number of connections, watches or
+// znodes.
+func IsLong(word string) bool {
+	switch word {
+	case "stat", "cons", "dump", "wchc", "wchp", "kind":
+		return true
+	}
+	return false
+}
+
 // Allowed reports whether a whitelist contains the word. srvr is always allowed.
 func Allowed(whitelist []string, word string) bool {
 	return word == "srvr" || slices.Contains(whitelist, "*") || slices.Contains(whitelist, word)
