@@ -16,7 +16,7 @@ type command struct {
 	aliases []string
 	always  bool // also answered by a server that does not serve clients
 	posts   bool // it requires POST, all others require GET
-	admins  bool // it requires all permissions on the root znode
+	access  access
 	run     func(h *handler, r *http.Request) (object, error)
 	streams func(h *handler, w http.ResponseWriter, r *http.Request) // instead of run, if the answer is not an object
 	given   func(o *Options) bool                                    // whether the command exists; nil: always
@@ -27,35 +27,35 @@ type command struct {
 // hot and reload are not in ZooKeeper.
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
-	{name: "connection_stat_reset", aliases: []string{"crst"}, run: facts(resetConnectionStats)},
-	{name: "connections", aliases: []string{"cons"}, run: facts(connections)},
+	{name: "connection_stat_reset", aliases: []string{"crst"}, access: changes, run: facts(resetConnectionStats)},
+	{name: "connections", aliases: []string{"cons"}, access: local, run: facts(connections)},
 	{name: "dirs", run: facts(dirs)},
-	{name: "dump", run: facts(dump)},
-	{name: "environment", aliases: []string{"env", "envi"}, always: true, run: facts(environment)},
+	{name: "dump", access: local, run: facts(dump)},
+	{name: "environment", aliases: []string{"env", "envi"}, access: local, always: true, run: facts(environment)},
 	{name: "get_trace_mask", aliases: []string{"gtmk"}, always: true, run: facts(traceMask)},
 	{name: "hash", run: facts(hash)},
-	{name: "hot", run: facts(hot)},
-	{name: "initial_configuration", aliases: []string{"icfg"}, run: initialConfiguration},
+	{name: "hot", access: local, run: facts(hot)},
+	{name: "initial_configuration", aliases: []string{"icfg"}, access: local, run: initialConfiguration},
 	{name: "is_read_only", aliases: []string{"isro"}, run: facts(isReadOnly)},
 	{name: "last_snapshot", aliases: []string{"lsnp"}, run: facts(lastSnapshot)},
 	{name: "leader", aliases: []string{"lead"}, run: leader},
-	{name: "monitor", aliases: []string{"mntr"}, run: facts(monitor)},
-	{name: "observer_connection_stat_reset", aliases: []string{"orst"}, run: facts(resetObserverStats)},
+	{name: "monitor", aliases: []string{"mntr"}, run: monitor},
+	{name: "observer_connection_stat_reset", aliases: []string{"orst"}, access: changes, run: facts(resetObserverStats)},
 	{name: "observers", aliases: []string{"obsr"}, run: facts(observers)},
-	{name: "reload", always: true, posts: true, run: reload, given: func(o *Options) bool { return o.Reload != nil }},
-	{name: "restore", aliases: []string{"rest"}, posts: true, admins: true, run: restore},
+	{name: "reload", access: administrators, always: true, posts: true, run: reload, given: func(o *Options) bool { return o.Reload != nil }},
+	{name: "restore", aliases: []string{"rest"}, access: administrators, posts: true, run: restore},
 	{name: "ruok", run: facts(ruok)},
 	{name: "server_stats", aliases: []string{"srvr"}, run: facts(serverStats)},
-	{name: "set_trace_mask", aliases: []string{"stmk"}, always: true, run: setTraceMask},
-	{name: "shed_connections", aliases: []string{"shed"}, posts: true, admins: true, run: shed},
-	{name: "snapshot", aliases: []string{"snap"}, admins: true, streams: (*handler).snapshot},
-	{name: "stat_reset", aliases: []string{"srst"}, run: facts(resetStats)},
-	{name: "stats", aliases: []string{"stat"}, run: facts(stats)},
-	{name: "system_properties", aliases: []string{"sysp"}, always: true, run: systemProperties},
+	{name: "set_trace_mask", aliases: []string{"stmk"}, access: changes, always: true, run: setTraceMask},
+	{name: "shed_connections", aliases: []string{"shed"}, access: administrators, posts: true, run: shed},
+	{name: "snapshot", aliases: []string{"snap"}, access: administrators, streams: (*handler).snapshot},
+	{name: "stat_reset", aliases: []string{"srst"}, access: changes, run: facts(resetStats)},
+	{name: "stats", aliases: []string{"stat"}, access: local, run: facts(stats)},
+	{name: "system_properties", aliases: []string{"sysp"}, access: local, always: true, run: systemProperties},
 	{name: "voting_view", run: facts(votingView)},
 	{name: "watch_summary", aliases: []string{"wchs"}, run: facts(watchSummary)},
-	{name: "watches", aliases: []string{"wchc"}, run: facts(watches)},
-	{name: "watches_by_path", aliases: []string{"wchp"}, run: facts(watchesByPath)},
+	{name: "watches", aliases: []string{"wchc"}, access: local, run: facts(watches)},
+	{name: "watches_by_path", aliases: []string{"wchp"}, access: local, run: facts(watchesByPath)},
 	{name: "zabstate", always: true, run: facts(zabState)},
 }
 
@@ -77,12 +77,24 @@ func facts(f func(*server.Server) object) func(*handler, *http.Request) (object,
 
 // Options configure the handler of New. Names in parentheses are ZooKeeper's keys.
 type Options struct {
-	// Snapshot lets administrators copy the whole state (admin.snapshot.enabled). An administrator
-	// is a client with all permissions on the root znode, which is everybody until its ACL is
-	// changed.
+	// Snapshot lets administrators copy the whole state, session passwords included
+	// (admin.snapshot.enabled).
 	Snapshot bool
 	// Shed lets administrators close clients' connections.
 	Shed bool
+
+	// TokenFile is a file with a token of at least 16 characters. Who sends the token, with
+	// Authorization: Bearer TOKEN, is an administrator, as is the superuser. The file is read at
+	// each such request. Empty: there is none.
+	TokenFile string
+	// LocalTokenFile is such a file for callers on this machine.
+	LocalTokenFile string
+	// Open admits callers as ZooKeeper does: everybody reads what is otherwise for callers on this
+	// machine, and resets counters, and those whom the ACL of the root znode names with all
+	// permissions are administrators too. While that ACL is open, as it is initially, every client
+	// can enter itself there.
+	Open bool
+
 	// Interval is for how long after a snapshot the next snapshot is refused
 	// (admin.rateLimiterIntervalInMS). Default: 5 minutes. Negative: none is refused.
 	Interval time.Duration
@@ -104,11 +116,13 @@ type Options struct {
 // New returns the admin commands of s, and its health checks: GET /livez and /readyz. New opens no
 // port. To mount the handler under another path, use http.StripPrefix.
 //
-// The commands snapshot and shed_connections require all permissions on the root znode, with a
-// header such as Authorization: digest user:password. There is no other authentication.
+// Administrators are the superuser and who knows a token (see Options). The commands connections,
+// dump, environment, hot, initial_configuration, stats, system_properties, watches and
+// watches_by_path are for administrators and callers on this machine; the resets, set_trace_mask,
+// reload, restore, shed_connections and snapshot are for administrators.
 func New(s *server.Server, o Options) http.Handler {
 	if o.Interval == 0 {
 		o.Interval = 5 * time.Minute
 	}
-	return &handler{server: s, options: o}
+	return &handler{server: s, options: o, long: make(chan struct{}, longAnswers)}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gozkd/gozkd/server"
 )
@@ -14,14 +15,19 @@ func ruok(*server.Server) object { return nil }
 
 func isReadOnly(*server.Server) object { return object{{"read_only", false}} }
 
-// monitor answers with the lines of the mntr word.
-func monitor(s *server.Server) (answer object) {
-	for _, v := range s.Monitor() {
+// monitor answers with the lines of the mntr word. Those per namespace have paths in their keys, and
+// are only for those who may see paths.
+func monitor(h *handler, r *http.Request) (answer object, _ error) {
+	_, err := h.admit(r, local)
+	for _, v := range h.server.Monitor() {
+		if err != nil && strings.HasSuffix(v.Name, "_per_namespace") {
+			continue
+		}
 		for key, is := range v.Lines() {
 			answer = append(answer, field{key, is})
 		}
 	}
-	return answer
+	return answer, nil
 }
 
 // value returns the value with that name, or nil, which is null in JSON.

@@ -94,9 +94,9 @@ func shed(h *handler, r *http.Request) (object, error) {
 		return nil, &failedError{http.StatusServiceUnavailable, "the command is disabled"}
 	}
 	bad := func(why string) (object, error) { return nil, &failedError{http.StatusBadRequest, why} }
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	body, err := io.ReadAll(r.Body) // ServeHTTP bounds it
 	switch {
-	case err != nil || len(body) > maxBody:
+	case err != nil:
 		return bad("Invalid JSON or failed to read request body")
 	case len(body) == 0:
 		return bad("Request body is required")

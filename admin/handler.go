@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,21 +23,30 @@ import (
 // ZooKeeper, the status is 200 even for an unknown command, and while s does not serve clients, for
 // example before Start and after Close. /readyz reports readiness by its status.
 //
-// There is no authentication. Everybody with access to the handler can read paths, addresses and
-// session ids, and reset counters; nobody can read or change the data of znodes.
+// Everybody with access to the handler can read numbers about the server. Paths, addresses and
+// session ids are for callers on this machine; see Options.
 func Handler(s *server.Server) http.Handler { return New(s, Options{}) }
 
 type handler struct {
 	server  *server.Server
 	options Options
 	taken   limiter                    // of snapshots
+	long    chan struct{}              // holds a token for each answer that is being made and may be long
 	origin  http.CrossOriginProtection // checks only POST
 }
+
+const (
+	// longAnswers is how many answers that may be long are made at once.
+	longAnswers = 4
+	// busyPatience is how long a command waits for its turn.
+	busyPatience = time.Second
+)
 
 // root is the path of the commands, which is ZooKeeper's default.
 const root = "/commands"
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	switch r.URL.Path {
 	case "/livez":
 		h.health(w, r, h.alive())
@@ -92,10 +100,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	case !c.posts && !allow(w, r, http.MethodGet, http.MethodHead), c.posts && !allow(w, r, http.MethodPost):
 		return
 	}
-	if c.posts {
+	if c.access >= changes {
 		// A page from another origin must not change anything through the browser of somebody with
-		// access to this handler.
-		if err := h.origin.Check(r); err != nil {
+		// access to this handler. ZooKeeper's resets are GET requests, which Check would let pass.
+		post := *r
+		post.Method = http.MethodPost
+		if err := h.origin.Check(&post); err != nil {
 			fail(http.StatusForbidden, err.Error())
 			return
 		}
@@ -104,50 +114,49 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		fail(http.StatusOK, notServing, field{"reason", err.Error()})
 		return
 	}
-	if c.admins {
-		if status, err := h.authorize(r); err != nil {
-			fail(status, err.Error())
-			return
-		}
+	if status, err := h.admit(r, c.access); err != nil {
+		fail(status, err.Error(), field{"reason", h.remedy(r)})
+		return
 	}
 	if c.streams != nil {
 		c.streams(h, w, r)
 		return
 	}
-	answer, err := c.run(h, r)
-	if err != nil {
-		status := http.StatusOK
-		if failed, ok := asFailed(err); ok {
-			status = failed.status
-		}
-		writeJSON(w, status, object{{"command", c.name}, {"error", err.Error()}})
+	status, answer, ok := h.answer(r, &c)
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		fail(http.StatusServiceUnavailable, "too many commands at once")
 		return
 	}
-	writeJSON(w, http.StatusOK, append(answer, field{"command", c.name}, field{"error", nil}))
+	send(w, status, answer)
 }
 
-// authorize checks that the request comes from an administrator. The texts and statuses are
-// ZooKeeper's, and so is the format of the header: a scheme, one space, and the credentials.
-func (h *handler) authorize(r *http.Request) (status int, err error) {
-	given := r.Header["Authorization"]
-	if len(given) == 0 {
-		return http.StatusUnauthorized, errNoAuth
+// answer runs a command and returns its answer as JSON. Only so many answers that may be long are
+// made at once: the others wait for a moment. ok is false if that was not enough.
+func (h *handler) answer(r *http.Request, c *command) (status int, answer []byte, ok bool) {
+	if c.access == local {
+		late := time.NewTimer(busyPatience)
+		defer late.Stop()
+		select {
+		case h.long <- struct{}{}:
+			defer func() { <-h.long }()
+		case <-late.C:
+			return 0, nil, false
+		case <-r.Context().Done():
+			return 0, nil, false
+		}
 	}
-	scheme, credentials, _ := strings.Cut(strings.TrimRight(given[0], " "), " ")
-	if strings.Contains(credentials, " ") {
-		return http.StatusUnauthorized, errNotAuthenticated
+	fields, err := c.run(h, r)
+	if err == nil {
+		status, answer = encode(http.StatusOK, append(fields, field{"command", c.name}, field{"error", nil}))
+		return status, answer, true
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = "" // on a socket without ports, no client has an address
+	status = http.StatusOK
+	if failed := (*failedError)(nil); errors.As(err, &failed) {
+		status = failed.status
 	}
-	switch err := h.server.Authorize(scheme, credentials, host); {
-	case isNotAuthenticated(err):
-		return http.StatusUnauthorized, errNotAuthenticated
-	case err != nil:
-		return http.StatusForbidden, errNotAuthorized
-	}
-	return http.StatusOK, nil
+	status, answer = encode(status, object{{"command", c.name}, {"error", err.Error()}})
+	return status, answer, true
 }
 
 // writeList writes links to all commands that are answered to GET, and the names of the others. The
@@ -168,24 +177,24 @@ func (h *handler) writeList(w http.ResponseWriter, folder string) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, answer object) {
-	b, err := json.MarshalIndent(answer, "", "  ")
-	if err != nil { // a value without a form in JSON
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // an error says that the client left
+	status, text := encode(status, answer)
+	send(w, status, text)
 }
 
-// ZooKeeper's texts.
-var (
-	errNoAuth           = errors.New("Auth info is missing for the command") //nolint:staticcheck // what a client is shown
-	errNotAuthenticated = errors.New("Not authenticated")                    //nolint:staticcheck // the same
-	errNotAuthorized    = errors.New("Not authorized")                       //nolint:staticcheck // the same
-)
+// encode returns an answer as JSON, and status, or the error of a value without a form in JSON.
+func encode(status int, answer object) (int, []byte) {
+	b, err := json.MarshalIndent(answer, "", "  ")
+	if err != nil {
+		return encode(http.StatusInternalServerError, object{{"error", err.Error()}})
+	}
+	return status, append(b, '\n')
+}
 
-func isNotAuthenticated(err error) bool { return errors.Is(err, server.ErrNotAuthenticated) }
+func send(w http.ResponseWriter, status int, answer []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(answer) // an error says that the client left
+}
 
 // failedError is an error of a command with an HTTP status.
 type failedError struct {
@@ -194,11 +203,6 @@ type failedError struct {
 }
 
 func (e *failedError) Error() string { return e.why }
-
-func asFailed(err error) (failed *failedError, ok bool) {
-	ok = errors.As(err, &failed)
-	return failed, ok
-}
 
 // limiter admits a caller, and the next caller after an interval. A limiter is safe for concurrent
 // use.

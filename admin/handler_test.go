@@ -63,7 +63,7 @@ func TestHandler_OnlyGet(t *testing.T) {
 // The links of the list lead to answers, wherever it is mounted, with or without a trailing slash.
 func TestHandler_Links(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.Handle("/a/", http.StripPrefix("/a", admin.Handler(start(t, server.Config{}))))
+	mux.Handle("/a/", http.StripPrefix("/a", admin.New(start(t, server.Config{}), admin.Options{Open: true})))
 	web := httptest.NewServer(mux)
 	defer web.Close()
 	for _, list := range []string{"/a/commands", "/a/commands/"} {

@@ -31,7 +31,7 @@ type asked struct {
 }
 
 // do sends a request from the loopback address to a handler.
-func do(t *testing.T, h http.Handler, method, path string, authorization *string, body string) *httptest.ResponseRecorder {
+func do(t testing.TB, h http.Handler, method, path string, authorization *string, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:4711"
@@ -53,7 +53,7 @@ func closeRoot(t *testing.T, s *server.Server) {
 }
 
 // Each status and text is ZooKeeper's, except where ZooKeeper answers with a page about an
-// exception, or without a text.
+// exception, or without a text, and that an open ACL of the root znode authorizes nobody.
 func TestNew_Statuses(t *testing.T) {
 	b, err := os.ReadFile("testdata/statuses-3.9.5.json")
 	if err != nil {
@@ -64,14 +64,16 @@ func TestNew_Statuses(t *testing.T) {
 		t.Fatal(len(all), err)
 	}
 	handlers := make(map[string]http.Handler)
-	for state, o := range map[string]admin.Options{"open": {Snapshot: true}, "closed": {Snapshot: true}, "disabled": {}, "not serving": {Snapshot: true}} {
+	for state, o := range map[string]admin.Options{
+		"open": {Snapshot: true, Open: true}, "closed": {Snapshot: true, Open: true}, "disabled": {Open: true}, "not serving": {Snapshot: true, Open: true},
+	} {
 		s := newServer(t, server.Config{})
 		if state != "not serving" {
 			if err := s.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if state == "closed" {
+		if state == "closed" || state == "disabled" {
 			closeRoot(t, s)
 		}
 		handlers[state] = admin.New(s, o)
@@ -92,6 +94,9 @@ func TestNew_Statuses(t *testing.T) {
 		}
 		if strings.HasPrefix(a.Path, "/commands/rest") && a.Method == http.MethodGet { // the method is checked first
 			a.Status = http.StatusMethodNotAllowed
+		}
+		if a.State == "open" && a.Authorization != nil && (a.Status == http.StatusOK || a.Status == http.StatusTooManyRequests) {
+			a.Status, a.Command, a.Headers = http.StatusForbidden, nil, nil
 		}
 		if a.State == "not serving" && a.Method == http.MethodPost && strings.HasSuffix(a.Path, "ruok") {
 			a.Status = http.StatusMethodNotAllowed
@@ -123,7 +128,7 @@ func TestNew_Statuses(t *testing.T) {
 	}
 }
 
-var root = "digest root:pw"
+var root = "digest super:test"
 
 // A page of another site in a browser cannot send a command. A program, which sends no origin, can.
 func TestNew_OtherSites(t *testing.T) {
@@ -145,7 +150,7 @@ func TestNew_OtherSites(t *testing.T) {
 		for path, body := range map[string]string{"/commands/reload": "", "/commands/shed": `{"percentage": 0}`} {
 			before := reloads
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:8080"+path, strings.NewReader(body))
-			r.Header.Set("Authorization", "ip 127.0.0.1")
+			r.Header.Set("Authorization", root)
 			r.RemoteAddr = "127.0.0.1:4711"
 			r.Header.Set(c.header, c.value)
 			w := httptest.NewRecorder()
@@ -287,7 +292,7 @@ func TestShed(t *testing.T) {
 		t.Errorf("without the option: status %d", w.Code)
 	}
 	closeRoot(t, s)
-	for who, want := range map[string]int{"digest a:b": 403, "x": 401, root: 200} {
+	for who, want := range map[string]int{"digest a:b": 403, "digest root:pw": 403, "x": 401, root: 200} {
 		if w := do(t, admin.New(s, admin.Options{Shed: true}), http.MethodPost, "/commands/shed", &who, `{"percentage": 1}`); w.Code != want {
 			t.Errorf("%s: status %d, want %d", who, w.Code, want)
 		}
@@ -300,14 +305,17 @@ func TestReload(t *testing.T) {
 	var fails error
 	calls := 0
 	h := admin.New(s, admin.Options{Reload: func() error { calls++; return fails }})
-	if w := do(t, h, http.MethodGet, "/commands/reload", nil, ""); w.Code != 405 || calls != 0 {
+	if w := do(t, h, http.MethodGet, "/commands/reload", &root, ""); w.Code != 405 || calls != 0 {
 		t.Errorf("GET: status %d, %d calls", w.Code, calls)
 	}
-	if w := do(t, h, http.MethodPost, "/commands/reload", nil, ""); w.Code != 200 || calls != 1 || !strings.Contains(w.Body.String(), `"error": null`) {
+	if w := do(t, h, http.MethodPost, "/commands/reload", nil, ""); w.Code != 401 || calls != 0 {
+		t.Errorf("by nobody: status %d, %d calls", w.Code, calls)
+	}
+	if w := do(t, h, http.MethodPost, "/commands/reload", &root, ""); w.Code != 200 || calls != 1 || !strings.Contains(w.Body.String(), `"error": null`) {
 		t.Errorf("status %d, %d calls, %s", w.Code, calls, w.Body)
 	}
 	fails = errors.New("tickTime needs a restart")
-	if w := do(t, h, http.MethodPost, "/commands/reload", nil, ""); w.Code != 200 || !strings.Contains(w.Body.String(), "tickTime needs a restart") {
+	if w := do(t, h, http.MethodPost, "/commands/reload", &root, ""); w.Code != 200 || !strings.Contains(w.Body.String(), "tickTime needs a restart") {
 		t.Errorf("status %d, %s", w.Code, w.Body)
 	}
 	if with, without := get(t, h, "/commands").Body.String(), get(t, admin.Handler(s), "/commands").Body.String(); !strings.Contains(with, "reload") ||
@@ -316,7 +324,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// These commands require no authentication, so they must not show secrets.
+// Everybody on this machine can run these commands, so they must not show secrets.
 func TestConfiguration_Secrets(t *testing.T) {
 	h := admin.New(start(t, server.Config{}), admin.Options{
 		InitialConfiguration: "tickTime=2000\nssl.keyStore.password=s3cret\nDigestAuthenticationProvider.superDigest = super:s3cret\n" +

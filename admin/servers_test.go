@@ -20,8 +20,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
-func newServer(t *testing.T, cfg server.Config) *server.Server {
+func newServer(t testing.TB, cfg server.Config) *server.Server {
 	t.Helper()
+	cfg.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=" // of super:test
 	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func newServer(t *testing.T, cfg server.Config) *server.Server {
 	return s
 }
 
-func start(t *testing.T, cfg server.Config) *server.Server {
+func start(t testing.TB, cfg server.Config) *server.Server {
 	t.Helper()
 	s := newServer(t, cfg)
 	if err := s.Start(t.Context()); err != nil {
@@ -94,7 +95,7 @@ func startThree(t *testing.T) map[string]*server.Server {
 }
 
 // connect returns a client that has a session, long enough not to ping during a test.
-func connect(t *testing.T, s *server.Server) *zk.Conn {
+func connect(t testing.TB, s *server.Server) *zk.Conn {
 	t.Helper()
 	c, events, err := zk.Connect([]string{s.ConnectString()}, 40*time.Second, zk.WithLogInfo(false))
 	if err != nil {
@@ -128,18 +129,17 @@ func use(t *testing.T, s *server.Server) (a, b *zk.Conn) {
 	return a, b
 }
 
-// get sends a GET request to a handler.
+// get sends a GET request from the loopback address to a handler.
 func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	t.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-	return w
+	return do(t, h, http.MethodGet, path, nil, "")
 }
 
-// ask runs a command and returns its answer, in which numbers are json.Number.
+// ask runs a command as ZooKeeper does, for everybody, and returns its answer, in which numbers are
+// json.Number.
 func ask(t *testing.T, s *server.Server, command string) (status int, answer map[string]any) {
 	t.Helper()
-	w := get(t, admin.Handler(s), "/commands/"+command)
+	w := get(t, admin.New(s, admin.Options{Open: true}), "/commands/"+command)
 	if typ := w.Header().Get("Content-Type"); typ != "application/json" {
 		t.Errorf("%s: Content-Type %q", command, typ)
 	}

@@ -22,19 +22,16 @@ type Caller struct {
 // Readable reports whether c may read a znode with this list.
 func (t *Tree) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
 
-// Permitted reports whether c has all of the wanted permissions on the znode at path. Without a
-// znode the answer is no.
-func (t *Tree) Permitted(path string, want proto.Perms, c Caller) bool {
+// Granted reports whether the list of the znode at path names ids with all of the wanted
+// permissions. What the list gives to everybody, world:anyone, does not count. Without a znode the
+// answer is no.
+func (t *Tree) Granted(path string, want proto.Perms, ids []proto.ID) bool {
 	n := t.get(path)
-	if n == nil {
+	if n == nil || t.aclOf(n) == nil { // nil is world:anyone:cdrwa
 		return false
 	}
-	for bit := proto.Perms(1); bit <= want; bit <<= 1 {
-		if want&bit != 0 && !c.may(bit, t.aclOf(n)) {
-			return false
-		}
-	}
-	return true
+	var once Decisions
+	return want&^once.named(t.aclOf(n), ids) == 0
 }
 
 // may reports whether c has any of the wanted permissions. Source: ZooKeeperServer.checkACL.

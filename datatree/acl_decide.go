@@ -58,6 +58,11 @@ func (k *Decisions) forget() {
 // product of their lengths: long lists have an index.
 func (k *Decisions) evaluate(a *acl, ids []proto.ID) (perms proto.Perms) {
 	k.evaluated++
+	return k.named(a, ids) | a.anyone
+}
+
+// named is evaluate without what everybody is granted.
+func (k *Decisions) named(a *acl, ids []proto.ID) (perms proto.Perms) {
 	for _, id := range ids {
 		switch {
 		case id.Scheme == "super":
@@ -82,7 +87,7 @@ func (k *Decisions) evaluate(a *acl, ids []proto.ID) (perms proto.Perms) {
 			}
 		}
 	}
-	return perms | a.anyone
+	return perms
 }
 
 // parse returns an address as lists contain it, or the zero Addr.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -73,31 +72,50 @@ func (s *Server) digestIDs(userPassword string) []proto.ID {
 var (
 	// ErrNotAuthenticated means that the credentials identify nobody.
 	ErrNotAuthenticated = errors.New("server: not authenticated")
-	// ErrNotAuthorized means that the caller lacks a permission on the root znode.
+	// ErrNotAuthorized means that the caller is not an administrator.
 	ErrNotAuthorized = errors.New("server: not authorized")
 )
 
-// Authorize checks whether a caller is an administrator: somebody with all permissions on the root
-// znode, which is everybody until its ACL is changed. scheme and credentials are those of a
-// client's addauth: digest and user:password, or ip. address is the host that the request comes
-// from, and is used for ip. Authorize returns nil, ErrNotAuthenticated or ErrNotAuthorized.
+// Authorize checks whether a caller is the superuser, or somebody to whom the ACL of the root znode
+// gives all permissions by name. What the ACL gives to everybody does not count, nor does
+// Config.SkipACL. The ACL proves little: while it is open, as it is initially, every client can
+// enter itself there. AuthorizeSuper does without.
 //
-// Source: ZooKeeper's Commands.handleAuthentication and handleAuthorization.
+// scheme and credentials are those of a client's addauth: digest and user:password, or ip. address
+// is the host that the request comes from, and is used for ip. Authorize returns nil,
+// ErrNotAuthenticated or ErrNotAuthorized.
 func (s *Server) Authorize(scheme, credentials, address string) error {
-	var ids []proto.ID
-	switch cfg := s.live.Load(); {
-	case scheme == "ip" && address != "":
-		ids = []proto.ID{{Scheme: "ip", ID: address}}
-	case scheme == "digest" && credentials != "" && !cfg.DisableDigest:
-		ids = s.digestIDs(credentials)
-	default:
-		s.meter.Conns.AuthFailed.Add(1)
-		return ErrNotAuthenticated
+	ids, err := s.identify(scheme, credentials, address)
+	if err != nil || slices.Contains(ids, superID) {
+		return err
 	}
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
-	if !s.tree.Permitted("/", proto.PermAll, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL}) {
+	if !s.tree.Granted("/", proto.PermAll, ids) {
 		return ErrNotAuthorized
 	}
 	return nil
+}
+
+// AuthorizeSuper checks whether a caller is the superuser (Config.SuperDigest). Arguments and
+// errors are those of Authorize.
+func (s *Server) AuthorizeSuper(scheme, credentials, address string) error {
+	ids, err := s.identify(scheme, credentials, address)
+	if err == nil && !slices.Contains(ids, superID) {
+		err = ErrNotAuthorized
+	}
+	return err
+}
+
+// identify returns the identities that credentials prove. Source: ZooKeeper's
+// Commands.handleAuthentication.
+func (s *Server) identify(scheme, credentials, address string) ([]proto.ID, error) {
+	switch cfg := s.live.Load(); {
+	case scheme == "ip" && address != "":
+		return []proto.ID{{Scheme: "ip", ID: address}}, nil
+	case scheme == "digest" && credentials != "" && !cfg.DisableDigest:
+		return s.digestIDs(credentials), nil
+	}
+	s.meter.Conns.AuthFailed.Add(1)
+	return nil, ErrNotAuthenticated
 }

@@ -255,7 +255,8 @@ func TestShedConnections(t *testing.T) {
 	})
 }
 
-// The results are those of ZooKeeper 3.9.5.
+// The results are those of ZooKeeper 3.9.5, except that what everybody may do on the root znode makes
+// nobody an administrator.
 func TestAuthorize(t *testing.T) {
 	s := start(t, server.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}) // of super:test
 	authorize := func(what string, want map[string]error) {
@@ -278,7 +279,10 @@ func TestAuthorize(t *testing.T) {
 		"world anyone": server.ErrNotAuthenticated, "super x": server.ErrNotAuthenticated, "x509": server.ErrNotAuthenticated,
 	}
 	authorize("always", never)
-	authorize("open", map[string]error{"digest a:b": nil, "digest :": nil, "digest nocolon": nil, "ip": nil})
+	authorize("open", map[string]error{
+		"digest a:b": server.ErrNotAuthorized, "digest :": server.ErrNotAuthorized, "digest nocolon": server.ErrNotAuthorized,
+		"ip": server.ErrNotAuthorized, "digest super:test": nil,
+	})
 	c := dialIn(t, s, 10*time.Second)
 	acl := append(zk.DigestACL(zk.PermAll, "root", "pw"), zk.WorldACL(zk.PermRead)...)
 	if _, err := c.SetACL("/", acl, -1); err != nil {
@@ -289,4 +293,17 @@ func TestAuthorize(t *testing.T) {
 		"digest root:pw": nil, "digest super:test": nil, "digest root:no": server.ErrNotAuthorized, "digest super:no": server.ErrNotAuthorized,
 		"digest :": server.ErrNotAuthorized, "ip": server.ErrNotAuthorized,
 	})
+	for credentials, want := range map[string]error{"super:test": nil, "root:pw": server.ErrNotAuthorized, "": server.ErrNotAuthenticated} {
+		if err := s.AuthorizeSuper("digest", credentials, "127.0.0.1"); !errors.Is(err, want) {
+			t.Errorf("as the superuser, %q: %v, want %v", credentials, err, want)
+		}
+	}
+}
+
+// Config.SkipACL opens the tree to every client, and makes nobody an administrator.
+func TestAuthorize_SkipACL(t *testing.T) {
+	s := start(t, server.Config{SkipACL: true})
+	if err := s.Authorize("digest", "a:b", "127.0.0.1"); !errors.Is(err, server.ErrNotAuthorized) {
+		t.Errorf("%v", err)
+	}
 }

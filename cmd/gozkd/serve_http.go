@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
@@ -84,7 +85,7 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 	// Stopped and awaited by close.
 	go func() {
 		defer close(ended)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(newBoundedListener(l)); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("no longer served: "+what, "error", err)
 		}
 	}()
@@ -121,7 +122,15 @@ func (e *endpoints) close() error {
 // adminHandler serves the admin commands at the configured path, and profiles.
 func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) http.Handler {
 	c := inv.Config
-	o := admin.Options{Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady}
+	o := admin.Options{
+		Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady,
+		TokenFile: c.AdminTokenFile, LocalTokenFile: localToken(c, log), Open: c.AdminOpen,
+	}
+	if c.AdminTokenFile != "" {
+		if _, err := admintoken.Read(c.AdminTokenFile); err != nil {
+			log.Warn("gozkd.admin.tokenFile authorizes nobody until it holds a token", "error", err)
+		}
+	}
 	if inv.File != "" {
 		text, err := os.ReadFile(inv.File)
 		if err != nil { // the file existed when Load read it
@@ -150,6 +159,19 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 		mux.Handle("/debug/pprof/trace", localOnly(http.HandlerFunc(pprof.Trace)))
 	}
 	return refuseForeignHosts(mux, c.AdminAddress)
+}
+
+// localToken returns the file with the token for callers on this machine, or "" without a data
+// directory.
+func localToken(c config.Config, log hclog.Logger) string {
+	if c.Memory {
+		return ""
+	}
+	path, err := admintoken.Ensure(c.DataDir)
+	if err != nil {
+		log.Warn("no token for admin commands from this machine: only the superuser and gozkd.admin.tokenFile authorize", "error", err)
+	}
+	return path
 }
 
 // refuseForeignHosts protects an endpoint on the loopback interface against DNS rebinding: it

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -20,6 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -29,11 +33,15 @@ func fetch(t *testing.T, url string) (status int, body string) {
 	return request(t, http.MethodGet, url)
 }
 
-func request(t *testing.T, method, url string) (status int, body string) {
+// request sends a request with pairs of a header's name and value.
+func request(t *testing.T, method, url string, headers ...string) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	r.Close = true
 	response, err := http.DefaultClient.Do(r)
@@ -50,7 +58,12 @@ func request(t *testing.T, method, url string) (status int, body string) {
 
 // The configured endpoints are served, and the port file contains their URLs.
 func TestServe_Endpoints(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p := launch(t, "--memory", "--client-port", "0", "-o", "admin.serverPort=0", "-o", "admin.commandURL=/zk/", "-o", "gozkd.pprof=true",
+		"-o", "gozkd.admin.tokenFile="+token,
 		"-o", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
 		"-o", "metricsProvider.httpPort=0", "-o", "metricsProvider.httpHost=127.0.0.1")
 	if !strings.HasPrefix(p.ports.Admin, "http://127.0.0.1:") || !strings.HasSuffix(p.ports.Admin, "/zk") {
@@ -61,7 +74,10 @@ func TestServe_Endpoints(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &answer); status != 200 || err != nil || answer.Command != "ruok" {
 		t.Errorf("ruok: %d %s %v", status, body, err)
 	}
-	if _, body := request(t, http.MethodPost, p.ports.Admin+"/reload"); !strings.Contains(body, `"command": "reload"`) || !strings.Contains(body, `"error": null`) {
+	if status, body := request(t, http.MethodPost, p.ports.Admin+"/reload"); status != 401 {
+		t.Errorf("reload by nobody: %d %s", status, body)
+	}
+	if _, body := request(t, http.MethodPost, p.ports.Admin+"/reload", "Authorization", "Bearer 0123456789abcdef"); !strings.Contains(body, `"command": "reload"`) || !strings.Contains(body, `"error": null`) {
 		t.Errorf("reload: %s", body)
 	}
 	if status, _ := fetch(t, strings.TrimSuffix(p.ports.Admin, "/zk")+"/readyz"); status != 200 {
@@ -79,6 +95,120 @@ func TestServe_Endpoints(t *testing.T) {
 	}
 	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// Nobody takes the state of a server as it comes. A tool on its machine that can read the data
+// directory can, also after a restart, with the token that it read before.
+func TestServe_AdminToken(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, config.DefaultDataDir)
+	bearer := ""
+	for i := range 2 {
+		p := launch(t, "--data-dir", data, "--client-port", "0", "-o", "admin.serverPort=0", "-o", "admin.rateLimiterIntervalInMS=0")
+		for who, want := range map[string]int{"digest a:b": 403, "ip 127.0.0.1": 403, "Bearer 0123456789abcdef": 401} {
+			if status, body := request(t, http.MethodGet, p.ports.Admin+"/snapshot", "Authorization", who); status != want || !strings.Contains(body, "admin.token") {
+				t.Errorf("by %s: %d %.300s", who, status, body)
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(data, "admin.token"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			bearer = "Bearer " + strings.TrimSpace(string(text))
+		}
+		if status, body := request(t, http.MethodGet, p.ports.Admin+"/stat_reset", "Authorization", bearer); status != 200 {
+			t.Errorf("with the token: %d %.300s", status, body)
+		}
+		base := strings.TrimSuffix(p.ports.Admin, "/commands")
+		must(t, "backup", "--from", base, "--auth-file", filepath.Join(data, "admin.token"), filepath.Join(dir, fmt.Sprintf("a%d.db", i)))
+		// As a newcomer does: in the directory where the server was started.
+		backup := program.Command("backup", "--from", base, fmt.Sprintf("b%d.db", i))
+		backup.Dir = dir
+		if out, err := backup.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		if status := p.Stop(syscall.SIGTERM); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	}
+}
+
+// fromHost is a connection whose peer has an address of our choice.
+type fromHost struct {
+	net.Conn
+	host string
+}
+
+func (c fromHost) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.host), Port: 4711} }
+
+// Connections beyond the bounds are closed at once, the last ones are kept for this machine, and a
+// closed connection no longer counts.
+func TestBoundedListener(t *testing.T) {
+	conns := make(chan net.Conn, 1)
+	l := newBoundedListener(handed{conn: conns, close: func() { close(conns) }})
+	next := func(host string) net.Conn { // nil if it was closed
+		t.Helper()
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _ = ours.Close() })
+		conns <- fromHost{theirs, host}
+		accepted := make(chan net.Conn)
+		go func() { // ends with the next connection, if this one is refused
+			c, _ := l.Accept()
+			accepted <- c
+		}()
+		refused := make(chan struct{})
+		go func() { // ends when the connection does
+			_, _ = ours.Read(make([]byte, 1))
+			close(refused)
+		}()
+		select {
+		case c := <-accepted:
+			return c
+		case <-refused:
+			ours, theirs := net.Pipe() // lets Accept return
+			t.Cleanup(func() { _ = ours.Close() })
+			conns <- fromHost{theirs, "127.0.0.1"}
+			_ = (<-accepted).Close()
+			return nil
+		}
+	}
+	var open []net.Conn
+	for i := range httpConnsPerHost {
+		c := next(fmt.Sprintf("2001:db8::%x", i)) // one network
+		if c == nil {
+			t.Fatalf("connection %d of a network is refused", i)
+		}
+		open = append(open, c)
+	}
+	if next("2001:db8::ffff") != nil {
+		t.Error("one connection too many of a network")
+	}
+	_ = open[0].Close()
+	_ = open[0].Close() // must not count twice
+	if next("2001:db8::1") == nil || next("2001:db8::1") != nil {
+		t.Error("closing a connection makes room for other than one")
+	}
+	for i := range httpConns - localConns - httpConnsPerHost {
+		if next(fmt.Sprintf("192.0.2.%d", i)) == nil {
+			t.Fatalf("host %d is refused", i)
+		}
+	}
+	if next("198.51.100.1") != nil {
+		t.Error("one connection too many from elsewhere")
+	}
+	for i := range localConns {
+		if next("127.0.0.1") == nil {
+			t.Fatalf("connection %d from this machine is refused", i)
+		}
+	}
+	ours, theirs := net.Pipe()
+	defer func() { _ = ours.Close() }()
+	conns <- fromHost{theirs, "127.0.0.1"}
+	_ = l.Close()
+	if c, err := l.Accept(); err == nil {
+		t.Errorf("one connection too many: %v", c)
 	}
 }
 

@@ -194,7 +194,11 @@ var table = []box{
 	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
 		{"internal/version", "gozkd --version names the version that servers name"},
 	}},
+	{pkg: "cmd/gozkd/internal/admintoken", there: true, may: []arrow{
+		{"internal/vfs", "durable directories"},
+	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
+		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
 		{"consensus", "reads and founds data directories"},
 		{"datatree", "the state in them, and the effect of the log"},
 		{"cmd/gozkd/internal/config", "restore writes the data directory that serve would open"},
@@ -247,6 +251,7 @@ var table = []box{
 		{"server", "wiring"},
 		{"cmd/gozkd/internal/config", "the only reader of configuration"},
 		{"admin", "the admin commands over HTTP"},
+		{"cmd/gozkd/internal/admintoken", "their token for tools on this machine"},
 		{"metrics", "the endpoint for Prometheus"},
 		{"github.com/prometheus/client_golang/prometheus", "the registry of that endpoint"},
 		{"github.com/coreos/go-systemd/v22/daemon", "tells the service manager that clients are served"},

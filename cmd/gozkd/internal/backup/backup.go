@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
@@ -29,9 +28,9 @@ SOURCE is one of
 flags:
   --from SOURCE     the state to copy
   --log-dir DIR     the directory of the log, if dataLogDir differs from dataDir
-  --auth-file FILE  a file with the Authorization header for the admin endpoint: digest USER:PASSWORD.
-                    The user must have all permissions on the root znode. Without the flag no user is
-                    named, which is enough if everybody has all permissions on the root znode
+  --auth-file FILE  a file with the Authorization header for the admin endpoint: digest super:PASSWORD,
+                    or a token, such as DATA-DIR/admin.token on the server's machine. Without the flag,
+                    a server on this machine gets the token of the server that serve would run here
 `
 
 // Backup runs `gozkd backup`.
@@ -51,7 +50,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("name one FILE to write to"))
 	}
 	path := words[0]
-	got, err := backup(ctx, *from, *logDir, *authFile, path)
+	got, err := backup(ctx, *from, *logDir, *authFile, path, env.Getenv)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -60,7 +59,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-func backup(ctx context.Context, from, logDir, authFile, path string) (*source, error) {
+func backup(ctx context.Context, from, logDir, authFile, path string, getenv func(string) string) (*source, error) {
 	if err := mustNotExist(path); err != nil {
 		return nil, err
 	}
@@ -68,13 +67,9 @@ func backup(ctx context.Context, from, logDir, authFile, path string) (*source, 
 		if logDir != "" {
 			return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
 		}
-		auth := nobody
-		if authFile != "" {
-			text, err := os.ReadFile(authFile)
-			if err != nil {
-				return nil, err
-			}
-			auth = strings.TrimSpace(string(text))
+		auth, err := authorization(from, authFile, getenv)
+		if err != nil {
+			return nil, err
 		}
 		return writeNew(path, func(temporary string) error { return download(ctx, from, auth, temporary) }, nil)
 	}

@@ -169,7 +169,9 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 		}
 		online, offline, copied := filepath.Join(dir, "online.db"), filepath.Join(dir, "offline.db"), filepath.Join(dir, "copied.db")
 		mustRun(t, Backup, "--from", web.URL, "--auth-file", secret, online)
-		mustRun(t, Backup, "--from", web.URL, filepath.Join(dir, "open.db")) // everybody has all permissions on the root, so no user is needed
+		if status, _, stderr := run(t, Backup, "--from", web.URL, filepath.Join(dir, "nobody.db")); status != 1 || !strings.Contains(stderr, "403 Forbidden") {
+			t.Errorf("by nobody: %d %s", status, stderr)
+		}
 		if status, _, stderr := run(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline); status != 1 || !strings.Contains(stderr, "The directory is in use. For a running server") {
 			t.Errorf("of a directory in use: %d %s", status, stderr)
 		}
@@ -389,7 +391,7 @@ func TestBackup_NotAuthorized(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Not authorized", http.StatusForbidden) }))
 	defer web.Close()
 	status, _, stderr := run(t, Backup, "--from", web.URL, filepath.Join(t.TempDir(), "backup.db"))
-	if status != cli.Failed || !strings.Contains(stderr, "403 Forbidden: Not authorized; use --auth-file to name an authorized user") {
+	if status != cli.Failed || !strings.Contains(stderr, "403 Forbidden: Not authorized; use --auth-file to name the superuser or a token") {
 		t.Errorf("%d %s", status, stderr)
 	}
 }

@@ -2,18 +2,22 @@ package backup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -136,8 +140,47 @@ func snapshotURL(from string) (string, error) {
 	return u.String(), nil
 }
 
+// reasonIn returns what the answer of an admin command says about a failure.
+func reasonIn(answer []byte) string {
+	var says struct{ Error, Reason string }
+	if json.Unmarshal(answer, &says) != nil || says.Error == "" {
+		return strings.Join(strings.Fields(string(answer)), " ")
+	}
+	return strings.TrimSuffix(says.Error+": "+says.Reason, ": ")
+}
+
 // nobody is a user that no ACL names. The admin endpoint requires a user in each request.
 const nobody = "digest nobody:nobody"
+
+// authorization returns the Authorization header for an admin endpoint: that of the file, or, for an
+// endpoint on this machine, the token of the server that serve would run here.
+func authorization(from, file string, getenv func(string) string) (string, error) {
+	if file != "" {
+		text, err := os.ReadFile(file)
+		header := strings.TrimSpace(string(text))
+		if header != "" && !strings.Contains(header, " ") {
+			header = "Bearer " + header
+		}
+		return header, err
+	}
+	u, err := url.Parse(from)
+	if err != nil {
+		return "", err
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
+		return nobody, nil
+	}
+	inv, err := config.Load([]string{"serve"}, getenv, nil)
+	if err != nil { // then there is no such server
+		return nobody, nil
+	}
+	for _, path := range []string{inv.Config.AdminTokenFile, admintoken.Path(inv.Config.DataDir)} {
+		if token, err := admintoken.Read(path); err == nil {
+			return "Bearer " + token, nil
+		}
+	}
+	return nobody, nil
+}
 
 // download writes the answer of the admin endpoint to a new file, and syncs it.
 func download(ctx context.Context, from, auth, path string) (err error) {
@@ -159,12 +202,12 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // an error does not matter: the status is enough
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // an error does not matter: the status is enough
 		hint := ""
 		if auth == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
-			hint = "; use --auth-file to name an authorized user"
+			hint = "; use --auth-file to name the superuser or a token"
 		}
-		return fmt.Errorf("%s: %s: %s%s", where, resp.Status, strings.Join(strings.Fields(string(text)), " "), hint)
+		return fmt.Errorf("%s: %s: %s%s", where, resp.Status, reasonIn(text), hint)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -115,6 +115,10 @@ type Config struct {
 	// snapshots; 0 means no minimum.
 	AdminSnapshot bool
 	AdminInterval time.Duration
+	// AdminTokenFile is a file with a token for admin commands. AdminOpen admits their callers as
+	// ZooKeeper does.
+	AdminTokenFile string
+	AdminOpen      bool
 	// Pprof serves profiles on the admin server.
 	Pprof bool
 

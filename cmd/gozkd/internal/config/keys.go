@@ -229,7 +229,7 @@ const adminServer = "admin.enableServer"
 var endpointKeys = []key{
 	{name: adminServer, kind: boolean, def: "true", status: works, note: "the admin commands over HTTP. Disabled by default, unless another admin key is set, if several servers may share the machine: with `--memory`, `--port-file` or client port 0. Never with `--ensemble`. A port that is taken gives a warning",
 		field: func(c *Config) any { return &c.AdminEnabled }},
-	{name: "admin.serverAddress", kind: host, def: "127.0.0.1", status: works, note: "address to listen on for admin commands; 0.0.0.0, ZooKeeper's default, means all. The commands reveal paths, addresses and session ids",
+	{name: "admin.serverAddress", kind: host, def: "127.0.0.1", status: works, note: "address to listen on for admin commands; 0.0.0.0, ZooKeeper's default, means all",
 		field: func(c *Config) any { return &c.AdminAddress }},
 	{name: "admin.serverPort", kind: integer(0, 65535), def: "8080", status: works, note: "port for admin commands; 0 means any free port, which the port file contains",
 		field: func(c *Config) any { return &c.AdminPort }},
@@ -237,7 +237,7 @@ var endpointKeys = []key{
 		field: func(c *Config) any { return &c.AdminCommandURL }},
 	{name: "admin.idleTimeout", kind: property32(1, maxInt), def: "30000", status: works, note: "ms; how long an HTTP connection may be idle",
 		field: func(c *Config) any { return &c.AdminIdleTimeout }},
-	{name: "admin.snapshot.enabled", kind: boolean, def: "true", status: works, note: "the admin command snapshot, for clients with all permissions on the root znode",
+	{name: "admin.snapshot.enabled", kind: boolean, def: "true", status: works, note: "the admin command snapshot, for [administrators](monitoring.md#authorization)",
 		field: func(c *Config) any { return &c.AdminSnapshot }},
 	{name: "admin.restore.enabled", kind: boolean, def: "true", status: harmless, note: "the admin command restore is not supported: use `gozkd restore`"},
 	{name: "admin.rateLimiterIntervalInMS", kind: property32(0, maxInt), def: "300000", status: works, note: "ms; minimum interval between two snapshots by admin command; 0 means none",
@@ -246,6 +246,10 @@ var endpointKeys = []key{
 	{name: "admin.needClientAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "TLS is not supported yet: clients that it must refuse would be admitted"},
 	{name: "admin.portUnification", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "TLS is not supported yet: only plain HTTP is served"},
 	{name: "admin.*", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
+	{name: "gozkd.admin.tokenFile", kind: text, status: works, note: "a file with a token of at least 16 characters, which authorizes [admin commands](monitoring.md#authorization) from any machine. It is read at each request, so it can be replaced at any time",
+		field: func(c *Config) any { return &c.AdminTokenFile }},
+	{name: "gozkd.admin.open", kind: boolean, def: "false", status: works, note: "true: admin commands admit callers as ZooKeeper does: everybody reads paths and addresses and resets counters, and whoever the ACL of `/` names with all permissions may do the rest",
+		field: func(c *Config) any { return &c.AdminOpen }},
 	{name: "gozkd.pprof", kind: boolean, def: "false", status: works, note: "profiles at `/debug/pprof/` of the admin server, only for clients on this machine",
 		field: func(c *Config) any { return &c.Pprof }},
 

@@ -157,6 +157,11 @@ func Differences() []Difference {
 			},
 		},
 		{
+			ID:      "admin-authorization",
+			Reason:  "ZooKeeper's admin commands are open, or authorized by the ACL of /; gozkd's need the superuser or a token",
+			Avoided: "only the protocol is compared",
+		},
+		{
 			ID:      "extended-types",
 			Reason:  "ZooKeeper has TTL znodes only with extendedTypesEnabled; gozkd always has them",
 			Avoided: "ZooKeeper runs with extendedTypesEnabled",

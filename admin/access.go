@@ -1,0 +1,130 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// access says who may run a command.
+type access int
+
+const (
+	// everybody may read numbers about the server and the members of its ensemble.
+	everybody access = iota
+	// local commands reveal paths, clients, sessions or the server's machine: to callers on this
+	// machine and to administrators. To everybody if Options.Open is set.
+	local
+	// changes are resets and the like, for administrators. For everybody if Options.Open is set.
+	changes
+	// administrators may do everything. Nobody else gets the state, or decides what the server does.
+	administrators
+)
+
+// Bounds on a token in bytes.
+const (
+	minToken = 16
+	maxToken = 4 << 10
+)
+
+// ZooKeeper's texts.
+var (
+	errNoAuth           = errors.New("Auth info is missing for the command") //nolint:staticcheck // what a client is shown
+	errNotAuthenticated = errors.New("Not authenticated")                    //nolint:staticcheck // the same
+	errNotAuthorized    = errors.New("Not authorized")                       //nolint:staticcheck // the same
+)
+
+// admit checks that the caller may run commands with this access.
+func (h *handler) admit(r *http.Request, a access) (status int, err error) {
+	switch {
+	case a == everybody, a < administrators && h.options.Open, a == local && onThisMachine(r):
+		return http.StatusOK, nil
+	}
+	return h.authorize(r)
+}
+
+// authorize checks that the request comes from an administrator. The texts and statuses are
+// ZooKeeper's, and so is the format of the header: a scheme, one space, and the credentials.
+func (h *handler) authorize(r *http.Request) (status int, err error) {
+	given := r.Header["Authorization"]
+	if len(given) == 0 {
+		return http.StatusUnauthorized, errNoAuth
+	}
+	scheme, credentials, _ := strings.Cut(strings.TrimRight(given[0], " "), " ")
+	if strings.Contains(credentials, " ") {
+		return http.StatusUnauthorized, errNotAuthenticated
+	}
+	if strings.EqualFold(scheme, "bearer") {
+		if isToken(h.options.TokenFile, credentials) || onThisMachine(r) && isToken(h.options.LocalTokenFile, credentials) {
+			return http.StatusOK, nil
+		}
+		return http.StatusUnauthorized, errNotAuthenticated
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = "" // on a socket without ports, no client has an address
+	}
+	check := h.server.AuthorizeSuper
+	if h.options.Open {
+		check = h.server.Authorize
+	}
+	switch err := check(scheme, credentials, host); {
+	case errors.Is(err, server.ErrNotAuthenticated):
+		return http.StatusUnauthorized, errNotAuthenticated
+	case err != nil:
+		return http.StatusForbidden, errNotAuthorized
+	}
+	return http.StatusOK, nil
+}
+
+// remedy tells a caller who was refused how to be authorized.
+func (h *handler) remedy(r *http.Request) string {
+	text := "this needs an administrator: the superuser (Authorization: digest super:PASSWORD)"
+	if h.options.TokenFile != "" {
+		text += ", or the token of this server (Authorization: Bearer TOKEN)"
+	}
+	if h.options.LocalTokenFile != "" && onThisMachine(r) {
+		text += ", or, on this machine, Authorization: Bearer with the content of " + h.options.LocalTokenFile
+	}
+	return text
+}
+
+// isToken reports whether the file holds this token. The file is read each time, so that it can be
+// replaced at any time. Without a file, no token is right.
+func isToken(file, token string) bool {
+	if file == "" {
+		return false
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	want := strings.TrimSpace(string(text))
+	if err != nil || len(text) > maxToken || len(want) < minToken {
+		return false
+	}
+	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(token)) // of one length, so that no length is revealed
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// onThisMachine reports whether the request comes from a program on this machine, and not through a
+// proxy there.
+func onThisMachine(r *http.Request) bool {
+	for _, header := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip"} {
+		if r.Header.Get(header) != "" {
+			return false
+		}
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && from.Addr().Unmap().IsLoopback()
+}

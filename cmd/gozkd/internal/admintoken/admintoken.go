@@ -1,0 +1,81 @@
+// Package admintoken keeps the token with which tools on the server's machine are administrators of
+// its admin commands: a file in the data directory that only the server's user can read.
+package admintoken
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// MinBytes is the length of the shortest token that a server accepts.
+const MinBytes = 16
+
+// maxBytes bounds what is read of a file.
+const maxBytes = 4 << 10
+
+// Path returns the path of the file in a data directory.
+func Path(dir string) string { return filepath.Join(dir, "admin.token") }
+
+// Ensure makes the file unless there is one, and returns its absolute path. The token stays the same
+// from start to start. A file that others can read, or that holds no token, is replaced.
+func Ensure(dir string) (path string, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	path = Path(dir)
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return "", err
+	default:
+		private := info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0)
+		if _, err := Read(path); err == nil && private {
+			return path, nil
+		}
+		if err := os.Remove(path); err != nil {
+			return "", err
+		}
+	}
+	if err := (vfs.OS{}).MkdirAll(dir); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) { // made by another process meanwhile
+		return path, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = io.WriteString(f, rand.Text()+"\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(path))
+	}
+	return path, nil
+}
+
+// Read returns the token in a file.
+func Read(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if len(text) > maxBytes || len(token) < MinBytes || strings.ContainsAny(token, " \t\r\n") {
+		return "", errors.New(path + ": not a token: a line of at least 16 characters without spaces is needed")
+	}
+	return token, nil
+}
