@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // loopHost is the Node as its loop sees it: the real clock, disk, network and state machine.
@@ -59,16 +60,31 @@ func (h loopHost) FormCheckpoint(meta core.Meta) error {
 	return h.n.checkpoints.write(h.n.loop.LastCheckpoint(), meta, h.n.cfg.StateMachine.Capture())
 }
 
+// descriptorPause is the time between attempts to write a checkpoint without a file descriptor.
+const descriptorPause = time.Second
+
 // WriteCheckpoint writes on a goroutine of its own. A checkpoint that can't be written stops the
-// node. Nothing is lost, since the state is still in the log, but the log would grow without bound.
+// node, except for want of a file descriptor, which others give back sooner or later: then the file
+// was not opened, and is tried again. Nothing is lost, since the state is still in the log, but the
+// log would grow without bound.
 func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
 	n, changes := h.n, h.n.cfg.StateMachine.Capture()
 	n.transfers.background.Add(1)
-	// Ends by itself when the checkpoint is written; Run waits for it.
+	// Ends by itself when the checkpoint is written, or with the context of Run, which waits for it.
 	go func() {
 		defer n.transfers.background.Done()
 		start := time.Now()
-		if err := n.checkpoints.write(base, meta, changes); err != nil {
+		err := n.checkpoints.write(base, meta, changes)
+		for vfs.NoDescriptor(err) {
+			n.cfg.Logger.Warn("no checkpoint for want of a file descriptor: raise the limit of this process (ulimit -n), or lower maxCnxns", "error", err)
+			select {
+			case <-time.After(descriptorPause):
+				err = n.checkpoints.write(base, meta, changes)
+			case <-n.transfers.life.Done():
+				return
+			}
+		}
+		if err != nil {
 			n.inbox.put(diskFailed{err})
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
 	"github.com/gozkd/gozkd/consensus/peer"
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // ErrClosed is wrapped by the error of Run when its context has ended.
@@ -31,9 +32,10 @@ type Node struct {
 
 	log         logThread
 	checkpoints checkpointFile
-	lock        io.Closer   // of the data directory; nil: in memory
-	memory      *Memory     // nil: the state is lost with the node
-	used        atomic.Bool // Run or Close was called
+	reserve     *vfs.Reserve // of the disk; nil: in memory
+	lock        io.Closer    // of the data directory; nil: in memory
+	memory      *Memory      // nil: the state is lost with the node
+	used        atomic.Bool  // Run or Close was called
 
 	network   peerNetwork
 	peerNet   *peer.Network // of network; owned by Run
@@ -74,6 +76,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	}()
 	r := recovered{meta: core.Meta{Member: cfg.ID, Streams: core.Streams{}}}
 	if !n.inMemory() {
+		n.reserveDescriptors()
 		if err := n.recover(&r); err != nil {
 			return nil, err
 		}
@@ -108,6 +111,19 @@ func Open(cfg Config) (_ *Node, err error) {
 		CheckpointRequests: cfg.CheckpointRequests, CheckpointBytes: cfg.CheckpointBytes,
 	})
 	return n, nil
+}
+
+// spareDescriptors are enough for a new segment of the log and a checkpoint at the same time.
+const spareDescriptors = 4
+
+// reserveDescriptors keeps file descriptors for the disk, so that connections that take all others
+// do not stop the node.
+func (n *Node) reserveDescriptors() {
+	n.reserve = vfs.NewReserve(spareDescriptors, func(err error) {
+		n.cfg.Logger.Warn("no file descriptor is left: the disk gets one of the reserve; raise the limit of this process (ulimit -n), or lower maxCnxns",
+			"error", err)
+	})
+	n.cfg.FS, n.cfg.DirFS = n.reserve.FS(n.cfg.FS), n.reserve.FS(n.cfg.DirFS)
 }
 
 // inMemory reports whether the node has no data directory.
@@ -228,6 +244,9 @@ func (n *Node) release() (err error) {
 	}
 	if n.memory != nil {
 		n.memory.giveBack()
+	}
+	if n.reserve != nil {
+		n.reserve.Close()
 	}
 	return err
 }

@@ -20,7 +20,8 @@ func (s *Server) accept(ctx context.Context) {
 			return
 		case err != nil: // most likely there are no file descriptors left: wait until others are closed
 			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
-			s.cfg.Logger.Warn("accept", "error", err, "retry_ms", wait.Milliseconds())
+			s.cfg.Logger.Warn("a connection could not be accepted; if file descriptors are short, raise the limit of this process (ulimit -n), or lower maxCnxns",
+				"error", err, "retry_ms", wait.Milliseconds())
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
@@ -49,11 +50,11 @@ func (s *Server) admit(nc net.Conn) {
 	c.noteHeard(now)
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
-	limits := s.live.Load()
+	limits, maxConns := s.live.Load(), s.maxConns()
 	switch {
 	case s.conns.closing:
-	case limits.MaxConns > 0 && len(s.conns.byID) >= limits.MaxConns:
-		c.logger().Warn("connection refused: too many connections", "maxCnxns", limits.MaxConns)
+	case maxConns > 0 && len(s.conns.byID) >= maxConns:
+		c.logger().Warn("connection refused: too many connections; maxCnxns or, if it is 0, the process's limit of file descriptors (ulimit -n) bounds them", "max", maxConns)
 	case limits.MaxClientConns > 0 && s.conns.perAddr[addr] >= limits.MaxClientConns:
 		c.logger().Warn("connection refused: too many connections from this address", "maxClientCnxns", limits.MaxClientConns)
 	default:

@@ -65,6 +65,10 @@ type Config struct {
 	// Listener accepts clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a
 	// test. The server closes it.
 	Listener net.Listener
+	// ListenBacklog is how many connections of Listen may wait to be accepted
+	// (clientPortListenBacklog). The system may have a lower limit. Default: the system's limit.
+	// Without effect on Windows.
+	ListenBacklog int
 	// InProcess opens no client port: the only connections are those that Dial and Dialer make.
 	InProcess bool
 
@@ -74,7 +78,9 @@ type Config struct {
 	// and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 	// MaxClientConns bounds the connections from one address (maxClientCnxns), MaxConns all
-	// connections (maxCnxns). 0: the default, which is 60 and no limit. Negative: no limit.
+	// connections (maxCnxns). 0: the default, which is 60 and, if clients connect to sockets, what
+	// the process's limit of file descriptors suffices for, with a reserve for everything else.
+	// Negative: no limit.
 	MaxClientConns, MaxConns int
 	// MaxBuffer is the largest frame in bytes (jute.maxbuffer). Default: DefaultMaxBuffer.
 	MaxBuffer int32

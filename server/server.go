@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,14 +55,6 @@ type Server struct {
 	loop       sessionLoop
 	digests    digests
 	checkpoint checkpoints
-}
-
-// clientPort is where clients connect.
-type clientPort struct {
-	listener net.Listener             // nil: in process only
-	addr     atomic.Pointer[net.Addr] // of listener
-	claims   claimLimit
-	words    wordGate
 }
 
 // checkpoints follows the checkpoints of the state.
@@ -168,25 +158,6 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.cfg.Logger.Info("serving clients", "address", s.ConnectString(), "data", s.dataName(), "mode", s.mode(),
 		"znodes", st.znodes-1, "sessions", st.sessions, "zxid", st.zxid.String(),
 		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())
-	return nil
-}
-
-// listenClients opens the client port, unless there is none.
-func (s *Server) listenClients(ctx context.Context) (err error) {
-	if s.port.listener = s.cfg.Listener; s.port.listener == nil && !s.cfg.InProcess {
-		keepAlive := time.Duration(-1) // none
-		if s.cfg.ClientKeepAlive {
-			keepAlive = 0 // the runtime's default
-		}
-		s.port.listener, err = (&net.ListenConfig{KeepAlive: keepAlive}).Listen(ctx, "tcp", s.cfg.Listen)
-		if err != nil {
-			return fmt.Errorf("server: client port: %w", err)
-		}
-	}
-	if s.port.listener != nil {
-		addr := s.port.listener.Addr()
-		s.port.addr.Store(&addr)
-	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ package server
 
 import (
 	"math"
+	"net"
 	"os"
 	"runtime"
 
@@ -31,6 +32,19 @@ func fileDescriptors() (open, limit int64, ok bool) {
 		return 0, 0, false
 	}
 	return int64(len(names)) - 1, int64(min(l.Cur, math.MaxInt64)), true // 1 is d itself
+}
+
+// setBacklog sets how many connections may wait to be accepted.
+func setBacklog(l net.Listener, n int) error {
+	socket, err := l.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		return err
+	}
+	// To listen on a socket that listens changes the backlog.
+	if controlErr := socket.Control(func(fd uintptr) { err = unix.Listen(int(fd), n) }); controlErr != nil {
+		return controlErr
+	}
+	return err
 }
 
 // system returns the name and the release of the operating system.

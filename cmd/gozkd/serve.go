@@ -136,9 +136,9 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	return server.Config{
 		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
-		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(),
+		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), ListenBacklog: c.ClientPortListenBacklog,
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
-		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: orNone(c.MaxCnxns),
+		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,
 		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit,
 		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
 		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota,

@@ -42,7 +42,8 @@ type Config struct {
 	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
 	// addresses.
 	ClientPortAddress string
-	// ClientPortListenBacklog is only reported by the word conf.
+	// ClientPortListenBacklog is how many connections may wait to be accepted; -1 or 0 means the
+	// system's limit.
 	ClientPortListenBacklog int
 
 	// TickTime is the unit of session expiry.

@@ -35,7 +35,7 @@ var workingKeys = []key{
 		field: func(c *Config) any { return &c.MaxSessionTimeout }},
 	{name: "maxClientCnxns", kind: integer(0, maxInt), def: "60", status: works, reload: true, note: "connections per client address; 0 means no bound",
 		field: func(c *Config) any { return &c.MaxClientCnxns }},
-	{name: "maxCnxns", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "connections in all; 0 means no bound",
+	{name: "maxCnxns", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "connections in all; 0 means as many as the limit of file descriptors (`ulimit -n`) suffices for, with a reserve for everything else",
 		field: func(c *Config) any { return &c.MaxCnxns }},
 	{name: "jute.maxbuffer", kind: property32(1024, 256<<20), def: "1048575", status: works, note: "bytes; the largest request accepted",
 		field: func(c *Config) any { return &c.JuteMaxBuffer }},
@@ -128,7 +128,7 @@ var securityKeys = []key{
 const noThrottle = "requests are not throttled: globalOutstandingLimit and the memory per connection are the bounds"
 
 var tuningKeys = []key{
-	{name: "clientPortListenBacklog", kind: integer(-1, maxInt), def: "-1", status: harmless, reload: true, note: "the system sets the backlog; the word conf reports this number",
+	{name: "clientPortListenBacklog", kind: integer(-1, maxInt), def: "-1", status: works, note: "connections that may wait to be accepted; the system may have a lower limit (`net.core.somaxconn`); -1 or 0 means the system's limit. No effect on Windows",
 		field: func(c *Config) any { return &c.ClientPortListenBacklog }},
 	{name: "autopurge.snapRetainCount", kind: integer(0, maxInt), def: "3", status: harmless, note: "there is one checkpoint, which is updated in place"},
 	{name: "autopurge.purgeInterval", kind: anything, def: "0", status: harmless, note: "the log is truncated after each checkpoint"},

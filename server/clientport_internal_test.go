@@ -1,0 +1,48 @@
+package server
+
+import "testing"
+
+func TestSocketLimit(t *testing.T) {
+	for _, c := range []struct {
+		open, limit int64
+		want        int
+	}{{15, 1024, 881}, {15, 1 << 20, 1<<20 - 15 - 512}, {15, 100, 53}, {60, 64, 8}, {9, 1 << 40, 1<<31 - 1}} {
+		if got := socketLimit(c.open, c.limit); got != c.want {
+			t.Errorf("%d of %d descriptors are open: %d connections, want %d", c.open, c.limit, got, c.want)
+		}
+	}
+}
+
+// By default the bound on all connections follows from the limit of file descriptors.
+func TestMaxConns_Default(t *testing.T) {
+	_, limit, ok := fileDescriptors()
+	if !ok {
+		t.Skip("the system does not tell its limit")
+	}
+	for configured, want := range map[int]func(got int) bool{
+		0:  func(got int) bool { return got > 0 && int64(got) < limit },
+		-1: func(got int) bool { return got == -1 },
+		7:  func(got int) bool { return got == 7 },
+	} {
+		s, err := New(Config{MaxConns: configured})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.maxConns(); !want(got) {
+			t.Errorf("MaxConns %d with %d file descriptors: %d connections", configured, limit, got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	s, err := New(Config{InProcess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.listenClients(t.Context()); err != nil || s.maxConns() != 0 {
+		t.Errorf("in process: %v, %d connections", err, s.maxConns())
+	}
+}
