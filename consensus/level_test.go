@@ -1,17 +1,17 @@
 package consensus
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 )
 
 // toLevel returns the levels of a version.
@@ -92,24 +92,6 @@ func filesOf(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// said collects log lines.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *said) contains(text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Contains(s.text.String(), text)
-}
-
 // Members tell each other their levels in the hello. The level rises when the last member is ready,
 // also without a restart, and without a new leader.
 func TestLevel_MembersAgree(t *testing.T) {
@@ -141,7 +123,7 @@ func TestLevel_MembersAgree(t *testing.T) {
 // The others go on.
 func TestLevel_TooOldMemberIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		logs, states := [3]said{}, [3]Memory{}
+		logs, states := [3]logbuf.Buffer{}, [3]Memory{}
 		levels := [3]LevelRange{toLevel(2), toLevel(2), toLevel(2)}
 		begin := func() *bubbled {
 			return newBubbled(t, time.Millisecond, 10*time.Millisecond, func(i int, cfg *Config) {
@@ -166,11 +148,11 @@ func TestLevel_TooOldMemberIsRefused(t *testing.T) {
 		}
 		const reason = "has feature level 2, member 3 supports 1: start member 3 with a version of gozkd that supports level 2"
 		for i := range logs {
-			if !logs[i].contains(reason) {
-				t.Errorf("member %d does not log why:\n%s", i+1, logs[i].text.String())
+			if logs[i].Count(reason) == 0 {
+				t.Errorf("member %d does not log why:\n%s", i+1, logs[i].String())
 			}
 		}
-		if !logs[0].contains("feature level activated") {
+		if logs[0].Count("feature level activated") == 0 {
 			t.Error("the activation is not logged")
 		}
 	})

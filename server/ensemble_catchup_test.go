@@ -179,7 +179,7 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 					time.Sleep(20 * time.Second)
 				}
 				write(45, 600_000) // more than the log in memory keeps
-				before := e.said.times(m.host() + ".consensus: installed a checkpoint")
+				before := e.said.Count(m.host() + ".consensus: installed a checkpoint")
 				switch away {
 				case "down":
 					e.start(victim)
@@ -198,10 +198,10 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				e.awaitVoters(1, 2, 3)
 				write(20, 1000)
-				if e.said.times(m.host()+".consensus: installed a checkpoint") == before {
+				if e.said.Count(m.host()+".consensus: installed a checkpoint") == before {
 					t.Error("no checkpoint was installed, so this test shows nothing")
 				}
-				if away == "torn transfers" && e.said.times(m.host()+".consensus: a checkpoint did not arrive") == 0 {
+				if away == "torn transfers" && e.said.Count(m.host()+".consensus: a checkpoint did not arrive") == 0 {
 					t.Error("no transfer was torn, so this test shows nothing")
 				}
 				r := e.connect(victim, time.Minute)
@@ -255,7 +255,7 @@ func TestEnsemble_InstallClosesConnections(t *testing.T) {
 		time.Sleep(time.Second)
 		e.m(victim).isolate(false)
 		watching.Wait()
-		if e.said.times(e.m(victim).host()+".consensus: installed a checkpoint") != 1 {
+		if e.said.Count(e.m(victim).host()+".consensus: installed a checkpoint") != 1 {
 			t.Error("no checkpoint was installed, so this test shows nothing")
 		}
 		if admin.recv() != nil {

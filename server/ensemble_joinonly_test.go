@@ -54,7 +54,7 @@ func TestEnsemble_JoinOnlyMemberIsLetIn(t *testing.T) {
 		}
 		e.awaitVoters(1, 2, 3)
 		e.check(3, 1, "/a")
-		if n := e.said.times("not_heard=[3]"); n == 0 {
+		if n := e.said.Count("not_heard=[3]"); n == 0 {
 			t.Error("nobody says that member 3 took no part")
 		}
 	})

@@ -70,14 +70,14 @@ func TestEnsemble_RestoredFromACopy(t *testing.T) {
 					m.host() + ".consensus: let in again by the ensemble",
 					"a member's data directory is older than what the member has acknowledged",
 				} {
-					if e.said.times(line) == 0 {
+					if e.said.Count(line) == 0 {
 						t.Errorf("no log line %q", line)
 					}
 				}
 				m.stop() // the next start is an ordinary one
 				e.start(id)
 				e.check(id, e.but(id)[1], "/again")
-				if n := e.said.times("older than what this server has acknowledged"); n != 1 {
+				if n := e.said.Count("older than what this server has acknowledged"); n != 1 {
 					t.Errorf("found outdated %d times", n)
 				}
 			})

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/tcpport"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -28,30 +28,11 @@ type ensemble struct {
 	network   *memnet.Network // nil: loopback
 	members   []*ensembleMember
 	logs      hclog.Logger
-	said      saying // by logs
+	said      logbuf.Buffer // by logs
 	clients   int
 	begun     time.Time
 	pipesMade int
 	patience  time.Duration // of Start
-}
-
-// saying keeps log lines.
-type saying struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *saying) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-// times counts the lines with that text so far.
-func (s *saying) times(text string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bytes.Count(s.text.Bytes(), []byte(text))
 }
 
 // ensembleMember is one server of an ensemble, which may be down.

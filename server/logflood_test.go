@@ -6,12 +6,13 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/server"
 )
 
 // Connections that are refused one after the other do not fill the log.
 func TestLogFlood_RefusedConnections(t *testing.T) {
-	var said saying
+	var said logbuf.Buffer
 	cfg := server.Config{MaxClientConns: 1, Logger: hclog.New(&hclog.LoggerOptions{Output: &said})}
 	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
 		dial().connect(10_000, 0, nil)
@@ -20,7 +21,7 @@ func TestLogFlood_RefusedConnections(t *testing.T) {
 				t.Fatalf("a connection above the limit: %v", err)
 			}
 		}
-		if n := said.times("connection refused"); n < 1 || n > 25 {
+		if n := said.Count("connection refused"); n < 1 || n > 25 {
 			t.Errorf("%d lines for 1000 refused connections", n)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server"
@@ -48,7 +49,7 @@ func dialer(t *testing.T, s *server.Server) func() *raw {
 // Text from clients appears in words and log lines on one line, without control sequences, and of
 // bounded length.
 func TestSlowRequests_Hostile(t *testing.T) {
-	var log lockedBuffer
+	var log logbuf.Buffer
 	s := start(t, server.Config{SlowRequest: time.Nanosecond, Words: []string{"*"}, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	dial := dialer(t, s)
 	c := dial()

@@ -1,16 +1,15 @@
 package server_test
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -93,27 +92,9 @@ func TestMonitor_Moves(t *testing.T) {
 	}
 }
 
-// lockedBuffer is written by the server's goroutines while the test reads it.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // A slow request is logged with its stages, and there are at most ten such lines a second.
 func TestSlowRequests(t *testing.T) {
-	var log lockedBuffer
+	var log logbuf.Buffer
 	s := start(t, server.Config{SlowRequest: time.Nanosecond, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	c := dialIn(t, s, 10*time.Second)
 	must[string](t)(c.Create("/slow", nil, 0, zk.WorldACL(zk.PermAll)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -18,7 +19,7 @@ import (
 // a write are not read, and none can re-attach meanwhile.
 func TestStalledDisk(t *testing.T) {
 	var stall atomic.Bool
-	var said saying
+	var said logbuf.Buffer
 	cfg := ticks
 	cfg.Dir = t.TempDir()
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &said})
@@ -53,7 +54,7 @@ func TestStalledDisk(t *testing.T) {
 			t.Errorf("the ephemeral: %+v", h)
 		}
 		for _, line := range []string{"the disk of the log does not answer", "the disk of the log answers again: after_ms=30000"} {
-			if n := said.times(line); n != 1 {
+			if n := said.Count(line); n != 1 {
 				t.Errorf("%q was logged %d times", line, n)
 			}
 		}
@@ -108,7 +109,7 @@ func TestEnsemble_LeaderDiskHangs(t *testing.T) {
 			t.Errorf("afterwards a write has been pending for %v s, and %s hung", pending, stalls)
 		}
 		for _, line := range []string{"the disk of the log does not answer", "leads no longer, because the disk", "the disk of the log answers again"} {
-			if n := e.said.times(line); n != 1 {
+			if n := e.said.Count(line); n != 1 {
 				t.Errorf("%q was logged %d times", line, n)
 			}
 		}

@@ -14,12 +14,12 @@ func TestTransitions_OncePerChange(t *testing.T) {
 		expect := func(when string, lines map[string]int) {
 			t.Helper()
 			for line, more := range lines {
-				if n := e.said.times(line) - said[line]; n != more {
+				if n := e.said.Count(line) - said[line]; n != more {
 					t.Errorf("%s: %q is said %d times, want %d", when, line, n, more)
 				}
 			}
 			for line := range lines {
-				said[line] = e.said.times(line)
+				said[line] = e.said.Count(line)
 			}
 		}
 		expect("start", map[string]int{
@@ -47,7 +47,7 @@ func TestTransitions_OncePerChange(t *testing.T) {
 			": quorum lost: too few voters answer, so this server leads no longer: ": 1, ": no leader for syncLimit ticks: ": 2,
 		})
 
-		said[": a server does not answer: "] = e.said.times(": a server does not answer: ") // depends on when they were looked at
+		said[": a server does not answer: "] = e.said.Count(": a server does not answer: ") // depends on when they were looked at
 		e.start(other)
 		time.Sleep(30 * time.Second)
 		expect("quorum again", map[string]int{": serving clients again: ": 2, ": role: mode=leader ": 1, ": a server does not answer: ": 1})
@@ -65,14 +65,14 @@ func TestTransitions_WithoutData(t *testing.T) {
 		if err := os.RemoveAll(e.m(member).dir); err != nil {
 			t.Fatal(err)
 		}
-		before := e.said.times(": no data yet: ")
+		before := e.said.Count(": no data yet: ")
 		e.start(member)
 		time.Sleep(time.Minute)
 		for line, want := range map[string]int{
 			": a voter comes without data, new or lost: ": 1, ": let in by the ensemble: ": 1, ": no data yet: ": before + 1,
 			": sending a checkpoint: ": 1, ": receiving a checkpoint: ": 1, ": installed a checkpoint: ": 1,
 		} {
-			if n := e.said.times(line); n != want {
+			if n := e.said.Count(line); n != want {
 				t.Errorf("%q is said %d times, want %d", line, n, want)
 			}
 		}
@@ -84,7 +84,7 @@ func TestTransitions_Waiting(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		served := e.m(1).begin(e.lines())
 		time.Sleep(36 * time.Second) // after 5, 15 and 35
-		if n := e.said.times(": not serving clients yet: no data here"); n != 3 {
+		if n := e.said.Count(": not serving clients yet: no data here"); n != 3 {
 			t.Errorf("said %d times", n)
 		}
 		e.start(2, 3)

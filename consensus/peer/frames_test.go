@@ -175,7 +175,7 @@ func TestP1_Damage(t *testing.T) {
 					s.say(make([]byte, 1<<20)) // still read: otherwise TCP could have discarded the message
 					_ = s.Close()
 				}
-				eventually(t, "a line is logged", func() bool { return a.log.count("connection from peer refused") > 0 })
+				eventually(t, "a line is logged", func() bool { return a.log.Count("connection from peer refused") > 0 })
 				if len(a.frames) != 0 {
 					t.Fatalf("received %q", <-a.frames)
 				}
@@ -257,7 +257,7 @@ func TestP2_FrameAboveTheQueue(t *testing.T) {
 				t.Error("a frame above MaxFrame was taken")
 			}
 		}
-		if got := a.log.count("frame too long"); got != 1 || a.status(2).LastError == nil {
+		if got := a.log.Count("frame too long"); got != 1 || a.status(2).LastError == nil {
 			t.Errorf("%d lines and %v about it", got, a.status(2).LastError)
 		}
 	})

@@ -63,7 +63,7 @@ func TestP3_RefusedByTheCalled(t *testing.T) {
 			t.Errorf("last error of the acceptor: %v", err)
 		}
 		for _, m := range []*member{a, b} {
-			if n := m.log.count("ensemble a is not ensemble b"); n != 1 {
+			if n := m.log.Count("ensemble a is not ensemble b"); n != 1 {
 				t.Errorf("%d lines of %d, want 1:\n%s", n, m.id, m.log)
 			}
 		}
@@ -80,7 +80,7 @@ func TestP3_RefusedByTheCalled(t *testing.T) {
 		a.await(2, "down")
 		synctest.Wait()
 		for _, m := range []*member{a, b} {
-			if n := m.log.count("ensemble a is not ensemble b"); n != 2 {
+			if n := m.log.Count("ensemble a is not ensemble b"); n != 2 {
 				t.Errorf("%d lines of %d after a good connection in between, want 2:\n%s", n, m.id, m.log)
 			}
 		}
@@ -107,7 +107,7 @@ func TestP3_RejectedByTheCaller(t *testing.T) {
 			t.Error("sent to a peer that was not accepted")
 		}
 		for _, m := range []*member{a, b} {
-			if n := m.log.count("you have forgotten what you knew"); n != 1 {
+			if n := m.log.Count("you have forgotten what you knew"); n != 1 {
 				t.Errorf("%d lines of %d, want 1:\n%s", n, m.id, m.log)
 			}
 		}
@@ -144,7 +144,7 @@ func TestP3_WrongIDs(t *testing.T) {
 				}
 				_ = s.Close()
 			}
-			eventually(t, c.reason, func() bool { return a.log.count(c.reason) == 1 || a.log.count(ErrCorrupt.Error()) == 1 })
+			eventually(t, c.reason, func() bool { return a.log.Count(c.reason) == 1 || a.log.Count(ErrCorrupt.Error()) == 1 })
 		}
 		b := w.start(t, 2)
 		b.SetPeers(map[uint64]string{3: a.address})
@@ -184,7 +184,7 @@ func TestP3_WrongHello(t *testing.T) {
 					}
 					_ = s.Close()
 				}
-				eventually(t, "a line is logged", func() bool { return a.log.count("refused") > 0 })
+				eventually(t, "a line is logged", func() bool { return a.log.Count("refused") > 0 })
 			})
 			inBubble(t, func(t *testing.T, w *world) {
 				a := w.start(t, 1)
@@ -195,7 +195,7 @@ func TestP3_WrongHello(t *testing.T) {
 					_ = s.Close()
 				}
 				synctest.Wait()
-				if n := a.log.count("refused"); n != 1 {
+				if n := a.log.Count("refused"); n != 1 {
 					t.Errorf("%d lines, want 1:\n%s", n, a.log)
 				}
 			})

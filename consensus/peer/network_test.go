@@ -254,7 +254,7 @@ func TestTooManyConnections(t *testing.T) {
 		for range 3 {
 			w.call(t, a.address).ended()
 		}
-		if got := a.log.count("too many connections"); got != 1 {
+		if got := a.log.Count("too many connections"); got != 1 {
 			t.Errorf("%d lines, want 1:\n%s", got, a.log)
 		}
 		time.Sleep(silenceTimeout) // those that said nothing are gone

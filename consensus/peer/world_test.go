@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/tcpport"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
@@ -105,7 +105,7 @@ type member struct {
 	id      uint64
 	pipes   bool // in a bubble
 	address string
-	log     *logBuffer
+	log     *logbuf.Buffer
 	frames  chan string // received, as "from: text"
 
 	mu     sync.Mutex
@@ -121,7 +121,7 @@ type member struct {
 func (w *world) start(t testing.TB, id uint64, change ...func(m *member, cfg *Config)) *member {
 	t.Helper()
 	m := &member{
-		t: t, id: id, pipes: w.pipes, log: new(logBuffer), hello: fmt.Sprintf("i am %d", id),
+		t: t, id: id, pipes: w.pipes, log: new(logbuf.Buffer), hello: fmt.Sprintf("i am %d", id),
 		frames: make(chan string, 10_000), states: make(map[uint64]chan string),
 	}
 	m.receive = func(from uint64, frame []byte) { m.frames <- fmt.Sprintf("%d: %s", from, frame) }
@@ -266,33 +266,4 @@ func eventually(t testing.TB, _ string, cond func() bool) {
 	for !cond() {
 		<-tick.C
 	}
-}
-
-// logBuffer holds the log of a member.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// count returns how many lines contain a text.
-func (l *logBuffer) count(text string) int {
-	n := 0
-	for line := range bytes.Lines([]byte(l.String())) {
-		if bytes.Contains(line, []byte(text)) {
-			n++
-		}
-	}
-	return n
 }

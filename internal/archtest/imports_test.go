@@ -266,6 +266,7 @@ var table = []box{
 	}},
 	{pkg: "examples/internal/exampletest", there: true, may: []arrow{
 		{"examples/internal/example", "the programs under test"},
+		{"internal/testkit/logbuf", "what the programs print"},
 		{"recipes", "connects"},
 		{"zktest", "a server on virtual time"},
 	}},

@@ -2,16 +2,15 @@
 package exampletest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/examples/internal/example"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -24,17 +23,17 @@ func Lines(t *testing.T, run example.Run) (lines []string) {
 		s := zktest.Start(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		var out output
+		var out logbuf.Buffer
 		err := run(ctx, func(ctx context.Context) (*recipes.Client, error) {
 			return recipes.Connect(ctx, strings.Split(s.ConnectString(), ","), recipes.Dialer(s.Dialer()))
 		}, &out)
 		if err != nil && !errors.Is(err, ctx.Err()) {
-			t.Errorf("%v, after\n%s", err, out.b.String())
+			t.Errorf("%v, after\n%s", err, out.String())
 		}
 		if n := len(s.Sessions()); n > 0 {
 			t.Errorf("%d sessions remain", n)
 		}
-		lines = strings.Split(strings.TrimSpace(out.b.String()), "\n")
+		lines = strings.Split(strings.TrimSpace(out.String()), "\n")
 	})
 	return lines
 }
@@ -55,16 +54,4 @@ func WithPrefix(lines []string, prefix string) (some []string) {
 		}
 	}
 	return some
-}
-
-// output is a buffer for concurrent writers.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
 }

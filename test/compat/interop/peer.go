@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
@@ -32,7 +33,7 @@ type peer struct {
 	version string
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	log     lockedBuffer  // its standard error
+	log     logbuf.Buffer // its standard error
 	gone    chan struct{} // closed when it has ended and all its output was read
 
 	mu      sync.Mutex // guards the fields below, and the order of lines on stdin
@@ -224,22 +225,4 @@ func (a *answer) answered() bool {
 	default:
 		return false
 	}
-}
-
-// lockedBuffer keeps a process's output.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
