@@ -15,7 +15,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim simservers jepsen mutants attacks upgrade help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat golden regress killtest sim simservers jepsen mutants attacks upgrade help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -36,9 +36,6 @@ bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
 bench-compare: ## all that is to be reached, next to ZooKeeper, into .cache/bench; about 40 minutes on a quiet machine; BENCH for flags
 	$(GO) run ./bench compare $(BENCH)
-bench-ensemble: ## three members: throughput, memory, and how long the death of the leader is felt, next to ZooKeeper
-	$(GO) run ./bench ensemble
-	$(GO) run ./bench failover
 lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run ./...
 fmt:      ## gofmt everything

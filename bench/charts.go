@@ -22,7 +22,6 @@ var (
 	pale  = color.RGBA{0x97, 0xbb, 0xf5, 0xff}
 	green = color.RGBA{0x3c, 0xa9, 0x51, 0xff}
 	red   = color.RGBA{0xff, 0x72, 0x5c, 0xff}
-	grey  = color.RGBA{0xbb, 0xbb, 0xbb, 0xff}
 )
 
 // line is a curve of a panel.
@@ -193,28 +192,6 @@ func ratiosPicture(all []comparison) ([]byte, error) {
 		})
 	}
 	return barsPicture(title, bars, map[string]color.Color{"operations per second": blue, "operations per second of CPU": pale})
-}
-
-// targetsPicture draws how far each goal is reached: 1 is the goal's least value.
-func targetsPicture(all []standing) ([]byte, error) {
-	colours := map[string]color.Color{aimMet: green, leastMet: blue, missed: red, notAsAsked: grey}
-	var bars []bar
-	for i := range all {
-		s := &all[i]
-		bars = append(bars, bar{s.title + ": " + s.what, []float64{s.better(s.measured)}, []color.Color{colours[s.verdict()]}})
-	}
-	return barsPicture("How many times better than the least that is asked for", bars, colours)
-}
-
-// better returns how many times better v is than the goal's least value: 1 if both are the same.
-func (s *standing) better(v float64) float64 {
-	switch {
-	case s.least == v:
-		return 1
-	case s.more:
-		return v / s.least
-	}
-	return s.least / v
 }
 
 func svg(c *vgsvg.Canvas) ([]byte, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-const usage = `usage: bench [command] [flags]
+const usage = `usage: bench command [flags]
 
 commands
   start       from the start of the process to the first answered create
@@ -33,7 +33,6 @@ commands
   resident    memory: empty, under load, with sessions, with znodes
   compare     everything that the targets need, in short rounds, into .cache/bench; about 40 minutes
   targets     which targets the figures in the directory of -out meet
-Without a command: limits, start, throughput, connects, watches and resident, one after the other.
 
 flags
 `
@@ -77,7 +76,7 @@ type settings struct {
 }
 
 func run(ctx context.Context, args []string) error {
-	command := "all"
+	command := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
@@ -163,7 +162,7 @@ func run(ctx context.Context, args []string) error {
 		return must.Try(serveEcho)
 	case command == "bare" || command == "bare-synced": // started by limits
 		return must.Try(func() { serveBare(command == "bare-synced") })
-	case command != "all" && command != "compare" && commands[command] == nil:
+	case command != "compare" && commands[command] == nil:
 		flags.Usage()
 		return fmt.Errorf("no command %q", command)
 	}
@@ -180,14 +179,8 @@ func run(ctx context.Context, args []string) error {
 			benchCompare(ctx, &s, args)
 			return
 		}
-		order := []string{command}
-		if command == "all" {
-			order = []string{"limits", "start", "throughput", "connects", "watches", "resident"}
-		}
-		for _, name := range order {
-			must.Do(s.out.begin(name, args))
-			must.Do(s.out.end(name, must.Try(func() { commands[name](ctx, &s) })))
-		}
+		must.Do(s.out.begin(command, args))
+		must.Do(s.out.end(command, must.Try(func() { commands[command](ctx, &s) })))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
+	"image/color"
 	"io"
 	"math"
 	"strings"
@@ -96,14 +97,9 @@ func TestTargets_RowsExist(t *testing.T) {
 	}
 }
 
-func TestTargetsPicture_IsXML(t *testing.T) {
-	nan := math.NaN()
-	all := []standing{
-		{goal: goal{title: "a < b", what: "x", least: 2, aim: 4, more: true}, measured: 3},
-		{goal: goal{title: "none", least: 0, aim: 0}, measured: 0},
-		{goal: goal{title: "not there", least: 1, aim: 0.5}, measured: nan},
-	}
-	svg, err := targetsPicture(all)
+func TestBarsPicture_IsXML(t *testing.T) {
+	bars := []bar{{"a < b", []float64{1.5}, []color.Color{blue}}, {"none", []float64{0}, []color.Color{red}}, {"not there", []float64{math.NaN()}, []color.Color{red}}}
+	svg, err := barsPicture("a < b", bars, map[string]color.Color{"a & b": blue})
 	if err != nil {
 		t.Fatal(err)
 	}
