@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // adminAttacks use the HTTP port.
@@ -49,7 +51,21 @@ func succeeded(status int, answer []byte) bool {
 	return there && e == nil
 }
 
+// mustAnswer ends an attack on an admin server that does not answer.
+func (a *attacker) mustAnswer() {
+	var err error
+	for range 50 {
+		var status int
+		if status, _, err = a.adminRequest(http.MethodGet, "/commands/ruok", "", ""); err == nil && status == http.StatusOK {
+			return
+		}
+		a.sleep(100 * time.Millisecond)
+	}
+	must.Failf("the admin server does not answer: %w", err)
+}
+
 func adminSecrets(a *attacker) {
+	a.mustAnswer()
 	a.ready()
 	a.each(1, func(int) {
 		for _, who := range []string{"digest a:b", "ip", "world anyone", ""} {
@@ -81,6 +97,7 @@ func adminSecrets(a *attacker) {
 }
 
 func adminSlow(a *attacker) {
+	a.mustAnswer()
 	a.ready()
 	a.each(1000, func(int) {
 		nc, err := a.dial(a.Admin)
@@ -104,6 +121,7 @@ func adminFlood(a *attacker) {
 	for _, c := range commands {
 		fmt.Fprintf(&all, "GET /commands/%s HTTP/1.1\r\nHost: a\r\n\r\n", c)
 	}
+	a.mustAnswer()
 	a.ready()
 	a.each(100, func(i int) {
 		nc, err := a.dial(a.Admin)
