@@ -13,6 +13,23 @@ func (t *Tree) addChild(p, child *znode) {
 	child.childIdx = int32(len(d.children))
 	d.children = append(d.children, child.id)
 	d.nameBytes += len(child.name())
+	size := listBytes(d.nameBytes, len(d.children))
+	t.lists.longest = max(t.lists.longest, size)
+	if before := size - len(child.name()) - 4; t.lists.tooLong != nil && size > t.lists.limit && before <= t.lists.limit {
+		t.lists.tooLong(p.path(), size)
+	}
+}
+
+// childLists tells of long lists of children, see Options. Lengths are those of replies in bytes.
+type childLists struct {
+	limit   int
+	tooLong func(path string, bytes int)
+	longest int
+}
+
+// listBytes returns the size of the reply to getChildren2 with n names of that many bytes.
+func listBytes(nameBytes, n int) int {
+	return proto.ReplyHeaderBytes + 4 + nameBytes + 4*n + proto.StatBytes
 }
 
 // dropChild removes a child from p. The last child takes its index.
@@ -29,12 +46,11 @@ func (t *Tree) dropChild(p, child *znode) {
 // childrenReplyBytes returns the size of the reply to getChildren2 of n with one more child of that
 // name.
 func (t *Tree) childrenReplyBytes(n *znode, name string) int {
-	size := proto.ReplyHeaderBytes + 4 + 4 + len(name) + proto.StatBytes
-	if n.dir != 0 {
-		d := t.dirs.at(n.dir)
-		size += d.nameBytes + 4*len(d.children)
+	if n.dir == 0 {
+		return listBytes(len(name), 1)
 	}
-	return size
+	d := t.dirs.at(n.dir)
+	return listBytes(d.nameBytes+len(name), len(d.children)+1)
 }
 
 // swapRemove removes element i of s and moves the last element there, for which it calls moved. It

@@ -10,6 +10,10 @@ import (
 // Options of a tree. The zero value is for a tree without Capture.
 type Options struct {
 	TrackDirty bool // collect changes for Capture
+	// LongList, if not nil, is called when the reply to getChildren2 of a znode becomes longer than
+	// ListBytes bytes, also by Restore. It must not use the tree.
+	LongList  func(path string, bytes int)
+	ListBytes int
 }
 
 // Tree is the state. Use [New] or [Restore]; the zero value is not a tree.
@@ -31,6 +35,8 @@ type Tree struct {
 	quotas      map[string]*quota
 	ensemble    *ensembleRecord // never nil
 
+	lists childLists
+
 	numEphemerals int
 	dataSize      int64 // bytes of all paths and data
 
@@ -42,7 +48,6 @@ type Tree struct {
 	multi   proto.MultiRequest
 	dec     jute.Decoder
 	buf     []byte
-	path    []byte // of sequential
 	scratch scratch
 
 	undo      []change
@@ -53,6 +58,7 @@ type Tree struct {
 
 // scratch is more scratch of Apply.
 type scratch struct {
+	path     []byte    // of sequential
 	known    Decisions // of the request's caller
 	unhashed []*znode  // their large blobs are not part of the digest yet, see hashPending
 	nHashed  int       // number of such blobs that were hashed later, for tests
@@ -87,6 +93,7 @@ func empty(opts Options) *Tree {
 		quotas:   make(map[string]*quota),
 		ensemble: &ensembleRecord{},
 		limit:    maxZnodes,
+		lists:    childLists{limit: opts.ListBytes, tooLong: opts.LongList},
 	}
 	if opts.TrackDirty {
 		t.dirty = newChanges()
@@ -115,6 +122,10 @@ func (t *Tree) NumZnodes() int { return t.index.len() + 1 }
 
 // NumEphemerals returns the number of ephemeral znodes.
 func (t *Tree) NumEphemerals() int { return t.numEphemerals }
+
+// LongestList returns the bytes of the longest reply to getChildren2 that the tree would have given
+// since New or Restore.
+func (t *Tree) LongestList() int { return t.lists.longest }
 
 // ApproximateDataSize returns the bytes of all paths and all data.
 func (t *Tree) ApproximateDataSize() int64 { return t.dataSize }

@@ -145,6 +145,7 @@ var table = map[string]metric{
 
 	"gozkd_leader_id":                    {gauge, "", "Number of the leader; 0: none is known."},
 	"gozkd_epoch":                        {gauge, "", "Epoch of the newest zxid."},
+	"gozkd_longest_child_list_bytes":     {gauge, "", "Bytes of the longest reply with the children of a znode since the state was loaded."},
 	"gozkd_feature_level":                {gauge, "", "Active feature level of the ensemble."},
 	"gozkd_feature_level_max":            {gauge, "", "The highest feature level that this server agrees to activate."},
 	"gozkd_term":                         {gauge, "", "Term of raft."},

@@ -66,7 +66,7 @@ func (a *applier) CaptureAll() consensus.Changes { return a.s.tree.CaptureAll() 
 
 // Restore makes a tree from a checkpoint. install replaces the present tree by the new tree.
 func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
-	t, err := restoreTree(datatree.Options{TrackDirty: a.s.cfg.Dir != ""}, state)
+	t, err := restoreTree(a.s.treeOptions(), state)
 	if err != nil {
 		return nil, err
 	}

@@ -112,6 +112,10 @@ type Config struct {
 	DisableDigest bool
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
 	EnforceQuota bool
+	// RefuseUnreadable refuses a write after which the reply with a znode, or with a list of children,
+	// would be larger than MaxBuffer. Otherwise such a write is accepted, as by ZooKeeper, and a line
+	// in the log names each znode whose list of children has become that long.
+	RefuseUnreadable bool
 	// MaxFeatureLevel is the highest feature level that this server agrees to activate. As long as a
 	// member of the ensemble holds the level back, every member can go back to its previous version.
 	// It has no effect on levels that are active. 0: the highest level of this version.

@@ -308,7 +308,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 	w := freeWrites.Get().(*clientWrite)
 	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}}
 	w.req = datatree.Request{
-		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.cfg.MaxBuffer,
+		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
 	payload := w.req.Append(make([]byte, 0, len(body)+64))
@@ -316,6 +316,15 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 	c.queue.push(w)
 	s.node.Propose(payload, w)
 	return false
+}
+
+// replyLimit returns the limit of the replies that the znodes which a request changes may cause; 0:
+// there is none.
+func (s *Server) replyLimit() int32 {
+	if s.cfg.RefuseUnreadable {
+		return s.cfg.MaxBuffer
+	}
+	return 0
 }
 
 func (s *Server) requestFlags() (f datatree.RequestFlags) {

@@ -71,6 +71,7 @@ type treeStats struct {
 	znodes, ephemeral int
 	sessions          int
 	dataBytes         int64
+	longestList       int
 }
 
 func (s *Server) treeStats() treeStats {
@@ -78,7 +79,7 @@ func (s *Server) treeStats() treeStats {
 	defer s.treeMu.RUnlock()
 	return treeStats{
 		zxid: s.tree.LastZxid(), digest: s.tree.Digest(), znodes: s.tree.NumZnodes(), ephemeral: s.tree.NumEphemerals(),
-		sessions: s.tree.NumSessions(), dataBytes: s.tree.ApproximateDataSize(),
+		sessions: s.tree.NumSessions(), dataBytes: s.tree.ApproximateDataSize(), longestList: s.tree.LongestList(),
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *Server) treeStats() treeStats {
 func (s *Server) Stats() Stats {
 	t, traffic := s.treeStats(), &s.meter.Traffic
 	st := Stats{
-		Version: s.versionLine(), Zxid: int64(t.zxid), Znodes: t.znodes, Ephemerals: t.ephemeral, Sessions: t.sessions, DataBytes: t.dataBytes,
+		Version: s.versionLine(), Zxid: int64(t.zxid), Znodes: t.znodes, Ephemerals: t.ephemeral, Sessions: t.sessions, DataBytes: t.dataBytes, LongestListBytes: t.longestList,
 		Connections: s.conns.count(), Outstanding: s.writes.outstanding(), Received: traffic.Received.Load(), Sent: traffic.Sent.Load(),
 		ReplyBytes: traffic.Responses.Read(), ProposalBytes: s.meter.Writes.Proposals.Read(),
 	}

@@ -37,6 +37,7 @@ func (s *Server) Monitor() []Value {
 	s.meter.AddNamespaces(&list)
 	s.addQuotas(&list)
 	s.meter.AddOwn(&list)
+	list.Add("gozkd_longest_child_list_bytes", int64(s.treeStats().longestList))
 	st := s.node.Status()
 	list.Add("gozkd_feature_level", int64(st.Level))
 	list.Add("gozkd_feature_level_max", int64(st.MaxLevel))

@@ -4,7 +4,15 @@ import (
 	"iter"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/printable"
 )
+
+func (s *Server) treeOptions() datatree.Options {
+	return datatree.Options{TrackDirty: s.cfg.Dir != "", ListBytes: int(s.cfg.MaxBuffer), LongList: func(path string, bytes int) {
+		s.cfg.Logger.Warn("a list of children is longer than jute.maxbuffer: clients with this limit cannot read it",
+			"path", printable.Shortened(path, maxLoggedReason), "bytes", bytes, "limit", s.cfg.MaxBuffer)
+	}}
+}
 
 // restoreTree is datatree.Restore on two goroutines: the caller's reads and decodes the checkpoint
 // while another goroutine, which ends before restoreTree returns, builds the tree.

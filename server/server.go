@@ -78,9 +78,9 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:     cfg,
 		members: set,
-		tree:    datatree.New(datatree.Options{TrackDirty: cfg.Dir != ""}),
 		watches: watch.New(),
 	}
+	s.tree = datatree.New(s.treeOptions())
 	s.live.Store(&cfg)
 	s.life.init()
 	s.conns.init()

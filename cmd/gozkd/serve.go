@@ -141,7 +141,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,
 		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit,
 		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
-		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota,
+		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota, RefuseUnreadable: c.RefuseUnreadable,
 		ReconfigEnabled: c.ReconfigEnabled, Words: c.Words(),
 		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
 		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),

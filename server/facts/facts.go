@@ -33,6 +33,7 @@ type Stats struct {
 	Znodes, Ephemerals         int
 	Sessions                   int   // of the whole ensemble
 	DataBytes                  int64 // of all paths and data, approximately
+	LongestListBytes           int   // of a znode's children, as a reply, since the state was loaded
 	Connections                int   // of clients
 	Outstanding                int   // writes under way
 	Received, Sent             int64 // packets

@@ -90,8 +90,7 @@ func withBinary(ctx context.Context, root, binary string, start func(ctx context
 	return start(ctx, binary)
 }
 
-// writeGozkdScript writes a zkServer.sh for gozkd. A test of go-zookeeper lists 20 MB of children,
-// which ZooKeeper sends whatever its jute.maxbuffer is; gozkd must be configured for it.
+// writeGozkdScript writes a zkServer.sh for gozkd.
 func writeGozkdScript(ctx context.Context, root, binary, dir string) (err error) {
 	if binary == "" {
 		binary, err = server.BuildGozkd(ctx, root, dir)
@@ -101,7 +100,7 @@ func writeGozkdScript(ctx context.Context, root, binary, dir string) (err error)
 	if err != nil {
 		return err
 	}
-	return server.WriteGozkdScript(binary, dir, "-o", "jute.maxbuffer=33554432")
+	return server.WriteGozkdScript(binary, dir)
 }
 
 // row is a line of the table.

@@ -74,6 +74,8 @@ type Config struct {
 	SkipACL bool
 	// EnforceQuota makes hard quotas refuse writes.
 	EnforceQuota bool
+	// RefuseUnreadable refuses writes after which a reply would be larger than JuteMaxBuffer.
+	RefuseUnreadable bool
 	// SuperDigest is "user:base64(sha1(user:password))" of the superuser. If it is empty, there is
 	// no superuser.
 	SuperDigest string

@@ -269,6 +269,8 @@ var endpointKeys = []key{
 		field: func(c *Config) any { return &c.LogLevel }},
 	{name: "gozkd.slowRequestThresholdMs", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms; a longer request is logged with the duration of each stage; 0 disables that",
 		field: func(c *Config) any { return &c.SlowRequest }},
+	{name: "gozkd.refuseUnreadable", kind: boolean, def: "false", status: works, note: "true: a write after which a znode, or a list of children, is too long for a reply of `jute.maxbuffer` bytes is refused (-5). Otherwise it is accepted, as by ZooKeeper, and a line in the log names the znode with too many children",
+		field: func(c *Config) any { return &c.RefuseUnreadable }},
 	{name: "gozkd.maxFeatureLevel", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "the highest feature level that this server agrees to activate; 0 means the highest that it supports. Holds an [upgrade](../guide/operate.md#upgrade-one-server-at-a-time) back, so that the previous version can be started again",
 		field: func(c *Config) any { return &c.MaxFeatureLevel }},
 	{name: "datadir.autocreate", kind: boolean, def: "true", status: works, note: "false: a missing data directory is an error",

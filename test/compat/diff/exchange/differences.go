@@ -167,11 +167,6 @@ func Differences() []Difference {
 			Avoided: "ZooKeeper runs with extendedTypesEnabled",
 		},
 		{
-			ID:      "max-buffer",
-			Reason:  "ZooKeeper accepts writes whose znode or list of children no client can read back; gozkd refuses them",
-			Avoided: "no sequence has values near jute.maxbuffer",
-		},
-		{
 			ID:      "epoch",
 			Reason:  "a standalone ZooKeeper's zxids have epoch 0; gozkd's have epoch 1 or more, as in an ensemble",
 			Avoided: "zxids are compared by their order",
