@@ -3,7 +3,6 @@ package server_test
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -108,15 +107,7 @@ func (r *raw) exchange(payload []byte, patience time.Duration) []byte {
 	if _, err := r.nc.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)); err != nil {
 		return nil
 	}
-	var n [4]byte
-	if _, err := io.ReadFull(r.nc, n[:]); err != nil {
-		return nil
-	}
-	b := make([]byte, binary.BigEndian.Uint32(n[:]))
-	if _, err := io.ReadFull(r.nc, b); err != nil {
-		return nil
-	}
-	return b
+	return r.next()
 }
 
 // requireKept fails the test for each session that was lost.

@@ -88,6 +88,11 @@ func (r *raw) tryRecv() []byte {
 	if r.nc.SetReadDeadline(time.Now().Add(time.Minute)) != nil {
 		return nil
 	}
+	return r.next()
+}
+
+// next returns the next frame, or nil if none comes before the deadline.
+func (r *raw) next() []byte {
 	var n [4]byte
 	if _, err := io.ReadFull(r.nc, n[:]); err != nil {
 		return nil
