@@ -53,18 +53,18 @@ type pendingRequest struct {
 	ref     any
 }
 
-// take removes the request with that number from the head. All requests before it were taken
-// already.
-func (o *ownStream) take(number uint64) (ref any, ok bool) {
+// take removes the request with that number from the head, and returns its ref. All requests before
+// it were taken already. If the head has another number, the result is nil.
+func (o *ownStream) take(number uint64) (ref any) {
 	if number != o.first || len(o.pending) == 0 {
-		return nil, false
+		return nil
 	}
 	ref = o.pending[0].ref
 	o.pending[0] = pendingRequest{}
 	o.pending = o.pending[1:]
 	o.first++
 	o.sent = max(o.sent-1, 0)
-	return ref, true
+	return ref
 }
 
 // resend makes all pending requests go out again.
@@ -88,8 +88,7 @@ func SkipIncarnations(earlier, random uint64) uint64 { return earlier + 1 + rand
 // dropApplied drops the requests that a checkpoint has applied, and returns their refs.
 func (o *ownStream) dropApplied(p StreamPosition) (lost []any) {
 	for p.Incarnation == o.incarnation && o.first <= p.Number && len(o.pending) > 0 {
-		ref, _ := o.take(o.first)
-		lost = append(lost, ref)
+		lost = append(lost, o.take(o.first))
 	}
 	o.resend()
 	return lost
@@ -155,7 +154,7 @@ func (c *Core) accept(server, incarnation, number uint64, payload []byte) {
 	switch {
 	case server != c.id:
 	case incarnation == c.own.incarnation:
-		r.Ref, _ = c.own.take(number)
+		r.Ref = c.own.take(number)
 	default:
 		c.SeeOwnIncarnation(incarnation)
 		if incarnation > c.own.incarnation {

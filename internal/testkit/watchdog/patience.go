@@ -13,26 +13,18 @@ import (
 // bubble, which has its own time.
 func After(t testing.TB, d time.Duration) <-chan struct{} {
 	t.Helper()
-	ctx, _ := patience(t, d)
-	return ctx.Done()
+	return Context(t, d).Done()
 }
 
 // Context returns a context that is cancelled when After's channel would be closed, or when the
 // test ends.
 func Context(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
-	ctx, _ := patience(t, d)
-	return ctx
-}
-
-// patience starts a timer that cancels the context after d.
-func patience(t testing.TB, d time.Duration) (context.Context, *timer) {
-	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &timer{left: d, enough: d / 20, cancel: cancel, load: systemLoad}
 	p.start()
 	t.Cleanup(p.stop)
-	return ctx, p
+	return ctx
 }
 
 // timer counts down in seconds without other load. It waits for the time left as if there were no
