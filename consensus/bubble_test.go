@@ -25,12 +25,13 @@ type bubbled struct {
 	cancels [3]context.CancelFunc
 	done    chan error
 	tick    time.Duration
+	network *memnet.Network
 }
 
 // newBubbled starts members with that network latency. each may change their configurations.
 func newBubbled(t *testing.T, latency, tick time.Duration, each func(i int, cfg *Config)) *bubbled {
 	network := memnet.New(latency)
-	b := &bubbled{t: t, tick: tick, done: make(chan error, 3)}
+	b := &bubbled{t: t, tick: tick, done: make(chan error, 3), network: network}
 	addresses, ids := map[uint64]string{}, []uint64{1, 2, 3}
 	for _, id := range ids {
 		addresses[id] = fmt.Sprintf("m%d:1", id)

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/consensus/peer"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -31,6 +32,9 @@ type (
 	// LevelRange is a range of levels, including both ends.
 	LevelRange = core.LevelRange
 )
+
+// MinPeerSecret is the minimum size of Config.PeerSecret, in bytes.
+const MinPeerSecret = peer.MinSecret
 
 // ErrLevel is wrapped by errors about data that was written at a feature level that this program
 // does not support.
@@ -112,6 +116,12 @@ type Config struct {
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
+	// PeerSecret is known to the members only: they prove to each other that they know it when they
+	// connect. At least MinPeerSecret bytes. Without it, a member is known by its address.
+	// PeerSecretOptional also accepts members that have none, which are known by their addresses.
+	// Default: none.
+	PeerSecret         []byte
+	PeerSecretOptional bool
 	// Levels are the feature levels that this member supports. Tests set them to act as another
 	// version. Default: those of this program.
 	Levels LevelRange

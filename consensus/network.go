@@ -77,6 +77,14 @@ func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
 	}
 }
 
+// configured reports whether a member has an address here. The others are strangers, and there is
+// no way to answer them.
+func (p *peerNetwork) configured(member uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.addresses[member] != ""
+}
+
 // noteHello notes the hello of a member.
 func (p *peerNetwork) noteHello(member uint64, h hello) {
 	p.mu.Lock()
@@ -218,6 +226,14 @@ func (n *Node) Connected() (ids []uint64) {
 	return ids
 }
 
+// PeersRefused returns how many connections to the peer port were refused, by reason.
+func (n *Node) PeersRefused() map[string]int64 {
+	if network := n.network.get(); network != nil {
+		return network.Refused()
+	}
+	return nil
+}
+
 // HandOver passes leadership on, if this member leads and another voter can take over. HandOver
 // returns when that has succeeded or failed, or when ctx ends.
 func (n *Node) HandOver(ctx context.Context) {
@@ -242,8 +258,8 @@ func (p peerHandler) Hello() []byte {
 	return append(n.levels.Load().Append(binary.AppendUvarint(nil, n.cluster.Load())), *n.incarnations.Load()...)
 }
 
-// Accept refuses the members of other ensembles, and those that do not support the active level. A
-// member that knows no ensemble yet may become part of ours.
+// Accept refuses those that are no members here, the members of other ensembles, and those that do
+// not support the active level. A member that knows no ensemble yet may become part of ours.
 func (p peerHandler) Accept(from uint64, contents []byte) error {
 	r := core.Uvarints{Rest: contents}
 	theirs, ours := hello{r.Next(), core.DecodeLevelInfo(&r)}, p.n.network.cluster.Load()
@@ -251,6 +267,8 @@ func (p peerHandler) Accept(from uint64, contents []byte) error {
 	switch {
 	case r.Bad:
 		return errors.New("malformed hello")
+	case !p.n.network.configured(from):
+		return fmt.Errorf("member %d is not configured on member %d: add its server line there, or add it by reconfig", from, p.n.cfg.ID)
 	case core.ClustersDiffer(theirs.cluster, ours):
 		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs.cluster, ours)
 	}

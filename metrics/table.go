@@ -166,4 +166,15 @@ var table = map[string]metric{
 	"gozkd_slow_requests_total":          {counter, "", "Requests that took at least as long as the threshold for slow requests."},
 	"gozkd_sessions_lost_since_election": {gauge, "", "Sessions that expired since the leader was elected."},
 	"gozkd_requests_resent_total":        {counter, "", "Writes of this member that were sent again because the leader or the network may have lost them."},
+
+	"gozkd_peers_refused_malformed_total":      {counter, "", "Refused connections to the peer port: the caller sent no hello, or damaged bytes."},
+	"gozkd_peers_refused_version_total":        {counter, "", "Refused connections to the peer port: the caller speaks another version of the protocol."},
+	"gozkd_peers_refused_silent_total":         {counter, "", "Refused connections to the peer port: the caller sent no hello in time."},
+	"gozkd_peers_refused_unknown_member_total": {counter, "", "Refused connections to the peer port: the hello names a wrong member."},
+	"gozkd_peers_refused_impostor_total":       {counter, "", "Refused connections to the peer port: the member that the caller names has not made the connection."},
+	"gozkd_peers_refused_unreachable_total":    {counter, "", "Refused connections to the peer port: the member that the caller names could not be asked at its address."},
+	"gozkd_peers_refused_no_secret_total":      {counter, "", "Refused connections to the peer port: the caller has no ensemble secret."},
+	"gozkd_peers_refused_wrong_secret_total":   {counter, "", "Refused connections to the peer port: the caller has another ensemble secret."},
+	"gozkd_peers_refused_rejected_total":       {counter, "", "Refused connections to the peer port: the caller is not configured here, of another ensemble, or without support of its feature level."},
+	"gozkd_peers_refused_crowded_total":        {counter, "", "Refused connections to the peer port: too many connections came at once."},
 }

@@ -52,6 +52,12 @@ type Config struct {
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
+	// PeerSecret is known to the members only, at least 16 random bytes: they prove to each other
+	// that they know it when they connect. Members with different secrets refuse each other, and so
+	// do members of which one has none, unless the other sets PeerSecretOptional. Empty: a member is
+	// known by its address, at which it is asked whether a connection is its own.
+	PeerSecret         []byte
+	PeerSecretOptional bool
 	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority
 	// begins without them. SyncLimit is after how many ticks without a leader clients are
 	// disconnected. Defaults: 10 and 5.
@@ -228,6 +234,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
 		bad("SuperDigest is not user:base64(sha1(user:password))") // it may be a password, so it is not shown
+	}
+	if n := len(c.PeerSecret); n > 0 && n < consensus.MinPeerSecret {
+		bad("PeerSecret has %d bytes, it must have at least %d", n, consensus.MinPeerSecret)
 	}
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -109,6 +110,10 @@ func (s *Server) addMember(l *facts.Values) {
 		if m.ID != uint64(s.cfg.MemberID) {
 			l.AddPeer("gozkd_peer_connected", m.ID, flag(slices.Contains(connected, m.ID)))
 		}
+	}
+	refused := s.node.PeersRefused()
+	for _, reason := range slices.Sorted(maps.Keys(refused)) {
+		l.Add("gozkd_peers_refused_"+reason+"_total", refused[reason])
 	}
 	for _, p := range st.Peers {
 		if lagKnown(p) {

@@ -123,6 +123,12 @@ func TestWords_MemberMonitor(t *testing.T) {
 			if mode == "follower" {
 				want["zk_synced_observers"] = "0"
 			}
+			for _, reason := range []string{"malformed", "version", "silent", "unknown_member", "unreachable", "rejected", "crowded"} {
+				want["zk_gozkd_peers_refused_"+reason+"_total"] = `\d+`
+			}
+			for _, reason := range []string{"impostor", "no_secret", "wrong_secret"} {
+				want["zk_gozkd_peers_refused_"+reason+"_total"] = "0"
+			}
 			for _, other := range e.members {
 				peer := fmt.Sprintf("zk_gozkd_peer_%d_", other.id)
 				if other != m {

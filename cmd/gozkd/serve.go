@@ -136,6 +136,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	return server.Config{
 		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
+		PeerSecret: c.PeerSecret, PeerSecretOptional: c.PeerSecretMode == config.PreferSecret,
 		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), ListenBacklog: c.ClientPortListenBacklog,
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,

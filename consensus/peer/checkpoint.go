@@ -35,8 +35,8 @@ func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.W
 		case <-both.Done():
 		}
 	}()
-	err = n.with(both, to, address, kindCheckpoint, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
-		return sendCheckpoint(ctx, cancel, conn, to, write)
+	err = n.with(both, to, address, kindCheckpoint, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+		return sendCheckpoint(ctx, cancel, conn, to, checked, write)
 	})
 	if cause := context.Cause(both); err != nil && cause != nil {
 		return cause
@@ -63,12 +63,12 @@ func (n *Network) enlist(to uint64) (address string, life context.Context, err e
 var errDone = errors.New("peer: checkpoint received")
 
 // sendCheckpoint sends a checkpoint on a connection and returns the result of the other side.
-func sendCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, to uint64, write func(io.Writer) error) error {
-	out := &checkpointWriter{out: newFrameWriter(conn)}
+func sendCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, to uint64, checked bool, write func(io.Writer) error) error {
+	out := &checkpointWriter{out: newFrameWriter(conn, checked)}
 	var wg sync.WaitGroup
 	// Stopped by closing conn, awaited below.
 	wg.Go(func() {
-		done, err := readReplies(conn, to)
+		done, err := readReplies(conn, to, checked)
 		if done {
 			err = errDone
 		}
@@ -141,25 +141,25 @@ func (p *checkpointWriter) beat() error {
 }
 
 // receiveCheckpoint passes a checkpoint to the Handler and sends the result to the sender.
-func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, from uint64) error {
-	if err := n.acceptGreeting(conn, from); err != nil {
+func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link) error {
+	if err := n.acceptGreeting(conn, l); err != nil {
 		return err
 	}
-	r := &checkpointReader{in: newFrameReader(&timeoutReader{conn: conn}, maxPrealloc)}
+	r := &checkpointReader{in: newFrameReader(&timeoutReader{conn: conn}, maxPrealloc, l.checked)}
 	// These heartbeats do not depend on reads: the handler may be writing to a slow disk.
-	stop := startHeartbeats(ctx, conn, func() bool { return true })
-	err := n.cfg.Handler.ReceiveCheckpoint(from, r)
+	stop := startHeartbeats(ctx, conn, l.checked, func() bool { return true })
+	err := n.cfg.Handler.ReceiveCheckpoint(l.from, r)
 	stop()
 	switch {
 	case err == nil:
-		closeWithMessage(conn, appendFrame(nil, typeDone, nil))
+		closeWithMessage(conn, appendFrame(nil, typeDone, nil, l.checked))
 		return nil
 	case r.cause != nil:
 		err = fmt.Errorf("peer: receive checkpoint: the stream broke after %d bytes: %w", r.total, r.cause)
 	default:
 		err = fmt.Errorf("peer: receive checkpoint: %w", err)
 	}
-	closeWithMessage(conn, failureFrame(err.Error()))
+	closeWithMessage(conn, failureFrame(err.Error(), l.checked))
 	return err
 }
 

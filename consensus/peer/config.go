@@ -17,14 +17,16 @@ const (
 	// DefaultQueueBytes is the default limit of the queue of a peer.
 	DefaultQueueBytes = 64 << 20
 	// MaxHello is the maximum size of the result of Handler.Hello, in bytes.
-	MaxHello = 64 << 10
+	MaxHello = maxContents - extensionBytes
+	// MinSecret is the minimum size of a secret, in bytes.
+	MinSecret = 16
 
 	// silenceTimeout bounds the wait for bytes from the other side, and for a connection.
 	silenceTimeout = 5 * time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second
-	// maxIncoming bounds the accepted connections. Each of at most 254 members has one connection
-	// for frames, for a moment two, plus those for checkpoints.
+	// maxIncoming bounds the accepted connections, with those in the lobby. Each of at most 254
+	// members has one connection for frames, for a moment two, plus those for checkpoints.
 	maxIncoming = 1024
 	// bufferBytes is the maximum of a read or write, unless a frame is larger.
 	bufferBytes = 64 << 10
@@ -42,6 +44,13 @@ type Config struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Handler receives frames, checkpoints and events.
 	Handler Handler
+	// Secret is known to the members only, at least MinSecret bytes. The hello proves in both
+	// directions that the other side knows it. Without a secret, a caller must be confirmed by the
+	// member that it says it is, at the address of that member in SetPeers; a member without an
+	// address here, or of a version that cannot confirm, is believed. Default: none.
+	Secret []byte
+	// SecretOptional: members without a secret are accepted like by a member without a secret.
+	SecretOptional bool
 	// MaxFrame is the maximum size of a frame, in bytes, up to 1 GiB. All members should use the
 	// same value. Default: DefaultMaxFrame.
 	MaxFrame int
@@ -61,7 +70,7 @@ type Handler interface {
 	// called for each connection.
 	Hello() []byte
 	// Accept decides about the hello of a peer, and may retain the bytes. Both sides of a
-	// connection call Accept. The text of the error is sent to the peer (at most 1,024 bytes), and
+	// connection call Accept, after the other side has proved who it is. The text of the error is sent to the peer (at most 1,024 bytes), and
 	// both sides log it, so the text should be the same at each attempt.
 	Accept(from uint64, hello []byte) error
 	// Receive handles a frame, and may retain it. While Receive runs, nothing more is read from
@@ -90,6 +99,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.Handler == nil {
 		errs = append(errs, errors.New("peer: Handler is required"))
+	}
+	if len(c.Secret) > 0 && len(c.Secret) < MinSecret {
+		errs = append(errs, fmt.Errorf("peer: Secret has %d bytes, it must have at least %d", len(c.Secret), MinSecret))
 	}
 	if c.Dial == nil {
 		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {

@@ -14,6 +14,7 @@ type directWriter struct {
 	mu sync.Mutex
 	// try writes without waiting. nil: there is no connection, or the connection is no socket.
 	try       func(b []byte) (n int, err error)
+	checked   bool   // see typeField
 	buf       []byte // reused
 	unwritten []byte // part of buf that the socket has not accepted yet; later frames must not overtake it
 	err       error  // of try
@@ -39,7 +40,7 @@ func (p *peer) flush() {
 	}
 	o.buf = o.buf[:0]
 	for _, frame := range o.frames {
-		o.buf = appendFrame(o.buf, typeData, frame)
+		o.buf = appendFrame(o.buf, typeData, frame, o.checked)
 	}
 	n, err := o.try(o.buf)
 	if o.unwritten, o.err = o.buf[n:], err; len(o.unwritten) > 0 || err != nil {
@@ -62,9 +63,9 @@ func (p *peer) written(o *directWriter) {
 }
 
 // attach lets flush write to a connection directly.
-func (p *peer) attach(w io.Writer) {
+func (p *peer) attach(w io.Writer, checked bool) {
 	p.direct.mu.Lock()
-	p.direct.try = newTryWriter(w)
+	p.direct.try, p.direct.checked = newTryWriter(w), checked
 	p.direct.mu.Unlock()
 }
 

@@ -41,7 +41,7 @@ func TestP1_FlushKeepsTheOrder(t *testing.T) {
 	p.queue.open()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- p.write(ctx, conn) }()
+	go func() { ended <- p.write(ctx, conn, false) }()
 	const n = 20_000
 	go func() {
 		for i := range n {
@@ -52,7 +52,7 @@ func TestP1_FlushKeepsTheOrder(t *testing.T) {
 		}
 		p.flush()
 	}()
-	r := newFrameReader(other, 1<<20)
+	r := newFrameReader(other, 1<<20, false)
 	for i := 0; i < n; {
 		typ, payload, err := r.next(nil)
 		if err != nil {
@@ -84,7 +84,7 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- p.write(ctx, conn) }() // stopped by cancel and the end of conn, awaited below
+	go func() { ended <- p.write(ctx, conn, false) }() // stopped by cancel and the end of conn, awaited below
 	frame := make([]byte, 1000)
 	full := 0 // times in a row that each frame was dropped: before, the kernel still takes some
 	eventually(t, "so much waits that frames are dropped", func() bool {

@@ -39,7 +39,10 @@ func (e *RefusedError) Error() string {
 
 // rejectedError is returned if this side rejected the other side. The text of err is sent to the
 // other side.
-type rejectedError struct{ err error }
+type rejectedError struct {
+	reason Refusal
+	err    error
+}
 
 func (e *rejectedError) Error() string { return "peer: hello not accepted: " + e.err.Error() }
 func (e *rejectedError) Unwrap() error { return e.err }

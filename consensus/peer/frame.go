@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 )
 
@@ -22,21 +23,34 @@ const (
 	typeFailed    = 5 // text: why this side closes the connection
 )
 
-// frameWriter writes frames. A frameWriter is not safe for concurrent use.
-type frameWriter struct {
-	w    *bufio.Writer
-	head [frameHeaderBytes]byte // a field, because a local variable would be allocated for each frame
+// typeField returns the second word of a frame's header: the type and, if both sides understand
+// that, a check of the length and the type. Without it, a damaged length would make the reader wait
+// for bytes that never come: the frame's checksum is known only when all of its bytes are there.
+func typeField(typ uint32, n int, checked bool) uint32 {
+	if !checked {
+		return typ
+	}
+	b := [5]byte{0: byte(typ)}
+	binary.LittleEndian.PutUint32(b[1:], uint32(n))
+	return typ | crc32.Checksum(b[:], castagnoli)<<8
 }
 
-func newFrameWriter(w io.Writer) *frameWriter {
-	return &frameWriter{w: bufio.NewWriterSize(w, bufferBytes)}
+// frameWriter writes frames. A frameWriter is not safe for concurrent use.
+type frameWriter struct {
+	w       *bufio.Writer
+	checked bool
+	head    [frameHeaderBytes]byte // a field, because a local variable would be allocated for each frame
+}
+
+func newFrameWriter(w io.Writer, checked bool) *frameWriter {
+	return &frameWriter{w: bufio.NewWriterSize(w, bufferBytes), checked: checked}
 }
 
 // write buffers a frame, and writes all that does not fit into the buffer. The payload is not
 // retained.
 func (f *frameWriter) write(typ uint32, payload []byte) error {
 	binary.LittleEndian.PutUint32(f.head[0:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(f.head[4:], typ)
+	binary.LittleEndian.PutUint32(f.head[4:], typeField(typ, len(payload), f.checked))
 	binary.LittleEndian.PutUint32(f.head[8:], checksum(f.head[:8], payload))
 	if _, err := f.w.Write(f.head[:]); err != nil {
 		return err
@@ -48,23 +62,24 @@ func (f *frameWriter) write(typ uint32, payload []byte) error {
 func (f *frameWriter) flush() error { return f.w.Flush() }
 
 // appendFrame appends an encoded frame.
-func appendFrame(b []byte, typ uint32, payload []byte) []byte {
+func appendFrame(b []byte, typ uint32, payload []byte, checked bool) []byte {
 	start := len(b)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
-	b = binary.LittleEndian.AppendUint32(b, typ)
+	b = binary.LittleEndian.AppendUint32(b, typeField(typ, len(payload), checked))
 	b = binary.LittleEndian.AppendUint32(b, checksum(b[start:], payload))
 	return append(b, payload...)
 }
 
 // frameReader reads frames. A frameReader is not safe for concurrent use.
 type frameReader struct {
-	r    *bufio.Reader
-	max  int // bytes of a payload
-	head [frameHeaderBytes]byte
+	r       *bufio.Reader
+	max     int // bytes of a payload
+	checked bool
+	head    [frameHeaderBytes]byte
 }
 
-func newFrameReader(r io.Reader, maxFrame int) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, bufferBytes), max: maxFrame}
+func newFrameReader(r io.Reader, maxFrame int, checked bool) *frameReader {
+	return &frameReader{r: bufio.NewReaderSize(r, bufferBytes), max: maxFrame, checked: checked}
 }
 
 // next returns the next frame. The payload is in reuse if it fits, otherwise in new memory. An
@@ -74,9 +89,15 @@ func (f *frameReader) next(reuse []byte) (typ uint32, payload []byte, err error)
 		return 0, nil, err
 	}
 	n := binary.LittleEndian.Uint32(f.head[0:])
-	typ = binary.LittleEndian.Uint32(f.head[4:])
+	word := binary.LittleEndian.Uint32(f.head[4:])
+	if typ = word; f.checked {
+		typ = word & 0xff
+	}
 	if typ < typeData || typ > typeFailed {
 		return 0, nil, fmt.Errorf("%w: frame of type %d", ErrCorrupt, typ)
+	}
+	if want := typeField(typ, int(n), f.checked); word != want {
+		return 0, nil, fmt.Errorf("%w: the header of a frame of %d bytes has check %06x, want %06x", ErrCorrupt, n, word>>8, want>>8)
 	}
 	if uint64(n) > uint64(f.max) {
 		return 0, nil, fmt.Errorf("%w: frame of %d bytes, the maximum is %d", ErrCorrupt, n, f.max)

@@ -113,7 +113,7 @@ func TestP1_NewConnectionReplacesTheOld(t *testing.T) {
 		})
 		old := w.call(t, a.address)
 		old.exchangeGreetings(kindFrames, 2, 1)
-		old.say(appendFrame(appendFrame(nil, typeData, []byte("old 1")), typeData, []byte("old 2")))
+		old.say(plainFrame(plainFrame(nil, typeData, []byte("old 1")), typeData, []byte("old 2")))
 		if got := <-entered; got != "old 1" {
 			t.Fatalf("received %q", got)
 		}
@@ -130,7 +130,7 @@ func TestP1_NewConnectionReplacesTheOld(t *testing.T) {
 		if answer := <-answered; answer.kind != kindAccepted {
 			t.Fatalf("answer is %+v", answer)
 		}
-		young.say(appendFrame(nil, typeData, []byte("new 1")))
+		young.say(plainFrame(nil, typeData, []byte("new 1")))
 		if got := <-entered; got != "new 1" {
 			t.Fatalf("received %q, want the frame of the new connection", got)
 		}
@@ -140,13 +140,13 @@ func TestP1_NewConnectionReplacesTheOld(t *testing.T) {
 
 // P1: a damaged frame is not received, and its connection ends with a message that says why.
 func TestP1_Damage(t *testing.T) {
-	good := appendFrame(nil, typeData, []byte("good"))
+	good := plainFrame(nil, typeData, []byte("good"))
 	flip := func(at int) []byte {
 		b := bytes.Clone(good)
 		b[at] ^= 0x10
 		return b
 	}
-	long := appendFrame(nil, typeData, nil)
+	long := plainFrame(nil, typeData, nil)
 	binary.LittleEndian.PutUint32(long, 1<<20+1)
 	for _, c := range []struct {
 		name, reason string
@@ -157,7 +157,7 @@ func TestP1_Damage(t *testing.T) {
 		{"type", "frame of type 17", flip(4)},
 		{"zeros", "frame of type 0", make([]byte, frameHeaderBytes)},
 		{"length", "frame of 1048577 bytes, the maximum is 1048576", long},
-		{"end", "frame of type 3 between frames", appendFrame(nil, typeEnd, nil)},
+		{"end", "frame of type 3 between frames", plainFrame(nil, typeEnd, nil)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, w *world) {
@@ -193,7 +193,7 @@ func TestP1_DamageIsReportedToTheSender(t *testing.T) {
 		s := <-calls
 		s.accepted()
 		a.await(2, "up")
-		s.say(failureFrame("bytes were damaged\nbadly"))
+		s.say(failureFrame("bytes were damaged\nbadly", false))
 		a.await(2, "down")
 		if got := a.status(2).LastError; got == nil || got.Error() != "peer: member 2 refuses: bytes were damaged\nbadly" {
 			t.Errorf("last error is %v", got)
@@ -366,7 +366,7 @@ func TestFramesShareAWrite(t *testing.T) {
 	w := &countingWriter{began: make(chan struct{}), proceed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- p.write(ctx, w) }()
+	go func() { ended <- p.write(ctx, w, false) }()
 	<-w.began // with the beat that comes first
 	const n, size = 1000, 100
 	for range n {

@@ -4,19 +4,22 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"runtime"
 	"testing"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // P6: no input causes a panic, or allocates memory for bytes that did not arrive, and a frame that
 // is read encodes to the same bytes.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(appendFrame(nil, typeHeartbeat, nil))
-	f.Add(appendFrame(appendFrame(nil, typeData, []byte("abc")), typeEnd, make([]byte, 8)))
+	f.Add(plainFrame(nil, typeHeartbeat, nil))
+	f.Add(plainFrame(plainFrame(nil, typeData, []byte("abc")), typeEnd, make([]byte, 8)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0x0f, 1, 0, 0, 0, 0, 0, 0, 0, 'x'})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		in := newFrameReader(bytes.NewReader(b), DefaultMaxFrame)
+		in := newFrameReader(bytes.NewReader(b), DefaultMaxFrame, false)
 		var again []byte
 		for {
 			typ, payload, err := in.next(nil)
@@ -35,7 +38,7 @@ func FuzzFrames(f *testing.F) {
 			if cap(payload) > len(payload) {
 				t.Fatalf("%d bytes are held for a payload of %d", cap(payload), len(payload))
 			}
-			again = appendFrame(again, typ, payload)
+			again = plainFrame(again, typ, payload)
 		}
 	})
 }
@@ -71,11 +74,11 @@ func FuzzGreeting(f *testing.F) {
 
 // P6: a wrong length.
 func TestP6_LyingLength(t *testing.T) {
-	frame := appendFrame(nil, typeData, nil)
+	frame := plainFrame(nil, typeData, nil)
 	frame[0], frame[1], frame[2], frame[3] = 0, 0, 0, 0x12 // 288 MiB, which is below the limit
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, _, err := newFrameReader(bytes.NewReader(append(frame, "few bytes"...)), DefaultMaxFrame).next(nil)
+	_, _, err := newFrameReader(bytes.NewReader(append(frame, "few bytes"...)), DefaultMaxFrame, false).next(nil)
 	runtime.ReadMemStats(&after)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
@@ -88,9 +91,9 @@ func TestP6_LyingLength(t *testing.T) {
 // A frame of up to maxPrealloc bytes is allocated once, in its own size.
 func TestReadingAllocatesTheFrameAlone(t *testing.T) {
 	for _, n := range []int{1, 100, bufferBytes, maxPrealloc} {
-		frame := appendFrame(nil, typeData, make([]byte, n))
+		frame := plainFrame(nil, typeData, make([]byte, n))
 		source := &repeating{b: frame}
-		in := newFrameReader(source, DefaultMaxFrame)
+		in := newFrameReader(source, DefaultMaxFrame, false)
 		if got := testing.AllocsPerRun(100, func() {
 			if _, payload, err := in.next(nil); err != nil || len(payload) != n {
 				t.Fatal(err)
@@ -119,4 +122,42 @@ func (r *repeating) Read(p []byte) (int, error) {
 	n := copy(p, r.b[r.at:])
 	r.at = (r.at + n) % len(r.b)
 	return n, nil
+}
+
+// P8: nothing that a stranger says makes a member with a secret believe it, or panic: neither a hello
+// nor whatever follows, and neither of a caller nor of a called one.
+func FuzzHello(f *testing.F) {
+	for kind := uint32(kindFrames); kind <= kindDenied; kind++ {
+		ext := extension{flags: flagSecret | flagChecked, nonce: nonce{1}}
+		g := greeting{kind: kind, from: 2, to: 1, contents: ext.append([]byte("i am 2"))}
+		reply := greeting{kind: kindProof, from: 2, to: 1, contents: make([]byte, 32)}
+		said := reply.append(g.append(nil))
+		f.Add(false, append(said, plainFrame(nil, typeData, []byte("x"))...))
+		f.Add(true, said)
+	}
+	f.Fuzz(func(t *testing.T, called bool, b []byte) {
+		m := &member{t: t, id: 1, frames: make(chan string, 1)}
+		m.accept = func(uint64, []byte) error { t.Error("a stranger is judged as a member"); return nil }
+		m.receive = func(uint64, []byte) { t.Error("a frame of a stranger is received") }
+		n := newNetwork(Config{Self: 1, Handler: m, Secret: []byte(secretA), MaxFrame: 1 << 20, Logger: hclog.NewNullLogger()})
+		defer n.stop(ErrClosed)
+		ours, theirs := net.Pipe()
+		done := make(chan struct{})
+		go func() { // ends when theirs is closed, awaited below
+			defer close(done)
+			if called {
+				_, err := n.exchangeGreetings(ours, 2, kindFrames, newNonce())
+				if err == nil {
+					t.Error("a stranger is accepted")
+				}
+				_ = ours.Close()
+			} else {
+				n.serve(ours)
+			}
+		}()
+		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with theirs
+		_, _ = theirs.Write(b)                             // an error says that the member has heard enough
+		_ = theirs.Close()
+		<-done
+	})
 }

@@ -11,7 +11,8 @@ import (
 const (
 	magic         = "gozkdNET"
 	version       = 1
-	greetingBytes = 40   // of the header
+	greetingBytes = 40 // of the header
+	maxContents   = 64 << 10
 	maxReason     = 1024 // bytes of a reason
 )
 
@@ -21,6 +22,11 @@ const (
 	kindCheckpoint = 2
 	kindAccepted   = 3 // answer, with the hello of the acceptor
 	kindRefused    = 4 // answer, with the reason
+	kindChallenge  = 5 // answer to a caller that has a secret: prove that
+	kindProof      = 6 // the caller's reply to a challenge
+	kindConfirm    = 7 // hello that asks: are you making the connection with this nonce?
+	kindConfirmed  = 8 // answer: yes
+	kindDenied     = 9 // answer: no
 )
 
 // greeting is the first message in either direction.
@@ -77,7 +83,7 @@ func readGreeting(r io.Reader) (greeting, error) {
 	if theirs != version && g.kind != kindRefused {
 		return greeting{}, &versionError{theirs}
 	}
-	n, limit := binary.LittleEndian.Uint32(head[32:]), uint32(MaxHello)
+	n, limit := binary.LittleEndian.Uint32(head[32:]), uint32(maxContents)
 	if g.kind == kindRefused {
 		limit = maxReason
 	}

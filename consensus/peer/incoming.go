@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 )
@@ -12,6 +13,7 @@ import (
 type incoming struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed after the last call of Receive
+	proven bool          // see link
 }
 
 // accept accepts connections until Close.
@@ -46,17 +48,22 @@ func (n *Network) accept() {
 func (n *Network) admit(conn net.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.accepted >= maxIncoming && n.loggedIn.isNew(0, "too many") {
-		n.cfg.Logger.Warn("connection from peer refused: too many connections", "max", maxIncoming)
+	if n.accepted >= maxIncoming {
+		n.noteRefusal(RefusedCrowded, 0, conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections", maxIncoming))
 	}
 	if n.closed || n.accepted >= maxIncoming {
 		_ = conn.Close() // nothing was sent on it
 		return
 	}
 	n.accepted++
+	if out := n.lobby.enter(conn); out != nil {
+		_ = out.Close() // which its goroutine notices
+		n.noteRefusal(RefusedCrowded, 0, out.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections whose callers have not proved who they are", maxLobby))
+	}
 	// Stopped by Close with n.life, awaited by Close.
 	n.wg.Go(func() {
 		n.serve(conn)
+		n.lobby.leave(conn)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.accepted--
@@ -74,39 +81,31 @@ func (n *Network) serve(conn net.Conn) {
 		return
 	}
 	hello, err := readGreeting(conn)
-	if err == nil {
-		err = n.checkHello(hello)
+	if err == nil && hello.kind == kindConfirm {
+		n.answerConfirm(conn, &hello)
+		return
 	}
+	var l *link
 	if err == nil {
+		l, err = n.identify(ctx, conn, &hello)
+	}
+	accepted := err == nil
+	if accepted {
+		n.lobby.leave(conn)
 		switch hello.kind {
 		case kindFrames:
-			err = n.receiveFrames(ctx, cancel, conn, hello.from)
+			err = n.receiveFrames(ctx, cancel, conn, l)
 		case kindCheckpoint:
-			err = n.receiveCheckpoint(ctx, conn, hello.from)
+			err = n.receiveCheckpoint(ctx, conn, l)
 		}
-	} else if reason := reasonFor(err); reason != "" {
+	}
+	if n.life.Err() == nil { // before the refusal, which may wait for the other side
+		n.report(hello.from, remote, silence(err), accepted)
+	}
+	if reason := reasonFor(err); reason != "" && (!accepted || errors.Is(err, errStranger)) {
 		refusal := greeting{kind: kindRefused, from: n.cfg.Self, to: hello.from, contents: []byte(reasonText(reason))}
 		closeWithMessage(conn, refusal.append(nil))
 	}
-	if n.life.Err() == nil {
-		n.report(hello.from, remote, err)
-	}
-}
-
-// checkHello decides whether a connection is accepted.
-func (n *Network) checkHello(hello greeting) error {
-	switch {
-	case hello.kind != kindFrames && hello.kind != kindCheckpoint:
-		return fmt.Errorf("%w: hello of kind %d", ErrCorrupt, hello.kind)
-	case hello.to != n.cfg.Self:
-		return &rejectedError{fmt.Errorf("this is member %d, not %d", n.cfg.Self, hello.to)}
-	case hello.from == n.cfg.Self || hello.from == 0:
-		return &rejectedError{fmt.Errorf("member %d can't have member %d as its peer: two servers have the same id, correct one of them", n.cfg.Self, hello.from)}
-	}
-	if err := n.cfg.Handler.Accept(hello.from, hello.contents); err != nil {
-		return &rejectedError{err}
-	}
-	return nil
 }
 
 // reasonFor returns the text for the other side about an error, or "" if the connection failed.
@@ -123,54 +122,72 @@ func reasonFor(err error) string {
 }
 
 // report logs the end of an accepted connection: as a warning, once per reason, if the connection
-// was rejected or damaged.
-func (n *Network) report(from uint64, remote string, err error) {
-	var version *versionError
-	if err == nil {
-		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote)
-		return
-	}
-	if !isRejection(err) && !errors.As(err, &version) && !errors.Is(err, ErrCorrupt) {
+// was rejected or damaged. Refusals of callers that have not proved who they are share one line per
+// reason and refusalLogInterval.
+func (n *Network) report(from uint64, remote string, err error, accepted bool) {
+	reason, refused := refusalOf(err, accepted)
+	switch {
+	case errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe), errors.Is(err, io.EOF) && from == 0: // it had to go, or was closed by the other side before it said anything
 		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote, "reason", err)
-		return
+	case refused && reason != RefusedByMember:
+		n.noteIncoming(from, err)
+		n.noteRefusal(reason, from, remote, err)
+	case err == nil || !isRejection(err) && !errors.Is(err, ErrCorrupt):
+		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote, "reason", err)
+	default:
+		if refused {
+			n.refused[reason].Add(1)
+		}
+		n.noteIncoming(from, err)
+		if n.loggedIn.isNew(from, logKey(err)) {
+			n.cfg.Logger.Warn("connection from peer refused", "peer", from, "remote", remote, "error", err)
+		}
 	}
-	n.noteIncoming(from, err)
-	if n.loggedIn.isNew(from, logKey(err)) {
-		n.cfg.Logger.Warn("connection from peer refused", "peer", from, "remote", remote, "error", err)
+}
+
+// noteRefusal counts and logs a refusal of a caller that has not proved who it is.
+func (n *Network) noteRefusal(reason Refusal, from uint64, remote string, err error) {
+	n.refused[reason].Add(1)
+	if suppressed, ok := n.refusalLog.due(reason, time.Now()); ok {
+		n.cfg.Logger.Warn("connection from peer refused", "reason", reason.String(), "peer", from, "remote", remote, "error", err, "not_logged_before", suppressed)
 	}
 }
 
 // receiveFrames receives frames from a peer until the connection ends, and returns the reason.
-func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, from uint64) error {
-	in := &incoming{cancel: cancel, done: make(chan struct{})}
-	defer n.unregisterIncoming(from, in)
-	if old := n.registerIncoming(from, in); old != nil {
+func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, l *link) error {
+	in := &incoming{cancel: cancel, done: make(chan struct{}), proven: l.proven}
+	old, ok := n.registerIncoming(l.from, in)
+	if !ok {
+		return errStranger
+	}
+	defer n.unregisterIncoming(l.from, in)
+	if old != nil {
 		// The peer has made a new connection, so it no longer uses the old connection, whose
 		// frames are obsolete.
 		old.cancel(errReplaced)
 		<-old.done
 	}
-	if err := n.acceptGreeting(conn, from); err != nil {
+	if err := n.acceptGreeting(conn, l); err != nil {
 		return err
 	}
 	source := &timeoutReader{conn: conn}
 	var before uint64
-	stop := startHeartbeats(ctx, conn, func() bool {
+	stop := startHeartbeats(ctx, conn, l.checked, func() bool {
 		was := before
 		before = source.progress.Load()
 		return before != was
 	})
-	err := n.takeFrames(ctx, source, from)
+	err := n.takeFrames(ctx, source, l)
 	stop()
 	if errors.Is(err, ErrCorrupt) {
-		closeWithMessage(conn, failureFrame(err.Error()))
+		closeWithMessage(conn, failureFrame(err.Error(), l.checked))
 	}
 	return err
 }
 
 // takeFrames passes frames to the Handler until the connection ends, and returns the reason.
-func (n *Network) takeFrames(ctx context.Context, source *timeoutReader, from uint64) error {
-	frames := newFrameReader(source, n.cfg.MaxFrame)
+func (n *Network) takeFrames(ctx context.Context, source *timeoutReader, l *link) error {
+	from, frames := l.from, newFrameReader(source, n.cfg.MaxFrame, l.checked)
 	for first := true; ; first = false {
 		typ, payload, err := frames.next(nil)
 		switch {
@@ -193,13 +210,17 @@ func (n *Network) takeFrames(ctx context.Context, source *timeoutReader, from ui
 	}
 }
 
-// registerIncoming makes in the connection of a peer, and returns the previous connection.
-func (n *Network) registerIncoming(from uint64, in *incoming) *incoming {
+// registerIncoming makes in the connection of a peer, and returns the previous connection. It
+// returns false if nothing proves that in is the peer's, and the previous connection is.
+func (n *Network) registerIncoming(from uint64, in *incoming) (old *incoming, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	old := n.incoming[from]
+	old = n.incoming[from]
+	if old != nil && old.proven && !in.proven {
+		return nil, false
+	}
 	n.incoming[from] = in
-	return old
+	return old, true
 }
 
 // unregisterIncoming is called after the last frame of a connection.
@@ -213,8 +234,8 @@ func (n *Network) unregisterIncoming(from uint64, in *incoming) {
 }
 
 // acceptGreeting answers an accepted hello.
-func (n *Network) acceptGreeting(conn net.Conn, from uint64) error {
-	answer, err := n.hello(kindAccepted, from)
+func (n *Network) acceptGreeting(conn net.Conn, l *link) error {
+	answer, err := n.hello(kindAccepted, l.from, l, newNonce())
 	if err != nil {
 		return err
 	}

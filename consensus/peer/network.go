@@ -16,12 +16,16 @@ type Network struct {
 	wg   sync.WaitGroup // all goroutines, and calls of SendCheckpoint
 
 	loggedOut, loggedIn logOnce // for dialed and for accepted connections
+	refused             refusalCounts
+	refusalLog          refusalLog
+	lobby               lobby
 
 	mu       sync.RWMutex // guards the fields below; never held while the Handler is called
 	closed   bool
 	peers    map[uint64]*peer
 	accepted int                  // connections
 	incoming map[uint64]*incoming // by peer
+	dialing  map[nonce]uint64     // the connections that this member makes, with the other member
 }
 
 // Status is the state of the connections with a peer.
@@ -45,10 +49,16 @@ func New(cfg Config) (*Network, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
 	}
-	n := &Network{cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming)}
-	n.life, n.stop = context.WithCancelCause(context.Background())
+	n := newNetwork(cfg)
 	n.wg.Go(n.accept) // stopped by Close with the listener, awaited by Close
 	return n, nil
+}
+
+// newNetwork returns a network that accepts nothing yet.
+func newNetwork(cfg Config) *Network {
+	n := &Network{cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64)}
+	n.life, n.stop = context.WithCancelCause(context.Background())
+	return n
 }
 
 // SetPeers replaces the set of peers and their addresses. New peers are connected, missing peers

@@ -244,23 +244,35 @@ func TestP7_CloseEndsWhatHangs(t *testing.T) {
 	})
 }
 
-func TestTooManyConnections(t *testing.T) {
+// P9: strangers that say nothing do not keep members out: those that came first must go.
+func TestP9_TooManyConnections(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
-		for range maxIncoming {
+		first := w.call(t, a.address)
+		for range 2 * maxIncoming {
 			w.call(t, a.address)
 		}
 		synctest.Wait()
-		for range 3 {
-			w.call(t, a.address).ended()
+		first.ended()
+		if got := len(a.lobby.conns); got != maxLobby {
+			t.Errorf("%d connections wait, want %d", got, maxLobby)
 		}
-		if got := a.log.Count("too many connections"); got != 1 {
+		b := w.start(t, 2)
+		began := time.Now()
+		know(a, b)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("a member needs %v to connect", took)
+		}
+		if got := a.log.Count("have not proved who they are"); got != 1 {
 			t.Errorf("%d lines, want 1:\n%s", got, a.log)
+		}
+		if got := a.Refused()["crowded"]; got < maxIncoming {
+			t.Errorf("%d connections had to go", got)
 		}
 		time.Sleep(silenceTimeout) // those that said nothing are gone
 		synctest.Wait()
-		if answer := w.call(t, a.address).exchangeGreetings(kindFrames, 2, 1); answer.kind != kindAccepted {
-			t.Errorf("answer is %+v", answer)
+		if got := len(a.lobby.conns); got != 0 {
+			t.Errorf("%d connections wait for nothing", got)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type peer struct {
 	queue  *queue
 	direct directWriter
 	wake   chan struct{} // capacity 1: the peer has connected, so try at once
+	// confirming holds one value per question to the peer under way; see Network.confirm.
+	confirming chan struct{}
 
 	// Guarded by net.mu.
 	address              string // empty: dropped
@@ -32,7 +35,7 @@ type peer struct {
 func newPeer(n *Network, id uint64) *peer {
 	return &peer{
 		net: n, id: id, logger: n.cfg.Logger.With("peer", id),
-		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1),
+		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1), confirming: make(chan struct{}, maxConfirming),
 	}
 }
 
@@ -97,13 +100,13 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 // connection lasted and why it ended.
 func (p *peer) connectAndSend(ctx context.Context, address string) (up time.Duration, err error) {
 	var began time.Time
-	err = p.net.with(ctx, p.id, address, kindFrames, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
+	err = p.net.with(ctx, p.id, address, kindFrames, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 		began = time.Now()
 		p.setConnected(true)
 		p.net.loggedOut.forget(p.id)
 		p.logger.Info("connected to peer", "address", address)
 		p.net.cfg.Handler.Up(p.id)
-		err := p.send(ctx, cancel, conn)
+		err := p.send(ctx, cancel, conn, checked)
 		up = time.Since(began)
 		p.setConnected(false)
 		return err
@@ -140,29 +143,29 @@ func (p *peer) setConnected(up bool) {
 }
 
 // send writes the frames of the queue until the connection ends, and returns the reason.
-func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
+func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 	var wg sync.WaitGroup
 	// Stopped by closing conn, awaited below.
 	wg.Go(func() {
-		done, err := readReplies(conn, p.id)
+		done, err := readReplies(conn, p.id, checked)
 		if done {
 			err = fmt.Errorf("%w: reply to a checkpoint on a connection for frames", ErrCorrupt)
 		}
 		cancel(err)
 	})
-	cancel(p.write(ctx, conn))
+	cancel(p.write(ctx, conn, checked))
 	wg.Wait()
 	return context.Cause(ctx)
 }
 
 // write writes queued frames, and a heartbeat each second. The first heartbeat, sent at once, tells
 // the other side that its answer was accepted.
-func (p *peer) write(ctx context.Context, w io.Writer) error {
+func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
-	out := newFrameWriter(w)
+	out := newFrameWriter(w, checked)
 	err := p.drain(w, out, true)
-	p.attach(w)
+	p.attach(w, checked)
 	defer p.detach()
 	for err == nil {
 		due := false
@@ -179,8 +182,8 @@ func (p *peer) write(ctx context.Context, w io.Writer) error {
 }
 
 // connFunc uses a connection. ctx ends with cancel, or after the connFunc has returned, and conn is
-// closed when ctx ends.
-type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error
+// closed when ctx ends. checked is that of the frames in both directions.
+type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error
 
 // with connects to a member, for the given kind of use, and runs f with the connection.
 func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, f connFunc) error {
@@ -194,47 +197,69 @@ func (n *Network) with(ctx context.Context, to uint64, address string, kind uint
 	release := closeWith(ctx, conn)
 	defer release()
 	defer cancelCause(nil)
-	if err := n.exchangeGreetings(conn, to, kind); err != nil {
-		return err
-	}
-	return f(ctx, cancelCause, conn)
-}
-
-// exchangeGreetings sends the hello on a dialed connection, and decides about the answer.
-func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32) error {
-	if err := conn.SetDeadline(time.Now().Add(silenceTimeout)); err != nil {
-		return err
-	}
-	hello, err := n.hello(kind, to)
+	id := newNonce()
+	defer n.noteDial(id, to)()
+	checked, err := n.exchangeGreetings(conn, to, kind, id)
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Write(hello); err != nil {
-		return silence(err)
-	}
-	answer, err := readGreeting(conn)
-	switch {
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("peer: closed by the other side before it answered: %w", err)
-	case err != nil:
-		return silence(err)
-	case answer.kind == kindRefused:
-		return &RefusedError{Peer: answer.from, Reason: reasonText(string(answer.contents))}
-	case answer.kind != kindAccepted || answer.from != to || answer.to != n.cfg.Self:
-		return fmt.Errorf("%w: answer of kind %d from %d to %d", ErrCorrupt, answer.kind, answer.from, answer.to)
-	}
-	if err := n.cfg.Handler.Accept(to, answer.contents); err != nil {
-		closeWithMessage(conn, failureFrame(err.Error()))
-		return &rejectedError{err}
-	}
-	return conn.SetDeadline(time.Time{})
+	return f(ctx, cancelCause, conn, checked)
 }
 
-// hello returns a greeting that contains the hello of the Handler.
-func (n *Network) hello(kind uint32, to uint64) ([]byte, error) {
-	g := greeting{kind: kind, from: n.cfg.Self, to: to, contents: n.cfg.Handler.Hello()}
-	if len(g.contents) > MaxHello {
-		return nil, fmt.Errorf("peer: hello of %d bytes, the maximum is %d", len(g.contents), MaxHello)
+// exchangeGreetings sends the hello on a dialed connection, and decides about the answer.
+func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id nonce) (checked bool, err error) {
+	if err := conn.SetDeadline(time.Now().Add(silenceTimeout)); err != nil {
+		return false, err
 	}
+	hello, err := n.hello(kind, to, &link{}, id)
+	if err != nil {
+		return false, err
+	}
+	if _, err := conn.Write(hello); err != nil {
+		return false, silence(err)
+	}
+	answer, err := readGreeting(conn)
+	authenticated := err == nil && answer.kind == kindChallenge && answer.from == to && answer.to == n.cfg.Self
+	if authenticated {
+		answer, err = n.prove(conn, to, hello, &answer)
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return false, fmt.Errorf("peer: closed by the other side before it answered: %w", err)
+	case err != nil:
+		return false, silence(err)
+	case answer.kind == kindRefused:
+		return false, &RefusedError{Peer: answer.from, Reason: reasonText(string(answer.contents))}
+	case answer.kind != kindAccepted || answer.from != to || answer.to != n.cfg.Self:
+		return false, fmt.Errorf("%w: answer of kind %d from %d to %d", ErrCorrupt, answer.kind, answer.from, answer.to)
+	}
+	contents, ext := splitExtension(answer.contents)
+	checked = ext.has(flagChecked)
+	if !authenticated {
+		err = n.checkUnproven(to, &ext)
+	}
+	if err == nil {
+		err = n.judge(to, contents)
+	}
+	var rejected *rejectedError
+	if errors.As(err, &rejected) {
+		closeWithMessage(conn, failureFrame(rejected.err.Error(), checked))
+		return false, err
+	}
+	n.cfg.Logger.Debug("peer identified", "peer", to, "proof", proofOf(authenticated))
+	return checked, conn.SetDeadline(time.Time{})
+}
+
+// hello returns a greeting that contains the hello of the Handler, and this side's proof if the
+// other side of the link has proved that it knows the secret.
+func (n *Network) hello(kind uint32, to uint64, l *link, id nonce) ([]byte, error) {
+	contents, ext := n.cfg.Handler.Hello(), extension{flags: n.flags(), nonce: id}
+	if len(contents) > MaxHello {
+		return nil, fmt.Errorf("peer: hello of %d bytes, the maximum is %d", len(contents), MaxHello)
+	}
+	if l.transcript != nil {
+		ext.proof = proof(n.cfg.Secret, labelCalled, append(l.transcript, contents)...)
+	}
+	g := greeting{kind: kind, from: n.cfg.Self, to: to, contents: ext.append(slices.Clip(contents))}
 	return g.append(nil), nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // impostor is a stranger who says hello as a member, and sends frames that no member would send.
-// Members trust each other: a stranger who knows the protocol can do harm, noise must not.
+// It must not get as far as that.
 type impostor struct {
 	network *peer.Network
 	rng     *rand.Rand
@@ -21,14 +21,12 @@ type impostor struct {
 	hello []byte // of the victim, whose ensemble the impostor pretends to belong to
 }
 
-// impersonate lets an impostor call m until the fault ends, as a member that is down if there is
-// one. In the name of a member that is up it would take the place of that member's connection.
+// impersonate lets an impostor call m until the fault ends: as another member, which may be up or
+// down, or as a member that is not configured.
 func impersonate(n *nemesis, m *member, s step) func() {
 	as := uint64(200)
-	for _, other := range n.w.members {
-		if other != m && other.life == nil {
-			as = uint64(other.id)
-		}
+	if other := n.w.members[s.other%len(n.w.members)]; other != m {
+		as = uint64(other.id)
 	}
 	i := &impostor{rng: rand.New(rand.NewPCG(n.w.plan.seed, uint64(s.other))), hello: []byte{0}}
 	n.strangers++

@@ -28,7 +28,7 @@ var (
 	seedFlag   = flag.Uint64("sim.seed", 1, "seed of the first run")
 	hoursFlag  = flag.Float64("sim.hours", -1, "runs follow until this many hours were simulated; negative: one short run")
 	lengthFlag = flag.Duration("sim.length", 5*time.Minute, "virtual time in which faults begin, per run")
-	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; all: also those that are off; empty: the default")
+	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; empty: all")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
 	resultFlag = flag.String("sim.result", "", "file for the result of a single run, which another process adds up")
@@ -114,7 +114,7 @@ func runApart(t *testing.T, seed uint64) (r result) {
 func chosenFaults(t *testing.T) (kinds []*fault) {
 	wanted := strings.Split(*faultsFlag, ",")
 	for _, f := range faults() {
-		if slices.Contains(wanted, f.name) || *faultsFlag == "all" || *faultsFlag == "" && f.off == "" {
+		if slices.Contains(wanted, f.name) || *faultsFlag == "" {
 			kinds = append(kinds, f)
 		}
 	}

@@ -73,7 +73,7 @@ type Core struct {
 	scale      tickScale
 	levels     levels
 	stall      logStall
-	outbox     []Message // made outside of Ready, sent by the next Ready
+	wire       wire
 
 	requests []Request // buffer for the batches of the last Ready
 }
@@ -165,7 +165,8 @@ func (c *Core) newRaft() (err error) {
 		return fmt.Errorf("consensus: start raft: %w", err)
 	}
 	c.raftTerm = c.raft.BasicStatus().HardState.GetTerm()
-	return nil
+	c.wire.last, err = c.storage.LastIndex()
+	return err
 }
 
 // raftStorage is raft's view of the log in memory, with checkpoints of the state machine as its
@@ -196,8 +197,8 @@ func (c *Core) Propose(payload []byte, ref any) {
 	c.own.pending = append(c.own.pending, pendingRequest{payload, ref})
 }
 
-// Step takes a message of another member. A message that makes no sense is ignored: members are
-// trusted, but their messages may be late.
+// Step takes a message of another member. A message that makes no sense is ignored: it may be late,
+// and nothing that another member sends must stop this one.
 func (c *Core) Step(m *Message) error {
 	switch {
 	case m.Raft != nil:
@@ -231,6 +232,10 @@ func (c *Core) stepRaft(m *Message) error {
 		return nil
 	}
 	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
+		return nil
+	}
+	if reason := c.nonsense(r); reason != "" {
+		c.refuse(r, reason)
 		return nil
 	}
 	if r.GetType() == raftpb.MsgHeartbeat {
@@ -302,7 +307,7 @@ func (c *Core) Ready(nowMs int64) (Output, error) {
 			return Output{}, err
 		}
 	}
-	out.Messages, c.outbox = append(out.Messages, c.outbox...), nil
+	out.Messages, c.wire.outbox = append(out.Messages, c.wire.outbox...), nil
 	c.releaseReads(&out)
 	return out, c.cut()
 }
@@ -325,6 +330,7 @@ func (c *Core) collect(out *Output, rd raft.Ready) error {
 	for _, m := range rd.Messages {
 		switch {
 		case m.GetTo() == raft.LocalAppendThread:
+			c.wire.noteAppend(m)
 			out.Appends = append(out.Appends, m)
 		case m.GetTo() == raft.LocalApplyThread:
 			if err := c.handOut(out, m); err != nil {

@@ -348,7 +348,7 @@ type commitNotice struct{ index, term uint64 }
 // longer.
 func (c *Core) sendCommitNotice(candidate uint64) {
 	if !c.Voter() {
-		c.outbox = append(c.outbox, Message{To: candidate, From: c.id, commit: &commitNotice{c.applied, c.appliedTerm}})
+		c.wire.outbox = append(c.wire.outbox, Message{To: candidate, From: c.id, commit: &commitNotice{c.applied, c.appliedTerm}})
 	}
 }
 

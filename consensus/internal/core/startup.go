@@ -104,7 +104,7 @@ func (c *Core) sendJoin(to ...uint64) {
 		founders = hashFounders(c.start.voters)
 	}
 	for _, id := range to {
-		c.outbox = append(c.outbox, Message{To: id, From: c.id, join: &joinRequest{c.start.nonce, founders}})
+		c.wire.outbox = append(c.wire.outbox, Message{To: id, From: c.id, join: &joinRequest{c.start.nonce, founders}})
 	}
 }
 
@@ -155,7 +155,7 @@ func (c *Core) handleJoin(from uint64, j *joinRequest) {
 			answer.state = joinFormedKnowing
 		}
 	}
-	c.outbox = append(c.outbox, Message{To: from, From: c.id, answer: answer})
+	c.wire.outbox = append(c.wire.outbox, Message{To: from, From: c.id, answer: answer})
 }
 
 // handleJoinAnswer takes the answer to this member's joinRequest.

@@ -107,7 +107,7 @@ func (c *Core) Slowed() bool { return c.scale.factor > 1 }
 func (c *Core) Idle() bool {
 	r := &c.reads
 	return c.takesPart() && c.start.campaignIn == 0 && !c.Slowed() && !c.Reconfiguring() && len(c.retention.pinned) == 0 &&
-		len(c.own.pending)+len(c.proposer.incoming)+len(c.outbox)+len(r.waiting)+len(r.rounds)+len(r.confirmed) == 0 &&
+		len(c.own.pending)+len(c.proposer.incoming)+len(c.wire.outbox)+len(r.waiting)+len(r.rounds)+len(r.confirmed) == 0 &&
 		c.raft.BasicStatus().LeadTransferee == raft.None
 }
 

@@ -133,6 +133,11 @@ type Config struct {
 	MetricsPort     int
 	MetricsRuntime  bool
 
+	// PeerSecretFile holds the secret of the ensemble, and PeerSecret is the secret: empty if there is
+	// no file. PeerSecretMode is RequireSecret or PreferSecret.
+	PeerSecretFile string
+	PeerSecret     []byte
+	PeerSecretMode string
 	// MaxFeatureLevel is the highest feature level that this server agrees to activate; 0 means the
 	// highest that it supports.
 	MaxFeatureLevel int

@@ -273,6 +273,10 @@ var endpointKeys = []key{
 		field: func(c *Config) any { return &c.RefuseUnreadable }},
 	{name: "gozkd.maxFeatureLevel", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "the highest feature level that this server agrees to activate; 0 means the highest that it supports. Holds an [upgrade](../guide/operate.md#upgrade-one-server-at-a-time) back, so that the previous version can be started again",
 		field: func(c *Config) any { return &c.MaxFeatureLevel }},
+	{name: "gozkd.peer.secretFile", kind: text, status: works, note: "file with the [secret of the ensemble](../guide/operate.md#the-peer-port), at least 16 bytes, which only the owner and the group may read: the servers prove to each other that they know it. Without it, a server is known by its address",
+		field: func(c *Config) any { return &c.PeerSecretFile }},
+	{name: "gozkd.peer.secretMode", kind: oneOf(RequireSecret, PreferSecret), def: RequireSecret, status: works, note: "prefer also accepts servers that have no secret, so that the secret can be introduced server by server",
+		field: func(c *Config) any { return &c.PeerSecretMode }},
 	{name: "datadir.autocreate", kind: boolean, def: "true", status: works, note: "false: a missing data directory is an error",
 		field: func(c *Config) any { return &c.AutoCreate }},
 }

@@ -128,6 +128,7 @@ func (r *resolver) resolve(memory bool) Config {
 		r.check(&c, name)
 	}
 	r.directories(&c)
+	r.secret(&c)
 	r.members(&c)
 	r.sessionTimeouts(&c)
 	r.words(&c)

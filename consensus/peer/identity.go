@@ -1,0 +1,241 @@
+package peer
+
+import (
+	"context"
+	"crypto/hmac"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+const (
+	// confirmTimeout bounds the question whether a member has made a connection. The caller waits
+	// for silenceTimeout.
+	confirmTimeout = 3 * time.Second
+	// maxConfirming bounds the questions to one member at a time; others wait.
+	maxConfirming = 8
+)
+
+// link is an accepted connection whose caller has said hello.
+type link struct {
+	from   uint64
+	proven bool // the caller is the member that it says it is, as far as this side can tell
+	// checked: both sides understand frames whose header has a check of its own.
+	checked bool
+	// transcript holds the messages of the hello if the caller has proved that it knows the secret.
+	transcript [][]byte
+}
+
+// identify decides whether a connection is accepted: by the ids, then by a proof of who calls, and
+// last by the Handler, which judges only members that are who they say they are.
+func (n *Network) identify(ctx context.Context, conn net.Conn, hello *greeting) (*link, error) {
+	if err := n.checkIDs(hello); err != nil {
+		return nil, err
+	}
+	contents, ext := splitExtension(hello.contents)
+	l := &link{from: hello.from, checked: ext.has(flagChecked)}
+	var err error
+	switch secret := len(n.cfg.Secret) > 0; {
+	case secret && ext.has(flagSecret):
+		l.proven, err = true, n.challenge(conn, hello, l)
+	case secret && !n.cfg.SecretOptional:
+		err = refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", hello.from, n.cfg.Self, hello.from)
+	default:
+		l.proven, err = n.confirm(ctx, hello.from, ext.nonce)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, n.judge(hello.from, contents)
+}
+
+// judge lets the Handler decide about the hello of a member.
+func (n *Network) judge(from uint64, contents []byte) error {
+	if err := n.cfg.Handler.Accept(from, contents); err != nil {
+		return &rejectedError{RefusedByMember, err}
+	}
+	return nil
+}
+
+// checkIDs decides about the header of a hello.
+func (n *Network) checkIDs(hello *greeting) error {
+	switch {
+	case hello.kind != kindFrames && hello.kind != kindCheckpoint:
+		return fmt.Errorf("%w: hello of kind %d", ErrCorrupt, hello.kind)
+	case hello.to != n.cfg.Self:
+		return refuse(RefusedUnknown, "this is member %d, not %d", n.cfg.Self, hello.to)
+	case hello.from == n.cfg.Self || hello.from == 0:
+		return refuse(RefusedUnknown, "member %d can't have member %d as its peer: two servers have the same id, correct one of them", n.cfg.Self, hello.from)
+	}
+	return nil
+}
+
+// challenge lets the caller prove that it knows the secret. The caller proves it first, so a
+// stranger gets nothing that is computed from the secret.
+func (n *Network) challenge(conn net.Conn, hello *greeting, l *link) error {
+	ext := extension{flags: n.flags(), nonce: newNonce()}
+	question := greeting{kind: kindChallenge, from: n.cfg.Self, to: hello.from, contents: ext.append(nil)}
+	said, asked := hello.append(nil), question.append(nil)
+	if _, err := conn.Write(asked); err != nil {
+		return silence(err)
+	}
+	reply, err := readGreeting(conn)
+	switch {
+	case err != nil:
+		return silence(err)
+	case reply.kind == kindRefused:
+		return &RefusedError{Peer: hello.from, Reason: reasonText(string(reply.contents))}
+	case reply.kind != kindProof || reply.from != hello.from || reply.to != n.cfg.Self:
+		return fmt.Errorf("%w: reply of kind %d to a challenge", ErrCorrupt, reply.kind)
+	}
+	if want := proof(n.cfg.Secret, labelCaller, said, asked); !hmac.Equal(want[:], reply.contents) {
+		return wrongSecret(hello.from, n.cfg.Self)
+	}
+	l.transcript = [][]byte{said, asked}
+	return nil
+}
+
+// prove is the caller's side of challenge. It returns the answer that follows, whose proof is
+// verified.
+func (n *Network) prove(conn net.Conn, to uint64, said []byte, question *greeting) (greeting, error) {
+	if len(n.cfg.Secret) == 0 {
+		return greeting{}, fmt.Errorf("%w: a challenge although this member has no ensemble secret", ErrCorrupt)
+	}
+	asked := question.append(nil)
+	sum := proof(n.cfg.Secret, labelCaller, said, asked)
+	reply := greeting{kind: kindProof, from: n.cfg.Self, to: to, contents: sum[:]}
+	if _, err := conn.Write(reply.append(nil)); err != nil {
+		return greeting{}, silence(err)
+	}
+	answer, err := readGreeting(conn)
+	if err != nil || answer.kind != kindAccepted {
+		return answer, err
+	}
+	contents, ext := splitExtension(answer.contents)
+	if want := proof(n.cfg.Secret, labelCalled, said, asked, contents); !hmac.Equal(want[:], ext.proof[:]) {
+		return greeting{}, wrongSecret(to, n.cfg.Self)
+	}
+	return answer, nil
+}
+
+func wrongSecret(theirs, ours uint64) error {
+	return refuse(RefusedSecret, "the ensemble secret of member %d is not that of member %d: compare the files that gozkd.peer.secretFile names", theirs, ours)
+}
+
+// checkUnproven decides about an answer that came without a challenge, so without a proof.
+func (n *Network) checkUnproven(from uint64, ext *extension) error {
+	switch {
+	case len(n.cfg.Secret) == 0:
+		return nil
+	case ext.has(flagSecret):
+		return refuse(RefusedSecret, "member %d has an ensemble secret and did not use it", from)
+	case n.cfg.SecretOptional:
+		return nil
+	}
+	return refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", from, n.cfg.Self, from)
+}
+
+// confirm asks a member, at its own address, whether it is making the connection with this nonce. A
+// stranger who reaches this port does not receive what is sent to that address. proven is false if
+// there is nobody to ask: the member has no address here, which the Handler judges, or it runs a
+// version that cannot tell.
+func (n *Network) confirm(ctx context.Context, from uint64, id nonce) (proven bool, err error) {
+	n.mu.RLock()
+	p := n.peers[from]
+	var address string
+	if p != nil {
+		address = p.address
+	}
+	n.mu.RUnlock()
+	if address == "" {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	select {
+	case p.confirming <- struct{}{}:
+		defer func() { <-p.confirming }()
+	case <-ctx.Done():
+		return false, refuse(RefusedUnreachable, "member %d did not confirm in time that this connection is its own", from)
+	}
+	answer, err := n.ask(ctx, address, greeting{kind: kindConfirm, from: n.cfg.Self, to: from, contents: id[:]})
+	switch {
+	case n.life.Err() != nil:
+		return false, context.Cause(n.life)
+	case err != nil:
+		return false, refuse(RefusedUnreachable, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
+	case answer.kind == kindConfirmed && answer.from == from:
+		return true, nil
+	case answer.kind == kindDenied && answer.from == from:
+		return false, refuse(RefusedImpostor, "member %d at %s has not made this connection", from, address)
+	case answer.kind == kindRefused && strings.HasSuffix(string(answer.contents), unknownConfirm):
+		return false, nil
+	case answer.kind == kindRefused:
+		return false, refuse(RefusedUnreachable, "the member at %s refuses to tell whether this connection is its own: %s", address, reasonText(string(answer.contents)))
+	}
+	return false, refuse(RefusedUnreachable, "whoever listens at %s, the address of member %d, does not tell whether this connection is its own", address, from)
+}
+
+// unknownConfirm ends the refusal of a version that cannot tell which connections it makes.
+var unknownConfirm = fmt.Sprintf("hello of kind %d", kindConfirm)
+
+// ask sends a question to an address and returns the answer.
+func (n *Network) ask(ctx context.Context, address string, question greeting) (greeting, error) {
+	conn, err := n.cfg.Dial(ctx, address)
+	if err != nil {
+		return greeting{}, err
+	}
+	release := closeWith(ctx, conn)
+	defer release()
+	if _, err := conn.Write(question.append(nil)); err != nil {
+		return greeting{}, err
+	}
+	return readGreeting(conn)
+}
+
+// answerConfirm says whether this member is making the connection with a nonce.
+func (n *Network) answerConfirm(conn net.Conn, question *greeting) {
+	answer := greeting{kind: kindDenied, from: n.cfg.Self, to: question.from}
+	var id nonce
+	if copy(id[:], question.contents) == nonceBytes && question.to == n.cfg.Self {
+		n.mu.RLock()
+		if to, ok := n.dialing[id]; ok && to == question.from {
+			answer.kind = kindConfirmed
+		}
+		n.mu.RUnlock()
+	}
+	closeWithMessage(conn, answer.append(nil))
+}
+
+// noteDial records the nonce of a connection that this member is making, until forget is called.
+func (n *Network) noteDial(id nonce, to uint64) (forget func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dialing[id] = to
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.dialing, id)
+	}
+}
+
+// flags returns the flags of this member's extensions.
+func (n *Network) flags() byte {
+	if len(n.cfg.Secret) > 0 {
+		return flagChecked | flagSecret
+	}
+	return flagChecked
+}
+
+// proofOf names what shows that the other side is the member that it says it is.
+func proofOf(authenticated bool) string {
+	if authenticated {
+		return "secret"
+	}
+	return "address"
+}
+
+// errStranger is returned for a connection that would replace that of a member without a proof.
+var errStranger = &rejectedError{RefusedImpostor, errors.New("this member is connected, and nothing proves that the new connection is its own")}

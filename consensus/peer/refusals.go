@@ -1,0 +1,94 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Refusal is why an incoming connection was refused.
+type Refusal int
+
+// The reasons.
+const (
+	RefusedMalformed   Refusal = iota // no hello, or damaged
+	RefusedVersion                    // another version of the protocol
+	RefusedSilent                     // no hello in time
+	RefusedUnknown                    // from or to a member that is not configured
+	RefusedImpostor                   // the member that it names has not made it
+	RefusedUnreachable                // the member that it names could not be asked
+	RefusedNoSecret                   // the caller has no ensemble secret
+	RefusedSecret                     // the caller has another ensemble secret
+	RefusedByMember                   // of another ensemble, or without support of its feature level
+	RefusedCrowded                    // too many connections at once
+	refusals
+)
+
+// String returns the reason as metrics name it.
+func (r Refusal) String() string {
+	return [...]string{"malformed", "version", "silent", "unknown_member", "impostor", "unreachable", "no_secret", "wrong_secret", "rejected", "crowded"}[r]
+}
+
+// refuse returns an error whose text is sent to the other side.
+func refuse(reason Refusal, format string, args ...any) error {
+	return &rejectedError{reason, fmt.Errorf(format, args...)}
+}
+
+// refusalOf returns why a connection was refused. ok is false if it was accepted before it ended.
+func refusalOf(err error, accepted bool) (reason Refusal, ok bool) {
+	var rejected *rejectedError
+	var version *versionError
+	switch {
+	case errors.As(err, &rejected):
+		return rejected.reason, true
+	case err == nil || accepted:
+		return 0, false
+	case errors.As(err, &version):
+		return RefusedVersion, true
+	case errors.Is(err, ErrSilent):
+		return RefusedSilent, true
+	}
+	return RefusedMalformed, true
+}
+
+// refusalCounts counts refused connections.
+type refusalCounts [refusals]atomic.Int64
+
+// Refused returns how many incoming connections were refused, by reason.
+func (n *Network) Refused() map[string]int64 {
+	counts := make(map[string]int64, refusals)
+	for r := range refusals {
+		counts[r.String()] = n.refused[r].Load()
+	}
+	return counts
+}
+
+// refusalLogInterval is the least time between two lines about connections that were refused for
+// the same reason before their callers proved who they are.
+const refusalLogInterval = time.Minute
+
+// refusalLog decides which refusals of strangers are logged. What a stranger says is no part of the
+// key: a stranger could say something new each time.
+type refusalLog struct {
+	mu      sync.Mutex
+	entries [refusals]struct {
+		logged     time.Time
+		suppressed int
+	}
+}
+
+// due reports whether to log a refusal, and how many were not logged since the last line.
+func (l *refusalLog) due(r Refusal, now time.Time) (suppressed int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := &l.entries[r]
+	if !e.logged.IsZero() && now.Sub(e.logged) < refusalLogInterval {
+		e.suppressed++
+		return 0, false
+	}
+	suppressed = e.suppressed
+	e.logged, e.suppressed = now, 0
+	return suppressed, true
+}
