@@ -192,6 +192,23 @@ func TestCrash_AfterEveryOperation(t *testing.T) {
 	})
 }
 
+// stopped runs steps until a drawn operation on the file system, from which on the process has no
+// effect.
+func stopped(t *rapid.T, mem *vfstest.Mem, steps []step) *run {
+	ops, stop := 0, rapid.IntRange(1, 200).Draw(t, "stop at operation")
+	r := newRun(wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
+	r.cfg.FS = vfstest.NewFaulty(mem, func(vfstest.Op) error {
+		if ops++; ops >= stop {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := r.steps(steps); err != nil && !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // After a crash, recovery crashes as well, at every operation, and so does the next one. The
 // content never changes again.
 func TestCrash_DuringRecovery(t *testing.T) {
@@ -200,17 +217,7 @@ func TestCrash_DuringRecovery(t *testing.T) {
 		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		mem := vfstest.NewMem()
-		ops, stop := 0, rapid.IntRange(1, 200).Draw(t, "stop at operation")
-		r := newRun(wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
-		r.cfg.FS = vfstest.NewFaulty(mem, func(vfstest.Op) error {
-			if ops++; ops >= stop {
-				return syscall.EIO
-			}
-			return nil
-		})
-		if err := r.steps(steps); err != nil && !errors.Is(err, syscall.EIO) {
-			t.Fatal(err)
-		}
+		r := stopped(t, mem, steps)
 		crashed := mem.Crash(rng.IntN)
 		hook := func(op vfstest.Op) error {
 			if err := r.survives(crashed.Crash(rng.IntN), rng.IntN); err != nil {
@@ -236,17 +243,7 @@ func TestKill_ThenPowerLoss(t *testing.T) {
 		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		mem := vfstest.NewMem()
-		ops, stop := 0, rapid.IntRange(1, 200).Draw(t, "stop at operation")
-		r := newRun(wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
-		r.cfg.FS = vfstest.NewFaulty(mem, func(vfstest.Op) error {
-			if ops++; ops >= stop {
-				return syscall.EIO // from here on the process has no effect
-			}
-			return nil
-		})
-		if err := r.steps(steps); err != nil && !errors.Is(err, syscall.EIO) {
-			t.Fatal(err)
-		}
+		r := stopped(t, mem, steps)
 		mem.Kill()
 		if err := r.survives(mem, rng.IntN); err != nil {
 			t.Fatal(err)

@@ -52,6 +52,20 @@ func status(err error) int {
 	return cli.Failed
 }
 
+// aboutPath holds the words of zkCli.sh for an error code, before the path.
+var aboutPath = map[proto.ErrCode]string{
+	proto.ErrNoNode:                  "Node does not exist: ",
+	proto.ErrNoChildrenForEphemerals: "Ephemerals cannot have children: ",
+	proto.ErrNodeExists:              "Node already exists: ",
+	proto.ErrNotEmpty:                "Node not empty: ",
+	proto.ErrNotReadOnly:             "Not a read-only call: ",
+	proto.ErrInvalidACL:              "Acl is not valid : ",
+	proto.ErrNoAuth:                  "Insufficient permission : ",
+	proto.ErrBadArguments:            "Arguments are not valid : ",
+	proto.ErrBadVersion:              "version No is not valid : ",
+	proto.ErrQuotaExceeded:           "Quota has exceeded : ",
+}
+
 // message returns an error in zkCli.sh's words.
 func message(err error) string {
 	var e *client.Error
@@ -64,32 +78,15 @@ func message(err error) string {
 		}
 		return "Interrupted"
 	}
+	if words := aboutPath[e.Code]; words != "" {
+		return words + e.Path
+	}
 	switch e.Code {
-	case proto.ErrNoNode:
-		return "Node does not exist: " + e.Path
-	case proto.ErrNoChildrenForEphemerals:
-		return "Ephemerals cannot have children: " + e.Path
-	case proto.ErrNodeExists:
-		return "Node already exists: " + e.Path
-	case proto.ErrNotEmpty:
-		return "Node not empty: " + e.Path
-	case proto.ErrNotReadOnly:
-		return "Not a read-only call: " + e.Path
-	case proto.ErrInvalidACL:
-		return "Acl is not valid : " + e.Path
-	case proto.ErrNoAuth:
-		return "Insufficient permission : " + e.Path
-	case proto.ErrBadArguments:
-		return "Arguments are not valid : " + e.Path
-	case proto.ErrBadVersion:
-		return "version No is not valid : " + e.Path
 	case proto.ErrReconfigInProgress:
 		return "Another reconfiguration is in progress -- concurrent reconfigs not supported (yet)"
 	case proto.ErrNewConfigNoQuorum:
 		return "No quorum of new config is connected and up-to-date with the leader of last commmitted config - " +
 			"try invoking reconfiguration after new servers are connected and synced"
-	case proto.ErrQuotaExceeded:
-		return "Quota has exceeded : " + e.Path
 	}
 	return keeperMessage(e)
 }

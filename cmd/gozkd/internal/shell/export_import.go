@@ -120,7 +120,7 @@ func runImport(ctx context.Context, c *call) error {
 	}
 	p := c.progress()
 	l.Seen = func(l *subtree.Loader) { p.report(l.Created+l.Changed, 0) }
-	if err := load(ctx, in, l); err != nil {
+	if err := l.Load(ctx, in); err != nil {
 		if l.Created+l.Changed > 0 {
 			err = fmt.Errorf("%w; before that %d znodes were created and %d changed", err, l.Created, l.Changed)
 		}
@@ -163,23 +163,4 @@ func (c *call) openImport() (io.Reader, func(), error) {
 		return nil, nil, failure(err.Error())
 	}
 	return f, func() { _ = f.Close() }, nil // the file was only read
-}
-
-func load(ctx context.Context, in io.Reader, l *subtree.Loader) error {
-	r, err := subtree.NewReader(in)
-	if err != nil {
-		return err
-	}
-	for {
-		record, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return l.Flush(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		if err := l.Add(ctx, record); err != nil {
-			return err
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 
@@ -65,6 +66,26 @@ func (p *pending) size() int {
 		n += 12 + len(a.ID.Scheme) + len(a.ID.ID)
 	}
 	return n
+}
+
+// Load adds all records of an export.
+func (l *Loader) Load(ctx context.Context, in io.Reader) error {
+	r, err := NewReader(in)
+	if err != nil {
+		return err
+	}
+	for {
+		record, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return l.Flush(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.Add(ctx, record); err != nil {
+			return err
+		}
+	}
 }
 
 // Add adds a record to the batch and writes the batch if it is full.

@@ -189,25 +189,6 @@ func export(t testing.TB, c *client.Client, root string) ([]byte, *subtree.Expor
 	return b.Bytes(), e
 }
 
-func load(ctx context.Context, text []byte, l *subtree.Loader) error {
-	r, err := subtree.NewReader(bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	for {
-		record, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return l.Flush(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		if err := l.Add(ctx, record); err != nil {
-			return err
-		}
-	}
-}
-
 func diff(t testing.TB, a, b subtree.Side) (changes []string) {
 	t.Helper()
 	if _, err := subtree.Diff(t.Context(), a, b, true, func(c subtree.Change) error {
@@ -235,7 +216,7 @@ func TestExportImport(t *testing.T) {
 			w.breakAll()
 		}
 	}
-	if err := load(t.Context(), text, l); err != nil || l.Created != n {
+	if err := l.Load(t.Context(), bytes.NewReader(text)); err != nil || l.Created != n {
 		t.Fatalf("created %d of %d: %v", l.Created, n, err)
 	}
 	if d := diff(t, subtree.Side{ZK: c, Path: "/t"}, subtree.Side{ZK: other, Path: "/copy"}); d != nil {
@@ -255,18 +236,18 @@ func TestImport_Existing(t *testing.T) {
 	text, _ := export(t, c, "/t")
 	create(t, c, client.CreateOptions{}, "/u/a")
 	l := &subtree.Loader{ZK: c, To: "/u"}
-	if err := load(t.Context(), text, l); !errors.Is(err, proto.ErrNodeExists) || l.Created != 0 {
+	if err := l.Load(t.Context(), bytes.NewReader(text)); !errors.Is(err, proto.ErrNodeExists) || l.Created != 0 {
 		t.Errorf("%v, created %d", err, l.Created)
 	}
 	l = &subtree.Loader{ZK: c, To: "/u", Existing: subtree.Keep}
-	if err := load(t.Context(), text, l); err != nil || l.Created != 1 || l.Kept != 2 {
+	if err := l.Load(t.Context(), bytes.NewReader(text)); err != nil || l.Created != 1 || l.Kept != 2 {
 		t.Errorf("%v, created %d, kept %d", err, l.Created, l.Kept)
 	}
 	if data, _, err := c.Get(t.Context(), "/u/a", false); err != nil || string(data) != "data of /u/a" {
 		t.Errorf("%q, %v", data, err)
 	}
 	l = &subtree.Loader{ZK: c, To: "/u", Existing: subtree.Replace}
-	if err := load(t.Context(), text, l); err != nil || l.Created != 0 || l.Changed != 3 {
+	if err := l.Load(t.Context(), bytes.NewReader(text)); err != nil || l.Created != 0 || l.Changed != 3 {
 		t.Errorf("%v, created %d, changed %d", err, l.Created, l.Changed)
 	}
 	if d := diff(t, subtree.Side{ZK: c, Path: "/t"}, subtree.Side{ZK: c, Path: "/u"}); d != nil {
@@ -286,11 +267,11 @@ func TestImport_Kinds(t *testing.T) {
 {"end":true,"znodes":4}
 `
 	l := &subtree.Loader{ZK: c, To: "/k"}
-	if err := load(t.Context(), []byte(text), l); err != nil || l.Created != 3 || l.Skipped != 1 {
+	if err := l.Load(t.Context(), strings.NewReader(text)); err != nil || l.Created != 3 || l.Skipped != 1 {
 		t.Fatalf("%v, created %d, skipped %d", err, l.Created, l.Skipped)
 	}
 	l = &subtree.Loader{ZK: c, To: "/k", Existing: subtree.Keep, Ephemerals: true}
-	if err := load(t.Context(), []byte(text), l); err != nil || l.Created != 1 {
+	if err := l.Load(t.Context(), strings.NewReader(text)); err != nil || l.Created != 1 {
 		t.Fatalf("%v, created %d", err, l.Created)
 	}
 	if mine, err := c.Ephemerals(t.Context(), "/k"); err != nil || !slices.Equal(mine, []string{"/k/e"}) {
@@ -331,7 +312,7 @@ func TestDiff(t *testing.T) {
 	c, _ := start(t)
 	create(t, c, client.CreateOptions{}, "/a", "/a/same", "/a/x", "/a/x/y", "/a/x!", "/a/data")
 	text, _ := export(t, c, "/a")
-	if err := load(t.Context(), text, &subtree.Loader{ZK: c, To: "/b"}); err != nil {
+	if err := (&subtree.Loader{ZK: c, To: "/b"}).Load(t.Context(), bytes.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []string{"/a/x/y", "/b/x!"} {
