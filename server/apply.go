@@ -168,7 +168,7 @@ func (a *applier) count(req *datatree.Request, res *datatree.Result, events []da
 func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	s, req := a.s, a.request(r)
 	res, events := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, req)
-	if res.Why != "" {
+	if res.Why != "" && s.life.serving.Load() { // otherwise the log is applied again after a start
 		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(),
 			"reason", printable.Shortened(res.Why, maxLoggedReason))
 	}

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -22,6 +24,32 @@ func tree(s *server.Server) map[string]string {
 		return true
 	})
 	return got
+}
+
+// A write that was refused before a restart is not reported again when the log is replayed.
+func TestRefusedWrite_ReportedOnce(t *testing.T) {
+	var said bytes.Buffer
+	cfg := server.Config{Dir: t.TempDir(), MaxBuffer: 10_000, Logger: hclog.New(&hclog.LoggerOptions{Output: &said})}
+	for i := range 2 {
+		s, err := server.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if err := s.Load(t.Context(), map[string][]byte{"/large": make([]byte, 10_000)}); err == nil {
+				t.Error("a znode that is too large is loaded")
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(said.String(), "write refused"); n != 1 {
+		t.Errorf("reported %d times:\n%s", n, said.String())
+	}
 }
 
 func TestLoad(t *testing.T) {
