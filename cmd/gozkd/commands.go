@@ -47,13 +47,46 @@ var scripts = map[string][]string{
 	"zkServer": {}, "zkCli": {"cli"}, "zkCleanup": {"zkCleanup"}, "zkServer-initialize": {"init"},
 }
 
-const zkServerUsage = "usage: zkServer.sh start-foreground|status|version|print-cmd [zoo.cfg]"
+const zkServerUsage = "usage: zkServer.sh [--config DIR] start-foreground|status|version|print-cmd [zoo.cfg]"
+
+// script returns the name of a script without its directory and suffix.
+func script(path string) string { return strings.TrimSuffix(filepath.Base(path), ".sh") }
+
+// withConfDir takes --config DIR, which ZooKeeper's scripts allow as their first words, from a
+// command line. DIR takes the place of ZOOCFGDIR, and must have the configuration file if none is
+// named. Source: zkEnv.sh.
+func withConfDir(name string, args []string, env cli.Env) (string, []string, cli.Env) {
+	if _, is := scripts[script(name)]; !is && len(args) > 0 {
+		if _, is = scripts[script(args[0])]; !is {
+			return name, args, env
+		}
+		name, args = args[0], args[1:]
+	}
+	if _, is := scripts[script(name)]; !is || len(args) < 2 || args[0] != "--config" {
+		return name, args, env
+	}
+	dir, getenv := args[1], env.Getenv
+	args = slices.Clone(args[2:])
+	env.Getenv = func(variable string) string {
+		if variable == "ZOOCFGDIR" {
+			return dir
+		}
+		return getenv(variable)
+	}
+	if script(name) == "zkServer" && len(args) == 1 && slices.Contains([]string{"start-foreground", "status", "print-cmd"}, args[0]) {
+		file := getenv("ZOOCFG")
+		if file == "" {
+			file = "zoo.cfg"
+		}
+		args = append(args, filepath.Join(dir, file))
+	}
+	return name, args, env
+}
 
 // asGozkd translates the command line of one of ZooKeeper's scripts into arguments of gozkd. The
 // script is the program's name (a symbolic link) or the first argument. ok is false if zkServer.sh
 // has no such command.
 func asGozkd(name string, args []string) (translated []string, ok bool) {
-	script := func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".sh") }
 	implied, isScript := scripts[script(name)]
 	if !isScript && len(args) > 0 {
 		if implied, isScript = scripts[script(args[0])]; isScript {

@@ -58,6 +58,14 @@ func TestWords(t *testing.T) {
 	if err := os.WriteFile("configuration", []byte("dataDir=d\ntickTime=77\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll("conf", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"wrong.cfg": "dataDir=d\ntickTime=x\n", "conf/zoo.cfg": "dataDir=d\n", "conf/other.cfg": "dataDir=d\ntickTime=79\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		args           string
 		status         int
@@ -71,6 +79,13 @@ func TestWords(t *testing.T) {
 		{"zkServer.sh jump", 2, "", zkServerUsage},
 		{"print-cmd configuration", 0, "' 'serve' 'configuration'\n", ""},
 		{"check-config configuration", 0, "tickTime=77\n", ""},
+		{"serve wrong.cfg", 2, "", "gozkd: wrong.cfg:2: tickTime: is \"x\""},
+		{"check-config wrong.cfg", 1, "", "gozkd: wrong.cfg:2: tickTime: is \"x\""},
+		{"zkServer.sh --config conf print-cmd", 0, "' 'serve' '" + filepath.Join("conf", "zoo.cfg") + "'\n", ""},
+		{"zkServer.sh --config conf print-cmd other.cfg", 0, "' 'serve' '" + filepath.Join("conf", "other.cfg") + "'\n", ""},
+		{"zkServer.sh --config none start-foreground", 2, "", "cannot be read"},
+		{"zkServer.sh --config", 2, "", zkServerUsage},
+		{"zkCleanup.sh --config conf", 0, "Nothing to clean up", ""},
 		{"check-confg", 2, "", "gozkd: check-confg is neither a command nor a file; did you mean check-config?\n\nusage: gozkd "},
 		{"qwertzuiop", 2, "", "gozkd: qwertzuiop is neither a command nor a file\n\nusage: gozkd "},
 		{"check-config -Dzookeeper.tickTime=78 -Djava.net.preferIPv4Stack=true -Dgozkd.pprof=true", 0, "tickTime=78\n", ""},

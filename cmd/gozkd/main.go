@@ -1,7 +1,8 @@
 // Command gozkd is a coordination server for ZooKeeper clients, with its shell and operator's
 // tools. See gozkd --help and docs/reference/configuration.md.
 //
-// The exit status is 0 after a clean stop, 1 after a failure, and 2 if the command line is wrong.
+// The exit status is 0 after a clean stop, 1 after a failure, and 2 if the command line is wrong, or
+// the configuration of serve: another start would fail as well.
 package main
 
 import (
@@ -37,6 +38,7 @@ func takeInterrupts() (interrupts <-chan os.Signal, stop func()) {
 // run executes a command line in an environment and returns the exit status. name is the name that
 // the program was called by.
 func run(name string, args []string, env cli.Env) int {
+	name, args, env = withConfDir(name, args, env)
 	args, ok := asGozkd(name, args)
 	if !ok {
 		cli.Print(env.Err, zkServerUsage+"\n")
@@ -71,9 +73,10 @@ func run(name string, args []string, env cli.Env) int {
 		}
 		if wrong.Usage() {
 			cli.Print(env.Err, "\n"+config.Usage+"\n")
-			return cli.Usage
+		} else if inv.Command == config.CheckConfig {
+			return cli.Failed
 		}
-		return cli.Failed
+		return cli.Usage
 	}
 	switch inv.Command {
 	case config.ShowHelp:

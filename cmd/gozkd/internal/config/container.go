@@ -44,7 +44,7 @@ var variables = []variable{
 	{name: "ZOO_LOG_DIR", of: official, status: harmless, always: true, note: "the log goes to standard error"},
 	{name: "ZOO_MY_ID", of: official, key: "myid", image: "1", status: works, always: true, note: "the number of this server, unless the data directory contains the file `myid`; both must agree"},
 	{name: "ZOO_SERVER_ID", of: bitnami, key: "myid", status: works, always: true, note: "as ZOO_MY_ID"},
-	{name: "ZOO_SERVERS", of: both, image: "server.1=localhost:2888:3888;2181", status: works, note: "the servers: `server.N=host:2888:3888;2181`, separated by white space, or `host:2888:3888::N`, separated by white space, `,` or `;`, where a single one is a standalone server. No host may be 0.0.0.0, because all servers have the same list; use ZOO_LISTEN_ALLIPS_ENABLED to listen on all addresses"},
+	{name: "ZOO_SERVERS", of: both, image: "server.1=localhost:2888:3888;2181", status: works, note: "the servers: `server.N=host:2888:3888;2181`, separated by white space, or `host:2888:3888::N`, separated by white space, `,` or `;`, where a single one is a standalone server. The host 0.0.0.0 is for the server's own entry and means to listen on all addresses"},
 	{name: "ZOO_PORT_NUMBER", of: bitnami, key: "clientPort", status: works, note: "the port for clients"},
 	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "the same, in images of ZooKeeper 3.4. The value `tcp://…`, which Kubernetes sets for a service called zoo, has no effect"},
 	{name: "ZOO_TICK_TIME", of: both, key: "tickTime", image: "2000", status: works, note: "ms"},

@@ -135,8 +135,12 @@ func TestContainer_Servers(t *testing.T) {
 	if c := good(t, "", inImage(t, map[string]string{"ZOO_PORT_NUMBER": "3000"})).Config; c.ListenAddress() != ":3000" {
 		t.Errorf("the default server has another port: %s", c.ListenAddress())
 	}
-	wantLines(t, problems(t, "", inImage(t, map[string]string{"ZOO_SERVERS": "0.0.0.0:2888:3888::1,b:2888:3888::2,c:2888:3888::3"})),
-		"ZOO_SERVERS: server.1: has the address 0.0.0.0, where other servers cannot reach it: use one where they can; quorumListenOnAllIPs=true makes the server listen on all addresses")
+	// Bitnami's own examples have it in each server's own entry.
+	if c := good(t, "", inImage(t, map[string]string{"ZOO_SERVERS": "a:2888:3888::1,0.0.0.0:2888:3888::2,c:2888:3888::3", "ZOO_SERVER_ID": "2"})).Config; c.PeerListenAddress() != ":2888" {
+		t.Errorf("listens for the others on %s", c.PeerListenAddress())
+	}
+	wantLines(t, problems(t, "", inImage(t, map[string]string{"ZOO_SERVERS": "a:2888:3888::1,0.0.0.0:2888:3888::2,c:2888:3888::3"})),
+		"ZOO_SERVERS: server.2: has the address 0.0.0.0, where this server cannot reach it: only a server's own line may have it")
 }
 
 func TestContainer_Extra(t *testing.T) {

@@ -241,6 +241,6 @@ examples:
   gozkd --memory --client-port 0 --port-file p.json  a server for a test; with --ensemble 3, three
   gozkd -o 4lw.commands.whitelist=* -o tickTime=500  set keys of zoo.cfg
 
-Exit status: 0 after a clean stop, 1 after a failure, 2 if the command line is wrong.
+Exit status: 0 after a clean stop, 1 after a failure, 2 if the command line, or a setting of serve, is wrong.
 All keys: docs/reference/configuration.md.
 `

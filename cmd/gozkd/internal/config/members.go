@@ -171,13 +171,11 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 			r.problem(l.from, l.key, "is a second server %d, after %s: each server needs a different number", m.ID, other.from)
 			continue
 		}
+		m = r.ownHost(c, l, m, me)
 		for _, other := range set {
 			if sameHost(m.Host, other.Host) && m.PeerPort == other.PeerPort {
 				r.problem(l.from, l.key, "has the same address, %s, as %s at %s: each server needs a different address", m.PeerAddress(), other.Key(), line[other.ID].from)
 			}
-		}
-		if ip, err := netip.ParseAddr(m.Host); err == nil && ip.IsUnspecified() {
-			r.problem(l.from, l.key, "has the address %s, where other servers cannot reach it: use one where they can; quorumListenOnAllIPs=true makes the server listen on all addresses", m.Host)
 		}
 		line[m.ID], set = l, set.With(m)
 	}
@@ -193,6 +191,22 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 	r.clientAddress(c, line[m.ID], m)
 	c.Members = announce(set, *c)
 	return m.Role
+}
+
+// ownHost returns a server line's member. In the line of this server, 0.0.0.0 means to listen for the
+// others on all addresses: they know its address from their own lines, and clients are told the name
+// of this machine. In the line of another server, 0.0.0.0 is a problem.
+func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me identity) serverlist.Member {
+	if ip, err := netip.ParseAddr(m.Host); err != nil || !ip.IsUnspecified() {
+		return m
+	}
+	name, err := os.Hostname()
+	if me.known && me.id == int64(m.ID) && err == nil && name != "" {
+		c.ListenOnAllIPs, m.Host = true, name
+		return m
+	}
+	r.problem(line.from, line.key, "has the address %s, where this server cannot reach it: only a server's own line may have it", m.Host)
+	return m
 }
 
 // announce returns the members for clients to read, with the actual client address of this server

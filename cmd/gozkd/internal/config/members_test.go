@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +51,21 @@ func TestLoad_SoleMember(t *testing.T) {
 const lines = "server.1=a:2888:3888;2181\nserver.2=b:2888:3888;b:2182\nserver.3=c:2888:3888:observer;2183\n"
 
 const printed = "[server.1=a:2888:3888:participant;0.0.0.0:2181 server.2=b:2888:3888:participant;b:2182 server.3=c:2888:3888:observer;0.0.0.0:2183]"
+
+// In a server's own line, 0.0.0.0 means to listen on all addresses.
+func TestLoad_OwnLineOnAllAddresses(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, any := range []string{"0.0.0.0", "[::]"} {
+		c := good(t, "dataDir=d\nmyid=2\nserver.1=a:2888:3888\nserver.2="+any+":2889:3888;2181\nserver.3=c:2888:3888\n", nil).Config
+		own, _ := c.Members.Get(2)
+		if c.PeerListenAddress() != ":2889" || own.Host != name || c.ListenAddress() != ":2181" {
+			t.Errorf("%s: listens on %s and %s, announces %v", any, c.PeerListenAddress(), c.ListenAddress(), c.Members)
+		}
+	}
+}
 
 func TestLoad_Ensemble(t *testing.T) {
 	inv := good(t, lines+"dataDir=d\nmyid=2\ninitLimit=7\nsyncLimit=3\nlinearizableReads=true\nreconfigEnabled=true\npeerType=participant\nelectionAlg=3\n", nil)
@@ -120,7 +136,7 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 			`zoo.cfg:2: server.2: is "b": there is no peer port` + allowed,
 			`zoo.cfg:3: server.x: is "c:1:2": the id "x" is not a number` + allowed}},
 		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{`zoo.cfg:1: server.1: is "a:1:2|b:1:2": several addresses for one server are not supported: keep one of them` + allowed}},
-		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where other servers cannot reach it: use one where they can; quorumListenOnAllIPs=true makes the server listen on all addresses"}},
+		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=2", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where this server cannot reach it: only a server's own line may have it"}},
 		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
 			"zoo.cfg:5: group.1: is not supported: each participant has one vote, and a majority decides; remove it",
 			"zoo.cfg:6: weight.1: is not supported: each participant has one vote, and a majority decides; remove it",
