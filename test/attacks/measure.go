@@ -57,7 +57,7 @@ func measure(ctx context.Context, s *settings, p *product, a *attack, dir string
 		return nil, err
 	}
 	defer attacker.kill()
-	if err := r.attack1(ctx, s, v, probe, attacker); err != nil {
+	if err := r.underAttack(ctx, s, v, probe, attacker); err != nil {
 		return nil, err
 	}
 	if r.own {
@@ -80,8 +80,8 @@ func measure(ctx context.Context, s *settings, p *product, a *attack, dir string
 	return r, nil
 }
 
-// attack1 lets the attack run and collects what the probe and the memory show.
-func (r *row) attack1(ctx context.Context, s *settings, v *servers, probe, attacker *child) error {
+// underAttack lets the attack run and collects what the probe and the memory show.
+func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, attacker *child) error {
 	if err := probe.await("ready", prepareLimit); err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
@@ -110,7 +110,7 @@ func (r *row) attack1(ctx context.Context, s *settings, v *servers, probe, attac
 	err := probe.result(&r.others, 2*probePatience)
 	r.peak = peak()
 	if err != nil {
-		return fmt.Errorf("probe: %w", err)
+		r.notes = append(r.notes, fmt.Sprintf("the probe did not end: %v", err))
 	}
 	if now := lastZxid(ctx, v.target.Addrs[0]); zxid > 0 && now > zxid {
 		// The probe's sets are half of its samples, and those of the epoch are in the lower half.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -21,7 +22,7 @@ func peerAttacks() []*attack {
 		{name: "peer-commit", what: "heartbeats of raft that commit entry 2^40, under each member's id", run: peerFrames(commitFrames)},
 		{name: "peer-vote", what: "requests for a vote in term 2^64-1; for ZooKeeper notifications of an election in epoch 2^63-1", run: peerVote},
 		{name: "peer-append", what: "appends of raft that replace the log from its first entry, under each member's id", run: peerFrames(appendFrames)},
-		{name: "peer-hello", what: "hellos under each member's id, as fast as possible", run: peerHello},
+		{name: "peer-hello", what: "hellos under each member's id, and questions whether a connection is a member's own, as fast as possible, 12 threads", run: peerHello},
 		{name: "peer-partial", what: "1,500 partial hellos, and frames of 300 MB of which 2 MB come", run: peerPartial},
 	}
 	for _, a := range list {
@@ -30,9 +31,16 @@ func peerAttacks() []*attack {
 	return list
 }
 
+// Kinds of the first message between members.
+const (
+	helloFrames = 1 // frames will follow
+	helloAsks   = 7 // are you making the connection with this nonce?
+)
+
 // hello returns the first message on a connection between two members.
-func hello(from, to int, contents []byte) []byte {
-	b := append([]byte("gozkdNET"), 1, 0, 0, 0, 1, 0, 0, 0)
+func hello(kind uint32, from, to int, contents []byte) []byte {
+	b := append([]byte("gozkdNET"), 1, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, kind)
 	b = binary.LittleEndian.AppendUint64(b, uint64(from))
 	b = binary.LittleEndian.AppendUint64(b, uint64(to))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(contents)))
@@ -62,6 +70,23 @@ func uvarints(numbers ...uint64) (b []byte) {
 // and it supports every feature level.
 var unknownEnsemble = uvarints(0, 1, 100, 1, 0)
 
+// extensionMagic ends the extension of a hello, which has extensionBytes.
+const (
+	extensionMagic = "gozkdEXT"
+	extensionBytes = 57
+)
+
+// extension returns the extension of a hello, with a nonce of this connection and without a proof.
+// flags 2: the caller says that it has a secret.
+func extension(flags byte) []byte {
+	b := make([]byte, 0, extensionBytes)
+	b = append(b, flags)
+	b = binary.LittleEndian.AppendUint64(b, rand.Uint64())
+	b = binary.LittleEndian.AppendUint64(b, rand.Uint64())
+	b = append(b, make([]byte, 32)...)
+	return append(b, extensionMagic...)
+}
+
 // link is a connection to a member under another member's id.
 type link struct {
 	net.Conn
@@ -70,12 +95,20 @@ type link struct {
 }
 
 // connectAs connects to a member under the id from. The contents of the hello are those that the
-// member itself tells, if it tells them to a member without state.
+// member itself tells, if it tells them to a member without state. In turn the caller is one of a
+// version without extensions, one without a secret, and one that claims to have a secret.
 func (a *attacker) connectAs(from, to int) (*link, error) {
-	theirs, conn, err := a.greet(from, to, unknownEnsemble)
+	var more []byte
+	if n := a.dialed.Load() % 3; n > 0 {
+		more = extension(byte(2 * (n - 1)))
+	}
+	theirs, conn, err := a.greet(from, to, append(slices.Clone(unknownEnsemble), more...))
 	if err == nil {
 		_ = conn.Close() // the next connection knows more
-		theirs, conn, err = a.greet(from, to, theirs)
+		if bytes.HasSuffix(theirs, []byte(extensionMagic)) {
+			theirs = theirs[:max(0, len(theirs)-extensionBytes)]
+		}
+		_, conn, err = a.greet(from, to, append(slices.Clone(theirs), more...))
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +130,7 @@ func (a *attacker) greet(from, to int, contents []byte) (theirs []byte, conn net
 	if err = nc.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return nil, nil, err
 	}
-	if _, err = nc.Write(hello(from, to, contents)); err != nil {
+	if _, err = nc.Write(hello(helloFrames, from, to, contents)); err != nil {
 		return nil, nil, err
 	}
 	var head [40]byte
@@ -346,8 +379,15 @@ func peerHello(a *attacker) {
 			if l, err := a.connectAs(all[i].from, all[i].to); err == nil {
 				a.breach("accepted as a member")
 				_ = l.Close() // as intended
-			} else {
-				a.pause()
+			}
+		}
+	})
+	a.each(len(all), func(i int) {
+		for a.ctx.Err() == nil {
+			if nc, err := a.dial(a.Peers[all[i].to-1]); err == nil {
+				_, _ = nc.Write(hello(helloAsks, all[i].from, all[i].to, make([]byte, 16))) // refused, or not
+				_, _ = nc.Read(make([]byte, 64))                                            // the answer does not matter
+				_ = nc.Close()                                                              // as intended
 			}
 		}
 	})
@@ -363,7 +403,7 @@ func peerPartial(a *attacker) {
 			return
 		}
 		defer func() { _ = nc.Close() }() // whatever was sent is sent
-		h := hello(1+to%len(a.Peers), to, unknownEnsemble)
+		h := hello(helloFrames, 1+to%len(a.Peers), to, unknownEnsemble)
 		if _, err := nc.Write(h[:1+i%(len(h)-1)]); err == nil {
 			_, _ = nc.Read(make([]byte, 1)) // until the member closes the connection or the attack ends
 		}

@@ -132,29 +132,35 @@ func (p *probe) connect(ctx context.Context) error {
 	return nil
 }
 
-// send sends a pair of requests at each tick.
+// send sends a pair of requests at each tick, and the last pair, which wakes the receiver, when ctx
+// ends.
 func (p *probe) send(ctx context.Context) {
 	next := time.Now()
-	data := make([]byte, 100)
-	for xid := int32(1); ctx.Err() == nil; xid += 2 {
+	xid := int32(1)
+	for ; ctx.Err() == nil; xid += 2 {
 		next = next.Add(probeInterval)
 		select {
-		case <-ctx.Done(): // the last pair wakes the receiver
-			next = time.Now()
+		case <-ctx.Done():
 		case <-time.After(time.Until(next)):
+			p.pair(xid, next, false)
 		}
-		b := rawclient.AppendRequest(nil, xid, proto.OpSetData, setData(p.path, data))
-		b = rawclient.AppendRequest(b, xid+1, proto.OpGetData, getData(p.path))
-		p.mu.Lock()
-		p.waiting = append(p.waiting, next, next)
-		if ctx.Err() != nil {
-			p.over, p.giveUp = true, time.AfterFunc(probePatience, p.hangUp)
-		}
-		conn := p.conn
-		p.mu.Unlock()
-		if conn != nil {
-			_ = conn.Write(b, time.Minute) // the receiver notices an error as well
-		}
+	}
+	p.pair(xid, time.Now(), true)
+}
+
+// pair sends a set and a get that are due.
+func (p *probe) pair(xid int32, due time.Time, last bool) {
+	b := rawclient.AppendRequest(nil, xid, proto.OpSetData, setData(p.path, make([]byte, 100)))
+	b = rawclient.AppendRequest(b, xid+1, proto.OpGetData, getData(p.path))
+	p.mu.Lock()
+	p.waiting = append(p.waiting, due, due)
+	if last {
+		p.over, p.giveUp = true, time.AfterFunc(probePatience, p.hangUp)
+	}
+	conn := p.conn
+	p.mu.Unlock()
+	if conn != nil {
+		_ = conn.Write(b, probePatience) // the receiver notices an error as well
 	}
 }
 

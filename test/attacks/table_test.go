@@ -109,7 +109,7 @@ func TestPeerBytes_AreOfTheFormat(t *testing.T) {
 		got        []byte
 	}{
 		{"frame", "02000000010000002d446e8c6162", frame(1, []byte("ab"))},
-		{"hello", "676f7a6b644e4554010000000100000001000000000000000200000000000000" + "03000000b1fadcdf616263", hello(1, 2, []byte("abc"))},
+		{"hello", "676f7a6b644e4554010000000100000001000000000000000200000000000000" + "03000000b1fadcdf616263", hello(helloFrames, 1, 2, []byte("abc"))},
 		{"heartbeat", "01" + "0808" + "1002" + "1801", raftMessage(fieldType, msgHeartbeat, fieldTo, 2, fieldFrom, 1)},
 	} {
 		if got := hex.EncodeToString(c.got); got != c.want {
