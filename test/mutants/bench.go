@@ -17,15 +17,16 @@ import (
 type verdict string
 
 const (
-	detected verdict = "found"
-	late     verdict = "late"    // found, but it took longer than within
-	missed   verdict = "MISSED"  // the check passed
-	stale    verdict = "STALE"   // the patch does not apply, or the result does not compile
-	control  verdict = "CONTROL" // the check fails without the bug
+	found   verdict = "found"
+	late    verdict = "late"    // found, but it took longer than within
+	missed  verdict = "MISSED"  // the check passed
+	stale   verdict = "STALE"   // the patch does not apply, or the result does not compile
+	control verdict = "CONTROL" // the check fails without the bug
 )
 
 // An outcome is the result of a check.
 type outcome struct {
+	mutant  mutant
 	verdict verdict
 	took    time.Duration // processor time
 	output  string
@@ -79,14 +80,14 @@ func (b *bench) try(ctx context.Context, m mutant) (outcome, error) {
 		}
 	}
 	if clean.verdict != missed {
-		return outcome{verdict: control, took: clean.took, output: clean.output}, nil
+		return outcome{mutant: m, verdict: control, took: clean.took, output: clean.output}, nil
 	}
 	apply := exec.CommandContext(ctx, "git", "apply", "--recount", "-C1", m.path)
 	apply.Dir = tree
 	// Otherwise git would take a repository around the copy for that of the patch.
 	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+b.dir)
 	if out, err := apply.CombinedOutput(); err != nil {
-		return outcome{verdict: stale, output: string(out)}, ctx.Err()
+		return outcome{mutant: m, verdict: stale, output: string(out)}, ctx.Err()
 	}
 	o := check(ctx, tree, m)
 	return o, ctx.Err()
@@ -107,7 +108,7 @@ func check(ctx context.Context, tree string, m mutant) outcome {
 	// Without the paths of the copy in the results, all copies share the build cache.
 	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath -buildvcs=false")
 	out, err := cmd.CombinedOutput()
-	o := outcome{verdict: missed, output: string(out)}
+	o := outcome{mutant: m, verdict: missed, output: string(out)}
 	if s := cmd.ProcessState; s != nil {
 		o.took = s.UserTime() + s.SystemTime()
 	}
@@ -118,7 +119,7 @@ func check(ctx context.Context, tree string, m mutant) outcome {
 	case o.took > m.within:
 		o.verdict = late
 	default:
-		o.verdict = detected
+		o.verdict = found
 	}
 	return o
 }
