@@ -39,19 +39,10 @@ flags
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
+	status := must.Main("bench", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
 	stop()
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		os.Exit(2) // package flag has printed the reason
-	default:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	os.Exit(status)
 }
-
-var errUsage = errors.New("wrong usage")
 
 // settings holds the values of the flags.
 type settings struct {
@@ -75,13 +66,14 @@ type settings struct {
 	out      *output
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) {
 	command := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
 	if command == "recipes-peer" { // started by recipes
-		return must.Try(func() { recipesPeer(ctx, args) })
+		recipesPeer(ctx, args)
+		return
 	}
 	var s settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -108,38 +100,22 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: the server's address, or a comma-separated list of an ensemble's members")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
 	out := flags.String("out", "", "a directory for Markdown, JSON and pictures")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errors.Join(errUsage, err)
-	}
+	must.Parsed(flags.Parse(args))
 	if command == "compare" {
-		if err := setCompareDefaults(flags); err != nil {
-			return err
-		}
+		must.Do(setCompareDefaults(flags))
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		must.Failf("unexpected argument %q", flags.Arg(0))
 	}
-	var err error
 	if *shapes == "" {
 		*shapes = "1x1,100x1,16x16"
 	}
-	if s.shapes, err = parseShapes(*shapes); err != nil {
-		return err
-	}
-	if s.sizes, err = parseSizes(*sizes); err != nil {
-		return err
-	}
-	if s.ticks, err = parseTicks(*ticks); err != nil {
-		return err
-	}
+	s.shapes, s.sizes, s.ticks = must.Get(parseShapes(*shapes)), must.Get(parseSizes(*sizes)), must.Get(parseTicks(*ticks))
 	if s.rate < 1 || s.rate > 100_000 {
-		return fmt.Errorf("%d writes per second: want 1 to 100000", s.rate)
+		must.Failf("%d writes per second: want 1 to 100000", s.rate)
 	}
 	if s.kills < 1 {
-		return fmt.Errorf("%d kills: want at least one", s.kills)
+		must.Failf("%d kills: want at least one", s.kills)
 	}
 	commands := map[string]func(context.Context, *settings){
 		"limits":     benchLimits,
@@ -157,31 +133,32 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case command == "load":
-		return must.Try(func() { benchLoad(&s) })
+		benchLoad(&s)
+		return
 	case command == "echo": // the other end of the loopback round trip of limits
-		return must.Try(serveEcho)
+		serveEcho()
+		return
 	case command == "bare" || command == "bare-synced": // started by limits
-		return must.Try(func() { serveBare(command == "bare-synced") })
+		serveBare(command == "bare-synced")
+		return
 	case command != "compare" && commands[command] == nil:
 		flags.Usage()
-		return fmt.Errorf("no command %q", command)
+		must.Failf("no command %q", command)
 	}
-	return must.Try(func() {
-		s.out = must.Get(newOutput(*out))
-		dir := must.Get(os.MkdirTemp("", "gozkd-bench-"))
-		defer func() { _ = os.RemoveAll(dir) }()         // a leftover temporary directory is no error
-		if command != "limits" && command != "targets" { // these need no server
-			s.servers = kinds(ctx, *servers, *binary, dir)
-		}
-		s.out.machine = machine(dir)
-		s.out.conditions = s.conditions(commit(ctx))
-		if command == "compare" {
-			benchCompare(ctx, &s, args)
-			return
-		}
-		must.Do(s.out.begin(command, args))
-		must.Do(s.out.end(command, must.Try(func() { commands[command](ctx, &s) })))
-	})
+	s.out = must.Get(newOutput(*out))
+	dir := must.Get(os.MkdirTemp("", "gozkd-bench-"))
+	defer func() { _ = os.RemoveAll(dir) }()         // a leftover temporary directory is no error
+	if command != "limits" && command != "targets" { // these need no server
+		s.servers = kinds(ctx, *servers, *binary, dir)
+	}
+	s.out.machine = machine(dir)
+	s.out.conditions = s.conditions(commit(ctx))
+	if command == "compare" {
+		benchCompare(ctx, &s, args)
+		return
+	}
+	must.Do(s.out.begin(command, args))
+	must.Do(s.out.end(command, must.Try(func() { commands[command](ctx, &s) })))
 }
 
 // comparePart is a command that compare runs, and how it changes the settings.

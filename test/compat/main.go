@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,50 +21,28 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
+	status := must.Main("compat", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
 	stop()
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		os.Exit(2) // package flag has printed the reason
-	default:
-		fmt.Fprintln(os.Stderr, "compat:", err)
-		os.Exit(1)
-	}
+	os.Exit(status)
 }
 
-var errUsage = errors.New("wrong usage")
-
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
 	serverNames := flags.String("server", "all", "comma-separated: zookeeper-3.8, zookeeper-3.9, gozkd, all")
 	clientNames := flags.String("client", "all", "comma-separated: "+strings.Join(names(clients()), ", ")+", all")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	verbose := flags.Bool("v", false, "print every case")
-	if err := flags.Parse(args); err != nil {
-		return errors.Join(errUsage, err)
-	}
-	var root string
-	if err := must.Try(func() { root = install.Root(ctx) }); err != nil {
-		return err
-	}
-	chosenServers, err := choose(servers(root, *binary), *serverNames)
-	if err != nil {
-		return err
-	}
-	chosenClients, err := choose(clients(), *clientNames)
-	if err != nil {
-		return err
-	}
+	must.Parsed(flags.Parse(args))
+	root := install.Root(ctx)
+	chosenServers, chosenClients := must.Get(choose(servers(root, *binary), *serverNames)), must.Get(choose(clients(), *clientNames))
 	rows := runAll(ctx, root, chosenServers, chosenClients, *verbose)
 	if len(rows) == 0 {
-		return errors.New("none of these clients runs on any of these servers")
+		must.Failf("none of these clients runs on any of these servers")
 	}
 	fmt.Print("\n", formatTable(rows))
 	if i := slices.IndexFunc(rows, func(r row) bool { return !r.ok() }); i >= 0 {
-		return errors.New("not everything passed")
+		must.Failf("not everything passed")
 	}
-	return nil
 }
 
 // choose returns those of all that the comma-separated list names, in the order of all.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -24,20 +25,18 @@ import (
 )
 
 func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := must.Try(func() { run(ctx) })
-	cancel()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "upgrade:", err)
-		os.Exit(1)
-	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := must.Main("upgrade", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
+	stop()
+	os.Exit(status)
 }
 
-func run(ctx context.Context) {
-	from := flag.String("from", "", "the commit to upgrade from and to go back to")
-	clients := flag.String("client", "go-zookeeper", "comma-separated: go-zookeeper, kazoo, curator")
-	rest := flag.Duration("rest", 2*time.Second, "how long the load runs between two restarts")
-	flag.Parse()
+func run(ctx context.Context, args []string) {
+	flags := flag.NewFlagSet("upgrade", flag.ContinueOnError)
+	from := flags.String("from", "", "the commit to upgrade from and to go back to")
+	clients := flags.String("client", "go-zookeeper", "comma-separated: go-zookeeper, kazoo, curator")
+	rest := flags.Duration("rest", 2*time.Second, "how long the load runs between two restarts")
+	must.Parsed(flags.Parse(args))
 	if *from == "" {
 		must.Failf("-from is missing: name the commit to upgrade from")
 	}

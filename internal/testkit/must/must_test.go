@@ -46,3 +46,18 @@ func TestTry_LetsOtherPanicsPass(t *testing.T) {
 		panic("other")
 	})
 }
+
+func TestMain_ReturnsTheStatus(t *testing.T) {
+	help := errors.New("help")
+	for want, works := range [][]func(){
+		{func() {}, func() { Parsed(nil) }, func() { Parsed(help) }},
+		{func() { Failf("this is printed") }},
+		{func() { Parsed(io.EOF) }},
+	} {
+		for _, work := range works {
+			if got := Main("must_test", help, work); got != want {
+				t.Errorf("status %d, want %d", got, want)
+			}
+		}
+	}
+}

@@ -10,7 +10,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,19 +23,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := must.Try(func() { run(ctx, os.Args[1:]) })
+	status := must.Main("diff", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
 	stop()
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		os.Exit(2) // package flag has printed the reason
-	default:
-		fmt.Fprintln(os.Stderr, "diff:", err)
-		os.Exit(1)
-	}
+	os.Exit(status)
 }
-
-var errUsage = errors.New("wrong usage")
 
 func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("diff", flag.ContinueOnError)
@@ -49,9 +39,7 @@ func run(ctx context.Context, args []string) {
 	most := flags.Int("most", 20, "stop after this many different findings")
 	golden := flags.String("golden", "", "record exchanges with server a into this folder and end")
 	regress := flags.String("regress", "", "folder of saved sequences (default: test/compat/diff/testdata/regress)")
-	if err := flags.Parse(args); err != nil {
-		must.Do(errors.Join(errUsage, err))
-	}
+	must.Parsed(flags.Parse(args))
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
