@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,24 +33,6 @@ func refound(t *testing.T, from, to string, id uint64) SavedState {
 	return got
 }
 
-// fingerprint returns a hash of all files of a directory.
-func fingerprint(t *testing.T, dir string) string {
-	t.Helper()
-	h := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		_, _ = fmt.Fprintf(h, "%s %d\n%s", path, len(data), data) // a hash never fails
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("%x", h.Sum(nil))
-}
-
 // ReadDir of a stopped member's directory returns the state that the member has after a restart,
 // wherever its checkpoint is, and changes nothing. A new ensemble begins with that state, with a
 // later term and the next index.
@@ -65,13 +46,13 @@ func TestFound_FromAStoppedMember(t *testing.T) {
 				n.reach(t, l, 20+33*round)
 				n.close(t)
 			}
-			before := fingerprint(t, cfg.Dir) + fingerprint(t, cfg.LogDir)
+			before := vfstest.Fingerprint(t, cfg.Dir) + vfstest.Fingerprint(t, cfg.LogDir)
 			read := &list{}
 			h, err := ReadDir(cfg.Dir, cfg.LogDir, read)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if after := fingerprint(t, cfg.Dir) + fingerprint(t, cfg.LogDir); after != before {
+			if after := vfstest.Fingerprint(t, cfg.Dir) + vfstest.Fingerprint(t, cfg.LogDir); after != before {
 				t.Error("reading changed something")
 			}
 			dir := t.TempDir()
@@ -144,7 +125,7 @@ func TestFound_Refuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := fingerprint(t, from)
+	before := vfstest.Fingerprint(t, from)
 	if _, err := h.FoundEnsemble(Foundation{ID: 1, Dir: from, Cluster: 1, NewTerms: 1}, l.CaptureAll()); err == nil {
 		t.Error("a directory with data was taken")
 	}
@@ -154,7 +135,7 @@ func TestFound_Refuses(t *testing.T) {
 	if _, err := h.FoundEnsemble(Foundation{ID: 1, Dir: from, Cluster: 1, NewTerms: 1}, l.CaptureAll()); err == nil || !strings.Contains(err.Error(), "there is a log in") {
 		t.Errorf("a directory with a log: %v", err)
 	}
-	if fingerprint(t, from) == before {
+	if vfstest.Fingerprint(t, from) == before {
 		t.Error("the fingerprint does not change with the files")
 	}
 	for _, f := range []Foundation{{Cluster: 1, NewTerms: 1}, {ID: 255, Cluster: 1, NewTerms: 1}, {ID: 1, NewTerms: 1}, {ID: 1, Cluster: h.Cluster, NewTerms: 1}, {ID: 1, Cluster: 1}, {ID: 1, Cluster: 1, NewTerms: 1 << 63}} {

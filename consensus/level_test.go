@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 )
 
 // toLevel returns the levels of a version.
@@ -46,7 +46,7 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 	}
 	refused := func(why string) {
 		t.Helper()
-		before := filesOf(t, dir)
+		before := vfstest.Fingerprint(t, dir)
 		_, err := tryOpen(t, Config{Dir: dir, Levels: toLevel(1)})
 		_, readErr := ReadDir(dir, "", &list{})
 		for _, err := range []error{err, readErr} {
@@ -54,7 +54,7 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 				t.Errorf("%v; want %s", err, why)
 			}
 		}
-		if after := filesOf(t, dir); after != before {
+		if after := vfstest.Fingerprint(t, dir); after != before {
 			t.Error("the refusal changed the directory")
 		}
 	}
@@ -69,27 +69,6 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 	if _, err := tryOpen(t, Config{Dir: dir, Levels: LevelRange{Min: 3, Max: 4}}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a version that no longer supports the level: %v", err)
 	}
-}
-
-// filesOf returns the contents of a directory, without locks.
-func filesOf(t *testing.T, dir string) string {
-	t.Helper()
-	var b strings.Builder
-	for _, pattern := range []string{"checkpoint.db", "wal/*.wal"} {
-		names, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			content, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.WriteString(name)
-			b.Write(content)
-		}
-	}
-	return b.String()
 }
 
 // Members tell each other their levels in the hello. The level rises when the last member is ready,

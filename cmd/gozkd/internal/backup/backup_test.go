@@ -2,7 +2,6 @@ package backup
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +24,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -136,24 +136,6 @@ func mustRead(t *testing.T, path string) *source {
 	return s
 }
 
-// fingerprint returns a hash of all files of a directory, or of one file.
-func fingerprint(t *testing.T, path string) string {
-	t.Helper()
-	h := sha256.New()
-	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		_, _ = fmt.Fprintf(h, "%s %d\n%s", path, len(data), data) // a hash never fails
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("%x", h.Sum(nil))
-}
-
 // A backup of a stopped server holds the same state as a backup of the running server, whatever the
 // age of its checkpoint. Reading changes nothing.
 func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
@@ -177,7 +159,7 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 		}
 		web.Close()
 		stop()
-		before := fingerprint(t, cfg.Dir) + fingerprint(t, cfg.LogDir)
+		before := vfstest.Fingerprint(t, cfg.Dir) + vfstest.Fingerprint(t, cfg.LogDir)
 		out := mustRun(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline)
 		if !strings.Contains(out, "read back and verified") || !strings.Contains(out, "; 2 sessions") {
 			t.Error(out)
@@ -185,7 +167,7 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 		if out := mustRun(t, Inspect, "--log-dir", cfg.LogDir, cfg.Dir); !strings.Contains(out, "log         whole") {
 			t.Error(out)
 		}
-		if after := fingerprint(t, cfg.Dir) + fingerprint(t, cfg.LogDir); after != before {
+		if after := vfstest.Fingerprint(t, cfg.Dir) + vfstest.Fingerprint(t, cfg.LogDir); after != before {
 			t.Error("the source was changed")
 		}
 		mustRun(t, Backup, "--from", offline, copied)
@@ -254,9 +236,9 @@ func TestRestore(t *testing.T) {
 
 	for _, from := range []string{copied, old} {
 		was := mustRead(t, from)
-		before, fresh := fingerprint(t, from), filepath.Join(t.TempDir(), "fresh")
+		before, fresh := vfstest.Fingerprint(t, from), filepath.Join(t.TempDir(), "fresh")
 		out := mustRun(t, Restore, "--from", from, "--data-dir", fresh, "--id=9")
-		if fingerprint(t, from) != before {
+		if vfstest.Fingerprint(t, from) != before {
 			t.Errorf("%s was changed", from)
 		}
 		if want := fmt.Sprintf("closed      %d sessions and their %d ephemeral znodes", was.tree.NumSessions(), was.tree.NumEphemerals()); !strings.Contains(out, want) || was.tree.NumSessions() == 0 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -103,12 +104,12 @@ func TestCommands_Refuse(t *testing.T) {
 		{Inspect, []string{text}, 1, "corrupt checkpoint"},
 		{Inspect, []string{filepath.Join(dir, "nolog")}, 1, "log in"},
 	} {
-		before := fingerprint(t, dir)
+		before := vfstest.Fingerprint(t, dir)
 		status, _, stderr := run(t, c.main, c.args...)
 		if status != c.status || !strings.Contains(stderr, c.stderr) {
 			t.Errorf("%v: status %d\n%swant %d, %s", c.args, status, stderr, c.status, c.stderr)
 		}
-		if fingerprint(t, dir) != before {
+		if vfstest.Fingerprint(t, dir) != before {
 			t.Errorf("%v: it changed a file", c.args)
 		}
 		if entries, err := os.ReadDir(filepath.Dir(to)); err != nil || len(entries) > 0 {
