@@ -20,11 +20,14 @@ type Decisions struct {
 	// networks is met.
 	addrOf string
 
-	evaluated int // number of evaluations, for tests
+	evaluated int // number of evaluations
 }
 
 // maxDecisions bounds the memory.
 const maxDecisions = 1 << 10
+
+// Evaluations returns how many lists were evaluated so far. Other decisions were remembered.
+func (k *Decisions) Evaluations() int { return k.evaluated }
 
 // granted returns the permissions that a grants to any of ids.
 func (k *Decisions) granted(a *acl, ids []proto.ID) proto.Perms {

@@ -91,6 +91,21 @@ func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	return t.descendants(n), proto.OK
 }
 
+// ReplyBytes returns about how many bytes the reply to a getChildren or getACL has, 0 if there is no
+// znode at path.
+func (t *Tree) ReplyBytes(op proto.OpCode, path string) int {
+	n := t.lookup(path)
+	switch {
+	case n == nil:
+	case op == proto.OpGetACL:
+		return len(t.acls.key(n.acl))
+	case n.dir != 0:
+		d := t.dirs.at(n.dir)
+		return 4*len(d.children) + d.nameBytes
+	}
+	return 0
+}
+
 // Lookup returns the zxids that setWatches compares: those of the last change of the data and of
 // the children. It returns false if there is no znode at path.
 func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {

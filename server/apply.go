@@ -36,7 +36,10 @@ func (a *applier) init(s *Server) {
 	a.batch, a.trace = meter.NewBatchStats(&s.meter), meter.NewApplyTrace(&s.meter)
 }
 
-// Apply applies batches under one write lock, answers this server's own writes, and delivers
+// maxHeldBytes is how many bytes of requests are applied before readers that wait go on.
+const maxHeldBytes = 256 << 10
+
+// Apply applies batches under the write lock, answers this server's own writes, and delivers
 // events. The output is sent after the lock is released.
 func (a *applier) Apply(batches []consensus.Batch) {
 	s := a.s
@@ -44,6 +47,7 @@ func (a *applier) Apply(batches []consensus.Batch) {
 	role := s.meterRole()
 	s.treeMu.Lock()
 	a.trace.Begin(now)
+	held := 0 // bytes of requests under this lock
 	for i := range batches {
 		b := &batches[i]
 		if b.NewTerm {
@@ -57,6 +61,11 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			}
 			a.traceOwn(b, r)
 			a.apply(b.TimeMs, r, now)
+			if held += len(r.Payload); held >= maxHeldBytes {
+				held = 0
+				s.treeMu.Unlock() // readers that wait go on
+				s.treeMu.Lock()
+			}
 		}
 		a.trace.EndBatch(b, role)
 		s.digests.note(b.Index, s.tree.Digest())
@@ -167,6 +176,9 @@ func (a *applier) count(req *datatree.Request, res *datatree.Result, events []da
 
 func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	s, req := a.s, a.request(r)
+	if w, ok := r.Ref.(*clientWrite); ok && w.conn.queue.draining.Load() {
+		w.conn.drainBefore(&a.batch, w)
+	}
 	res, events := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, req)
 	if res.Why != "" && s.life.serving.Load() { // otherwise the log is applied again after a start
 		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(),
@@ -188,14 +200,14 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case *clientWrite:
 		a.touch(w.conn, touchedByReply)
 		w.conn.complete(&a.batch, w, &res, now)
-		s.writes.release(w.bytes())
+		s.writes.release(w.bytes(), w.big())
 		if w.free {
 			a.free = append(a.free, w)
 		}
 	case *attachRequest:
 		a.touch(w.conn, touchedByReply)
 		w.conn.attached(&a.batch, w, &res)
-		s.writes.release(w.bytes())
+		s.writes.release(w.bytes(), w.big())
 	case *serverWrite:
 		w.finish(res)
 	}
@@ -207,9 +219,9 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 func (s *Server) lost(ref any) {
 	switch w := ref.(type) {
 	case *clientWrite:
-		s.writes.release(w.bytes())
+		s.writes.release(w.bytes(), w.big())
 	case *attachRequest:
-		s.writes.release(w.bytes())
+		s.writes.release(w.bytes(), w.big())
 	case *serverWrite:
 		w.finish(datatree.Result{Err: errUnknownOutcome})
 	}

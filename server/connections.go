@@ -10,7 +10,7 @@ import (
 
 // connTable holds the open connections of clients.
 type connTable struct {
-	mu        sync.Mutex // guards all
+	mu        sync.Mutex // guards all except turns
 	byID      map[watch.ConnID]*conn
 	bySession map[proto.SessionID]*conn
 	perAddr   map[string]int
@@ -19,9 +19,12 @@ type connTable struct {
 	// unattachedAt is when sessions without a connection here were last heard from, on a connection
 	// that is closed or when their client asked for one, until the leader was told.
 	unattachedAt map[proto.SessionID]time.Time
+
+	turns turns // not guarded
 }
 
 func (t *connTable) init() {
+	t.turns = newTurns()
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)
 	t.perAddr = make(map[string]int)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -27,6 +28,12 @@ const (
 	burstOutput = 256 << 10
 	// burstFrames bounds how many requests are handled under one lock.
 	burstFrames = 128
+	// maxFills is how often a connection is read before others go on, if its socket always has
+	// bytes.
+	maxFills = 8
+	// maxReadsBehind is how many reads of one connection may wait when it sends a write: they must
+	// be answered before that write is applied (V2), possibly by Apply, under its lock.
+	maxReadsBehind = 1024
 )
 
 // pause is why a burst of requests ended.
@@ -38,8 +45,11 @@ const (
 	pauseOutput              // enough was done under one lock
 	pauseQueue               // too many requests wait for a write of this connection
 	pauseAlone               // the next request waits until the queue is empty
-	pauseSync                // the next request is a write and waits until no sync and no read with a barrier is before it
+	pauseSync                // the next request is a write and waits until the requests before it allow it, see queue.holdsWrites
+	pauseTurn                // the next request is expensive and needs a turn
+	pauseSlice               // the next request is answered in part
 	pauseLimit               // too many writes are under way in the server
+	pauseBig                 // the next request is a large multi, and too many of those are under way
 	pauseEnd                 // the next reply is the last
 	pauseClosed              // the connection is closed or closing
 )
@@ -53,7 +63,10 @@ func (c *conn) serve() {
 	if ok && err == nil && in.r < in.w { // requests came together with the connect request
 		ok, err = c.handle(&in)
 	}
-	for ok && err == nil {
+	for fills := 1; ok && err == nil; fills++ {
+		if fills%maxFills == 0 {
+			c.server.conns.turns.yield()
+		}
 		if readErr := in.fill(c); readErr != nil {
 			if !errors.Is(readErr, net.ErrClosed) {
 				c.server.meter.Conns.Broken.Add(1)
@@ -90,11 +103,18 @@ func (c *conn) awaitFlushed() {
 }
 
 // handle handles all whole frames of the input and sends the replies. handle waits if the client is
-// too fast.
+// too fast. After each burst that used its share, other connections go on first: without that, a
+// client that always has the next request ready would keep its processor for as long as the
+// scheduler lets it.
 func (c *conn) handle(in *input) (ok bool, err error) {
+	turns, turn := &c.server.conns.turns, false
 	for {
-		p, err := c.burst(in)
+		p, err := c.burst(in, turn)
+		if turn {
+			turns.end()
+		}
 		c.flush()
+		turn = false
 		switch {
 		case err != nil:
 			return false, err
@@ -106,21 +126,31 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			in.release()
 			c.awaitClosed()
 			return false, nil
-		case p == pauseLimit:
-			c.blocked.Store(true)
-			begin, requests := c.server.cfg.Now(), &c.server.meter.Requests
-			requests.ThrottleWaits.Add(1) // before the wait, so that an operator sees why nothing moves
-			c.server.writes.wait()
-			requests.Throttled.Record(int64(c.server.cfg.Now().Sub(begin)), 1)
-			c.blocked.Store(false)
+		case p == pauseOutput:
+			turns.yield()
+		case p == pauseTurn || p == pauseSlice:
+			turns.begin()
+			turn = true
+		case p == pauseLimit || p == pauseBig:
+			c.awaitWrites(p == pauseBig)
 		case p == pauseQueue:
 			c.awaitQueue(c.queue.crowded)
 		case p == pauseAlone:
 			c.awaitQueue(func() bool { return c.queue.len() > 0 })
 		case p == pauseSync:
-			c.awaitQueue(func() bool { return c.queue.nUnordered > 0 })
+			c.awaitQueue(c.queue.holdsWrites)
 		}
 	}
+}
+
+// awaitWrites waits until fewer writes are under way in the server.
+func (c *conn) awaitWrites(big bool) {
+	c.blocked.Store(true)
+	begin, requests := c.server.cfg.Now(), &c.server.meter.Requests
+	requests.ThrottleWaits.Add(1) // before the wait, so that an operator sees why nothing moves
+	c.server.writes.wait(big)
+	requests.Throttled.Record(int64(c.server.cfg.Now().Sub(begin)), 1)
+	c.blocked.Store(false)
 }
 
 // awaitQueue waits until inTheWay returns false or the connection closes. inTheWay is called after
@@ -146,8 +176,9 @@ func (c *conn) awaitClosed() {
 }
 
 // burst handles requests while it holds the tree's lock for reading. Replies to reads are on the
-// output before the lock is released (V3).
-func (c *conn) burst(in *input) (pause, error) {
+// output before the lock is released (V3). turn reports whether the connection has a turn for an
+// expensive request.
+func (c *conn) burst(in *input, turn bool) (pause, error) {
 	s := c.server
 	now := s.cfg.Now()
 	s.treeMu.RLock()
@@ -184,11 +215,12 @@ func (c *conn) burst(in *input) (pause, error) {
 		if frame == nil {
 			return pauseInput, nil
 		}
-		p, err := c.request(frame, now, t)
+		p, err := c.request(frame, now, t, turn)
 		if err != nil {
 			return pauseClosed, err
 		}
-		if p == pauseLimit || p == pauseAlone || p == pauseSync {
+		switch p {
+		case pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn, pauseSlice:
 			in.r = at
 			return p, nil
 		}
@@ -199,9 +231,9 @@ func (c *conn) burst(in *input) (pause, error) {
 	return pauseOutput, nil
 }
 
-// request routes one request. If it returns pauseLimit, pauseAlone or pauseSync, nothing happened,
-// and the request must be routed again after the pause.
-func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p pause, err error) {
+// request routes one request. If it returns pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn
+// or pauseSlice, the request must be routed again after the pause.
+func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
 	var h proto.RequestHeader
@@ -216,26 +248,24 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	}
 	switch h.Op.Info().Class {
 	case proto.ClassWrite:
-		if c.queue.nUnordered > 0 { // otherwise replies to earlier requests could show this write (V2, V5)
+		if c.queue.holdsWrites() {
 			return pauseSync, nil
 		}
-		if c.write(h, d.Rest(), now) {
-			return pauseLimit, nil
+		if p := c.write(h, d.Rest(), now, t, turn); p != pauseNone {
+			return p, nil
 		}
 		if h.Op == proto.OpCloseSession {
 			p = pauseEnd
 		}
 	case proto.ClassRead:
-		c.readInTurn(h, d.Rest(), now, t)
-	case proto.ClassBulkRead:
-		// A bulk read is a short request for much work. If thousands of them waited for a write,
-		// all would run under the write lock when the write is applied (V2). So each runs only when
-		// no request is before it, and releases the lock afterwards.
-		if c.queue.len() > 0 {
+		if c.queue.len() > 0 && c.server.longReply(h.Op, d.Rest()) {
 			return pauseAlone, nil
 		}
 		c.readInTurn(h, d.Rest(), now, t)
-		p = pauseOutput
+	case proto.ClassBulkRead:
+		if p = c.bulkRead(h, d.Rest(), now, t, turn); p != pauseOutput {
+			return p, nil
+		}
 	case proto.ClassSASL:
 		var r proto.TokenRecord
 		if r.Decode(&d); d.Err() != nil || r.Token == nil {
@@ -250,8 +280,8 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 		}
 		if code := c.reconfig(d); code != proto.OK {
 			c.status(h, code, zxidLast, false, now, t)
-		} else if c.write(h, d.Rest(), now) {
-			return pauseLimit, nil
+		} else if p := c.write(h, d.Rest(), now, t, turn); p != pauseNone {
+			return p, nil
 		} else {
 			c.reconfiging = c.queue.head().(*clientWrite)
 		}
@@ -277,6 +307,23 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	return p, nil
 }
 
+// bulkRead answers a bulk read, and returns pauseOutput.
+//
+// A bulk read is a short request for much work. If thousands of them waited for a write, all would
+// run under the write lock when the write is applied (V2). So each runs only when no request is
+// before it, and releases the lock afterwards.
+func (c *conn) bulkRead(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
+	switch {
+	case c.queue.len() > 0:
+		return pauseAlone
+	case !turn && (len(body) > cheapBulkBytes || h.Op == proto.OpGetAllChildrenNumber):
+		return pauseTurn
+	case !c.readInTurn(h, body, now, t):
+		return pauseSlice
+	}
+	return pauseOutput
+}
+
 // duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has
 // a higher zxid than replies to later requests would have now, so they must come after it. done is
 // false if the reconfig was answered meanwhile.
@@ -298,12 +345,18 @@ func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *mete
 	return pauseNone, true
 }
 
-// write proposes a write and queues it. write returns true, and does nothing, if too many are under
-// way.
-func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bool) {
+// write proposes a write and queues it, or queues its refusal. write does nothing if it returns a
+// pause.
+func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
 	s := c.server
-	if !s.writes.try(len(body)) {
-		return true
+	big := isBig(h.Op, len(body))
+	switch {
+	case big && !s.writes.roomForBig():
+		return pauseBig
+	case big && !turn: // Refusal takes some time
+		return pauseTurn
+	case !s.writes.try(len(body), big):
+		return pauseLimit
 	}
 	w := freeWrites.Get().(*clientWrite)
 	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}}
@@ -311,11 +364,20 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
+	if code, why := s.tree.Refusal(&w.req); code != proto.OK {
+		s.writes.release(len(body), big)
+		s.meter.Requests.Expensive.Add(1)
+		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))
+		c.status(h, code, zxidLast, false, now, t)
+		*w = clientWrite{}
+		freeWrites.Put(w)
+		return pauseNone
+	}
 	payload := w.req.Append(make([]byte, 0, len(body)+64))
 	w.req.Body = payload[len(payload)-len(body):] // the record ends with the body; the frame's buffer is not kept
 	c.queue.push(w)
 	s.node.Propose(payload, w)
-	return false
+	return pauseNone
 }
 
 // replyLimit returns the limit of the replies that the znodes which a request changes may cause; 0:
@@ -338,7 +400,8 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 }
 
 // readInTurn answers a read at once, or queues it if a request before it is unfinished (V2).
-func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) {
+// readInTurn returns false if the read is answered in part, and must be called again with it.
+func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
 	if c.server.cfg.LinearizableReads && h.Op != proto.OpPing {
 		if c.barrier == nil {
 			c.barrier = new(readBarrier)
@@ -346,18 +409,21 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 	} else if c.queue.len() == 0 {
 		c.borrowOutput()
 		at := c.out.len()
-		c.server.read(c, t, h.Op, h.Xid, body, c.ids)
+		if !c.server.read(c, t, h.Op, h.Xid, body, c.ids) {
+			return false
+		}
 		t.Answered(h.Op, now, false, c.out.len()-at)
 		if c.server.meter.Slow.Enabled() {
 			c.logIfSlow(h.Op, h.Xid, body, c.lastHeard(), now)
 		}
 		c.stats.Sent++
 		c.stats.LastZxid = max(c.stats.LastZxid, c.server.tree.LastZxid())
-		return
+		return true
 	}
 	c.queue.push(&queuedRead{
 		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.ids, barrier: c.barrier, heard: c.lastHeard(), received: now,
 	})
+	return true
 }
 
 // startBarrier starts the barrier that all reads of a burst share. c.mu is held.
@@ -394,7 +460,7 @@ func (c *conn) whenCurrent(mark func()) {
 		s.treeMu.RLock()
 		c.mu.Lock()
 		mark()
-		c.drain(&s.applier.batch) // this is the goroutine of Apply
+		c.drainInApply(&s.applier.batch) // this is the goroutine of Apply
 		s.applier.batch.Settle(s.cfg.Now())
 		c.mu.Unlock()
 		s.treeMu.RUnlock()

@@ -11,17 +11,22 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client accepts
-// a longer frame, and a short request could ask for a very long reply.
-const maxMultiReads = 4
-
 // read appends the reply to a read op to c.out. The caller holds the tree's lock and c.mu. body may
-// be a network buffer, and is not kept.
-func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, body []byte, ids []proto.ID) {
+// be a network buffer, and is not kept. read returns false if it did only a part of the work: after
+// the locks were released, it must be called again with the same request.
+func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, body []byte, ids []proto.ID) bool {
 	o := &c.out
-	if op == proto.OpPing {
+	switch op {
+	case proto.OpPing:
 		o.buf = appendStatus(o.buf, proto.XidPing, s.tree.LastZxid(), proto.OK)
-		return
+		return true
+	case proto.OpMultiRead:
+		if c.queue.partial == nil {
+			c.queue.partial = newPartialRead(body)
+		}
+		if !c.queue.partial.slice(s, c.caller(ids)) {
+			return false
+		}
 	}
 	zxid := s.tree.LastZxid()
 	if op == proto.OpSASL {
@@ -45,6 +50,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	default:
 		o.endFrame(start)
 	}
+	return true
 }
 
 func (s *Server) readBody(c *conn, t *meter.BatchStats, o *output, op proto.OpCode, d *jute.Decoder, who datatree.Caller) (code proto.ErrCode) {
@@ -86,7 +92,10 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, o *output, op proto.OpCo
 	case proto.OpSASL:
 		o.buf = jute.AppendBuffer(o.buf, nil) // as a ZooKeeper without a SASL configuration
 	case proto.OpMultiRead:
-		return s.multiRead(o, d, who)
+		r := c.queue.partial
+		c.queue.partial = nil
+		o.appendOutput(r.out)
+		return r.code
 	case proto.OpSetWatches, proto.OpSetWatches2:
 		o.buf, code = s.setWatches(c, t, o.buf, op, d)
 		return code
@@ -142,39 +151,6 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, o *output, op proto.OpCo
 		t.Read(r.Path, o.len()-at)
 	}
 	return code
-}
-
-func (s *Server) multiRead(o *output, d *jute.Decoder, who datatree.Caller) proto.ErrCode {
-	var r proto.MultiRequest
-	if r.Decode(d, proto.OpMultiRead) != nil {
-		return proto.ErrMarshallingError
-	}
-	first := o.len()
-	for i := range r.Ops {
-		op := &r.Ops[i]
-		at := o.mark()
-		var code proto.ErrCode
-		o.buf = proto.AppendMultiHeader(o.buf, op.Op, false, proto.OK)
-		if op.Op == proto.OpGetData {
-			var data []byte
-			var st proto.Stat
-			if data, st, code = s.tree.GetData(op.Path, who); code == proto.OK {
-				o.appendData(data)
-				o.buf = st.Append(o.buf)
-			}
-		} else {
-			o.buf, _, code = s.tree.AppendChildren(o.buf, op.Path, who)
-		}
-		if code != proto.OK {
-			o.truncate(at)
-			o.buf = jute.AppendInt(proto.AppendMultiHeader(o.buf, proto.OpError, false, code), int32(code))
-		}
-		if o.len()-first > maxMultiReads*int(s.cfg.MaxBuffer) {
-			return proto.ErrMarshallingError
-		}
-	}
-	o.buf = proto.AppendMultiHeader(o.buf, -1, true, -1)
-	return proto.OK
 }
 
 func (s *Server) addWatch(c *conn, out []byte, d *jute.Decoder) ([]byte, proto.ErrCode) {

@@ -37,21 +37,62 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 	} else {
 		w.reply, w.zxid, w.done = appendResult(nil, w, res), res.Zxid, true
 	}
-	c.drain(b)
+	c.drainInApply(b)
 }
 
-// drain answers requests from the head of the queue up to the first unfinished request. The caller
-// holds the tree's lock, for reading or writing, and c.mu, and settles b.
-func (c *conn) drain(b *meter.BatchStats) {
-	for !c.closed && !c.closeAfter && c.queue.len() > 0 {
-		if c.out.len() > maxOutput { // short requests can ask for long replies, and none of these can wait (V2)
-			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.out.len())
-			c.closeLocked()
-			return
+// drainInApply answers requests from the head of the queue for the goroutine of Apply, and leaves
+// the rest to another goroutine if that is much work.
+func (c *conn) drainInApply(b *meter.BatchStats) {
+	if c.queue.draining.Load() || !c.drain(b) {
+		return
+	}
+	c.queue.draining.Store(true)
+	// Ends when the queue is drained or the connection closes; Close of the server closes the
+	// connection and waits.
+	c.server.life.goroutines.Go(c.finishDrain)
+}
+
+// finishDrain answers what Apply left in the queue. Unlike Apply it waits for a client that does
+// not read.
+func (c *conn) finishDrain() {
+	turns := &c.server.conns.turns
+	for more := true; more; {
+		turns.begin()
+		more = c.drainSlice()
+		turns.end()
+		c.flush()
+		turns.yield()
+	}
+}
+
+// drainSlice answers a part of the queue, and reports whether there is more to do.
+func (c *conn) drainSlice() (more bool) {
+	s := c.server
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := s.meter.Batch()
+	if c.queue.headLong(s) && c.answerHead(t) { // Apply does not answer it, and drain neither
+		c.queue.pop()
+	}
+	more = c.drain(t)
+	c.queue.draining.Store(more)
+	s.meter.Done(t, s.cfg.Now())
+	return more
+}
+
+// drain answers requests from the head of the queue up to the first unfinished request, and up to
+// the first read with a long reply. It stops early, and returns true, if there is more than a small
+// amount of work. The caller holds the tree's lock, for reading or writing, and c.mu, and settles b.
+func (c *conn) drain(b *meter.BatchStats) (more bool) {
+	for n := 0; !c.closed && !c.closeAfter && c.queue.len() > 0; n++ {
+		if n >= burstFrames || c.out.len() >= burstOutput || c.queue.headLong(c.server) {
+			more = true
+			break
 		}
 		if !c.answerHead(b) {
-			c.boundOutput()
-			return
+			break
 		}
 		c.queue.pop()
 	}
@@ -59,10 +100,30 @@ func (c *conn) drain(b *meter.BatchStats) {
 		c.room.Broadcast()
 	}
 	c.boundOutput()
+	return more
+}
+
+// drainBefore answers everything that finishDrain has not yet answered and that must not show w,
+// which is about to be applied (V2). That is not much, see queue.holdsWrites.
+func (c *conn) drainBefore(b *meter.BatchStats, w *clientWrite) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := len(c.out.buf) + maxMultiReads*int(c.server.cfg.MaxBuffer)
+	for !c.closed && !c.closeAfter && c.queue.len() > 0 && c.queue.head() != queued(w) {
+		if c.out.len() > maxOutput || len(c.out.buf) > limit {
+			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.out.len())
+			c.closeLocked()
+			return
+		}
+		if !c.answerHead(b) {
+			return
+		}
+		c.queue.pop()
+	}
 }
 
 // answerHead puts the reply to the oldest request on the output. answerHead returns false if the
-// request is not finished.
+// request is not finished, or is answered in part.
 func (c *conn) answerHead(b *meter.BatchStats) bool {
 	at, last := c.out.len(), c.server.tree.LastZxid()
 	switch r := c.queue.head().(type) {
@@ -70,7 +131,9 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		if r.barrier != nil && !r.barrier.passed {
 			return false
 		}
-		c.server.read(c, b, r.op, r.xid, r.body, r.ids)
+		if !c.server.read(c, b, r.op, r.xid, r.body, r.ids) {
+			return false
+		}
 		c.answered(b, reply{op: r.op, received: r.received, zxid: last, at: at, waited: true})
 		c.logIfSlow(r.op, r.xid, r.body, r.heard, r.received)
 	case *queuedStatus:

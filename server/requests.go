@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
@@ -113,6 +114,9 @@ type queued interface {
 	unordered() bool
 }
 
+// big reports whether the write counts as big for the writeLimit.
+func (r *clientRequest) big() bool { return isBig(r.req.Op, len(r.req.Body)) }
+
 func (w *clientWrite) bytes() int   { return len(w.req.Body) }
 func (w *attachRequest) bytes() int { return len(w.req.Body) + len(w.passwd) }
 func (r *queuedRead) bytes() int    { return len(r.body) }
@@ -134,6 +138,11 @@ type queue struct {
 	first      int
 	totalBytes int
 	nUnordered int
+	nReads     int
+	// draining is set while finishDrain answers what is at the head. The goroutine of Apply sets
+	// it; finishDrain clears it under conn.mu and the lock of the tree.
+	draining atomic.Bool
+	partial  *partialRead // the multiRead that is answered in slices; nil: none
 }
 
 func (q *queue) len() int { return len(q.items) - q.first }
@@ -141,8 +150,25 @@ func (q *queue) len() int { return len(q.items) - q.first }
 // crowded reports whether the connection must not be read until requests are answered.
 func (q *queue) crowded() bool { return q.len() >= maxQueued || q.totalBytes >= maxQueuedBytes }
 
+// holdsWrites reports whether a write must wait before it is proposed. Behind a sync or a read with
+// a barrier, the reply to that request could show the write (V2, V5). Behind many reads, or reads
+// that Apply has left to finishDrain, Apply could have to answer all of them, see drainBefore.
+func (q *queue) holdsWrites() bool {
+	return q.nUnordered > 0 || q.nReads >= maxReadsBehind || q.draining.Load()
+}
+
+// headLong reports whether the oldest request is a read that takes much work and could be answered
+// now.
+func (q *queue) headLong(s *Server) bool {
+	r, ok := q.head().(*queuedRead)
+	return ok && (r.barrier == nil || r.barrier.passed) && s.longReply(r.op, r.body)
+}
+
 func (q *queue) push(r queued) {
 	q.totalBytes += r.bytes()
+	if _, ok := r.(*queuedRead); ok {
+		q.nReads++
+	}
 	if r.unordered() {
 		q.nUnordered++
 	}
@@ -166,6 +192,9 @@ func (q *queue) head() queued {
 func (q *queue) pop() {
 	r := q.items[q.first]
 	q.totalBytes -= r.bytes()
+	if _, ok := r.(*queuedRead); ok {
+		q.nReads--
+	}
 	if r.unordered() {
 		q.nUnordered--
 	}

@@ -1,6 +1,10 @@
 package server
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/gozkd/gozkd/proto"
+)
 
 // maxOutstandingBytes bounds the bytes of all writes under way. Above it, sockets are not read.
 const maxOutstandingBytes = 64 << 20
@@ -12,6 +16,7 @@ type writeLimit struct {
 	room   sync.Cond
 	n, max int
 	bytes  int
+	big    int // how many of the writes are big
 	closed bool
 }
 
@@ -31,33 +36,60 @@ func (l *writeLimit) setMax(limit int) {
 // full does not depend on the next write, so that a write of any size finds room at some time.
 func (l *writeLimit) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
 
-// try adds a write of that many bytes, unless the limit is reached.
-func (l *writeLimit) try(bytes int) bool {
+// A multi with a longer body is big: it may take tens of milliseconds to apply. At most maxBig of
+// them are under way, so that other writes do not wait behind a long row of them.
+const (
+	bigMultiBytes = 64 << 10
+	maxBig        = 2
+)
+
+func isBig(op proto.OpCode, bytes int) bool { return op == proto.OpMulti && bytes > bigMultiBytes }
+
+// roomForBig reports whether try can accept a big write.
+func (l *writeLimit) roomForBig() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.full() && !l.closed {
+	return !l.blocked(true)
+}
+
+// blocked reports whether a write must wait. l.mu is held.
+func (l *writeLimit) blocked(big bool) bool {
+	return !l.closed && (l.full() || big && l.big >= maxBig)
+}
+
+// try adds a write of that many bytes, unless the limit is reached.
+func (l *writeLimit) try(bytes int, big bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.blocked(big) {
 		return false
 	}
 	l.n++
 	l.bytes += bytes
+	if big {
+		l.big++
+	}
 	return true
 }
 
 // wait returns when another write may be accepted.
-func (l *writeLimit) wait() {
+func (l *writeLimit) wait(big bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.full() && !l.closed {
+	for l.blocked(big) {
 		l.room.Wait()
 	}
 }
 
 // release removes a write that try or take added.
-func (l *writeLimit) release(bytes int) {
+func (l *writeLimit) release(bytes int, big bool) {
 	l.mu.Lock()
-	wasFull := l.full()
+	wasFull := l.full() || big
 	l.n--
 	l.bytes -= bytes
+	if big {
+		l.big--
+	}
 	if wasFull {
 		l.room.Broadcast()
 	}

@@ -57,6 +57,7 @@ type Requests struct {
 	readsFromQueue, inQueue  histogram.Histogram // how many
 	Throttled                histogram.Histogram // how long connections were not read because too many writes were under way
 	ThrottleWaits            Counter
+	Expensive                Counter // refused, because applying them would have taken too long
 }
 
 // Writes measures the way of writes through consensus.
@@ -154,7 +155,7 @@ func (m *Meter) Reset() {
 	for _, r := range []interface{ Reset() }{
 		&t.Received, &t.Sent, &t.BytesReceived, &t.ResponseBytes, &t.WatchBytes, &t.Responses,
 		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed,
-		&q.ops, &q.readsAtOnce, &q.readsQueued, &q.readsFromQueue, &q.inQueue, &q.Throttled, &q.ThrottleWaits,
+		&q.ops, &q.readsAtOnce, &q.readsQueued, &q.readsFromQueue, &q.inQueue, &q.Throttled, &q.ThrottleWaits, &q.Expensive,
 		&w.propagation, &w.proposing, &w.acking, &w.committing, &w.quorumAcks, &w.entries, &w.waiting, &w.applying,
 		&w.commits, &w.Proposals, &s.Expired, &s.Revalidated, &m.DigestsDiffer, &m.Slow.requests, &m.spaces,
 		&m.Log.Syncs, &m.Log.Checkpoints, &m.Log.AppendsPerSync, &m.Log.Opening, &m.Log.SlowSyncs,

@@ -1,0 +1,343 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// costServer returns a server in memory, and a connection with a session whose other end nobody
+// reads.
+// The applier is not that of the server, which another goroutine uses.
+func costServer(t *testing.T, cfg Config) (*Server, *conn, *applier) {
+	t.Helper()
+	cfg.InProcess = true
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	here, there := net.Pipe()
+	t.Cleanup(func() { _, _, _ = here.Close(), there.Close(), s.Close() })
+	c := &conn{server: s, nc: here}
+	c.room.L = &c.mu
+	a := new(applier)
+	a.init(s)
+	return s, c, a
+}
+
+// testRequest is a request and its body.
+type testRequest struct {
+	op   proto.OpCode
+	body []byte
+}
+
+func get(path string) testRequest {
+	return testRequest{proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append(nil)}
+}
+
+func list(path string) testRequest {
+	return testRequest{proto.OpGetChildren, (&proto.PathWatchRequest{Path: path}).Append(nil)}
+}
+
+func set(path string, data string) testRequest {
+	return testRequest{proto.OpSetData, (&proto.SetDataRequest{Path: path, Data: []byte(data), Version: -1}).Append(nil)}
+}
+
+// enqueue queues requests whose writes are proposed. It returns the writes.
+func (c *conn) enqueue(requests ...testRequest) (writes []*clientWrite) {
+	for i, r := range requests {
+		if r.op.Info().Class != proto.ClassWrite {
+			c.queue.push(&queuedRead{op: r.op, xid: int32(i), body: r.body})
+			continue
+		}
+		w := &clientWrite{clientRequest: clientRequest{conn: c, xid: int32(i)}}
+		w.req = datatree.Request{Op: r.op, Body: r.body, Server: 1}
+		writes = append(writes, w)
+		c.queue.push(w)
+		c.server.writes.take(len(r.body))
+	}
+	return writes
+}
+
+// applyLocked applies w as Apply does. The caller holds the tree's write lock.
+func applyLocked(a *applier, w *clientWrite) {
+	a.apply(1, &consensus.Request{Ref: w, Payload: w.req.Append(nil)}, time.Now())
+}
+
+// texts returns what the replies on the output say: the data of a getData, "" for others.
+func (c *conn) texts(t *testing.T, requests []testRequest) (texts []string) {
+	t.Helper()
+	var all []byte
+	for o := c.out; o.len() > 0; {
+		b, _ := o.next()
+		all = append(all, b...)
+		o.advance(len(b))
+	}
+	for i := 0; len(all) > 0; i++ {
+		n := binary.BigEndian.Uint32(all) + 4
+		if xid := int32(binary.BigEndian.Uint32(all[4:])); xid != int32(i) {
+			t.Fatalf("reply %d has xid %d", i, xid)
+		}
+		text := ""
+		if requests[i].op == proto.OpGetData {
+			d := jute.NewDecoder(all[4+proto.ReplyHeaderBytes : n])
+			text = string(d.Buffer())
+		}
+		texts = append(texts, text)
+		all = all[n:]
+	}
+	return texts
+}
+
+// Under the write lock Apply answers a bounded number of the reads that wait for a write, and makes
+// a bounded number of bytes. The rest is answered by another goroutine.
+func TestCost_ApplyLeavesReads(t *testing.T) {
+	for name, test := range map[string]struct {
+		read  testRequest
+		most  int // reads that Apply may answer
+		bytes int // of the output that may be copied
+	}{
+		"small data":  {get("/small"), burstFrames, burstOutput},
+		"middle data": {get("/middle"), burstOutput/10_000 + 1, burstOutput + 10_100},
+		"large data":  {get("/large"), 1, 1000},
+		"many names":  {list("/many"), 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c, a := costServer(t, Config{})
+			znodes := map[string][]byte{"/small": nil, "/middle": make([]byte, 10_000), "/large": make([]byte, 1_000_000), "/many": nil}
+			for i := range 5000 {
+				znodes[fmt.Sprintf("/many/child-%d", i)] = nil
+			}
+			if err := s.Load(t.Context(), znodes); err != nil {
+				t.Fatal(err)
+			}
+			const n = 1000
+			requests := []testRequest{set("/small", "x")}
+			for range n {
+				requests = append(requests, test.read)
+			}
+			w := c.enqueue(requests...)[0]
+			s.treeMu.Lock()
+			applyLocked(a, w)
+			left, copied := c.queue.len(), len(c.out.buf)
+			draining := c.queue.draining.Load()
+			c.close() // before another goroutine answers
+			s.treeMu.Unlock()
+			if n-left > test.most || copied > test.bytes+100 {
+				t.Errorf("Apply answered %d reads and copied %d bytes, allowed are %d and %d", n-left, copied, test.most, test.bytes)
+			}
+			if !draining {
+				t.Error("nobody answers the others")
+			}
+		})
+	}
+}
+
+// A read that Apply left to another goroutine sees no later write of its connection (V2), and
+// replies keep their order (V1).
+func TestCost_LeftReadsSeeTheirWrite(t *testing.T) {
+	s, c, a := costServer(t, Config{})
+	if err := s.Load(t.Context(), map[string][]byte{"/a": nil}); err != nil {
+		t.Fatal(err)
+	}
+	var requests []testRequest
+	var want []string
+	for _, text := range []string{"one", "two", "three"} {
+		requests, want = append(requests, set("/a", text)), append(want, "")
+		for range 2 * burstFrames {
+			requests, want = append(requests, get("/a")), append(want, text)
+		}
+	}
+	s.treeMu.Lock()
+	for i, w := range c.enqueue(requests...) {
+		if i > 0 && !c.queue.draining.Load() {
+			t.Error("Apply answered everything")
+		}
+		applyLocked(a, w)
+	}
+	// Takes what the other goroutine would.
+	c.mu.Lock()
+	for more := true; more; {
+		more = c.drain(&a.batch)
+	}
+	got := c.texts(t, requests)
+	c.closeLocked()
+	c.mu.Unlock()
+	s.treeMu.Unlock()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// A write is not proposed while so many reads wait that Apply would have much to do before it.
+func TestCost_WritesBehindManyReads(t *testing.T) {
+	var q queue
+	for range maxReadsBehind {
+		if q.holdsWrites() {
+			t.Fatalf("held after %d reads", q.nReads)
+		}
+		q.push(&queuedRead{op: proto.OpGetData})
+	}
+	if !q.holdsWrites() {
+		t.Error("not held")
+	}
+	q.pop()
+	if q.holdsWrites() {
+		t.Error("held when a read was answered")
+	}
+	q.draining.Store(true)
+	if !q.holdsWrites() {
+		t.Error("not held while another goroutine answers")
+	}
+}
+
+// endless is a connection that always has pings, and takes every reply.
+type endless struct {
+	net.Conn
+	frame  []byte
+	at     int
+	read   int64 // bytes
+	budget int64
+}
+
+var errEnough = errors.New("enough")
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.read >= e.budget {
+		return 0, errEnough
+	}
+	for i := range b {
+		b[i] = e.frame[e.at]
+		e.at = (e.at + 1) % len(e.frame)
+	}
+	e.read += int64(len(b))
+	return len(b), nil
+}
+
+func (e *endless) Write(b []byte) (int, error) { return len(b), nil }
+
+// A connection whose client always has the next request ready lets others go on after a bounded
+// number of requests.
+func TestCost_EndlessPipeline(t *testing.T) {
+	_, c, _ := costServer(t, Config{})
+	ping := binary.BigEndian.AppendUint32(nil, 8)
+	ping = (&proto.RequestHeader{Xid: proto.XidPing, Op: proto.OpPing}).Append(ping)
+	e := &endless{Conn: c.nc, frame: ping, budget: 1 << 20}
+	c.nc = e
+	var most, yields, last int64
+	c.server.conns.turns.yield = func() {
+		most, last = max(most, c.stats.Received-last), c.stats.Received
+		yields++
+	}
+	in := input{buf: make([]byte, inputBytes)}
+	for {
+		if in.r == in.w {
+			in.r, in.w = 0, 0
+		}
+		in.grow()
+		n, err := e.Read(in.buf[in.w:])
+		if in.w += n; err != nil {
+			break
+		}
+		if ok, err := c.handle(&in); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	if most == 0 || most > burstFrames+inputBytes/int64(len(ping))%burstFrames+1 {
+		t.Errorf("%d requests of %d bytes in %d turns, up to %d in one", c.stats.Received, len(ping), yields, most)
+	}
+}
+
+// A multiRead that takes long is done in slices, and others go on between them. Its reply is the
+// same as in one piece.
+func TestCost_MultiReadInSlices(t *testing.T) {
+	s, c, a := costServer(t, Config{MaxBuffer: 64 << 20})
+	if err := s.Load(t.Context(), map[string][]byte{"/a": []byte("a"), "/large": make([]byte, shareBytes)}); err != nil {
+		t.Fatal(err)
+	}
+	var m proto.MultiRequest
+	for i := range 3 * maxSliceWork {
+		op := proto.MultiOp{Op: proto.OpGetData, Path: "/a"}
+		if i%(maxSliceWork/10) == 0 {
+			op.Path = "/large"
+		}
+		m.Ops = append(m.Ops, op)
+	}
+	body := m.Append(nil)
+	between := 0
+	for {
+		s.treeMu.RLock()
+		c.mu.Lock()
+		done := s.read(c, &a.batch, proto.OpMultiRead, 5, body, nil)
+		if !done && c.out.len() > 0 {
+			t.Fatal("a part of the reply is on the output")
+		}
+		c.mu.Unlock()
+		s.treeMu.RUnlock()
+		if done {
+			break
+		}
+		if between++; between > 100 {
+			t.Fatal("no end")
+		}
+		if err := s.Load(t.Context(), map[string][]byte{"/a": []byte("b")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if between < 2 {
+		t.Errorf("%d reads in %d slices", len(m.Ops), between+1)
+	}
+	var all []byte
+	for c.out.len() > 0 {
+		b, _ := c.out.next()
+		all = append(all, b...)
+		c.out.advance(len(b))
+	}
+	if n := int(binary.BigEndian.Uint32(all)); n != len(all)-4 {
+		t.Fatalf("a frame of %d bytes says %d", len(all)-4, n)
+	}
+	d := jute.NewDecoder(all[4:])
+	var h proto.ReplyHeader
+	h.Decode(&d)
+	var r proto.MultiResponse
+	if err := r.Decode(&d); err != nil || h.Xid != 5 || h.Err != proto.OK || len(r.Results) != len(m.Ops) || d.Remaining() > 0 {
+		t.Fatalf("%+v, %d results: %v", h, len(r.Results), err)
+	}
+	if a, b := string(r.Results[1].Data), string(r.Results[len(r.Results)-1].Data); a != "a" || b != "b" {
+		t.Errorf("the first slice shows %q, the last %q", a, b)
+	}
+}
+
+// Only few large multis are under way, and other writes do not wait for them.
+func TestCost_BigMultis(t *testing.T) {
+	var l writeLimit
+	l.init(100)
+	for range maxBig {
+		if !l.roomForBig() || !l.try(1000, true) {
+			t.Fatal("no room")
+		}
+	}
+	if l.roomForBig() || l.try(1000, true) {
+		t.Error("room for one more")
+	}
+	if !l.try(10, false) {
+		t.Error("a small write waits for the large")
+	}
+	l.wait(false)
+	l.release(1000, true)
+	if !l.roomForBig() {
+		t.Error("no room when one is done")
+	}
+	l.wait(true)
+}

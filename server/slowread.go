@@ -1,0 +1,115 @@
+package server
+
+import (
+	"runtime"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+const (
+	// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client
+	// accepts a longer frame, and a short request could ask for a very long reply.
+	maxMultiReads = 4
+	// maxSliceWork is how much of a multiRead is done under one lock, in reads. It takes about
+	// 10 ms.
+	maxSliceWork = 32 << 10
+	// evaluationWork is the work of deciding about one more list.
+	evaluationWork = 16
+	// bytesOfWork is how many copied bytes count like one read.
+	bytesOfWork = 256
+	// longReplyBytes is from which length on a reply is not made by Apply, and not behind a write.
+	longReplyBytes = 64 << 10
+	// cheapBulkBytes: a bulk read that is not longer needs no turn.
+	cheapBulkBytes = 4 << 10
+)
+
+// longReply reports whether making the reply to a read takes much work now. Data that is sent by
+// reference takes none.
+func (s *Server) longReply(op proto.OpCode, body []byte) bool {
+	switch op {
+	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
+		d := jute.NewDecoder(body)
+		d.AliasStrings()
+		path := d.RequiredString()
+		return d.Err() == nil && s.tree.ReplyBytes(op, path) > longReplyBytes
+	}
+	return op.Info().Class == proto.ClassBulkRead
+}
+
+// partialRead is a multiRead that is being answered. If it takes long, others go on between its
+// slices, and each slice shows one state of the tree; ZooKeeper promises nothing about the states
+// that a multiRead shows. The reply goes to the connection's output when it is complete, so that
+// events of the changes meanwhile come before it (V3).
+type partialRead struct {
+	ops  []proto.MultiOp
+	next int
+	out  output
+	code proto.ErrCode
+}
+
+func newPartialRead(body []byte) *partialRead {
+	d := jute.NewDecoder(body)
+	d.AliasStrings()
+	var m proto.MultiRequest
+	if m.Decode(&d, proto.OpMultiRead) != nil {
+		return &partialRead{code: proto.ErrMarshallingError}
+	}
+	return &partialRead{ops: m.Ops}
+}
+
+// slice does a part of the work, and reports whether all is done.
+func (r *partialRead) slice(s *Server, who datatree.Caller) (done bool) {
+	before, begin, first := who.Known.Evaluations(), len(r.out.buf), r.next
+	for ; r.next < len(r.ops); r.next++ {
+		if r.next-first+(who.Known.Evaluations()-before)*evaluationWork+(len(r.out.buf)-begin)/bytesOfWork >= maxSliceWork {
+			return false
+		}
+		r.read(s, &r.ops[r.next], who)
+		if r.out.len() > maxMultiReads*int(s.cfg.MaxBuffer) {
+			r.code = proto.ErrMarshallingError
+			return true
+		}
+	}
+	if r.code == proto.OK {
+		r.out.buf = proto.AppendMultiHeader(r.out.buf, -1, true, -1)
+	}
+	return true
+}
+
+func (r *partialRead) read(s *Server, op *proto.MultiOp, who datatree.Caller) {
+	o, at := &r.out, r.out.mark()
+	var code proto.ErrCode
+	o.buf = proto.AppendMultiHeader(o.buf, op.Op, false, proto.OK)
+	if op.Op == proto.OpGetData {
+		var data []byte
+		var st proto.Stat
+		if data, st, code = s.tree.GetData(op.Path, who); code == proto.OK {
+			o.appendData(data)
+			o.buf = st.Append(o.buf)
+		}
+	} else {
+		o.buf, _, code = s.tree.AppendChildren(o.buf, op.Path, who)
+	}
+	if code != proto.OK {
+		o.truncate(at)
+		o.buf = jute.AppendInt(proto.AppendMultiHeader(o.buf, proto.OpError, false, code), int32(code))
+	}
+}
+
+// turns bounds what connections do at the same time: a write waits for all readers of the tree, so
+// only some of them may read for long.
+type turns struct {
+	expensive chan struct{}
+	yield     func() // lets other goroutines go on; tests replace it
+}
+
+func newTurns() turns {
+	return turns{expensive: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), yield: runtime.Gosched}
+}
+
+// begin waits for a turn to do something expensive. The caller holds no lock, and calls end soon.
+func (t *turns) begin() { t.expensive <- struct{}{} }
+
+func (t *turns) end() { <-t.expensive }
