@@ -177,4 +177,6 @@ var table = map[string]metric{
 	"gozkd_peers_refused_wrong_secret_total":   {counter, "", "Refused connections to the peer port: the caller has another ensemble secret."},
 	"gozkd_peers_refused_rejected_total":       {counter, "", "Refused connections to the peer port: the caller is not configured here, of another ensemble, or without support of its feature level."},
 	"gozkd_peers_refused_crowded_total":        {counter, "", "Refused connections to the peer port: too many connections came at once."},
+
+	"gozkd_expensive_requests_refused_total": {counter, "", "Requests that were refused because applying them would have taken too long."},
 }

@@ -258,10 +258,11 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			p = pauseEnd
 		}
 	case proto.ClassRead:
-		if c.queue.len() > 0 && c.server.longReply(h.Op, d.Rest()) {
-			return pauseAlone, nil
+		if !c.server.longReply(h.Op, d.Rest()) {
+			c.readInTurn(h, d.Rest(), now, t)
+		} else if p = c.bulkRead(h, d.Rest(), now, t, turn); p != pauseOutput {
+			return p, nil
 		}
-		c.readInTurn(h, d.Rest(), now, t)
 	case proto.ClassBulkRead:
 		if p = c.bulkRead(h, d.Rest(), now, t, turn); p != pauseOutput {
 			return p, nil
@@ -307,16 +308,21 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	return p, nil
 }
 
-// bulkRead answers a bulk read, and returns pauseOutput.
+// bulkRead answers a bulk read, or a read with a long reply, and returns pauseOutput.
 //
-// A bulk read is a short request for much work. If thousands of them waited for a write, all would
+// Such a read is a short request for much work. If thousands of them waited for a write, all would
 // run under the write lock when the write is applied (V2). So each runs only when no request is
 // before it, and releases the lock afterwards.
 func (c *conn) bulkRead(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
+	expensive := true
+	switch h.Op {
+	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals:
+		expensive = len(body) > cheapBulkBytes
+	}
 	switch {
 	case c.queue.len() > 0:
 		return pauseAlone
-	case !turn && (len(body) > cheapBulkBytes || h.Op == proto.OpGetAllChildrenNumber):
+	case expensive && !turn:
 		return pauseTurn
 	case !c.readInTurn(h, body, now, t):
 		return pauseSlice

@@ -43,6 +43,7 @@ func (s *Server) Monitor() []Value {
 	list.Add("gozkd_feature_level", int64(st.Level))
 	list.Add("gozkd_feature_level_max", int64(st.MaxLevel))
 	pending, stalls := s.node.LogPending()
+	list.Add("gozkd_expensive_requests_refused_total", s.meter.Requests.Expensive.Load())
 	list.Add("gozkd_log_pending_seconds", float64(pending.Milliseconds())/1000)
 	list.Add("gozkd_log_stalls_total", stalls)
 	if !s.alone() {

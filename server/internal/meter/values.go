@@ -50,7 +50,6 @@ func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts) {
 	l.Add("sessionless_connections_expired", conns.Sessionless.Load())
 	l.Add("stale_sessions_expired", m.Sessions.Expired.Load())
 	l.Add("request_throttle_wait_count", m.Requests.ThrottleWaits.Load())
-	l.Add("expensive_requests_refused", m.Requests.Expensive.Load())
 	l.Add("digest_mismatches_count", m.DigestsDiffer.Load())
 
 	l.Add("looking_count", c.Leaders)
