@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -71,6 +72,8 @@ func roleText(m *member) string {
 		return "asking"
 	case m.last.Err == nil:
 		return m.last.State.Mode
+	case errors.Is(m.last.Err, errUnknownPort):
+		return "unknown"
 	case probe.Reached(m.last.Err):
 		return "cut off"
 	}

@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -204,12 +205,13 @@ func (e *ensemble) totals() totals {
 // problems returns what is wrong with the ensemble, one sentence each.
 func (e *ensemble) problems() []string {
 	var list []string
-	sampled := 0
+	sampled, unknown := 0, false
 	var standalone, readers []string
 	for _, m := range e.members {
 		if m.hasSample {
 			sampled++
 		}
+		unknown = unknown || errors.Is(m.last.Err, errUnknownPort)
 		if m.up() && m.last.State.Mode == probe.ModeStandalone {
 			standalone = append(standalone, m.Address)
 		}
@@ -221,6 +223,8 @@ func (e *ensemble) problems() []string {
 	switch {
 	case sampled < len(e.members):
 		// Not all members have been asked yet.
+	case len(leaders) == 0 && unknown:
+		list = append(list, "the leader is not among the servers that are watched: name all with -server")
 	case len(leaders) == 0 && len(standalone) == 0:
 		list = append(list, "no leader: writes are not possible")
 	case len(leaders) > 1:

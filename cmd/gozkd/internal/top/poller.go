@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -200,6 +201,9 @@ func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string
 		hurry := make(chan struct{}, 1)
 		running[e.Address] = runningPoller{cancel: cancel, hurry: hurry}
 		p := &poller{address: e.Address, ask: w.ask, now: time.Now}
+		if strings.HasSuffix(e.Address, unknownPort) {
+			p.ask = askUnknown
+		}
 		if e.ID == 0 { // a reported member's number is known, so no session is needed
 			p.discover = w.discover
 		}

@@ -3,6 +3,8 @@ package top
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -20,14 +22,14 @@ type roster struct {
 	given []string
 	// aliases maps other addresses of the given servers, by IP address, to the given addresses.
 	aliases map[string]string
-	// ids are the member numbers of the given addresses.
-	ids  map[string]uint64
-	set  serverlist.Set
-	port int // client port of the server that reported set, the default for members whose line has none
+	// ids are the member numbers of the given addresses, otherIDs those of addresses in server lines.
+	ids, otherIDs map[string]uint64
+	set           serverlist.Set
+	port          int // client port of the server that reported set, the default for members whose line has none
 }
 
 func newRoster(given []string, aliases map[string]string) *roster {
-	return &roster{given: given, aliases: aliases, ids: make(map[string]uint64)}
+	return &roster{given: given, aliases: aliases, ids: make(map[string]uint64), otherIDs: make(map[string]uint64)}
 }
 
 // learn adds the identity and the members that the server at an address reported.
@@ -41,35 +43,69 @@ func (r *roster) learn(address string, s probe.Settings) {
 			r.port, _ = strconv.Atoi(port) // a dialed address has a valid port
 		}
 	}
-	if slices.Contains(r.given, address) && s.ServerID != 0 {
+	switch {
+	case s.ServerID == 0:
+	case !slices.Contains(r.given, address):
+		r.otherIDs[address] = s.ServerID
+	default:
 		maps.DeleteFunc(r.ids, func(_ string, id uint64) bool { return id == s.ServerID }) // a number belongs to one address
 		r.ids[address] = s.ServerID
 	}
 }
 
-// entries returns the servers by number, followed by those without a number in the given order.
+// entries returns the servers by number, followed by those without a number in the given order. A
+// number stands there once, and so does an address: if a member's line has no client port, and the
+// port of the server that reported the line is that server's own, or another member answered there,
+// the member's address is unknown. A given server that has not reported its number yet may be that
+// member.
 func (r *roster) entries() []Entry {
 	ids := maps.Clone(r.ids)
-	var found []Entry
 	for _, m := range r.set {
-		address := clientAddress(m, r.port)
-		if given, ok := r.aliases[address]; ok && ids[given] == 0 {
+		if given, ok := r.aliases[clientAddress(m, r.port)]; ok && ids[given] == 0 && !hasID(ids, m.ID) {
 			ids[given] = m.ID
 		}
-		if !slices.Contains(slices.Collect(maps.Values(ids)), m.ID) {
-			found = append(found, Entry{Address: address, ID: m.ID})
-		}
 	}
-	list := make([]Entry, 0, len(r.given)+len(found))
+	list := make([]Entry, 0, len(r.given)+len(r.set))
+	silent := 0 // given servers without a number
 	for _, address := range r.given {
 		list = append(list, Entry{Address: address, ID: ids[address]})
+		if ids[address] == 0 {
+			silent++
+		}
 	}
-	list = append(list, found...)
+	var hidden []Entry // members without a known address
+	for _, m := range r.set {
+		if hasID(ids, m.ID) {
+			continue
+		}
+		address := clientAddress(m, r.port)
+		_, given := r.aliases[address]
+		if given || r.otherIDs[address] != 0 && r.otherIDs[address] != m.ID || slices.ContainsFunc(list, func(e Entry) bool { return e.Address == address }) {
+			hidden = append(hidden, Entry{Address: fmt.Sprintf("%s %s%s", m.Key(), m.Host, unknownPort), ID: m.ID})
+			continue
+		}
+		list = append(list, Entry{Address: address, ID: m.ID})
+	}
+	if len(hidden) > silent {
+		list = append(list, hidden...)
+	}
 	slices.SortStableFunc(list, func(a, b Entry) int {
 		return cmp.Compare(a.ID-1, b.ID-1) // 0 becomes the largest
 	})
 	return list
 }
+
+func hasID(ids map[string]uint64, id uint64) bool {
+	return slices.Contains(slices.Collect(maps.Values(ids)), id)
+}
+
+// unknownPort ends the address of an entry that stands for a member whose client port is unknown.
+const unknownPort = ":?"
+
+var errUnknownPort = errors.New("its server line has no client port: name this server with -server")
+
+// askUnknown is the ask of a poller for such an entry.
+func askUnknown(context.Context, string, string) (string, error) { return "", errUnknownPort }
 
 // clientAddress returns the address for clients of a member. If the member listens on a wildcard
 // address, the host of the peer address is used.

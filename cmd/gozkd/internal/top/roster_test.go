@@ -57,3 +57,60 @@ func TestRoster_TwoNames(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Members on one machine whose lines have no client port, as in README's example: each number
+// stands in the list once, and no address is taken for that of another member.
+func TestRoster_NoClientPorts(t *testing.T) {
+	const lines = "server.1=127.0.0.1:2881:3881\nserver.2=127.0.0.1:2882:3882\nserver.3=127.0.0.1:2883:3883"
+	report := func(port, id string) probe.Settings {
+		return probe.ParseSettings("clientPort=" + port + "\nserverId=" + id + "\n" + lines)
+	}
+	r := newRoster([]string{"127.0.0.1:2181"}, map[string]string{"127.0.0.1:2181": "127.0.0.1:2181"})
+	r.learn("127.0.0.1:2181", report("2181", "2"))
+	want := []Entry{{"server.1 127.0.0.1:?", 1}, {"127.0.0.1:2181", 2}, {"server.3 127.0.0.1:?", 3}}
+	if got := r.entries(); !slices.Equal(got, want) {
+		t.Errorf("one is named: %v, want %v", got, want)
+	}
+	r = newRoster([]string{"127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183"}, nil)
+	r.learn("127.0.0.1:2181", report("2181", "2"))
+	want = []Entry{{"127.0.0.1:2181", 2}, {"127.0.0.1:2182", 0}, {"127.0.0.1:2183", 0}}
+	if got := r.entries(); !slices.Equal(got, want) {
+		t.Errorf("one has answered: %v, want %v", got, want)
+	}
+	r.learn("127.0.0.1:2182", report("2182", "3"))
+	r.learn("127.0.0.1:2183", report("2183", "1"))
+	want = []Entry{{"127.0.0.1:2183", 1}, {"127.0.0.1:2181", 2}, {"127.0.0.1:2182", 3}}
+	if got := r.entries(); !slices.Equal(got, want) {
+		t.Errorf("all have answered: %v, want %v", got, want)
+	}
+}
+
+// A host that leads to another member, which reports its own number, is not taken for the member's.
+func TestRoster_AnotherMemberAnswers(t *testing.T) {
+	r := newRoster([]string{"127.0.0.1:2182"}, nil)
+	lines := "clientPort=2182\nserverId=2\nserver.1=vm:2881:3881\nserver.2=127.0.0.1:2882:3882"
+	r.learn("127.0.0.1:2182", probe.ParseSettings(lines))
+	if got, want := r.entries(), []Entry{{"vm:2182", 1}, {"127.0.0.1:2182", 2}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r.learn("vm:2182", probe.ParseSettings(lines))
+	if got, want := r.entries(), []Entry{{"server.1 vm:?", 1}, {"127.0.0.1:2182", 2}}; !slices.Equal(got, want) {
+		t.Errorf("after the answer: %v, want %v", got, want)
+	}
+}
+
+// A member whose address is unknown is not asked, and does not count as down.
+func TestWatcher_UnknownAddress(t *testing.T) {
+	e := ensemble{}
+	r := Report{Roster: []Entry{{"a:1", 1}, {"server.2 a:?", 2}}, Sample: Sample{Address: "a:1", State: probe.State{Mode: probe.ModeFollower}}}
+	e.observe(r)
+	_, r.Sample.Err = askUnknown(t.Context(), "", "")
+	r.Sample.Address = "server.2 a:?"
+	e.observe(r)
+	if role := roleText(e.members[1]); role != "unknown" {
+		t.Errorf("role %q", role)
+	}
+	if got := e.problems(); len(got) != 1 || got[0] != "the leader is not among the servers that are watched: name all with -server" {
+		t.Errorf("%q", got)
+	}
+}
