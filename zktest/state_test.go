@@ -105,3 +105,25 @@ func TestLoad_Refused(t *testing.T) {
 	s.AssertOwner("/e", c.SessionID())
 	s.Load(nil)
 }
+
+// The waits for a znode that comes, and for one that goes.
+func TestAwait_ExistsAndMissing(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		c := s.Connect(t)
+		change := make(chan error, 1)
+		go func() { // ends with the request; change shows that
+			_, err := c.Create("/a", nil, 0, open)
+			change <- err
+		}()
+		s.AwaitExists("/a")
+		if err := <-change; err != nil {
+			t.Fatal(err)
+		}
+		go func() { change <- c.Delete("/a", -1) }() // as above
+		s.AwaitMissing("/a")
+		if err := <-change; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
