@@ -6,6 +6,7 @@ import "time"
 type Counts struct {
 	Leaders     int64 // a leader became known, which may be the previous leader
 	Proposed    int64 // leading: requests that went into an entry
+	Refused     int64 // messages of other members that make no sense
 	Resent      int64 // requests of this member that were sent again because their outcome was unknown
 	Checkpoints int64 // leading: checkpoints that other members received
 	CaughtUp    int64 // leading: members that came into step from the log alone

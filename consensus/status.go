@@ -111,7 +111,7 @@ func (n *Node) publish() {
 		}
 	}
 	s.Counts = Counts{
-		Leaders: b.leaders, Proposed: c.Proposed(), Resent: c.Resent(), Checkpoints: n.peers.received, CaughtUp: n.peers.caughtUp,
+		Leaders: b.leaders, Proposed: c.Proposed(), Resent: c.Resent(), Refused: int64(c.Refused()), Checkpoints: n.peers.received, CaughtUp: n.peers.caughtUp,
 	}
 	if s.Leading {
 		s.Peers = n.peers.peers

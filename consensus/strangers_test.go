@@ -114,3 +114,31 @@ func TestStrangers(t *testing.T) {
 		}
 	})
 }
+
+// Members with the same secret form an ensemble. One that prefers the secret also talks to one that
+// has none yet.
+func TestPeerSecret(t *testing.T) {
+	secret := []byte("known to the members only")
+	for name, each := range map[string]func(i int, cfg *Config){
+		"required": func(_ int, cfg *Config) { cfg.PeerSecret = secret },
+		"being introduced": func(i int, cfg *Config) {
+			if i > 0 {
+				cfg.PeerSecret, cfg.PeerSecretOptional = secret, true
+			}
+		},
+		"being required": func(i int, cfg *Config) { cfg.PeerSecret, cfg.PeerSecretOptional = secret, i > 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubbled(t, time.Millisecond, 10*time.Millisecond, each)
+				defer b.stop()
+				b.leader()
+				for i, n := range b.members {
+					if got := n.Connected(); len(got) != 2 {
+						t.Errorf("member %d is connected with %v", i+1, got)
+					}
+				}
+			})
+		})
+	}
+}

@@ -167,6 +167,7 @@ var table = map[string]metric{
 	"gozkd_sessions_lost_since_election": {gauge, "", "Sessions that expired since the leader was elected."},
 	"gozkd_requests_resent_total":        {counter, "", "Writes of this member that were sent again because the leader or the network may have lost them."},
 
+	"gozkd_peer_messages_refused_total":        {counter, "", "Messages of other members that make no sense, and were dropped."},
 	"gozkd_peers_refused_malformed_total":      {counter, "", "Refused connections to the peer port: the caller sent no hello, or damaged bytes."},
 	"gozkd_peers_refused_version_total":        {counter, "", "Refused connections to the peer port: the caller speaks another version of the protocol."},
 	"gozkd_peers_refused_silent_total":         {counter, "", "Refused connections to the peer port: the caller sent no hello in time."},

@@ -48,6 +48,7 @@ func (s *Server) Monitor() []Value {
 	list.Add("gozkd_log_stalls_total", stalls)
 	if !s.alone() {
 		list.Add("gozkd_requests_resent_total", counts.Resent)
+		list.Add("gozkd_peer_messages_refused_total", counts.Refused)
 	}
 	return list
 }

@@ -118,7 +118,7 @@ func TestWords_MemberMonitor(t *testing.T) {
 			want := map[string]string{
 				"zk_quorum_size": "3", "zk_peer_state": state, "zk_pending_syncs": "0",
 				"zk_gozkd_leader_id": strconv.Itoa(leader), "zk_gozkd_epoch": "1", "zk_gozkd_quorum_reachable": "1", "zk_gozkd_voters_connected": "3",
-				"zk_gozkd_term": `\d+`, "zk_gozkd_applied_index": `\d+`, "zk_gozkd_requests_resent_total": "0",
+				"zk_gozkd_term": `\d+`, "zk_gozkd_applied_index": `\d+`, "zk_gozkd_requests_resent_total": "0", "zk_gozkd_peer_messages_refused_total": "0",
 			}
 			if mode == "follower" {
 				want["zk_synced_observers"] = "0"

@@ -298,3 +298,31 @@ func TestP1_DamagedLength(t *testing.T) {
 		}
 	})
 }
+
+// P9: strangers do not flood the log, whatever they say.
+func TestP9_LogFlood(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start(t, 1, func(m *member, _ *Config) {
+			m.accept = func(from uint64, _ []byte) error { return fmt.Errorf("member %d is not configured", from) }
+		})
+		for i := range uint64(1000) {
+			s := w.call(t, a.address)
+			if answer := s.exchangeGreetings(kindFrames, 1000+i, 1+i%2); answer.kind != kindRefused {
+				t.Fatalf("answer is %d %q", answer.kind, answer.contents)
+			}
+			_ = s.Close()
+		}
+		if n := a.log.Count("refused"); n != 2 {
+			t.Errorf("%d lines, want one for each of two reasons", n)
+		}
+		time.Sleep(refusalLogInterval)
+		w.call(t, a.address).exchangeGreetings(kindFrames, 5, 1)
+		synctest.Wait()
+		if n := a.log.Count("not_logged_before=499"); n != 1 {
+			t.Errorf("%d lines say how many were left out:\n%s", n, a.log)
+		}
+		if got := a.Refused(); got["rejected"] != 501 || got["unknown_member"] != 500 {
+			t.Errorf("counted %v", got)
+		}
+	})
+}

@@ -100,7 +100,7 @@ func (n *Network) serve(conn net.Conn) {
 		}
 	}
 	if n.life.Err() == nil { // before the refusal, which may wait for the other side
-		n.report(hello.from, remote, silence(err), accepted)
+		n.report(hello.from, remote, silence(err), accepted, l != nil && l.proven)
 	}
 	if reason := reasonFor(err); reason != "" && (!accepted || errors.Is(err, errStranger)) {
 		refusal := greeting{kind: kindRefused, from: n.cfg.Self, to: hello.from, contents: []byte(reasonText(reason))}
@@ -124,12 +124,12 @@ func reasonFor(err error) string {
 // report logs the end of an accepted connection: as a warning, once per reason, if the connection
 // was rejected or damaged. Refusals of callers that have not proved who they are share one line per
 // reason and refusalLogInterval.
-func (n *Network) report(from uint64, remote string, err error, accepted bool) {
+func (n *Network) report(from uint64, remote string, err error, accepted, proven bool) {
 	reason, refused := refusalOf(err, accepted)
 	switch {
 	case errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe), errors.Is(err, io.EOF) && from == 0: // it had to go, or was closed by the other side before it said anything
 		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote, "reason", err)
-	case refused && reason != RefusedByMember:
+	case refused && !proven:
 		n.noteIncoming(from, err)
 		n.noteRefusal(reason, from, remote, err)
 	case err == nil || !isRejection(err) && !errors.Is(err, ErrCorrupt):

@@ -182,6 +182,7 @@ func (m *Meter) CountsSinceReset(current func() consensus.Counts) consensus.Coun
 		c.Leaders -= before.Leaders
 		c.Proposed -= before.Proposed
 		c.Resent -= before.Resent
+		c.Refused -= before.Refused
 		c.Checkpoints -= before.Checkpoints
 		c.CaughtUp -= before.CaughtUp
 	}
