@@ -44,6 +44,41 @@ func TestServe_InitializeFile(t *testing.T) {
 	}
 }
 
+// A server does not begin with an empty tree next to a ZooKeeper server's data. Once it has data of
+// its own, it starts.
+func TestServe_ZooKeeperData(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "log", "version-2")
+	if err := os.MkdirAll(old, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(old, "log.1"), []byte("ZKLG"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"serve", "--data-dir", filepath.Join(dir, "data"), "--client-port", "0", "-o", "dataLogDir=" + filepath.Join(dir, "log"), "-o", "admin.enableServer=false"}
+	var stdout, stderr strings.Builder
+	if status := run("gozkd", args, outside(&stdout, &stderr)); status != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, want := range []string{filepath.Join(old, "log.1") + " holds the data of a ZooKeeper server", "move " + old + " away"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("said %s, not %q", &stderr, want)
+		}
+	}
+	away := filepath.Join(dir, "away")
+	if err := os.Rename(old, away); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, args...)
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	if err := os.Rename(away, old); err != nil {
+		t.Fatal(err)
+	}
+	launch(t, args...)
+}
+
 // A lone server that lost its data does not serve an empty tree. ZooKeeper 3.9.5 starts, and drops
 // each client.
 func TestServe_NoInitializeFile(t *testing.T) {

@@ -45,6 +45,9 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 func serveOne(
 	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger,
 ) (err error) {
+	if err := refuseZooKeeperData(inv.Config); err != nil {
+		return err
+	}
 	s, err := server.New(serverConfig(inv.Config, log))
 	if err != nil {
 		return err

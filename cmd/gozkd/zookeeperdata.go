@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+)
+
+// refuseZooKeeperData returns an error if a server without data would serve an empty tree from a
+// directory that holds the data of a ZooKeeper server.
+func refuseZooKeeperData(c config.Config) error {
+	if c.Memory {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(c.DataDir, "LOCK")); err == nil { // gozkd has used the directory
+		return nil
+	}
+	for _, dir := range []string{c.DataDir, c.DataLogDir} {
+		for _, kind := range []string{"snapshot.*", "log.*"} {
+			found, err := filepath.Glob(filepath.Join(dir, "version-2", kind))
+			if err != nil || len(found) == 0 {
+				continue // the directory's name is no pattern: what is not found is not protected
+			}
+			return fmt.Errorf("%s holds the data of a ZooKeeper server, which gozkd does not read: clients would find an empty tree. "+
+				"To begin with an empty tree on purpose, move %s away, or set another dataDir", found[0], filepath.Dir(found[0]))
+		}
+	}
+	return nil
+}
