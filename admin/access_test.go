@@ -26,7 +26,7 @@ var (
 )
 
 // caller sends requests from somewhere.
-type caller struct{ from, authorization, header string }
+type caller struct{ from, authorization, header, host string }
 
 func (c caller) asks(t testing.TB, h http.Handler, command string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -36,6 +36,10 @@ func (c caller) asks(t testing.TB, h http.Handler, command string) *httptest.Res
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, "/commands/"+command, strings.NewReader(`{"percentage": 0}`))
 	r.RemoteAddr = c.from
+	r.Host = "127.0.0.1:8080"
+	if c.host != "" {
+		r.Host = c.host
+	}
 	if c.authorization != "" {
 		r.Header.Set("Authorization", c.authorization)
 	}
@@ -93,6 +97,10 @@ func TestAccess(t *testing.T) {
 		"no address":                    {caller{from: "@"}, guarded, "everybody"},
 		"a proxy":                       {caller{from: here, header: "X-Forwarded-For"}, guarded, "everybody"},
 		"a proxy with the local token":  {caller{from: here, header: "Via", authorization: "Bearer " + localToken}, guarded, "everybody"},
+		"a page of another host":        {caller{from: here, host: "example.org:8080"}, guarded, "everybody"},
+		"a page with the local token":   {caller{from: here, host: "example.org.", authorization: "Bearer " + localToken}, guarded, "everybody"},
+		"somebody here by a name":       {caller{from: here, host: "localhost:8080"}, guarded, "everybody local"},
+		"somebody here by IPv6":         {caller{from: here, host: "[::1]"}, guarded, "everybody local"},
 		"somebody here":                 {caller{from: here}, guarded, "everybody local"},
 		"somebody here on IPv6":         {caller{from: "[::1]:4711"}, guarded, "everybody local"},
 		"somebody here with a name":     {caller{from: here, authorization: "digest a:b"}, guarded, "everybody local"},
@@ -213,7 +221,7 @@ func FuzzHandler(f *testing.F) {
 		if strings.Contains(authorization, "super:test") || strings.Contains(authorization, token) {
 			t.Skip("that would be no stranger")
 		}
-		r := httptest.NewRequest(http.MethodGet, "/", strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", strings.NewReader(body))
 		r.Method, r.URL.Path, r.URL.RawQuery, r.RemoteAddr = method, path, query, there
 		r.Header[http.CanonicalHeaderKey(name)] = []string{value}
 		r.Header["Authorization"] = []string{authorization}

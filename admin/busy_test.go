@@ -32,7 +32,7 @@ func TestAnswer_Busy(t *testing.T) {
 			t.Helper()
 			begin, w := time.Now(), httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/commands/"+command, nil)
-			r.RemoteAddr = "127.0.0.1:1"
+			r.RemoteAddr, r.Host = "127.0.0.1:1", "localhost"
 			if h.ServeHTTP(w, r); w.Code != status || time.Since(begin) != after {
 				t.Errorf("%s: status %d after %v, want %d after %v", command, w.Code, time.Since(begin), status, after)
 			}

@@ -34,7 +34,7 @@ type asked struct {
 func do(t testing.TB, h http.Handler, method, path string, authorization *string, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-	r.RemoteAddr = "127.0.0.1:4711"
+	r.RemoteAddr, r.Host = "127.0.0.1:4711", "localhost"
 	if authorization != nil {
 		r.Header["Authorization"] = []string{*authorization}
 	}
