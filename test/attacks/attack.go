@@ -77,6 +77,7 @@ type target struct {
 type harm struct {
 	Notes    []string // for the table
 	Breaches []string // what a stranger must not get
+	Failed   string   // why the attack was not carried out
 }
 
 // attacker is the running attack. Its methods may be called from any goroutine.
@@ -148,7 +149,9 @@ func runAttack(ctx context.Context, name string, in io.Reader, out io.Writer) er
 	err = must.Try(func() { attacks[0].run(a) })
 	a.ready()
 	if err != nil {
-		a.note("attack not carried out: %v", err)
+		a.mu.Lock()
+		a.harm.Failed = err.Error()
+		a.mu.Unlock()
 	}
 	<-ctx.Done()
 	a.running.Wait()

@@ -67,9 +67,9 @@ func measure(ctx context.Context, s *settings, p *product, a *attack, dir string
 	}
 	var h harm
 	if err := attacker.result(&h, termLimit); err != nil {
-		h.Notes = append(h.Notes, fmt.Sprintf("the attacker did not end well: %v", err))
+		h.Failed = fmt.Sprintf("the attacker did not end well: %v", err)
 	}
-	r.notes, r.breaches = append(r.notes, h.Notes...), h.Breaches
+	r.notes, r.breaches, r.failed = append(r.notes, h.Notes...), h.Breaches, h.Failed
 	if r.own {
 		if err := v.restart(ctx); err != nil {
 			r.lasting = append(r.lasting, "does not start again: "+firstLine(err))

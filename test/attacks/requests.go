@@ -37,7 +37,7 @@ func largeACL(n int) []proto.ACL {
 func createWithLargeACL(a *attacker) string {
 	const path = "/acl"
 	s := a.prepare()
-	defer must.Finally(s.Close)
+	defer must.Finally(func() error { return s.Close() }) // s changes
 	n := largest(36000, func(n int) error {
 		err := s.createWith(path, nil, largeACL(n))
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,6 +33,7 @@ type row struct {
 	breaches  []string
 	lasting   []string // damage that a restart did not mend
 	notes     []string
+	failed    string // why the attack was not carried out; empty: it was
 }
 
 // missed returns the targets that the row misses.
@@ -41,6 +43,9 @@ func (r *row) missed(s *settings) (list []string) {
 	}
 	if r.others.Samples == 0 {
 		miss("the others got no answer")
+	}
+	if r.failed != "" {
+		miss("attack not carried out: %s", r.failed)
 	}
 	if !s.race { // with the race detector everything is slow and large
 		if r.others.P99 > maxP99 {
@@ -94,12 +99,15 @@ func (r *row) cells() []string {
 		}
 		return "**" + some + "**"
 	}
-	remarks := append([]string{}, r.notes...)
+	remarks := slices.Clone(r.notes)
 	if r.logRate >= 1e3 {
 		remarks = append(remarks, fmt.Sprintf("log %.0f kB/s", r.logRate/1e3))
 	}
 	if r.attack.writes > 0 {
 		remarks = append(remarks, fmt.Sprintf("%.0f writes/s", r.writeRate))
+	}
+	if r.failed != "" {
+		remarks = append(remarks, "**not carried out**")
 	}
 	for _, b := range r.breaches {
 		remarks = append(remarks, "**"+b+"**")
@@ -118,8 +126,10 @@ func (r *row) String() string {
 	cells := r.cells()
 	s := fmt.Sprintf("%-20s %-10s others p50 %s p99 %s max %s ms, disconnected %s | %s MB | SIGTERM %s s | died %s | %s | %s",
 		cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7], cells[8], cells[9], cells[10])
-	for _, d := range append(append([]string{}, r.died...), r.lasting...) {
-		s += "\n    " + d
+	for _, d := range slices.Concat(r.died, r.lasting, []string{r.failed}) {
+		if d != "" {
+			s += "\n    " + d
+		}
 	}
 	return s
 }

@@ -14,11 +14,11 @@ func bad() *row {
 	return &row{attack: &attack{name: "words", writes: 1}, server: "gozkd", own: true,
 		others: others{Samples: 10, P50: time.Second, P99: 2 * time.Second, Max: 3 * time.Second, Disconnected: 4},
 		peak:   600e6, sigterm: 5 * time.Second, logRate: 1e6, writeRate: 2, races: 1,
-		died: []string{"server 1: panic: x"}, breaches: []string{"a snapshot"}, lasting: []string{"lost"}, notes: []string{"remark"}}
+		died: []string{"server 1: panic: x"}, breaches: []string{"a snapshot"}, lasting: []string{"lost"}, notes: []string{"remark"}, failed: "no server"}
 }
 
 func TestRow_MissesEachTarget(t *testing.T) {
-	want := []string{"p99 of others", "disconnected 4", "600 MB", "SIGTERM", "kB of log", "writes per second", "race detector",
+	want := []string{"not carried out", "p99 of others", "disconnected 4", "600 MB", "SIGTERM", "kB of log", "writes per second", "race detector",
 		"died: server 1", "got: a snapshot", "damage: lost"}
 	missed := bad().missed(&settings{})
 	if len(missed) != len(want) {
@@ -59,7 +59,7 @@ func TestWritePage_ReplacesOnlyTheTable(t *testing.T) {
 	if want := "before\n" + tableBegin + text + tableEnd + "after\n"; string(page) != want {
 		t.Errorf("the page is\n%s\nwant\n%s", page, want)
 	}
-	const want = "| words | gozkd | 1000 | 2000 | 3000 | 4 | 600 | 5.0 | **1** | **damaged** | remark; log 1000 kB/s; 2 writes/s; **a snapshot** |\n"
+	const want = "| words | gozkd | 1000 | 2000 | 3000 | 4 | 600 | 5.0 | **1** | **damaged** | remark; log 1000 kB/s; 2 writes/s; **not carried out**; **a snapshot** |\n"
 	if !strings.HasSuffix(text, want) {
 		t.Errorf("the table is\n%s\nits last line must be\n%s", text, want)
 	}
