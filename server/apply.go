@@ -200,6 +200,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case *clientWrite:
 		a.touch(w.conn, touchedByReply)
 		w.conn.complete(&a.batch, w, &res, now)
+		s.relieve()
 		s.writes.release(w.bytes(), w.big())
 		if w.free {
 			a.free = append(a.free, w)
@@ -259,6 +260,7 @@ func (a *applier) deliver(e *datatree.Event) {
 			a.touch(c, touchedByEvent)
 		}
 		c.mu.Unlock()
+		s.relieve()
 	}
 }
 

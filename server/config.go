@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -21,6 +22,9 @@ const maxMaxBuffer = 256 << 20
 
 // DefaultMaxBuffer is ZooKeeper's default jute.maxbuffer, 0xfffff.
 const DefaultMaxBuffer = 1<<20 - 1
+
+// defaultClientMemory is the default of Config.ClientMemory if memory is not scarce.
+const defaultClientMemory = 128 << 20
 
 // Config configures a server. The zero value is a server in memory on a free port of the loopback
 // interface. Names in parentheses are ZooKeeper's.
@@ -93,6 +97,12 @@ type Config struct {
 	// OutstandingLimit bounds the writes under way (globalOutstandingLimit). Above it, sockets are
 	// not read. Default: 1,000.
 	OutstandingLimit int
+	// ClientMemory bounds, in bytes, what waits for clients in all: output that they have not read,
+	// and requests that they have not sent completely. Beyond it the slowest clients are
+	// disconnected. Default: 128 MiB, or an eighth of the memory that the process may use if that is
+	// less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
+	// smallest value that is allowed, 8 times MaxBuffer.
+	ClientMemory int64
 
 	// SnapCount is after how many writes a checkpoint is made (snapCount). Default: 100,000.
 	SnapCount int
@@ -178,6 +188,7 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.MaxClientConns, 60)
 	setDefault(&c.MaxBuffer, DefaultMaxBuffer)
 	setDefault(&c.OutstandingLimit, 1000)
+	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, memlimit.Available()/8)))
 	setDefault(&c.InitLimit, 10)
 	setDefault(&c.SyncLimit, 5)
 	setDefault(&c.SnapCount, 100_000)
@@ -193,9 +204,7 @@ func (c *Config) ensureDefaults() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.DirFS == nil {
-		c.DirFS = vfs.OS{}
-	}
+	setDefault[vfs.FS](&c.DirFS, vfs.OS{})
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
@@ -217,6 +226,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.MaxBuffer < 1024 || c.MaxBuffer > maxMaxBuffer {
 		bad("MaxBuffer is %d, allowed are 1024 to %d", c.MaxBuffer, maxMaxBuffer)
+	}
+	if c.ClientMemory < c.leastClientMemory() {
+		bad("ClientMemory is %d, it must be %d or more: 8 times MaxBuffer", c.ClientMemory, c.leastClientMemory())
 	}
 	if c.InitLimit < 1 || c.SyncLimit < 1 {
 		bad("InitLimit %d and SyncLimit %d must be positive", c.InitLimit, c.SyncLimit)
@@ -246,6 +258,10 @@ func (c *Config) ensureDefaults() error {
 	}
 	return errors.Join(errs...)
 }
+
+// leastClientMemory is the smallest ClientMemory that is allowed: the longest reply, that to a
+// multiRead, has four times MaxBuffer, and there must be room for others beside it.
+func (c *Config) leastClientMemory() int64 { return 8 * int64(c.MaxBuffer) }
 
 // Memory keeps the state of servers without a data directory from one server to the next. The zero
 // value is empty. Only one server at a time may use it. Memory must not be copied.

@@ -47,8 +47,8 @@ type conn struct {
 	closeAfter bool // close when out is sent
 	closed     bool
 
-	stats    meter.ConnStats
-	sampling meter.SampleSkip
+	memory account
+	stats  meter.ConnStats
 }
 
 // touched is why a connection has output to be sent at the end of a call of Apply.
@@ -102,6 +102,7 @@ func (c *conn) closeLocked() {
 	}
 	c.closed = true
 	c.out = output{}
+	c.recount(true)
 	c.room.Broadcast()
 	// The only error would be that the connection is closed already.
 	if c.raw != nil { // closing a socket does not block
@@ -125,8 +126,10 @@ func (c *conn) finish() {
 	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.live.Load().HandshakeTimeout))
 }
 
-// boundOutput closes the connection if too much output waits for its client. c.mu is held.
+// boundOutput charges the output, and closes the connection if too much waits for its client. c.mu is
+// held, and the caller calls Server.relieve afterwards.
 func (c *conn) boundOutput() {
+	c.recount(false)
 	if c.out.len() > maxOutput && c.flushing {
 		c.logger().Warn("connection closed: the client does not read", "session", c.session.String(), "output_bytes", c.out.len())
 		c.closeLocked()

@@ -10,6 +10,8 @@ import (
 
 // connTable holds the open connections of clients.
 type connTable struct {
+	budget memoryBudget // of all connections
+
 	mu        sync.Mutex // guards all except turns
 	byID      map[watch.ConnID]*conn
 	bySession map[proto.SessionID]*conn

@@ -113,6 +113,12 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 		if turn {
 			turns.end()
 		}
+		c.server.relieve()
+		if in.r == in.w { // c.flush may wait for the client
+			in.release()
+		} else if p == pauseOutput || p == pauseTurn || p == pauseSlice {
+			c.holdInput(len(in.buf), false)
+		}
 		c.flush()
 		turn = false
 		switch {
@@ -132,46 +138,14 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			turns.begin()
 			turn = true
 		case p == pauseLimit || p == pauseBig:
-			c.awaitWrites(p == pauseBig)
+			c.awaitWrites(in, p == pauseBig)
 		case p == pauseQueue:
-			c.awaitQueue(c.queue.crowded)
+			c.awaitQueue(in, c.crowded)
 		case p == pauseAlone:
-			c.awaitQueue(func() bool { return c.queue.len() > 0 })
+			c.awaitQueue(in, func() bool { return c.queue.len() > 0 })
 		case p == pauseSync:
-			c.awaitQueue(c.queue.holdsWrites)
+			c.awaitQueue(in, c.queue.holdsWrites)
 		}
-	}
-}
-
-// awaitWrites waits until fewer writes are under way in the server.
-func (c *conn) awaitWrites(big bool) {
-	c.blocked.Store(true)
-	begin, requests := c.server.cfg.Now(), &c.server.meter.Requests
-	requests.ThrottleWaits.Add(1) // before the wait, so that an operator sees why nothing moves
-	c.server.writes.wait(big)
-	requests.Throttled.Record(int64(c.server.cfg.Now().Sub(begin)), 1)
-	c.blocked.Store(false)
-}
-
-// awaitQueue waits until inTheWay returns false or the connection closes. inTheWay is called after
-// each change of the queue.
-func (c *conn) awaitQueue(inTheWay func() bool) {
-	c.blocked.Store(true)
-	defer c.blocked.Store(false)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.closed && !c.closeAfter && inTheWay() {
-		c.room.Wait()
-	}
-}
-
-// awaitClosed waits until the connection is closed, which happens after the reply to closeSession.
-// Until then the connection is not read, because nothing can be done for the session any more.
-func (c *conn) awaitClosed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.closed {
-		c.room.Wait()
 	}
 }
 
@@ -188,6 +162,7 @@ func (c *conn) burst(in *input, turn bool) (pause, error) {
 	t, begin := s.meter.Batch(), in.r
 	defer func() {
 		c.startBarrier()
+		c.recount(false)
 		requests, replies := t.Counts()
 		done := now
 		if replies > 0 {
@@ -202,7 +177,7 @@ func (c *conn) burst(in *input, turn bool) (pause, error) {
 		switch {
 		case c.closed || c.closeAfter:
 			return pauseClosed, nil
-		case c.queue.crowded():
+		case c.crowded():
 			return pauseQueue, nil
 		case c.out.len() >= burstOutput:
 			return pauseOutput, nil
@@ -210,7 +185,7 @@ func (c *conn) burst(in *input, turn bool) (pause, error) {
 		at := in.r
 		frame, err := in.frame(s.cfg.MaxBuffer)
 		if err != nil {
-			return pauseClosed, err
+			return pauseClosed, fmt.Errorf("%w (jute.maxbuffer)", err)
 		}
 		if frame == nil {
 			return pauseInput, nil
@@ -297,7 +272,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
 		c.status(proto.RequestHeader{Xid: h.Xid, Op: proto.OpError}, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
 	}
-	c.server.meter.Hot.Sample(&c.sampling, c.session, h.Op, frame[proto.RequestHeaderBytes:])
+	c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, h.Op, frame[proto.RequestHeaderBytes:])
 	t.Received()
 	if h.Op != proto.OpAuth {
 		c.stats.LastOp = h.Op
@@ -470,6 +445,7 @@ func (c *conn) whenCurrent(mark func()) {
 		s.applier.batch.Settle(s.cfg.Now())
 		c.mu.Unlock()
 		s.treeMu.RUnlock()
+		s.relieve()
 		c.flushAsync()
 	})
 }

@@ -20,7 +20,7 @@
 //	V5  Zxids in the replies of one connection never decrease.
 //	V6  A bad frame costs its own connection and nothing else.
 //
-// Locks are always taken in this order: Server.treeMu, conn.mu, connTable.mu, and the leaf locks of
+// Locks are always taken in this order: Server.treeMu, memoryBudget.evicting, conn.mu, connTable.mu, and the leaf locks of
 // expiry, the watch table and the mailboxes. No goroutine waits for a disk or a socket while
 // holding one of these locks.
 package server

@@ -58,3 +58,20 @@ func (s *Server) LeaveRoom(bytes int64) { s.checkpoint.logRoom = bytes }
 
 // ProposeRaw proposes any bytes as a request.
 func ProposeRaw(s *Server, payload []byte) { s.node.Propose(payload, nil) }
+
+// ClientMemory returns what clients hold, and an error if the budget's counters are not the sums of
+// the connections' accounts. Nothing may be under way.
+func ClientMemory(s *Server) (unread, queued int64, err error) {
+	unread, queued = s.conns.budget.unread.Load(), s.conns.budget.queued.Load()
+	var sums [2]int64
+	for _, c := range s.conns.all() {
+		c.mu.Lock()
+		sums[0] += c.memory.unread.Load()
+		sums[1] += c.memory.queued
+		c.mu.Unlock()
+	}
+	if sums != [2]int64{unread, queued} {
+		err = fmt.Errorf("the connections hold %d and %d bytes, the budget says %d and %d", sums[0], sums[1], unread, queued)
+	}
+	return unread, queued, err
+}

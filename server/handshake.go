@@ -17,6 +17,8 @@ import (
 // connection is to be closed. err is the reason if the client's bytes were malformed.
 func (c *conn) handshake(in *input) (ok bool, err error) {
 	s := c.server
+	in.small = true // thousands of unfinished handshakes must cost little
+	defer func() { in.small = false }()
 	if err := c.nc.SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
 		return false, nil // closed already
 	}
@@ -32,8 +34,8 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	}
 	var frame []byte
 	for frame == nil {
-		if frame, err = in.frame(s.cfg.MaxBuffer); err != nil {
-			return false, err
+		if frame, err = in.frame(handshakeBytes - 4); err != nil {
+			return false, fmt.Errorf("connect request: %w", err)
 		}
 		if frame == nil {
 			if err := in.fill(c); err != nil {

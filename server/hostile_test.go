@@ -108,7 +108,7 @@ func (b bytesRecord) Append(p []byte) []byte { return append(p, b...) }
 func TestSlowReader(t *testing.T) {
 	cfg := ticks
 	part := exhaustive.Or[int32](10, 1)
-	cfg.MaxBuffer = server.DefaultMaxBuffer / part
+	cfg.MaxBuffer, cfg.ClientMemory = server.DefaultMaxBuffer/part, 64<<20/int64(part)
 	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
 		lazy, busy := dial(), dial()
 		lazy.connect(3_600_000, 0, nil)

@@ -6,7 +6,12 @@ import (
 	"sync"
 )
 
-const inputBytes = 32 << 10
+const (
+	inputBytes = 32 << 10
+	// handshakeBytes is the size of the read buffer before a connection has a session. The longest
+	// first request of a client has 49 bytes; a client may send more requests right after it.
+	handshakeBytes = 1 << 10
+)
 
 // inputs holds free read buffers. A connection borrows a buffer only while there are bytes to
 // handle.
@@ -17,6 +22,7 @@ type input struct {
 	buf    []byte
 	r, w   int
 	pooled *[inputBytes]byte
+	small  bool // the buffer has handshakeBytes and does not grow
 }
 
 // frame returns the next frame without its length, or nil if the frame has not arrived as a whole.
@@ -27,7 +33,7 @@ func (in *input) frame(limit int32) ([]byte, error) {
 	}
 	n := int32(binary.BigEndian.Uint32(in.buf[in.r:]))
 	if n < 0 || n > limit {
-		return nil, fmt.Errorf("frame length %d, allowed are 0 to %d (jute.maxbuffer)", n, limit)
+		return nil, fmt.Errorf("frame length %d, allowed are 0 to %d", n, limit)
 	}
 	if in.w-in.r-4 < int(n) {
 		return nil, nil
@@ -42,9 +48,11 @@ func (in *input) frame(limit int32) ([]byte, error) {
 func (in *input) fill(c *conn) error {
 	if in.r == in.w {
 		in.release()
+		c.holdInput(0, false)
 		return in.first(c)
 	}
 	in.grow()
+	c.holdInput(len(in.buf), true)
 	n, err := c.nc.Read(in.buf[in.w:])
 	in.w += n
 	return err
@@ -70,23 +78,30 @@ func (in *input) grow() {
 		in.w = copy(in.buf, in.buf[in.r:in.w])
 		in.r = 0
 	case in.w == len(in.buf):
-		bigger := make([]byte, 2*len(in.buf))
-		copy(bigger, in.buf)
-		w := in.w
-		in.release()
-		in.buf, in.w = bigger, w
+		full, w := *in, in.w
+		if len(full.buf) < inputBytes {
+			in.borrow()
+		} else {
+			*in = input{buf: make([]byte, 2*len(full.buf))}
+		}
+		in.w = copy(in.buf, full.buf[:w])
+		full.release()
 	}
 }
 
 func (in *input) borrow() {
-	in.pooled = inputs.Get().(*[inputBytes]byte)
-	in.buf = in.pooled[:]
-	in.r, in.w = 0, 0
+	if in.small {
+		*in = input{buf: make([]byte, handshakeBytes), small: true}
+		return
+	}
+	pooled := inputs.Get().(*[inputBytes]byte)
+	*in = input{buf: pooled[:], pooled: pooled}
 }
 
+// release keeps nothing except the choice of the next buffer's size.
 func (in *input) release() {
 	if in.pooled != nil {
 		inputs.Put(in.pooled)
 	}
-	*in = input{}
+	*in = input{small: in.small}
 }

@@ -10,12 +10,12 @@ import (
 // outputs holds free buffers for replies. An idle connection has none.
 var outputs = sync.Pool{New: func() any { b := make([]byte, 0, minPooledOutput); return &b }}
 
-// A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes. A longer reply is
-// rejected by clients with the usual jute.maxbuffer, and a shorter buffer may be a frame that
-// connections share, see appendShared.
+// A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes. A longer buffer would
+// only make the pool heavy: the replies of a burst of reads need burstOutput. A shorter buffer may be
+// a frame that connections share, see appendShared.
 const (
 	minPooledOutput = 4 << 10
-	maxPooledOutput = 4 << 20
+	maxPooledOutput = 2 * burstOutput
 )
 
 // shareBytes is the size from which data of a znode is sent without being copied. Copying less
@@ -40,6 +40,9 @@ type sharedData struct {
 // len returns the number of bytes to be sent.
 func (o *output) len() int { return len(o.buf) - o.sent + o.nBytes }
 
+// held returns how many bytes of memory o keeps from being freed, as far as o is the only holder.
+func (o *output) held() int { return cap(o.buf) + o.nBytes }
+
 // appendData appends the data of a znode as a jute buffer.
 func (o *output) appendData(data []byte) {
 	if len(data) < shareBytes {
@@ -47,6 +50,11 @@ func (o *output) appendData(data []byte) {
 		return
 	}
 	o.buf = jute.AppendInt(o.buf, int32(len(data)))
+	o.share(data)
+}
+
+// share appends data without copying it.
+func (o *output) share(data []byte) {
 	o.shared = append(o.shared, sharedData{len(o.buf), data})
 	o.nBytes += len(data)
 }
@@ -118,6 +126,10 @@ func (c *conn) appendShared(frame []byte) {
 		c.out.buf = frame
 		return
 	}
+	if len(frame) >= shareBytes {
+		c.out.share(frame)
+		return
+	}
 	c.borrowOutput()
 	c.out.buf = append(c.out.buf, frame...)
 }
@@ -181,9 +193,11 @@ func (c *conn) writeOut(try bool) {
 	for c.out.len() > 0 && !c.closed {
 		o := c.out
 		c.out = output{}
+		c.memory.writing, c.memory.waited = o.len(), false
 		c.mu.Unlock()
 		err := c.send(&o, try)
 		c.mu.Lock()
+		c.memory.writing = 0
 		c.room.Broadcast()
 		if err != nil {
 			c.closeLocked()
@@ -194,16 +208,23 @@ func (c *conn) writeOut(try bool) {
 			c.out = o
 			break
 		}
-		putOutput(o.buf)
+		if c.memory.charged() {
+			c.memory.since.Store(0)
+		}
+		if !c.memory.waited { // otherwise the buffer may be as long as a slow client let it become
+			putOutput(o.buf)
+		}
 	}
 	c.flushing = false
 	c.room.Broadcast()
-	if c.out.len() == 0 {
+	empty := c.out.len() == 0
+	if empty {
 		putOutput(c.out.buf)
 		c.out = output{}
-		if c.closeAfter {
-			c.closeLocked()
-		}
+	}
+	c.recount(!empty || c.memory.charged())
+	if empty && c.closeAfter {
+		c.closeLocked()
 	}
 }
 
@@ -216,6 +237,7 @@ func (c *conn) send(o *output, try bool) error {
 			n, err = c.raw.tryWrite(b, more)
 		}
 		if n < len(b) && err == nil && !try {
+			c.awaitClient(o)
 			_, err = c.nc.Write(b[n:])
 			n = len(b)
 		}

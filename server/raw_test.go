@@ -19,6 +19,12 @@ import (
 // bubble runs a server on pipes in a synctest bubble, where timeouts of hours take no time.
 func bubble(t *testing.T, cfg server.Config, f func(t *testing.T, dial func() *raw)) {
 	t.Helper()
+	serverBubble(t, cfg, func(t *testing.T, _ *server.Server, dial func() *raw) { f(t, dial) })
+}
+
+// serverBubble is bubble for tests that also look at the server.
+func serverBubble(t *testing.T, cfg server.Config, f func(t *testing.T, s *server.Server, dial func() *raw)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := pipenet.Listen()
 		cfg.Listener = l
@@ -34,7 +40,7 @@ func bubble(t *testing.T, cfg server.Config, f func(t *testing.T, dial func() *r
 				t.Error(err)
 			}
 		}()
-		f(t, func() *raw {
+		f(t, s, func() *raw {
 			t.Helper()
 			nc, err := l.Dial()
 			if err != nil {

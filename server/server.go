@@ -88,6 +88,7 @@ func New(cfg Config) (*Server, error) {
 	s.expiry.init(cfg.Tick)
 	s.digests.forget()
 	s.writes.init(cfg.OutstandingLimit)
+	s.conns.budget.limit.Store(cfg.ClientMemory)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.applier.init(s)

@@ -16,6 +16,7 @@ type ConnStats struct {
 	LastZxid       proto.Zxid // the highest in a reply
 	LastReply      time.Time
 	LastLatency    time.Duration
+	Sampling       SampleSkip // for HotSampler
 
 	count           int64 // of latencies
 	min, max, total time.Duration
@@ -43,5 +44,5 @@ func (s *ConnStats) Latencies() (minMs int64, avgMs float64, maxMs int64) {
 
 // Reset forgets everything except Since, like the crst word.
 func (s *ConnStats) Reset() {
-	*s = ConnStats{Since: s.Since, LastOp: proto.OpNotification, LastXid: -1, LastZxid: proto.NoZxid}
+	*s = ConnStats{Since: s.Since, LastOp: proto.OpNotification, LastXid: -1, LastZxid: proto.NoZxid, Sampling: s.Sampling}
 }

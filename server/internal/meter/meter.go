@@ -47,7 +47,7 @@ type Traffic struct {
 type Connections struct {
 	Requests, Reattached, Broken, Rejected Counter
 	NotServed, Sessionless                 Counter
-	AuthFailed                             Counter
+	AuthFailed, Evicted                    Counter
 }
 
 // Requests measures requests until their reply is on the output.
@@ -154,7 +154,7 @@ func (m *Meter) Reset() {
 	t, c, q, w, s := &m.Traffic, &m.Conns, &m.Requests, &m.Writes, &m.Sessions
 	for _, r := range []interface{ Reset() }{
 		&t.Received, &t.Sent, &t.BytesReceived, &t.ResponseBytes, &t.WatchBytes, &t.Responses,
-		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed,
+		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed, &c.Evicted,
 		&q.ops, &q.readsAtOnce, &q.readsQueued, &q.readsFromQueue, &q.inQueue, &q.Throttled, &q.ThrottleWaits, &q.Expensive,
 		&w.propagation, &w.proposing, &w.acking, &w.committing, &w.quorumAcks, &w.entries, &w.waiting, &w.applying,
 		&w.commits, &w.Proposals, &s.Expired, &s.Revalidated, &m.DigestsDiffer, &m.Slow.requests, &m.spaces,

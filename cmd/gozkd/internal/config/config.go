@@ -62,6 +62,9 @@ type Config struct {
 	JuteMaxBuffer int
 	// GlobalOutstandingLimit bounds the requests in flight on the server.
 	GlobalOutstandingLimit int
+	// ClientMemory bounds, in bytes, what waits for all clients together; 0 means the server's
+	// default.
+	ClientMemory int64
 	// FourLetterWords is the configured whitelist, "*" for all. See Words.
 	FourLetterWords []string
 	// ReadOnlyMode is readonlymode.enabled, which only enables the word isro: no server is ever

@@ -128,7 +128,7 @@ var securityKeys = []key{
 	{name: "enableEagerACLCheck", kind: boolean, def: "false", status: harmless, note: "ACLs are checked once, in the order of requests"},
 }
 
-const noThrottle = "requests are not throttled: globalOutstandingLimit and the memory per connection are the bounds"
+const noThrottle = "requests are not throttled: globalOutstandingLimit and gozkd.clientMemoryKB are the bounds"
 
 var tuningKeys = []key{
 	{name: "clientPortListenBacklog", kind: integer(-1, maxInt), def: "-1", status: works, note: "connections that may wait to be accepted; the system may have a lower limit (`net.core.somaxconn`); -1 or 0 means the system's limit. No effect on Windows",
@@ -157,7 +157,7 @@ var tuningKeys = []key{
 	{name: "connection_throttle_weight_enabled", kind: boolean, status: harmless, note: "no effect without connectionMaxTokens"},
 	{name: "maxResponseCacheSize", kind: integer(math.MinInt32, maxInt), status: harmless, note: "replies are encoded directly from the tree, without a cache"},
 	{name: "maxGetChildrenResponseCacheSize", kind: integer(math.MinInt32, maxInt), status: harmless, note: "replies are encoded directly from the tree, without a cache"},
-	{name: "advancedFlowControlEnabled", kind: boolean, status: harmless, note: "memory per connection is always bounded"},
+	{name: "advancedFlowControlEnabled", kind: boolean, status: harmless, note: "the memory of clients is always bounded, see gozkd.clientMemoryKB"},
 	{name: "fips-mode", kind: boolean, status: harmless, note: "GODEBUG sets the FIPS mode of Go"},
 }
 
@@ -275,6 +275,8 @@ var endpointKeys = []key{
 		field: func(c *Config) any { return &c.SlowRequest }},
 	{name: "gozkd.refuseUnreadable", kind: boolean, def: "false", status: works, note: "true: a write after which a znode, or a list of children, is too long for a reply of `jute.maxbuffer` bytes is refused (-5). Otherwise it is accepted, as by ZooKeeper, and a line in the log names the znode with too many children",
 		field: func(c *Config) any { return &c.RefuseUnreadable }},
+	{name: "gozkd.clientMemoryKB", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "KiB; bound on what waits for all clients together: output that they have not read, and requests that they have not sent completely. Beyond it the slowest clients are disconnected. At least 8 times `jute.maxbuffer`; 0 means an eighth of the memory that the process may use (GOMEMLIMIT, the container, the machine), at most 128 MiB",
+		field: func(c *Config) any { return &c.ClientMemory }},
 	{name: "gozkd.maxFeatureLevel", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "the highest feature level that this server agrees to activate; 0 means the highest that it supports. Holds an [upgrade](../guide/operate.md#upgrade-one-server-at-a-time) back, so that the previous version can be started again",
 		field: func(c *Config) any { return &c.MaxFeatureLevel }},
 	{name: "gozkd.peer.secretFile", kind: text, status: works, note: "file with the [secret of the ensemble](../guide/operate.md#the-peer-port), at least 16 bytes, which only the owner and the group may read: the servers prove to each other that they know it. Without it, a server is known by its address",

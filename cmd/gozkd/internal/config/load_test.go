@@ -161,6 +161,11 @@ func TestLoad_SessionTimeouts(t *testing.T) {
 	if inv.Config.MinSessionTimeout != time.Second || inv.Config.MaxSessionTimeout != time.Minute {
 		t.Errorf("%+v", inv.Config)
 	}
+	wantLines(t, problems(t, "dataDir=d\ngozkd.clientMemoryKB=8191", nil),
+		"zoo.cfg:2: gozkd.clientMemoryKB: is 8191; allowed: 0, or at least 8 times jute.maxbuffer, which is 8192")
+	if inv := good(t, "dataDir=d\ngozkd.clientMemoryKB=8192", nil); inv.Config.ClientMemory != 8<<20 {
+		t.Errorf("8 MiB of client memory became %d bytes", inv.Config.ClientMemory)
+	}
 	wantLines(t, problems(t, "dataDir=d\nminSessionTimeout=70000", nil),
 		"zoo.cfg:2: minSessionTimeout: minSessionTimeout is 70000 ms, more than maxSessionTimeout, which is 60000 ms")
 }

@@ -131,6 +131,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.secret(&c)
 	r.members(&c)
 	r.sessionTimeouts(&c)
+	r.clientMemory(&c)
 	r.words(&c)
 	return c
 }
@@ -217,6 +218,15 @@ func (r *resolver) sessionTimeouts(c *Config) {
 		}
 		r.problem(w.from, w.key, "minSessionTimeout is %d ms, more than maxSessionTimeout, which is %d ms",
 			c.MinSessionTimeout.Milliseconds(), c.MaxSessionTimeout.Milliseconds())
+	}
+}
+
+// clientMemory checks that the longest replies and requests fit into the memory of clients, as
+// server.Config demands.
+func (r *resolver) clientMemory(c *Config) {
+	if least := 8 * int64(c.JuteMaxBuffer); c.ClientMemory != 0 && c.ClientMemory < least {
+		w := r.won["gozkd.clientMemoryKB"]
+		r.problem(w.from, w.key, "is %d; allowed: 0, or at least 8 times jute.maxbuffer, which is %d", c.ClientMemory>>10, (least+1023)>>10)
 	}
 }
 

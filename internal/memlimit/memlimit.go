@@ -1,0 +1,87 @@
+// Package memlimit finds out how much memory this process may use.
+package memlimit
+
+import (
+	"bufio"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// Available returns the smallest of these bounds in bytes: GOMEMLIMIT, the limits of the process's
+// control groups, and the memory of the machine. It returns math.MaxInt64 if none is known.
+func Available() int64 {
+	return min(debug.SetMemoryLimit(-1), available(os.DirFS("/"))) // -1 changes nothing
+}
+
+// available reads the bounds that Linux shows in files. On other systems there are no such files.
+func available(root fs.FS) int64 {
+	limit := machine(root)
+	for line := range lines(root, "proc/self/cgroup") {
+		// 0::/group in version 2 of control groups, N:memory,...:/group in version 1.
+		_, line, _ = strings.Cut(line, ":")
+		controllers, group, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
+		dir, file := "sys/fs/cgroup", "memory.max"
+		if controllers != "" {
+			if !strings.Contains(","+controllers+",", ",memory,") {
+				continue
+			}
+			dir, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		}
+		// In a container the group's own directory is mounted at dir, and the path of the group,
+		// which is that outside, does not exist.
+		for group = path.Clean("/" + group); ; group = path.Dir(group) {
+			for text := range lines(root, path.Join(dir, group, file)) {
+				limit = min(limit, number(text))
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return limit
+}
+
+// machine returns the memory of the machine.
+func machine(root fs.FS) int64 {
+	for line := range lines(root, "proc/meminfo") {
+		if kib, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			if n := number(strings.TrimSpace(strings.TrimSuffix(kib, "kB"))); n < math.MaxInt64>>10 {
+				return n << 10
+			}
+		}
+	}
+	return math.MaxInt64
+}
+
+// number returns math.MaxInt64 for "max" and whatever else is not a positive number.
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 {
+		return math.MaxInt64
+	}
+	return n
+}
+
+// lines ranges over the lines of a file. A file that cannot be read has none.
+func lines(root fs.FS, name string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		f, err := root.Open(name)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		for s := bufio.NewScanner(f); s.Scan(); {
+			if !yield(s.Text()) {
+				return
+			}
+		}
+	}
+}

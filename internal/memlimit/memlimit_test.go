@@ -1,0 +1,56 @@
+package memlimit
+
+import (
+	"math"
+	"testing"
+	"testing/fstest"
+)
+
+func TestAvailable_Files(t *testing.T) {
+	const meminfo, group = "MemTotal:       24000000 kB\nMemFree:         1000 kB\n", "0::/system.slice/gozkd.service\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"no files":    {nil, math.MaxInt64},
+		"the machine": {map[string]string{"proc/meminfo": meminfo}, 24000000 << 10},
+		"no bound of the group": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": group, "sys/fs/cgroup/system.slice/gozkd.service/memory.max": "max\n",
+		}, 24000000 << 10},
+		"the group": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": group, "sys/fs/cgroup/system.slice/gozkd.service/memory.max": "536870912\n",
+			"sys/fs/cgroup/system.slice/memory.max": "1073741824\n",
+		}, 512 << 20},
+		"a group above": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": group, "sys/fs/cgroup/system.slice/gozkd.service/memory.max": "max\n",
+			"sys/fs/cgroup/system.slice/memory.max": "1073741824\n",
+		}, 1 << 30},
+		"a container, with its group at the root": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "268435456\n",
+		}, 256 << 20},
+		"version 1": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "11:cpu,cpuacct:/docker/1\n4:memory:/docker/1\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "134217728\n", "sys/fs/cgroup/memory.max": "5\n",
+		}, 128 << 20},
+		"version 1 without a bound": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+		}, 24000000 << 10},
+		"nonsense": {map[string]string{
+			"proc/meminfo": "MemTotal: many\n", "proc/self/cgroup": "x\n0::/\n:\n", "sys/fs/cgroup/memory.max": "-3\n",
+		}, math.MaxInt64},
+	} {
+		files := make(fstest.MapFS)
+		for f, text := range c.files {
+			files[f] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if got := available(files); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestAvailable_HereIsPositive(t *testing.T) {
+	if n := Available(); n <= 0 {
+		t.Error(n)
+	}
+}

@@ -1,0 +1,192 @@
+package server
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// memoryBudget bounds what all client connections hold together. docs/internals/server.md ("The memory
+// of clients") says what is counted and what happens beyond it.
+//
+// Invariant: unread and queued are the sums of the same fields of all connections' accounts, and a
+// closed connection holds nothing.
+type memoryBudget struct {
+	limit  atomic.Int64
+	unread atomic.Int64 // beyond limit, the slowest readers are disconnected
+	queued atomic.Int64 // beyond half of limit, connections are read only if they have short queues
+
+	evicting sync.Mutex // held while connections are chosen and closed; taken before any conn.mu
+}
+
+const (
+	// uncounted is how much more than what is charged a connection may hold while its requests are
+	// handled or a batch is applied: small requests do not touch the budget's shared counters. Once
+	// the server waits for the client, everything is charged.
+	uncounted = 16 << 10
+	// tightQueue and tightQueueBytes are how much a connection may have queued while the queues of
+	// all connections hold more than half of the budget.
+	tightQueue      = 64
+	tightQueueBytes = 16 << 10
+	// queuedOverhead is about the size of a queued request without its body.
+	queuedOverhead = 256
+)
+
+func (b *memoryBudget) over() bool  { return b.unread.Load() > b.limit.Load() }
+func (b *memoryBudget) tight() bool { return b.queued.Load() > b.limit.Load()/2 }
+
+// account is what a connection has charged to the budget. It is written with conn.mu held.
+type account struct {
+	// unread counts what only the client can free: output that it has not read, and the part of a
+	// frame that it has not finished. Read without conn.mu.
+	unread atomic.Int64
+	// since is when the server began to wait for the client, in nanoseconds since
+	// Server.startedMono, or 0. It begins anew when the client has taken all output that was being
+	// written. Read without conn.mu.
+	since atomic.Int64
+	// queued counts what the server frees when it answers: requests, and input behind them.
+	queued int64
+
+	writing int  // bytes that are being written to the socket, and are no longer in conn.out
+	waited  bool // the socket did not take them at once
+	input   int  // bytes of the input buffer while the reader waits; only the reader writes it
+	partial bool // input ends with a part of a frame whose rest the client must send; as input
+}
+
+// charged reports whether anything is charged. conn.mu is held.
+func (m *account) charged() bool { return m.unread.Load() != 0 || m.queued != 0 }
+
+// recount charges what c holds now. Unless exact is set, nothing happens if c holds little more than
+// was charged. c.mu is held. The caller must call Server.relieve after releasing c.mu.
+func (c *conn) recount(exact bool) {
+	m, b := &c.memory, &c.server.conns.budget
+	var unread, queued int64
+	if !c.closed {
+		unread = int64(m.writing)
+		if exact || c.out.len() >= uncounted { // a few bytes are often in a large buffer of the pool
+			unread += int64(c.out.held())
+		}
+		queued = int64(c.queue.totalBytes + queuedOverhead*c.queue.len())
+		if c.queue.partial != nil {
+			queued += int64(c.queue.partial.out.held())
+		}
+		if m.partial {
+			unread += int64(m.input)
+		} else {
+			queued += int64(m.input)
+		}
+	}
+	was := m.unread.Load()
+	if !exact && unread < was+uncounted && queued < m.queued+uncounted {
+		return
+	}
+	if unread == 0 {
+		m.since.Store(0)
+	} else if m.since.Load() == 0 {
+		m.since.Store(max(1, int64(time.Since(c.server.startedMono))))
+	}
+	if unread != was {
+		m.unread.Store(unread)
+		b.unread.Add(unread - was)
+	}
+	if queued != m.queued {
+		b.queued.Add(queued - m.queued)
+		m.queued = queued
+	}
+}
+
+// awaitClient charges what c holds before a goroutine writes the rest of o, which may wait for the
+// client. c.mu is not held.
+func (c *conn) awaitClient(o *output) {
+	c.mu.Lock()
+	c.memory.waited = c.raw != nil // without a socket nobody knows, and most writes do not wait
+	if c.memory.waited || o.len() >= uncounted {
+		c.memory.writing = o.held()
+	}
+	c.recount(c.memory.waited)
+	c.mu.Unlock()
+	c.server.relieve()
+}
+
+// holdInput charges n bytes of input before the connection's reader waits. partial: it waits for the
+// rest of a frame. Only the reader calls holdInput.
+func (c *conn) holdInput(n int, partial bool) {
+	if m := &c.memory; m.input != n || m.partial != partial {
+		c.mu.Lock()
+		m.input, m.partial = n, partial
+		c.recount(true)
+		c.mu.Unlock()
+		c.server.relieve()
+	}
+}
+
+// crowded reports whether the connection must not be read until requests in its queue are answered.
+// c.mu is held.
+func (c *conn) crowded() bool {
+	q := &c.queue
+	return q.crowded() || (q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && c.server.conns.budget.tight()
+}
+
+// relieve disconnects the slowest readers if the budget is exceeded. The caller holds no conn.mu.
+func (s *Server) relieve() {
+	if s.conns.budget.over() {
+		s.evict()
+	}
+}
+
+// evict closes connections until an eighth of the budget is free, so that the search for the slowest
+// is worth its cost. It closes first who holds most bytes for the longest time (their product): a
+// client that reads holds even a large reply only for moments.
+func (s *Server) evict() {
+	b := &s.conns.budget
+	b.evicting.Lock()
+	defer b.evicting.Unlock()
+	if !b.over() { // another goroutine was here
+		return
+	}
+	type candidate struct {
+		c     *conn
+		bytes int64
+		rank  float64
+		waits time.Duration
+	}
+	now := max(1, int64(time.Since(s.startedMono)))
+	var slow []candidate
+	for _, c := range s.conns.all() {
+		if bytes, since := c.memory.unread.Load(), c.memory.since.Load(); bytes > 0 {
+			waits := time.Duration(now - cmp.Or(since, now))
+			slow = append(slow, candidate{c, bytes, float64(bytes) * float64(waits+time.Millisecond), waits})
+		}
+	}
+	slices.SortFunc(slow, func(x, y candidate) int { return cmp.Compare(y.rank, x.rank) })
+	limit := b.limit.Load()
+	for i := range slow {
+		if b.unread.Load() <= limit-limit/8 {
+			return
+		}
+		v := &slow[i]
+		if !v.c.closeSlow() {
+			continue
+		}
+		s.meter.Conns.Evicted.Add(1)
+		v.c.logger().Warn("connection closed: the unread output and unfinished requests of all clients exceed their memory, and this client is the slowest",
+			"unread_bytes", v.bytes, "waiting_ms", v.waits.Milliseconds(), "limit_bytes", limit)
+	}
+}
+
+// closeSlow closes the connection unless its socket takes all output now, which it has not been
+// offered yet if Apply made it a moment ago.
+func (c *conn) closeSlow() (closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.raw != nil && !c.flushing && !c.closed {
+		c.writeOut(true)
+	}
+	if c.closed || c.memory.unread.Load() == 0 {
+		return false
+	}
+	c.closeLocked()
+	return true
+}
