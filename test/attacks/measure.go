@@ -27,7 +27,7 @@ const (
 
 // measure runs an attack against a product.
 func measure(ctx context.Context, s *settings, p *product, a *attack, dir string) (_ *row, err error) {
-	dir = filepath.Join(dir, p.name, a.name)
+	dir = filepath.Join(dir, "data", p.name, a.name) // dir also holds the program that was built
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
