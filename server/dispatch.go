@@ -63,8 +63,9 @@ func (c *conn) serve() {
 	if ok && err == nil && in.r < in.w { // requests came together with the connect request
 		ok, err = c.handle(&in)
 	}
-	for fills := 1; ok && err == nil; fills++ {
-		if fills%maxFills == 0 {
+	for fills := 0; ok && err == nil; fills++ {
+		if fills == maxFills {
+			fills = 0
 			c.server.conns.turns.yield()
 		}
 		if readErr := in.fill(c); readErr != nil {
@@ -75,6 +76,9 @@ func (c *conn) serve() {
 				}
 			}
 			return
+		}
+		if in.waited { // others went on
+			fills = 0
 		}
 		c.noteHeard(c.server.cfg.Now())
 		ok, err = c.handle(&in)

@@ -23,6 +23,7 @@ type input struct {
 	r, w   int
 	pooled *[inputBytes]byte
 	small  bool // the buffer has handshakeBytes and does not grow
+	waited bool // the last fill found nothing at first
 }
 
 // frame returns the next frame without its length, or nil if the frame has not arrived as a whole.

@@ -69,6 +69,7 @@ func (s *rawConn) readOnce(fd uintptr) bool {
 	}
 	if errors.Is(s.inErr, syscall.EAGAIN) {
 		s.in.release()
+		s.in.waited = true
 		return false
 	}
 	return true
