@@ -287,28 +287,6 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	return p, nil
 }
 
-// bulkRead answers a bulk read, or a read with a long reply, and returns pauseOutput.
-//
-// Such a read is a short request for much work. If thousands of them waited for a write, all would
-// run under the write lock when the write is applied (V2). So each runs only when no request is
-// before it, and releases the lock afterwards.
-func (c *conn) bulkRead(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
-	expensive := true
-	switch h.Op {
-	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals:
-		expensive = len(body) > cheapBulkBytes
-	}
-	switch {
-	case c.queue.len() > 0:
-		return pauseAlone
-	case expensive && !turn:
-		return pauseTurn
-	case !c.readInTurn(h, body, now, t):
-		return pauseSlice
-	}
-	return pauseOutput
-}
-
 // duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has
 // a higher zxid than replies to later requests would have now, so they must come after it. done is
 // false if the reconfig was answered meanwhile.

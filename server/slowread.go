@@ -2,10 +2,12 @@ package server
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 const (
@@ -36,6 +38,28 @@ func (s *Server) longReply(op proto.OpCode, body []byte) bool {
 		return d.Err() == nil && s.tree.ReplyBytes(op, path) > longReplyBytes
 	}
 	return op.Info().Class == proto.ClassBulkRead
+}
+
+// bulkRead answers a bulk read, or a read with a long reply, and returns pauseOutput.
+//
+// Such a read is a short request for much work. If thousands of them waited for a write, all would
+// run under the write lock when the write is applied (V2). So each runs only when no request is
+// before it, and releases the lock afterwards.
+func (c *conn) bulkRead(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
+	expensive := true
+	switch h.Op {
+	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals:
+		expensive = len(body) > cheapBulkBytes
+	}
+	switch {
+	case c.queue.len() > 0:
+		return pauseAlone
+	case expensive && !turn:
+		return pauseTurn
+	case !c.readInTurn(h, body, now, t):
+		return pauseSlice
+	}
+	return pauseOutput
 }
 
 // partialRead is a multiRead that is being answered. If it takes long, others go on between its
