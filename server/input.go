@@ -92,11 +92,11 @@ func (in *input) grow() {
 
 func (in *input) borrow() {
 	if in.small {
-		*in = input{buf: make([]byte, handshakeBytes), small: true}
+		*in = input{buf: make([]byte, handshakeBytes), small: true, waited: in.waited}
 		return
 	}
 	pooled := inputs.Get().(*[inputBytes]byte)
-	*in = input{buf: pooled[:], pooled: pooled}
+	*in = input{buf: pooled[:], pooled: pooled, waited: in.waited}
 }
 
 // release keeps nothing except the choice of the next buffer's size.
