@@ -15,9 +15,10 @@ type clientPort struct {
 	addr     atomic.Pointer[net.Addr] // of listener
 	// sockets is how many connections the file descriptors of the process suffice for; 0: the
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
-	sockets int
-	claims  claimLimit
-	words   wordGate
+	sockets  int
+	claims   claimLimit
+	throttle connThrottle
+	words    wordGate
 }
 
 // listenClients opens the client port, unless there is none.

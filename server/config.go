@@ -92,6 +92,8 @@ type Config struct {
 	// the process's limit of file descriptors suffices for, with a reserve for everything else.
 	// Negative: no limit.
 	MaxClientConns, MaxConns int
+	// ConnectionThrottle bounds how many connect requests are answered. Default: none is dropped.
+	ConnectionThrottle ConnectionThrottle
 	// MaxBuffer is the largest frame in bytes (jute.maxbuffer). Default: DefaultMaxBuffer.
 	MaxBuffer int32
 	// OutstandingLimit bounds the writes under way (globalOutstandingLimit). Above it, sockets are
@@ -103,6 +105,12 @@ type Config struct {
 	// less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
 	// smallest value that is allowed, 8 times MaxBuffer.
 	ClientMemory int64
+	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
+	RequestThrottle RequestThrottle
+	// Requests with more than LargeRequestThreshold bytes (largeRequestThreshold) are large. The
+	// connection of a large request is closed if the large writes under way would have more than
+	// LargeRequestMaxBytes (largeRequestMaxBytes). Defaults: none is large; 100 MiB.
+	LargeRequestThreshold, LargeRequestMaxBytes int
 
 	// SnapCount is after how many writes a checkpoint is made (snapCount). Default: 100,000.
 	SnapCount int
@@ -187,7 +195,6 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.MaxSessionTimeout, 20*c.Tick)
 	setDefault(&c.MaxClientConns, 60)
 	setDefault(&c.MaxBuffer, DefaultMaxBuffer)
-	setDefault(&c.OutstandingLimit, 1000)
 	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, memlimit.Available()/8)))
 	setDefault(&c.InitLimit, 10)
 	setDefault(&c.SyncLimit, 5)
@@ -208,7 +215,7 @@ func (c *Config) ensureDefaults() error {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	var errs []error
+	errs := c.ensureThrottles()
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
 	if c.MemberID > 254 {
 		bad("MemberID is %d, allowed are 1 to 254", c.MemberID)

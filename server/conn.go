@@ -23,8 +23,7 @@ type conn struct {
 	raw    *rawConn // nil if nc is not a socket
 	addr   string   // without the port
 
-	heardAt atomic.Int64 // when the last bytes came, in nanoseconds since Server.startedWall
-	blocked atomic.Bool  // not read, because writes wait: nobody can tell whether the client is alive
+	reading
 
 	touched touched // owned by the goroutine of Apply
 	removed bool    // from connTable; guarded by connTable.mu
@@ -49,6 +48,13 @@ type conn struct {
 
 	memory account
 	stats  meter.ConnStats
+}
+
+// reading is when the connection was read last, and why it is not read.
+type reading struct {
+	heardAt    atomic.Int64 // when the last bytes came, in nanoseconds since Server.startedWall
+	blocked    atomic.Bool  // not read, because writes wait: nobody can tell whether the client is alive
+	waitsSince time.Time    // owned by serve: when the next write began to wait for others; zero: it does not
 }
 
 // touched is why a connection has output to be sent at the end of a call of Apply.

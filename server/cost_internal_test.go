@@ -322,7 +322,7 @@ func TestCost_MultiReadInSlices(t *testing.T) {
 // Only few large multis are under way, and other writes do not wait for them.
 func TestCost_BigMultis(t *testing.T) {
 	var l writeLimit
-	l.init(100)
+	l.init(&Config{OutstandingLimit: 100})
 	for range maxBig {
 		if !l.roomForBig() || !l.try(1000, true) {
 			t.Fatal("no room")
@@ -334,10 +334,10 @@ func TestCost_BigMultis(t *testing.T) {
 	if !l.try(10, false) {
 		t.Error("a small write waits for the large")
 	}
-	l.wait(false)
+	l.wait(false, 0)
 	l.release(1000, true)
 	if !l.roomForBig() {
 		t.Error("no room when one is done")
 	}
-	l.wait(true)
+	l.wait(true, 0)
 }

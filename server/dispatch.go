@@ -127,6 +127,9 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 		turn = false
 		switch {
 		case err != nil:
+			if errors.Is(err, errLargeRequest) {
+				c.server.meter.Requests.LargeRejected.Add(1)
+			}
 			return false, err
 		case p == pauseInput:
 			return true, nil
@@ -142,7 +145,9 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			turns.begin()
 			turn = true
 		case p == pauseLimit || p == pauseBig:
-			c.awaitWrites(in, p == pauseBig)
+			if !c.awaitWrites(in, p == pauseBig) {
+				return false, nil
+			}
 		case p == pauseQueue:
 			c.awaitQueue(in, c.crowded)
 		case p == pauseAlone:
@@ -192,7 +197,10 @@ func (c *conn) burst(in *input, turn bool) (pause, error) {
 			return pauseClosed, fmt.Errorf("%w (jute.maxbuffer)", err)
 		}
 		if frame == nil {
-			return pauseInput, nil
+			return pauseInput, s.writes.checkLarge(in.announced())
+		}
+		if err := s.writes.checkLarge(len(frame)); err != nil {
+			return pauseClosed, err
 		}
 		p, err := c.request(frame, now, t, turn)
 		if err != nil {
@@ -263,7 +271,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 		} else if p := c.write(h, d.Rest(), now, t, turn); p != pauseNone {
 			return p, nil
 		} else {
-			c.reconfiging = c.queue.head().(*clientWrite)
+			c.reconfiging, _ = c.queue.head().(*clientWrite) // nil if the write was refused
 		}
 	case proto.ClassAuth:
 		code := c.authenticate(&d)
@@ -320,6 +328,9 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		return pauseTurn
 	case !s.writes.try(len(body), big):
 		return pauseLimit
+	case !c.waitsSince.IsZero() && c.refuseThrottled(h, now, t):
+		s.writes.release(len(body), big)
+		return pauseNone
 	}
 	w := freeWrites.Get().(*clientWrite)
 	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}}

@@ -44,7 +44,6 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 			}
 		}
 	}
-	s.meter.Conns.Requests.Add(1)
 	s.meter.Traffic.BytesReceived.Add(int64(4 + len(frame)))
 	d := jute.NewDecoder(frame)
 	var req proto.ConnectRequest
@@ -55,6 +54,10 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
 		return false, nil
 	}
+	if c.throttled(&req) {
+		return false, nil
+	}
+	s.meter.Conns.Requests.Add(1)
 	// A silent close makes the client try the next server; an answer would cost the client its
 	// session.
 	if last := s.awaitZxid(req.LastZxidSeen); req.LastZxidSeen > last {

@@ -44,6 +44,14 @@ func (in *input) frame(limit int32) ([]byte, error) {
 	return f, nil
 }
 
+// announced returns the length of the frame that has begun to arrive, or 0.
+func (in *input) announced() int {
+	if in.w-in.r < 4 {
+		return 0
+	}
+	return int(binary.BigEndian.Uint32(in.buf[in.r:]))
+}
+
 // fill reads more bytes from c. fill holds no buffer while it waits, unless a part of a frame has
 // arrived.
 func (in *input) fill(c *conn) error {

@@ -12,7 +12,8 @@ import (
 // place of use, so a reader sees either the old or the new value, and no other state of the server
 // depends on these fields.
 var reloads = []string{
-	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "OutstandingLimit", "ClientMemory", "HandshakeTimeout",
+	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "ConnectionThrottle", "RequestThrottle",
+	"OutstandingLimit", "ClientMemory", "HandshakeTimeout",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings",
 }
@@ -28,7 +29,8 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InPro
 //
 // These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session
 // keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
-// closed), OutstandingLimit, ClientMemory, HandshakeTimeout, Words, SyncWarning, SlowRequest, SuperDigest,
+// closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, HandshakeTimeout,
+// Words, SyncWarning, SlowRequest, SuperDigest,
 // DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
 // ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings. Reload ignores the objects
 // that the program hands in: Memory, the listeners, PeerDial, InProcess, Version, Logger, Now, Rand,
@@ -59,7 +61,7 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	}
 	next.Words, next.Settings = slices.Clone(next.Words), slices.Clone(next.Settings)
 	s.live.Store(&next)
-	s.writes.setMax(next.OutstandingLimit)
+	s.writes.setMax(next.maxWrites())
 	s.conns.budget.limit.Store(next.ClientMemory)
 	if s.life.accepting.Load() {
 		s.node.SetMaxLevel(consensus.Level(next.MaxFeatureLevel))

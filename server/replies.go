@@ -21,6 +21,9 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 		c.closeLocked()
 		return
 	}
+	if c.closed {
+		c.server.meter.Requests.StaleReplies.Add(1)
+	}
 	w.closes = w.req.Op == proto.OpCloseSession
 	c.stats.Replied(max(0, now.Sub(w.received)), 1, now) // Config.Now may be set back
 	b.QueueLength(c.queue.len())

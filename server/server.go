@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	s.port.words.init()
 	s.expiry.init(cfg.Tick)
 	s.digests.forget()
-	s.writes.init(cfg.OutstandingLimit)
+	s.writes.init(&cfg)
 	s.conns.budget.limit.Store(cfg.ClientMemory)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/gozkd/gozkd/proto"
 )
@@ -18,11 +21,47 @@ type writeLimit struct {
 	bytes  int
 	big    int // how many of the writes are big
 	closed bool
+
+	// A request is large if its frame has more than largeAbove bytes, which is 0 if none is. The
+	// large writes under way have large bytes. A large request is refused if they would have more
+	// than maxLarge with it; requests that come at the same moment may exceed that.
+	largeAbove, maxLarge int
+	large                int
 }
 
-func (l *writeLimit) init(limit int) {
-	l.max = limit
+func (l *writeLimit) init(cfg *Config) {
+	l.max, l.largeAbove, l.maxLarge = cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes
 	l.room.L = &l.mu
+}
+
+// errLargeRequest is wrapped by the error of a request that is too much for the large writes that
+// are under way.
+var errLargeRequest = errors.New("a large request")
+
+func (l *writeLimit) isLarge(frame int) bool { return l.largeAbove > 0 && frame > l.largeAbove }
+
+// checkLarge returns an error if a request with a frame of that many bytes is large, and too much
+// for the large writes under way.
+func (l *writeLimit) checkLarge(frame int) error {
+	if !l.isLarge(frame) {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.large+frame > l.maxLarge {
+		return fmt.Errorf("%w of %d bytes, while others of %d bytes are under way: raise largeRequestMaxBytes, which is %d",
+			errLargeRequest, frame, l.large, l.maxLarge)
+	}
+	return nil
+}
+
+// add adds a write, or with -1 removes it.
+func (l *writeLimit) add(bytes, sign int) {
+	l.n += sign
+	l.bytes += sign * bytes
+	if frame := bytes + proto.RequestHeaderBytes; l.isLarge(frame) {
+		l.large += sign * frame
+	}
 }
 
 // setMax changes the limit. Writes that are under way are not affected.
@@ -64,29 +103,38 @@ func (l *writeLimit) try(bytes int, big bool) bool {
 	if l.blocked(big) {
 		return false
 	}
-	l.n++
-	l.bytes += bytes
+	l.add(bytes, 1)
 	if big {
 		l.big++
 	}
 	return true
 }
 
-// wait returns when another write may be accepted.
-func (l *writeLimit) wait(big bool) {
+// wait returns true when another write may be accepted, or false after patience; 0 is forever.
+func (l *writeLimit) wait(big bool, patience time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.blocked(big) {
+	over := false
+	if patience > 0 {
+		timer := time.AfterFunc(patience, func() {
+			l.mu.Lock()
+			over = true
+			l.room.Broadcast()
+			l.mu.Unlock()
+		})
+		defer timer.Stop()
+	}
+	for l.blocked(big) && !over {
 		l.room.Wait()
 	}
+	return !l.blocked(big)
 }
 
 // release removes a write that try or take added.
 func (l *writeLimit) release(bytes int, big bool) {
 	l.mu.Lock()
 	wasFull := l.full() || big
-	l.n--
-	l.bytes -= bytes
+	l.add(bytes, -1)
 	if big {
 		l.big--
 	}
@@ -114,7 +162,6 @@ func (l *writeLimit) close() {
 // only one under way.
 func (l *writeLimit) take(bytes int) {
 	l.mu.Lock()
-	l.n++
-	l.bytes += bytes
+	l.add(bytes, 1)
 	l.mu.Unlock()
 }

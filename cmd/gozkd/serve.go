@@ -144,6 +144,8 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,
 		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit, ClientMemory: c.ClientMemory,
+		ConnectionThrottle: connectionThrottle(&c.Throttle), RequestThrottle: requestThrottle(&c.Throttle),
+		LargeRequestThreshold: c.Throttle.LargeThreshold, LargeRequestMaxBytes: c.Throttle.LargeBytes,
 		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
 		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota, RefuseUnreadable: c.RefuseUnreadable,
 		ReconfigEnabled: c.ReconfigEnabled, Words: c.Words(),
@@ -153,6 +155,24 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		SlowRequest: c.SlowRequest, MaxFeatureLevel: c.MaxFeatureLevel,
 		Settings: []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
 		Logger:   log,
+	}
+}
+
+func connectionThrottle(t *config.Throttle) server.ConnectionThrottle {
+	freeze := time.Duration(0) // none
+	if t.FreezeTime >= 0 {
+		freeze = max(t.FreezeTime, 1)
+	}
+	return server.ConnectionThrottle{
+		Tokens: t.Tokens, FillTime: t.FillTime, FillCount: t.FillCount, FreezeTime: freeze,
+		DropIncrease: t.DropIncrease, DropDecrease: t.DropDecrease, DecreaseRatio: t.DecreaseRatio,
+		Weighted: t.Weighted, GlobalWeight: max(t.GlobalWeight, t.LocalWeight), RenewWeight: max(t.RenewWeight, t.LocalWeight),
+	}
+}
+
+func requestThrottle(t *config.Throttle) server.RequestThrottle {
+	return server.RequestThrottle{
+		Limit: t.Requests, StallTime: t.StallTime, StaleLatency: t.StaleLatency, KeepStale: !t.DropStale, OpWaitTime: t.OpWaitTime,
 	}
 }
 

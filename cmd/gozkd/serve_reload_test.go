@@ -107,6 +107,10 @@ func TestReloader(t *testing.T) {
 		"minSessionTimeout=5999", "maxSessionTimeout=59999", "maxClientCnxns=0", "maxCnxns=7", "globalOutstandingLimit=9", "nio.sessionlessCnxnTimeout=5",
 		"4lw.commands.whitelist=*", "readonlymode.enabled=true", "reconfigEnabled=true", "enforceQuota=true", "DigestAuthenticationProvider.superDigest=super:xQJm",
 		"DigestAuthenticationProvider.enabled=false", "znode.container.maxPerMinute=3", "znode.container.maxNeverUsedIntervalMs=0", "fsync.warningthresholdms=2",
+		"connectionMaxTokens=5", "connectionTokenFillTime=3", "connectionTokenFillCount=4", "connectionFreezeTime=0", "connectionDropIncrease=0.5",
+		"connectionDropDecrease=0.25", "connectionDecreaseRatio=1", "connection_throttle_weight_enabled=true",
+		"connection_throttle_global_session_weight=5", "connection_throttle_local_session_weight=3", "connection_throttle_renew_session_weight=4",
+		"requestThrottleLimit=6", "requestThrottleStallTime=7", "requestStaleLatencyCheck=true", "requestThrottleDropStale=false", "throttledOpWaitTime=8",
 		"gozkd.logLevel=off", "gozkd.slowRequestThresholdMs=5", "gozkd.maxFeatureLevel=1",
 	} {
 		next = load("-o", set)

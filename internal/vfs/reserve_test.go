@@ -1,8 +1,10 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -13,10 +15,13 @@ import (
 // one.
 type process struct {
 	OS
+	mu   sync.Mutex // guards free
 	free int
 }
 
 func (p *process) take() (io.Closer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.free == 0 {
 		return nil, syscall.EMFILE
 	}
@@ -25,6 +30,8 @@ func (p *process) take() (io.Closer, error) {
 }
 
 func (p *process) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.free++
 	return nil
 }
@@ -35,8 +42,7 @@ type processFile struct {
 }
 
 func (f processFile) Close() error {
-	f.p.free++
-	return f.File.Close()
+	return errors.Join(f.p.Close(), f.File.Close())
 }
 
 func (p *process) Create(name string) (File, error) {
@@ -76,7 +82,7 @@ func TestReserve_NoDescriptorLeft(t *testing.T) {
 		if warned != 2 || len(r.spare) != 0 {
 			t.Errorf("%d warnings, %d spare descriptors", warned, len(r.spare))
 		}
-		time.AfterFunc(time.Second, func() { p.free++ }) // somebody closes a connection
+		time.AfterFunc(time.Second, func() { _ = p.Close() }) // somebody closes a connection
 		if err := fs.SyncDir("."); err != nil {
 			t.Error(err)
 		}

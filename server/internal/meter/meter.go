@@ -48,6 +48,8 @@ type Connections struct {
 	Requests, Reattached, Broken, Rejected Counter
 	NotServed, Sessionless                 Counter
 	AuthFailed, Evicted                    Counter
+	DropShare                              atomic.Uint64       // of connect requests at random, as math.Float64bits; not reset
+	TokensMissing                          histogram.Histogram // of the throttle, after a connect request
 }
 
 // Requests measures requests until their reply is on the output.
@@ -58,6 +60,10 @@ type Requests struct {
 	Throttled                histogram.Histogram // how long connections were not read because too many writes were under way
 	ThrottleWaits            Counter
 	Expensive                Counter // refused, because applying them would have taken too long
+	ThrottledOps             Counter // that were answered with ErrThrottledOp
+	Stale, StaleDropped      Counter // that waited for others for too long, applied or dropped
+	StaleReplies             Counter // for which the connection was closed
+	LargeRejected            Counter
 }
 
 // Writes measures the way of writes through consensus.
@@ -154,8 +160,9 @@ func (m *Meter) Reset() {
 	t, c, q, w, s := &m.Traffic, &m.Conns, &m.Requests, &m.Writes, &m.Sessions
 	for _, r := range []interface{ Reset() }{
 		&t.Received, &t.Sent, &t.BytesReceived, &t.ResponseBytes, &t.WatchBytes, &t.Responses,
-		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed, &c.Evicted,
+		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed, &c.Evicted, &c.TokensMissing,
 		&q.ops, &q.readsAtOnce, &q.readsQueued, &q.readsFromQueue, &q.inQueue, &q.Throttled, &q.ThrottleWaits, &q.Expensive,
+		&q.ThrottledOps, &q.Stale, &q.StaleDropped, &q.StaleReplies, &q.LargeRejected,
 		&w.propagation, &w.proposing, &w.acking, &w.committing, &w.quorumAcks, &w.entries, &w.waiting, &w.applying,
 		&w.commits, &w.Proposals, &s.Expired, &s.Revalidated, &m.DigestsDiffer, &m.Slow.requests, &m.spaces,
 		&m.Log.Syncs, &m.Log.Checkpoints, &m.Log.AppendsPerSync, &m.Log.Opening, &m.Log.SlowSyncs,

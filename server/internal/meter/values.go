@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"math"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -23,7 +24,6 @@ var (
 var neverCounted = []string{
 	"response_packet_cache_hits", "response_packet_cache_misses", "response_packet_get_children_cache_hits",
 	"response_packet_get_children_cache_misses", "dead_watchers_queued", "dead_watchers_cleared", "add_dead_watcher_stall_time",
-	"throttled_ops", "stale_requests", "stale_requests_dropped", "stale_replies", "large_requests_rejected",
 	"ensemble_auth_success", "ensemble_auth_fail", "ensemble_auth_skip", "unsuccessful_handshake", "tls_handshake_exceeded",
 	"insecure_admin_count", "unrecoverable_error_count",
 }
@@ -31,7 +31,7 @@ var neverCounted = []string{
 // AddCounts appends ZooKeeper's counters. c are the counts of consensus since the last reset.
 func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts) {
 	t, conns := &m.Traffic, &m.Conns
-	l.Add("connection_drop_probability", 0.0)
+	l.Add("connection_drop_probability", math.Float64frombits(conns.DropShare.Load()))
 	l.Add("auth_failed_count", conns.AuthFailed.Load())
 	l.Add("outstanding_tls_handshake", int64(0))
 	l.Add("non_mtls_remote_conn_count", int64(0))
@@ -50,6 +50,11 @@ func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts) {
 	l.Add("sessionless_connections_expired", conns.Sessionless.Load())
 	l.Add("stale_sessions_expired", m.Sessions.Expired.Load())
 	l.Add("request_throttle_wait_count", m.Requests.ThrottleWaits.Load())
+	l.Add("throttled_ops", m.Requests.ThrottledOps.Load())
+	l.Add("stale_requests", m.Requests.Stale.Load())
+	l.Add("stale_requests_dropped", m.Requests.StaleDropped.Load())
+	l.Add("stale_replies", m.Requests.StaleReplies.Load())
+	l.Add("large_requests_rejected", m.Requests.LargeRejected.Load())
 	l.Add("digest_mismatches_count", m.DigestsDiffer.Load())
 
 	l.Add("looking_count", c.Leaders)
@@ -99,6 +104,7 @@ func (m *Meter) AddTimes(l *facts.Values) {
 	number("requests_in_session_queue", &q.inQueue)
 	number("reads_issued_from_session_queue", &q.readsFromQueue)
 	detailed("request_throttle_queue_time_ms", &q.Throttled)
+	number("connection_token_deficit", &m.Conns.TokensMissing)
 
 	number("node_created_watch_count", &m.Watchers.created)
 	number("node_deleted_watch_count", &m.Watchers.deleted)

@@ -65,6 +65,8 @@ type Config struct {
 	// ClientMemory bounds, in bytes, what waits for all clients together; 0 means the server's
 	// default.
 	ClientMemory int64
+	// Throttle bounds connect requests, writes and large requests.
+	Throttle Throttle
 	// FourLetterWords is the configured whitelist, "*" for all. See Words.
 	FourLetterWords []string
 	// ReadOnlyMode is readonlymode.enabled, which only enables the word isro: no server is ever

@@ -71,6 +71,15 @@ func number(low, high int64, parse func(string) (int64, error)) kind {
 	}
 }
 
+// fraction is a number from 0 to 1.
+var fraction = kind{
+	allowed: "a number from 0 to 1",
+	parse: func(v string) (string, bool) {
+		f, err := strconv.ParseFloat(v, 64)
+		return strconv.FormatFloat(f, 'g', -1, 64), err == nil && f >= 0 && f <= 1
+	},
+}
+
 func parseDecimal(v string) (int64, error) { return strconv.ParseInt(v, 10, 64) }
 
 // decode is java.lang.Long.decode.
@@ -192,6 +201,8 @@ func (k *key) set(c *Config, v string) {
 		*f = int(mustInt(v))
 	case *uint64:
 		*f = uint64(mustInt(v))
+	case *float64:
+		*f = mustFloat(v)
 	case *time.Duration: // milliseconds
 		*f = time.Duration(mustInt(v)) * time.Millisecond
 	case *int64: // bytes of a value in KiB
@@ -218,6 +229,8 @@ func (k *key) get(c *Config) string {
 			return ""
 		}
 		return strconv.FormatUint(*f, 10)
+	case *float64:
+		return strconv.FormatFloat(*f, 'g', -1, 64)
 	case *time.Duration:
 		return strconv.FormatInt(f.Milliseconds(), 10)
 	case *int64:
@@ -233,6 +246,15 @@ func mustInt(canonical string) int64 {
 		panic("config: canonical number " + strconv.Quote(canonical) + " cannot be parsed")
 	}
 	return n
+}
+
+// mustFloat parses a canonical fraction.
+func mustFloat(canonical string) float64 {
+	f, err := strconv.ParseFloat(canonical, 64)
+	if err != nil {
+		panic("config: canonical fraction " + strconv.Quote(canonical) + " cannot be parsed")
+	}
+	return f
 }
 
 // lookup finds the row of a key: by name or alias, with or without the prefix "zookeeper.",

@@ -9,7 +9,7 @@ import (
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, securityKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, securityKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
 
 const (
 	maxInt = math.MaxInt32
@@ -128,8 +128,6 @@ var securityKeys = []key{
 	{name: "enableEagerACLCheck", kind: boolean, def: "false", status: harmless, note: "ACLs are checked once, in the order of requests"},
 }
 
-const noThrottle = "requests are not throttled: globalOutstandingLimit and gozkd.clientMemoryKB are the bounds"
-
 var tuningKeys = []key{
 	{name: "clientPortListenBacklog", kind: integer(-1, maxInt), def: "-1", status: works, note: "connections that may wait to be accepted; the system may have a lower limit (`net.core.somaxconn`); -1 or 0 means the system's limit. No effect on Windows",
 		field: func(c *Config) any { return &c.ClientPortListenBacklog }},
@@ -139,22 +137,6 @@ var tuningKeys = []key{
 	{name: "txnLogSizeLimitInKb", kind: property32(math.MinInt64, math.MaxInt64), status: harmless, note: "preAllocSize sets the size of a segment"},
 	{name: "serializeLastProcessedZxid.enabled", kind: boolean, status: harmless, note: "the checkpoint always records the zxid"},
 	{name: "jute.maxbuffer.extrasize", kind: property32(0, maxInt), status: harmless, note: "requests are stored as the client sent them and do not grow"},
-	{name: "throttledOpWaitTime", aliases: []string{"throttled_op_wait_time"}, kind: integer(0, maxInt), def: "0", status: later, fine: []string{"0"}, note: noThrottle},
-	{name: "requestThrottleLimit", aliases: []string{"request_throttle_max_requests"}, kind: integer(0, maxInt), def: "0", status: later, fine: []string{"0"}, note: noThrottle},
-	{name: "requestThrottleStallTime", aliases: []string{"request_throttle_stall_time"}, kind: integer(0, maxInt), def: "100", status: harmless, note: noThrottle},
-	{name: "requestThrottleDropStale", aliases: []string{"request_throttle_drop_stale"}, kind: boolean, def: "true", status: harmless, note: noThrottle},
-	{name: "requestStaleLatencyCheck", aliases: []string{"request_stale_latency_check"}, kind: boolean, status: harmless, note: noThrottle},
-	{name: "requestStaleConnectionCheck", aliases: []string{"request_stale_connection_check"}, kind: boolean, status: harmless, note: noThrottle},
-	{name: "largeRequestThreshold", kind: integer(-1, maxInt), def: "-1", status: later, fine: []string{"-1"}, note: noThrottle},
-	{name: "largeRequestMaxBytes", kind: integer(0, maxInt), def: "104857600", status: harmless, note: noThrottle},
-	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: integer(0, maxInt), def: "0", status: later, fine: []string{"0"}, note: "connections are not throttled yet; maxCnxns and maxClientCnxns are the bounds"},
-	{name: "connectionTokenFillTime", aliases: []string{"connection_throttle_fill_time"}, kind: integer(0, maxInt), status: harmless, note: "no effect without connectionMaxTokens"},
-	{name: "connectionTokenFillCount", aliases: []string{"connection_throttle_fill_count"}, kind: integer(0, maxInt), status: harmless, note: "no effect without connectionMaxTokens"},
-	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: integer(-1, maxInt), status: harmless, note: "no effect without connectionMaxTokens"},
-	{name: "connectionDropIncrease", aliases: []string{"connection_throttle_drop_increase"}, kind: anything, status: harmless, note: "no effect without connectionMaxTokens"},
-	{name: "connectionDropDecrease", aliases: []string{"connection_throttle_drop_decrease"}, kind: anything, status: harmless, note: "no effect without connectionMaxTokens"},
-	{name: "connectionDecreaseRatio", aliases: []string{"connection_throttle_decrease_ratio"}, kind: anything, status: harmless, note: "no effect without connectionMaxTokens"},
-	{name: "connection_throttle_weight_enabled", kind: boolean, status: harmless, note: "no effect without connectionMaxTokens"},
 	{name: "maxResponseCacheSize", kind: integer(math.MinInt32, maxInt), status: harmless, note: "replies are encoded directly from the tree, without a cache"},
 	{name: "maxGetChildrenResponseCacheSize", kind: integer(math.MinInt32, maxInt), status: harmless, note: "replies are encoded directly from the tree, without a cache"},
 	{name: "advancedFlowControlEnabled", kind: boolean, status: harmless, note: "the memory of clients is always bounded, see gozkd.clientMemoryKB"},
@@ -193,10 +175,6 @@ var ignoredKeys = slices.Concat(
 	ignored(harmless, "no effect without audit.enable", "audit.*", "auditlog.*"),
 	ignored(harmless, "one sync covers all waiting writes", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize"),
 	ignored(harmless, "the checkpoint has its own format", "snapshot.*", "compressed.*"),
-	ignored(harmless, noThrottle, "request_throttler.shutdownTimeout"),
-	ignored(harmless, "no effect without connectionMaxTokens",
-		"connection_throttle_global_session_weight", "connection_throttle_local_session_weight",
-		"connection_throttle_renew_session_weight"),
 	ignored(harmless, "threads and buffers of the Java server", "nio.*", "netty.*", "intBufferStartingSizeBytes"),
 	ignored(harmless, "threads of the Java server", "commitProcessor.*"),
 	ignored(harmless, "TLS is not supported yet", "outstandingHandshake.limit"),

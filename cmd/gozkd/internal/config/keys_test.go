@@ -58,6 +58,7 @@ var values = map[string]struct{ good, bad []string }{
 	wordList.allowed:  {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
 	host.allowed:      {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
 	urlPath.allowed:   {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
+	fraction.allowed:  {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},
 	digestAlg.allowed: {[]string{"SHA1", "sha-1", "SHA-256"}, []string{""}},
 	digestID.allowed:  {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
 }

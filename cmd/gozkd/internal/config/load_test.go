@@ -70,6 +70,11 @@ func TestLoad_Defaults(t *testing.T) {
 		TickTime: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
 		MaxClientCnxns: 60, HandshakeTimeout: 10 * time.Second,
 		JuteMaxBuffer: 0xFFFFF, GlobalOutstandingLimit: 1000, FourLetterWords: []string{"srvr"},
+		Throttle: Throttle{
+			FillCount: 1, FillTime: time.Millisecond, FreezeTime: -time.Millisecond, DropIncrease: 0.02, DropDecrease: 0.002,
+			GlobalWeight: 3, LocalWeight: 1, RenewWeight: 2,
+			StallTime: 100 * time.Millisecond, DropStale: true, LargeThreshold: -1, LargeBytes: 100 << 20,
+		},
 		DigestAuthEnabled:      true,
 		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
 		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, FsyncWarningThreshold: time.Second, Found: true, AutoCreate: true,

@@ -1,0 +1,80 @@
+package config
+
+import "time"
+
+// Throttle holds the keys of ZooKeeper's throttles, which are off by default.
+type Throttle struct {
+	// Tokens of a bucket that connect requests take; 0 means no throttle. FillCount are added per
+	// FillTime.
+	Tokens, FillCount int
+	FillTime          time.Duration
+	// FreezeTime is how often the share of connect requests that are dropped at random changes;
+	// negative means that none are.
+	FreezeTime                                time.Duration
+	DropIncrease, DropDecrease, DecreaseRatio float64
+	// Weighted makes sessions take different numbers of tokens.
+	Weighted                               bool
+	GlobalWeight, LocalWeight, RenewWeight int
+
+	// Requests bounds the writes in flight; 0 means no throttle. Writes that wait are looked at every
+	// StallTime.
+	Requests  int
+	StallTime time.Duration
+	// StaleLatency: a write is stale when it waited for longer than its session's timeout. DropStale
+	// drops stale writes.
+	StaleLatency, DropStale bool
+	// OpWaitTime is after what time a write that waits is refused; 0 means never.
+	OpWaitTime time.Duration
+
+	// Requests of more than LargeThreshold bytes are large; 0 or less means that none is. Those in
+	// flight may have LargeBytes.
+	LargeThreshold, LargeBytes int
+}
+
+const (
+	noTokens = "; no effect without connectionMaxTokens"
+	noLimit  = "; no effect without requestThrottleLimit"
+)
+
+var throttleKeys = []key{
+	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "size of a bucket of which each connect request takes a token; a request without one is closed without an answer; 0 means no throttle",
+		field: func(c *Config) any { return &c.Throttle.Tokens }},
+	{name: "connectionTokenFillTime", aliases: []string{"connection_throttle_fill_time"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "ms; in this time connectionTokenFillCount tokens are added" + noTokens,
+		field: func(c *Config) any { return &c.Throttle.FillTime }},
+	{name: "connectionTokenFillCount", aliases: []string{"connection_throttle_fill_count"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens added per connectionTokenFillTime" + noTokens,
+		field: func(c *Config) any { return &c.Throttle.FillCount }},
+	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: property32(-1, maxInt), def: "-1", status: works, reload: true, note: "ms; how often the share of connect requests that are dropped at random may change; -1 means that none are" + noTokens,
+		field: func(c *Config) any { return &c.Throttle.FreezeTime }},
+	{name: "connectionDropIncrease", aliases: []string{"connection_throttle_drop_increase"}, kind: fraction, def: "0.02", status: works, reload: true, note: "by how much that share grows while no token is left" + noTokens,
+		field: func(c *Config) any { return &c.Throttle.DropIncrease }},
+	{name: "connectionDropDecrease", aliases: []string{"connection_throttle_drop_decrease"}, kind: fraction, def: "0.002", status: works, reload: true, note: "by how much that share shrinks afterwards" + noTokens,
+		field: func(c *Config) any { return &c.Throttle.DropDecrease }},
+	{name: "connectionDecreaseRatio", aliases: []string{"connection_throttle_decrease_ratio"}, kind: fraction, def: "0", status: works, reload: true, note: "that share shrinks while at most this part of the tokens is missing" + noTokens,
+		field: func(c *Config) any { return &c.Throttle.DecreaseRatio }},
+	{name: "connection_throttle_weight_enabled", kind: boolean, def: "false", status: works, reload: true, note: "connect requests take as many tokens as the weight of their session; size and fill count are multiplied by that of a new session" + noTokens,
+		field: func(c *Config) any { return &c.Throttle.Weighted }},
+	{name: "connection_throttle_global_session_weight", kind: property32(1, maxInt), def: "3", status: works, reload: true, note: "tokens for a new session, at least as many as for a local one",
+		field: func(c *Config) any { return &c.Throttle.GlobalWeight }},
+	{name: "connection_throttle_local_session_weight", kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "least value of the other weights; there are no local sessions",
+		field: func(c *Config) any { return &c.Throttle.LocalWeight }},
+	{name: "connection_throttle_renew_session_weight", kind: property32(1, maxInt), def: "2", status: works, reload: true, note: "tokens for the return to a session, at least as many as for a local one",
+		field: func(c *Config) any { return &c.Throttle.RenewWeight }},
+
+	{name: "requestThrottleLimit", aliases: []string{"request_throttle_max_requests"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "bound on the writes in flight, like globalOutstandingLimit, of which the lower counts; 0 means no throttle. Reads are not counted: each is answered at once, or waits for a write of its own connection",
+		field: func(c *Config) any { return &c.Throttle.Requests }},
+	{name: "requestThrottleStallTime", aliases: []string{"request_throttle_stall_time"}, kind: property32(1, maxInt), def: "100", status: works, reload: true, note: "ms; how often a write that waits is looked at" + noLimit,
+		field: func(c *Config) any { return &c.Throttle.StallTime }},
+	{name: "requestStaleLatencyCheck", aliases: []string{"request_stale_latency_check"}, kind: boolean, def: "false", status: works, reload: true, note: "a write is stale if it waits for longer than its session's timeout" + noLimit,
+		field: func(c *Config) any { return &c.Throttle.StaleLatency }},
+	{name: "requestThrottleDropStale", aliases: []string{"request_throttle_drop_stale"}, kind: boolean, def: "true", status: works, reload: true, note: "a stale write is dropped and its connection closed" + noLimit,
+		field: func(c *Config) any { return &c.Throttle.DropStale }},
+	{name: "throttledOpWaitTime", aliases: []string{"throttled_op_wait_time"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms; a write that waited for longer gets the error -127 and is not applied; 0 means never" + noLimit,
+		field: func(c *Config) any { return &c.Throttle.OpWaitTime }},
+	{name: "requestStaleConnectionCheck", aliases: []string{"request_stale_connection_check"}, kind: boolean, status: harmless, note: "a write that waits when its connection closes is never applied"},
+	{name: "request_throttler.shutdownTimeout", kind: anything, status: harmless, note: "requests that wait are dropped when the server stops"},
+
+	{name: "largeRequestThreshold", kind: property32(-1, maxInt), def: "-1", status: works, note: "bytes; a longer request is large; -1 or 0 means that none is",
+		field: func(c *Config) any { return &c.Throttle.LargeThreshold }},
+	{name: "largeRequestMaxBytes", kind: property32(1, maxInt), def: "104857600", status: works, note: "bytes of the large writes in flight; the connection of a large request that exceeds them is closed",
+		field: func(c *Config) any { return &c.Throttle.LargeBytes }},
+}

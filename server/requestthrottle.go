@@ -1,0 +1,111 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
+)
+
+// RequestThrottle bounds the writes under way together with Config.OutstandingLimit, and says what
+// becomes of writes that wait for others too long. The zero value is no throttle. Names in
+// parentheses are ZooKeeper's; Source: ZooKeeper's RequestThrottler.
+//
+// ZooKeeper's throttle counts reads too. Here a read is answered at once, or waits for a write of
+// its own connection.
+type RequestThrottle struct {
+	// Limit bounds the writes under way (requestThrottleLimit). 0: no throttle, and the other fields
+	// have no effect.
+	Limit int
+	// StallTime is how often a write that waits is looked at (requestThrottleStallTime). Default:
+	// 100 ms.
+	StallTime time.Duration
+	// StaleLatency: a write that has waited longer than the timeout of its session is stale
+	// (requestStaleLatencyCheck). It is dropped, and its connection closed, so that no later write
+	// overtakes it, unless KeepStale is set (requestThrottleDropStale=false). A write that waits when
+	// its connection closes is always dropped.
+	StaleLatency, KeepStale bool
+	// OpWaitTime is how long a write may wait. Then it is not applied, and answered with
+	// ErrThrottledOp (throttledOpWaitTime). 0: forever.
+	OpWaitTime time.Duration
+}
+
+func (t *RequestThrottle) negative() bool { return t.Limit < 0 || min(t.StallTime, t.OpWaitTime) < 0 }
+
+// ensureThrottles sets zero fields of the throttles, and the limit of writes, to their defaults,
+// and returns all errors in them.
+func (c *Config) ensureThrottles() (errs []error) {
+	c.ConnectionThrottle.ensureDefaults()
+	setDefault(&c.RequestThrottle.StallTime, 100*time.Millisecond)
+	setDefault(&c.LargeRequestMaxBytes, 100<<20)
+	setDefault(&c.OutstandingLimit, 1000)
+	if c.ConnectionThrottle.negative() || c.RequestThrottle.negative() {
+		errs = append(errs, fmt.Errorf("server: ConnectionThrottle %+v and RequestThrottle %+v must not have negative fields", c.ConnectionThrottle, c.RequestThrottle))
+	}
+	return errs
+}
+
+// maxWrites returns the bound on the writes under way.
+func (c *Config) maxWrites() int {
+	if limit := c.RequestThrottle.Limit; limit > 0 {
+		return min(limit, c.OutstandingLimit)
+	}
+	return c.OutstandingLimit
+}
+
+// awaitWrites waits until another write may be accepted. It returns false if the write that waits is
+// stale, and must be dropped with its connection.
+func (c *conn) awaitWrites(in *input, big bool) bool {
+	s := c.server
+	c.holdInput(len(in.buf), false)
+	c.blocked.Store(true)
+	defer c.blocked.Store(false)
+	begin, requests := time.Now(), &s.meter.Requests
+	if c.waitsSince.IsZero() {
+		c.waitsSince = begin
+	}
+	requests.ThrottleWaits.Add(1) // before the wait, so that an operator sees why nothing moves
+	cfg := &s.live.Load().RequestThrottle
+	if cfg.Limit == 0 {
+		s.writes.wait(big, 0)
+	} else {
+		for free := false; !free; {
+			free = s.writes.wait(big, cfg.StallTime)
+			switch closed, late := c.stale(cfg); {
+			case closed, late && !cfg.KeepStale:
+				requests.StaleDropped.Add(1)
+				if !closed {
+					c.logger().Warn("connection closed: its write waited longer for others than the session's timeout (requestStaleLatencyCheck)",
+						"session", c.session.String())
+				}
+				return false
+			case late && free:
+				requests.Stale.Add(1)
+			}
+		}
+	}
+	requests.Throttled.Record(int64(time.Since(begin)), 1)
+	return true
+}
+
+// stale reports whether the connection is closed, and whether the write in front is late.
+func (c *conn) stale(cfg *RequestThrottle) (closed, late bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed, cfg.StaleLatency && time.Since(c.waitsSince) > time.Duration(c.timeoutMs)*time.Millisecond
+}
+
+// refuseThrottled answers a write that has waited for others for too long. It returns false if the
+// write has not. c.mu is held.
+func (c *conn) refuseThrottled(h proto.RequestHeader, now time.Time, t *meter.BatchStats) bool {
+	cfg := &c.server.live.Load().RequestThrottle
+	waited := time.Since(c.waitsSince)
+	c.waitsSince = time.Time{}
+	if cfg.Limit == 0 || cfg.OpWaitTime == 0 || waited <= cfg.OpWaitTime || h.Op == proto.OpCloseSession {
+		return false
+	}
+	c.server.meter.Requests.ThrottledOps.Add(1)
+	c.status(h, proto.ErrThrottledOp, zxidLast, false, now, t)
+	return true
+}
