@@ -226,8 +226,13 @@ func TestP8_FalseAnswer(t *testing.T) {
 				a.SetPeers(map[uint64]string{2: address})
 				s := <-calls
 				say(s, s.answer())
+				if state := <-a.statesOf(2); state != "down" {
+					t.Errorf("the peer is %s", state)
+				}
+				if err := a.status(2).LastError; err == nil || !strings.Contains(err.Error(), "ensemble secret") {
+					t.Errorf("last error is %v", err)
+				}
 				_ = s.Close()
-				a.await(2, "down")
 			})
 		})
 	}
