@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,13 +72,28 @@ func (d *disk) stall() (resume func(error)) {
 func onDisk(t *testing.T, d *disk) server.Config {
 	cfg := ticks
 	cfg.Dir, cfg.LogDir, cfg.FS = t.TempDir(), "/log", d.fs()
-	cfg.MaxClientConns = -1
+	cfg.MaxClientConns, cfg.Words = -1, []string{"*"}
 	return cfg
 }
 
 // writeAll writes b while the test goes on; it ends when the server has read all, or with the pipe.
 func (r *raw) writeAll(b []byte) {
 	go func() { _, _ = r.nc.Write(b) }()
+}
+
+// monitored returns a number of mntr, for which it uses the connection up.
+func (r *raw) monitored(name string) (n int64) {
+	r.t.Helper()
+	r.writeAll([]byte("mntr"))
+	all, err := io.ReadAll(r.nc)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(all), name+"\t")
+	if _, err := fmt.Sscan(rest, &n); err != nil || !found {
+		r.t.Fatalf("no %s in %s", name, all)
+	}
+	return n
 }
 
 // Short reads that wait for a write can ask for any amount of replies. They are made as the client
@@ -101,6 +117,9 @@ func TestStalledDisk_RepliesAreBounded(t *testing.T) {
 		synctest.Wait()
 		if h, _ := other.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/stalled"}); h.Err != proto.OK {
 			t.Error(h)
+		}
+		if unread := dial().monitored("zk_gozkd_client_memory_unread_bytes"); unread > 2<<20 {
+			t.Errorf("%d bytes of 200 MB of replies wait for a client that reads none", unread)
 		}
 		for i := range int32(201) {
 			if h, _ := c.reply(); h.Xid != 3+i || h.Err != proto.OK {
