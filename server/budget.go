@@ -129,10 +129,39 @@ func (c *conn) crowded() bool {
 	return q.crowded() || (q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && c.server.conns.budget.tight()
 }
 
-// relieve disconnects the slowest readers if the budget is exceeded. The caller holds no conn.mu.
+// relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if the
+// memory of watches is. The caller holds no conn.mu.
 func (s *Server) relieve() {
 	if s.conns.budget.over() {
 		s.evict()
+	}
+	if s.watches.Bytes() > s.live.Load().WatchMemory {
+		s.evictWatchers()
+	}
+}
+
+// evictWatchers closes connections until an eighth of the memory of watches is free, first those whose
+// watches take most.
+func (s *Server) evictWatchers() {
+	b, limit := &s.conns.budget, s.live.Load().WatchMemory
+	b.evicting.Lock()
+	defer b.evicting.Unlock()
+	total := s.watches.Bytes()
+	if total <= limit { // another goroutine was here
+		return
+	}
+	for _, w := range s.watches.Most(total - (limit - limit/8)) {
+		c := s.conns.get(w.Conn)
+		if c == nil {
+			continue
+		}
+		c.mu.Lock()
+		c.closeLocked()
+		c.mu.Unlock()
+		s.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
+		s.meter.Conns.TooManyWatches.Add(1)
+		c.logger().Warn("connection closed: the watches of all clients exceed their memory, and this client has most of them",
+			"bytes", w.Bytes, "limit_bytes", limit)
 	}
 }
 

@@ -356,3 +356,44 @@ func TestClientMemory_Sums(t *testing.T) {
 		}
 	})
 }
+
+// The clients with most watches are disconnected when the watches of all exceed their memory. A client
+// with few stays, and may add more.
+func TestWatchMemory(t *testing.T) {
+	cfg := littleMemory()
+	cfg.WatchMemory = 1 << 20
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		few := dial()
+		few.connect(3_600_000, 0, nil)
+		few.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/few", Watch: true})
+		for range 3 {
+			c := dial()
+			c.connect(3_600_000, 0, nil)
+			for i := range int32(3000) { // 3000 times 1,160 bytes
+				path := fmt.Sprintf("/%0999d", i)
+				if !c.exchanged(frame(1+i, proto.OpExists, &proto.PathWatchRequest{Path: path, Watch: true})) {
+					break
+				}
+				if i == 2999 {
+					t.Error("3 MB of watches are held")
+				}
+			}
+		}
+		synctest.Wait()
+		counts := counted(s)
+		if n, held := counts["gozkd_watching_clients_closed_total"], counts["gozkd_watch_memory_bytes"]; n != 3 || held > cfg.WatchMemory {
+			t.Errorf("%d of 3 clients were disconnected, the others hold %d bytes", n, held)
+		}
+		if h, _ := few.call(2, proto.OpExists, &proto.PathWatchRequest{Path: "/few2", Watch: true}); h.Err != proto.ErrNoNode {
+			t.Error(h)
+		}
+	})
+}
+
+// exchanged sends a frame and reports whether a frame came back.
+func (r *raw) exchanged(b []byte) bool {
+	if _, err := r.nc.Write(b); err != nil {
+		return false
+	}
+	return r.tryRecv() != nil
+}

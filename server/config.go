@@ -23,6 +23,10 @@ const maxMaxBuffer = 256 << 20
 // DefaultMaxBuffer is ZooKeeper's default jute.maxbuffer, 0xfffff.
 const DefaultMaxBuffer = 1<<20 - 1
 
+// defaultWatchMemory is the default of Config.WatchMemory if memory is not scarce: a million watches on
+// paths of 40 bytes.
+const defaultWatchMemory = 192 << 20
+
 // defaultClientMemory is the default of Config.ClientMemory if memory is not scarce.
 const defaultClientMemory = 128 << 20
 
@@ -105,6 +109,10 @@ type Config struct {
 	// less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
 	// smallest value that is allowed, 8 times MaxBuffer.
 	ClientMemory int64
+	// WatchMemory bounds, in bytes, the watches of all clients together, each with its path and 160
+	// bytes. Beyond it the clients with most of them are disconnected. Default: 192 MiB, or an eighth of
+	// the memory that the process may use if that is less.
+	WatchMemory int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle
 	// Requests with more than LargeRequestThreshold bytes (largeRequestThreshold) are large. The
@@ -195,7 +203,9 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.MaxSessionTimeout, 20*c.Tick)
 	setDefault(&c.MaxClientConns, 60)
 	setDefault(&c.MaxBuffer, DefaultMaxBuffer)
-	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, memlimit.Available()/8)))
+	eighth := memlimit.Available() / 8
+	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, eighth)))
+	setDefault(&c.WatchMemory, min(defaultWatchMemory, eighth))
 	setDefault(&c.InitLimit, 10)
 	setDefault(&c.SyncLimit, 5)
 	setDefault(&c.SnapCount, 100_000)
@@ -234,8 +244,8 @@ func (c *Config) ensureDefaults() error {
 	if c.MaxBuffer < 1024 || c.MaxBuffer > maxMaxBuffer {
 		bad("MaxBuffer is %d, allowed are 1024 to %d", c.MaxBuffer, maxMaxBuffer)
 	}
-	if c.ClientMemory < c.leastClientMemory() {
-		bad("ClientMemory is %d, it must be %d or more: 8 times MaxBuffer", c.ClientMemory, c.leastClientMemory())
+	if c.ClientMemory < c.leastClientMemory() || c.WatchMemory < 0 {
+		bad("ClientMemory is %d and WatchMemory %d, allowed are %d (8 times MaxBuffer) or more, and 0 or more", c.ClientMemory, c.WatchMemory, c.leastClientMemory())
 	}
 	if c.InitLimit < 1 || c.SyncLimit < 1 {
 		bad("InitLimit %d and SyncLimit %d must be positive", c.InitLimit, c.SyncLimit)

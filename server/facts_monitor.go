@@ -42,6 +42,8 @@ func (s *Server) Monitor() []Value {
 	list.Add("gozkd_client_memory_unread_bytes", s.conns.budget.unread.Load())
 	list.Add("gozkd_client_memory_queued_bytes", s.conns.budget.queued.Load())
 	list.Add("gozkd_client_memory_limit_bytes", s.conns.budget.limit.Load())
+	list.Add("gozkd_watch_memory_bytes", s.watches.Bytes())
+	list.Add("gozkd_watch_memory_limit_bytes", s.live.Load().WatchMemory)
 	st := s.node.Status()
 	list.Add("gozkd_feature_level", int64(st.Level))
 	list.Add("gozkd_feature_level_max", int64(st.MaxLevel))

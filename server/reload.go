@@ -13,7 +13,7 @@ import (
 // depends on these fields.
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "ConnectionThrottle", "RequestThrottle",
-	"OutstandingLimit", "ClientMemory", "HandshakeTimeout",
+	"OutstandingLimit", "ClientMemory", "WatchMemory", "HandshakeTimeout",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings",
 }
@@ -29,7 +29,7 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InPro
 //
 // These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session
 // keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
-// closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, HandshakeTimeout,
+// closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, WatchMemory, HandshakeTimeout,
 // Words, SyncWarning, SlowRequest, SuperDigest,
 // DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
 // ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings. Reload ignores the objects

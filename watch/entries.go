@@ -55,7 +55,12 @@ type connRecord struct {
 	head  uint32
 	n     uint32 // entries
 	nData uint32 // entries of the data table
+	bytes int64  // see Bytes
 }
+
+// entryBytes is about the memory of an entry and, as most paths have a single entry, of its path
+// without the text.
+const entryBytes = 160
 
 // get returns the modes of c on path, none if there is no entry.
 func (t *Table) get(c ConnID, path string, k listKind) Kind {
@@ -166,6 +171,9 @@ func (t *Table) clear(e uint32, modes Kind) {
 func (t *Table) count(e uint32, by int) {
 	t.entries.Add(int64(by))
 	en := t.entry.at(e)
+	size := int64(by) * int64(entryBytes+len(t.path.at(en.path).path))
+	t.bytes.Add(size)
+	t.conn.at(en.conn).bytes += size
 	if en.kind != dataList {
 		return
 	}

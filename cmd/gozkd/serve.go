@@ -143,7 +143,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), ListenBacklog: c.ClientPortListenBacklog,
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,
-		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit, ClientMemory: c.ClientMemory,
+		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit, ClientMemory: c.ClientMemory, WatchMemory: c.WatchMemory,
 		ConnectionThrottle: connectionThrottle(&c.Throttle), RequestThrottle: requestThrottle(&c.Throttle),
 		LargeRequestThreshold: c.Throttle.LargeThreshold, LargeRequestMaxBytes: c.Throttle.LargeBytes,
 		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),

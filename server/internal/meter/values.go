@@ -140,6 +140,7 @@ func (m *Meter) AddOwn(l *facts.Values) {
 	l.Add("gozkd_apply_duration_seconds", seconds(&m.Writes.applying))
 	l.Add("gozkd_entry_requests", facts.NewHistogram(1, numberPowers, histogram.Snapshot(&m.Writes.entries)))
 	l.Add("gozkd_slow_clients_closed_total", m.Conns.Evicted.Load())
+	l.Add("gozkd_watching_clients_closed_total", m.Conns.TooManyWatches.Load())
 	l.Add("gozkd_slow_requests_total", m.Slow.requests.Load())
 	l.Add("gozkd_sessions_lost_since_election", m.Sessions.LostSinceElection.Load())
 }

@@ -65,6 +65,8 @@ type Config struct {
 	// ClientMemory bounds, in bytes, what waits for all clients together; 0 means the server's
 	// default.
 	ClientMemory int64
+	// WatchMemory bounds, in bytes, the watches of all clients together; 0 means the server's default.
+	WatchMemory int64
 	// Throttle bounds connect requests, writes and large requests.
 	Throttle Throttle
 	// FourLetterWords is the configured whitelist, "*" for all. See Words.

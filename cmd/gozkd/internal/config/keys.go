@@ -255,6 +255,8 @@ var endpointKeys = []key{
 		field: func(c *Config) any { return &c.RefuseUnreadable }},
 	{name: "gozkd.clientMemoryKB", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "KiB; bound on what waits for all clients together: output that they have not read, and requests that they have not sent completely. Beyond it the slowest clients are disconnected. At least 8 times `jute.maxbuffer`; 0 means an eighth of the memory that the process may use (GOMEMLIMIT, the container, the machine), at most 128 MiB",
 		field: func(c *Config) any { return &c.ClientMemory }},
+	{name: "gozkd.watchMemoryKB", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "KiB; bound on the watches of all clients together, each with its path and 160 bytes. Beyond it the clients with most of them are disconnected. 0 means an eighth of the memory that the process may use, at most 192 MiB, which is a million watches on paths of 40 bytes",
+		field: func(c *Config) any { return &c.WatchMemory }},
 	{name: "gozkd.maxFeatureLevel", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "the highest feature level that this server agrees to activate; 0 means the highest that it supports. Holds an [upgrade](../guide/operate.md#upgrade-one-server-at-a-time) back, so that the previous version can be started again",
 		field: func(c *Config) any { return &c.MaxFeatureLevel }},
 	{name: "gozkd.peer.secretFile", kind: text, status: works, note: "file with the [secret of the ensemble](../guide/operate.md#the-peer-port), at least 16 bytes, which only the owner and the group may read: the servers prove to each other that they know it. Without it, a server is known by its address",
