@@ -94,9 +94,9 @@ func (t *Tree) multiRefusal(r *Request, m *proto.MultiRequest, auth *aclSize) (p
 // aclSize is the size of a list.
 type aclSize struct{ entries, bytes int }
 
-func (s *aclSize) add(id proto.ID) {
-	s.entries++
-	s.bytes += minACLEntryBytes + len(id.Scheme) + len(id.ID)
+func (a *aclSize) add(id proto.ID) {
+	a.entries++
+	a.bytes += minACLEntryBytes + len(id.Scheme) + len(id.ID)
 }
 
 // expansion returns the size of what an entry with scheme auth becomes, see fixACL.
@@ -115,12 +115,12 @@ func expands(id proto.ID) bool {
 }
 
 // bound returns OK if a list is not too long after an entry with scheme auth became auth.
-func (auth *aclSize) bound(op proto.OpCode, path string, list []proto.ACL) (proto.ErrCode, string) {
+func (a *aclSize) bound(op proto.OpCode, path string, list []proto.ACL) (proto.ErrCode, string) {
 	var s aclSize
 	for _, entry := range list {
 		if entry.ID.Scheme == "auth" {
-			s.entries += auth.entries
-			s.bytes += auth.bytes
+			s.entries += a.entries
+			s.bytes += a.bytes
 		} else {
 			s.add(entry.ID)
 		}

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"io"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestLogFlood_RefusedConnections(t *testing.T) {
 	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
 		dial().connect(10_000, 0, nil)
 		for range 1000 {
-			if _, err := dial().nc.Read(make([]byte, 1)); err != io.EOF {
+			if _, err := dial().nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Fatalf("a connection above the limit: %v", err)
 			}
 		}
