@@ -52,12 +52,12 @@ type hello struct {
 func (p *peerNetwork) connect(cfg peer.Config) (*peer.Network, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	cfg.Peers = p.addresses
 	network, err := peer.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("consensus: %w", err)
 	}
 	p.network = network
-	network.SetPeers(p.addresses)
 	return network, nil
 }
 
@@ -75,14 +75,6 @@ func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
 	if p.network != nil {
 		p.network.SetPeers(addresses)
 	}
-}
-
-// configured reports whether a member has an address here. The others are strangers, and there is
-// no way to answer them.
-func (p *peerNetwork) configured(member uint64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.addresses[member] != ""
 }
 
 // noteHello notes the hello of a member.
@@ -260,14 +252,14 @@ func (p peerHandler) Hello() []byte {
 
 // Accept refuses those that are no members here, the members of other ensembles, and those that do
 // not support the active level. A member that knows no ensemble yet may become part of ours.
-func (p peerHandler) Accept(from uint64, contents []byte) error {
+func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	r := core.Uvarints{Rest: contents}
 	theirs, ours := hello{r.Next(), core.DecodeLevelInfo(&r)}, p.n.network.cluster.Load()
 	incarnation := core.ReadIncarnation(&r, p.n.cfg.ID)
 	switch {
 	case r.Bad:
 		return errors.New("malformed hello")
-	case !p.n.network.configured(from):
+	case !known:
 		return fmt.Errorf("member %d is not configured on member %d: add its server line there, or add it by reconfig", from, p.n.cfg.ID)
 	case core.ClustersDiffer(theirs.cluster, ours):
 		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs.cluster, ours)

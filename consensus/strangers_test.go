@@ -142,3 +142,20 @@ func TestPeerSecret(t *testing.T) {
 		})
 	}
 }
+
+// A caller that had no address here when it was to be asked is refused, and what it says changes
+// nothing, even if it has been given an address since.
+func TestPeerHandler_ConfiguredMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbled(t, time.Millisecond, 10*time.Millisecond, nil)
+		defer b.stop()
+		b.leader()
+		hello, judge := peerHandler{b.members[1]}.Hello(), peerHandler{b.members[0]}
+		if err := judge.Accept(2, hello, true); err != nil {
+			t.Error(err)
+		}
+		if err := judge.Accept(2, hello, false); err == nil {
+			t.Error("accepted without having been asked")
+		}
+	})
+}

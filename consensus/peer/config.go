@@ -38,6 +38,8 @@ type Config struct {
 	Self uint64
 	// Listener accepts the connections of peers. Close closes it.
 	Listener net.Listener
+	// Peers are the peers before the first SetPeers. Default: none.
+	Peers map[uint64]string
 	// Dial connects to an address passed to SetPeers. It must return when ctx ends. If nobody
 	// listens there, its error must wrap syscall.ECONNREFUSED. Default: net.Dialer, which resolves
 	// names at each dial.
@@ -70,9 +72,11 @@ type Handler interface {
 	// called for each connection.
 	Hello() []byte
 	// Accept decides about the hello of a peer, and may retain the bytes. Both sides of a
-	// connection call Accept, after the other side has proved who it is. The text of the error is sent to the peer (at most 1,024 bytes), and
-	// both sides log it, so the text should be the same at each attempt.
-	Accept(from uint64, hello []byte) error
+	// connection call Accept, after the other side has proved who it is. known is false for a caller
+	// that had no address here when that was to be proved: without a secret, it has proved nothing.
+	// The text of the error is sent to the peer (at most 1,024 bytes), and both sides log it, so the
+	// text should be the same at each attempt.
+	Accept(from uint64, hello []byte, known bool) error
 	// Receive handles a frame, and may retain it. While Receive runs, nothing more is read from
 	// this peer, which slows the sender down. Receive should return within 3 s: the peer closes a
 	// connection on which nothing is read.

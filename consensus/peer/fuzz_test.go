@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -152,7 +153,8 @@ func FuzzHello(f *testing.F) {
 				}
 				_ = ours.Close()
 			} else {
-				n.serve(ours)
+				ctx, cancel := context.WithCancelCause(n.life)
+				n.serve(ctx, &visitor{conn: ours, cancel: cancel})
 			}
 		}()
 		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with theirs

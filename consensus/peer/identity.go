@@ -22,6 +22,9 @@ const (
 type link struct {
 	from   uint64
 	proven bool // the caller is the member that it says it is, as far as this side can tell
+	// known: the member had an address here when its connection was to be proved. Otherwise there
+	// was nobody to ask, even if SetPeers has been called since.
+	known bool
 	// checked: both sides understand frames whose header has a check of its own.
 	checked bool
 	// transcript holds the messages of the hello if the caller has proved that it knows the secret.
@@ -35,25 +38,26 @@ func (n *Network) identify(ctx context.Context, conn net.Conn, hello *greeting) 
 		return nil, err
 	}
 	contents, ext := splitExtension(hello.contents)
-	l := &link{from: hello.from, checked: ext.has(flagChecked)}
+	p, address := n.peerOf(hello.from)
+	l := &link{from: hello.from, known: address != "", checked: ext.has(flagChecked)}
 	var err error
 	switch secret := len(n.cfg.Secret) > 0; {
 	case secret && ext.has(flagSecret):
 		l.proven, err = true, n.challenge(conn, hello, l)
 	case secret && !n.cfg.SecretOptional:
 		err = refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", hello.from, n.cfg.Self, hello.from)
-	default:
-		l.proven, err = n.confirm(ctx, hello.from, ext.nonce)
+	case l.known:
+		l.proven, err = n.confirm(ctx, p, address, ext.nonce)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l, n.judge(hello.from, contents)
+	return l, n.judge(hello.from, contents, l.known)
 }
 
 // judge lets the Handler decide about the hello of a member.
-func (n *Network) judge(from uint64, contents []byte) error {
-	if err := n.cfg.Handler.Accept(from, contents); err != nil {
+func (n *Network) judge(from uint64, contents []byte, known bool) error {
+	if err := n.cfg.Handler.Accept(from, contents, known); err != nil {
 		return &rejectedError{RefusedByMember, err}
 	}
 	return nil
@@ -137,33 +141,37 @@ func (n *Network) checkUnproven(from uint64, ext *extension) error {
 	return refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", from, n.cfg.Self, from)
 }
 
-// confirm asks a member, at its own address, whether it is making the connection with this nonce. A
-// stranger who reaches this port does not receive what is sent to that address. proven is false if
-// there is nobody to ask: the member has no address here, which the Handler judges, or it runs a
-// version that cannot tell.
-func (n *Network) confirm(ctx context.Context, from uint64, id nonce) (proven bool, err error) {
+// peerOf returns a peer and its address, which is empty if it has none.
+func (n *Network) peerOf(id uint64) (p *peer, address string) {
 	n.mu.RLock()
-	p := n.peers[from]
-	var address string
-	if p != nil {
+	defer n.mu.RUnlock()
+	if p = n.peers[id]; p != nil {
 		address = p.address
 	}
-	n.mu.RUnlock()
-	if address == "" {
-		return false, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	return p, address
+}
+
+// confirm asks a member, at its own address, whether it is making the connection with this nonce. A
+// stranger who reaches this port does not receive what is sent to that address. proven is false if
+// the member runs a version that cannot tell. The question ends with caller, the context of the
+// connection.
+func (n *Network) confirm(caller context.Context, p *peer, address string, id nonce) (proven bool, err error) {
+	from := p.id
+	ctx, cancel := context.WithTimeout(caller, confirmTimeout)
 	defer cancel()
 	select {
 	case p.confirming <- struct{}{}:
 		defer func() { <-p.confirming }()
 	case <-ctx.Done():
+		if caller.Err() != nil {
+			return false, net.ErrClosed
+		}
 		return false, refuse(RefusedUnreachable, "member %d did not confirm in time that this connection is its own", from)
 	}
 	answer, err := n.ask(ctx, address, greeting{kind: kindConfirm, from: n.cfg.Self, to: from, contents: id[:]})
 	switch {
-	case n.life.Err() != nil:
-		return false, context.Cause(n.life)
+	case caller.Err() != nil:
+		return false, net.ErrClosed
 	case err != nil:
 		return false, refuse(RefusedUnreachable, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
 	case answer.kind == kindConfirmed && answer.from == from:
@@ -192,7 +200,13 @@ func (n *Network) ask(ctx context.Context, address string, question greeting) (g
 	if _, err := conn.Write(question.append(nil)); err != nil {
 		return greeting{}, err
 	}
-	return readGreeting(conn)
+	answer, err := readGreeting(conn)
+	// All that matters has arrived. A reset instead of an orderly end leaves no local port in
+	// TIME_WAIT: strangers who cause many questions would otherwise use up the ports to this member.
+	if c, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = c.SetLinger(0) // fails if the connection is closed already
+	}
+	return answer, err
 }
 
 // answerConfirm says whether this member is making the connection with a nonce.

@@ -56,24 +56,26 @@ func (n *Network) admit(conn net.Conn) {
 		return
 	}
 	n.accepted++
-	if out := n.lobby.enter(conn); out != nil {
-		_ = out.Close() // which its goroutine notices
-		n.noteRefusal(RefusedCrowded, 0, out.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections whose callers have not proved who they are", maxLobby))
+	ctx, cancel := context.WithCancelCause(n.life)
+	v := &visitor{conn: conn, cancel: cancel}
+	if out := n.lobby.enter(v); out != nil {
+		out.cancel(net.ErrClosed) // which closes the connection, and ends the question about it
+		n.noteRefusal(RefusedCrowded, 0, out.conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections whose callers have not proved who they are", maxLobby))
 	}
 	// Stopped by Close with n.life, awaited by Close.
 	n.wg.Go(func() {
-		n.serve(conn)
-		n.lobby.leave(conn)
+		n.serve(ctx, v)
+		n.lobby.leave(v)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.accepted--
 	})
 }
 
-// serve reads the hello of a connection, then its frames or checkpoint.
-func (n *Network) serve(conn net.Conn) {
-	ctx, cancel := context.WithCancelCause(n.life)
-	defer cancel(nil)
+// serve reads the hello of a connection, then its frames or checkpoint. ctx ends with v.cancel.
+func (n *Network) serve(ctx context.Context, v *visitor) {
+	conn := v.conn
+	defer v.cancel(nil)
 	release := closeWith(ctx, conn)
 	defer release()
 	remote := conn.RemoteAddr().String()
@@ -91,10 +93,10 @@ func (n *Network) serve(conn net.Conn) {
 	}
 	accepted := err == nil
 	if accepted {
-		n.lobby.leave(conn)
+		n.lobby.leave(v)
 		switch hello.kind {
 		case kindFrames:
-			err = n.receiveFrames(ctx, cancel, conn, l)
+			err = n.receiveFrames(ctx, v.cancel, conn, l)
 		case kindCheckpoint:
 			err = n.receiveCheckpoint(ctx, conn, l)
 		}

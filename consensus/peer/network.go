@@ -44,13 +44,14 @@ type Status struct {
 	IncomingError error
 }
 
-// New starts a network without peers, which accepts connections at once.
+// New starts a network with Config.Peers, which accepts connections at once.
 func New(cfg Config) (*Network, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
 	}
 	n := newNetwork(cfg)
-	n.wg.Go(n.accept) // stopped by Close with the listener, awaited by Close
+	n.SetPeers(cfg.Peers) // first, so that these can be asked whether a connection is their own
+	n.wg.Go(n.accept)     // stopped by Close with the listener, awaited by Close
 	return n, nil
 }
 

@@ -254,7 +254,7 @@ func TestP9_TooManyConnections(t *testing.T) {
 		}
 		synctest.Wait()
 		first.ended()
-		if got := len(a.lobby.conns); got != maxLobby {
+		if got := len(a.lobby.visitors); got != maxLobby {
 			t.Errorf("%d connections wait, want %d", got, maxLobby)
 		}
 		b := w.start(t, 2)
@@ -271,7 +271,7 @@ func TestP9_TooManyConnections(t *testing.T) {
 		}
 		time.Sleep(silenceTimeout) // those that said nothing are gone
 		synctest.Wait()
-		if got := len(a.lobby.conns); got != 0 {
+		if got := len(a.lobby.visitors); got != 0 {
 			t.Errorf("%d connections wait for nothing", got)
 		}
 	})

@@ -239,7 +239,7 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 		err = n.checkUnproven(to, &ext)
 	}
 	if err == nil {
-		err = n.judge(to, contents)
+		err = n.judge(to, contents, true)
 	}
 	var rejected *rejectedError
 	if errors.As(err, &rejected) {

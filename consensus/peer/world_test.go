@@ -113,6 +113,7 @@ type member struct {
 
 	hello      string
 	accept     func(from uint64, hello []byte) error
+	judges     func(from uint64, known bool) // called before accept
 	receive    func(from uint64, frame []byte)
 	checkpoint func(from uint64, r io.Reader) error
 }
@@ -166,7 +167,10 @@ func know(members ...*member) {
 
 func (m *member) Hello() []byte { return []byte(m.hello) }
 
-func (m *member) Accept(from uint64, hello []byte) error {
+func (m *member) Accept(from uint64, hello []byte, known bool) error {
+	if m.judges != nil {
+		m.judges(from, known)
+	}
 	if m.accept != nil {
 		return m.accept(from, hello)
 	}

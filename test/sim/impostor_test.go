@@ -57,7 +57,7 @@ func (i *impostor) Hello() []byte {
 }
 
 // Accept remembers the victim's hello.
-func (i *impostor) Accept(_ uint64, hello []byte) error {
+func (i *impostor) Accept(_ uint64, hello []byte, _ bool) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.hello = append([]byte(nil), hello...)
