@@ -15,6 +15,8 @@ type Decisions struct {
 	last  *acl       // decided last
 	perms proto.Perms
 	older map[*acl]proto.Perms // nil until there is a second list
+	bytes int                  // of the keys of older, which keep lists that the tree has dropped
+	most  int                  // of older; 0: fewDecisions
 	addr  netip.Addr           // parsed from addrOf
 	// addrOf is an ip identity. A connection has one, which is parsed when the first list with
 	// networks is met.
@@ -23,8 +25,14 @@ type Decisions struct {
 	evaluated int // number of evaluations
 }
 
-// maxDecisions bounds the memory.
-const maxDecisions = 1 << 10
+// These bound the memory of Decisions: of a connection, and of a request, which meets many lists. A
+// connection keeps lists that the tree has dropped, and there may be many connections; long lists are
+// cheap to evaluate again.
+const (
+	fewDecisions     = 64
+	manyDecisions    = 1 << 10
+	maxDecisionBytes = 16 << 10 // of a connection
+)
 
 // Evaluations returns how many lists were evaluated so far. Other decisions were remembered.
 func (k *Decisions) Evaluations() int { return k.evaluated }
@@ -42,11 +50,12 @@ func (k *Decisions) granted(a *acl, ids []proto.ID) proto.Perms {
 	if !ok {
 		perms = k.evaluate(a, ids)
 	}
-	if k.last != nil {
-		if k.older == nil || len(k.older) >= maxDecisions {
-			k.older = make(map[*acl]proto.Perms)
+	if _, known := k.older[k.last]; k.last != nil && !known {
+		if full := len(k.older) >= max(k.most, fewDecisions) || k.most == 0 && k.bytes >= maxDecisionBytes; k.older == nil || full {
+			k.older, k.bytes = make(map[*acl]proto.Perms), 0
 		}
 		k.older[k.last] = k.perms
+		k.bytes += len(k.last.key)
 	}
 	k.last, k.perms = a, perms
 	return perms
@@ -54,7 +63,7 @@ func (k *Decisions) granted(a *acl, ids []proto.ID) proto.Perms {
 
 // forget empties the memory, except for the parsed address.
 func (k *Decisions) forget() {
-	k.ids, k.last, k.older = nil, nil, nil
+	k.ids, k.last, k.older, k.bytes = nil, nil, nil, 0
 }
 
 // evaluate returns the permissions that a grants to any of ids. Its cost does not depend on the

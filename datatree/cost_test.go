@@ -49,6 +49,10 @@ func TestCost_ListIsEvaluatedOnce(t *testing.T) {
 		t.Errorf("a multi evaluated 3 lists %d times", n)
 	}
 
+	for i, path := range paths {
+		paths[i] = path + "2"
+		put(t, tree, paths[i], nil, longACL(100+i, me))
+	}
 	var known Decisions
 	c := Caller{IDs: r.IDs, Known: &known}
 	for i := range 3000 {
@@ -62,6 +66,29 @@ func TestCost_ListIsEvaluatedOnce(t *testing.T) {
 	c.IDs = []proto.ID{{Scheme: "ip", ID: "192.0.2.1"}} // another client
 	if _, _, code := tree.GetData("/a", c); code != proto.ErrNoAuth {
 		t.Errorf("other identities get the decision of the first: %v", code)
+	}
+}
+
+// What a connection remembers is small, however many lists it meets: it keeps them after the tree has
+// dropped them.
+func TestCost_DecisionsAreBounded(t *testing.T) {
+	me := proto.ID{Scheme: "digest", ID: "me:hash"}
+	tree := New(Options{})
+	var known Decisions
+	c := Caller{IDs: []proto.ID{me}, Known: &known}
+	for i := range 200 {
+		path := fmt.Sprintf("/%d", i)
+		put(t, tree, path, nil, longACL(5*i, me))
+		if _, _, code := tree.GetData(path, c); code != proto.OK {
+			t.Fatal(code)
+		}
+		kept := 0
+		for list := range known.older {
+			kept += len(list.key)
+		}
+		if kept != known.bytes || kept > maxDecisionBytes+MaxACLBytes || len(known.older) > fewDecisions {
+			t.Fatalf("after %d lists %d with %d bytes are kept, counted are %d", i+1, len(known.older), kept, known.bytes)
+		}
 	}
 }
 
@@ -169,6 +196,13 @@ func TestCost_Refusal(t *testing.T) {
 		}
 		return Request{Op: proto.OpMulti, Body: m.Append(nil)}
 	}
+	ownList := func(n int) Request {
+		m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpCreate, Path: "/own", ACL: list(MaxACLEntries)}}}
+		for range n {
+			m.Ops = append(m.Ops, proto.MultiOp{Op: proto.OpSetData, Path: "/own", Version: -1})
+		}
+		return Request{Op: proto.OpMulti, Body: m.Append(nil)}
+	}
 	auth := create([]proto.ACL{{Perms: 1, ID: proto.ID{Scheme: "auth"}}, {Perms: 2, ID: proto.ID{Scheme: "auth"}}})
 	withUsers := func(r Request, n int) Request { r.IDs = users(n); return r }
 	tree := New(Options{})
@@ -194,10 +228,10 @@ func TestCost_Refusal(t *testing.T) {
 		{"as many creates as a frame holds", multi(17_000, child("/plain")), proto.OK},
 		{"many creates below a long list", multi(17_000, child("/old")), proto.ErrMarshallingError},
 		{"some creates below a long list", multi(50, child("/old")), proto.OK},
+		{"many changes of a znode that the multi makes", ownList(30_000), proto.ErrMarshallingError},
 		{"no multi", Request{Op: proto.OpMulti, Body: make([]byte, 20_000)}, proto.OK},
 	} {
-		c.r.MaxBuffer = 1<<20 - 1
-		if code, why := tree.Refusal(&c.r); code != c.want || (code == proto.OK) != (why == "") {
+		if code, why := tree.Refusal(&c.r, 1<<20-1); code != c.want || (code == proto.OK) != (why == "") {
 			t.Errorf("%s: %v %q, want %v", c.what, code, why, c.want)
 		}
 	}

@@ -29,8 +29,8 @@ const (
 // Refusal returns the code to answer a client's request with if it must not enter the log because
 // applying it would take too long, and the reason for the log; otherwise OK. Only the server of the
 // client asks, before it proposes the request: Apply must execute what is in the log, as members of
-// other versions do.
-func (t *Tree) Refusal(r *Request) (code proto.ErrCode, why string) {
+// other versions do. maxBuffer is jute.maxbuffer of that server; r.MaxBuffer may be 0.
+func (t *Tree) Refusal(r *Request, maxBuffer int32) (code proto.ErrCode, why string) {
 	switch r.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetACL, proto.OpMulti:
 	default:
@@ -53,7 +53,7 @@ func (t *Tree) Refusal(r *Request) (code proto.ErrCode, why string) {
 	case proto.OpMulti:
 		var m proto.MultiRequest
 		if m.Decode(&d, r.Op) == nil {
-			return t.multiRefusal(r, &m, &auth)
+			return t.multiRefusal(&m, &auth, workFactor*int(maxBuffer))
 		}
 	default:
 		var c proto.CreateRequest
@@ -64,8 +64,8 @@ func (t *Tree) Refusal(r *Request) (code proto.ErrCode, why string) {
 	return proto.OK, "" // Apply answers what can't be decoded
 }
 
-func (t *Tree) multiRefusal(r *Request, m *proto.MultiRequest, auth *aclSize) (proto.ErrCode, string) {
-	work, limit := 0, workFactor*int(r.MaxBuffer)
+func (t *Tree) multiRefusal(m *proto.MultiRequest, auth *aclSize, limit int) (proto.ErrCode, string) {
+	work, own := 0, 0 // own: the longest znode that the multi itself may have made before
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		if code, why := auth.bound(op.Op, op.Path, op.ACL); code != proto.OK {
@@ -82,8 +82,11 @@ func (t *Tree) multiRefusal(r *Request, m *proto.MultiRequest, auth *aclSize) (p
 		}
 		if n := t.get(path); n != nil {
 			work += len(n.blob().text)
+		} else {
+			work += own
 		}
-		if limit > 0 && work > limit {
+		own = max(own, auth.made(op))
+		if work > limit {
 			return proto.ErrMarshallingError, fmt.Sprintf("multi of %d operations refused: the first %d would copy %d bytes of the znodes that they change, %d (%d times jute.maxbuffer) are allowed; use several multis",
 				len(m.Ops), i+1, work, limit, workFactor)
 		}
@@ -97,6 +100,19 @@ type aclSize struct{ entries, bytes int }
 func (a *aclSize) add(id proto.ID) {
 	a.entries++
 	a.bytes += minACLEntryBytes + len(id.Scheme) + len(id.ID)
+}
+
+// made returns about how long the znode becomes that op makes, apart from large data, which is not
+// copied.
+func (a *aclSize) made(op *proto.MultiOp) (bytes int) {
+	bytes = len(op.Path) + min(len(op.Data), largeBytes)
+	for i := range op.ACL {
+		id := &op.ACL[i].ID
+		if bytes += minACLEntryBytes + len(id.Scheme) + len(id.ID); id.Scheme == "auth" {
+			bytes += a.bytes
+		}
+	}
+	return bytes
 }
 
 // expansion returns the size of what an entry with scheme auth becomes, see fixACL.

@@ -93,6 +93,7 @@ func empty(opts Options) *Tree {
 		quotas:   make(map[string]*quota),
 		ensemble: &ensembleRecord{},
 		limit:    maxZnodes,
+		scratch:  scratch{known: Decisions{most: manyDecisions}},
 		lists:    childLists{limit: opts.ListBytes, tooLong: opts.LongList},
 	}
 	if opts.TrackDirty {

@@ -2,10 +2,13 @@ package server
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/watch"
 )
 
 // memoryBudget bounds what all client connections hold together. docs/internals/server.md ("The memory
@@ -140,28 +143,47 @@ func (s *Server) relieve() {
 	}
 }
 
-// evictWatchers closes connections until an eighth of the memory of watches is free, first those whose
-// watches take most.
+// evictWatchers closes connections until an eighth of the memory of watches is free: first those from
+// the address whose watches take most, so that many connections of one client are not spared for the
+// sake of a client that needs many watches on one.
 func (s *Server) evictWatchers() {
 	b, limit := &s.conns.budget, s.live.Load().WatchMemory
 	b.evicting.Lock()
 	defer b.evicting.Unlock()
-	total := s.watches.Bytes()
-	if total <= limit { // another goroutine was here
+	if s.watches.Bytes() <= limit { // another goroutine was here
 		return
 	}
-	for _, w := range s.watches.Most(total - (limit - limit/8)) {
+	type watcher struct {
+		watch.Held
+		c *conn // nil: it is ending
+	}
+	var all []watcher
+	sum := map[string]int64{} // by address
+	for _, w := range s.watches.Held() {
 		c := s.conns.get(w.Conn)
-		if c == nil {
-			continue
+		if c != nil {
+			sum[c.addr] += w.Bytes
 		}
-		c.mu.Lock()
-		c.closeLocked()
-		c.mu.Unlock()
+		all = append(all, watcher{w, c})
+	}
+	rank := func(w watcher) int64 {
+		if w.c == nil {
+			return math.MaxInt64
+		}
+		return sum[w.c.addr]
+	}
+	slices.SortStableFunc(all, func(x, y watcher) int { return cmp.Or(cmp.Compare(rank(y), rank(x)), cmp.Compare(y.Bytes, x.Bytes)) })
+	for _, w := range all {
+		if s.watches.Bytes() <= limit-limit/8 {
+			return
+		}
+		if w.c != nil {
+			w.c.close()
+			s.meter.Conns.TooManyWatches.Add(1)
+			w.c.logger().Warn("connection closed: the watches of all clients exceed their memory, and its address has most of them",
+				"bytes", w.Bytes, "of_address_bytes", sum[w.c.addr], "limit_bytes", limit)
+		}
 		s.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
-		s.meter.Conns.TooManyWatches.Add(1)
-		c.logger().Warn("connection closed: the watches of all clients exceed their memory, and this client has most of them",
-			"bytes", w.Bytes, "limit_bytes", limit)
 	}
 }
 

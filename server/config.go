@@ -109,8 +109,9 @@ type Config struct {
 	// less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
 	// smallest value that is allowed, 8 times MaxBuffer.
 	ClientMemory int64
-	// WatchMemory bounds, in bytes, the watches of all clients together, each with its path and 160
-	// bytes. Beyond it the clients with most of them are disconnected. Default: 192 MiB, or an eighth of
+	// WatchMemory bounds, in bytes, the watches of all clients together, 56 bytes each and
+	// 104 for each path with its text. Beyond it the clients whose addresses have most of them are
+	// disconnected. Default: 192 MiB, or an eighth of
 	// the memory that the process may use if that is less.
 	WatchMemory int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.

@@ -87,9 +87,10 @@ func (c *conn) lastHeard() time.Time {
 	return c.server.startedWall.Add(time.Duration(c.heardAt.Load()))
 }
 
-// heard is lastHeard for the expiry of sessions: a client that is not read counts as heard now.
+// heard is lastHeard for the expiry of sessions: a client that is not read counts as heard now, unless
+// the server waits for the client itself to take its replies.
 func (c *conn) heard() time.Time {
-	if c.blocked.Load() {
+	if c.blocked.Load() && c.queue.stuck.Load() == 0 {
 		return c.server.cfg.Now()
 	}
 	return c.lastHeard()

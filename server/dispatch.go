@@ -32,8 +32,9 @@ const (
 	// bytes.
 	maxFills = 8
 	// maxReadsBehind is how many reads of one connection may wait when it sends a write: they must
-	// be answered before that write is applied (V2), possibly by Apply, under its lock.
-	maxReadsBehind = 1024
+	// be answered before that write is applied (V2), possibly by Apply, under its lock. maxListsBehind
+	// is how many of them may ask for lists.
+	maxReadsBehind, maxListsBehind = 256, 32
 )
 
 // pause is why a burst of requests ended.
@@ -338,7 +339,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
-	if code, why := s.tree.Refusal(&w.req); code != proto.OK {
+	if code, why := s.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
 		s.writes.release(len(body), big)
 		s.meter.Requests.Expensive.Add(1)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))

@@ -61,6 +61,7 @@ func (in *input) fill(c *conn) error {
 		return in.first(c)
 	}
 	in.grow()
+	in.waited = false
 	c.holdInput(len(in.buf), true)
 	n, err := c.nc.Read(in.buf[in.w:])
 	in.w += n
@@ -91,7 +92,8 @@ func (in *input) grow() {
 		if len(full.buf) < inputBytes {
 			in.borrow()
 		} else {
-			*in = input{buf: make([]byte, 2*len(full.buf))}
+			// Not beyond the end of the frame, whose length was checked.
+			*in = input{buf: make([]byte, min(2*len(full.buf), max(4+full.announced(), len(full.buf)+1)))}
 		}
 		in.w = copy(in.buf, full.buf[:w])
 		full.release()

@@ -63,7 +63,10 @@ func (c *conn) finishDrain() {
 		turns.begin()
 		more = c.drainSlice()
 		turns.end()
+		c.server.relieve()
+		c.queue.stuck.Add(1)
 		c.flush()
+		c.queue.stuck.Add(-1)
 		turns.yield()
 	}
 }
@@ -76,7 +79,7 @@ func (c *conn) drainSlice() (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := s.meter.Batch()
-	if c.queue.headLong(s) && c.answerHead(t) { // Apply does not answer it, and drain neither
+	if !c.closed && !c.closeAfter && c.queue.headLong(s) && c.answerHead(t) { // Apply does not answer it, and drain neither
 		c.queue.pop()
 	}
 	more = c.drain(t)
@@ -111,7 +114,7 @@ func (c *conn) drain(b *meter.BatchStats) (more bool) {
 func (c *conn) drainBefore(b *meter.BatchStats, w *clientWrite) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	limit := len(c.out.buf) + maxMultiReads*int(c.server.cfg.MaxBuffer)
+	limit := len(c.out.buf) + max(maxMultiReads*int(c.server.cfg.MaxBuffer), maxReadsBehind*shareBytes+maxListsBehind*longReplyBytes)
 	for !c.closed && !c.closeAfter && c.queue.len() > 0 && c.queue.head() != queued(w) {
 		if c.out.len() > maxOutput || len(c.out.buf) > limit {
 			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.out.len())

@@ -139,10 +139,13 @@ type queue struct {
 	totalBytes int
 	nUnordered int
 	nReads     int
+	nLists     int // of nReads, see isList
 	// draining is set while finishDrain answers what is at the head. The goroutine of Apply sets
 	// it; finishDrain clears it under conn.mu and the lock of the tree.
 	draining atomic.Bool
-	partial  *partialRead // the multiRead that is answered in slices; nil: none
+	// stuck counts the calls of finishDrain that may be waiting for the client.
+	stuck   atomic.Int32
+	partial *partialRead // the multiRead that is answered in slices; nil: none
 }
 
 func (q *queue) len() int { return len(q.items) - q.first }
@@ -154,7 +157,14 @@ func (q *queue) crowded() bool { return q.len() >= maxQueued || q.totalBytes >= 
 // a barrier, the reply to that request could show the write (V2, V5). Behind many reads, or reads
 // that Apply has left to finishDrain, Apply could have to answer all of them, see drainBefore.
 func (q *queue) holdsWrites() bool {
-	return q.nUnordered > 0 || q.nReads >= maxReadsBehind || q.draining.Load()
+	return q.nUnordered > 0 || q.nReads >= maxReadsBehind || q.nLists >= maxListsBehind || q.draining.Load()
+}
+
+// isList reports whether a read is answered with a list, of up to longReplyBytes when it is queued.
+// Bulk reads are never queued behind others, and data above shareBytes is not copied.
+func isList(r queued) bool {
+	read, ok := r.(*queuedRead)
+	return ok && (read.op == proto.OpGetChildren || read.op == proto.OpGetChildren2 || read.op == proto.OpGetACL)
 }
 
 // headLong reports whether the oldest request is a read that takes much work and could be answered
@@ -168,6 +178,9 @@ func (q *queue) push(r queued) {
 	q.totalBytes += r.bytes()
 	if _, ok := r.(*queuedRead); ok {
 		q.nReads++
+	}
+	if isList(r) {
+		q.nLists++
 	}
 	if r.unordered() {
 		q.nUnordered++
@@ -194,6 +207,9 @@ func (q *queue) pop() {
 	q.totalBytes -= r.bytes()
 	if _, ok := r.(*queuedRead); ok {
 		q.nReads--
+	}
+	if isList(r) {
+		q.nLists--
 	}
 	if r.unordered() {
 		q.nUnordered--

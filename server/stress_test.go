@@ -375,3 +375,58 @@ func TestReattach_Race(t *testing.T) {
 func frameOf(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
+
+// A client has pipelined more reads than may wait between two writes, and never reads: after the first
+// write the server waits for the client, so its session expires.
+func TestStalledDisk_ClientHangs(t *testing.T) {
+	var d disk
+	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
+		c, other := dial(), dial()
+		c.connect(10_000, 0, nil)
+		other.connect(3_600_000, 0, nil)
+		c.call(1, proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral})
+		c.call(2, proto.OpCreate, create{path: "/big"})
+		c.call(3, proto.OpSetData, &proto.SetDataRequest{Path: "/big", Data: make([]byte, 1_000_000), Version: -1})
+		resume := d.stall()
+		b := frame(4, proto.OpSetData, &proto.SetDataRequest{Path: "/e", Version: -1})
+		for i := range int32(1100) {
+			b = append(b, frame(5+i, proto.OpGetData, &proto.PathWatchRequest{Path: "/big"})...)
+		}
+		c.writeAll(append(b, frame(2000, proto.OpSetData, &proto.SetDataRequest{Path: "/e", Version: -1})...))
+		synctest.Wait()
+		resume(nil)
+		for range 60 {
+			time.Sleep(time.Second)
+			if h, _ := other.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/e"}); h.Err == proto.ErrNoNode {
+				return
+			}
+		}
+		t.Error("the session lives a minute after its client has stopped reading")
+	})
+}
+
+// Lists between two writes are answered, however long they are together.
+func TestStalledDisk_ListsBetweenWrites(t *testing.T) {
+	var d disk
+	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(3_600_000, 0, nil)
+		c.call(1, proto.OpCreate, create{path: "/p"})
+		for i := range int32(60) {
+			c.call(2+i, proto.OpCreate, create{path: fmt.Sprintf("/p/%01000d", i)})
+		}
+		resume := d.stall()
+		b := frame(100, proto.OpSetData, &proto.SetDataRequest{Path: "/p", Version: -1})
+		for i := range int32(100) {
+			b = append(b, frame(101+i, proto.OpGetChildren, &proto.PathWatchRequest{Path: "/p"})...)
+		}
+		c.writeAll(append(b, frame(201, proto.OpSetData, &proto.SetDataRequest{Path: "/p", Version: -1})...))
+		synctest.Wait()
+		resume(nil)
+		for i := range int32(102) {
+			if h, _ := c.reply(); h.Xid != 100+i || h.Err != proto.OK {
+				t.Fatalf("reply %d: %+v", i, h)
+			}
+		}
+	})
+}

@@ -55,12 +55,14 @@ type connRecord struct {
 	head  uint32
 	n     uint32 // entries
 	nData uint32 // entries of the data table
-	bytes int64  // see Bytes
+	bytes int64  // of its entries and their paths, also of those that others watch too
 }
 
-// entryBytes is about the memory of an entry and, as most paths have a single entry, of its path
-// without the text.
-const entryBytes = 160
+// entryBytes and pathBytes are about the memory of an entry, and of a path without its text.
+const (
+	entryBytes = 56
+	pathBytes  = 104
+)
 
 // get returns the modes of c on path, none if there is no entry.
 func (t *Table) get(c ConnID, path string, k listKind) Kind {
@@ -110,6 +112,7 @@ func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 		p = t.path.alloc()
 		*t.path.at(p) = pathRecord{path: path}
 		t.paths[path] = p
+		t.bytes.Add(int64(pathBytes + len(path)))
 	}
 	e := t.findEntry(cn, p, k)
 	if e == 0 {
@@ -158,6 +161,7 @@ func (t *Table) clear(e uint32, modes Kind) {
 	t.entry.release(e)
 	if pn := t.path.at(p); pn.lists == [listKinds]list{} {
 		delete(t.paths, pn.path)
+		t.bytes.Add(-int64(pathBytes + len(pn.path)))
 		t.path.release(p)
 	}
 	if c := t.conn.at(cn); c.n == 0 {
@@ -171,9 +175,8 @@ func (t *Table) clear(e uint32, modes Kind) {
 func (t *Table) count(e uint32, by int) {
 	t.entries.Add(int64(by))
 	en := t.entry.at(e)
-	size := int64(by) * int64(entryBytes+len(t.path.at(en.path).path))
-	t.bytes.Add(size)
-	t.conn.at(en.conn).bytes += size
+	t.bytes.Add(int64(by * entryBytes))
+	t.conn.at(en.conn).bytes += int64(by * (entryBytes + pathBytes + len(t.path.at(en.path).path)))
 	if en.kind != dataList {
 		return
 	}

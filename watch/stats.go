@@ -18,32 +18,25 @@ func (t *Table) Stats() (conns, paths, watches int) {
 // A persistent watch is in both and counts twice, as in ZooKeeper's watch_count. Len takes no lock.
 func (t *Table) Len() int { return int(t.entries.Load()) }
 
-// Bytes returns about how much memory the watches take: each entry with its path. Bytes takes no lock.
+// Bytes returns about how much memory the watches take. Bytes takes no lock.
 func (t *Table) Bytes() int64 { return t.bytes.Load() }
 
-// Held is what the watches of a connection take, as Bytes counts.
+// Held is about how much memory the watches of a connection take, as if nobody else watched their paths.
 type Held struct {
 	Conn  ConnID
 	Bytes int64
 }
 
-// Most returns the connections whose watches take most memory, the first of them as many as together
-// take so many bytes. The caller owns the result. The cost is that of sorting all connections with
-// watches, and all other calls wait.
-func (t *Table) Most(bytes int64) []Held {
+// Held returns all connections with watches, sorted by number. The caller owns the result. The cost is
+// proportional to the number of connections, and all other calls wait.
+func (t *Table) Held() []Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]Held, 0, len(t.conns))
 	for id, n := range t.conns {
 		all = append(all, Held{id, t.conn.at(n).bytes})
 	}
-	slices.SortFunc(all, func(a, b Held) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Conn, b.Conn)) })
-	for i := range all {
-		if bytes <= 0 {
-			return all[:i]
-		}
-		bytes -= all[i].Bytes
-	}
+	slices.SortFunc(all, func(a, b Held) int { return cmp.Compare(a.Conn, b.Conn) })
 	return all
 }
 

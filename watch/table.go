@@ -24,7 +24,7 @@ const (
 // Table holds watches. A Table is safe for concurrent use.
 type Table struct {
 	entries atomic.Int64 // for Empty; written under mu
-	bytes   atomic.Int64 // the sum of connRecord.bytes; written under mu
+	bytes   atomic.Int64 // of all entries and paths; written under mu
 
 	mu        sync.Mutex // guards the fields below
 	paths     map[string]uint32

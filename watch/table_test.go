@@ -249,31 +249,28 @@ func compare(t *rapid.T, table *Table, m model) {
 		t.Fatalf("Stats: got %d %d %d, want %d %d %d", c, p, w, len(want), len(byPath), pairs)
 	}
 	entries := 0
-	held := make(map[ConnID]int64)
+	held, watched := make(map[ConnID]int64), make(map[string]bool)
 	for c, paths := range m {
 		for path, k := range paths {
 			any = any || k != 0
 			for _, side := range []Kind{inData, inChild} {
 				if k&side != 0 {
 					entries++
-					held[c] += int64(entryBytes + len(path))
+					held[c] += int64(entryBytes + pathBytes + len(path))
+					watched[path] = true
 				}
 			}
 		}
 	}
-	var sum int64
-	most := table.Most(1 << 60)
-	for i, h := range most {
-		if i > 0 && h.Bytes > most[i-1].Bytes || h.Bytes != held[h.Conn] {
-			t.Fatalf("Most: got %v, want %v", most, held)
-		}
-		sum += h.Bytes
+	if got := table.Held(); len(got) != len(held) || slices.ContainsFunc(got, func(h Held) bool { return h.Bytes != held[h.Conn] }) {
+		t.Fatalf("Held: got %v, want %v", got, held)
 	}
-	if got := table.Bytes(); got != sum || len(most) != len(held) {
-		t.Fatalf("Bytes: got %d for %v, want %v", got, most, held)
+	sum := int64(entries * entryBytes)
+	for path := range watched {
+		sum += int64(pathBytes + len(path))
 	}
-	if some := table.Most(sum/2 + 1); !slices.Equal(some, most[:len(some)]) || len(most) > 0 && len(some) == 0 {
-		t.Fatalf("Most of half: got %v of %v", some, most)
+	if got := table.Bytes(); got != sum {
+		t.Fatalf("Bytes: got %d, want %d", got, sum)
 	}
 	if got := table.Len(); got != entries {
 		t.Fatalf("Len: got %d, want %d", got, entries)
