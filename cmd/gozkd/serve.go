@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -275,12 +276,13 @@ func (r *reloader) reload() (restart []string, err error) {
 		r.manager.reloading()
 		defer r.manager.notify("READY=1")
 	}
+	var fields []string // of server.Config that need a restart
 	inv, err := r.again()
 	if err == nil && r.file != "" && inv.File == "" { // the environment and the defaults would replace the file
 		err = fmt.Errorf("%s is gone", r.file)
 	}
 	if err == nil {
-		_, err = r.server.Reload(serverConfig(inv.Config, r.log))
+		fields, err = r.server.Reload(serverConfig(inv.Config, r.log))
 	}
 	if err != nil {
 		r.log.Error("configuration not reloaded, nothing has changed", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -291,6 +293,10 @@ func (r *reloader) reload() (restart []string, err error) {
 	}
 	changed, _ := r.last.Changes(inv.Config)
 	_, restart = r.started.Changes(inv.Config)
+	const secretFile = "gozkd.peer.secretFile"
+	if slices.Contains(fields, "PeerSecret") && !slices.Contains(restart, secretFile) { // the same name, another content
+		restart = append(restart, secretFile)
+	}
 	r.last = inv.Config
 	r.log.SetLevel(hclog.LevelFromString(inv.Config.LogLevel))
 	r.log.Info("configuration reloaded", "changed", list(changed))

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -45,6 +46,118 @@ func TestP9_QuestionsHang(t *testing.T) {
 		}
 	})
 }
+
+// hosts is a listener whose connections come from the host that the test names.
+type hosts struct {
+	net.Listener
+	host atomic.Pointer[string]
+}
+
+func (h *hosts) Accept() (net.Conn, error) {
+	conn, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return from{conn, *h.host.Load()}, nil
+}
+
+type from struct {
+	net.Conn
+	host string
+}
+
+func (f from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(f.host + ":1"))
+}
+
+// onHosts lets a member be called from hosts.
+func (w *world) onHosts(t *testing.T, change func(cfg *Config)) (a *member, come func(host string)) {
+	l, address := w.listen(t, "")
+	h := &hosts{Listener: l}
+	a = w.start(t, 1, func(m *member, cfg *Config) {
+		cfg.Listener, m.address = h, address
+		change(cfg)
+	})
+	return a, func(host string) {
+		synctest.Wait() // earlier connections are accepted
+		h.host.Store(&host)
+	}
+}
+
+// P9: questions about the connections of strangers do not make the member wait that they name.
+func TestP9_QuestionsByHost(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		b := w.start(t, 2)
+		var hangs atomic.Bool
+		a, come := w.onHosts(t, func(cfg *Config) {
+			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+				if hangs.Load() {
+					address = hanging
+				}
+				return w.dialHanging(ctx, address)
+			}
+			cfg.Peers = map[uint64]string{2: b.address}
+		})
+		hangs.Store(true)
+		hello := (&greeting{kind: kindFrames, from: 2, to: 1}).append(nil)
+		for _, host := range []string{"10.0.0.1", "10.0.0.2", "[2001:db8::1]"} {
+			come(host)
+			for range 50 {
+				w.call(t, a.address).say(hello)
+			}
+		}
+		come("10.0.0.9")
+		hangs.Store(false)
+		began := time.Now()
+		b.SetPeers(map[uint64]string{1: a.address})
+		b.await(1, "up")
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the member needs %v to connect", took)
+		}
+		p, _ := a.peerOf(2)
+		if n := len(p.questions.all); n > 3*maxQuestionsPerHost {
+			t.Errorf("%d questions at a time", n)
+		}
+		time.Sleep(2 * silenceTimeout)
+		synctest.Wait()
+		if n := len(p.questions.hosts) + len(p.questions.all) + len(a.lobby.hosts); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+// P9: a caller makes room for one of its own host, if that has most callers.
+func TestP9_LobbyByHost(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, come := w.onHosts(t, func(*Config) {})
+		come("10.0.0.9")
+		w.call(t, a.address)
+		come("10.0.0.1")
+		for range 2 * maxLobby {
+			w.call(t, a.address)
+		}
+		synctest.Wait()
+		if got := a.lobby.hosts; got["10.0.0.9/32"] != 1 || got["10.0.0.1/32"] != maxLobby-1 {
+			t.Errorf("visitors by host: %v", got)
+		}
+	})
+}
+
+func TestHostOf(t *testing.T) {
+	for s, want := range map[string]string{
+		"10.0.0.1:5": "10.0.0.1/32", "[::ffff:10.0.0.1]:5": "10.0.0.1/32", "[2001:db8::7:1]:5": "2001:db8::/64",
+		"[fe80::1%eth0]:5": "fe80::/64", "m1:2888": "m1", "pipe": "pipe",
+	} {
+		if got := hostOf(memoryAddr(s)); got != want {
+			t.Errorf("the host of %s is %q, want %q", s, got, want)
+		}
+	}
+}
+
+type memoryAddr string
+
+func (memoryAddr) Network() string  { return "memory" }
+func (a memoryAddr) String() string { return string(a) }
 
 // P8: callers that come while addresses are being set are not believed: the Handler learns that
 // there was nobody to ask.

@@ -37,11 +37,11 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("peer: member %d refuses: %s", e.Peer, e.Reason)
 }
 
-// rejectedError is returned if this side rejected the other side. The text of err is sent to the
-// other side.
+// rejectedError is returned if this side rejected the other side.
 type rejectedError struct {
 	reason Refusal
 	err    error
+	told   string // what is sent to the other side; empty: the text of err
 }
 
 func (e *rejectedError) Error() string { return "peer: hello not accepted: " + e.err.Error() }

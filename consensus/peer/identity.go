@@ -10,13 +10,9 @@ import (
 	"time"
 )
 
-const (
-	// confirmTimeout bounds the question whether a member has made a connection. The caller waits
-	// for silenceTimeout.
-	confirmTimeout = 3 * time.Second
-	// maxConfirming bounds the questions to one member at a time; others wait.
-	maxConfirming = 8
-)
+// confirmTimeout bounds the question whether a member has made a connection. The caller waits for
+// silenceTimeout.
+const confirmTimeout = 3 * time.Second
 
 // link is an accepted connection whose caller has said hello.
 type link struct {
@@ -33,7 +29,7 @@ type link struct {
 
 // identify decides whether a connection is accepted: by the ids, then by a proof of who calls, and
 // last by the Handler, which judges only members that are who they say they are.
-func (n *Network) identify(ctx context.Context, conn net.Conn, hello *greeting) (*link, error) {
+func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*link, error) {
 	if err := n.checkIDs(hello); err != nil {
 		return nil, err
 	}
@@ -43,11 +39,11 @@ func (n *Network) identify(ctx context.Context, conn net.Conn, hello *greeting) 
 	var err error
 	switch secret := len(n.cfg.Secret) > 0; {
 	case secret && ext.has(flagSecret):
-		l.proven, err = true, n.challenge(conn, hello, l)
+		l.proven, err = true, n.challenge(v.conn, hello, l)
 	case secret && !n.cfg.SecretOptional:
 		err = refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", hello.from, n.cfg.Self, hello.from)
 	case l.known:
-		l.proven, err = n.confirm(ctx, p, address, ext.nonce)
+		l.proven, err = n.confirm(ctx, v, p, address, ext.nonce)
 	}
 	if err != nil {
 		return nil, err
@@ -58,7 +54,7 @@ func (n *Network) identify(ctx context.Context, conn net.Conn, hello *greeting) 
 // judge lets the Handler decide about the hello of a member.
 func (n *Network) judge(from uint64, contents []byte, known bool) error {
 	if err := n.cfg.Handler.Accept(from, contents, known); err != nil {
-		return &rejectedError{RefusedByMember, err}
+		return &rejectedError{reason: RefusedByMember, err: err}
 	}
 	return nil
 }
@@ -155,35 +151,45 @@ func (n *Network) peerOf(id uint64) (p *peer, address string) {
 // stranger who reaches this port does not receive what is sent to that address. proven is false if
 // the member runs a version that cannot tell. The question ends with caller, the context of the
 // connection.
-func (n *Network) confirm(caller context.Context, p *peer, address string, id nonce) (proven bool, err error) {
+func (n *Network) confirm(caller context.Context, v *visitor, p *peer, address string, id nonce) (proven bool, err error) {
 	from := p.id
-	ctx, cancel := context.WithTimeout(caller, confirmTimeout)
-	defer cancel()
-	select {
-	case p.confirming <- struct{}{}:
-		defer func() { <-p.confirming }()
-	case <-ctx.Done():
-		if caller.Err() != nil {
-			return false, net.ErrClosed
-		}
-		return false, refuse(RefusedUnreachable, "member %d did not confirm in time that this connection is its own", from)
+	wait, stop := context.WithDeadline(caller, v.until)
+	defer stop()
+	end, ok := p.questions.begin(wait, v.host)
+	switch {
+	case caller.Err() != nil && !ok:
+		return false, net.ErrClosed
+	case !ok:
+		return false, n.unconfirmed(from, "too many questions to member %d are under way", from)
 	}
+	defer end()
+	ctx, cancel := context.WithTimeout(wait, confirmTimeout)
+	defer cancel()
 	answer, err := n.ask(ctx, address, greeting{kind: kindConfirm, from: n.cfg.Self, to: from, contents: id[:]})
 	switch {
 	case caller.Err() != nil:
 		return false, net.ErrClosed
 	case err != nil:
-		return false, refuse(RefusedUnreachable, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
+		return false, n.unconfirmed(from, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
 	case answer.kind == kindConfirmed && answer.from == from:
 		return true, nil
 	case answer.kind == kindDenied && answer.from == from:
-		return false, refuse(RefusedImpostor, "member %d at %s has not made this connection", from, address)
+		n.cfg.Logger.Debug("a caller is not who it says it is", "peer", from, "address", address, "host", v.host)
+		return false, refuse(RefusedImpostor, "member %d has not made this connection", from)
 	case answer.kind == kindRefused && strings.HasSuffix(string(answer.contents), unknownConfirm):
 		return false, nil
 	case answer.kind == kindRefused:
-		return false, refuse(RefusedUnreachable, "the member at %s refuses to tell whether this connection is its own: %s", address, reasonText(string(answer.contents)))
+		return false, n.unconfirmed(from, "the member at %s refuses to tell whether this connection is its own: %s", address, reasonText(string(answer.contents)))
 	}
-	return false, refuse(RefusedUnreachable, "whoever listens at %s, the address of member %d, does not tell whether this connection is its own", address, from)
+	return false, n.unconfirmed(from, "whoever listens at %s, the address of member %d, does not tell whether this connection is its own", address, from)
+}
+
+// unconfirmed refuses a caller, which may be a stranger, without telling it addresses or errors.
+func (n *Network) unconfirmed(from uint64, format string, args ...any) error {
+	return &rejectedError{
+		reason: RefusedUnreachable, err: fmt.Errorf(format, args...),
+		told: fmt.Sprintf("it could not be confirmed that this connection is that of member %d: the log of member %d says why", from, n.cfg.Self),
+	}
 }
 
 // unknownConfirm ends the refusal of a version that cannot tell which connections it makes.
@@ -252,4 +258,4 @@ func proofOf(authenticated bool) string {
 }
 
 // errStranger is returned for a connection that would replace that of a member without a proof.
-var errStranger = &rejectedError{RefusedImpostor, errors.New("this member is connected, and nothing proves that the new connection is its own")}
+var errStranger = &rejectedError{reason: RefusedImpostor, err: errors.New("this member is connected, and nothing proves that the new connection is its own")}

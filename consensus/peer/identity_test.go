@@ -79,7 +79,7 @@ func TestP8_ImpostorOfAMemberThatIsDown(t *testing.T) {
 		}
 		a.await(2, "refused")
 		s := w.call(t, a.address)
-		if answer := s.exchangeGreetings(kindFrames, 2, 1); answer.kind != kindRefused || !strings.Contains(string(answer.contents), "can't be asked") {
+		if answer := s.exchangeGreetings(kindFrames, 2, 1); answer.kind != kindRefused || !strings.Contains(string(answer.contents), "could not be confirmed") || strings.Contains(string(answer.contents), b.address) {
 			t.Fatalf("answer is %d %q", answer.kind, answer.contents)
 		}
 	})

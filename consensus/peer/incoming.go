@@ -57,7 +57,7 @@ func (n *Network) admit(conn net.Conn) {
 	}
 	n.accepted++
 	ctx, cancel := context.WithCancelCause(n.life)
-	v := &visitor{conn: conn, cancel: cancel}
+	v := &visitor{conn: conn, cancel: cancel, host: hostOf(conn.RemoteAddr())}
 	if out := n.lobby.enter(v); out != nil {
 		out.cancel(net.ErrClosed) // which closes the connection, and ends the question about it
 		n.noteRefusal(RefusedCrowded, 0, out.conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections whose callers have not proved who they are", maxLobby))
@@ -79,7 +79,8 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	release := closeWith(ctx, conn)
 	defer release()
 	remote := conn.RemoteAddr().String()
-	if err := conn.SetDeadline(time.Now().Add(silenceTimeout)); err != nil {
+	v.until = time.Now().Add(silenceTimeout)
+	if err := conn.SetDeadline(v.until); err != nil {
 		return
 	}
 	hello, err := readGreeting(conn)
@@ -89,7 +90,7 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	}
 	var l *link
 	if err == nil {
-		l, err = n.identify(ctx, conn, &hello)
+		l, err = n.identify(ctx, v, &hello)
 	}
 	accepted := err == nil
 	if accepted {
@@ -115,6 +116,8 @@ func reasonFor(err error) string {
 	var rejected *rejectedError
 	var version *versionError
 	switch {
+	case errors.As(err, &rejected) && rejected.told != "":
+		return rejected.told
 	case errors.As(err, &rejected):
 		return rejected.err.Error()
 	case errors.As(err, &version), errors.Is(err, ErrCorrupt):

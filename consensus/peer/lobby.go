@@ -3,8 +3,10 @@ package peer
 import (
 	"context"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
+	"time"
 )
 
 // maxLobby bounds the connections whose callers have not proved who they are.
@@ -14,25 +16,55 @@ const maxLobby = 256
 type visitor struct {
 	conn   net.Conn
 	cancel context.CancelCauseFunc // ends all that is done for the connection, and closes it
+	host   string                  // see hostOf
+	until  time.Time               // owned by serve: the caller waits for an answer until then
+}
+
+// hostOf returns what visitors are counted by: the IPv4 address, the /64 network of an IPv6 address,
+// of which one machine may have all addresses, or the name of a host in memory.
+func hostOf(remote net.Addr) string {
+	s := remote.String()
+	if at, err := netip.ParseAddrPort(s); err == nil {
+		ip, bits := at.Addr().Unmap(), 32
+		if ip.Is6() {
+			bits = 64
+		}
+		return netip.PrefixFrom(ip.WithZone(""), bits).Masked().String()
+	}
+	if host, _, err := net.SplitHostPort(s); err == nil {
+		return host
+	}
+	return s
 }
 
 // lobby holds the accepted connections whose callers have not proved who they are. A caller that
-// comes when the lobby is full takes the place of the one that has waited longest: a member needs
-// milliseconds, and strangers could otherwise keep members out for as long as they may be silent.
+// comes when the lobby is full takes the place of one of the host that has most callers there, of
+// the one that has waited longest: a member needs milliseconds, and strangers could otherwise keep
+// members out for as long as they may be silent.
 type lobby struct {
 	mu       sync.Mutex
-	visitors []*visitor // the one that has waited longest first
+	visitors []*visitor     // the one that has waited longest first
+	hosts    map[string]int // visitors by host
 }
 
 // enter adds a connection, and returns the one that must go, or nil.
 func (l *lobby) enter(v *visitor) (out *visitor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.hosts == nil {
+		l.hosts = make(map[string]int)
+	}
+	l.hosts[v.host]++
 	if l.visitors = append(l.visitors, v); len(l.visitors) <= maxLobby {
 		return nil
 	}
 	out = l.visitors[0]
-	l.visitors = slices.Delete(l.visitors, 0, 1)
+	for _, o := range l.visitors {
+		if l.hosts[o.host] > l.hosts[out.host] {
+			out = o
+		}
+	}
+	l.remove(out)
 	return out
 }
 
@@ -40,7 +72,17 @@ func (l *lobby) enter(v *visitor) (out *visitor) {
 func (l *lobby) leave(v *visitor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.visitors, v); i >= 0 {
-		l.visitors = slices.Delete(l.visitors, i, i+1)
+	l.remove(v)
+}
+
+// remove removes a visitor that is there. The caller must hold mu.
+func (l *lobby) remove(v *visitor) {
+	i := slices.Index(l.visitors, v)
+	if i < 0 {
+		return
+	}
+	l.visitors = slices.Delete(l.visitors, i, i+1)
+	if l.hosts[v.host]--; l.hosts[v.host] == 0 {
+		delete(l.hosts, v.host)
 	}
 }

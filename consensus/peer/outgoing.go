@@ -21,8 +21,8 @@ type peer struct {
 	queue  *queue
 	direct directWriter
 	wake   chan struct{} // capacity 1: the peer has connected, so try at once
-	// confirming holds one value per question to the peer under way; see Network.confirm.
-	confirming chan struct{}
+	// questions to the peer whether connections are its own
+	questions *questions
 
 	// Guarded by net.mu.
 	address              string // empty: dropped
@@ -35,7 +35,7 @@ type peer struct {
 func newPeer(n *Network, id uint64) *peer {
 	return &peer{
 		net: n, id: id, logger: n.cfg.Logger.With("peer", id),
-		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1), confirming: make(chan struct{}, maxConfirming),
+		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1), questions: newQuestions(),
 	}
 }
 

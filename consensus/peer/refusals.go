@@ -33,7 +33,7 @@ func (r Refusal) String() string {
 
 // refuse returns an error whose text is sent to the other side.
 func refuse(reason Refusal, format string, args ...any) error {
-	return &rejectedError{reason, fmt.Errorf(format, args...)}
+	return &rejectedError{reason: reason, err: fmt.Errorf(format, args...)}
 }
 
 // refusalOf returns why a connection was refused. ok is false if it was accepted before it ended.

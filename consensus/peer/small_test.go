@@ -72,7 +72,7 @@ func TestKindOf(t *testing.T) {
 		{&net.DNSError{Name: "a"}, &net.DNSError{Name: "b"}, false},
 		{fmt.Errorf("%w: x", ErrCorrupt), fmt.Errorf("%w: y", ErrCorrupt), true},
 		{&RefusedError{1, "x"}, &RefusedError{1, "y"}, false},
-		{&rejectedError{RefusedByMember, errors.New("x")}, &rejectedError{RefusedByMember, errors.New("y")}, false},
+		{&rejectedError{reason: RefusedByMember, err: errors.New("x")}, &rejectedError{reason: RefusedByMember, err: errors.New("y")}, false},
 		{ErrSilent, ErrSilent, true},
 	} {
 		if got := logKey(c.a) == logKey(c.b); got != c.same {

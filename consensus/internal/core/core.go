@@ -234,6 +234,9 @@ func (c *Core) stepRaft(m *Message) error {
 	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
 		return nil
 	}
+	if r.GetType() == raftpb.MsgReadIndexResp && m.From != c.leader {
+		return nil // only the leader answers read rounds: the answer of an earlier one is late
+	}
 	if reason := c.nonsense(r); reason != "" {
 		c.refuse(r, reason)
 		return nil

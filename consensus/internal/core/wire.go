@@ -66,10 +66,6 @@ func (c *Core) nonsense(r *raftpb.Message) string {
 		if len(r.GetEntries()) != 1 || len(r.GetEntries()[0].GetData()) != readContextBytes {
 			return "it is no read round"
 		}
-	case raftpb.MsgReadIndexResp:
-		if r.GetFrom() != c.leader {
-			return "only the leader answers read rounds"
-		}
 	case raftpb.MsgAppResp:
 		if c.role == raft.StateLeader && r.GetTerm() == c.raftTerm && !r.GetReject() && r.GetIndex() > c.wire.last {
 			return fmt.Sprintf("it acknowledges entry %d, and the last entry is %d", r.GetIndex(), c.wire.last)

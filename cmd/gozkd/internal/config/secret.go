@@ -50,7 +50,7 @@ func readSecret(path string) ([]byte, error) {
 	}
 	const others = 0o007
 	if perm := info.Mode().Perm(); perm&others != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("its permissions are %04o, so every user of this machine can use it: run chmod o= %s", perm, path)
+		return nil, fmt.Errorf("its permissions are %04o, so every user of this machine can use it: run chmod o= %s (Kubernetes: defaultMode: 0440 with fsGroup; Docker: mode: 0400)", perm, path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
 	if err != nil {
