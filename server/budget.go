@@ -188,8 +188,8 @@ func (s *Server) evictWatchers() {
 }
 
 // evict closes connections until an eighth of the budget is free, so that the search for the slowest
-// is worth its cost. It closes first who holds most bytes for the longest time (their product): a
-// client that reads holds even a large reply only for moments.
+// is worth its cost. The connection with the largest product of bytes and time goes first: a client
+// that reads holds even a large reply only for moments.
 func (s *Server) evict() {
 	b := &s.conns.budget
 	b.evicting.Lock()

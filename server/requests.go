@@ -175,22 +175,27 @@ func (q *queue) headLong(s *Server) bool {
 }
 
 func (q *queue) push(r queued) {
-	q.totalBytes += r.bytes()
-	if _, ok := r.(*queuedRead); ok {
-		q.nReads++
-	}
-	if isList(r) {
-		q.nLists++
-	}
-	if r.unordered() {
-		q.nUnordered++
-	}
+	q.count(r, 1)
 	if q.first > 64 && q.first*2 > len(q.items) {
 		n := copy(q.items, q.items[q.first:])
 		clear(q.items[n:])
 		q.items, q.first = q.items[:n], 0
 	}
 	q.items = append(q.items, r)
+}
+
+// count updates the sums for a request that joins (by is 1) or leaves (-1).
+func (q *queue) count(r queued, by int) {
+	q.totalBytes += by * r.bytes()
+	if _, ok := r.(*queuedRead); ok {
+		q.nReads += by
+	}
+	if isList(r) {
+		q.nLists += by
+	}
+	if r.unordered() {
+		q.nUnordered += by
+	}
 }
 
 // head returns the oldest request, or nil.
@@ -204,16 +209,7 @@ func (q *queue) head() queued {
 // pop removes the oldest request.
 func (q *queue) pop() {
 	r := q.items[q.first]
-	q.totalBytes -= r.bytes()
-	if _, ok := r.(*queuedRead); ok {
-		q.nReads--
-	}
-	if isList(r) {
-		q.nLists--
-	}
-	if r.unordered() {
-		q.nUnordered--
-	}
+	q.count(r, -1)
 	q.items[q.first] = nil
 	q.first++
 	if q.first == len(q.items) {
