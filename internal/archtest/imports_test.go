@@ -33,6 +33,12 @@ var table = []box{
 	{pkg: "internal/memberdir", there: true},
 	{pkg: "internal/lastzxid", there: true},
 	{pkg: "internal/archtest", there: true},
+	{pkg: "internal/testca", there: true},
+	{pkg: "internal/tlsreason", there: true},
+	{pkg: "internal/tlsconf", there: true, may: []arrow{
+		{"internal/tlsreason", "its refusals say why"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
 	{pkg: "internal/version", there: true},
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},

@@ -1,0 +1,110 @@
+package tlsconf
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"time"
+)
+
+// content is what a Source makes of its files. It does not change, except for ticket keys.
+type content struct {
+	options  Options
+	protocol protocol
+	cert     *tls.Certificate    // nil: none, for a client
+	roots    *x509.CertPool      // nil: those of the system, for a client
+	trusted  []*x509.Certificate // the same
+	server   *tls.Config         // of the accepting side
+
+	ticketsSince time.Time  // guarded by Source.mu
+	tickets      [][32]byte // the present key of session tickets, and the previous one; the same
+}
+
+// ticketLife is how long a key of session tickets is used to issue tickets. It decrypts them for as
+// long again.
+const ticketLife = 24 * time.Hour
+
+// build parses all files.
+func build(o Options, in *input) (*content, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	c := &content{options: o}
+	var err error
+	if c.protocol, err = o.protocol(); err != nil {
+		return nil, err
+	}
+	if o.KeyStore.Location != "" {
+		if c.cert, err = o.KeyStore.loadKey(in, o.key("keyStore.")); err != nil {
+			return nil, err
+		}
+	}
+	if o.TrustStore.Location != "" {
+		if c.trusted, err = o.TrustStore.loadTrust(in, o.key("trustStore.")); err != nil {
+			return nil, err
+		}
+		c.roots = x509.NewCertPool()
+		for _, cert := range c.trusted {
+			c.roots.AddCert(cert)
+		}
+	}
+	if o.Role != Client {
+		c.server = c.base()
+		c.server.Certificates, c.server.ClientCAs, c.server.ClientAuth = []tls.Certificate{*c.cert}, c.roots, o.clientAuth()
+		if err := c.rotate(time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// base returns what both sides have in common.
+func (c *content) base() *tls.Config {
+	return &tls.Config{MinVersion: c.protocol.min, MaxVersion: c.protocol.max, CipherSuites: c.protocol.suites}
+}
+
+// rotate changes the key of session tickets if it is too old. It replaces crypto/tls's own rotation:
+// keys that are not ours would survive a change of the content, and with them the identities in
+// tickets.
+func (c *content) rotate(now time.Time) error {
+	if c.server == nil || c.tickets != nil && now.Sub(c.ticketsSince) < ticketLife {
+		return nil
+	}
+	var key [32]byte
+	if _, err := rand.Read(key[:]); err != nil {
+		return fmt.Errorf("key of session tickets: %w", err)
+	}
+	c.tickets, c.ticketsSince = append([][32]byte{key}, c.tickets[:min(1, len(c.tickets))]...), now
+	c.server.SetSessionTicketKeys(c.tickets)
+	return nil
+}
+
+// forCaller returns the configuration for a connection that was accepted.
+func (c *content) forCaller(hello *tls.ClientHelloInfo) *tls.Config {
+	if !c.verifiesAddresses() && !c.options.CRL {
+		return c.server
+	}
+	cfg, ctx, addr := c.server.Clone(), hello.Context(), hello.Conn.RemoteAddr()
+	cfg.VerifyConnection = func(cs tls.ConnectionState) error { return c.verifyCaller(ctx, cs, addr) }
+	return cfg
+}
+
+// forHost returns the configuration of the dialing side.
+func (c *content) forHost(host string) *tls.Config {
+	cfg := c.base()
+	cfg.ServerName = host
+	// verifyServer replaces the verification of crypto/tls, which knows no common names.
+	cfg.InsecureSkipVerify = true
+	cfg.VerifyConnection = func(cs tls.ConnectionState) error { return c.verifyServer(cs, host) }
+	if c.cert != nil {
+		// NB: crypto/tls would send no certificate if the server does not name its authority, and the
+		// server's log would say "no certificate".
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert, nil }
+	}
+	return cfg
+}

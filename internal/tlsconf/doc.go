@@ -1,0 +1,11 @@
+// Package tlsconf makes a *tls.Config from ZooKeeper's ssl.* keys: key stores and trust stores,
+// protocol versions, cipher suites, the certificates of callers, revocation lists.
+//
+// A [Source] holds the present content of the files. It looks at them about once a second and
+// replaces its content if they have changed; no handshake reads a file. Content that is damaged, or
+// incomplete because it is being replaced, is refused with a log line, and the previous content
+// serves on. With each new content the keys of session tickets change, so that a session that was
+// begun under an older trust store or revocation list cannot be resumed.
+//
+// Errors name the key, the file and the remedy, and never show a password or a key.
+package tlsconf

@@ -1,0 +1,118 @@
+package tlsconf
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// parsePEM returns the first private key of text and the chain of its certificate, in whatever order
+// they are in the text.
+func parsePEM(text []byte, password string) (*tls.Certificate, error) {
+	certs, err := pemCertificates(text)
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		key, err := pemKey(block, password)
+		if err != nil {
+			return nil, err
+		}
+		if key != nil {
+			return withChain(key, certs)
+		}
+	}
+	return nil, errors.New("it holds no private key in PEM format")
+}
+
+// pemKey returns the private key in a block, or nil if the block holds something else.
+func pemKey(block *pem.Block, password string) (crypto.Signer, error) {
+	var key any
+	var err error
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY", "EC PRIVATE KEY":
+		if block.Headers["DEK-Info"] != "" {
+			return nil, errors.New("its key is encrypted in an old format, which is weak: convert it with openssl pkcs8 -topk8 -in FILE -out NEWFILE")
+		}
+		if block.Type[0] == 'R' {
+			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+		} else {
+			key, err = x509.ParseECPrivateKey(block.Bytes)
+		}
+	case "ENCRYPTED PRIVATE KEY":
+		return nil, errors.New("its key is encrypted: decrypt it with openssl pkcs8 -in FILE -out NEWFILE")
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.New("its private key is damaged or of an unknown type") // NB: err may show a part of it
+	}
+	return signer(key)
+}
+
+// signer returns a key that certificates can have.
+func signer(key any) (crypto.Signer, error) {
+	if s, ok := key.(crypto.Signer); ok {
+		return s, nil
+	}
+	return nil, fmt.Errorf("its private key is a %T, which cannot sign", key)
+}
+
+// pemCertificates returns all certificates of text.
+func pemCertificates(text []byte) (certs []*x509.Certificate, err error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		switch block.Type {
+		case "CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE":
+			cert, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return nil, fmt.Errorf("certificate %d: %w", len(certs)+1, err)
+			}
+			certs = append(certs, cert)
+		}
+	}
+	return certs, nil
+}
+
+// withChain returns key with its certificate among certs, followed by the issuers as far as certs has
+// them.
+func withChain(key crypto.Signer, certs []*x509.Certificate) (*tls.Certificate, error) {
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok {
+		return nil, fmt.Errorf("its private key is a %T, which TLS does not use", key)
+	}
+	var leaf *x509.Certificate
+	for _, c := range certs {
+		if leaf == nil && public.Equal(c.PublicKey) {
+			leaf = c
+		}
+	}
+	if leaf == nil {
+		return nil, fmt.Errorf("none of its %d certificates belongs to its private key", len(certs))
+	}
+	chain := &tls.Certificate{PrivateKey: key, Leaf: leaf, Certificate: [][]byte{leaf.Raw}}
+	for last := leaf; last != nil && len(chain.Certificate) <= len(certs); {
+		if last = issuer(last, certs); last != nil {
+			chain.Certificate = append(chain.Certificate, last.Raw)
+		}
+	}
+	return chain, nil
+}
+
+// issuer returns the certificate that c was signed with, or nil. A root has none.
+func issuer(c *x509.Certificate, certs []*x509.Certificate) *x509.Certificate {
+	if bytes.Equal(c.RawIssuer, c.RawSubject) {
+		return nil
+	}
+	for _, other := range certs {
+		if bytes.Equal(other.RawSubject, c.RawIssuer) && c.CheckSignatureFrom(other) == nil {
+			return other
+		}
+	}
+	return nil
+}

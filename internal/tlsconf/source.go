@@ -1,0 +1,247 @@
+package tlsconf
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+const (
+	// interval is how often Run looks at the files.
+	interval = time.Second
+	// settled is the age from which the time of a file's last change tells its content: a file that
+	// changes twice within the resolution of the file system's clock has one time for two contents.
+	settled = 3 * time.Second
+)
+
+// Source hands out configurations with the present content of the files. Its methods are safe for
+// concurrent use.
+type Source struct {
+	log     hclog.Logger
+	current atomic.Pointer[content]
+
+	mu      sync.Mutex // guards the fields below, and serializes changes
+	options Options
+	stamps  []stamp // of the files that were read last
+	stats   Stats
+	// seen is the hash of the files that were read last, zero if they could not be read; used is that
+	// of the present content.
+	seen, used [sha256.Size]byte
+}
+
+// Stats describes what a Source has done.
+type Stats struct {
+	Reloads  int64 // changes of the files that were taken over
+	Failures int64 // changes that were refused
+	// LastError is why the present content of the files is not in use; nil if it is.
+	LastError error
+	// Expires is when the certificate of this side ends; zero without one.
+	Expires time.Time
+}
+
+// stamp tells whether a file has changed, without reading it.
+type stamp struct {
+	path string
+	size int64
+	time time.Time
+	err  string
+}
+
+// Load reads the files. The caller runs Run so that changes are noticed.
+func Load(o Options, log hclog.Logger) (*Source, error) {
+	s := &Source{log: log}
+	return s, s.Reload(o)
+}
+
+// Reload replaces the options. After an error nothing has changed.
+func (s *Source) Reload(o Options) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := o.check(); err != nil {
+		return err
+	}
+	stamps, in, err := look(&o)
+	if err != nil {
+		return err
+	}
+	c, err := build(o, in)
+	if err != nil {
+		return err
+	}
+	s.options, s.stamps, s.used = o, stamps, in.hash()
+	s.seen = s.used
+	s.take(c, in)
+	return nil
+}
+
+// take makes c the present content.
+func (s *Source) take(c *content, in *input) {
+	s.current.Store(c)
+	s.stats.LastError = nil
+	for _, w := range slices.Concat(in.warn, c.protocol.notes) {
+		s.log.Warn("TLS", "warning", w)
+	}
+	if c.cert != nil {
+		s.stats.Expires = c.cert.Leaf.NotAfter
+		s.log.Info("certificate loaded", "file", c.options.KeyStore.Location, "subject", c.cert.Leaf.Subject.String(), "expires", c.cert.Leaf.NotAfter)
+	}
+}
+
+// Stats returns what has happened so far.
+func (s *Source) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// Server returns the configuration of the accepting side. It always uses the present content.
+func (s *Source) Server() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) { return s.current.Load().forCaller(h), nil },
+	}
+}
+
+// Client returns the configuration for dialing host, a name or an IP address, with the present
+// content. A caller that dials again asks again. The connection's state has PeerCertificates, which
+// have been verified, but no VerifiedChains.
+func (s *Source) Client(host string) *tls.Config { return s.current.Load().forHost(host) }
+
+// Run looks at the files once a second until ctx ends.
+func (s *Source) Run(ctx context.Context) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = s.Check() // it has logged the error
+		}
+	}
+}
+
+// Check takes over the files if they have changed. Files that cannot be used are logged once per
+// change, counted, and left alone.
+func (s *Source) Check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if err := s.current.Load().rotate(now); err != nil {
+		return err
+	}
+	stamps := stampsOf(&s.options)
+	unsettled := func(f stamp) bool { return now.Sub(f.time) < settled }
+	if slices.Equal(stamps, s.stamps) && !slices.ContainsFunc(stamps, unsettled) {
+		return s.stats.LastError
+	}
+	stamps, in, err := look(&s.options)
+	s.stamps = stamps
+	if err != nil {
+		s.seen = [sha256.Size]byte{}
+		return s.refuse(err)
+	}
+	switch hash := in.hash(); hash {
+	case s.used:
+		s.stats.LastError = nil // a change that was undone
+		return nil
+	case s.seen:
+		return s.stats.LastError
+	default:
+		s.seen = hash
+	}
+	c, err := build(s.options, in)
+	if err != nil {
+		return s.refuse(err)
+	}
+	s.used = s.seen
+	s.stats.Reloads++
+	s.take(c, in)
+	return nil
+}
+
+// refuse notes that the present files cannot be used.
+func (s *Source) refuse(err error) error {
+	if s.stats.LastError != nil && s.stats.LastError.Error() == err.Error() {
+		return err
+	}
+	s.stats.Failures++
+	s.stats.LastError = err
+	s.log.Error("changed TLS files cannot be used: the previous content stays in use", "error", err)
+	return err
+}
+
+// paths returns the files of o with the bound of each.
+func paths(o *Options) (list []string, err error) {
+	return slices.Concat(o.KeyStore.files(), o.TrustStore.files()), nil
+}
+
+// stampsOf looks at the files.
+func stampsOf(o *Options) []stamp {
+	list, err := paths(o)
+	var stamps []stamp
+	if err != nil {
+		stamps = append(stamps, stamp{err: err.Error()})
+	}
+	for _, path := range list {
+		f := stamp{path: path}
+		if info, err := os.Stat(path); err != nil {
+			f.err = err.Error()
+		} else {
+			f.size, f.time = info.Size(), info.ModTime()
+		}
+		stamps = append(stamps, f)
+	}
+	return stamps
+}
+
+// look reads all files. The stamps are older than the content.
+func look(o *Options) ([]stamp, *input, error) {
+	stamps := stampsOf(o)
+	in := &input{data: make(map[string][]byte)}
+	list, err := paths(o)
+	if err != nil {
+		return stamps, nil, err
+	}
+	for _, path := range list {
+		if err := in.read(path, maxStore); err != nil {
+			return stamps, nil, fmt.Errorf("%s: %w", o.keyOf(path), err)
+		}
+	}
+	return stamps, in, nil
+}
+
+// keyOf returns the key that names a file.
+func (o *Options) keyOf(path string) string {
+	for _, s := range []struct {
+		store *Store
+		name  string
+	}{{&o.KeyStore, "keyStore."}, {&o.TrustStore, "trustStore."}} {
+		switch path {
+		case s.store.Location, s.store.Key:
+			return o.key(s.name + "location")
+		case s.store.PasswordFile:
+			return o.key(s.name + "passwordPath")
+		}
+	}
+	return o.key(crlLocation)
+}
+
+// hash identifies the content of all files.
+func (in *input) hash() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, path := range slices.Sorted(maps.Keys(in.data)) {
+		fmt.Fprintf(h, "%q %d\n", path, len(in.data[path]))
+		h.Write(in.data[path])
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
