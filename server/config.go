@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -76,9 +77,27 @@ type Config struct {
 	LinearizableReads bool
 	// Listen is the address for clients, host:port; port 0 is any free port. Default: 127.0.0.1:0.
 	Listen string
-	// Listener accepts clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a
-	// test. The server closes it.
+	// Listener accepts clients instead of a listener on Listen: a Unix socket, or pipes in a test.
+	// The server closes it. For TLS see SecureListener.
 	Listener net.Listener
+	// TLS is what the server presents to clients and demands of them. SecureListen, SecureListener
+	// and PortUnification need it. Each handshake reads it, so GetConfigForClient may follow changes
+	// of certificates. A client's certificate is an identity only if it was verified: set ClientAuth
+	// to tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert (ssl.clientAuth want, need).
+	TLS *tls.Config
+	// SecureListen is the address of a second port for clients, for TLS only (secureClientPort).
+	// Empty: there is none.
+	SecureListen string
+	// SecureListener accepts clients of the secure port, instead of a listener on SecureListen. It
+	// returns connections without TLS: the server adds TLS. The server closes it.
+	SecureListener net.Listener
+	// PortUnification makes the client port accept TLS, too: the first bytes of a connection decide
+	// (client.portUnification).
+	PortUnification bool
+	// HandshakeLimit bounds the TLS handshakes under way (netty.server.outstandingHandshake.limit).
+	// When it is reached, a host with fewer of them than another takes the place of the oldest of
+	// the other's; otherwise its connection is closed. Default: 250. Negative: no limit.
+	HandshakeLimit int
 	// ListenBacklog is how many connections of Listen may wait to be accepted
 	// (clientPortListenBacklog). The system may have a lower limit. Default: the system's limit.
 	// Without effect on Windows.
@@ -143,6 +162,8 @@ type Config struct {
 	SuperDigest string
 	// DisableDigest refuses the digest scheme (DigestAuthenticationProvider.enabled=false).
 	DisableDigest bool
+	// Auth is how clients prove who they are, except for digest.
+	Auth Authentication
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
 	EnforceQuota bool
 	// RefuseUnreadable refuses a write after which the reply with a znode, or with a list of children,
@@ -226,7 +247,8 @@ func (c *Config) ensureDefaults() error {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	errs := c.ensureThrottles()
+	setDefault(&c.HandshakeLimit, 250)
+	errs := append(c.ensureThrottles(), c.checkTLS()...)
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
 	if c.MemberID > 254 {
 		bad("MemberID is %d, allowed are 1 to 254", c.MemberID)
@@ -257,7 +279,7 @@ func (c *Config) ensureDefaults() error {
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
 	}
-	for name, address := range map[string]string{"Listen": c.Listen, "PeerListen": c.PeerListen} {
+	for name, address := range map[string]string{"Listen": c.Listen, "PeerListen": c.PeerListen, "SecureListen": c.SecureListen} {
 		if err := checkAddress(address); err != nil {
 			bad("%s is %q: %w", name, address, err)
 		}

@@ -14,13 +14,14 @@ import (
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "ConnectionThrottle", "RequestThrottle",
 	"OutstandingLimit", "ClientMemory", "WatchMemory", "HandshakeTimeout",
+	"TLS", "PortUnification", "HandshakeLimit", "Auth",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings",
 }
 
 // handedIn names the fields that a configuration file cannot contain: objects that the embedding
 // program hands in.
-var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
+var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
 
 // Reload applies those fields of cfg that can change while the server serves, and returns the
 // sorted names of the other fields that differ from the present configuration: these need a
@@ -30,7 +31,7 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InPro
 // These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session
 // keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
 // closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, WatchMemory, HandshakeTimeout,
-// Words, SyncWarning, SlowRequest, SuperDigest,
+// TLS, PortUnification, HandshakeLimit, Auth (connections keep what they negotiated), Words, SyncWarning, SlowRequest, SuperDigest,
 // DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
 // ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings. Reload ignores the objects
 // that the program hands in: Memory, the listeners, PeerDial, InProcess, Version, Logger, Now, Rand,

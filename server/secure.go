@@ -1,0 +1,20 @@
+package server
+
+import "errors"
+
+// checkTLS returns the errors of the fields for TLS.
+func (c *Config) checkTLS() (errs []error) {
+	if c.SecureListen != "" && c.SecureListener != nil {
+		errs = append(errs, errors.New("server: SecureListen is set, and so is SecureListener: choose one"))
+	}
+	switch {
+	case c.SecureListen == "" && c.SecureListener == nil && !c.PortUnification:
+	case c.TLS == nil:
+		errs = append(errs, errors.New("server: SecureListen, SecureListener and PortUnification need TLS, and TLS is not set"))
+	case len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil:
+		errs = append(errs, errors.New("server: TLS has no certificate: set Certificates, GetCertificate or GetConfigForClient"))
+	default:
+		errs = append(errs, errors.New("server: TLS for clients is not served yet"))
+	}
+	return errs
+}
