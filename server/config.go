@@ -247,8 +247,7 @@ func (c *Config) ensureDefaults() error {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	setDefault(&c.HandshakeLimit, 250)
-	errs := append(c.ensureThrottles(), c.checkTLS()...)
+	errs := append(c.ensureThrottles(), c.ensureTLS()...)
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
 	if c.MemberID > 254 {
 		bad("MemberID is %d, allowed are 1 to 254", c.MemberID)

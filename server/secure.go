@@ -2,8 +2,10 @@ package server
 
 import "errors"
 
-// checkTLS returns the errors of the fields for TLS.
-func (c *Config) checkTLS() (errs []error) {
+// ensureTLS sets the fields for TLS that are zero to their defaults, and returns the errors in the
+// others.
+func (c *Config) ensureTLS() (errs []error) {
+	setDefault(&c.HandshakeLimit, 250)
 	if c.SecureListen != "" && c.SecureListener != nil {
 		errs = append(errs, errors.New("server: SecureListen is set, and so is SecureListener: choose one"))
 	}
