@@ -42,7 +42,6 @@ var table = []box{
 	{pkg: "internal/version", there: true},
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
-	{pkg: "internal/tlsreason", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "wraps its loggers"}}},
 
 	{pkg: "proto", there: true, may: []arrow{
