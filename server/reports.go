@@ -9,13 +9,14 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The kinds of messages that servers send each other outside of the log, twice a tick. The kind is
+// The kinds of messages that servers send each other outside of the log, up to twice a tick. The kind is
 // the first byte of a message; see "Reports between servers" in docs/reference/formats.md. All of
 // them may be lost.
 const (
 	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest
 	reportDiffer = 2 // from the leader: your state differs
 	reportTaken  = 3 // from the leader: your report has arrived, at that time of mine
+	reportLines  = 4 // to the leader: the server lines of my configuration, which are not the members of the state
 )
 
 // noSession in the place of a session in a report comes before the time that the leader's last
@@ -69,6 +70,10 @@ func (s *Server) received(from uint64, b []byte) {
 			if ms, n := binary.Uvarint(b[1:]); n > 0 {
 				s.leader.stamp.Store(&leaderStamp{ms, st.Since})
 			}
+		}
+	case reportLines:
+		if err := s.loop.lines.take(from, string(b[1:])); err != nil {
+			s.cfg.Logger.Warn("malformed report", "from", from, "error", err)
 		}
 	case reportDiffer:
 		index, n := binary.Uvarint(b[1:])

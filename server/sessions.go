@@ -20,6 +20,7 @@ type sessionLoop struct {
 	lost       time.Duration // by which the last pass was late; 0: it was in time
 	stalled    bool          // nothing was committed for too long, as of the last pass
 	lastLogged transitions
+	lines      serverLines // its lock guards what other goroutines use
 }
 
 // minCommitPatience is a lower bound of the time without progress after which this server counts as
@@ -51,6 +52,7 @@ func (s *Server) runSessions(ctx context.Context) {
 			ticker.Reset(interval) // the connections are read before the next pass
 		}
 		s.watchLeader(st)
+		s.followLines(st)
 		switch {
 		case late && !wasLate:
 		case st.Leading:

@@ -64,7 +64,8 @@ func (s *Server) logWaiting() {
 			"To found a new ensemble, run gozkd init on all servers first, or create the file initialize in their dataLogDir",
 			"voters", s.members.Voters())
 	case st.Fresh:
-		log.Warn("not serving clients yet: no data here. This server waits for a leader that has the data, or for the other voters to form a new ensemble",
+		log.Warn("not serving clients yet: no data here. This server waits for the other voters to form a new ensemble, or for a leader that has the data and knows this server as a member. "+
+			"If the ensemble exists: give all servers the line of this server and restart them one by one, or add it with reconfig",
 			"voters", s.members.Voters())
 	default:
 		log.Warn("not serving clients yet: no leader, which needs a majority of the voters", "voters", st.Voters)
