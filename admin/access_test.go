@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ var (
 		voting_view watch_summary zabstate`)
 	forLocal          = strings.Fields("connections dump environment hot initial_configuration stats system_properties watches watches_by_path")
 	forChanges        = strings.Fields("connection_stat_reset observer_connection_stat_reset set_trace_mask stat_reset")
-	forAdministrators = strings.Fields("reload restore shed_connections snapshot")
+	forAdministrators = strings.Fields("expire_session reload restore shed_connections snapshot transfer_leadership")
 )
 
 // caller sends requests from somewhere.
@@ -31,7 +32,7 @@ type caller struct{ from, authorization, header, host string }
 func (c caller) asks(t testing.TB, h http.Handler, command string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := http.MethodGet
-	if command == "reload" || command == "restore" || command == "shed_connections" {
+	if slices.Contains(forAdministrators, command) && command != "snapshot" {
 		method = http.MethodPost
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, "/commands/"+command, strings.NewReader(`{"percentage": 0}`))

@@ -24,7 +24,7 @@ type command struct {
 
 // commands are sorted by name. Names and aliases are those of
 // org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9, and of 3.10 for shed_connections.
-// hot and reload are not in ZooKeeper.
+// expire_session, hot, reload and transfer_leadership are not in ZooKeeper.
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
 	{name: "connection_stat_reset", aliases: []string{"crst"}, access: changes, run: facts(resetConnectionStats)},
@@ -32,6 +32,7 @@ var commands = []command{
 	{name: "dirs", run: facts(dirs)},
 	{name: "dump", access: local, run: facts(dump)},
 	{name: "environment", aliases: []string{"env", "envi"}, access: local, always: true, run: facts(environment)},
+	{name: "expire_session", access: administrators, posts: true, run: expireSession},
 	{name: "get_trace_mask", aliases: []string{"gtmk"}, always: true, run: facts(traceMask)},
 	{name: "hash", run: facts(hash)},
 	{name: "hot", access: local, run: facts(hot)},
@@ -52,6 +53,7 @@ var commands = []command{
 	{name: "stat_reset", aliases: []string{"srst"}, access: changes, run: facts(resetStats)},
 	{name: "stats", aliases: []string{"stat"}, access: local, run: facts(stats)},
 	{name: "system_properties", aliases: []string{"sysp"}, access: local, always: true, run: systemProperties},
+	{name: "transfer_leadership", access: administrators, posts: true, run: transferLeadership},
 	{name: "voting_view", run: facts(votingView)},
 	{name: "watch_summary", aliases: []string{"wchs"}, run: facts(watchSummary)},
 	{name: "watches", aliases: []string{"wchc"}, access: local, run: facts(watches)},
@@ -119,7 +121,8 @@ type Options struct {
 // Administrators are the superuser and who knows a token (see Options). The commands connections,
 // dump, environment, hot, initial_configuration, stats, system_properties, watches and
 // watches_by_path are for administrators and callers on this machine; the resets, set_trace_mask,
-// reload, restore, shed_connections and snapshot are for administrators.
+// expire_session, reload, restore, shed_connections, snapshot and transfer_leadership are for
+// administrators.
 func New(s *server.Server, o Options) http.Handler {
 	if o.Interval == 0 {
 		o.Interval = 5 * time.Minute

@@ -1,9 +1,14 @@
 package admin
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gozkd/gozkd/server"
 )
@@ -55,6 +60,25 @@ func connectionList(s *server.Server, full bool) []object {
 func resetConnectionStats(s *server.Server) object {
 	s.ResetConnectionStats()
 	return nil
+}
+
+// expireSession ends a session as if its client had not been heard from for too long. The parameter id
+// is in hexadecimal, as dump and the words show it.
+func expireSession(h *handler, r *http.Request) (object, error) {
+	text := r.URL.Query().Get("id")
+	id, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
+	if err != nil {
+		return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("id is %.64q; allowed: a session id in hexadecimal, such as 0x1000abc", text)}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	switch err := h.server.ExpireSession(ctx, int64(id)); {
+	case errors.Is(err, server.ErrNoSession):
+		return nil, &failedError{http.StatusNotFound, fmt.Sprintf("there is no session 0x%x", id)}
+	case err != nil:
+		return nil, &failedError{http.StatusServiceUnavailable, err.Error()}
+	}
+	return object{{"session_id", fmt.Sprintf("0x%x", id)}}, nil
 }
 
 func dump(s *server.Server) object {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/server"
 )
@@ -131,4 +133,34 @@ func hostPort(address string) (host string, port int) {
 		return host, 0
 	}
 	return host, port
+}
+
+// patience bounds how long transfer_leadership and expire_session wait.
+const patience = 10 * time.Second
+
+// transferLeadership makes another member the leader: that of the parameter to, or any.
+func transferLeadership(h *handler, r *http.Request) (object, error) {
+	to := 0
+	if text := r.URL.Query().Get("to"); text != "" {
+		var err error
+		if to, err = strconv.Atoi(text); err != nil {
+			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("to is %.64q; allowed: the number of a voter", text)}
+		}
+		if m, ok := member(h.server, to); !ok || m.Observer {
+			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("server %d is not a voter of this ensemble", to)}
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	leader, err := h.server.HandOver(ctx, to)
+	switch {
+	case errors.Is(err, server.ErrNotLeading) && to != 0 && h.server.Status().Leader == to:
+		leader = to // as wished already
+	case errors.Is(err, server.ErrNotLeading):
+		m, _ := member(h.server, h.server.Status().Leader)
+		return nil, &failedError{http.StatusConflict, fmt.Sprintf("this server is not the leader: ask server %d (%s)", m.ID, m.ClientAddress)}
+	case err != nil:
+		return nil, &failedError{http.StatusServiceUnavailable, err.Error()}
+	}
+	return object{{"leader_id", leader}}, nil
 }

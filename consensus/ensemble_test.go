@@ -386,12 +386,21 @@ func TestHandOver_AnotherLeadsAtOnce(t *testing.T) {
 	l := e.leader()
 	e.put(l, 10, 10)
 	ctx := watchdog.Context(t, 5*time.Second)
-	l.n.HandOver(ctx)
+	l.n.HandOver(ctx, 0)
 	if l.n.Status().Leading || ctx.Err() != nil {
 		t.Fatalf("it still leads: %+v", l.n.Status())
 	}
 	e.put(l, 10, 10)
 	e.converge()
+	for _, to := range e.nodes {
+		if l = e.leader(); to == l {
+			continue
+		}
+		l.n.HandOver(ctx, to.id)
+		if got := e.leader(); got != to {
+			t.Errorf("member %d leads, want %d", got.id, to.id)
+		}
+	}
 }
 
 // The membership is on disk together with the knowledge that it is committed. All members stop

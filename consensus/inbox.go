@@ -154,8 +154,11 @@ type (
 		to uint64
 		ok bool
 	}
-	handOverRequested struct{ done chan struct{} }
-	coreCall          func(*core.Core) // of a method that has no other effect
+	handOverRequested struct {
+		to   uint64
+		done chan struct{}
+	}
+	coreCall func(*core.Core) // of a method that has no other effect
 )
 
 func (e readRequested) handle(n *Node) error {
@@ -191,7 +194,7 @@ func (e transferEnded) handle(n *Node) error {
 }
 
 func (e handOverRequested) handle(n *Node) error {
-	n.loop.HandOver(func() { close(e.done) })
+	n.loop.HandOver(e.to, func() { close(e.done) })
 	return nil
 }
 

@@ -226,14 +226,14 @@ func (n *Node) PeersRefused() map[string]int64 {
 	return nil
 }
 
-// HandOver passes leadership on, if this member leads and another voter can take over. HandOver
-// returns when that has succeeded or failed, or when ctx ends.
-func (n *Node) HandOver(ctx context.Context) {
+// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and that
+// voter can take over. HandOver returns when that has succeeded or failed, or when ctx ends.
+func (n *Node) HandOver(ctx context.Context, to uint64) {
 	if !n.Status().Leading || n.cfg.PeerListener == nil {
 		return
 	}
 	done := make(chan struct{})
-	n.inbox.put(handOverRequested{done})
+	n.inbox.put(handOverRequested{to, done})
 	select {
 	case <-done:
 	case <-ctx.Done():

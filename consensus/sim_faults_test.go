@@ -159,7 +159,7 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 		return w.retarget(s, m)
 	case stepHandOver:
 		if l := w.leader(); l != nil {
-			l.loop.HandOver(func() {})
+			l.loop.HandOver(0, func() {})
 			l.dirty = true
 			return true
 		}

@@ -118,6 +118,37 @@ func (s *Server) CatchUp(ctx context.Context) error {
 	}
 }
 
+// HandOver makes another member the leader, the voter to or, if to is 0, any. It must be called on the
+// leader, otherwise it returns ErrNotLeading. It returns the new leader when this server knows it, or
+// an error if no voter could take over: none that is connected has everything that is applied here.
+// Clients notice nothing, except that writes wait for the moment.
+func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
+	switch {
+	case !s.life.accepting.Load():
+		return 0, s.life.whyNot()
+	case !s.node.Status().Leading || s.alone():
+		return 0, ErrNotLeading
+	}
+	s.node.HandOver(ctx, uint64(to))
+	for {
+		changed := s.applied.changed()
+		switch st := s.node.Status(); {
+		case st.Leading && ctx.Err() == nil:
+			return 0, errors.New("server: this server still leads: no other voter that is connected and up to date can take over now; try again when all members are in step")
+		case st.Leader != 0 && !st.Leading:
+			s.cfg.Logger.Info("leadership was handed over, as asked", "leader", st.Leader)
+			return int(st.Leader), nil
+		}
+		select {
+		case <-changed:
+		case <-s.life.stopping:
+			return 0, ErrClosed
+		case <-ctx.Done():
+			return 0, fmt.Errorf("server: leadership is not handed over yet: %w", ctx.Err())
+		}
+	}
+}
+
 // ShedConnections closes some of the clients' connections, so that the clients move to other
 // servers, and returns how many: percent of them, rounded up, chosen at random. percent is bounded
 // to 0 to 100. Sessions live on. ShedConnections does not wait until the clients have left, and

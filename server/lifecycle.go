@@ -135,7 +135,7 @@ func (s *Server) shutdown(handOver bool) (err error) {
 	if s.life.serving.Swap(false) && handOver && s.node.Status().Leading {
 		// The others go on at once instead of after an election timeout.
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Tick)
-		s.node.HandOver(ctx)
+		s.node.HandOver(ctx, 0)
 		cancel()
 	}
 	if !s.life.started {

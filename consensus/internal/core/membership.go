@@ -268,10 +268,14 @@ func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.Conf
 	return cc
 }
 
-// HandOver passes leadership to the most up-to-date other voter, and returns false if this member
-// does not lead or there is no such voter.
-func (c *Core) HandOver() bool {
-	return c.role == raft.StateLeader && c.transferLeadership(c.conf.GetVoters()) != 0
+// HandOver passes leadership to the voter to, or, if to is 0, to the most up-to-date other voter.
+// HandOver returns false if this member does not lead, or the voter cannot take over now.
+func (c *Core) HandOver(to uint64) bool {
+	among := c.conf.GetVoters()
+	if to != 0 {
+		among = []uint64{to}
+	}
+	return c.role == raft.StateLeader && c.transferLeadership(among) != 0
 }
 
 // transferLeadership passes leadership to one of these members, and returns 0 if none can take

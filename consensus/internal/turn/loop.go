@@ -237,14 +237,19 @@ func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 
 // handOver is the attempt to pass leadership on.
 type handOver struct {
+	to    uint64 // 0: any voter
 	done  func() // nil: there is no attempt
 	ticks int
 }
 
-// HandOver passes leadership on, if this member leads and another voter can take over. HandOver
-// calls done when that has succeeded or failed.
-func (l *Loop) HandOver(done func()) {
-	l.handOver.done = done
+// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and that
+// voter can take over. HandOver calls done when that has succeeded or failed. A later call replaces
+// the wish of an earlier one.
+func (l *Loop) HandOver(to uint64, done func()) {
+	if earlier, last := l.handOver.done, done; earlier != nil {
+		done = func() { earlier(); last() }
+	}
+	l.handOver = handOver{to: to, done: done}
 	l.tickHandOver()
 }
 
@@ -253,7 +258,7 @@ func (l *Loop) tickHandOver() {
 	if h.done == nil {
 		return
 	}
-	if h.ticks++; h.ticks <= 2*core.ElectionTicks && l.core.HandOver() {
+	if h.ticks++; h.ticks <= 2*core.ElectionTicks && l.core.HandOver(h.to) {
 		return
 	}
 	h.done()
