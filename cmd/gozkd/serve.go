@@ -70,7 +70,8 @@ func serveOne(
 	defer func() { dead(); <-watched }()
 
 	m.notify("STATUS=looking for the other servers, or reading the data")
-	if err := s.Start(stop); err != nil {
+	err = r.whileStarting(stop, time.Second, s.Start)
+	if err != nil {
 		if stop.Err() != nil {
 			return nil // stopped before it was ready
 		}
@@ -236,16 +237,46 @@ type reloader struct {
 	stopping atomic.Bool
 
 	mu            sync.Mutex // guards the fields below, and serializes reloads
-	serving       bool       // the service manager knows that the server is ready
+	serving       bool       // the service manager was told that the server is ready
 	started, last config.Config
 }
 
-// serves reports to the service manager that the server is ready.
-func (r *reloader) serves(address string) {
+// patience is how often in a row a server that starts must have no leader until the service manager
+// is told that it is ready.
+const patience = 5
+
+// whileStarting returns the result of start. A server that has read its data and waits for the others
+// counts as ready for the service manager: an operator who starts one server after the other would
+// otherwise wait for the first to find a majority. whileStarting looks at the server once per
+// interval.
+func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, start func(context.Context) error) error {
+	started := make(chan error, 1)
+	// Ends when the start succeeds or fails, or ctx ends; awaited below.
+	go func() { started <- start(ctx) }()
+	look := time.NewTicker(interval)
+	defer look.Stop()
+	for waited := 0; ; {
+		select {
+		case err := <-started:
+			return err
+		case <-look.C:
+			if !errors.Is(r.server.NotServing(), server.ErrNoLeader) {
+				waited = 0
+			} else if waited++; waited == patience {
+				r.ready("waiting for the other servers: no leader yet")
+			}
+		}
+	}
+}
+
+// serves reports to the service manager that the server serves clients.
+func (r *reloader) serves(address string) { r.ready("serving clients at " + address) }
+
+func (r *reloader) ready(status string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.serving = true
-	r.manager.notify("READY=1\nSTATUS=serving clients at " + address)
+	r.manager.notify("READY=1\nSTATUS=" + status)
 }
 
 // stops reports to the service manager that the server is stopping, before connections are closed.

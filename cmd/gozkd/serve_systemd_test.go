@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net"
 	"path/filepath"
@@ -55,6 +56,45 @@ func TestServe_Systemd(t *testing.T) {
 	next("STOPPING=1\n")
 	if status := p.Wait(); status != 0 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// The first of several servers is ready for the service manager while it waits for the others.
+func TestReloader_SystemdWaiting(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no service manager of that kind there")
+	}
+	socket := filepath.Join(t.TempDir(), "n")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	peers, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{
+		InProcess: true, PeerListener: peers, Members: []string{"server.1=127.0.0.1:1:2", "server.2=127.0.0.2:1:2"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reloader{server: s, log: hclog.NewNullLogger(), manager: systemd{hclog.NewNullLogger()}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	// Ends when ctx does; awaited below.
+	go func() { ended <- r.whileStarting(ctx, 10*time.Millisecond, s.Start) }()
+	_ = l.SetReadDeadline(time.Now().Add(10 * time.Minute))
+	buf := make([]byte, 4096)
+	n, err := l.Read(buf)
+	if got := string(buf[:n]); err != nil || got != "READY=1\nSTATUS=waiting for the other servers: no leader yet" {
+		t.Errorf("told %q: %v", got, err)
+	}
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("started without the others")
 	}
 }
 
