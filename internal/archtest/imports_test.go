@@ -40,6 +40,7 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "internal/version", there: true},
+	{pkg: "sasl", there: true},
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "wraps its loggers"}}},
