@@ -46,9 +46,9 @@ var table = map[string]metric{
 	"auth_failed_count":            {gauge, "", "Authentications that failed."},
 	"fsync_threshold_exceed_count": {gauge, "", "Syncs of the log that took longer than fsync.warningthresholdms."},
 	"connection_drop_probability":  {gauge, "", "Share of the connect requests that are dropped at random (connectionFreezeTime)."},
-	"outstanding_tls_handshake":    {gauge, "", "0: handshakes are not counted."},
-	"non_mtls_remote_conn_count":   {gauge, "", "0, as in a ZooKeeper without Netty."},
-	"non_mtls_local_conn_count":    {gauge, "", "0, as in a ZooKeeper without Netty."},
+	"outstanding_tls_handshake":    {gauge, "", "TLS handshakes of clients under way."},
+	"non_mtls_remote_conn_count":   {gauge, "", "Connections without TLS, from other machines."},
+	"non_mtls_local_conn_count":    {gauge, "", "Connections without TLS, from this machine."},
 
 	"bytes_received_count":                  {counter, "", "Bytes of requests, with their lengths."},
 	"response_bytes":                        {counter, "", "Bytes of replies, with their lengths."},
@@ -84,8 +84,8 @@ var table = map[string]metric{
 	"ensemble_auth_success":                     {counter, "", "0: members don't authenticate each other by SASL."},
 	"ensemble_auth_fail":                        {counter, "", "0: members don't authenticate each other by SASL."},
 	"ensemble_auth_skip":                        {counter, "", "0: members don't authenticate each other by SASL."},
-	"unsuccessful_handshake":                    {counter, "", "0: handshakes are not counted."},
-	"tls_handshake_exceeded":                    {counter, "", "0: handshakes are not counted."},
+	"unsuccessful_handshake":                    {counter, "", "TLS handshakes that failed."},
+	"tls_handshake_exceeded":                    {counter, "", "Connections closed because too many TLS handshakes were under way."},
 	"insecure_admin_count":                      {counter, "", "0: the admin server has one kind of port."},
 	"unrecoverable_error_count":                 {counter, "", "0: such an error ends the server."},
 

@@ -11,10 +11,10 @@ import (
 )
 
 // accept accepts connections until the listener closes.
-func (s *Server) accept(ctx context.Context) {
+func (s *Server) accept(ctx context.Context, l net.Listener, kind portKind) {
 	wait := time.Duration(0)
 	for {
-		nc, err := s.port.listener.Accept()
+		nc, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
@@ -30,19 +30,23 @@ func (s *Server) accept(ctx context.Context) {
 			continue
 		}
 		wait = 0
-		s.admit(nc)
+		k := kind
+		if k == portPlain && s.live.Load().PortUnification {
+			k = portUnified
+		}
+		s.admit(nc, k)
 	}
 }
 
 // admit starts to serve a connection, or closes it if there are too many.
-func (s *Server) admit(nc net.Conn) {
+func (s *Server) admit(nc net.Conn, kind portKind) {
 	addr := nc.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		addr = host
 	}
 	now := s.cfg.Now()
 	c := &conn{
-		server: s, nc: nc, raw: newRawConn(nc), addr: addr,
+		server: s, addr: addr, transport: transport{nc: nc, raw: newRawConn(nc), port: kind},
 		stats: meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
 		ids:   []proto.ID{{Scheme: "ip", ID: addr}},
 	}
@@ -64,7 +68,7 @@ func (s *Server) admit(nc net.Conn) {
 		s.conns.perAddr[addr]++
 		// Stopped by closing the connection, awaited by shutdown, which waits only after
 		// conns.closing was set.
-		s.life.goroutines.Go(c.serve)
+		s.life.goroutines.Go(c.open)
 		return
 	}
 	s.meter.Conns.Rejected.Add(1)

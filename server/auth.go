@@ -26,6 +26,8 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	switch {
 	case r.Scheme == "ip": // every connection has this identity already
 		return proto.OK
+	case r.Scheme == "x509" && c.tls != nil && c.tls.leaf != nil: // so has one with a certificate
+		return proto.OK
 	case r.Scheme == "digest" && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addDigest(jute.Text(r.Auth)):
 		return proto.OK
 	}

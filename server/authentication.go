@@ -15,6 +15,6 @@ type X509 struct {
 	// (X509AuthenticationProvider.superUser). Empty: there is none.
 	SuperUser string
 	// ID returns the identity of a verified certificate. A client for whose certificate ID returns
-	// an error has no identity x509. Default: the subject as ZooKeeper names it.
+	// an error has no identity x509. Default: CertificateID.
 	ID func(*x509.Certificate) (string, error)
 }

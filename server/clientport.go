@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -11,46 +12,72 @@ import (
 
 // clientPort is where clients connect.
 type clientPort struct {
-	listener net.Listener             // nil: in process only
-	addr     atomic.Pointer[net.Addr] // of listener
+	listener, secure net.Listener             // nil: in process only; no secure port
+	addr, secureAddr atomic.Pointer[net.Addr] // of these
 	// sockets is how many connections the file descriptors of the process suffice for; 0: the
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
-	sockets  int
-	claims   claimLimit
-	throttle connThrottle
-	words    wordGate
+	sockets    int
+	claims     claimLimit
+	throttle   connThrottle
+	words      wordGate
+	handshakes handshakes
 }
 
-// listenClients opens the client port, unless there is none.
+// listenClients opens the ports for clients, unless there are none.
 func (s *Server) listenClients(ctx context.Context) (err error) {
-	p := &s.port
-	if p.listener = s.cfg.Listener; p.listener == nil && !s.cfg.InProcess {
-		keepAlive := time.Duration(-1) // none
-		if s.cfg.ClientKeepAlive {
-			keepAlive = 0 // the runtime's default
-		}
-		p.listener, err = (&net.ListenConfig{KeepAlive: keepAlive}).Listen(ctx, "tcp", s.cfg.Listen)
-		if err != nil {
+	p, c := &s.port, &s.cfg
+	if p.listener = c.Listener; p.listener == nil && !c.InProcess {
+		if p.listener, err = s.listen(ctx, c.Listen); err != nil {
 			return fmt.Errorf("server: client port: %w", err)
 		}
-		if s.cfg.ListenBacklog > 0 {
-			if err := setBacklog(p.listener, s.cfg.ListenBacklog); err != nil {
-				s.cfg.Logger.Warn("the client port has the system's backlog, not that of clientPortListenBacklog", "error", err)
-			}
+	}
+	if p.secure = c.SecureListener; p.secure == nil && c.SecureListen != "" {
+		if p.secure, err = s.listen(ctx, c.SecureListen); err != nil {
+			return fmt.Errorf("server: secure client port: %w", err)
 		}
 	}
-	if p.listener == nil {
-		return nil
+	p.opened(p.listener, &p.addr)
+	p.opened(p.secure, &p.secureAddr)
+	return nil
+}
+
+func (s *Server) listen(ctx context.Context, address string) (net.Listener, error) {
+	keepAlive := time.Duration(-1) // none
+	if s.cfg.ClientKeepAlive {
+		keepAlive = 0 // the runtime's default
 	}
-	addr := p.listener.Addr()
-	p.addr.Store(&addr)
-	switch addr.Network() {
+	l, err := (&net.ListenConfig{KeepAlive: keepAlive}).Listen(ctx, "tcp", address)
+	if err == nil && s.cfg.ListenBacklog > 0 {
+		if err := setBacklog(l, s.cfg.ListenBacklog); err != nil {
+			s.cfg.Logger.Warn("the client port has the system's backlog, not that of clientPortListenBacklog", "error", err)
+		}
+	}
+	return l, err
+}
+
+// opened records the address of a listener, unless it is nil.
+func (p *clientPort) opened(l net.Listener, addr *atomic.Pointer[net.Addr]) {
+	if l == nil {
+		return
+	}
+	a := l.Addr()
+	addr.Store(&a)
+	switch a.Network() {
 	case "tcp", "unix":
 		if open, limit, ok := fileDescriptors(); ok {
 			p.sockets = socketLimit(open, limit)
 		}
 	}
-	return nil
+}
+
+// close closes the listeners.
+func (p *clientPort) close() (err error) {
+	for _, l := range []net.Listener{p.listener, p.secure} {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
+	return err
 }
 
 // socketLimit returns how many clients may be connected to a process that has open descriptors and

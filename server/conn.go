@@ -19,10 +19,9 @@ import (
 type conn struct {
 	id     watch.ConnID
 	server *Server
-	nc     net.Conn
-	raw    *rawConn // nil if nc is not a socket
-	addr   string   // without the port
+	addr   string // without the port
 
+	transport
 	reading
 
 	touched touched // owned by the goroutine of Apply
@@ -48,6 +47,14 @@ type conn struct {
 
 	memory account
 	stats  meter.ConnStats
+}
+
+// transport is what carries a connection's bytes.
+type transport struct {
+	nc   net.Conn
+	raw  *rawConn // nil if nc is not a socket
+	port portKind
+	tls  *tlsLayer // nil: none, or the handshake is not complete; set with conn.mu held, before serve
 }
 
 // reading is when the connection was read last, and why it is not read.
@@ -103,22 +110,38 @@ func (c *conn) close() {
 	c.mu.Unlock()
 }
 
+func (c *conn) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 func (c *conn) closeLocked() {
 	if c.closed {
 		return
 	}
 	c.closed = true
+	whole := c.out.sealed == nil && !c.flushing // no record is sent in part
 	c.out = output{}
 	c.recount(true)
 	c.room.Broadcast()
 	// The only error would be that the connection is closed already.
 	if c.raw != nil { // closing a socket does not block
+		if c.tls != nil && whole {
+			c.tls.goodbye(c.raw)
+		}
 		_ = c.nc.Close()
 		return
 	}
-	// A connection from a Config.Listener may say goodbye first, as TLS does for up to 5 s, and
-	// locks are held here. Ends by itself; Close of the server waits for it.
-	c.server.life.goroutines.Go(func() { _ = c.nc.Close() })
+	// A connection that is no socket may block, and locks are held here. Ends by itself; Close of the
+	// server waits for it.
+	c.server.life.goroutines.Go(func() {
+		if c.tls != nil {
+			_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyePatience))
+			_ = c.tls.conn.Close()
+		}
+		_ = c.nc.Close()
+	})
 }
 
 // finish makes the connection close when its output is sent, or after the time of a handshake:

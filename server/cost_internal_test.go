@@ -29,7 +29,7 @@ func costServer(t *testing.T, cfg Config) (*Server, *conn, *applier) {
 	}
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _, _ = here.Close(), there.Close(), s.Close() })
-	c := &conn{server: s, nc: here}
+	c := &conn{server: s, transport: transport{nc: here}}
 	c.room.L = &c.mu
 	a := new(applier)
 	a.init(s)

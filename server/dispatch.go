@@ -55,10 +55,9 @@ const (
 	pauseClosed              // the connection is closed or closing
 )
 
-// serve reads the connection until it ends.
-func (c *conn) serve() {
+// serve reads the connection until it ends. in holds what was read already.
+func (c *conn) serve(in input) {
 	defer c.server.forget(c)
-	var in input
 	defer in.release()
 	ok, err := c.handshake(&in)
 	if ok && err == nil && in.r < in.w { // requests came together with the connect request

@@ -33,6 +33,15 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
+// SecureAddr returns the address of the port for TLS, or nil before Start has opened it and if there
+// is none.
+func (s *Server) SecureAddr() net.Addr {
+	if a := s.port.secureAddr.Load(); a != nil {
+		return *a
+	}
+	return nil
+}
+
 // ConnectString returns host:port for a client's connect string, or "" before Start has opened the
 // port. With Config.InProcess, clients accept the address, but only Dialer can reach it.
 func (s *Server) ConnectString() string {
@@ -56,7 +65,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "memory", Err: s.life.whyNot()}
 	}
 	client, ours := memnet.Pipe(inProcessAddress, inProcessAddress)
-	s.admit(ours)
+	s.admit(ours, portPlain)
 	return client, nil
 }
 

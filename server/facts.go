@@ -113,7 +113,7 @@ func (s *Server) Settings() []Setting {
 	data, log := s.DirSizes()
 	lines := []Setting{
 		{Key: "clientPort", Value: port(s.Addr())},
-		{Key: "secureClientPort", Value: "-1"},
+		{Key: "secureClientPort", Value: port(s.SecureAddr())},
 		{Key: "dataDir", Value: c.Dir},
 		{Key: "dataDirSize", Value: strconv.FormatInt(data, 10)},
 		{Key: "dataLogDir", Value: s.logDir()},

@@ -63,16 +63,19 @@ func (in *input) fill(c *conn) error {
 	in.grow()
 	in.waited = false
 	c.holdInput(len(in.buf), true)
-	n, err := c.nc.Read(in.buf[in.w:])
+	n, err := c.readSome(in.buf[in.w:], len(in.buf))
 	in.w += n
 	return err
 }
 
 // first reads the first bytes into a borrowed buffer.
 func (in *input) first(c *conn) error {
+	if c.sealed() {
+		return c.tls.first(in)
+	}
 	if c.raw == nil { // a pipe, or a system without raw sockets: wait with a small buffer
 		var few [4]byte
-		n, err := c.nc.Read(few[:])
+		n, err := c.readSome(few[:], 0)
 		in.borrow()
 		in.w = copy(in.buf, few[:n])
 		return err

@@ -139,11 +139,9 @@ func (s *Server) shutdown(handOver bool) (err error) {
 		cancel()
 	}
 	if !s.life.started {
-		err = closeUnused(s.cfg.Listener, s.cfg.PeerListener)
+		err = closeUnused(s.cfg.Listener, s.cfg.SecureListener, s.cfg.PeerListener)
 	}
-	if s.port.listener != nil {
-		err = s.port.listener.Close()
-	}
+	err = errors.Join(err, s.port.close())
 	s.closeConns()
 	switch {
 	case s.life.cancel != nil:

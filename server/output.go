@@ -16,6 +16,8 @@ var outputs = sync.Pool{New: func() any { b := make([]byte, 0, minPooledOutput);
 const (
 	minPooledOutput = 4 << 10
 	maxPooledOutput = 2 * burstOutput
+	// maxSealNow is how much output of a connection is encrypted by the goroutine that made it.
+	maxSealNow = 16 << 10
 )
 
 // shareBytes is the size from which data of a znode is sent without being copied. Copying less
@@ -25,6 +27,8 @@ const shareBytes = 16 << 10
 // output holds what waits to be sent to a client: bytes, and between them data that is shared with
 // the tree. The zero value is empty.
 type output struct {
+	sealed []byte // what is encrypted, and sent before all else; nil: nothing
+	nGone  int    // how many bytes of sealed are sent
 	buf    []byte
 	sent   int          // how many bytes of buf are sent
 	shared []sharedData // in order
@@ -38,10 +42,10 @@ type sharedData struct {
 }
 
 // len returns the number of bytes to be sent.
-func (o *output) len() int { return len(o.buf) - o.sent + o.nBytes }
+func (o *output) len() int { return len(o.sealed) - o.nGone + len(o.buf) - o.sent + o.nBytes }
 
 // held returns how many bytes of memory o keeps from being freed, as far as o is the only holder.
-func (o *output) held() int { return cap(o.buf) + o.nBytes }
+func (o *output) held() int { return cap(o.sealed) + cap(o.buf) + o.nBytes }
 
 // appendData appends the data of a znode as a jute buffer.
 func (o *output) appendData(data []byte) {
@@ -88,6 +92,8 @@ func (o *output) endFrame(m outputMark) {
 // next returns the bytes to be sent next, and whether more bytes come after these.
 func (o *output) next() (b []byte, more bool) {
 	switch {
+	case o.sealed != nil:
+		b = o.sealed[o.nGone:]
 	case len(o.shared) == 0:
 		return o.buf[o.sent:], false
 	case o.shared[0].at == o.sent:
@@ -100,6 +106,13 @@ func (o *output) next() (b []byte, more bool) {
 
 // advance drops n bytes that next returned, because they are sent.
 func (o *output) advance(n int) {
+	if o.sealed != nil {
+		if o.nGone += n; o.nGone == len(o.sealed) {
+			putOutput(o.sealed)
+			o.sealed, o.nGone = nil, 0
+		}
+		return
+	}
 	if len(o.shared) == 0 || o.shared[0].at != o.sent {
 		o.sent += n
 		return
@@ -168,7 +181,8 @@ func (c *conn) flushAsync() {
 		}
 		return
 	}
-	if c.raw != nil {
+	// Apply does not spend its time on encrypting much for one client.
+	if c.raw != nil && (c.tls == nil || c.out.len() <= maxSealNow) {
 		c.writeOut(true)
 	}
 	if !c.flushing && c.out.len() > 0 && !c.closed {
@@ -190,7 +204,7 @@ func (c *conn) finishFlush() {
 // rest stays on the output. c.mu is held, except while writing.
 func (c *conn) writeOut(try bool) {
 	c.flushing = true
-	for c.out.len() > 0 && !c.closed {
+	for c.unsent() && !c.closed {
 		o := c.out
 		c.out = output{}
 		c.memory.writing, c.memory.waited = o.len(), false
@@ -228,9 +242,22 @@ func (c *conn) writeOut(try bool) {
 	}
 }
 
+// unsent reports whether there is output, or something that TLS itself has to say. c.mu is held.
+func (c *conn) unsent() bool {
+	return c.out.len() > 0 || c.sealed() && c.tls.wire.unsent() > 0
+}
+
 // send writes o until it is empty or, if try is set, until the socket would block.
 func (c *conn) send(o *output, try bool) error {
-	for o.len() > 0 {
+	for {
+		if c.sealed() {
+			if err := c.tls.seal(o, c.raw.last); err != nil {
+				return err
+			}
+		}
+		if o.len() == 0 {
+			return nil
+		}
 		b, more := o.next()
 		n, err := 0, error(nil)
 		if c.raw != nil {
@@ -238,7 +265,7 @@ func (c *conn) send(o *output, try bool) error {
 		}
 		if n < len(b) && err == nil && !try {
 			c.awaitClient(o)
-			_, err = c.nc.Write(b[n:])
+			_, err = c.writeRest(b[n:])
 			n = len(b)
 		}
 		if err != nil {
@@ -248,5 +275,12 @@ func (c *conn) send(o *output, try bool) error {
 			return nil
 		}
 	}
-	return nil
+}
+
+// writeRest writes what a socket did not take at once, or everything to anything else.
+func (c *conn) writeRest(b []byte) (int, error) {
+	if c.tls != nil && c.raw == nil {
+		return c.tls.conn.Write(b)
+	}
+	return c.nc.Write(b)
 }

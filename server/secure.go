@@ -1,6 +1,24 @@
 package server
 
-import "errors"
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// portKind is what a port for clients accepts.
+type portKind uint8
+
+const (
+	portPlain portKind = iota
+	portSecure
+	portUnified // both
+)
 
 // ensureTLS sets the fields for TLS that are zero to their defaults, and returns the errors in the
 // others.
@@ -15,8 +33,143 @@ func (c *Config) ensureTLS() (errs []error) {
 		errs = append(errs, errors.New("server: SecureListen, SecureListener and PortUnification need TLS, and TLS is not set"))
 	case len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil:
 		errs = append(errs, errors.New("server: TLS has no certificate: set Certificates, GetCertificate or GetConfigForClient"))
-	default:
-		errs = append(errs, errors.New("server: TLS for clients is not served yet"))
 	}
 	return errs
+}
+
+// open begins to serve the connection, with a TLS handshake if the port demands it.
+func (c *conn) open() {
+	var in input
+	if c.port == portPlain {
+		c.countPlain()
+		c.serve(in)
+		return
+	}
+	if !c.secure(&in) {
+		in.release()
+		c.server.forget(c)
+		return
+	}
+	// Stopped and awaited as this goroutine. It has a stack of its own, because a handshake needs a
+	// large one.
+	c.server.life.goroutines.Go(func() { c.serve(in) })
+}
+
+// secure decides whether the connection speaks TLS, and does the handshake. It returns false if the
+// connection is to be closed. in holds what the client has sent without TLS.
+func (c *conn) secure(in *input) bool {
+	s := c.server
+	deadline := time.Now().Add(s.live.Load().HandshakeTimeout)
+	if c.nc.SetReadDeadline(deadline) != nil {
+		return false // closed already
+	}
+	in.small = true
+	for in.w-in.r < 4 {
+		if err := in.fill(c); err != nil {
+			c.noteUnattached(err)
+			return false
+		}
+	}
+	if in.buf[in.r] != 0x16 || in.buf[in.r+1] != 3 { // no handshake record of SSL 3 or TLS
+		if c.port == portUnified {
+			c.countPlain()
+			return true
+		}
+		c.refused(tlsreason.NotTLS, nil)
+		return false
+	}
+	if !s.port.handshakes.begin(c, s.live.Load().HandshakeLimit) {
+		return false
+	}
+	err := c.shakeHands(in, deadline)
+	s.port.handshakes.end(c)
+	if err != nil && !c.isClosed() {
+		c.refused(tlsreason.Of(err), err)
+	}
+	return err == nil
+}
+
+// shakeHands does a TLS handshake, which in begins.
+func (c *conn) shakeHands(in *input, deadline time.Time) error {
+	cfg := c.server.live.Load().TLS
+	if cfg == nil {
+		return errors.New("no TLS since the last Reload")
+	}
+	if err := c.nc.SetDeadline(deadline); err != nil {
+		return err
+	}
+	t := &tlsLayer{}
+	t.wire.Conn, t.wire.c, t.wire.in = c.nc, c, *in
+	*in = input{small: true}
+	t.conn = tls.Server(&t.wire, cfg)
+	err := t.conn.Handshake()
+	if err == nil {
+		err = c.nc.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		t.wire.in.release()
+		return err
+	}
+	t.wire.raw, t.wire.received, t.wire.in.small = c.raw, -1, false
+	c.holdInput(0, false)
+	state := t.conn.ConnectionState()
+	if len(state.VerifiedChains) > 0 {
+		t.leaf = state.VerifiedChains[0][0]
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tls = t
+	if t.leaf != nil {
+		c.identifyCertificate()
+	}
+	return nil
+}
+
+// refused counts and logs a failed handshake.
+func (c *conn) refused(reason string, err error) {
+	conns := &c.server.meter.Conns
+	conns.HandshakesFailed.Add(1)
+	conns.AuthFailed.Add(1)
+	args := []any{"reason", reason}
+	if err != nil && err.Error() != reason {
+		args = append(args, "error", err)
+	}
+	c.logger().Warn("TLS handshake failed", args...)
+}
+
+// countPlain counts a connection without TLS.
+func (c *conn) countPlain() {
+	conns := &c.server.meter.Conns
+	if ip := net.ParseIP(c.addr); ip != nil && !ip.IsLoopback() {
+		conns.PlainRemote.Add(1)
+	} else {
+		conns.PlainLocal.Add(1)
+	}
+}
+
+// identifyCertificate adds the identities that the verified certificate proves. c.mu is held.
+func (c *conn) identifyCertificate() {
+	x := &c.server.live.Load().Auth.X509
+	name := x.ID
+	if name == nil {
+		name = CertificateID
+	}
+	id, err := name(c.tls.leaf)
+	if err == nil && id == "" {
+		err = errors.New("the identity is empty")
+	}
+	if err == nil && len(id) > maxIDBytes {
+		err = fmt.Errorf("the identity has %d bytes, allowed are %d", len(id), maxIDBytes)
+	}
+	if err != nil {
+		c.server.meter.Conns.AuthFailed.Add(1)
+		c.logger().Warn("the client has no identity x509", "subject", c.tls.leaf.Subject.String(), "error", err)
+		c.tls.leaf = nil
+		return
+	}
+	ids := c.ids[:len(c.ids):len(c.ids)]
+	if x.SuperUser != "" && id == x.SuperUser {
+		ids = append(ids, superID)
+	}
+	c.ids = append(ids, proto.ID{Scheme: "x509", ID: id})
 }

@@ -144,8 +144,12 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.life.accepting.Store(true)
 	s.node.SetMaxLevel(consensus.Level(s.live.Load().MaxFeatureLevel)) // Reload may have changed it before
 	s.reloading.Unlock()
-	if s.port.listener != nil {
-		s.life.goroutines.Go(func() { s.accept(run) }) // stopped by closing the listener, awaited by shutdown
+	// Stopped by closing the listeners, awaited by shutdown.
+	if l := s.port.listener; l != nil {
+		s.life.goroutines.Go(func() { s.accept(run, l, portPlain) })
+	}
+	if l := s.port.secure; l != nil {
+		s.life.goroutines.Go(func() { s.accept(run, l, portSecure) })
 	}
 	if err := s.awaitLeader(ctx, failed); err != nil {
 		return err

@@ -119,7 +119,7 @@ func (c *conn) sendWord(word string, allowed bool, patience time.Duration) error
 		err = c.nc.SetWriteDeadline(end)
 	}
 	if err == nil {
-		_, err = c.nc.Write(answer.Bytes())
+		_, err = c.writeAll(answer.Bytes())
 	}
 	return err
 }
@@ -139,5 +139,5 @@ func (p *partWriter) Write(part []byte) (int, error) {
 	if err := p.c.nc.SetWriteDeadline(deadline); err != nil {
 		return 0, err
 	}
-	return p.c.nc.Write(part)
+	return p.c.writeAll(part)
 }

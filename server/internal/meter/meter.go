@@ -48,6 +48,8 @@ type Connections struct {
 	Requests, Reattached, Broken, Rejected Counter
 	NotServed, Sessionless                 Counter
 	AuthFailed, Evicted, TooManyWatches    Counter
+	HandshakesFailed, HandshakesExceeded   Counter             // of TLS; exceeded: closed because there were too many
+	PlainLocal, PlainRemote                Counter             // connections without TLS, from this machine and from others
 	DropShare                              atomic.Uint64       // of connect requests at random, as math.Float64bits; not reset
 	TokensMissing                          histogram.Histogram // of the throttle, after a connect request
 }
@@ -160,7 +162,7 @@ func (m *Meter) Reset() {
 	t, c, q, w, s := &m.Traffic, &m.Conns, &m.Requests, &m.Writes, &m.Sessions
 	for _, r := range []interface{ Reset() }{
 		&t.Received, &t.Sent, &t.BytesReceived, &t.ResponseBytes, &t.WatchBytes, &t.Responses,
-		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed, &c.Evicted, &c.TooManyWatches, &c.TokensMissing,
+		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed, &c.HandshakesFailed, &c.HandshakesExceeded, &c.PlainLocal, &c.PlainRemote, &c.Evicted, &c.TooManyWatches, &c.TokensMissing,
 		&q.ops, &q.readsAtOnce, &q.readsQueued, &q.readsFromQueue, &q.inQueue, &q.Throttled, &q.ThrottleWaits, &q.Expensive,
 		&q.ThrottledOps, &q.Stale, &q.StaleDropped, &q.StaleReplies, &q.LargeRejected,
 		&w.propagation, &w.proposing, &w.acking, &w.committing, &w.quorumAcks, &w.entries, &w.waiting, &w.applying,

@@ -24,18 +24,19 @@ var (
 var neverCounted = []string{
 	"response_packet_cache_hits", "response_packet_cache_misses", "response_packet_get_children_cache_hits",
 	"response_packet_get_children_cache_misses", "dead_watchers_queued", "dead_watchers_cleared", "add_dead_watcher_stall_time",
-	"ensemble_auth_success", "ensemble_auth_fail", "ensemble_auth_skip", "unsuccessful_handshake", "tls_handshake_exceeded",
+	"ensemble_auth_success", "ensemble_auth_fail", "ensemble_auth_skip",
 	"insecure_admin_count", "unrecoverable_error_count",
 }
 
-// AddCounts appends ZooKeeper's counters. c are the counts of consensus since the last reset.
-func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts) {
+// AddCounts appends ZooKeeper's counters. c are the counts of consensus since the last reset,
+// handshakes the TLS handshakes under way.
+func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts, handshakes int64) {
 	t, conns := &m.Traffic, &m.Conns
 	l.Add("connection_drop_probability", math.Float64frombits(conns.DropShare.Load()))
 	l.Add("auth_failed_count", conns.AuthFailed.Load())
-	l.Add("outstanding_tls_handshake", int64(0))
-	l.Add("non_mtls_remote_conn_count", int64(0))
-	l.Add("non_mtls_local_conn_count", int64(0))
+	l.Add("outstanding_tls_handshake", handshakes)
+	l.Add("non_mtls_remote_conn_count", conns.PlainRemote.Load())
+	l.Add("non_mtls_local_conn_count", conns.PlainLocal.Load())
 	l.Add("fsync_threshold_exceed_count", m.Log.SlowSyncs.Load())
 
 	l.Add("bytes_received_count", t.BytesReceived.Load())
@@ -62,6 +63,8 @@ func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts) {
 	l.Add("snap_count", c.Checkpoints)
 	l.Add("proposal_count", c.Proposed)
 	l.Add("commit_count", m.Writes.commits.Load())
+	l.Add("unsuccessful_handshake", conns.HandshakesFailed.Load())
+	l.Add("tls_handshake_exceeded", conns.HandshakesExceeded.Load())
 	for _, name := range neverCounted {
 		l.Add(name, int64(0))
 	}

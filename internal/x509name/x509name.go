@@ -1,0 +1,146 @@
+// Package x509name writes the subject of a certificate as Java's X500Principal.getName does, byte for
+// byte. That is the id of ZooKeeper's scheme x509, and ids are compared as text. Names.java in testdata
+// is the referee.
+package x509name
+
+import (
+	"encoding/asn1"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// keywords are the attributes that Java names in this form. All others are dotted numbers.
+var keywords = map[string]string{
+	"2.5.4.3": "CN", "2.5.4.6": "C", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.9": "STREET", "2.5.4.10": "O", "2.5.4.11": "OU",
+	"0.9.2342.19200300.100.1.1": "UID", "0.9.2342.19200300.100.1.25": "DC",
+}
+
+var errMalformed = errors.New("the subject of the certificate is malformed")
+
+// attribute is an AttributeTypeAndValue.
+type attribute struct {
+	Type  asn1.ObjectIdentifier
+	Value asn1.RawValue
+}
+
+// Of returns the name of a subject, which is DER as in x509.Certificate.RawSubject. A subject without
+// attributes has the name "".
+func Of(rawSubject []byte) (string, error) {
+	var rdns []asn1.RawValue
+	if rest, err := asn1.Unmarshal(rawSubject, &rdns); err != nil || len(rest) > 0 {
+		return "", errMalformed
+	}
+	var out strings.Builder
+	for i := len(rdns) - 1; i >= 0; i-- {
+		if i < len(rdns)-1 {
+			out.WriteByte(',')
+		}
+		if err := appendRDN(&out, rdns[i]); err != nil {
+			return "", err
+		}
+	}
+	return out.String(), nil
+}
+
+func appendRDN(out *strings.Builder, rdn asn1.RawValue) error {
+	if rdn.Class != asn1.ClassUniversal || rdn.Tag != asn1.TagSet || !rdn.IsCompound {
+		return errMalformed
+	}
+	for rest, first := rdn.Bytes, true; len(rest) > 0; first = false {
+		var a attribute
+		var err error
+		if rest, err = asn1.Unmarshal(rest, &a); err != nil {
+			return errMalformed
+		}
+		if !first {
+			out.WriteByte('+')
+		}
+		appendAttribute(out, &a)
+	}
+	return nil
+}
+
+func appendAttribute(out *strings.Builder, a *attribute) {
+	oid := a.Type.String()
+	keyword, known := keywords[oid]
+	if known && isText(&a.Value) {
+		out.WriteString(keyword + "=")
+		appendText(out, javaText(a.Value.Bytes))
+		return
+	}
+	if !known {
+		keyword = oid
+	}
+	out.WriteString(keyword + "=#" + hex.EncodeToString(a.Value.FullBytes))
+}
+
+// isText reports whether Java takes a value for text.
+func isText(v *asn1.RawValue) bool {
+	if v.Class != asn1.ClassUniversal || v.IsCompound {
+		return false
+	}
+	switch v.Tag {
+	case asn1.TagUTF8String, asn1.TagPrintableString, asn1.TagT61String, asn1.TagIA5String, asn1.TagGeneralString, asn1.TagBMPString:
+		return true
+	}
+	return false
+}
+
+// appendText escapes text.
+func appendText(out *strings.Builder, text string) {
+	lead := len(text) - len(strings.TrimLeft(text, " \r"))
+	trail := len(strings.TrimRight(text, " \r"))
+	for i, r := range text {
+		switch {
+		case r == 0:
+			out.WriteString(`\00`)
+			continue
+		case strings.ContainsRune(`,=+<>#;"\`, r), i < lead, i >= trail:
+			out.WriteByte('\\')
+		}
+		out.WriteRune(r)
+	}
+}
+
+// javaText decodes UTF-8 as Java does: each longest part of a malformed sequence becomes one U+FFFD.
+// Java takes strings of all types for UTF-8.
+func javaText(b []byte) string {
+	var out strings.Builder
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			n = malformed(b)
+		}
+		out.WriteRune(r)
+		b = b[n:]
+	}
+	return out.String()
+}
+
+// malformed returns the length of the malformed sequence with which b begins.
+func malformed(b []byte) int {
+	low, high, more := byte(0x80), byte(0xbf), 0
+	switch lead := b[0]; {
+	case lead >= 0xc2 && lead <= 0xdf:
+		more = 1
+	case lead >= 0xe0 && lead <= 0xef:
+		more = 2
+		if lead == 0xe0 {
+			low = 0xa0
+		}
+	case lead >= 0xf0 && lead <= 0xf4:
+		more = 3
+		if lead == 0xf0 {
+			low = 0x90
+		} else if lead == 0xf4 {
+			high = 0x8f
+		}
+	}
+	n := 1
+	for ; n <= more && n < len(b) && b[n] >= low && b[n] <= high; n++ {
+		low, high = 0x80, 0xbf
+	}
+	return n
+}
