@@ -14,13 +14,13 @@ import (
 )
 
 func connections(s *server.Server) object {
-	return object{{"connections", connectionList(s, true)}, {"secure_connections", []object{}}}
+	return connectionLists(s, true)
 }
 
-// connectionList returns an object for each connection, the oldest first: all that is known if full
-// is set, otherwise the fields of the command stats.
-func connectionList(s *server.Server, full bool) []object {
-	list := []object{}
+// connectionLists returns an object for each connection, the oldest first, with those of the secure
+// port apart: all that is known if full is set, otherwise the fields of the command stats.
+func connectionLists(s *server.Server, full bool) object {
+	list, secure := []object{}, []object{}
 	for _, c := range s.Connections() {
 		o := object{
 			{"remote_socket_address", c.Remote},
@@ -52,9 +52,13 @@ func connectionList(s *server.Server, full bool) []object {
 				field{"max_latency", c.MaxMs},
 			)
 		}
-		list = append(list, o)
+		if c.Secure {
+			secure = append(secure, o)
+		} else {
+			list = append(list, o)
+		}
 	}
-	return list
+	return object{{"connections", list}, {"secure_connections", secure}}
 }
 
 func resetConnectionStats(s *server.Server) object {

@@ -61,6 +61,8 @@ func serverStats(s *server.Server) object {
 			{"num_alive_client_connections", pick("num_alive_connections")},
 			{"uptime", pick("uptime")},
 			{"auth_failed_count", pick("auth_failed_count")},
+			{"non_mtlsremote_conn_count", pick("non_mtls_remote_conn_count")}, // so it is written
+			{"non_mtlslocal_conn_count", pick("non_mtls_local_conn_count")},
 		}},
 	}
 	if last := pick("last_proposal_size"); last != nil {
@@ -74,7 +76,7 @@ func serverStats(s *server.Server) object {
 }
 
 func stats(s *server.Server) object {
-	return append(serverStats(s), field{"connections", connectionList(s, false)}, field{"secure_connections", []object{}})
+	return append(serverStats(s), connectionLists(s, false)...)
 }
 
 func resetStats(s *server.Server) object {

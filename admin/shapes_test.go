@@ -29,7 +29,6 @@ var left = map[string][]string{
 
 var leftOfStats = []string{
 	"server_stats.client_response_stats.", "client_response.", "server_stats.provider_null",
-	"server_stats.non_mtlsremote_conn_count", "server_stats.non_mtlslocal_conn_count",
 }
 
 // shape flattens an answer to paths of keys and the types of their values. Keys that are ids, times

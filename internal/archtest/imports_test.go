@@ -35,6 +35,7 @@ var table = []box{
 	{pkg: "internal/archtest", there: true},
 	{pkg: "internal/testca", there: true},
 	{pkg: "internal/tlsreason", there: true},
+	{pkg: "internal/x509name", there: true},
 	{pkg: "internal/tlsconf", there: true, may: []arrow{
 		{"internal/tlsreason", "its refusals say why"},
 		{"github.com/hashicorp/go-hclog", "logging"},
@@ -141,6 +142,8 @@ var table = []box{
 		{"internal/fourletter", "answers the words on the client port"},
 		{"internal/printable", "text of clients in log lines"},
 		{"internal/lograte", "bounds the log lines that strangers cause"},
+		{"internal/tlsreason", "the log lines of failed handshakes"},
+		{"internal/x509name", "the identity of a certificate"},
 		{"internal/serverlist", "the initial members and their addresses"},
 		{"internal/version", "the version line of srvr, stat, envi and mntr"},
 		{"proto", "requests and replies of clients"},

@@ -51,6 +51,7 @@ type Sizes struct{ Last, Min, Max int64 }
 type Connection struct {
 	ID             int64  // rises in the order in which the server accepted its connections
 	Remote         string // the client's address
+	Secure         bool   // it came to the secure port
 	Since          time.Time
 	Session        int64         // 0: none yet
 	Timeout        time.Duration // of the session
