@@ -38,6 +38,7 @@ var table = []box{
 	{pkg: "internal/x509name", there: true},
 	{pkg: "internal/tlsconf", there: true, may: []arrow{
 		{"internal/tlsreason", "its refusals say why"},
+		{"software.sslmate.com/src/go-pkcs12", "reads PKCS12"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "internal/version", there: true},

@@ -4,14 +4,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/memnet"
 )
 
 // shake runs a handshake of a server and a client and returns the server's view.
 func shake(server, client *tls.Config) (tls.ConnectionState, error) {
-	near, far := net.Pipe()
+	far, near := memnet.Pipe("client", "server")
 	done := make(chan error, 1)
 	// Ends with the handshake; awaited below.
 	go func() {

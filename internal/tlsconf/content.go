@@ -13,10 +13,11 @@ import (
 type content struct {
 	options  Options
 	protocol protocol
-	cert     *tls.Certificate    // nil: none, for a client
-	roots    *x509.CertPool      // nil: those of the system, for a client
-	trusted  []*x509.Certificate // the same
-	server   *tls.Config         // of the accepting side
+	cert     *tls.Certificate             // nil: none, for a client
+	roots    *x509.CertPool               // nil: those of the system, for a client
+	trusted  []*x509.Certificate          // the same
+	crls     map[string][]*revocationList // by issuer
+	server   *tls.Config                  // of the accepting side
 
 	ticketsSince time.Time  // guarded by Source.mu
 	tickets      [][32]byte // the present key of session tickets, and the previous one; the same
@@ -51,6 +52,11 @@ func build(o Options, in *input) (*content, error) {
 		c.roots = x509.NewCertPool()
 		for _, cert := range c.trusted {
 			c.roots.AddCert(cert)
+		}
+	}
+	if o.CRL {
+		if c.crls, err = loadCRLs(in.crls, in, c.trusted); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.key(crlLocation), err)
 		}
 	}
 	if o.Role != Client {

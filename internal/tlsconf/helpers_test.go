@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/testca"
 )
 
@@ -32,7 +33,7 @@ func (a addressed) RemoteAddr() net.Addr { return a.addr }
 
 // shakeAt is shake for a caller with an address.
 func shakeAt(server, client *tls.Config, addr net.Addr) (o outcome) {
-	near, far := net.Pipe()
+	far, near := memnet.Pipe("client", "server")
 	done := make(chan struct{})
 	// Ends with the connection; awaited below.
 	go func() {

@@ -46,7 +46,14 @@ func pemKey(block *pem.Block, password string) (crypto.Signer, error) {
 			key, err = x509.ParseECPrivateKey(block.Bytes)
 		}
 	case "ENCRYPTED PRIVATE KEY":
-		return nil, errors.New("its key is encrypted: decrypt it with openssl pkcs8 -in FILE -out NEWFILE")
+		der, err := decryptPKCS8(block.Bytes, password)
+		if err != nil {
+			return nil, err
+		}
+		if key, err = x509.ParsePKCS8PrivateKey(der); err != nil {
+			return nil, errPassword
+		}
+		return signer(key)
 	default:
 		return nil, nil
 	}

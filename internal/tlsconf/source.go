@@ -69,7 +69,12 @@ func (s *Source) Reload(o Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	stamps, in, err := look(&o)
+	files, err := o.files()
+	if err != nil {
+		return err
+	}
+	stamps := stampsOf(files) // before the files are read, so that a change meanwhile is noticed
+	in, err := readAll(files)
 	if err != nil {
 		return err
 	}
@@ -139,13 +144,18 @@ func (s *Source) Check() error {
 	if err := s.current.Load().rotate(now); err != nil {
 		return err
 	}
-	stamps := stampsOf(&s.options)
+	files, err := s.options.files()
+	if err != nil {
+		s.stamps = nil
+		return s.refuse(err)
+	}
+	stamps := stampsOf(files)
 	unsettled := func(f stamp) bool { return now.Sub(f.time) < settled }
 	if slices.Equal(stamps, s.stamps) && !slices.ContainsFunc(stamps, unsettled) {
 		return s.stats.LastError
 	}
-	stamps, in, err := look(&s.options)
 	s.stamps = stamps
+	in, err := readAll(files)
 	if err != nil {
 		s.seen = [sha256.Size]byte{}
 		return s.refuse(err)
@@ -180,60 +190,66 @@ func (s *Source) refuse(err error) error {
 	return err
 }
 
-// paths returns the files of o with the bound of each.
-func paths(o *Options) (list []string, err error) {
-	return slices.Concat(o.KeyStore.files(), o.TrustStore.files()), nil
+// file is a file to read.
+type file struct {
+	key, path string
+	crl       bool
+	secret    bool
 }
 
-// stampsOf looks at the files.
-func stampsOf(o *Options) []stamp {
-	list, err := paths(o)
-	var stamps []stamp
-	if err != nil {
-		stamps = append(stamps, stamp{err: err.Error()})
-	}
-	for _, path := range list {
-		f := stamp{path: path}
-		if info, err := os.Stat(path); err != nil {
-			f.err = err.Error()
-		} else {
-			f.size, f.time = info.Size(), info.ModTime()
-		}
-		stamps = append(stamps, f)
-	}
-	return stamps
-}
-
-// look reads all files. The stamps are older than the content.
-func look(o *Options) ([]stamp, *input, error) {
-	stamps := stampsOf(o)
-	in := &input{data: make(map[string][]byte)}
-	list, err := paths(o)
-	if err != nil {
-		return stamps, nil, err
-	}
-	for _, path := range list {
-		if err := in.read(path, maxStore); err != nil {
-			return stamps, nil, fmt.Errorf("%s: %w", o.keyOf(path), err)
-		}
-	}
-	return stamps, in, nil
-}
-
-// keyOf returns the key that names a file.
-func (o *Options) keyOf(path string) string {
+// files returns the files that o names.
+func (o *Options) files() (list []file, err error) {
 	for _, s := range []struct {
 		store *Store
 		name  string
 	}{{&o.KeyStore, "keyStore."}, {&o.TrustStore, "trustStore."}} {
-		switch path {
-		case s.store.Location, s.store.Key:
-			return o.key(s.name + "location")
-		case s.store.PasswordFile:
-			return o.key(s.name + "passwordPath")
+		for _, f := range []file{{"location", s.store.Location, false, false}, {"location", s.store.Key, false, true}, {"passwordPath", s.store.PasswordFile, false, true}} {
+			if f.path != "" {
+				f.key = o.key(s.name + f.key)
+				list = append(list, f)
+			}
 		}
 	}
-	return o.key(crlLocation)
+	if o.CRL {
+		var paths []string
+		paths, err = crlFiles(o.CRLLocation)
+		for _, path := range paths {
+			list = append(list, file{key: o.key(crlLocation), path: path, crl: true})
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", o.key(crlLocation), err)
+		}
+	}
+	return list, err
+}
+
+// stampsOf looks at the files.
+func stampsOf(files []file) (stamps []stamp) {
+	for _, f := range files {
+		s := stamp{path: f.path}
+		if info, err := os.Stat(f.path); err != nil {
+			s.err = err.Error()
+		} else {
+			s.size, s.time = info.Size(), info.ModTime()
+		}
+		stamps = append(stamps, s)
+	}
+	return stamps
+}
+
+// readAll reads the files.
+func readAll(files []file) (*input, error) {
+	in := &input{data: make(map[string][]byte)}
+	for _, f := range files {
+		limit := int64(maxStore)
+		if f.crl {
+			in.crls, limit = append(in.crls, f.path), maxCRL
+		}
+		if err := in.read(f.path, limit, f.secret); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.key, err)
+		}
+	}
+	return in, nil
 }
 
 // hash identifies the content of all files.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -28,47 +29,43 @@ const (
 	typeBCFKS  = "BCFKS"
 )
 
-// kind returns the type of the store. Source: ZooKeeper's KeyStoreFileType.
-func (s *Store) kind() string {
-	if s.Type != "" {
-		return strings.ToUpper(s.Type)
-	}
-	switch filepath.Ext(s.Location) {
-	case ".jks":
-		return typeJKS
-	case ".p12", ".pfx":
-		return typePKCS12
-	case ".pem", ".crt", ".key", ".cer":
-		return typePEM
-	case ".bcfks":
-		return typeBCFKS
-	}
-	return ""
-}
-
-// check reports a store whose type is unknown. prefix is the beginning of its keys.
+// check reports a store of a type that is not supported. prefix is the beginning of its keys. Which of
+// the supported types a file has is seen from its content: keytool makes PKCS12 by default, also if the
+// file is called .jks, and Java reads both as either.
 func (s *Store) check(prefix string) error {
-	switch kind := s.kind(); {
+	kind := strings.ToUpper(s.Type)
+	if kind == "" && filepath.Ext(s.Location) == ".bcfks" {
+		kind = typeBCFKS
+	}
+	switch {
 	case s.Location == "":
+		if s.Key != "" || s.PasswordFile != "" {
+			return fmt.Errorf("%slocation is not set, but its password or key is", prefix)
+		}
 		return nil
 	case kind == typeBCFKS:
 		return fmt.Errorf("%slocation: %s: BCFKS is not supported: convert it with keytool -importkeystore -deststoretype PKCS12", prefix, s.Location)
-	case kind == "":
-		return fmt.Errorf("%slocation: %s: its extension is not .jks, .p12 or .pem: set %stype to JKS, PKCS12 or PEM", prefix, s.Location, prefix)
-	case !slices.Contains([]string{typeJKS, typePKCS12, typePEM}, kind):
+	case !slices.Contains([]string{"", typeJKS, typePKCS12, typePEM}, kind):
 		return fmt.Errorf("%stype is %q; allowed: JKS, PKCS12, PEM", prefix, s.Type)
 	}
 	return nil
 }
 
-// files returns the files that the store is made of.
-func (s *Store) files() (paths []string) {
-	for _, path := range []string{s.Location, s.Key, s.PasswordFile} {
-		if path != "" && s.Location != "" {
-			paths = append(paths, path)
-		}
+// kindOf returns the type of a store's content.
+func kindOf(data []byte) (string, error) {
+	switch {
+	case len(data) == 0:
+		return "", errors.New("it is empty")
+	case bytes.HasPrefix(data, jksMagic):
+		return typeJKS, nil
+	case bytes.HasPrefix(data, []byte{0xce, 0xce, 0xce, 0xce}):
+		return "", errors.New("it is a JCEKS file, which is not supported: convert it with keytool -importkeystore -deststoretype PKCS12")
+	case bytes.Contains(data, []byte("-----BEGIN ")):
+		return typePEM, nil
+	case data[0] == 0x30: // a SEQUENCE
+		return typePKCS12, nil
 	}
-	return paths
+	return "", errors.New("it is neither JKS nor PKCS12 nor PEM")
 }
 
 // password returns the password: the content of the file without its last line separator, or the
@@ -93,11 +90,17 @@ func (s *Store) loadKey(in *input, prefix string) (*tls.Certificate, error) {
 
 func (s *Store) parseKey(in *input) (*tls.Certificate, error) {
 	data := in.data[s.Location]
-	switch s.kind() {
-	case typePEM:
-		return parsePEM(slices.Concat(in.data[s.Key], []byte("\n"), data), s.password(in))
+	kind, err := kindOf(data)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("not supported yet")
+	switch kind {
+	case typeJKS:
+		return jksKey(in, data, s.password(in))
+	case typePKCS12:
+		return pkcs12Key(data, s.password(in))
+	}
+	return parsePEM(slices.Concat(in.data[s.Key], []byte("\n"), data), s.password(in))
 }
 
 // loadTrust returns the certificates of a trust store, at least one.
@@ -113,26 +116,45 @@ func (s *Store) loadTrust(in *input, prefix string) ([]*x509.Certificate, error)
 }
 
 func (s *Store) parseTrust(in *input) ([]*x509.Certificate, error) {
-	switch s.kind() {
-	case typePEM:
-		return pemCertificates(in.data[s.Location])
+	data := in.data[s.Location]
+	kind, err := kindOf(data)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("not supported yet")
+	switch kind {
+	case typeJKS:
+		return jksTrusted(data, s.password(in))
+	case typePKCS12:
+		return pkcs12Trusted(data, s.password(in))
+	}
+	return pemCertificates(data)
 }
+
+// errPassword is returned for a store that the password does not open.
+var errPassword = errors.New("the password is wrong, or the file is damaged: check the keys password and passwordPath of this store")
 
 // input is the content of all files at an instant.
 type input struct {
 	data map[string][]byte // by path
+	crls []string          // the paths of revocation lists
 	warn []string
 }
 
-// read reads a file of at most limit bytes.
-func (in *input) read(path string, limit int64) error {
+// read reads a file of at most limit bytes. If it is secret, other users should not be able to read it.
+func (in *input) read(path string, limit int64, secret bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	const others = 0o007
+	if perm := info.Mode().Perm(); secret && perm&others != 0 && runtime.GOOS != "windows" {
+		in.warn = append(in.warn, fmt.Sprintf("%s: its permissions are %04o, so every user of this machine can use it: run chmod o= %s", path, perm, path))
+	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {
 	case err != nil:

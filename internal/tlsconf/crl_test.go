@@ -1,0 +1,104 @@
+package tlsconf
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/tlsreason"
+)
+
+func TestCRL_Refuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := testca.New(t, "root")
+		sub := ca.Sub(t, "sub")
+		server := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}})
+		direct, below, bad := ca.Issue(t, testca.Spec{CN: "direct"}), sub.Issue(t, testca.Spec{CN: "below"}), sub.Issue(t, testca.Spec{CN: "bad"})
+		dir := t.TempDir()
+		var none time.Time
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(ca.CRL(t, none, none)))
+		o := options(Server, server.Files(t))
+		o.CRL, o.CRLLocation = true, dir
+		s := load(t, o)
+		run(t, s)
+		serves := func(c *testca.Cert, want string) {
+			t.Helper()
+			if got := tlsreason.Of(shake(s.Server(), c.Client("zk")).serverErr); got != want {
+				t.Errorf("%s: %q, want %q", c.Leaf.Subject, got, want)
+			}
+		}
+		serves(direct, "")
+		serves(below, tlsreason.NoRevocation) // no list of sub
+		testca.WriteFile(t, filepath.Join(dir, "sub.crl"), sub.CRL(t, none, none, bad))
+		later()
+		serves(below, "")
+		serves(bad, tlsreason.Revoked)
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(ca.CRL(t, none, none, direct, sub.Cert)))
+		later()
+		serves(direct, tlsreason.Revoked)
+		serves(below, tlsreason.Revoked) // its issuer is revoked
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(ca.CRL(t, none, time.Now().Add(time.Minute))))
+		later()
+		serves(direct, "")
+		time.Sleep(2 * time.Minute)
+		serves(direct, tlsreason.NoRevocation) // out of date
+		if err := os.Remove(filepath.Join(dir, "root.pem")); err != nil {
+			t.Fatal(err)
+		}
+		later()
+		serves(direct, tlsreason.NoRevocation)
+
+		// A list that somebody else signed is not taken over.
+		failures := s.Stats().Failures
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(testca.New(t, "root").CRL(t, none, none)))
+		later()
+		serves(direct, tlsreason.NoRevocation)
+		if st := s.Stats(); st.Failures != failures+1 || !strings.Contains(st.LastError.Error(), "signature") {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestCRL_OfTheServer(t *testing.T) {
+	ca := testca.New(t, "root")
+	server, client := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}), ca.Issue(t, testca.Spec{})
+	o := options(Client, client.Files(t))
+	o.CRL, o.CRLLocation = true, testca.WriteFile(t, filepath.Join(t.TempDir(), "list"), ca.CRL(t, time.Time{}, time.Time{}, server))
+	if got := tlsreason.Of(shake(server.Server(), load(t, o).Client("zk")).clientErr); got != tlsreason.Revoked {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCRL_BadSource(t *testing.T) {
+	ca := testca.New(t, "root")
+	f := ca.Issue(t, testca.Spec{}).Files(t)
+	for want, location := range map[string]string{
+		"no such file":             filepath.Join(t.TempDir(), "missing"),
+		"holds no revocation list": t.TempDir(),
+		"not a revocation list":    golden("keytool.p12"),
+		"it holds no revocation":   golden("ca.pem"),
+	} {
+		o := options(Server, f)
+		o.CRL, o.CRLLocation = true, location
+		if _, err := Load(o, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "gozkd.ssl.crlLocation") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func FuzzCRL(f *testing.F) {
+	f.Add([]byte("-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := &input{data: map[string][]byte{"f": data}}
+		lists, err := loadCRLs([]string{"f"}, in, nil)
+		if err == nil && len(lists) == 0 {
+			t.Error("neither lists nor an error")
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package tlsconf
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testca"
+)
+
+// lines is a log that tests read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// run starts Run in a bubble. It ends with the test.
+func run(t *testing.T, s *Source) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	// Stopped and awaited by the cleanup.
+	go func() { defer close(done); s.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// later lets Run look at the files at least once.
+func later() {
+	time.Sleep(2 * interval)
+	synctest.Wait()
+}
+
+func TestRun_ReplacedFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := testca.New(t, "root")
+		f := ca.Issue(t, testca.Spec{CN: "first", Hosts: []string{"zk"}}).Files(t)
+		log := &lines{}
+		s, err := Load(options(Server, f), hclog.New(&hclog.LoggerOptions{Output: log}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s)
+		client, server := ca.Issue(t, testca.Spec{}).Client("zk"), s.Server()
+		serves := func(want string) {
+			t.Helper()
+			if o := shake(server, client); o.serverErr != nil || o.client.PeerCertificates[0].Subject.CommonName != want {
+				t.Errorf("want %s: %v, %v", want, o.serverErr, o.clientErr)
+			}
+		}
+		serves("first")
+
+		second := ca.Issue(t, testca.Spec{CN: "second", Hosts: []string{"zk"}})
+		testca.WriteFile(t, f.Key, second.KeyPEM(t), second.CertPEM())
+		later()
+		serves("second")
+
+		// Half a file, a key that belongs to another certificate, and no file at all.
+		third := ca.Issue(t, testca.Spec{CN: "third", Hosts: []string{"zk"}})
+		testca.WriteFile(t, f.Key, second.KeyPEM(t), third.CertPEM())
+		later()
+		serves("second")
+		later()
+		if st := s.Stats(); st.Failures != 1 || st.LastError == nil || st.Reloads != 1 {
+			t.Errorf("%+v", st)
+		}
+		if err := os.Remove(f.Key); err != nil {
+			t.Fatal(err)
+		}
+		later()
+		serves("second")
+		later()
+		if st := s.Stats(); st.Failures != 2 {
+			t.Errorf("%+v", st)
+		}
+		if n := strings.Count(log.String(), "the previous content stays in use"); n != 2 {
+			t.Errorf("%d lines about 2 failures: %s", n, log)
+		}
+		testca.WriteFile(t, f.Key, second.KeyPEM(t), second.CertPEM())
+		later()
+		if st := s.Stats(); st.LastError != nil || st.Reloads != 1 {
+			t.Errorf("back to the content in use: %+v", st)
+		}
+		testca.WriteFile(t, f.Key, third.KeyPEM(t), third.CertPEM())
+		later()
+		serves("third")
+	})
+}
+
+// TestRun_TrustStoreReplaced: a session that was begun under an authority cannot be resumed after that
+// authority has been removed.
+func TestRun_TrustStoreReplaced(t *testing.T) {
+	for name, version := range map[string]string{"TLS 1.2": "TLSv1.2", "TLS 1.3": "TLSv1.3"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ca, other := testca.New(t, "root"), testca.New(t, "other")
+				f := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)
+				testca.WriteFile(t, f.CA, ca.CertPEM(), other.CertPEM())
+				o := options(Server, f)
+				o.Protocol = version
+				s := load(t, o)
+				run(t, s)
+				client := other.Issue(t, testca.Spec{CN: "alice"}).Client("zk")
+				client.RootCAs = ca.Pool()
+				client.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+				server := s.Server()
+				for i := range 3 {
+					r := shake(server, client)
+					if r.serverErr != nil || r.server.DidResume != (i > 0) {
+						t.Fatalf("%v, resumed: %v", r.serverErr, r.server.DidResume)
+					}
+					if got := r.server.VerifiedChains[0][0].Subject.CommonName; got != "alice" {
+						t.Errorf("the identity is %q", got)
+					}
+				}
+				testca.WriteFile(t, f.CA, ca.CertPEM())
+				later()
+				if r := shake(server, client); r.serverErr == nil {
+					t.Errorf("accepted after the authority was removed; resumed: %v", r.server.DidResume)
+				}
+			})
+		})
+	}
+}
+
+func TestRun_TicketsSurviveADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := testca.New(t, "root")
+		s := load(t, options(Server, ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)))
+		client := ca.Issue(t, testca.Spec{}).Client("zk")
+		client.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+		shake(s.Server(), client)
+		for rotations, want := range []bool{true, true, false} {
+			for range rotations {
+				time.Sleep(ticketLife)
+				if err := s.Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r := shake(s.Server(), client); r.serverErr != nil || r.server.DidResume != want {
+				t.Errorf("after %d rotations: %v, resumed: %v", rotations, r.serverErr, r.server.DidResume)
+			}
+		}
+	})
+}
+
+func TestReload_KeepsTheOldAfterAnError(t *testing.T) {
+	ca := testca.New(t, "root")
+	good := options(Server, ca.Issue(t, testca.Spec{CN: "first", Hosts: []string{"zk"}}).Files(t))
+	s := load(t, good)
+	bad := good
+	bad.KeyStore.Location = filepath.Join(t.TempDir(), "missing.jks")
+	if err := s.Reload(bad); err == nil || !strings.Contains(err.Error(), "ssl.keyStore.location") {
+		t.Errorf("%v", err)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	next := options(Server, ca.Issue(t, testca.Spec{CN: "second", Hosts: []string{"zk"}}).Files(t))
+	next.ClientAuth = None
+	if err := s.Reload(next); err != nil {
+		t.Fatal(err)
+	}
+	client := ca.Issue(t, testca.Spec{}).Client("zk")
+	client.Certificates = nil
+	if o := shake(s.Server(), client); o.serverErr != nil || o.client.PeerCertificates[0].Subject.CommonName != "second" {
+		t.Errorf("%v", o.serverErr)
+	}
+}
+
+// TestSource_NoSecretInTheLog plants passwords and looks for them in all that is said.
+func TestSource_NoSecretInTheLog(t *testing.T) {
+	log := &lines{}
+	o := Options{Prefix: "ssl.", ClientAuth: None, KeyStore: Store{Location: golden("keytool.jks"), Password: password}}
+	s, err := Load(o, hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Trace}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.KeyStore.Password = "planted"
+	err = s.Reload(o)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, secret := range []string{password, "planted"} {
+		if strings.Contains(log.String()+err.Error(), secret) {
+			t.Errorf("%s is shown: %s%v", secret, log, err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package tlsconf
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/tlsreason"
+)
+
+func TestVerifyHost(t *testing.T) {
+	ca := testca.New(t, "root")
+	for _, c := range []struct {
+		spec testca.Spec
+		host string
+		ok   bool
+	}{
+		{testca.Spec{Hosts: []string{"zk.example"}}, "zk.example", true},
+		{testca.Spec{Hosts: []string{"zk.example"}}, "ZK.Example", true},
+		{testca.Spec{Hosts: []string{"zk.example"}}, "other.example", false},
+		{testca.Spec{Hosts: []string{"*.example"}}, "zk.example", true},
+		{testca.Spec{Hosts: []string{"*.example"}}, "a.zk.example", false},
+		{testca.Spec{Hosts: []string{"10.1.2.3"}}, "10.1.2.3", true},
+		{testca.Spec{Hosts: []string{"10.1.2.3"}}, "10.1.2.4", false},
+		{testca.Spec{Hosts: []string{"::1"}}, "::1", true},
+		// The common name counts only without any other name.
+		{testca.Spec{CN: "zk.example"}, "zk.example", true},
+		{testca.Spec{CN: "10.1.2.3"}, "10.1.2.3", true},
+		{testca.Spec{CN: "*.example"}, "zk.example", true},
+		{testca.Spec{CN: "zk.example", Hosts: []string{"spiffe://example/zk"}}, "zk.example", true},
+		{testca.Spec{CN: "zk.example", Hosts: []string{"other.example"}}, "zk.example", false},
+		{testca.Spec{CN: "zk.example", Hosts: []string{"10.1.2.3"}}, "zk.example", false},
+		{testca.Spec{CN: "zk.example"}, "", false},
+		{testca.Spec{Subject: testca.Name{{{OID: testca.O, Value: "zk"}}}}, "", false},
+	} {
+		if err := VerifyHost(ca.Issue(t, c.spec).Leaf, c.host); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// zone is a DNS.
+type zone struct {
+	names map[string][]string
+	addrs map[string]string
+}
+
+func (z zone) LookupAddr(_ context.Context, addr string) ([]string, error) {
+	if z.names[addr] == nil {
+		return nil, errors.New("no name")
+	}
+	return z.names[addr], nil
+}
+
+func (z zone) LookupIPAddr(_ context.Context, host string) ([]net.IPAddr, error) {
+	return []net.IPAddr{{IP: net.ParseIP(z.addrs[host])}}, nil
+}
+
+func TestVerifyAddress(t *testing.T) {
+	ca := testca.New(t, "root")
+	server := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)
+	from := &net.TCPAddr{IP: net.ParseIP("10.0.0.7"), Port: 40000}
+	dns := zone{
+		names: map[string][]string{"10.0.0.7": {"liar.example.", "app.example."}},
+		addrs: map[string]string{"app.example": "10.0.0.7", "liar.example": "10.0.0.8"},
+	}
+	for _, c := range []struct {
+		host                   string
+		host2, caller, reverse bool // the keys
+		want                   string
+	}{
+		{"10.0.0.7", true, true, false, ""},
+		{"10.0.0.8", true, true, false, tlsreason.WrongHost},
+		{"10.0.0.8", true, false, false, ""},
+		{"10.0.0.8", false, true, false, ""},
+		{"app.example", true, true, false, tlsreason.WrongHost},
+		{"app.example", true, true, true, ""},
+		{"liar.example", true, true, true, tlsreason.WrongHost},
+	} {
+		o := options(Server, server)
+		o.HostnameVerification, o.ClientHostnameVerification, o.ReverseDNS, o.Resolver = c.host2, c.caller, c.reverse, dns
+		got := shakeAt(load(t, o).Server(), ca.Issue(t, testca.Spec{Hosts: []string{c.host}}).Client("zk"), from)
+		if reason := tlsreason.Of(got.serverErr); reason != c.want {
+			t.Errorf("%+v: %q", c, reason)
+		}
+	}
+}
+
+func TestClient_Verifies(t *testing.T) {
+	ca, other := testca.New(t, "root"), testca.New(t, "other")
+	good := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}})
+	foreign := other.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Server()
+	foreign.ClientCAs = ca.Pool()
+	o := options(Client, ca.Issue(t, testca.Spec{}).Files(t))
+	strict := load(t, o)
+	o.HostnameVerification = false
+	lax := load(t, o)
+	if got := tlsreason.Of(shake(good.Server(), strict.Client("other")).clientErr); got != tlsreason.WrongHost {
+		t.Errorf("%q", got)
+	}
+	if got := tlsreason.Of(shake(good.Server(), strict.Client("")).clientErr); got != tlsreason.WrongHost {
+		t.Errorf("%q", got)
+	}
+	if err := shake(good.Server(), lax.Client("other")).clientErr; err != nil {
+		t.Error(err)
+	}
+	for _, s := range []*Source{strict, lax} {
+		if got := tlsreason.Of(shake(foreign, s.Client("zk")).clientErr); got != tlsreason.Unknown {
+			t.Errorf("%q", got)
+		}
+	}
+}
