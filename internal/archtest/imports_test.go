@@ -43,6 +43,13 @@ var table = []box{
 	}},
 	{pkg: "internal/version", there: true},
 	{pkg: "sasl", there: true},
+	{pkg: "sasl/kerberos/principal", there: true},
+	{pkg: "sasl/kerberos", there: true, may: []arrow{
+		{"sasl", "implements both sides"},
+		{"sasl/kerberos/principal", "ids of clients"},
+		{"github.com/jcmturner/gokrb5/v8", "tickets, keys, ciphers, KDCs"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "wraps its loggers"}}},

@@ -1,0 +1,258 @@
+package kerberos
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/flags"
+	gokeytab "github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/gozkd/gozkd/sasl"
+	"github.com/gozkd/gozkd/sasl/kerberos/principal"
+)
+
+// ClientConfig configures a Client.
+type ClientConfig struct {
+	// Conf says where the KDCs are.
+	Conf *Conf
+	// KeyTab is a file with the key of Principal. "": TicketCache.
+	KeyTab string
+	// Principal is who authenticates: name[/host][@REALM], in the default realm unless it names one.
+	// With a ticket cache it may be empty, and otherwise must be that of the cache.
+	Principal string
+	// TicketCache is a file with tickets, as kinit makes it. A leading "FILE:" is ignored.
+	TicketCache string
+	// Service is the principal of the server: name[/host][@REALM]. Without a host the one that was
+	// dialed is added. "" means zookeeper.
+	Service string
+	// Mutual demands that the server prove its identity too. Java's client does not ask for it.
+	Mutual bool
+}
+
+// Client is the initiator. It implements sasl.Client.
+type Client struct {
+	config ClientConfig
+	// tickets returns a ticket for a service with its key, and the client's name.
+	tickets func(service principal.Name) (ticket, error)
+}
+
+// ticket is a ticket for a service.
+type ticket struct {
+	ticket messages.Ticket
+	key    types.EncryptionKey
+	realm  string // of the client
+	name   types.PrincipalName
+}
+
+var _ sasl.Client = (*Client)(nil)
+
+// NewClient returns a Client. It reads the keytab or the ticket cache, and asks no KDC yet.
+func NewClient(config ClientConfig) (*Client, error) {
+	c := &Client{config: config}
+	c.tickets = c.fromKDC
+	if c.config.Service == "" {
+		c.config.Service = "zookeeper"
+	}
+	login, err := c.login()
+	if err != nil {
+		return nil, err
+	}
+	login.Destroy()
+	return c, nil
+}
+
+// login returns a client of the KDC with the credentials of the configuration as they are now.
+func (c *Client) login() (*client.Client, error) {
+	noFAST := client.DisablePAFXFAST(true) // Active Directory refuses gokrb5's
+	name, realm, _ := strings.Cut(c.config.Principal, "@")
+	if realm == "" {
+		realm = c.config.Conf.DefaultRealm()
+	}
+	if c.config.KeyTab != "" {
+		file, err := os.ReadFile(c.config.KeyTab)
+		if err != nil {
+			return nil, fmt.Errorf("kerberos: the keytab cannot be read: %w", err)
+		}
+		kt, err := parseKeytab(file)
+		if err != nil {
+			return nil, fmt.Errorf("kerberos: %s: %w", c.config.KeyTab, err)
+		}
+		if name == "" || realm == "" {
+			return nil, fmt.Errorf("kerberos: the principal %q of the client needs a name and a realm (krb5.conf has no default_realm)", c.config.Principal)
+		}
+		if !kt.holds(strings.Split(name, "/"), realm) {
+			return nil, fmt.Errorf("kerberos: %s has no key of %s@%s", c.config.KeyTab, name, realm)
+		}
+		theirs := gokeytab.New()
+		if theirs.Unmarshal(file) != nil { // the error contains the file
+			return nil, fmt.Errorf("kerberos: %s: %w", c.config.KeyTab, errKeytab)
+		}
+		return client.NewWithKeytab(name, realm, theirs, c.config.Conf.conf, noFAST), nil
+	}
+	cache, err := credentials.LoadCCache(strings.TrimPrefix(c.config.TicketCache, "FILE:"))
+	if err != nil {
+		return nil, fmt.Errorf("kerberos: the ticket cache cannot be read; run kinit: %w", err)
+	}
+	login, err := client.NewFromCCache(cache, c.config.Conf.conf, noFAST)
+	if err != nil {
+		return nil, fmt.Errorf("kerberos: %s: %w; run kinit", c.config.TicketCache, err)
+	}
+	owner := login.Credentials.CName().PrincipalNameString()
+	if ownerRealm := login.Credentials.Domain(); name != "" && (owner != name || ownerRealm != realm) {
+		return nil, fmt.Errorf("kerberos: the tickets in %s are those of %s@%s, and not of %s@%s; run kinit", c.config.TicketCache, owner, ownerRealm, name, realm)
+	}
+	return login, nil
+}
+
+// fromKDC logs in and asks for a ticket. The credentials are given up afterwards: each connection
+// begins with new ones, and no goroutine renews them in the background.
+func (c *Client) fromKDC(service principal.Name) (ticket, error) {
+	login, err := c.login()
+	if err != nil {
+		return ticket{}, err
+	}
+	defer login.Destroy()
+	if service.Realm != "" && service.HasHost {
+		conf := *login.Config
+		conf.DomainRealm = map[string]string{service.Host: service.Realm}
+		login.Config = &conf
+	}
+	t := ticket{realm: login.Credentials.Domain(), name: login.Credentials.CName()}
+	service.HasRealm = false
+	if t.ticket, t.key, err = login.GetServiceTicket(service.String()); err != nil {
+		return ticket{}, fmt.Errorf("kerberos: no ticket for %s: %w", service, err)
+	}
+	return t, nil
+}
+
+// New starts an exchange with the server that was dialed as host.
+func (c *Client) New(host string) (sasl.ClientExchange, error) {
+	service, realm, _ := strings.Cut(c.config.Service, "@")
+	if !strings.Contains(service, "/") {
+		service += "/" + strings.ToLower(host)
+	}
+	name, err := principal.Parse(service + "@" + realm)
+	if err != nil {
+		return nil, fmt.Errorf("kerberos: the principal of the server: %w", err)
+	}
+	t, err := c.tickets(name)
+	if err != nil {
+		return nil, err
+	}
+	e := &initiation{ticket: t, mutual: c.config.Mutual}
+	e.session, err = newKey(t.key)
+	return e, err
+}
+
+// initiation is one exchange.
+type initiation struct {
+	ticket        ticket
+	session       key
+	mutual        bool
+	authenticator types.Authenticator
+	channel       channel
+	next          func(token []byte) (reply []byte, done bool, err error) // nil: the AP-REQ
+}
+
+// Step takes a token of the server.
+func (e *initiation) Step(token []byte) (reply []byte, done bool, err error) {
+	if len(token) > maxToken {
+		return nil, false, fmt.Errorf("kerberos: a token of the server has %d bytes, allowed are %d", len(token), maxToken)
+	}
+	if e.next == nil {
+		reply, err = e.request()
+		return reply, false, err
+	}
+	return e.next(token)
+}
+
+// request makes the AP-REQ.
+func (e *initiation) request() ([]byte, error) {
+	a, err := types.NewAuthenticator(e.ticket.realm, e.ticket.name)
+	if err != nil {
+		return nil, err
+	}
+	etype := e.session.etype.GetETypeID()
+	if err := a.GenerateSeqNumberAndSubKey(etype, keySizes[etype]); err != nil {
+		return nil, err
+	}
+	wants := uint32(flagInteg)
+	if e.mutual {
+		wants |= flagMutual
+	}
+	sum := binary.LittleEndian.AppendUint32(nil, bindingBytes)
+	sum = append(sum, make([]byte, bindingBytes)...)
+	a.Cksum = types.Checksum{CksumType: checksumGSS, Checksum: binary.LittleEndian.AppendUint32(sum, wants)}
+	subkey, err := newKey(a.SubKey)
+	if err != nil {
+		return nil, err
+	}
+	e.authenticator, e.channel = a, channel{key: subkey}
+	req, err := messages.NewAPReq(e.ticket.ticket, e.ticket.key, a)
+	if err != nil {
+		return nil, err
+	}
+	e.next = e.choose
+	if e.mutual {
+		types.SetFlag(&req.APOptions, flags.APOptionMutualRequired)
+		e.next = e.check
+	}
+	message, err := req.Marshal()
+	return frame(kindAPReq, message), err
+}
+
+// check takes the AP-REP, which proves who the server is.
+func (e *initiation) check(token []byte) (reply []byte, done bool, err error) {
+	kind, message, err := unframe(token)
+	if err != nil {
+		return nil, false, err
+	}
+	if kind != kindAPRep {
+		return nil, false, fmt.Errorf("kerberos: the server's token is of kind %#04x, and not an AP-REP", kind)
+	}
+	var rep messages.APRep
+	var part messages.EncAPRepPart
+	if rep.Unmarshal(message) != nil {
+		return nil, false, errors.New("kerberos: the AP-REP cannot be decoded")
+	}
+	text, err := e.session.decrypt(rep.EncPart.Cipher, usageAPRep)
+	if err != nil || part.Unmarshal(text) != nil {
+		return nil, false, errors.New("kerberos: the server has not proved who it is: its AP-REP cannot be decrypted")
+	}
+	if part.CTime.Unix() != e.authenticator.CTime.Unix() || part.Cusec != e.authenticator.Cusec {
+		return nil, false, errors.New("kerberos: the server has not proved who it is: its AP-REP answers another request")
+	}
+	if part.Subkey.KeyType != 0 {
+		if e.channel.key, err = newKey(part.Subkey); err != nil {
+			return nil, false, err
+		}
+		e.channel.subkeyOfAcceptor = true
+	}
+	e.next = e.choose
+	return []byte{}, false, nil
+}
+
+// choose takes the layers on offer and chooses none of them.
+func (e *initiation) choose(token []byte) (reply []byte, done bool, err error) {
+	payload, _, err := e.channel.unwrap(token)
+	if err != nil {
+		return nil, false, err
+	}
+	layers, err := layer(payload)
+	if err != nil {
+		return nil, false, err
+	}
+	if layers&layerNone == 0 {
+		return nil, false, errors.New("kerberos: the server demands that messages be signed or encrypted, which ZooKeeper's protocol cannot do")
+	}
+	e.next = func([]byte) ([]byte, bool, error) { return nil, false, errors.New("kerberos: the exchange is over") }
+	reply, err = e.channel.wrap(choice, uint64(e.authenticator.SeqNumber))
+	return reply, err == nil, err
+}

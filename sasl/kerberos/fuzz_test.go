@@ -1,0 +1,121 @@
+package kerberos
+
+import (
+	"encoding/asn1"
+	"testing"
+
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// FuzzServer hands tokens to a server: as they are, and as the parts of a request that an
+// authenticated client could encrypt.
+func FuzzServer(f *testing.F) {
+	k := newKDC(f)
+	s := k.server(func(c *ServerConfig) { c.Principal = "*" })
+	token, e := k.request("alice@EX.TEST", false)
+	f.Add(byte(0), token)
+	plain, err := e.authenticator.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(1), plain)
+	part, err := e.session.decrypt(e.ticket.ticket.EncPart.Cipher, usageTicket)
+	if err == nil {
+		f.Fatal("the ticket is encrypted with its own key")
+	}
+	service, err := newKey(k.keys[18])
+	if err != nil {
+		f.Fatal(err)
+	}
+	if part, err = service.decrypt(e.ticket.ticket.EncPart.Cipher, usageTicket); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(2), part)
+	wrapped, err := choose(e, choice)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(3), wrapped)
+	sealedToken, err := sealToken(e, choice, 3)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(3), sealedToken)
+	established := channel{key: e.channel.key, acceptor: true}
+	req := messages.APReq{PVNO: 5, MsgType: 14, APOptions: types.NewKrbFlags(), Ticket: e.ticket.ticket}
+	f.Fuzz(func(t *testing.T, where byte, b []byte) {
+		req := req
+		switch where % 4 {
+		case 1:
+			req.EncryptedAuthenticator = types.EncryptedData{EType: 18, Cipher: seal(t, e.ticket.key, b, usageAuthenticator)}
+		case 2:
+			req.Ticket.EncPart.Cipher = seal(t, k.keys[18], b, usageTicket)
+			req.EncryptedAuthenticator = types.EncryptedData{EType: 18, Cipher: seal(t, e.ticket.key, plain, usageAuthenticator)}
+		case 3:
+			if payload, _, err := established.unwrap(b); err == nil && len(payload) > len(b) {
+				t.Fatalf("a payload of %d bytes in a token of %d", len(payload), len(b))
+			}
+			return
+		}
+		if where%4 != 0 {
+			message, err := req.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = frame(kindAPReq, message)
+		}
+		reply, id, done, err := s.New().Step(b)
+		if done || id != "" || (err == nil) == (len(reply) == 0) {
+			t.Fatalf("%x, %q, %t, %v after the first token", reply, id, done, err)
+		}
+	})
+}
+
+// FuzzClient hands tokens of a server to a client: in place of an AP-REP, within one, and in place
+// of the wrap token.
+func FuzzClient(f *testing.F) {
+	k := newKDC(f)
+	s := k.server(nil)
+	token, e := k.request("alice@EX.TEST", true)
+	reply, _, _, err := s.New().Step(token)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(0), reply)
+	_, message, err := unframe(reply)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var rep messages.APRep
+	if err := rep.Unmarshal(message); err != nil {
+		f.Fatal(err)
+	}
+	part, err := e.session.decrypt(rep.EncPart.Cipher, usageAPRep)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(1), part)
+	wrapped, err := channel{key: e.channel.key, acceptor: true}.wrap(offer, 1)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(2), wrapped)
+	f.Fuzz(func(t *testing.T, where byte, b []byte) {
+		again := *e
+		switch where % 3 {
+		case 0:
+			again.next = again.check
+		case 1:
+			again.next = again.check
+			message, err := asn1.MarshalWithParams(apRep{version5, msgAPRep, encryptedData{18, seal(t, e.ticket.key, b, usageAPRep)}}, "application,explicit,tag:15")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = frame(kindAPRep, message)
+		case 2:
+			again.next = again.choose
+		}
+		_, _, _ = again.Step(b)
+	})
+}

@@ -1,0 +1,103 @@
+package principal
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// compile translates a regular expression of Java. It refuses what Go does not have, and what both
+// have with different meanings: of the escapes with letters only \d, \D, \w, \W, \s, \S, \A and \z
+// are allowed, a class may not contain another or an intersection, and a group has no flags. whole
+// demands that the expression match a whole text, as Matcher.matches does.
+func compile(expr string, whole bool) (*regexp.Regexp, error) {
+	if err := sameInBoth(expr); err != nil {
+		return nil, fmt.Errorf("the regular expression %q cannot be used: %w", expr, err)
+	}
+	if _, err := regexp.Compile(expr); err != nil {
+		return nil, fmt.Errorf("the regular expression %q cannot be used: %w", expr, err)
+	}
+	if whole {
+		expr = `\A(?:` + expr + `)\z`
+	}
+	return regexp.Compile(expr)
+}
+
+// sameInBoth returns an error for syntax that Java and Go understand differently.
+func sameInBoth(expr string) error {
+	inClass := false
+	for i := 0; i < len(expr); i++ {
+		rest := expr[i:]
+		switch c := expr[i]; {
+		case c < ' ' || c >= 0x7f:
+			return errors.New("it has characters that are not printable ASCII")
+		case c == '\\':
+			i++
+			if i == len(expr) {
+				return errors.New("it ends in a backslash")
+			}
+			allowed := "dDwWsSAz"
+			if inClass {
+				allowed = "dDwWsS"
+			}
+			if e := expr[i]; (isLetter(e) || isDigit(e)) && strings.IndexByte(allowed, e) < 0 {
+				return fmt.Errorf(`\%c is not among the escapes that mean the same in Java and here: \d \D \w \W \s \S \A \z, and a backslash before punctuation`, e)
+			}
+		case inClass && c == '[':
+			return errors.New("a class within a class means something else in Java than here")
+		case inClass && strings.HasPrefix(rest, "&&"):
+			return errors.New("there are no intersections of classes here")
+		case inClass && c == ']':
+			inClass = false
+		case c == '[' && !inClass:
+			inClass = true
+			if strings.HasPrefix(rest, "[]") || strings.HasPrefix(rest, "[^]") {
+				return errors.New("a class that begins with ] means something else in Java than here: write \\]")
+			}
+		case !inClass && strings.HasPrefix(rest, "(?") && !strings.HasPrefix(rest, "(?:"):
+			return errors.New("of the groups that begin with (? only (?: is allowed")
+		case !inClass && c == '{' && !quantifier.MatchString(rest):
+			return errors.New("a { that begins no repetition must have a backslash before it")
+		}
+	}
+	return nil
+}
+
+// quantifier is a repetition that Java and Go understand alike.
+var quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
+
+// parseReplacement splits a replacement of Java's Matcher: $n is a group, of which n takes as many
+// digits as there is such a group for, and a backslash quotes the next character.
+func parseReplacement(to string, from *regexp.Regexp) ([]piece, error) {
+	var pieces []piece
+	for i := 0; i < len(to); i++ {
+		switch to[i] {
+		case '\\':
+			i++
+			if i == len(to) {
+				return nil, fmt.Errorf("the replacement %q ends in a backslash", to)
+			}
+			pieces = append(pieces, piece{to[i : i+1], -1})
+		case '$':
+			i++
+			if i == len(to) || !isDigit(to[i]) {
+				return nil, fmt.Errorf("the replacement %q has a $ without the number of a group; write \\$ for the character", to)
+			}
+			n := int(to[i] - '0')
+			if n > from.NumSubexp() {
+				return nil, fmt.Errorf("the replacement %q names group %d, and the pattern has %d", to, n, from.NumSubexp())
+			}
+			for i+1 < len(to) && isDigit(to[i+1]) && n*10+int(to[i+1]-'0') <= from.NumSubexp() {
+				i++
+				n = n*10 + int(to[i]-'0')
+			}
+			pieces = append(pieces, piece{number: n})
+		default:
+			pieces = append(pieces, piece{to[i : i+1], -1})
+		}
+	}
+	return pieces, nil
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }

@@ -1,0 +1,57 @@
+package kerberos
+
+import (
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"time"
+)
+
+// maxReplays bounds the authenticators that are remembered. Each was made by the owner of a ticket.
+const maxReplays = 1 << 20
+
+// replays remembers the authenticators that were accepted for as long as their time is. An
+// authenticator is accepted from skew before to skew after its time, so the memory must reach back
+// by twice the skew; two maps do that without a timer for each entry.
+type replays struct {
+	mu     sync.Mutex
+	keep   time.Duration // twice the clock skew
+	turned time.Time     // when newer was begun
+	newer  map[[16]byte]struct{}
+	older  map[[16]byte]struct{}
+	limit  int // of newer; 0: maxReplays
+}
+
+var (
+	errReplay      = errors.New("kerberos: this authenticator was used before; somebody may have recorded it")
+	errReplaysFull = errors.New("kerberos: too many authentications within twice the clock skew to recognize recorded ones; see clockskew of krb5.conf")
+)
+
+// add remembers an encrypted authenticator. It is an error if it is known.
+func (r *replays) add(authenticator []byte, now time.Time) error {
+	sum := sha256.Sum256(authenticator)
+	id := [16]byte(sum[:16])
+	limit := r.limit
+	if limit == 0 {
+		limit = maxReplays
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if age := now.Sub(r.turned); r.newer == nil || age >= r.keep {
+		if r.older = r.newer; age >= 2*r.keep {
+			r.older = nil
+		}
+		r.newer, r.turned = make(map[[16]byte]struct{}), now
+	}
+	if _, known := r.newer[id]; known {
+		return errReplay
+	}
+	if _, known := r.older[id]; known {
+		return errReplay
+	}
+	if len(r.newer) >= limit {
+		return errReplaysFull
+	}
+	r.newer[id] = struct{}{}
+	return nil
+}

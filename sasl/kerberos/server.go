@@ -1,0 +1,221 @@
+package kerberos
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/sasl"
+	"github.com/gozkd/gozkd/sasl/kerberos/principal"
+)
+
+// ServerConfig configures a Server.
+type ServerConfig struct {
+	// KeyTab is the file with the keys of Principal. It is read for each exchange, so a new one
+	// counts at once; as long as it cannot be read or parsed, the previous content does.
+	KeyTab string
+	// Principal is the service that clients ask for tickets of: name/host@REALM. "*" accepts tickets
+	// of every principal in the keytab.
+	Principal string
+	// Mapping makes ids of the names of clients.
+	Mapping principal.Mapping
+	// ClockSkew is by how much clocks of clients may differ. 0 means 5 minutes.
+	ClockSkew time.Duration
+	// Now is the time. nil means time.Now.
+	Now func() time.Time
+	// Logger gets a warning when the keytab cannot be used. nil means none.
+	Logger hclog.Logger
+}
+
+// defaultSkew is the clock skew that Kerberos allows unless krb5.conf says otherwise.
+const defaultSkew = 5 * time.Minute
+
+// Server is the acceptor. It implements sasl.Server.
+type Server struct {
+	config     ServerConfig
+	components []string // of the principal; nil: every one of the keytab
+	realm      string
+	replays    replays
+
+	mu     sync.Mutex
+	file   []byte // the content that keys was made of
+	keys   keytab
+	broken string // the last warning about the file; "": there is none
+}
+
+var _ sasl.Server = (*Server)(nil)
+
+// NewServer returns a Server with the keys of the keytab, which must have one of the principal.
+func NewServer(config ServerConfig) (*Server, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Logger == nil {
+		config.Logger = hclog.NewNullLogger()
+	}
+	if config.ClockSkew <= 0 {
+		config.ClockSkew = defaultSkew
+	}
+	s := &Server{config: config, replays: replays{keep: 2 * config.ClockSkew}}
+	if config.Principal != "*" {
+		n, err := principal.Parse(config.Principal)
+		if err != nil {
+			return nil, err
+		}
+		if !n.HasHost || n.Host == "" || n.Short == "" || n.Realm == "" {
+			return nil, fmt.Errorf("kerberos: the principal %q of the server is not of the form name/host@REALM", config.Principal)
+		}
+		s.components, s.realm = []string{n.Short, n.Host}, n.Realm
+	}
+	file, err := os.ReadFile(config.KeyTab)
+	if err != nil {
+		return nil, fmt.Errorf("kerberos: the keytab cannot be read: %w", err)
+	}
+	if s.keys, err = s.parse(file); err != nil {
+		return nil, err
+	}
+	s.file = file
+	if info, err := os.Stat(config.KeyTab); err == nil && info.Mode().Perm()&0o007 != 0 {
+		config.Logger.Warn("every user of this machine may use the keytab; take the rights of others away (chmod o=)", "keyTab", config.KeyTab)
+	}
+	return s, nil
+}
+
+// parse returns the keys in a keytab file, which must have one of the principal.
+func (s *Server) parse(file []byte) (keytab, error) {
+	kt, err := parseKeytab(file)
+	if err != nil {
+		return nil, fmt.Errorf("kerberos: %s: %w", s.config.KeyTab, err)
+	}
+	if len(kt) == 0 || s.components != nil && !kt.holds(s.components, s.realm) {
+		return nil, fmt.Errorf("kerberos: %s has no key of %s; export one (kadmin: ktadd -k FILE PRINCIPAL)", s.config.KeyTab, s.config.Principal)
+	}
+	return kt, nil
+}
+
+// keytab returns the keys in the file as it is now, or was when it could last be used.
+func (s *Server) keytab() keytab {
+	file, err := os.ReadFile(s.config.KeyTab)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var kt keytab
+	if err == nil {
+		if bytes.Equal(file, s.file) {
+			s.broken = ""
+			return s.keys
+		}
+		kt, err = s.parse(file)
+	}
+	if err != nil {
+		if s.broken != err.Error() {
+			s.broken = err.Error()
+			s.config.Logger.Warn("the keytab cannot be used; its previous content still counts", "keyTab", s.config.KeyTab, "error", err)
+		}
+		return s.keys
+	}
+	s.file, s.keys, s.broken = file, kt, ""
+	s.config.Logger.Info("the keytab was read again", "keyTab", s.config.KeyTab)
+	return s.keys
+}
+
+// New starts an exchange.
+func (s *Server) New() sasl.Exchange { return &acceptance{server: s} }
+
+// acceptance is one exchange.
+type acceptance struct {
+	server *Server
+	next   func(token []byte) (reply []byte, id string, done bool, err error) // nil: the AP-REQ
+	ended  bool
+	client established
+}
+
+// Step takes a token of the client.
+func (a *acceptance) Step(token []byte) (reply []byte, id string, done bool, err error) {
+	if a.ended {
+		return nil, "", false, refuse(errors.New("kerberos: the exchange is over"))
+	}
+	switch {
+	case len(token) > maxToken:
+		err = fmt.Errorf("kerberos: a token has %d bytes, allowed are %d", len(token), maxToken)
+	case a.next == nil:
+		reply, id, done, err = a.request(token)
+	default:
+		reply, id, done, err = a.next(token)
+	}
+	if err != nil {
+		a.ended = true
+		return nil, "", false, refuse(err)
+	}
+	a.ended = done
+	return reply, id, done, nil
+}
+
+// refuse makes an error of Step of the reason.
+func refuse(reason error) error { return fmt.Errorf("%w: %w", sasl.ErrRefused, reason) }
+
+// request takes the AP-REQ.
+func (a *acceptance) request(token []byte) (reply []byte, id string, done bool, err error) {
+	kind, message, err := unframe(token)
+	if err != nil {
+		return nil, "", false, err
+	}
+	if kind != kindAPReq {
+		return nil, "", false, fmt.Errorf("kerberos: the first token is of kind %#04x, and not an AP-REQ", kind)
+	}
+	if a.client, err = a.server.verify(message); err != nil {
+		return nil, "", false, err
+	}
+	if !a.client.mutual {
+		return a.offer(nil)
+	}
+	reply, err = a.client.reply()
+	a.next = a.offer
+	return reply, "", false, err
+}
+
+// offer tells the layers on offer. With mutual authentication the client has sent an empty token
+// for this one.
+func (a *acceptance) offer(token []byte) (reply []byte, id string, done bool, err error) {
+	if len(token) != 0 {
+		return nil, "", false, errors.New("kerberos: the token after the AP-REP is not empty")
+	}
+	a.next = a.choice
+	reply, err = a.client.channel().wrap(offer, a.client.ownSeq)
+	return reply, "", false, err
+}
+
+// choice takes the layer that the client chose. The name that it wants to act for, if it sends one,
+// is ignored, as ZooKeeper ignores it.
+func (a *acceptance) choice(token []byte) (reply []byte, id string, done bool, err error) {
+	payload, seq, err := a.client.channel().unwrap(token)
+	if err != nil {
+		return nil, "", false, err
+	}
+	if seq != a.client.seq {
+		return nil, "", false, errors.New("kerberos: a wrap token has another sequence number than its place in the exchange")
+	}
+	chosen, err := layer(payload)
+	if err != nil {
+		return nil, "", false, err
+	}
+	if chosen != layerNone {
+		return nil, "", false, fmt.Errorf("kerberos: the client asks for the security layer %#x, and only %#x (none) was offered", chosen, layerNone)
+	}
+	id, err = a.server.config.Mapping.ID(a.client.name)
+	return nil, id, err == nil, err
+}
+
+// shorten bounds text of a stranger in an error.
+func shorten(text string) string {
+	const limit = 100
+	if len(text) > limit {
+		text = text[:limit] + "..."
+	}
+	return fmt.Sprintf("%q", strings.ToValidUTF8(text, "?"))
+}

@@ -1,0 +1,84 @@
+package kerberos
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// maxToken bounds what is parsed of a stranger. Tickets with a PAC of many groups have up to 48,000
+// bytes.
+const maxToken = 64 << 10
+
+// mechanism is the DER of the object identifier of Kerberos 5, 1.2.840.113554.1.2.2.
+var mechanism = []byte{0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02}
+
+// Kinds of framed tokens, RFC 4121, 4.1.
+const (
+	kindAPReq = 0x0100
+	kindAPRep = 0x0200
+	kindError = 0x0300
+)
+
+// firstByte begins each framed token. RFC 2743, 3.1.
+const firstByte = 0x60
+
+var errNotFramed = errors.New("kerberos: the token is no GSS-API token of Kerberos 5")
+
+// unframe returns the kind of a framed token and the message in it.
+func unframe(token []byte) (kind uint16, message []byte, err error) {
+	if len(token) < 2 || token[0] != firstByte {
+		return 0, nil, errNotFramed
+	}
+	length, rest := int(token[1]), token[2:]
+	if size := length - 0x80; size >= 0 {
+		if size == 0 || size > 3 || len(rest) < size {
+			return 0, nil, errNotFramed
+		}
+		length = 0
+		for _, c := range rest[:size] {
+			length = length<<8 | int(c)
+		}
+		rest = rest[size:]
+	}
+	rest, ok := bytes.CutPrefix(rest, mechanism)
+	if !ok || len(rest)+len(mechanism) != length || len(rest) < 2 {
+		return 0, nil, errNotFramed
+	}
+	return binary.BigEndian.Uint16(rest), rest[2:], nil
+}
+
+// frame puts a message into a token.
+func frame(kind uint16, message []byte) []byte {
+	token := []byte{firstByte}
+	switch length := len(mechanism) + 2 + len(message); {
+	case length < 0x80:
+		token = append(token, byte(length))
+	case length < 1<<16:
+		token = append(token, 0x82, byte(length>>8), byte(length))
+	default:
+		token = append(token, 0x83, byte(length>>16), byte(length>>8), byte(length))
+	}
+	token = append(token, mechanism...)
+	token = binary.BigEndian.AppendUint16(token, kind)
+	return append(token, message...)
+}
+
+// layerNone is the bit of "no security layer" in the payloads of both wrap tokens. RFC 4752, 3.1.
+const layerNone = 1
+
+// offer is the payload of the server's wrap token as Java sends it: no layer, and a buffer size
+// that nothing depends on.
+var offer = []byte{layerNone, 1, 0, 0}
+
+// choice is the payload of the client's: no layer, no buffer, and no name to act for.
+var choice = []byte{layerNone, 0, 0, 0}
+
+// layer returns the layers in a payload.
+func layer(payload []byte) (byte, error) {
+	if len(payload) < 4 {
+		return 0, fmt.Errorf("kerberos: the message about security layers has %d bytes, and needs 4", len(payload))
+	}
+	return payload[0], nil
+}
