@@ -55,7 +55,7 @@ type Session struct {
 }
 
 // Connect tries each server once, in random order. It returns when the Client has a session and the
-// server has accepted Config.Auths. The error lists the failure of each address. ctx bounds the
+// server has accepted Config.SASL and Config.Auths. The error lists the failure of each address. ctx bounds the
 // call but not the Client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.withDefaults()
@@ -98,7 +98,7 @@ func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 			return l, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", address, withoutAddress(err, address)))
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, proto.ErrAuthFailed) {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/sasl"
 )
 
 // DefaultPort is the port of a server whose address has no port.
@@ -38,6 +41,12 @@ type Config struct {
 	ConnectTimeout time.Duration
 	// Dial opens a connection to a server of Servers. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// TLS makes each connection of Dial a TLS connection, unless TLS is nil. If it has no ServerName,
+	// the certificate of a server must be for the host of its address.
+	TLS *tls.Config
+	// SASL authenticates each connection before any other request, unless SASL is nil. If a server
+	// refuses the credentials, the Client ends in state AuthFailed. See ErrSASL.
+	SASL sasl.Client
 	// ReadOnly accepts a server that has lost its quorum and only answers reads. While connected to
 	// such a server, the Client looks for a server with a quorum.
 	ReadOnly bool
@@ -98,6 +107,15 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.Dial == nil {
 		cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}
+	}
+	if plain := cfg.Dial; cfg.TLS != nil {
+		cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			conn, err := plain(ctx, address)
+			if err != nil {
+				return nil, err
+			}
+			return clientauth.TLS(ctx, conn, cfg.TLS, address)
 		}
 	}
 	if cfg.OnEvent == nil {

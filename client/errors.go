@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
@@ -13,6 +14,15 @@ var errBetterServer = errors.New("left for a server with a quorum")
 
 // ErrClosed means that Close was called.
 var ErrClosed = errors.New("client: closed")
+
+// ErrSASL means that the SASL exchange of Config.SASL failed. If the server refused the credentials,
+// which ends the Client, the error also wraps proto.ErrAuthFailed. After another failure, such as a
+// server without SASL or a Kerberos server out of reach, the Client tries the next server.
+var ErrSASL = errors.New("SASL authentication failed")
+
+// errDemandsIdentity is the end of a Client without an identity that the server demands.
+var errDemandsIdentity = fmt.Errorf("client: %w: %w: the server demands an identity that this client has not given, "+
+	"such as a client certificate or SASL (its zoo.cfg lists the schemes in enforce.auth.schemes)", proto.ErrAuthFailed, proto.ErrSessionClosedRequireSASLAuth)
 
 // withoutAddress removes the address from an error of package net whose caller names the address
 // too. An address that a host name was resolved to stays.

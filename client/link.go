@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -55,7 +56,9 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	l.in = bufio.NewReaderSize(patient{l}, inputBytes)
 	l.patience = c.cfg.ConnectTimeout
 	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
-	err = c.handshake(l)
+	if err = c.handshake(l); err == nil {
+		err = c.authenticate(l)
+	}
 	if !interrupt() && err == nil { // ctx ended and closed the connection
 		err = ctx.Err()
 	}
@@ -69,7 +72,7 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 
 // errNoAnswer describes a silent close, ZooKeeper's reply in several situations.
 var errNoAnswer = errors.New("closed the connection without giving a session: it has no quorum, is behind what this client has seen, " +
-	"or takes no more connections")
+	"takes no more connections, or expects TLS on this port")
 
 func (c *Client) handshake(l *link) error {
 	c.mu.Lock()
@@ -85,7 +88,7 @@ func (c *Client) handshake(l *link) error {
 	}
 	c.mu.Unlock()
 	if err := l.write(endFrame(req.Append(make([]byte, frameBytes)))); err != nil {
-		return err
+		return clientauth.Reason(patient{l}, err)
 	}
 	frame, err := readFrame(l.in, handshakeBytes)
 	if errors.Is(err, io.EOF) {
@@ -106,6 +109,29 @@ func (c *Client) handshake(l *link) error {
 		return errors.New("handshake: the server is read-only, which was not asked for")
 	}
 	return nil
+}
+
+// authenticate runs the SASL exchange. Other requests are sent after establish.
+func (c *Client) authenticate(l *link) error {
+	if c.cfg.SASL == nil {
+		return nil
+	}
+	if err := clientauth.SASL(linkStream{l}, c.cfg.SASL, l.address); err != nil {
+		return fmt.Errorf("%w: %w", ErrSASL, err)
+	}
+	return nil
+}
+
+// linkStream reads and writes a link within its patience.
+type linkStream struct{ l *link }
+
+func (s linkStream) Read(b []byte) (int, error) { return s.l.in.Read(b) }
+
+func (s linkStream) Write(b []byte) (int, error) {
+	if err := s.l.write(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // patient reads from a link's connection with the link's patience as the deadline of each read.

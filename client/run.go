@@ -123,6 +123,13 @@ func (c *Client) handle(l *link, frame []byte) error {
 	if c.link != l { // the session has ended
 		return ErrClosed
 	}
+	if h.Err == proto.ErrSessionClosedRequireSASLAuth && h.Xid != proto.XidEvent {
+		if len(l.pending) > 0 && l.pending[0].xid == h.Xid {
+			l.pending[0].answer(h.Err, nil)
+		}
+		c.end(AuthFailed, errDemandsIdentity) // the server closes the connection, and would do so again
+		return errDemandsIdentity
+	}
 	switch h.Xid {
 	case proto.XidEvent:
 		return c.handleEvent(h.Zxid, &d)
@@ -238,6 +245,9 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 			case errors.Is(err, proto.ErrSessionExpired):
 				c.expired()
 				return nil
+			case errors.Is(err, proto.ErrAuthFailed):
+				c.refused(err)
+				return nil
 			}
 			c.cfg.Logger.Debug("no connection", "server", address, "error", err)
 		}
@@ -257,6 +267,13 @@ func (c *Client) expired() {
 	} else {
 		c.end(Expired, proto.ErrSessionExpired)
 	}
+}
+
+// refused ends the Client after a server has refused the credentials of Config.SASL.
+func (c *Client) refused(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end(AuthFailed, fmt.Errorf("client: %w", err))
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
@@ -151,8 +152,9 @@ func (c *Client) relative(path string) string {
 // which go-zookeeper leaves open when the server reports that the session has expired.
 func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	k.closeNetConn()
-	conn, err := k.cfg.dialer(network, address, timeout)
+	conn, err := k.open(network, address, timeout)
 	if err != nil {
+		k.connectFailed(fmt.Errorf("%s: %w", address, err))
 		return nil, err
 	}
 	// A new session may start from an older zxid. A server refuses a client that has seen a later
@@ -160,7 +162,7 @@ func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, e
 	if s := k.currentSession(); s != nil && s.Context().Err() != nil {
 		k.lastSeenZxid = new(lastzxid.Seen)
 	}
-	w := &sessionConn{Conn: lastzxid.NewConn(conn, k.lastSeenZxid), core: k, timeout: time.Duration(k.timeout.Load())}
+	w := &sessionConn{Conn: lastzxid.NewConn(conn, k.lastSeenZxid), core: k, address: address, timeout: time.Duration(k.timeout.Load())}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == Closed {
@@ -168,6 +170,18 @@ func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, e
 	}
 	k.netConn = w
 	return w, nil
+}
+
+// open makes a network connection, with TLS if configured.
+func (k *core) open(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := k.cfg.dialer(network, address, timeout)
+	if err != nil || k.cfg.tls == nil {
+		return conn, err
+	}
+	// More time than for dialing: after the loss of a server many clients do their handshakes at once.
+	ctx, cancel := context.WithTimeout(k.ctx, time.Duration(k.timeout.Load())/3)
+	defer cancel()
+	return clientauth.TLS(ctx, conn, k.cfg.tls, address)
 }
 
 // closeNetConn closes the network connection. A wrapped connection has no netConn.

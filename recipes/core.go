@@ -28,6 +28,7 @@ type core struct {
 	lifecycle
 	probeSoon chan struct{} // makes probeLoop probe at once; capacity 1
 	ready     chan struct{} // closed when the first session is established
+	refused   chan error    // gets the reason if a server refused the credentials; capacity 1
 	watches   watchTable
 
 	noContainers atomic.Bool // the server does not support containers
@@ -37,6 +38,7 @@ type core struct {
 	state           ConnState
 	session         *Session
 	netConn         *sessionConn
+	connectErr      error                          // why the latest attempt to connect failed
 	reconnectSignal chan struct{}                  // closed when the connection is restored
 	stateReaders    map[chan ConnState]func() bool // the value stops watching the reader's ctx
 	// ephemerals holds the paths of ephemerals of the current session, for a wrapped connection
@@ -54,6 +56,7 @@ func newCore(cfg config, wrapped bool) *core {
 		lifecycle:       newLifecycle(),
 		probeSoon:       make(chan struct{}, 1),
 		ready:           make(chan struct{}),
+		refused:         make(chan error, 1),
 		stateReaders:    make(map[chan ConnState]func() bool),
 		reconnectSignal: make(chan struct{}),
 	}
@@ -67,7 +70,14 @@ func (k *core) start(ctx context.Context) error {
 	k.loops.Go(k.probeLoop)
 	select {
 	case <-k.ready:
+	case err := <-k.refused:
+		return err
 	case <-ctx.Done():
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.connectErr != nil {
+			return fmt.Errorf("%w; the latest attempt: %w", context.Cause(ctx), k.connectErr)
+		}
 		return context.Cause(ctx)
 	case <-k.closing:
 		return ErrClosed
@@ -82,6 +92,13 @@ func (k *core) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// connectFailed notes why an attempt to connect has failed.
+func (k *core) connectFailed(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.connectErr = err
 }
 
 func (k *core) close() error {

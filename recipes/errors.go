@@ -17,6 +17,8 @@ import (
 var (
 	// ErrClosed means that the Client or the wrapped connection was closed.
 	ErrClosed = errors.New("recipes: client is closed")
+	// ErrSASL means that the SASL exchange of WithSASL failed.
+	ErrSASL = errors.New("recipes: SASL authentication failed")
 	// ErrSessionLost is the cause of a session's Context once the session has ended or may have.
 	ErrSessionLost = errors.New("recipes: session is lost")
 	// ErrOutcomeUnknown means that a write may have been applied, or may still be: its answer was

@@ -1,12 +1,15 @@
 package recipes
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/sasl"
 )
 
 // DefaultSessionTimeout is the session timeout that Connect requests by default. The server may
@@ -20,6 +23,8 @@ type config struct {
 	timeout time.Duration
 	retry   RetryPolicy
 	dialer  zk.Dialer
+	tls     *tls.Config // nil: none
+	sasl    sasl.Client // nil: none
 	auth    []credentials
 	acl     []zk.ACL
 	logger  zk.Logger
@@ -39,11 +44,19 @@ func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout
 // Exponential(50*time.Millisecond, time.Second, 10).
 func Retry(policy RetryPolicy) Option { return func(c *config) { c.retry = policy } }
 
-// Dialer sets the function that makes Connect's network connections, for example over TLS. The
-// default is TCP. dial's timeout argument is one second.
+// Dialer sets the function that makes Connect's network connections. The default is TCP. dial's timeout argument is one second.
 func Dialer(dial func(network, address string, timeout time.Duration) (net.Conn, error)) Option {
 	return func(c *config) { c.dialer = dial }
 }
+
+// WithTLS makes Connect's network connections TLS connections. If cfg has no ServerName, the
+// certificate of a server must be for the host of its address.
+func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
+
+// WithSASL authenticates each connection that Connect makes, before any other request. If a server
+// refuses the credentials, Connect fails with ErrSASL. A Client that is refused later, when it
+// reconnects, loses its session and goes on trying; the Logger gets the reason.
+func WithSASL(client sasl.Client) Option { return func(c *config) { c.sasl = client } }
 
 // Auth adds credentials to the connection. They are sent again on every new connection.
 func Auth(scheme string, auth []byte) Option {

@@ -2,14 +2,19 @@ package recipes
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/clientauth"
 )
 
-// sessionConn is a network connection of Connect's zk.Conn that does three things that go-zookeeper
+// sessionConn is a network connection of Connect's zk.Conn that does four things that go-zookeeper
 // does not:
 //
+//   - Run the SASL exchange, between the handshake and the first request.
 //   - Read the handshake, to learn the negotiated timeout and when the answered request was sent.
 //   - Refuse to resume a session that was declared lost: sessionConn closes that session on the
 //     server and tells go-zookeeper that the session has expired, so that go-zookeeper opens a new
@@ -19,7 +24,8 @@ import (
 //     another server.
 type sessionConn struct {
 	net.Conn
-	core *core
+	core    *core
+	address string // of the server
 	// timeout is the session timeout: as requested before the handshake, as negotiated afterwards.
 	timeout time.Duration
 
@@ -30,6 +36,9 @@ type sessionConn struct {
 	unread        []byte // rest of the handshake's answer
 }
 
+// reasonPatience bounds the wait for the reason of a failed write.
+const reasonPatience = 100 * time.Millisecond
+
 // Write notes when the handshake's request, which comes first, is sent.
 func (w *sessionConn) Write(b []byte) (int, error) {
 	if !w.requestSent {
@@ -37,6 +46,10 @@ func (w *sessionConn) Write(b []byte) (int, error) {
 	}
 	n, err := w.Conn.Write(b)
 	if err != nil {
+		if !w.handshakeDone && w.Conn.SetReadDeadline(time.Now().Add(reasonPatience)) == nil {
+			err = clientauth.Reason(w.Conn, err)
+			w.core.connectFailed(fmt.Errorf("%s: %w", w.address, err))
+		}
 		err = &networkError{err}
 	}
 	return n, err
@@ -71,17 +84,21 @@ func (w *sessionConn) SetReadDeadline(t time.Time) error {
 
 // handshake reads the server's answer and decides which answer go-zookeeper sees.
 func (w *sessionConn) handshake() error {
-	if err := w.Conn.SetReadDeadline(time.Now().Add(w.timeout / 3)); err != nil {
+	if err := w.Conn.SetDeadline(time.Now().Add(w.timeout / 3)); err != nil {
 		return err
 	}
 	frame, err := readFrame(w.Conn)
 	if err != nil {
+		w.core.connectFailed(fmt.Errorf("%s: %w", w.address, err))
 		return err
 	}
 	w.unread = frame
 	timeout, session, ok := parseConnectReply(frame)
 	if !ok || session == 0 {
-		return w.Conn.SetReadDeadline(time.Time{})
+		return w.Conn.SetDeadline(time.Time{})
+	}
+	if err := w.authenticate(); err != nil {
+		return err
 	}
 	w.timeout = timeout
 	if !w.core.sessionGranted(session, timeout, w.requestSentAt) {
@@ -89,7 +106,30 @@ func (w *sessionConn) handshake() error {
 		w.unread = expiredReply()
 		return w.Conn.Close()
 	}
-	return w.Conn.SetReadDeadline(time.Time{})
+	return w.Conn.SetDeadline(time.Time{})
+}
+
+// authenticate runs the SASL exchange, in which go-zookeeper has no part: it waits for the
+// handshake's answer.
+func (w *sessionConn) authenticate() error {
+	k := w.core
+	if k.cfg.sasl == nil {
+		return nil
+	}
+	err := clientauth.SASL(w.Conn, k.cfg.sasl, w.address)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w: %w", w.address, ErrSASL, err)
+	k.cfg.logger.Printf("%v", err)
+	k.connectFailed(err)
+	if refused := (*clientauth.RefusedError)(nil); errors.As(err, &refused) {
+		select {
+		case k.refused <- err:
+		default: // start has returned, or gets an earlier error
+		}
+	}
+	return err
 }
 
 // closeSession ends the session on the server, so that its ephemerals are deleted at once. If that

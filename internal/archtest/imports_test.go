@@ -104,6 +104,8 @@ var table = []box{
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
 		{"internal/lastzxid", "a race and a fault in go-zookeeper"},
+		{"internal/clientauth", "TLS and SASL on a new connection"},
+		{"sasl", "the mechanism is handed in"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
 	}},
@@ -179,7 +181,13 @@ var table = []box{
 		{"proto", "paths and error codes"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
+	{pkg: "internal/clientauth", there: true, may: []arrow{
+		{"proto", "error codes"},
+		{"sasl", "the mechanism is handed in"},
+	}},
 	{pkg: "client", there: true, may: []arrow{
+		{"internal/clientauth", "TLS and SASL on a new connection"},
+		{"sasl", "the mechanism is handed in"},
 		{"proto", "replies and events"},
 		{"proto/jute", "requests and replies"},
 		{"github.com/hashicorp/go-hclog", "logging"},
@@ -214,10 +222,21 @@ var table = []box{
 	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
 		{"internal/version", "gozkd --version names the version that servers name"},
 	}},
+	{pkg: "cmd/gozkd/internal/clientflags", there: true, may: []arrow{
+		{"cmd/gozkd/internal/cli", "the environment, and errors of the command line"},
+		{"client", "connects so"},
+		{"internal/clientauth", "TLS on a new connection"},
+		{"internal/tlsconf", "the only builder of TLS configurations"},
+		{"internal/tlsreason", "why a handshake failed, to name the flag that helps"},
+		{"sasl", "mechanisms, and JAAS files"},
+		{"github.com/hashicorp/go-hclog", "warnings about key stores"},
+		{"github.com/magiconair/properties", "the file is a Java properties file"},
+	}},
 	{pkg: "cmd/gozkd/internal/admintoken", there: true, may: []arrow{
 		{"internal/vfs", "durable directories"},
 	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
+		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
 		{"consensus", "reads and founds data directories"},
 		{"datatree", "the state in them, and the effect of the log"},
@@ -230,6 +249,7 @@ var table = []box{
 		{"proto", "zxids and session ids"},
 	}},
 	{pkg: "cmd/gozkd/internal/top", there: true, may: []arrow{
+		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/probe", "asks members"},
 		{"internal/serverlist", "the other members"},
@@ -240,6 +260,7 @@ var table = []box{
 		{"golang.org/x/term", "whether there is a terminal"},
 	}},
 	{pkg: "cmd/gozkd/internal/status", there: true, may: []arrow{
+		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/config", "where the server of a zoo.cfg listens"},
 		{"cmd/gozkd/internal/probe", "asks a server"},
@@ -254,6 +275,7 @@ var table = []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell", there: true, may: []arrow{
+		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
 		{"cmd/gozkd/internal/shell/console", "lines from a terminal"},
 		{"cmd/gozkd/internal/shell/subtree", "commands on whole subtrees"},

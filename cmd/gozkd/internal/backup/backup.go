@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -31,7 +33,7 @@ flags:
   --auth-file FILE  a file with the Authorization header for the admin endpoint: digest super:PASSWORD,
                     or a token, such as DATA-DIR/admin.token on the server's machine. Without the flag,
                     a server on this machine gets the token of the server that serve would run here
-`
+` + clientflags.TLSUsage
 
 // Backup runs `gozkd backup`.
 func Backup(ctx context.Context, args []string, env cli.Env) int {
@@ -40,17 +42,25 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	from := flags.String("from", "", "")
 	logDir := flags.String("log-dir", "", "")
 	authFile := flags.String("auth-file", "", "")
+	var secure clientflags.Flags
+	secure.RegisterTLS(flags)
 	words, status, done := c.Parse(flags, args)
-	switch {
-	case done:
+	if done {
 		return status
+	}
+	security, err := secure.Resolve(env)
+	switch {
+	case err != nil:
+		return clientflags.Fail(c.Command, err)
+	case security.TLS() && !strings.HasPrefix(*from, "https://"):
+		return c.Misused(errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080"))
 	case *from == "":
 		return c.Misused(errors.New("--from is missing: name the state to copy"))
 	case len(words) != 1:
 		return c.Misused(errors.New("name one FILE to write to"))
 	}
 	path := words[0]
-	got, err := backup(ctx, *from, *logDir, *authFile, path, env.Getenv)
+	got, err := backup(ctx, *from, *logDir, *authFile, path, env.Getenv, security)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -59,7 +69,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-func backup(ctx context.Context, from, logDir, authFile, path string, getenv func(string) string) (*source, error) {
+func backup(ctx context.Context, from, logDir, authFile, path string, getenv func(string) string, security *clientflags.Security) (*source, error) {
 	if err := mustNotExist(path); err != nil {
 		return nil, err
 	}
@@ -71,7 +81,7 @@ func backup(ctx context.Context, from, logDir, authFile, path string, getenv fun
 		if err != nil {
 			return nil, err
 		}
-		return writeNew(path, func(temporary string) error { return download(ctx, from, auth, temporary) }, nil)
+		return writeNew(path, func(temporary string) error { return download(ctx, from, auth, temporary, security) }, nil)
 	}
 	if authFile != "" {
 		return nil, errors.New("--auth-file is for an admin endpoint: leave it out for a file or directory")

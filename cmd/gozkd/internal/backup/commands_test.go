@@ -123,7 +123,7 @@ func TestCommands_Refuse(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := backup(ctx, data, "", "", to, os.Getenv); !errors.Is(err, context.Canceled) {
+	if _, err := backup(ctx, data, "", "", to, os.Getenv, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if _, err := restore(ctx, data, "", target{1, empty, empty}, time.Now()); !errors.Is(err, context.Canceled) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -183,7 +184,7 @@ func authorization(from, file string, getenv func(string) string) (string, error
 }
 
 // download writes the answer of the admin endpoint to a new file, and syncs it.
-func download(ctx context.Context, from, auth, path string) (err error) {
+func download(ctx context.Context, from, auth, path string, security *clientflags.Security) (err error) {
 	where, err := snapshotURL(from)
 	if err != nil {
 		return err
@@ -195,10 +196,11 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 	req.Header.Set("Authorization", auth)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = answerTimeout
+	security.Transport(transport)
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", where, security.ExplainHTTP(ctx, req.URL, err))
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {

@@ -27,6 +27,8 @@ type Asker struct {
 	MaxBytes int64
 	// Dial connects to a server. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Advise returns what to do about an error of a server that was not reached, or "". It may be nil.
+	Advise func(ctx context.Context, address string, err error) string
 }
 
 // Ask sends a word to the client address (host:port) of a server and returns the answer, which ends
@@ -53,6 +55,9 @@ func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 		err = cause
 	}
 	e := &Error{Address: address, Word: word, Err: err}
+	if a.Advise != nil && !Reached(err) {
+		e.Advice = a.Advise(ctx, address, err)
+	}
 	if errors.Is(err, ErrTooLarge) {
 		return answer, e
 	}
@@ -129,6 +134,7 @@ const WhitelistKey = "4lw.commands.whitelist"
 type Error struct {
 	Address, Word string
 	Err           error
+	Advice        string // of Asker.Advise
 }
 
 // Error returns address, word and cause in one line.
@@ -137,6 +143,13 @@ func (e *Error) Error() string { return e.Address + ": " + e.Word + ": " + e.Cau
 // Cause returns the reason without the address, for example "connection refused", "no answer within
 // 5s", or which key to set in zoo.cfg.
 func (e *Error) Cause() string {
+	if e.Advice != "" {
+		return e.cause() + "; " + e.Advice
+	}
+	return e.cause()
+}
+
+func (e *Error) cause() string {
 	if errors.Is(e.Err, ErrNotAllowed) {
 		return fmt.Sprintf("not in the whitelist: add %s to %s in zoo.cfg", e.Word, WhitelistKey)
 	}

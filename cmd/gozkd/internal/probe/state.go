@@ -171,6 +171,8 @@ type Settings struct {
 	ServerID uint64
 	// ClientPort is 0 if the answer has no client port.
 	ClientPort int
+	// SecurePort is the port for TLS only; 0 if the answer has none.
+	SecurePort int
 	// Members is empty for a standalone server.
 	Members serverlist.Set
 }
@@ -186,6 +188,8 @@ func ParseSettings(conf string) Settings {
 			s.ServerID, _ = strconv.ParseUint(value, 10, 64) // 0 if the value is not a number
 		case key == "clientPort":
 			s.ClientPort = int(max(0, number(value)))
+		case key == "secureClientPort":
+			s.SecurePort = int(max(0, number(value)))
 		case strings.HasPrefix(key, "server."):
 			if m, err := serverlist.Parse(key, value); err == nil {
 				s.Members = s.Members.With(m)

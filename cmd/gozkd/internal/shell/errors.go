@@ -82,6 +82,9 @@ func message(err error) string {
 		return words + e.Path
 	}
 	switch e.Code {
+	case proto.ErrSessionClosedRequireSASLAuth:
+		return keeperMessage(e) + "\nThe server demands an identity: authenticate with a client certificate (--cert and --key), --sasl-user, --jaas, " +
+			"or the scheme that enforce.auth.schemes in its zoo.cfg names"
 	case proto.ErrReconfigInProgress:
 		return "Another reconfiguration is in progress -- concurrent reconfigs not supported (yet)"
 	case proto.ErrNewConfigNoQuorum:

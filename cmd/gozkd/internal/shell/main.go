@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
 )
 
@@ -22,6 +23,9 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		cli.Print(env.Err, "gozkd cli: "+err.Error()+"\n"+Usage+"\n")
 		return cli.Usage
+	}
+	if set.security, err = set.secure.Resolve(env); err != nil && !set.help {
+		return clientflags.Fail(cli.Command{Env: env, Name: "cli", Usage: Usage + "\n"}, err)
 	}
 	var s *Shell
 	var lines lineReader = newScriptReader(env.In)
@@ -180,7 +184,7 @@ const Usage = `usage: gozkd cli [flags] [command [arguments]]
                                               only
   -waitforconnection                          accepted for compatibility: gozkd cli always waits
   --output text|json                          output format (text)
-
+` + clientflags.Usage + `
 Without a command, gozkd cli reads lines from standard input. The command help lists all commands.`
 
 // settings are the flags of gozkd cli.
@@ -190,6 +194,8 @@ type settings struct {
 	readOnly bool
 	json     bool
 	help     bool
+	secure   clientflags.Flags
+	security *clientflags.Security
 }
 
 // parseSettings reads the flags, which precede the command, and returns the words of the command.
@@ -208,7 +214,7 @@ func parseSettings(args []string) (set settings, words []string, err error) {
 	})
 	fs.BoolVar(&set.readOnly, "r", false, "")
 	fs.Bool("waitforconnection", false, "")
-	fs.Func("client-configuration", "", func(string) error { return errors.New("gozkd cli does not support TLS and SASL") })
+	set.secure.Register(fs)
 	fs.Func("output", "", func(v string) (err error) {
 		set.json, err = cli.Output(v)
 		return err

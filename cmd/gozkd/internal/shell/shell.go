@@ -79,19 +79,21 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.settings.timeout)
 	defer cancel()
-	zk, err := client.Connect(limited, client.Config{
+	cfg := client.Config{
 		Servers:        servers,
 		Chroot:         chroot,
 		SessionTimeout: s.settings.timeout,
 		ConnectTimeout: min(s.settings.timeout/time.Duration(len(servers)), connectTimeout),
 		ReadOnly:       s.settings.readOnly,
 		OnEvent:        s.event,
-	})
+	}
+	s.settings.security.Configure(&cfg)
+	zk, err := client.Connect(limited, cfg)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	case err != nil:
-		return unreachable(err.Error())
+		return unreachable(s.settings.security.Explain(ctx, servers[0], err).Error())
 	}
 	s.zk = zk
 	return nil

@@ -62,10 +62,13 @@ func TestSingleCommand_Usage(t *testing.T) {
 		!strings.HasSuffix(got.err, "\nCommand not found: Command not found lss\n") {
 		t.Errorf("an unknown command: %+v", got)
 	}
-	for _, args := range [][]string{{"-server"}, {"-timeout", "soon"}, {"-timeout", "0"}, {"--output", "xml"}, {"-nosuch"}, {"-client-configuration", "f"}} {
+	for _, args := range [][]string{{"-server"}, {"-timeout", "soon"}, {"-timeout", "0"}, {"--output", "xml"}, {"-nosuch"}, {"--key", "f"}} {
 		if got := runCLI(t, "", nil, args...); got.status != cli.Usage || got.out != "" || !strings.HasSuffix(got.err, Usage+"\n") {
 			t.Errorf("%q: %+v", args, got)
 		}
+	}
+	if got := runCLI(t, "", nil, "-client-configuration", "nosuch"); got.status != cli.Failed || !strings.Contains(got.err, "-client-configuration: stat nosuch") {
+		t.Errorf("a missing file: %+v", got)
 	}
 	if got := runCLI(t, "", nil, "--help"); got.status != cli.OK || !strings.HasPrefix(got.out, Usage) {
 		t.Errorf("--help: %+v", got)

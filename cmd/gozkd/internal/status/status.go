@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
@@ -26,7 +27,7 @@ flags:
   -server HOST:PORT,...  ask these servers instead
   -timeout TIME          timeout for each server (5s)
   -output text|json      output format (text)
-
+` + clientflags.Usage + `
 Exit status: 0 if the server serves clients and, of several servers, exactly one leads and the others
 follow; 1 otherwise; 2 if the command line is wrong.
 `
@@ -41,7 +42,7 @@ flags:
   -ready                 ask whether it serves clients: a member without a quorum is alive, but not
                          ready
   -timeout TIME          timeout for each server (5s)
-
+` + clientflags.Usage + `
 Exit status: 0 if yes, 1 if no, 2 if the command line is wrong.
 `
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
@@ -20,8 +21,9 @@ import (
 type targets struct {
 	addresses []string
 	// config is the configuration of this machine's server; nil if -server was given.
-	config *config.Config
-	asker  probe.Asker
+	config   *config.Config
+	asker    probe.Asker
+	security *clientflags.Security
 }
 
 // parse adds the common flags to fs and parses args. If done is true, the command must return
@@ -29,6 +31,8 @@ type targets struct {
 func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status int, done bool) {
 	servers := fs.String("server", "", "")
 	fs.DurationVar(&t.asker.Timeout, "timeout", probe.DefaultTimeout, "")
+	var secure clientflags.Flags
+	secure.Register(fs)
 	files, status, done := c.Parse(fs, args)
 	switch {
 	case done:
@@ -39,7 +43,13 @@ func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status 
 		return c.Misused(fmt.Errorf("at most one zoo.cfg is allowed, not %q", files)), true
 	case *servers != "" && len(files) > 0:
 		return c.Misused(errors.New("give either -server or a zoo.cfg")), true
-	case *servers == "":
+	}
+	security, err := secure.Resolve(c.Env)
+	if err != nil {
+		return clientflags.Fail(c, err), true
+	}
+	t.security, t.asker.Dial, t.asker.Advise = security, security.Dial, security.Advice
+	if *servers == "" {
 		if err := t.configured(files, c.Env); err != nil {
 			return c.Fail(err), true
 		}
@@ -73,7 +83,9 @@ func (t *targets) configured(file []string, env cli.Env) error {
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "localhost"
 		t.asker.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-			return dialLoopback(ctx, new(net.Dialer).DialContext, address)
+			return t.security.Through(ctx, func(ctx context.Context, _, address string) (net.Conn, error) {
+				return dialLoopback(ctx, new(net.Dialer).DialContext, address)
+			}, address)
 		}
 	}
 	c.ClientPortAddress = host

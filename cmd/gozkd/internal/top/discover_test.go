@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
@@ -24,7 +25,7 @@ func TestDiscover(t *testing.T) {
 	// The znode contains the members a moment after the start, so only the identity is checked
 	// here.
 	for _, named := range want {
-		s, err := discoverer(timeout)(t.Context(), named.Address)
+		s, err := discoverer(timeout, new(clientflags.Security))(t.Context(), named.Address)
 		if err != nil || s.ServerID != named.ID {
 			t.Errorf("%s says %+v, %v", named.Address, s, err)
 		}
@@ -32,7 +33,7 @@ func TestDiscover(t *testing.T) {
 
 	given := []string{want[1].Address}
 	asker := probe.Asker{Timeout: timeout}
-	w := &watcher{roster: newRoster(given, aliases(t.Context(), given, timeout)), interval: 20 * time.Millisecond, ask: asker.Ask, discover: discoverer(timeout)}
+	w := &watcher{roster: newRoster(given, aliases(t.Context(), given, timeout)), interval: 20 * time.Millisecond, ask: asker.Ask, discover: discoverer(timeout, new(clientflags.Security))}
 	ctx, cancel := context.WithCancel(watchdog.Context(t, 20*time.Second))
 	defer cancel()
 	up := make(map[string]bool)
@@ -49,7 +50,7 @@ func TestDiscover(t *testing.T) {
 }
 
 func TestDiscover_Nobody(t *testing.T) {
-	if s, err := discoverer(time.Second)(t.Context(), "127.0.0.1:1"); err == nil {
+	if s, err := discoverer(time.Second, new(clientflags.Security))(t.Context(), "127.0.0.1:1"); err == nil {
 		t.Errorf("%+v", s)
 	}
 }

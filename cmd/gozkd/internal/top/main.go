@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
@@ -31,7 +32,7 @@ flags:
   -timeout TIME          timeout for each answer (3s)
   -once                  print one screen of text after two rounds and exit
   -output text|json      json: print an object per round, one per line (text)
-
+` + clientflags.Usage + `
 Press ? on the screen for the keys.
 Exit status: 0; 1 if no member answered with -once; 2 if the command line is wrong.
 `
@@ -41,6 +42,7 @@ type options struct {
 	servers           []string
 	interval, timeout time.Duration
 	once, json        bool
+	security          *clientflags.Security
 }
 
 // minRoundInterval limits the load on the servers.
@@ -54,6 +56,8 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 	fs.DurationVar(&o.timeout, "timeout", 3*time.Second, "")
 	fs.BoolVar(&o.once, "once", false, "")
 	output := fs.String("output", "text", "")
+	var secure clientflags.Flags
+	secure.Register(fs)
 	words, status, done := c.Parse(fs, args)
 	if done {
 		return status, true
@@ -75,6 +79,9 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 	}
 	if err != nil {
 		return c.Misused(err), true
+	}
+	if o.security, err = secure.Resolve(c.Env); err != nil {
+		return clientflags.Fail(c, err), true
 	}
 	return 0, false
 }
@@ -102,10 +109,10 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 }
 
 func newWatcher(ctx context.Context, o options) *watcher {
-	asker := probe.Asker{Timeout: o.timeout}
-	return &watcher{
-		roster: newRoster(o.servers, aliases(ctx, o.servers, o.timeout)), interval: o.interval, ask: asker.Ask, discover: discoverer(o.timeout),
-	}
+	asker := probe.Asker{Timeout: o.timeout, Dial: o.security.Dial, Advise: o.security.Advice}
+	r := newRoster(o.servers, aliases(ctx, o.servers, o.timeout))
+	r.secure = o.security.TLS()
+	return &watcher{roster: r, interval: o.interval, ask: asker.Ask, discover: discoverer(o.timeout, o.security)}
 }
 
 // show runs the screen until the user or ctx ends it.

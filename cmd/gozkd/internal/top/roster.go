@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
@@ -25,7 +26,11 @@ type roster struct {
 	// ids are the member numbers of the given addresses, otherIDs those of addresses in server lines.
 	ids, otherIDs map[string]uint64
 	set           serverlist.Set
-	port          int // client port of the server that reported set, the default for members whose line has none
+	port          int  // client port of the server that reported set, the default for members whose line has none
+	secure        bool // TLS is spoken with all servers
+	// securePort is the port for TLS of the server that reported set, which server lines do not have:
+	// the other members are taken to have the same. 0: none, or the client port speaks TLS.
+	securePort int
 }
 
 func newRoster(given []string, aliases map[string]string) *roster {
@@ -38,10 +43,15 @@ func (r *roster) learn(address string, s probe.Settings) {
 		return
 	}
 	r.set, r.port = s.Members, s.ClientPort
+	dialed := 0
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		dialed, _ = strconv.Atoi(port) // a dialed address has a valid port
+	}
 	if s.ClientPort == 0 {
-		if _, port, err := net.SplitHostPort(address); err == nil {
-			r.port, _ = strconv.Atoi(port) // a dialed address has a valid port
-		}
+		r.port = dialed
+	}
+	if r.secure {
+		r.securePort = securePort(s, dialed)
 	}
 	switch {
 	case s.ServerID == 0:
@@ -53,6 +63,21 @@ func (r *roster) learn(address string, s probe.Settings) {
 	}
 }
 
+// securePort returns the port for TLS of the server that reported s when it was dialed at a port.
+func securePort(s probe.Settings, dialed int) int {
+	clientPort := s.ClientPort
+	if own, ok := s.Members.Get(s.ServerID); ok && own.ClientPort != 0 {
+		clientPort = own.ClientPort
+	}
+	switch {
+	case s.SecurePort != 0:
+		return s.SecurePort
+	case clientPort == dialed: // a unified port
+		return 0
+	}
+	return dialed
+}
+
 // entries returns the servers by number, followed by those without a number in the given order. A
 // number stands there once, and so does an address: if a member's line has no client port, and the
 // port of the server that reported the line is that server's own, or another member answered there,
@@ -61,7 +86,7 @@ func (r *roster) learn(address string, s probe.Settings) {
 func (r *roster) entries() []Entry {
 	ids := maps.Clone(r.ids)
 	for _, m := range r.set {
-		if given, ok := r.aliases[clientAddress(m, r.port)]; ok && ids[given] == 0 && !hasID(ids, m.ID) {
+		if given, ok := r.aliases[r.address(m)]; ok && ids[given] == 0 && !hasID(ids, m.ID) {
 			ids[given] = m.ID
 		}
 	}
@@ -78,7 +103,7 @@ func (r *roster) entries() []Entry {
 		if hasID(ids, m.ID) {
 			continue
 		}
-		address := clientAddress(m, r.port)
+		address := r.address(m)
 		_, given := r.aliases[address]
 		if given || r.otherIDs[address] != 0 && r.otherIDs[address] != m.ID || slices.ContainsFunc(list, func(e Entry) bool { return e.Address == address }) {
 			hidden = append(hidden, Entry{Address: fmt.Sprintf("%s %s%s", m.Key(), m.Host, unknownPort), ID: m.ID})
@@ -107,6 +132,14 @@ var errUnknownPort = errors.New("its server line has no client port: name this s
 // askUnknown is the ask of a poller for such an entry.
 func askUnknown(context.Context, string, string) (string, error) { return "", errUnknownPort }
 
+// address returns the address at which to ask a member.
+func (r *roster) address(m serverlist.Member) string {
+	if r.securePort != 0 {
+		m.ClientPort = r.securePort
+	}
+	return clientAddress(m, r.port)
+}
+
 // clientAddress returns the address for clients of a member. If the member listens on a wildcard
 // address, the host of the peer address is used.
 func clientAddress(m serverlist.Member, port int) string {
@@ -123,11 +156,13 @@ func clientAddress(m serverlist.Member, port int) string {
 // discoverer returns a function that learns the identity of a member and the other members as a
 // client: anybody may read /zookeeper/config, and the first byte of a session id is the number of
 // the member that created it. Source: ZooKeeper SessionTrackerImpl.initializeNextSessionId.
-func discoverer(timeout time.Duration) func(ctx context.Context, address string) (probe.Settings, error) {
+func discoverer(timeout time.Duration, security *clientflags.Security) func(ctx context.Context, address string) (probe.Settings, error) {
 	return func(ctx context.Context, address string) (_ probe.Settings, err error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		c, err := client.Connect(ctx, client.Config{Servers: []string{address}, ConnectTimeout: timeout})
+		cfg := client.Config{Servers: []string{address}, ConnectTimeout: timeout}
+		security.Configure(&cfg)
+		c, err := client.Connect(ctx, cfg)
 		if err != nil {
 			return probe.Settings{}, err
 		}

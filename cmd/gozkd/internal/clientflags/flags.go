@@ -1,0 +1,150 @@
+package clientflags
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/tlsconf"
+)
+
+// TLSUsage describes the flags of TLS, for the usage text of a command that dials no client port.
+const TLSUsage = `  --tls                      connect with TLS; the next five flags imply it
+  --cacert FILE              PEM file with the authorities that the certificate of a server must come
+                             from (those of the system)
+  --cert FILE, --key FILE    PEM files with the client's certificate and key; one file may hold both
+  --tls-server-name NAME     the name that a server's certificate must have (the host of -server)
+  --insecure-skip-verify     accept any certificate: whoever controls the network can be the server
+`
+
+// Usage describes all flags, for the usage text of a command.
+const Usage = TLSUsage + `  --sasl-user NAME           authenticate with SASL (DIGEST-MD5) ...
+  --sasl-password-file FILE  ... and the password in this file
+  --jaas FILE                authenticate with the section Client of this JAAS file
+  -client-configuration FILE  the properties of ZooKeeper's client; flags win over the file, and the
+                             file over CLIENT_JVMFLAGS
+`
+
+// Flags are the values of the flags. The zero value is ready for Register.
+type Flags struct {
+	tls, insecure              bool
+	caCert, cert, key          string
+	serverName                 string
+	saslUser, saslPasswordFile string
+	jaas, configuration        string
+}
+
+// Register adds the flags to fs.
+func (f *Flags) Register(fs *flag.FlagSet) {
+	f.RegisterTLS(fs)
+	fs.StringVar(&f.saslUser, "sasl-user", "", "")
+	fs.StringVar(&f.saslPasswordFile, "sasl-password-file", "", "")
+	fs.StringVar(&f.jaas, "jaas", "", "")
+	fs.StringVar(&f.configuration, "client-configuration", "", "")
+}
+
+// RegisterTLS adds the flags of TLS to fs.
+func (f *Flags) RegisterTLS(fs *flag.FlagSet) {
+	fs.BoolVar(&f.tls, "tls", false, "")
+	fs.StringVar(&f.caCert, "cacert", "", "")
+	fs.StringVar(&f.cert, "cert", "", "")
+	fs.StringVar(&f.key, "key", "", "")
+	fs.StringVar(&f.serverName, "tls-server-name", "", "")
+	fs.BoolVar(&f.insecure, "insecure-skip-verify", false, "")
+}
+
+// check reports flags that contradict each other.
+func (f *Flags) check() error {
+	switch {
+	case f.key != "" && f.cert == "":
+		return errors.New("--key needs --cert, the certificate of that key")
+	case f.insecure && (f.caCert != "" || f.serverName != ""):
+		return errors.New("--insecure-skip-verify accepts any certificate: leave out --cacert and --tls-server-name, or this flag")
+	case (f.saslUser == "") != (f.saslPasswordFile == ""):
+		return errors.New("--sasl-user and --sasl-password-file belong together")
+	case f.saslUser != "" && f.jaas != "":
+		return errors.New("give either --sasl-user or --jaas")
+	}
+	return nil
+}
+
+// UsageError is an error of the command line.
+type UsageError struct{ error }
+
+// Unwrap returns the error.
+func (e UsageError) Unwrap() error { return e.error }
+
+// Fail reports an error of Resolve and returns the exit status.
+func Fail(c cli.Command, err error) int {
+	if errors.As(err, new(UsageError)) {
+		return c.Misused(err)
+	}
+	return c.Fail(err)
+}
+
+// Resolve reads the files that the flags, the properties and the environment name. The error is a
+// UsageError if flags contradict each other.
+func (f *Flags) Resolve(env cli.Env) (*Security, error) {
+	if err := f.check(); err != nil {
+		return nil, UsageError{err}
+	}
+	p := fromEnvironment(env.Getenv)
+	if f.configuration != "" {
+		more, err := readProperties(f.configuration)
+		if err != nil {
+			return nil, fmt.Errorf("-client-configuration: %w", err)
+		}
+		p = p.with(more)
+	}
+	s := &Security{insecure: f.insecure, serverName: f.serverName}
+	var err error
+	if s.mechanism, err = f.sasl(p, env); err != nil {
+		return nil, err
+	}
+	if !f.wantsTLS() && !p.isTrue("zookeeper.client.secure") {
+		return s, nil
+	}
+	options, err := p.tlsOptions()
+	if err != nil {
+		return nil, err
+	}
+	f.override(&options)
+	s.hasCert = options.KeyStore.Location != ""
+	log := hclog.New(&hclog.LoggerOptions{Name: "gozkd", Level: hclog.Warn, Output: env.Err})
+	if s.source, err = tlsconf.Load(options, log); err != nil {
+		return nil, fmt.Errorf("TLS: %w", f.inFlags(err))
+	}
+	return s, nil
+}
+
+// wantsTLS reports whether a flag asks for TLS.
+func (f *Flags) wantsTLS() bool {
+	return f.tls || f.insecure || f.caCert != "" || f.cert != "" || f.serverName != ""
+}
+
+// override replaces options by flags.
+func (f *Flags) override(o *tlsconf.Options) {
+	const pem = "PEM"
+	if f.caCert != "" {
+		o.TrustStore = tlsconf.Store{Location: f.caCert, Type: pem}
+	}
+	if f.cert != "" {
+		o.KeyStore = tlsconf.Store{Location: f.cert, Type: pem, Key: f.key}
+	}
+}
+
+// inFlags replaces the keys of properties in an error by the flags that were given instead.
+func (f *Flags) inFlags(err error) error {
+	text := err.Error()
+	if f.caCert != "" {
+		text = strings.ReplaceAll(text, prefix+"trustStore.location", "--cacert")
+	}
+	if f.cert != "" {
+		text = strings.ReplaceAll(text, prefix+"keyStore.location", "--cert")
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,114 @@
+package clientflags
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/magiconair/properties"
+
+	"github.com/gozkd/gozkd/internal/tlsconf"
+)
+
+// prefix is that of the keys for TLS.
+const prefix = "zookeeper.ssl."
+
+// maxProperties bounds the file in bytes.
+const maxProperties = 1 << 20
+
+// props are properties of ZooKeeper's client.
+type props map[string]string
+
+// readProperties reads a file in the format of Java.
+func readProperties(path string) (props, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxProperties {
+		return nil, fmt.Errorf("%s: %d bytes are too many for a file of properties", path, info.Size())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
+	parsed, err := loader.LoadBytes(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	p := props(parsed.Map())
+	for key, value := range p {
+		p[key] = strings.TrimSpace(value) // as Java's client does
+	}
+	return p, nil
+}
+
+// fromEnvironment returns the -D options for the Java machine of zkCli.sh: its shell splits them at
+// white space, and knows no quotes there. The last one of a name counts.
+func fromEnvironment(getenv func(string) string) props {
+	p := props{}
+	for _, variable := range []string{"CLIENT_JVMFLAGS", "JVMFLAGS"} {
+		for _, word := range strings.Fields(getenv(variable)) {
+			if option, ok := strings.CutPrefix(word, "-D"); ok {
+				name, value, _ := strings.Cut(option, "=")
+				p[name] = value
+			}
+		}
+	}
+	return p
+}
+
+// with returns p with the properties of more in place of its own.
+func (p props) with(more props) props {
+	all := maps.Clone(p)
+	maps.Copy(all, more)
+	return all
+}
+
+// isTrue is Boolean.parseBoolean.
+func (p props) isTrue(key string) bool { return strings.EqualFold(p[key], "true") }
+
+// orDefault returns a property, or a default if it is not set.
+func (p props) orDefault(key, def string) string {
+	if v := p[key]; v != "" {
+		return v
+	}
+	return def
+}
+
+// unsupported are keys that change what is verified, in ways that are not built.
+var unsupported = []string{
+	prefix + "context.supplier.class",
+	prefix + "authProvider",
+}
+
+// tlsOptions returns the keys of TLS.
+func (p props) tlsOptions() (tlsconf.Options, error) {
+	o := tlsconf.Defaults(prefix, tlsconf.Client)
+	for _, key := range unsupported {
+		if p[key] != "" {
+			return o, fmt.Errorf("%s=%s is not supported: it names a class of Java; leave it out", key, p[key])
+		}
+	}
+	store := func(name string) tlsconf.Store {
+		key := prefix + name + "."
+		return tlsconf.Store{Location: p[key+"location"], Type: p[key+"type"], Password: p[key+"password"], PasswordFile: p[key+"passwordPath"]}
+	}
+	o.KeyStore, o.TrustStore = store("keyStore"), store("trustStore")
+	o.Protocol, o.EnabledProtocols, o.CipherSuites = p[prefix+"protocol"], list(p[prefix+"enabledProtocols"]), list(p[prefix+"ciphersuites"])
+	o.HostnameVerification = !strings.EqualFold(p.orDefault(prefix+"hostnameVerification", "true"), "false")
+	o.CRL, o.OCSP, o.CRLLocation = p.isTrue(prefix+"crl"), p.isTrue(prefix+"ocsp"), p["gozkd.ssl.crlLocation"]
+	return o, nil
+}
+
+// list splits a value at commas.
+func list(value string) []string {
+	words := strings.Split(value, ",")
+	for i, w := range words {
+		words[i] = strings.TrimSpace(w)
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
+}

@@ -1,0 +1,71 @@
+package clientflags
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/sasl"
+)
+
+// Security is how to connect to servers. The zero value connects without TLS and SASL. Its methods
+// are safe for concurrent use.
+type Security struct {
+	source     *tlsconf.Source // nil: no TLS
+	mechanism  sasl.Client     // nil: none
+	serverName string          // empty: the host that is dialed
+	insecure   bool            // any certificate is accepted
+	hasCert    bool            // a client certificate is configured
+}
+
+// TLS reports whether connections are encrypted.
+func (s *Security) TLS() bool { return s.source != nil }
+
+// Configure makes a client of package client connect so.
+func (s *Security) Configure(cfg *client.Config) {
+	cfg.Dial, cfg.SASL = s.Dial, s.mechanism
+}
+
+// Dial connects to a server at host:port.
+func (s *Security) Dial(ctx context.Context, address string) (net.Conn, error) {
+	return s.Through(ctx, new(net.Dialer).DialContext, address)
+}
+
+// Through is Dial with another dialer. The certificate must be for the host of address, wherever the
+// dialer connects to.
+func (s *Security) Through(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string) (net.Conn, error) {
+	conn, err := dial(ctx, "tcp", address)
+	if err != nil || !s.TLS() {
+		return conn, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return clientauth.TLS(ctx, conn, s.config(host), address)
+}
+
+// config returns the configuration for a server that is dialed as host.
+func (s *Security) config(host string) *tls.Config {
+	if s.serverName != "" {
+		host = s.serverName
+	}
+	cfg := s.source.Client(host)
+	if s.insecure {
+		cfg.VerifyConnection, cfg.InsecureSkipVerify = nil, true
+	}
+	return cfg
+}
+
+// Transport makes a transport of HTTP connect so to https URLs. Without TLS it stays as it is.
+func (s *Security) Transport(t *http.Transport) {
+	if !s.TLS() {
+		return
+	}
+	t.DialTLSContext = func(ctx context.Context, _, address string) (net.Conn, error) { return s.Dial(ctx, address) }
+}
