@@ -114,7 +114,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		fail(http.StatusOK, notServing, field{"reason", err.Error()})
 		return
 	}
-	if status, err := h.admit(r, c.access); err != nil {
+	status, err := h.admit(r, c.access)
+	if c.access >= changes {
+		h.audit(r, c.name, err)
+	}
+	if err != nil {
 		fail(status, err.Error(), field{"reason", h.remedy(r)})
 		return
 	}

@@ -193,6 +193,9 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
 		a.noteConfig(req, &res, r.Ref, now)
 	}
+	if s.cfg.Audit != nil {
+		a.audit(req, &res, events, r.Ref, now)
+	}
 	if res.Pending {
 		return
 	}
@@ -220,6 +223,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 func (s *Server) lost(ref any) {
 	switch w := ref.(type) {
 	case *clientWrite:
+		s.auditLost(&w.clientRequest)
 		s.writes.release(w.bytes(), w.big())
 	case *attachRequest:
 		s.writes.release(w.bytes(), w.big())

@@ -17,9 +17,10 @@ import (
 var superID = proto.ID{Scheme: "super"}
 
 // authenticate adds an identity to the connection, for requests that come after it.
-func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
+func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode) {
 	var r proto.AuthRequest
 	r.Decode(d)
+	defer func() { c.auditAuth(r.Scheme, code) }()
 	if d.Err() != nil {
 		return proto.ErrAuthFailed
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -177,6 +178,14 @@ type Config struct {
 	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). A server
 	// alone does not implement reconfig, as a standalone ZooKeeper does not.
 	ReconfigEnabled bool
+
+	// Audit gets the events of the audit log: each write that a client of this server made or tried to
+	// make, sessions, authentication, and reads that an ACL refused or that AuditReads names. Nil: no
+	// event is made. If the Sink is an audit.Backpressure, clients wait for it; if it is an
+	// audit.Counter, the metrics contain its counts. The server does not close it.
+	Audit audit.Sink
+	// AuditReads lists znodes: reads of these, and of znodes below them, are in the audit log.
+	AuditReads []string
 
 	// Words lists the four-letter words that are answered (4lw.commands.whitelist); "*" is all.
 	// srvr is always answered.

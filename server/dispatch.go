@@ -113,6 +113,9 @@ func (c *conn) awaitFlushed() {
 func (c *conn) handle(in *input) (ok bool, err error) {
 	turns, turn := &c.server.conns.turns, false
 	for {
+		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit() {
+			return false, nil
+		}
 		p, err := c.burst(in, turn)
 		if turn {
 			turns.end()
@@ -267,6 +270,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			return pauseAlone, nil
 		}
 		if code := c.reconfig(d); code != proto.OK {
+			c.auditRefused(h, d.Rest(), code, now)
 			c.status(h, code, zxidLast, false, now, t)
 		} else if p := c.write(h, d.Rest(), now, t, turn); p != pauseNone {
 			return p, nil
@@ -279,6 +283,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	case proto.ClassInternal:
 		// Only the server's own collector may send this op: with it, a client could delete any
 		// childless znode, whatever the ACL.
+		c.auditRefused(h, d.Rest(), proto.ErrBadArguments, now)
 		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
@@ -328,7 +333,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		return pauseTurn
 	case !s.writes.try(len(body), big):
 		return pauseLimit
-	case !c.waitsSince.IsZero() && c.refuseThrottled(h, now, t):
+	case !c.waitsSince.IsZero() && c.refuseThrottled(h, body, now, t):
 		s.writes.release(len(body), big)
 		return pauseNone
 	}
@@ -340,6 +345,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	}
 	if code, why := s.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
 		s.writes.release(len(body), big)
+		c.auditRefused(h, body, code, now)
 		s.meter.Requests.Expensive.Add(1)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))
 		c.status(h, code, zxidLast, false, now, t)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server/facts"
@@ -44,6 +45,11 @@ func (s *Server) Monitor() []Value {
 	list.Add("gozkd_client_memory_limit_bytes", s.conns.budget.limit.Load())
 	list.Add("gozkd_watch_memory_bytes", s.watches.Bytes())
 	list.Add("gozkd_watch_memory_limit_bytes", s.live.Load().WatchMemory)
+	if counter, ok := s.cfg.Audit.(audit.Counter); ok {
+		events, dropped := counter.Counts()
+		list.Add("gozkd_audit_events_total", events)
+		list.Add("gozkd_audit_dropped_total", dropped)
+	}
 	st := s.node.Status()
 	list.Add("gozkd_feature_level", int64(st.Level))
 	list.Add("gozkd_feature_level_max", int64(st.MaxLevel))

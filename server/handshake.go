@@ -69,6 +69,9 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		c.logger().Debug("client refused: this server does not serve now")
 		return false, nil
 	}
+	if !c.awaitAudit() {
+		return false, nil
+	}
 	return c.attach(&req)
 }
 
@@ -142,6 +145,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		case claimRefused:
 			c.logger().Debug("session refused", "session", req.SessionID.String())
 			c.mu.Lock()
+			c.auditSession(proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
 			c.refuse(req.HasReadOnly)
 			c.mu.Unlock()
 			c.flush()
@@ -180,6 +184,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		return
 	}
 	if res.Err != proto.OK {
+		c.auditSession(w.req.Op, w.req.Session, res.Err, res.Zxid)
 		c.logger().Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
 		c.refuse(w.hasReadOnly)
 		return
@@ -190,6 +195,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 	}
 	c.session, c.epoch, c.timeoutMs = res.SessionID, res.Zxid, info.TimeoutMs
 	c.stats.LastZxid = res.Zxid
+	c.auditSession(w.req.Op, c.session, proto.OK, res.Zxid)
 	if w.req.Op == proto.OpCreateSession { // the word cons shows it like any request
 		c.stats.LastOp, c.stats.LastXid = proto.OpCreateSession, 0
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gozkd/gozkd/audit"
 )
 
 // lifecycle records how far a server is between New and the end of Close.
@@ -132,6 +134,9 @@ func (s *Server) close(handOver bool) error {
 
 func (s *Server) shutdown(handOver bool) (err error) {
 	s.life.stop()
+	if s.life.started {
+		s.Audit(audit.Event{Operation: audit.ServerStop, Result: audit.Invoked})
+	}
 	if s.life.serving.Swap(false) && handOver && s.node.Status().Leading {
 		// The others go on at once instead of after an election timeout.
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Tick)

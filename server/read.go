@@ -24,7 +24,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 		if c.queue.partial == nil {
 			c.queue.partial = newPartialRead(body)
 		}
-		if !c.queue.partial.slice(s, c.caller(ids)) {
+		if !c.queue.partial.slice(c, xid, c.caller(ids)) {
 			return false
 		}
 	}
@@ -37,6 +37,9 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	start := o.mark()
 	o.buf, _ = beginReply(o.buf, xid, zxid, proto.OK)
 	code := s.readBody(c, t, o, op, &d, c.caller(ids))
+	if s.cfg.Audit != nil {
+		c.auditReadBody(op, xid, body, ids, code)
+	}
 	switch {
 	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
 		// The events of setWatches come before its reply: move the empty frame of the reply to

@@ -21,7 +21,7 @@ var reloads = []string{
 
 // handedIn names the fields that a configuration file cannot contain: objects that the embedding
 // program hands in.
-var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
+var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "Audit", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
 
 // Reload applies those fields of cfg that can change while the server serves, and returns the
 // sorted names of the other fields that differ from the present configuration: these need a
@@ -34,7 +34,7 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "Secur
 // TLS, PortUnification, HandshakeLimit, Auth (connections keep what they negotiated), Words, SyncWarning, SlowRequest, SuperDigest,
 // DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
 // ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings. Reload ignores the objects
-// that the program hands in: Memory, the listeners, PeerDial, InProcess, Version, Logger, Now, Rand,
+// that the program hands in: Memory, the listeners, PeerDial, Audit, InProcess, Version, Logger, Now, Rand,
 // FS, DirFS.
 //
 // Reload may be called at any time, from any goroutine.

@@ -98,7 +98,7 @@ func (c *conn) stale(cfg *RequestThrottle) (closed, late bool) {
 
 // refuseThrottled answers a write that has waited for others for too long. It returns false if the
 // write has not. c.mu is held.
-func (c *conn) refuseThrottled(h proto.RequestHeader, now time.Time, t *meter.BatchStats) bool {
+func (c *conn) refuseThrottled(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
 	cfg := &c.server.live.Load().RequestThrottle
 	waited := time.Since(c.waitsSince)
 	c.waitsSince = time.Time{}
@@ -106,6 +106,7 @@ func (c *conn) refuseThrottled(h proto.RequestHeader, now time.Time, t *meter.Ba
 		return false
 	}
 	c.server.meter.Requests.ThrottledOps.Add(1)
+	c.auditRefused(h, body, proto.ErrThrottledOp, now)
 	c.status(h, proto.ErrThrottledOp, zxidLast, false, now, t)
 	return true
 }

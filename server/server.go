@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/lograte"
@@ -106,6 +107,7 @@ func (s *Server) Start(ctx context.Context) error {
 	err = s.start(ctx)
 	over()
 	if err != nil {
+		s.Audit(audit.Event{Operation: audit.ServerStart, Result: audit.Failure, Detail: err.Error()})
 		return errors.Join(err, s.Close())
 	}
 	return nil
@@ -155,6 +157,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.adoptSessions()
+	s.Audit(audit.Event{Operation: audit.ServerStart, Result: audit.Success})
 	s.life.serving.Store(true)
 	s.applied.wake()
 	s.life.goroutines.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown

@@ -84,13 +84,17 @@ func newPartialRead(body []byte) *partialRead {
 }
 
 // slice does a part of the work, and reports whether all is done.
-func (r *partialRead) slice(s *Server, who datatree.Caller) (done bool) {
+func (r *partialRead) slice(c *conn, xid int32, who datatree.Caller) (done bool) {
+	s := c.server
 	before, begin, first := who.Known.Evaluations(), len(r.out.buf), r.next
 	for ; r.next < len(r.ops); r.next++ {
 		if r.next-first+(who.Known.Evaluations()-before)*evaluationWork+(len(r.out.buf)-begin)/bytesOfWork >= maxSliceWork {
 			return false
 		}
-		r.read(s, &r.ops[r.next], who)
+		code := r.read(s, &r.ops[r.next], who)
+		if s.cfg.Audit != nil {
+			c.auditRead(r.ops[r.next].Op, xid, r.ops[r.next].Path, who.IDs, code)
+		}
 		if r.out.len() > maxMultiReads*int(s.cfg.MaxBuffer) {
 			r.code = proto.ErrMarshallingError
 			return true
@@ -102,9 +106,8 @@ func (r *partialRead) slice(s *Server, who datatree.Caller) (done bool) {
 	return true
 }
 
-func (r *partialRead) read(s *Server, op *proto.MultiOp, who datatree.Caller) {
+func (r *partialRead) read(s *Server, op *proto.MultiOp, who datatree.Caller) (code proto.ErrCode) {
 	o, at := &r.out, r.out.mark()
-	var code proto.ErrCode
 	o.buf = proto.AppendMultiHeader(o.buf, op.Op, false, proto.OK)
 	if op.Op == proto.OpGetData {
 		var data []byte
@@ -120,6 +123,7 @@ func (r *partialRead) read(s *Server, op *proto.MultiOp, who datatree.Caller) {
 		o.truncate(at)
 		o.buf = jute.AppendInt(proto.AppendMultiHeader(o.buf, proto.OpError, false, code), int32(code))
 	}
+	return code
 }
 
 // turns bounds what connections do at the same time: a write waits for all readers of the tree, so

@@ -75,6 +75,7 @@ func (c *conn) answerWord(word string, in *input) {
 	s.meter.Traffic.Received.Add(1)
 	live := s.live.Load()
 	allowed := fourletter.Allowed(live.Words, word)
+	c.auditWord(word, allowed)
 	if word == "stmk" && allowed {
 		for in.w-in.r < 12 { // bounded by the handshake's deadline, as the word itself was
 			if in.fill(c) != nil {

@@ -18,11 +18,11 @@ import (
 )
 
 // serveEnsemble runs all members of an ensemble in this process until stop ends or a member fails.
-func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logger) (err error) {
+func serveEnsemble(stop context.Context, inv *config.Invocation, trail *auditTrail, log hclog.Logger) (err error) {
 	if err := memberdir.Check(inv.Config.DataDir, inv.Ensemble); err != nil {
 		return err
 	}
-	servers, addresses, err := newMembers(stop, inv, log)
+	servers, addresses, err := newMembers(stop, inv, trail, log)
 	// No member hands over its lead, since no member remains to take it.
 	defer func() { err = errors.Join(err, each(servers, (*server.Server).Abort)) }()
 	if err != nil {
@@ -68,7 +68,7 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logge
 
 // newMembers makes the servers, each with an open port for clients. The members talk to each other
 // over a network in memory. After an error newMembers returns the servers made so far.
-func newMembers(ctx context.Context, inv *config.Invocation, log hclog.Logger) (servers []*server.Server, addresses []string, err error) {
+func newMembers(ctx context.Context, inv *config.Invocation, trail *auditTrail, log hclog.Logger) (servers []*server.Server, addresses []string, err error) {
 	const peerPort = 2888 // of every member: on the network in memory each is a host
 	c, n := inv.Config, inv.Ensemble
 	var listeners []net.Listener
@@ -94,6 +94,7 @@ func newMembers(ctx context.Context, inv *config.Invocation, log hclog.Logger) (
 	network := memnet.New(0)
 	for i := range n {
 		cfg := serverConfig(c, log)
+		cfg.Audit = trail.sink()
 		cfg.Listen, cfg.Listener, cfg.MemberID = "", listeners[i], uint8(i+1)
 		cfg.Dir, cfg.LogDir = memberdir.Of(c.DataDir, i+1, n), memberdir.Of(c.DataLogDir, i+1, n)
 		if n > 1 {

@@ -26,7 +26,7 @@ import (
 
 // serve runs an ensemble, or a server until a signal ends it or its disk fails. again reads the
 // configuration once more.
-func serve(inv *config.Invocation, again func() (*config.Invocation, error), env cli.Env) error {
+func serve(inv *config.Invocation, again func() (*config.Invocation, error), env cli.Env) (err error) {
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(inv.Config.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,
 	})
@@ -36,20 +36,24 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 		// Stopped by the signal that ends the program, which does not wait for tuneGC.
 		go tuneGC(stop)
 	}
+	trail := openAudit(inv.Config, env.Err, log)
+	defer func() { err = errors.Join(err, trail.close()) }()
 	if inv.Ensemble > 0 {
-		return serveEnsemble(stop, inv, log)
+		return serveEnsemble(stop, inv, trail, log)
 	}
-	return serveOne(stop, cancel, inv, again, log)
+	return serveOne(stop, cancel, inv, again, trail, log)
 }
 
 // serveOne runs a server until stop ends. After kill, the next signal ends the process at once.
 func serveOne(
-	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger,
+	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), trail *auditTrail, log hclog.Logger,
 ) (err error) {
 	if err := refuseZooKeeperData(inv.Config); err != nil {
 		return err
 	}
-	s, err := server.New(serverConfig(inv.Config, log))
+	cfg := serverConfig(inv.Config, log)
+	cfg.Audit = trail.sink()
+	s, err := server.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -89,6 +93,9 @@ func serveOne(
 	for {
 		select {
 		case <-hangup:
+			if err := trail.reopen(); err != nil {
+				log.Warn("the audit log was not closed well before it is opened again", "error", err)
+			}
 			_, _ = r.reload() // reload logs the outcome
 		case <-stop.Done():
 			kill()
@@ -150,7 +157,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		LargeRequestThreshold: c.Throttle.LargeThreshold, LargeRequestMaxBytes: c.Throttle.LargeBytes,
 		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
 		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota, RefuseUnreadable: c.RefuseUnreadable,
-		ReconfigEnabled: c.ReconfigEnabled, Words: c.Words(),
+		ReconfigEnabled: c.ReconfigEnabled, AuditReads: c.Audit.Reads, Words: c.Words(),
 		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
 		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),
 		ClientKeepAlive:    c.ClientTCPKeepAlive, HandshakeTimeout: c.HandshakeTimeout,

@@ -72,6 +72,7 @@ var table = []box{
 		{"internal/serverlist", "the rules of reconfig"},
 		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
+	{pkg: "audit", there: true, may: []arrow{{"proto", "identities, ACLs, session ids and error codes"}}},
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
@@ -143,6 +144,7 @@ var table = []box{
 		{"proto", "the format of zxids and session ids"},
 	}},
 	{pkg: "server", there: true, may: []arrow{
+		{"audit", "makes its events"},
 		{"consensus", "proposes and applies batches"},
 		{"session", "which sessions are alive"},
 		{"watch", "which connections get an event"},
@@ -192,7 +194,7 @@ var table = []box{
 		{"proto/jute", "requests and replies"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
-	{pkg: "admin", there: true, may: []arrow{{"server", "renders its facts"}}},
+	{pkg: "admin", there: true, may: []arrow{{"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "renders its facts"},
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
@@ -295,6 +297,8 @@ var table = []box{
 		{"admin", "the admin commands over HTTP"},
 		{"cmd/gozkd/internal/admintoken", "their token for tools on this machine"},
 		{"metrics", "the endpoint for Prometheus"},
+		{"audit", "the audit log"},
+		{"gopkg.in/natefinch/lumberjack.v2", "rotates the file of the audit log"},
 		{"github.com/prometheus/client_golang/prometheus", "the registry of that endpoint"},
 		{"github.com/coreos/go-systemd/v22/daemon", "tells the service manager that clients are served"},
 		{"internal/memberdir", "where each member of --ensemble has its data"},

@@ -55,7 +55,7 @@ func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOp
 		return nil, err
 	}
 	return startEnsemble(ctx, "ZooKeeper", opts, func(dir string, keys map[string]string) ([]string, error) {
-		args, err := zooKeeperArgs(classPath, dir, keys, opts.JVMFlags)
+		args, err := zooKeeperArgs(classPath, dir, Options{Keys: keys, JVMFlags: opts.JVMFlags})
 		return append([]string{"java"}, args...), err
 	})
 }

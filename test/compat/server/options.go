@@ -50,6 +50,9 @@ type Options struct {
 	// Wrapper is a command that replaces itself by the command after its arguments, such as
 	// "prlimit --nofile=256". Empty: none.
 	Wrapper []string
+	// AuditLog is the file of ZooKeeper's audit log, which the key audit.enable turns on. Empty: there
+	// is none. For gozkd, the keys name the file.
+	AuditLog string
 }
 
 // command returns the command of a server, in the wrapper if there is one.
@@ -121,7 +124,7 @@ func WriteZooKeeperScript(ctx context.Context, version, dir string) error {
 	if err != nil {
 		return err
 	}
-	logging, err := writeLogging(dir)
+	logging, err := writeLogging(dir, "")
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 	opts.Keys["dataDir"] = opts.DataDir
 	opts.Keys["clientPort"] = strconv.Itoa(opts.Port)
 	opts.Keys["clientPortAddress"] = "127.0.0.1"
-	args, err := zooKeeperArgs(classPath, work, opts.Keys, opts.JVMFlags)
+	args, err := zooKeeperArgs(classPath, work, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +95,13 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 }
 
 // zooKeeperArgs writes zoo.cfg and a logging configuration into dir and returns the arguments of
-// java. Nil jvmFlags mean a quick start and a small heap.
-func zooKeeperArgs(classPath, dir string, keys map[string]string, jvmFlags []string) ([]string, error) {
-	args := slices.Clone(jvmFlags)
+// java. Nil JVMFlags mean a quick start and a small heap.
+func zooKeeperArgs(classPath, dir string, opts Options) ([]string, error) {
+	args := slices.Clone(opts.JVMFlags)
 	if args == nil {
 		args = quickJVM()
 	}
-	keys = maps.Clone(keys)
+	keys := maps.Clone(opts.Keys)
 	for k, v := range keys {
 		// ZooKeeper reads these by their bare names, which zoo.cfg cannot set: it prefixes unknown
 		// keys with "zookeeper.".
@@ -114,7 +114,7 @@ func zooKeeperArgs(classPath, dir string, keys map[string]string, jvmFlags []str
 	if err != nil {
 		return nil, err
 	}
-	logging, err := writeLogging(dir)
+	logging, err := writeLogging(dir, opts.AuditLog)
 	if err != nil {
 		return nil, err
 	}
@@ -128,16 +128,23 @@ func quickJVM() []string {
 
 // writeLogging writes a logback configuration for warnings and errors, and returns its path.
 // ZooKeeperServer warns of each client that does not ask for read-only mode, so it logs errors
-// only.
-func writeLogging(dir string) (string, error) {
-	const config = `<configuration>
+// only. auditLog is the file of the audit log, or empty.
+func writeLogging(dir, auditLog string) (string, error) {
+	config := `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
   </appender>
   <logger name="org.apache.zookeeper.server.ZooKeeperServer" level="ERROR"/>
   <root level="WARN"><appender-ref ref="OUT"/></root>
-</configuration>
 `
+	if auditLog != "" {
+		config += `  <appender name="AUDIT" class="ch.qos.logback.core.FileAppender">
+    <file>` + auditLog + `</file><encoder><charset>UTF-8</charset><pattern>%d{ISO8601} %p %c{2}: %m%n</pattern></encoder>
+  </appender>
+  <logger name="org.apache.zookeeper.audit.Slf4jAuditLogger" additivity="false" level="INFO"><appender-ref ref="AUDIT"/></logger>
+`
+	}
+	config += "</configuration>\n"
 	path := filepath.Join(dir, "logback.xml")
 	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
 		return "", fmt.Errorf("server: %w", err)

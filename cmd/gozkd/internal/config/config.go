@@ -89,6 +89,9 @@ type Config struct {
 	// DigestAuthEnabled enables the digest scheme.
 	DigestAuthEnabled bool
 
+	// Audit configures the audit log.
+	Audit Audit
+
 	// ContainerCheckInterval is the interval between searches for container and TTL znodes to
 	// delete.
 	ContainerCheckInterval time.Duration

@@ -9,7 +9,7 @@ import (
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, securityKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, securityKeys, auditKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
 
 const (
 	maxInt = math.MaxInt32
@@ -124,7 +124,6 @@ var securityKeys = []key{
 	{name: "sessionRequireClientSASLAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "SASL is not supported: no client could connect"},
 	{name: "enforce.auth.enabled", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "not supported yet: clients that it must refuse would be admitted"},
 	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: harmless, note: "SASL is not supported"},
-	{name: "audit.enable", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "an audit log is not supported yet"},
 	{name: "enableEagerACLCheck", kind: boolean, def: "false", status: harmless, note: "ACLs are checked once, in the order of requests"},
 }
 
@@ -172,7 +171,6 @@ var ignoredKeys = slices.Concat(
 	ignored(later, "a TLS user; TLS is not supported yet", "X509AuthenticationProvider.superUser"),
 	ignored(later, "SASL is not supported", "letAnySaslUserDoX", "kerberos.*", "sasl.*", "kinit", "requireKerberosConfig", "security.auth_to_local"),
 	ignored(later, "the ensemble scheme is not supported", "ensembleAuthName"),
-	ignored(harmless, "no effect without audit.enable", "audit.*", "auditlog.*"),
 	ignored(harmless, "one sync covers all waiting writes", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize"),
 	ignored(harmless, "the checkpoint has its own format", "snapshot.*", "compressed.*"),
 	ignored(harmless, "threads and buffers of the Java server", "nio.*", "netty.*", "intBufferStartingSizeBytes"),

@@ -55,6 +55,7 @@ var values = map[string]struct{ good, bad []string }{
 	yesNo.allowed:     {[]string{"yes", "no", "No"}, []string{"", "true", "on"}},
 	text.allowed:      {[]string{"a", "a b"}, []string{""}},
 	anything.allowed:  {[]string{"", "a"}, nil},
+	znodeList.allowed: {[]string{"/", "/a", "/a, /b/c,"}, []string{"", " , ", "a", "/a,b", "*"}},
 	wordList.allowed:  {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
 	host.allowed:      {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
 	urlPath.allowed:   {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},

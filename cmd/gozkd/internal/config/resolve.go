@@ -118,7 +118,7 @@ func (r *resolver) resolve(memory bool) Config {
 		}
 	}
 	// NB: the documented defaults of these keys are words, which would be valid values.
-	c.DataLogDir, c.ClientPortAddress = "", ""
+	c.DataLogDir, c.ClientPortAddress, c.Audit.File = "", "", ""
 	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
 	if !r.hasFile {
 		c.DataDir = DefaultDataDir

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// Audit holds the keys of the audit log.
+type Audit struct {
+	Enabled bool
+	// Format is one of the formats below, File the file, or "-" for standard error.
+	Format, File string
+	// MaxSizeMB is the size at which the file is rotated, MaxFiles how many rotated files are kept.
+	MaxSizeMB, MaxFiles int
+	// Block makes clients wait rather than dropping events.
+	Block bool
+	// Reads lists znodes; reads of these, and of znodes below them, are logged.
+	Reads []string
+}
+
+// Values of Audit.Format.
+const (
+	AuditJSON      = "json"
+	AuditZooKeeper = "zookeeper"
+)
+
+// AuditFile returns the file of the audit log, or "-" for standard error.
+func (c *Config) AuditFile() string {
+	switch {
+	case c.Audit.File != "":
+		return c.Audit.File
+	case c.DataDir == "":
+		return "-"
+	}
+	return filepath.Join(c.DataDir, "audit.log")
+}
+
+// znodeList is a comma-separated list of paths.
+var znodeList = kind{
+	allowed: "paths of znodes, which begin with /, separated by commas",
+	parse: func(v string) (string, bool) {
+		paths := splitList(v)
+		for _, p := range paths {
+			if !strings.HasPrefix(p, "/") {
+				return "", false
+			}
+		}
+		return strings.Join(paths, ","), len(paths) > 0
+	},
+}
+
+const noAudit = "; no effect without audit.enable"
+
+var auditKeys = []key{
+	{name: "audit.enable", kind: boolean, def: "false", status: works, note: "an [audit log](monitoring.md#the-audit-log): who changed what",
+		field: func(c *Config) any { return &c.Audit.Enabled }},
+	{name: "audit.impl.class", kind: oneOf("org.apache.zookeeper.audit.Slf4jAuditLogger", "org.apache.zookeeper.audit.Log4jAuditLogger"), status: harmless, note: "only ZooKeeper's own classes are accepted; gozkd.audit.format and gozkd.audit.file say what is written and where"},
+	{name: "gozkd.audit.format", kind: oneOf(AuditJSON, AuditZooKeeper), def: AuditJSON, status: works, note: "json, or zookeeper: ZooKeeper's line, which has ZooKeeper's events only" + noAudit,
+		field: func(c *Config) any { return &c.Audit.Format }},
+	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "file of the audit log; `-` is standard error. It is opened again on SIGHUP" + noAudit,
+		field: func(c *Config) any { return &c.Audit.File }},
+	{name: "gozkd.audit.maxSizeMB", kind: integer(1, 1<<20), def: "10", status: works, note: "MiB; a longer file is renamed, and a new one begun" + noAudit,
+		field: func(c *Config) any { return &c.Audit.MaxSizeMB }},
+	{name: "gozkd.audit.maxFiles", kind: integer(0, maxInt), def: "10", status: works, note: "how many renamed files are kept; 0 means all" + noAudit,
+		field: func(c *Config) any { return &c.Audit.MaxFiles }},
+	{name: "gozkd.audit.block", kind: boolean, def: "false", status: works, note: "true: clients wait while the audit log cannot be written. false: its events are dropped and counted" + noAudit,
+		field: func(c *Config) any { return &c.Audit.Block }},
+	{name: "gozkd.audit.reads", kind: znodeList, status: works, note: "znodes: reads of these, and of znodes below them, are in the audit log as well" + noAudit,
+		field: func(c *Config) any { return &c.Audit.Reads }},
+	{name: "auditlog.*", kind: anything, status: harmless, note: "properties of ZooKeeper's logback.xml; gozkd.audit.file names the file"},
+	{name: "audit.logger", kind: anything, status: harmless, note: "a property of ZooKeeper's logback.xml"},
+}

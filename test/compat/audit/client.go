@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// patience bounds each exchange.
+const patience = 20 * time.Second
+
+// client is a session that sends one request at a time, also requests that no library would send.
+// Its methods end the program if the server does not answer (see must).
+type client struct {
+	addr    string
+	timeout time.Duration
+	conn    net.Conn
+	xid     int32
+}
+
+// connect creates a session.
+func connect(addr string, timeout time.Duration) *client {
+	c := &client{addr: addr, timeout: timeout}
+	c.reconnect()
+	return c
+}
+
+// reconnect creates a new session on a new connection.
+func (c *client) reconnect() {
+	c.conn = must.Get(net.DialTimeout("tcp", c.addr, patience))
+	request := proto.ConnectRequest{TimeoutMs: int32(c.timeout.Milliseconds()), Passwd: make([]byte, proto.PasswdBytes)}
+	c.send(request.Append(nil))
+	d := jute.NewDecoder(must.Get(c.receive()))
+	var r proto.ConnectResponse
+	r.Decode(&d)
+	must.Do(d.Err())
+}
+
+func (c *client) send(frame []byte) {
+	must.Do(c.conn.SetDeadline(time.Now().Add(patience)))
+	must.Get(c.conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)))
+}
+
+func (c *client) receive() ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(c.conn, size[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(c.conn, frame)
+	return frame, err
+}
+
+// closed is the code that call returns if the server closes the connection instead of answering.
+const closed proto.ErrCode = 1
+
+// call sends a request and returns the code in the reply. If the server closes the connection
+// instead, call returns closed, and the next call is in a new session.
+func (c *client) call(op proto.OpCode, body []byte) proto.ErrCode {
+	c.xid++
+	header := proto.RequestHeader{Xid: c.xid, Op: op}
+	c.send(append(header.Append(nil), body...))
+	for {
+		frame, err := c.receive()
+		if err != nil {
+			c.reconnect()
+			return closed
+		}
+		d := jute.NewDecoder(frame)
+		var h proto.ReplyHeader
+		h.Decode(&d)
+		must.Do(d.Err())
+		switch h.Xid {
+		case c.xid:
+			return h.Err
+		case proto.XidEvent:
+		default:
+			must.Failf("the reply to %v has xid %d, not %d", op, h.Xid, c.xid)
+		}
+	}
+}
+
+func (c *client) close() {
+	c.call(proto.OpCloseSession, nil)
+	_ = c.conn.Close() // the server closes it, too
+}
+
+func (c *client) auth(scheme, credentials string) proto.ErrCode {
+	return c.call(proto.OpAuth, (&proto.AuthRequest{Scheme: scheme, Auth: []byte(credentials)}).Append(nil))
+}
+
+// awaitGone returns when the znode does not exist any more.
+func (c *client) awaitGone(path string) {
+	end := time.Now().Add(patience)
+	for c.call(proto.OpExists, (&proto.PathWatchRequest{Path: path}).Append(nil)) != proto.ErrNoNode {
+		if time.Now().After(end) {
+			must.Failf("%s still exists", path)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func create(op proto.OpCode, path string, mode proto.CreateMode, ttl int64, acl []proto.ACL) []byte {
+	return (&proto.CreateRequest{Path: path, Data: []byte("data"), ACL: acl, Mode: mode, TTL: ttl}).Append(nil, op)
+}
+
+func remove(path string, version int32) []byte {
+	return (&proto.PathVersionRequest{Path: path, Version: version}).Append(nil)
+}
+
+func setData(path string, version int32) []byte {
+	return (&proto.SetDataRequest{Path: path, Data: []byte("new"), Version: version}).Append(nil)
+}
+
+func setACL(path string, version int32, acl ...proto.ACL) []byte {
+	return (&proto.SetACLRequest{Path: path, ACL: acl, Version: version}).Append(nil)
+}
+
+func multi(ops ...proto.MultiOp) []byte { return (&proto.MultiRequest{Ops: ops}).Append(nil) }
+
+func acl(perms proto.Perms, scheme, id string) proto.ACL {
+	return proto.ACL{Perms: perms, ID: proto.ID{Scheme: scheme, ID: id}}
+}
+
+func text(format string, args ...any) string { return fmt.Sprintf(format, args...) }
