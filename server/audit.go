@@ -22,13 +22,13 @@ func (s *Server) Audit(e audit.Event) {
 	s.cfg.Audit.Record(&e)
 }
 
-// auditEvent returns an event of this connection. c.mu is held. ids are the client's identities at
+// auditEvent returns an event of this connection. c.mu is held, or Apply calls. ids are the client's identities at
 // the time of the request.
 func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
-	_, encrypted := c.nc.(interface{ ConnectionState() tls.ConnectionState })
+	_, encrypted := c.nc.(interface{ ConnectionState() tls.ConnectionState }) // from Config.Listener
 	return audit.Event{
 		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: ids,
-		Client: c.nc.RemoteAddr().String(), TLS: encrypted,
+		Client: c.nc.RemoteAddr().String(), TLS: encrypted || c.tls != nil,
 	}
 }
 

@@ -135,6 +135,9 @@ func (c *conn) refused(reason string, err error) {
 		args = append(args, "error", err)
 	}
 	c.logger().Warn("TLS handshake failed", args...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.auditAuth("TLS handshake: "+reason, proto.ErrAuthFailed)
 }
 
 // countPlain counts a connection without TLS.
@@ -165,6 +168,7 @@ func (c *conn) identifyCertificate() {
 		c.server.meter.Conns.AuthFailed.Add(1)
 		c.logger().Warn("the client has no identity x509", "subject", c.tls.leaf.Subject.String(), "error", err)
 		c.tls.leaf = nil
+		c.auditAuth("x509", proto.ErrAuthFailed)
 		return
 	}
 	ids := c.ids[:len(c.ids):len(c.ids)]
@@ -172,4 +176,5 @@ func (c *conn) identifyCertificate() {
 		ids = append(ids, superID)
 	}
 	c.ids = append(ids, proto.ID{Scheme: "x509", ID: id})
+	c.auditAuth("x509", proto.OK)
 }
