@@ -125,7 +125,9 @@ func TestAudit(t *testing.T) {
 		auth(bob, "digest", "bob:s3cret")
 		const asBob = "[ip 127.0.0.1,digest bob]"
 		makeZnode(bob, "/bob", 0, []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}})
-		get := func(r *raw, path string) { askRaw(r, proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append(nil)) }
+		get := func(r *raw, path string) {
+			askRaw(r, proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append(nil))
+		}
 		get(bob, "/bob")
 		get(c, "/bob")
 		get(c, "/a0000000000")
