@@ -51,6 +51,8 @@ type Config struct {
 	// member that it says it is, at the address of that member in SetPeers; a member without an
 	// address here, or of a version that cannot confirm, is believed. Default: none.
 	Secret []byte
+	// TLS says which connections are encrypted. SetTLS changes it. Default: none.
+	TLS TLS
 	// SecretOptional: members without a secret are accepted like by a member without a secret.
 	SecretOptional bool
 	// MaxFrame is the maximum size of a frame, in bytes, up to 1 GiB. All members should use the
@@ -127,5 +129,5 @@ func (c *Config) ensureDefaults() error {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.TLS.Check())...)
 }

@@ -80,7 +80,7 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 
 	const limit = 1 << 20
 	p := newPeer(&Network{cfg: Config{QueueBytes: limit, Logger: hclog.NewNullLogger()}}, 2)
-	p.setConnected(true)
+	p.setConnected("", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -118,7 +118,7 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("write ends without an error")
 	}
-	p.setConnected(false)
+	p.setDisconnected()
 	close(stop)
 	<-flushed
 	if p.queue.put(frame); p.queue.bytes.Load() != 0 || len(p.direct.unwritten)+len(p.direct.frames) != 0 {

@@ -44,7 +44,13 @@ type rejectedError struct {
 	told   string // what is sent to the other side; empty: the text of err
 }
 
-func (e *rejectedError) Error() string { return "peer: hello not accepted: " + e.err.Error() }
+func (e *rejectedError) Error() string {
+	switch e.reason {
+	case RefusedPlain, RefusedTLS, RefusedCertificate:
+		return "peer: " + e.err.Error()
+	}
+	return "peer: hello not accepted: " + e.err.Error()
+}
 func (e *rejectedError) Unwrap() error { return e.err }
 
 // isRejection reports whether one side has rejected the other. Another attempt soon won't help.

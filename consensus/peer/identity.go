@@ -30,18 +30,24 @@ type link struct {
 // identify decides whether a connection is accepted: by the ids, then by a proof of who calls, and
 // last by the Handler, which judges only members that are who they say they are.
 func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*link, error) {
-	if err := n.checkIDs(hello); err != nil {
+	question := hello.kind == kindConfirm // which needs no proof: a yes says only what the asker must know already
+	if err := n.checkIDs(hello); err != nil && !question {
 		return nil, err
 	}
 	contents, ext := splitExtension(hello.contents)
 	p, address := n.peerOf(hello.from)
 	l := &link{from: hello.from, known: address != "", checked: ext.has(flagChecked)}
-	var err error
+	bound, err := n.checkCaller(ctx, v, hello.from, address)
+	if err != nil || question {
+		return l, err
+	}
 	switch secret := len(n.cfg.Secret) > 0; {
 	case secret && ext.has(flagSecret):
-		l.proven, err = true, n.challenge(v.conn, hello, l)
+		l.proven, err = true, n.challenge(v.stream, hello, l)
 	case secret && !n.cfg.SecretOptional:
 		err = refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", hello.from, n.cfg.Self, hello.from)
+	case bound:
+		l.proven = true
 	case l.known:
 		l.proven, err = n.confirm(ctx, v, p, address, ext.nonce)
 	}
@@ -90,10 +96,14 @@ func (n *Network) challenge(conn net.Conn, hello *greeting, l *link) error {
 	case reply.kind != kindProof || reply.from != hello.from || reply.to != n.cfg.Self:
 		return fmt.Errorf("%w: reply of kind %d to a challenge", ErrCorrupt, reply.kind)
 	}
-	if want := proof(n.cfg.Secret, labelCaller, said, asked); !hmac.Equal(want[:], reply.contents) {
+	bound, err := binding(conn)
+	if err != nil {
+		return err
+	}
+	l.transcript = transcript(said, asked, bound)
+	if want := proof(n.cfg.Secret, labelCaller, l.transcript...); !hmac.Equal(want[:], reply.contents) {
 		return wrongSecret(hello.from, n.cfg.Self)
 	}
-	l.transcript = [][]byte{said, asked}
 	return nil
 }
 
@@ -103,8 +113,12 @@ func (n *Network) prove(conn net.Conn, to uint64, said []byte, question *greetin
 	if len(n.cfg.Secret) == 0 {
 		return greeting{}, fmt.Errorf("%w: a challenge although this member has no ensemble secret", ErrCorrupt)
 	}
-	asked := question.append(nil)
-	sum := proof(n.cfg.Secret, labelCaller, said, asked)
+	bound, err := binding(conn)
+	if err != nil {
+		return greeting{}, err
+	}
+	messages := transcript(said, question.append(nil), bound)
+	sum := proof(n.cfg.Secret, labelCaller, messages...)
 	reply := greeting{kind: kindProof, from: n.cfg.Self, to: to, contents: sum[:]}
 	if _, err := conn.Write(reply.append(nil)); err != nil {
 		return greeting{}, silence(err)
@@ -114,10 +128,19 @@ func (n *Network) prove(conn net.Conn, to uint64, said []byte, question *greetin
 		return answer, err
 	}
 	contents, ext := splitExtension(answer.contents)
-	if want := proof(n.cfg.Secret, labelCalled, said, asked, contents); !hmac.Equal(want[:], ext.proof[:]) {
+	if want := proof(n.cfg.Secret, labelCalled, append(messages, contents)...); !hmac.Equal(want[:], ext.proof[:]) {
 		return greeting{}, wrongSecret(to, n.cfg.Self)
 	}
 	return answer, nil
+}
+
+// transcript returns the messages that both proofs contain: bound, the binding to the connection, is
+// part of it with TLS only.
+func transcript(said, asked, bound []byte) [][]byte {
+	if bound == nil {
+		return [][]byte{said, asked}
+	}
+	return [][]byte{said, asked, bound}
 }
 
 func wrongSecret(theirs, ours uint64) error {
@@ -197,7 +220,7 @@ var unknownConfirm = fmt.Sprintf("hello of kind %d", kindConfirm)
 
 // ask sends a question to an address and returns the answer.
 func (n *Network) ask(ctx context.Context, address string, question greeting) (greeting, error) {
-	conn, err := n.cfg.Dial(ctx, address)
+	conn, _, err := n.dial(ctx, question.to, address)
 	if err != nil {
 		return greeting{}, err
 	}
@@ -212,7 +235,7 @@ func (n *Network) ask(ctx context.Context, address string, question greeting) (g
 	if c, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = c.SetLinger(0) // fails if the connection is closed already
 	}
-	return answer, err
+	return answer, alerted(err, question.to)
 }
 
 // answerConfirm says whether this member is making the connection with a nonce.
@@ -247,14 +270,6 @@ func (n *Network) flags() byte {
 		return flagChecked | flagSecret
 	}
 	return flagChecked
-}
-
-// proofOf names what shows that the other side is the member that it says it is.
-func proofOf(authenticated bool) string {
-	if authenticated {
-		return "secret"
-	}
-	return "address"
 }
 
 // errStranger is returned for a connection that would replace that of a member without a proof.

@@ -14,6 +14,7 @@ type incoming struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed after the last call of Receive
 	proven bool          // see link
+	tls    string        // see linkTLS
 }
 
 // accept accepts connections until Close.
@@ -80,17 +81,25 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	defer release()
 	remote := conn.RemoteAddr().String()
 	v.until = time.Now().Add(silenceTimeout)
-	if err := conn.SetDeadline(v.until); err != nil {
+	err := conn.SetDeadline(v.until)
+	if err != nil {
 		return
 	}
-	hello, err := readGreeting(conn)
+	var hello greeting
+	var l *link
+	if err = n.secure(ctx, v); err == nil {
+		hello, err = readGreeting(v.stream)
+	}
+	conn = v.stream
+	if linkTLS(conn) == "" {
+		defer context.AfterFunc(v.enc.plain, func() { v.cancel(errChanged) })()
+	}
+	if err == nil {
+		l, err = n.identify(ctx, v, &hello)
+	}
 	if err == nil && hello.kind == kindConfirm {
 		n.answerConfirm(conn, &hello)
 		return
-	}
-	var l *link
-	if err == nil {
-		l, err = n.identify(ctx, v, &hello)
 	}
 	accepted := err == nil
 	if accepted {
@@ -105,7 +114,9 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	if n.life.Err() == nil { // before the refusal, which may wait for the other side
 		n.report(hello.from, remote, silence(err), accepted, l != nil && l.proven)
 	}
-	if reason := reasonFor(err); reason != "" && (!accepted || errors.Is(err, errStranger)) {
+	if errors.Is(err, errFailedHandshake) {
+		_, _ = io.Copy(io.Discard, v.conn) // until the deadline: TCP would discard the alert otherwise
+	} else if reason := reasonFor(err); reason != "" && (!accepted || errors.Is(err, errStranger)) {
 		refusal := greeting{kind: kindRefused, from: n.cfg.Self, to: hello.from, contents: []byte(reasonText(reason))}
 		closeWithMessage(conn, refusal.append(nil))
 	}
@@ -160,7 +171,7 @@ func (n *Network) noteRefusal(reason Refusal, from uint64, remote string, err er
 
 // receiveFrames receives frames from a peer until the connection ends, and returns the reason.
 func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, l *link) error {
-	in := &incoming{cancel: cancel, done: make(chan struct{}), proven: l.proven}
+	in := &incoming{cancel: cancel, done: make(chan struct{}), proven: l.proven, tls: linkTLS(conn)}
 	old, ok := n.registerIncoming(l.from, in)
 	if !ok {
 		return errStranger

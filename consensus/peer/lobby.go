@@ -17,7 +17,11 @@ type visitor struct {
 	conn   net.Conn
 	cancel context.CancelCauseFunc // ends all that is done for the connection, and closes it
 	host   string                  // see hostOf
-	until  time.Time               // owned by serve: the caller waits for an answer until then
+
+	// Owned by serve.
+	until  time.Time   // the caller waits for an answer until then
+	enc    *encryption // how the connection was accepted
+	stream net.Conn    // conn, or what TLS makes of it
 }
 
 // hostOf returns what visitors are counted by: the IPv4 address, the /64 network of an IPv6 address,

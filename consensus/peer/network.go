@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Network holds the connections of a member to its peers. The package comment lists its invariants.
@@ -19,6 +21,10 @@ type Network struct {
 	refused             refusalCounts
 	refusalLog          refusalLog
 	lobby               lobby
+	handshakes          *hostLimit // of callers, at a time
+	encryption          atomic.Pointer[encryption]
+	linksChanged        chan struct{} // capacity 1: a connection was made, or the mode of TLS has changed
+	lookupAddr          func(ctx context.Context, ip string) (names []string, err error)
 
 	mu       sync.RWMutex // guards the fields below; never held while the Handler is called
 	closed   bool
@@ -34,6 +40,8 @@ type Status struct {
 	Address string
 	// Connected: frames can be sent. Incoming: the peer can send frames.
 	Connected, Incoming bool
+	// TLS and IncomingTLS are the versions of TLS of these connections, empty if they are plain.
+	TLS, IncomingTLS string
 	// QueuedBytes is the number of bytes that wait to be written.
 	QueuedBytes int
 	// LastError is why the connection to the peer last ended or could not be made, nil if that
@@ -52,12 +60,17 @@ func New(cfg Config) (*Network, error) {
 	n := newNetwork(cfg)
 	n.SetPeers(cfg.Peers) // first, so that these can be asked whether a connection is their own
 	n.wg.Go(n.accept)     // stopped by Close with the listener, awaited by Close
+	n.wg.Go(n.moveLinks)  // stopped by Close with n.life, awaited by Close
 	return n, nil
 }
 
 // newNetwork returns a network that accepts nothing yet.
 func newNetwork(cfg Config) *Network {
-	n := &Network{cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64)}
+	n := &Network{
+		cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64),
+		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), linksChanged: make(chan struct{}, 1), lookupAddr: net.DefaultResolver.LookupAddr,
+	}
+	n.setEncryption(cfg.TLS)
 	n.life, n.stop = context.WithCancelCause(context.Background())
 	return n
 }
@@ -160,10 +173,14 @@ func (n *Network) Status() []Status {
 		if p.address == "" {
 			continue
 		}
-		all = append(all, Status{
-			ID: id, Address: p.address, Connected: p.connected, Incoming: n.incoming[id] != nil,
+		s := Status{
+			ID: id, Address: p.address, Connected: p.connected, TLS: p.tls,
 			QueuedBytes: int(p.queue.bytes.Load()), LastError: p.lastErr, IncomingError: p.incomingErr,
-		})
+		}
+		if in := n.incoming[id]; in != nil {
+			s.Incoming, s.IncomingTLS = true, in.tls
+		}
+		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.ID, b.ID) })
 	return all

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,20 +23,23 @@ type peer struct {
 	direct directWriter
 	wake   chan struct{} // capacity 1: the peer has connected, so try at once
 	// questions to the peer whether connections are its own
-	questions *questions
+	questions *hostLimit
 
 	// Guarded by net.mu.
 	address              string // empty: dropped
 	ctx                  context.Context
 	cancel               context.CancelCauseFunc // ends ctx, which lasts as long as the address is valid
 	connected            bool
+	tls                  string                  // of the connection, see linkTLS
+	endLink              context.CancelCauseFunc // ends the connection; nil before the first one
+	links                int                     // counts connections
 	lastErr, incomingErr error
 }
 
 func newPeer(n *Network, id uint64) *peer {
 	return &peer{
 		net: n, id: id, logger: n.cfg.Logger.With("peer", id),
-		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1), questions: newQuestions(),
+		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1), questions: newHostLimit(maxQuestions, maxQuestionsPerHost),
 	}
 }
 
@@ -58,7 +62,7 @@ func (p *peer) run() {
 			return
 		}
 		up, err := p.connectAndSend(ctx, address)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errChanged) {
 			retry = backoff{}
 			continue
 		}
@@ -102,13 +106,13 @@ func (p *peer) connectAndSend(ctx context.Context, address string) (up time.Dura
 	var began time.Time
 	err = p.net.with(ctx, p.id, address, kindFrames, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 		began = time.Now()
-		p.setConnected(true)
+		p.setConnected(linkTLS(conn), cancel)
 		p.net.loggedOut.forget(p.id)
-		p.logger.Info("connected to peer", "address", address)
+		p.logger.Info("connected to peer", "address", address, "tls", cmp.Or(linkTLS(conn), "none"))
 		p.net.cfg.Handler.Up(p.id)
 		err := p.send(ctx, cancel, conn, checked)
 		up = time.Since(began)
-		p.setConnected(false)
+		p.setDisconnected()
 		return err
 	})
 	wasUp := !began.IsZero()
@@ -117,6 +121,8 @@ func (p *peer) connectAndSend(ctx context.Context, address string) (up time.Dura
 		return 0, err // not an error of the peer
 	case ctx.Err() != nil:
 		p.logger.Info("disconnected from peer", "address", address, "reason", context.Cause(ctx))
+	case errors.Is(err, errChanged):
+		p.logger.Info("disconnected from peer", "address", address, "reason", err)
 	case wasUp:
 		p.net.note(p.id, err)
 		p.logger.Warn("lost connection to peer", "address", address, "error", err)
@@ -130,16 +136,22 @@ func (p *peer) connectAndSend(ctx context.Context, address string) (up time.Dura
 	return up, err
 }
 
-// setConnected opens or closes the queue.
-func (p *peer) setConnected(up bool) {
-	if up {
-		p.queue.open()
-	} else {
-		p.queue.close()
-	}
+// setConnected opens the queue.
+func (p *peer) setConnected(tls string, end context.CancelCauseFunc) {
+	p.queue.open()
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
-	p.connected = up
+	p.connected, p.tls, p.endLink = true, tls, end
+	p.links++
+	p.net.signalLinks()
+}
+
+// setDisconnected closes the queue.
+func (p *peer) setDisconnected() {
+	p.queue.close()
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	p.connected, p.tls = false, ""
 }
 
 // send writes the frames of the queue until the connection ends, and returns the reason.
@@ -189,11 +201,17 @@ type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net
 func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, f connFunc) error {
 	dialCtx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
-	conn, err := n.cfg.Dial(dialCtx, address)
-	if err != nil {
+	conn, enc, err := n.dial(dialCtx, to, address)
+	switch {
+	case isRejection(err):
+		return err
+	case err != nil:
 		return fmt.Errorf("peer: dial: %w", err)
 	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
+	if linkTLS(conn) == "" {
+		defer context.AfterFunc(enc.plain, func() { cancelCause(errChanged) })()
+	}
 	release := closeWith(ctx, conn)
 	defer release()
 	defer cancelCause(nil)
@@ -201,7 +219,7 @@ func (n *Network) with(ctx context.Context, to uint64, address string, kind uint
 	defer n.noteDial(id, to)()
 	checked, err := n.exchangeGreetings(conn, to, kind, id)
 	if err != nil {
-		return err
+		return alerted(err, to)
 	}
 	return f(ctx, cancelCause, conn, checked)
 }
@@ -246,7 +264,7 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 		closeWithMessage(conn, failureFrame(rejected.err.Error(), checked))
 		return false, err
 	}
-	n.cfg.Logger.Debug("peer identified", "peer", to, "proof", proofOf(authenticated))
+	n.cfg.Logger.Debug("peer identified", "peer", to, "secret", authenticated, "tls", linkTLS(conn))
 	return checked, conn.SetDeadline(time.Time{})
 }
 

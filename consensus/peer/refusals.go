@@ -23,12 +23,15 @@ const (
 	RefusedSecret                     // the caller has another ensemble secret
 	RefusedByMember                   // of another ensemble, or without support of its feature level
 	RefusedCrowded                    // too many connections at once
+	RefusedPlain                      // without TLS
+	RefusedTLS                        // the TLS handshake has failed
+	RefusedCertificate                // the certificate is another member's
 	refusals
 )
 
 // String returns the reason as metrics name it.
 func (r Refusal) String() string {
-	return [...]string{"malformed", "version", "silent", "unknown_member", "impostor", "unreachable", "no_secret", "wrong_secret", "rejected", "crowded"}[r]
+	return [...]string{"malformed", "version", "silent", "unknown_member", "impostor", "unreachable", "no_secret", "wrong_secret", "rejected", "crowded", "plain", "tls", "certificate"}[r]
 }
 
 // refuse returns an error whose text is sent to the other side.

@@ -1,0 +1,116 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// signalLinks wakes moveLinks.
+func (n *Network) signalLinks() {
+	select {
+	case n.linksChanged <- struct{}{}:
+	default:
+	}
+}
+
+// moveLinks makes the connections again, one after the other, whose use of TLS is not that of the
+// mode. It leaves a connection alone until the peer accepts a trial connection.
+func (n *Network) moveLinks() {
+	tried := make(map[uint64]bool) // peers that did not accept a trial connection
+	var retry backoff
+	for n.life.Err() == nil {
+		if p := n.outdatedLink(tried); p != nil {
+			if err := n.tryLink(p); err != nil {
+				tried[p.id] = true
+				if n.loggedOut.isNew(p.id, "move: "+logKey(err)) {
+					p.logger.Warn("the connection to the peer stays as it is: a trial connection of the configured kind was not accepted", "error", err)
+				}
+				continue
+			}
+			n.moveLink(p)
+			continue
+		}
+		var again <-chan time.Time
+		if len(tried) > 0 {
+			again = time.After(retry.next(0, true))
+		} else {
+			retry = backoff{}
+		}
+		select {
+		case <-n.linksChanged:
+		case <-again:
+			clear(tried)
+		case <-n.life.Done():
+		}
+	}
+}
+
+// outdatedLink returns a connected peer, other than those in except, whose connection is not what
+// the mode asks for, or nil.
+func (n *Network) outdatedLink(except map[uint64]bool) *peer {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	dials := n.encryption.Load().Mode.dials()
+	var ids []uint64
+	for id, p := range n.peers {
+		if p.connected && (p.tls != "") != dials && !except[id] {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return n.peers[slices.Min(ids)]
+}
+
+// tryLink asks a peer a question on a new connection of the configured kind, and returns nil if the
+// peer answers.
+func (n *Network) tryLink(p *peer) error {
+	n.mu.RLock()
+	life, address := p.ctx, p.address
+	n.mu.RUnlock()
+	ctx, cancel := context.WithTimeout(life, silenceTimeout)
+	defer cancel()
+	id := newNonce()
+	answer, err := n.ask(ctx, address, greeting{kind: kindConfirm, from: n.cfg.Self, to: p.id, contents: id[:]})
+	switch {
+	case err != nil:
+		return err
+	case answer.kind == kindRefused:
+		return &RefusedError{Peer: p.id, Reason: reasonText(string(answer.contents))}
+	case answer.kind != kindDenied || answer.from != p.id:
+		return fmt.Errorf("%w: answer of kind %d from %d to a trial connection", ErrCorrupt, answer.kind, answer.from)
+	}
+	return nil
+}
+
+// moveLink ends the connection to a peer, and waits until it is made again, or silenceTimeout.
+func (n *Network) moveLink(p *peer) {
+	n.mu.RLock()
+	end, before := p.endLink, p.links
+	outdated := p.connected && (p.tls != "") != n.encryption.Load().Mode.dials()
+	n.mu.RUnlock()
+	if !outdated {
+		return
+	}
+	end(errChanged)
+	timeout := time.NewTimer(silenceTimeout)
+	defer timeout.Stop()
+	for {
+		n.mu.RLock()
+		again := p.links != before
+		n.mu.RUnlock()
+		if again {
+			return
+		}
+		select {
+		case <-n.linksChanged:
+		case <-timeout.C:
+			return
+		case <-n.life.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// TLSMode says which connections between members are encrypted. An ensemble moves from plain
+// connections to TLS, or back, in single steps: each mode connects with its neighbours.
+type TLSMode int
+
+// The modes, in the order in which an ensemble takes them.
+const (
+	TLSOff      TLSMode = iota // plain connections only
+	TLSAccepted                // plain connections are made, both kinds are accepted
+	TLSDialed                  // TLS connections are made, both kinds are accepted
+	TLSRequired                // TLS connections only
+)
+
+// String describes the mode.
+func (m TLSMode) String() string {
+	switch m {
+	case TLSOff:
+		return "plain only"
+	case TLSAccepted:
+		return "makes plain connections, accepts both"
+	case TLSDialed:
+		return "makes TLS connections, accepts both"
+	case TLSRequired:
+		return "TLS only"
+	}
+	return fmt.Sprintf("TLSMode(%d)", int(m))
+}
+
+func (m TLSMode) dials() bool { return m >= TLSDialed }
+
+// TLS says which connections are encrypted, and which certificates are accepted. The zero value is
+// TLSOff.
+type TLS struct {
+	Mode TLSMode
+	// Server and Client are the configurations for accepted and for dialed connections, required
+	// unless Mode is TLSOff. Both must verify the chain of the other side's certificate; Server
+	// should require one (tls.RequireAndVerifyClientCert). They may hand out new certificates while
+	// they are used. A handshake gets the host of the dialed address as its ServerName.
+	Server, Client *tls.Config
+	// A certificate must be valid for the host in the address of the member that it is used for.
+	// AnyHost skips this check on both sides, if Client does not make it by itself. AnyCallerHost
+	// skips the check of the accepting side.
+	AnyHost, AnyCallerHost bool
+	// ReverseDNS: if the host of a member is an IP address, a certificate may also be valid for a
+	// name that the DNS has for this address.
+	ReverseDNS bool
+	// Ensemble is the name of the ensemble in the URIs gozkd://ensemble/id of certificates. Empty:
+	// any name.
+	Ensemble string
+	// DetectionTimeout bounds the wait for the first byte of a caller, which tells TLS from a plain
+	// connection. Default, and maximum: 5 s.
+	DetectionTimeout time.Duration
+}
+
+// Check returns an error if the configuration is incomplete.
+func (t *TLS) Check() error {
+	var errs []error
+	if t.Mode < TLSOff || t.Mode > TLSRequired {
+		errs = append(errs, fmt.Errorf("peer: TLS.Mode is %d, it must be between %d and %d", t.Mode, TLSOff, TLSRequired))
+	}
+	if t.Mode != TLSOff && (t.Server == nil || t.Client == nil) {
+		errs = append(errs, errors.New("peer: TLS.Server and TLS.Client are required unless TLS.Mode is TLSOff"))
+	}
+	if t.DetectionTimeout < 0 {
+		errs = append(errs, fmt.Errorf("peer: TLS.DetectionTimeout is %v, it must not be negative", t.DetectionTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// encryption is a TLS configuration in use.
+type encryption struct {
+	TLS
+	// plain lasts as long as plain connections are allowed.
+	plain    context.Context
+	endPlain context.CancelFunc
+}
+
+// errChanged ends connections that are made again because the configuration of TLS has changed.
+var errChanged = errors.New("peer: the connection is made again, because the configuration of TLS between members has changed")
+
+// setEncryption makes t the configuration of new connections. The caller must hold n.mu.
+func (n *Network) setEncryption(t TLS) {
+	next := &encryption{TLS: t}
+	if old := n.encryption.Load(); old != nil && old.Mode != TLSRequired {
+		next.plain, next.endPlain = old.plain, old.endPlain
+	} else {
+		next.plain, next.endPlain = context.WithCancel(context.Background())
+	}
+	if t.DetectionTimeout == 0 || t.DetectionTimeout > silenceTimeout {
+		next.DetectionTimeout = silenceTimeout
+	}
+	n.encryption.Store(next)
+	if t.Mode == TLSRequired {
+		next.endPlain()
+	}
+}
+
+// SetTLS changes the configuration of TLS. New connections follow it at once. Existing connections
+// stay, except:
+//   - If the new mode makes connections of the other kind, the connections for sending frames are
+//     made again, one after the other, and each only after the peer has accepted a trial connection
+//     of the new kind. So a change that a peer can't follow yet interrupts nothing.
+//   - TLSRequired ends the plain connections that are left.
+//
+// An error means that nothing has changed. SetTLS does not block.
+func (n *Network) SetTLS(t TLS) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil
+	}
+	n.setEncryption(t)
+	n.signalLinks()
+	return nil
+}
+
+// linkTLS returns the version of TLS of a connection, or "" for a plain connection.
+func linkTLS(conn net.Conn) string {
+	if s, ok := conn.(*secureConn); ok {
+		return tls.VersionName(s.ConnectionState().Version)
+	}
+	return ""
+}
+
+// dial connects to a member, with TLS if the mode says so. The certificate is then that of the
+// member.
+func (n *Network) dial(ctx context.Context, to uint64, address string) (net.Conn, *encryption, error) {
+	enc := n.encryption.Load()
+	conn, err := n.cfg.Dial(ctx, address)
+	if err != nil || !enc.Mode.dials() {
+		return conn, enc, err
+	}
+	s, err := enc.handshakeAsCaller(ctx, conn, to, address)
+	if err == nil {
+		_, err = n.checkCertificate(ctx, enc, s, to, address, !enc.AnyHost)
+	}
+	if err != nil {
+		_ = conn.Close() // the handshake or the certificate is the reason, nothing else matters
+		return nil, nil, err
+	}
+	return s, enc, nil
+}
+
+// handshakeAsCaller makes the handshake of a dialed connection.
+func (e *encryption) handshakeAsCaller(ctx context.Context, conn net.Conn, to uint64, address string) (*secureConn, error) {
+	cfg := e.Client.Clone()
+	cfg.ServerName = hostOfAddress(address)
+	s := &secureConn{tls.Client(conn, cfg), conn}
+	if err := s.HandshakeContext(ctx); err != nil {
+		return nil, handshakeError(err, to)
+	}
+	return s, nil
+}
+
+// hostOfAddress returns the host of host:port.
+func hostOfAddress(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address // a name of a test
+	}
+	return host
+}
+
+// secureConn is a connection with TLS. It is no syscall.Conn, so frames are written only by the
+// goroutine of the peer.
+type secureConn struct {
+	*tls.Conn
+	raw net.Conn
+}
+
+// Close closes the connection at once. tls.Conn.Close would first try to send an alert, and wait
+// for a peer that reads nothing. The alert is not needed: each message says where it ends.
+func (s *secureConn) Close() error { return s.raw.Close() }
+
+// SetLinger is that of the socket.
+func (s *secureConn) SetLinger(seconds int) error {
+	if c, ok := s.raw.(interface{ SetLinger(seconds int) error }); ok {
+		return c.SetLinger(seconds)
+	}
+	return nil
+}
+
+// binding returns bytes that only the two ends of this connection have, or nil if it is plain.
+// Proofs that contain them are valid on this connection only, so nobody can relay them.
+func binding(conn net.Conn) ([]byte, error) {
+	s, ok := conn.(*secureConn)
+	if !ok {
+		return nil, nil
+	}
+	state := s.ConnectionState()
+	b, err := state.ExportKeyingMaterial("EXPORTER-gozkd-members-1", nil, 32)
+	if err != nil {
+		return nil, fmt.Errorf("peer: bind the proof of the ensemble secret to the TLS connection: %w", err)
+	}
+	return b, nil
+}
