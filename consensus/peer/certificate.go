@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -94,13 +95,25 @@ func (n *Network) certifies(ctx context.Context, leaf *x509.Certificate, host st
 	if !reverseDNS || net.ParseIP(host) == nil {
 		return false
 	}
-	names, _ := n.lookupAddr(ctx, host) // without an answer the host stays uncertified
+	names, _ := n.resolver.LookupAddr(ctx, host) // without an answer the host stays uncertified
 	for _, name := range names {
-		if certifiesHost(leaf, strings.TrimSuffix(name, ".")) {
+		if certifiesHost(leaf, strings.TrimSuffix(name, ".")) && n.resolves(ctx, name, host) {
 			return true
 		}
 	}
 	return false
+}
+
+// resolver is the part of net.Resolver that is used.
+type resolver interface {
+	LookupAddr(ctx context.Context, ip string) (names []string, err error)
+	LookupIPAddr(ctx context.Context, name string) ([]net.IPAddr, error)
+}
+
+// resolves reports whether a name has an address: whoever owns an address can give it any name.
+func (n *Network) resolves(ctx context.Context, name, ip string) bool {
+	addresses, _ := n.resolver.LookupIPAddr(ctx, name) // without an answer the name has no address
+	return slices.ContainsFunc(addresses, func(a net.IPAddr) bool { return a.IP.Equal(net.ParseIP(ip)) })
 }
 
 // certifiesHost reports whether a certificate is valid for a host: by its subjectAltName or, as in

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/tlsreason"
 )
 
 const (
@@ -76,7 +78,7 @@ func (n *Network) handshakeAsCalled(ctx context.Context, v *visitor, c *callerCo
 	case ctx.Err() != nil:
 		return net.ErrClosed
 	case err != nil:
-		return &rejectedError{reason: RefusedTLS, err: fmt.Errorf("%w: %w", errFailedHandshake, silence(err))}
+		return &rejectedError{reason: RefusedTLS, err: fmt.Errorf("%w: %s: %w", errFailedHandshake, tlsreason.Of(err), err)}
 	}
 	v.stream = s
 	return nil
@@ -173,7 +175,7 @@ func handshakeError(err error, to uint64) error {
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, context.Canceled):
 		return fmt.Errorf("peer: TLS handshake: %w", silence(err))
 	}
-	return refuse(RefusedTLS, "TLS handshake with member %d: %w", to, err)
+	return refuse(RefusedTLS, "TLS handshake with member %d: %s: %w", to, tlsreason.Of(err), err)
 }
 
 // alerted is handshakeError for an error after the handshake: with TLS 1.3, the other side verifies

@@ -114,9 +114,9 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	if n.life.Err() == nil { // before the refusal, which may wait for the other side
 		n.report(hello.from, remote, silence(err), accepted, l != nil && l.proven)
 	}
-	if errors.Is(err, errFailedHandshake) {
+	if errors.Is(err, errFailedHandshake) && !errors.Is(err, ErrCorrupt) {
 		_, _ = io.Copy(io.Discard, v.conn) // until the deadline: TCP would discard the alert otherwise
-	} else if reason := reasonFor(err); reason != "" && (!accepted || errors.Is(err, errStranger)) {
+	} else if reason := reasonFor(err); reason != "" && !errors.Is(err, errFailedHandshake) && (!accepted || errors.Is(err, errStranger)) {
 		refusal := greeting{kind: kindRefused, from: n.cfg.Self, to: hello.from, contents: []byte(reasonText(reason))}
 		closeWithMessage(conn, refusal.append(nil))
 	}

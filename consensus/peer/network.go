@@ -24,7 +24,7 @@ type Network struct {
 	handshakes          *hostLimit // of callers, at a time
 	encryption          atomic.Pointer[encryption]
 	linksChanged        chan struct{} // capacity 1: a connection was made, or the mode of TLS has changed
-	lookupAddr          func(ctx context.Context, ip string) (names []string, err error)
+	resolver            resolver
 
 	mu       sync.RWMutex // guards the fields below; never held while the Handler is called
 	closed   bool
@@ -68,7 +68,7 @@ func New(cfg Config) (*Network, error) {
 func newNetwork(cfg Config) *Network {
 	n := &Network{
 		cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64),
-		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), linksChanged: make(chan struct{}, 1), lookupAddr: net.DefaultResolver.LookupAddr,
+		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
 	}
 	n.setEncryption(cfg.TLS)
 	n.life, n.stop = context.WithCancelCause(context.Background())

@@ -42,14 +42,15 @@ func (m TLSMode) dials() bool { return m >= TLSDialed }
 // TLSOff.
 type TLS struct {
 	Mode TLSMode
-	// Server and Client are the configurations for accepted and for dialed connections, required
-	// unless Mode is TLSOff. Both must verify the chain of the other side's certificate; Server
-	// should require one (tls.RequireAndVerifyClientCert). They may hand out new certificates while
-	// they are used. A handshake gets the host of the dialed address as its ServerName.
-	Server, Client *tls.Config
+	// Server is the configuration for accepted connections, and Client returns that for dialing a
+	// host. They are required unless Mode is TLSOff. Both must verify the chain of the other side's
+	// certificate; Server should require one (tls.RequireAndVerifyClientCert). New certificates may
+	// be handed out at any time (Server.GetConfigForClient, Client).
+	Server *tls.Config
+	Client func(host string) *tls.Config
 	// A certificate must be valid for the host in the address of the member that it is used for.
-	// AnyHost skips this check on both sides, if Client does not make it by itself. AnyCallerHost
-	// skips the check of the accepting side.
+	// AnyHost skips this check on both sides, AnyCallerHost that of the accepting side. What Server
+	// and Client verify by themselves is verified in any case.
 	AnyHost, AnyCallerHost bool
 	// ReverseDNS: if the host of a member is an IP address, a certificate may also be valid for a
 	// name that the DNS has for this address.
@@ -156,9 +157,7 @@ func (n *Network) dial(ctx context.Context, to uint64, address string) (net.Conn
 
 // handshakeAsCaller makes the handshake of a dialed connection.
 func (e *encryption) handshakeAsCaller(ctx context.Context, conn net.Conn, to uint64, address string) (*secureConn, error) {
-	cfg := e.Client.Clone()
-	cfg.ServerName = hostOfAddress(address)
-	s := &secureConn{tls.Client(conn, cfg), conn}
+	s := &secureConn{tls.Client(conn, e.Client(hostOfAddress(address))), conn}
 	if err := s.HandshakeContext(ctx); err != nil {
 		return nil, handshakeError(err, to)
 	}
