@@ -45,6 +45,7 @@ var commands = []command{
 	{name: "observers", aliases: []string{"obsr"}, run: facts(observers)},
 	{name: "reload", access: administrators, always: true, posts: true, run: reload, given: func(o *Options) bool { return o.Reload != nil }},
 	{name: "restore", aliases: []string{"rest"}, access: administrators, posts: true, run: restore},
+	{name: "peers", run: facts(peers)},
 	{name: "ruok", run: facts(ruok)},
 	{name: "server_stats", aliases: []string{"srvr"}, run: facts(serverStats)},
 	{name: "set_trace_mask", aliases: []string{"stmk"}, access: changes, always: true, run: setTraceMask},

@@ -50,6 +50,18 @@ func votingView(s *server.Server) object {
 	return object{{"current_config", config}}
 }
 
+// peers answers with what the connections of this server to and from the other members use: plain, a
+// version of TLS, or "" if there is no connection.
+func peers(s *server.Server) object {
+	list, self := []object{}, s.Status().Member
+	for _, m := range s.Members() {
+		if m.ID != self {
+			list = append(list, object{{"sid", m.ID}, {"address", m.PeerAddress}, {"link_to", m.LinkTo}, {"link_from", m.LinkFrom}})
+		}
+	}
+	return object{{"peers", list}}
+}
+
 // observers answers with the observers that are in step, which only the leader knows.
 func observers(s *server.Server) object {
 	values, list := s.Monitor(), []object{}

@@ -33,6 +33,20 @@ type (
 	LevelRange = core.LevelRange
 )
 
+// PeerTLS is the configuration of TLS between members.
+type PeerTLS = peer.TLS
+
+// The modes of PeerTLS.
+const (
+	PeerTLSOff      = peer.TLSOff
+	PeerTLSAccepted = peer.TLSAccepted
+	PeerTLSDialed   = peer.TLSDialed
+	PeerTLSRequired = peer.TLSRequired
+)
+
+// PeerLink describes the connections with another member.
+type PeerLink = peer.Status
+
 // MinPeerSecret is the minimum size of Config.PeerSecret, in bytes.
 const MinPeerSecret = peer.MinSecret
 
@@ -122,6 +136,8 @@ type Config struct {
 	// Default: none.
 	PeerSecret         []byte
 	PeerSecretOptional bool
+	// PeerTLS says which connections between members are encrypted. Default: none.
+	PeerTLS PeerTLS
 	// Levels are the feature levels that this member supports. Tests set them to act as another
 	// version. Default: those of this program.
 	Levels LevelRange

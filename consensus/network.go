@@ -38,6 +38,7 @@ type peerNetwork struct {
 	network   *peer.Network     // nil: not connected
 	addresses map[uint64]string // by member
 	hellos    map[uint64]hello  // by member: its last accepted hello
+	tls       *PeerTLS          // replaces that of the configuration; nil: that counts
 
 	unsent []uint64 // owned by Run: members that flush has messages for
 }
@@ -53,6 +54,9 @@ func (p *peerNetwork) connect(cfg peer.Config) (*peer.Network, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cfg.Peers = p.addresses
+	if p.tls != nil {
+		cfg.TLS = *p.tls
+	}
 	network, err := peer.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("consensus: %w", err)
@@ -75,6 +79,20 @@ func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
 	if p.network != nil {
 		p.network.SetPeers(addresses)
 	}
+}
+
+// setTLS changes Config.PeerTLS.
+func (p *peerNetwork) setTLS(t PeerTLS) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tls = &t
+	if p.network == nil {
+		return nil
+	}
+	return p.network.SetTLS(t)
 }
 
 // noteHello notes the hello of a member.
@@ -188,6 +206,14 @@ func (n *Node) SetMaxLevel(limit Level) {
 	n.inbox.put(coreCall(func(c *core.Core) { c.SetLevelLimit(limit) }))
 }
 
+// SetPeerTLS changes Config.PeerTLS while the node runs; see peer.Network.SetTLS.
+func (n *Node) SetPeerTLS(t PeerTLS) error {
+	if err := n.network.setTLS(t); err != nil {
+		return fmt.Errorf("consensus: %w", err)
+	}
+	return nil
+}
+
 // SetTarget sets the membership that the ensemble is to reach. All members must be given the same
 // target, as part of the state that they apply; the leader carries it out.
 func (n *Node) SetTarget(t Target) { n.inbox.put(coreCall(func(c *core.Core) { c.SetTarget(t) })) }
@@ -206,16 +232,20 @@ func (n *Node) Send(to uint64, payload []byte) {
 
 // Connected returns the other members that can be sent messages now, sorted.
 func (n *Node) Connected() (ids []uint64) {
-	network := n.network.get()
-	if network == nil {
-		return nil
-	}
-	for _, p := range network.Status() {
+	for _, p := range n.PeerLinks() {
 		if p.Connected {
 			ids = append(ids, p.ID)
 		}
 	}
 	return ids
+}
+
+// PeerLinks returns the connections with the other members, sorted by member.
+func (n *Node) PeerLinks() []PeerLink {
+	if network := n.network.get(); network != nil {
+		return network.Status()
+	}
+	return nil
 }
 
 // PeersRefused returns how many connections to the peer port were refused, by reason.

@@ -154,6 +154,8 @@ var table = map[string]metric{
 	"gozkd_quorum_reachable":              {gauge, "", "1: there is a leader."},
 	"gozkd_voters_connected":              {gauge, "", "Voters that this server is connected with, including itself if it votes."},
 	"gozkd_peer_connected":                {gauge, perPeer, "1: messages can be sent to the member now."},
+	"gozkd_peer_tls":                      {gauge, perPeer, "1: the connection to the member uses TLS. 0: it is plain."},
+	"gozkd_peer_incoming_tls":             {gauge, perPeer, "1: the connection from the member uses TLS. 0: it is plain."},
 	"gozkd_peer_lag_entries":              {gauge, perPeer, "Leader: entries that the leader has applied and the member does not have."},
 	"gozkd_peer_in_step":                  {gauge, perPeer, "Leader: 1 if the member gets entries as they are made."},
 	"gozkd_request_duration_seconds":      {label: perOp, help: "Time from a request to its reply."},
@@ -186,6 +188,9 @@ var table = map[string]metric{
 	"gozkd_peers_refused_wrong_secret_total":   {counter, "", "Refused connections to the peer port: the caller has another ensemble secret."},
 	"gozkd_peers_refused_rejected_total":       {counter, "", "Refused connections to the peer port: the caller is not configured here, of another ensemble, or without support of its feature level."},
 	"gozkd_peers_refused_crowded_total":        {counter, "", "Refused connections to the peer port: too many connections came at once."},
+	"gozkd_peers_refused_plain_total":          {counter, "", "Refused connections to the peer port: the caller did not use TLS."},
+	"gozkd_peers_refused_tls_total":            {counter, "", "Refused connections to the peer port: the TLS handshake failed, mostly because of the caller's certificate."},
+	"gozkd_peers_refused_certificate_total":    {counter, "", "Refused connections to the peer port: the certificate is not that of the member that the caller says it is."},
 
 	"gozkd_expensive_requests_refused_total": {counter, "", "Requests that were refused because applying them would have taken too long."},
 }

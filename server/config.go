@@ -68,6 +68,10 @@ type Config struct {
 	// known by its address, at which it is asked whether a connection is its own.
 	PeerSecret         []byte
 	PeerSecretOptional bool
+	// PeerTLS says which connections between members are encrypted, and which certificates are
+	// accepted. An ensemble moves to TLS in three steps of its Mode, each made on all members, by
+	// Reload or by a restart: PeerTLSAccepted, PeerTLSDialed, PeerTLSRequired. Default: none (sslQuorum).
+	PeerTLS PeerTLS
 	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority
 	// begins without them. SyncLimit is after how many ticks without a leader clients are
 	// disconnected. Defaults: 10 and 5.
@@ -297,6 +301,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if n := len(c.PeerSecret); n > 0 && n < consensus.MinPeerSecret {
 		bad("PeerSecret has %d bytes, it must have at least %d", n, consensus.MinPeerSecret)
+	}
+	if err := c.PeerTLS.Check(); err != nil {
+		bad("PeerTLS: %w", err)
 	}
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")

@@ -57,11 +57,16 @@ func (s *Server) Membership() string {
 // configuration. A server alone has none. The caller owns the result.
 func (s *Server) Members() []MemberStatus {
 	set, _ := s.ensemble()
+	var links []consensus.PeerLink
+	if s.life.accepting.Load() {
+		links = s.node.PeerLinks()
+	}
 	all := make([]MemberStatus, 0, len(set))
 	for _, m := range set {
 		status := MemberStatus{
 			ID: int(m.ID), Observer: m.Role == serverlist.Observer, PeerAddress: m.PeerAddress(), ClientAddress: m.ClientAddress(),
 		}
+		status.LinkTo, status.LinkFrom = peerLink(links, m.ID)
 		if m.ElectionPort != 0 {
 			status.ElectionAddress = net.JoinHostPort(m.Host, strconv.Itoa(m.ElectionPort))
 		}

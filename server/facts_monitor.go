@@ -104,7 +104,7 @@ func (s *Server) addMember(l *facts.Values) {
 		l.Add("synced_observers", int64(0)) // ZooKeeper's followers may have observers of their own
 	}
 
-	connected := s.node.Connected()
+	links := s.node.PeerLinks()
 	l.Add("gozkd_leader_id", int64(st.Leader))
 	l.Add("gozkd_epoch", int64(zxid.Epoch()))
 	l.Add("gozkd_term", int64(st.Term))
@@ -114,14 +114,21 @@ func (s *Server) addMember(l *facts.Values) {
 	l.Add("gozkd_quorum_reachable", flag(st.Leader != 0))
 	voters := int64(0)
 	for _, id := range st.Voters {
-		if id == uint64(s.cfg.MemberID) || slices.Contains(connected, id) {
+		if to, _ := peerLink(links, id); id == uint64(s.cfg.MemberID) || to != "" {
 			voters++
 		}
 	}
 	l.Add("gozkd_voters_connected", voters)
 	for _, m := range set {
 		if m.ID != uint64(s.cfg.MemberID) {
-			l.AddPeer("gozkd_peer_connected", m.ID, flag(slices.Contains(connected, m.ID)))
+			to, from := peerLink(links, m.ID)
+			l.AddPeer("gozkd_peer_connected", m.ID, flag(to != ""))
+			if to != "" {
+				l.AddPeer("gozkd_peer_tls", m.ID, flag(to != "plain"))
+			}
+			if from != "" {
+				l.AddPeer("gozkd_peer_incoming_tls", m.ID, flag(from != "plain"))
+			}
 		}
 	}
 	refused := s.node.PeersRefused()

@@ -16,7 +16,7 @@ var reloads = []string{
 	"OutstandingLimit", "ClientMemory", "WatchMemory", "HandshakeTimeout",
 	"TLS", "PortUnification", "HandshakeLimit", "Auth",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
-	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings",
+	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings", "PeerTLS",
 }
 
 // handedIn names the fields that a configuration file cannot contain: objects that the embedding
@@ -33,8 +33,9 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "Secur
 // closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, WatchMemory, HandshakeTimeout,
 // TLS, PortUnification, HandshakeLimit, Auth (connections keep what they negotiated), Words, SyncWarning, SlowRequest, SuperDigest,
 // DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
-// ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings. Reload ignores the objects
-// that the program hands in: Memory, the listeners, PeerDial, Audit, InProcess, Version, Logger, Now, Rand,
+// ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS (which connections
+// between members are made again: peer.Network.SetTLS). Reload ignores the objects that the program
+// hands in: Memory, the listeners, PeerDial, Audit, InProcess, Version, Logger, Now, Rand,
 // FS, DirFS.
 //
 // Reload may be called at any time, from any goroutine.
@@ -66,6 +67,9 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	s.conns.budget.limit.Store(next.ClientMemory)
 	if s.life.accepting.Load() {
 		s.node.SetMaxLevel(consensus.Level(next.MaxFeatureLevel))
+		if err := s.node.SetPeerTLS(next.PeerTLS); err != nil { // was checked above
+			return nil, fmt.Errorf("server: reload: %w", err)
+		}
 	}
 	s.meter.Slow.SetThreshold(next.SlowRequest)
 	slices.Sort(restart)

@@ -145,7 +145,11 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.reloading.Lock() // a Reload at the same time must not set its level before this one
 	s.life.accepting.Store(true)
 	s.node.SetMaxLevel(consensus.Level(s.live.Load().MaxFeatureLevel)) // Reload may have changed it before
+	err = s.node.SetPeerTLS(s.live.Load().PeerTLS)                     // the same
 	s.reloading.Unlock()
+	if err != nil {
+		return err
+	}
 	// Stopped by closing the listeners, awaited by shutdown.
 	if l := s.port.listener; l != nil {
 		s.life.goroutines.Go(func() { s.accept(run, l, portPlain) })
@@ -180,7 +184,7 @@ func (s *Server) openNode() error {
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
 		JoinOnly: s.cfg.JoinOnly, PeerListener: peerListener, PeerDial: s.cfg.PeerDial, Tick: raftTick(s.cfg.Tick),
-		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional,
+		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS,
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,
 		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, DirFS: s.cfg.DirFS, StateMachine: &s.applier,

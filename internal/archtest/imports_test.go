@@ -76,6 +76,7 @@ var table = []box{
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
+		{"internal/tlsreason", "why a handshake failed"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "consensus/internal/checkpoint", there: true, may: []arrow{
