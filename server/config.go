@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -260,7 +261,7 @@ func (c *Config) ensureDefaults() error {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	errs := append(c.ensureThrottles(), c.ensureTLS()...)
+	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers())
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
 	if c.MemberID > 254 {
 		bad("MemberID is %d, allowed are 1 to 254", c.MemberID)
@@ -298,12 +299,6 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
 		bad("SuperDigest is not user:base64(sha1(user:password))") // it may be a password, so it is not shown
-	}
-	if n := len(c.PeerSecret); n > 0 && n < consensus.MinPeerSecret {
-		bad("PeerSecret has %d bytes, it must have at least %d", n, consensus.MinPeerSecret)
-	}
-	if err := c.PeerTLS.Check(); err != nil {
-		bad("PeerTLS: %w", err)
 	}
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")

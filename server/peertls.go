@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -18,6 +19,17 @@ const (
 	PeerTLSDialed   = consensus.PeerTLSDialed   // TLS connections are made, both kinds are accepted (sslQuorum and portUnification)
 	PeerTLSRequired = consensus.PeerTLSRequired // TLS connections only (sslQuorum)
 )
+
+// checkPeers returns the errors in how members prove to each other who they are.
+func (c *Config) checkPeers() (errs []error) {
+	if n := len(c.PeerSecret); n > 0 && n < consensus.MinPeerSecret {
+		errs = append(errs, fmt.Errorf("server: PeerSecret has %d bytes, it must have at least %d", n, consensus.MinPeerSecret))
+	}
+	if err := c.PeerTLS.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("server: PeerTLS: %w", err))
+	}
+	return errs
+}
 
 // peerLink returns what the connections with a member use, to it and from it: "plain", the version
 // of TLS, or "" if there is no connection.

@@ -332,8 +332,8 @@ func TestSetTLS_TooEarly(t *testing.T) {
 		if n := len(a.statesOf(2)) + len(b.statesOf(1)); n != 0 || !a.status(2).Connected || a.status(2).TLS != "" {
 			t.Errorf("%d changes: %+v", n, a.status(2))
 		}
-		if n := a.log.Count("trial connection"); n != 1 {
-			t.Errorf("%d lines, want 1:\n%s", n, a.log)
+		if n := a.log.Count("trial connection"); n < 1 || n > 3 { // pipes fail in several ways
+			t.Errorf("%d lines, want a few:\n%s", n, a.log)
 		}
 		set(b, TLSAccepted)
 		if s := a.status(2); s.TLS == "" || !s.Connected {
