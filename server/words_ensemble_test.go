@@ -126,13 +126,13 @@ func TestWords_MemberMonitor(t *testing.T) {
 			for _, reason := range []string{"malformed", "version", "silent", "unknown_member", "unreachable", "rejected", "crowded"} {
 				want["zk_gozkd_peers_refused_"+reason+"_total"] = `\d+`
 			}
-			for _, reason := range []string{"impostor", "no_secret", "wrong_secret"} {
+			for _, reason := range []string{"impostor", "no_secret", "wrong_secret", "plain", "tls", "certificate"} {
 				want["zk_gozkd_peers_refused_"+reason+"_total"] = "0"
 			}
 			for _, other := range e.members {
 				peer := fmt.Sprintf("zk_gozkd_peer_%d_", other.id)
 				if other != m {
-					want[peer+"connected"] = "1"
+					want[peer+"connected"], want[peer+"tls"], want[peer+"incoming_tls"] = "1", "0", "0"
 				}
 				if other != m && m.id == leader {
 					want[peer+"lag_entries"], want[peer+"in_step"] = "0", "1"
