@@ -26,14 +26,22 @@ func (t *Tree) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 // GetData returns data and Stat. The data is shared and immutable: it stays valid when the tree
 // changes, and the caller must not change it. nil is null. Errors: ErrNoNode, ErrNoAuth without
 // READ.
-func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode) {
-	n, code := t.readable(path, &c, proto.PermRead)
+func (t *Tree) GetData(path string, c Caller) (data []byte, st proto.Stat, code proto.ErrCode) {
+	data, code = t.ReadData(path, &c, &st)
+	return data, st, code
+}
+
+// ReadData is GetData for servers, most of whose requests are reads: the Stat is made in *st and
+// never copied. After an error *st is unchanged.
+func (t *Tree) ReadData(path string, c *Caller, st *proto.Stat) ([]byte, proto.ErrCode) {
+	n, code := t.readable(path, c, proto.PermRead)
 	if code != proto.OK {
-		return nil, proto.Stat{}, code
+		return nil, code
 	}
 	var r record
 	t.read(n, &r)
-	return r.bytes(), r.stat(len(t.children(n))), proto.OK
+	r.putStat(st, len(t.children(n)))
+	return r.bytes(), proto.OK
 }
 
 // AppendChildren appends the jute vector of the children's names, unsorted, and returns the Stat.

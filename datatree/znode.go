@@ -166,18 +166,22 @@ func (t *Tree) aclOf(n *znode) *acl { return t.acls.at(n.acl) }
 // stat returns the Stat of n, whose record is r.
 func (t *Tree) stat(n *znode, r *record) proto.Stat { return r.stat(len(t.children(n))) }
 
-// stat returns the Stat of a znode. ZooKeeper counts creations of children and shows creations plus
-// deletions as cversion.
-func (r *record) stat(children int) proto.Stat {
+// stat returns the Stat of a znode.
+func (r *record) stat(children int) (st proto.Stat) {
+	r.putStat(&st, children)
+	return st
+}
+
+// putStat sets *st to the Stat of a znode, field by field: assigning a Stat would make it elsewhere and
+// copy it. ZooKeeper counts creations of children and shows creations plus deletions as cversion.
+func (r *record) putStat(st *proto.Stat, children int) {
 	numChildren := int32(children)
-	st := proto.Stat{
-		Czxid: r.czxid, Mzxid: r.mzxid, Pzxid: r.pzxid,
-		CtimeMs: r.ctimeMs, MtimeMs: r.mtimeMs,
-		Version: r.version, Cversion: 2*r.cversion - numChildren, Aversion: r.aversion,
-		DataLength: int32(len(r.data)), NumChildren: numChildren,
-	}
+	st.Czxid, st.Mzxid, st.Pzxid = r.czxid, r.mzxid, r.pzxid
+	st.CtimeMs, st.MtimeMs = r.ctimeMs, r.mtimeMs
+	st.Version, st.Cversion, st.Aversion = r.version, 2*r.cversion-numChildren, r.aversion
+	st.DataLength, st.NumChildren = int32(len(r.data)), numChildren
+	st.EphemeralOwner = 0
 	if r.kind == ephemeral {
 		st.EphemeralOwner = proto.SessionID(r.owner)
 	}
-	return st
 }

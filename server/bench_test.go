@@ -41,7 +41,7 @@ func BenchmarkBurst(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				in.r, c.out = 0, output{buf: c.out.buf[:0]}
-				if _, err := c.burst(&in, false); err != nil {
+				if _, err := c.burst(&in, s.cfg.Now(), false); err != nil {
 					b.Fatal(err)
 				}
 			}

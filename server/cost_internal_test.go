@@ -250,7 +250,7 @@ func TestCost_EndlessPipeline(t *testing.T) {
 		if in.w += n; err != nil {
 			break
 		}
-		if ok, err := c.handle(&in); !ok || err != nil {
+		if ok, err := c.handle(&in, time.Now()); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}

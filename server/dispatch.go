@@ -61,7 +61,7 @@ func (c *conn) serve(in input) {
 	defer in.release()
 	ok, err := c.handshake(&in)
 	if ok && err == nil && in.r < in.w { // requests came together with the connect request
-		ok, err = c.handle(&in)
+		ok, err = c.handle(&in, c.server.cfg.Now())
 	}
 	for fills := 0; ok && err == nil; fills++ {
 		if fills == maxFills {
@@ -80,8 +80,9 @@ func (c *conn) serve(in input) {
 		if in.waited { // others went on
 			fills = 0
 		}
-		c.noteHeard(c.server.cfg.Now())
-		ok, err = c.handle(&in)
+		now := c.server.cfg.Now()
+		c.noteHeard(now)
+		ok, err = c.handle(&in, now)
 	}
 	if err != nil {
 		c.logger().Warn("connection closed: bad request", "reason", err)
@@ -106,23 +107,24 @@ func (c *conn) awaitFlushed() {
 	}
 }
 
-// handle handles all whole frames of the input and sends the replies. handle waits if the client is
-// too fast. After each burst that used its share, other connections go on first: without that, a
-// client that always has the next request ready would keep its processor for as long as the
-// scheduler lets it.
-func (c *conn) handle(in *input) (ok bool, err error) {
+// handle handles all whole frames of the input, whose last bytes came now, and sends the replies. handle
+// waits if the client is too fast. After each burst that used its share, other connections go on first:
+// without that, a client that always has the next request ready would keep its processor for as long
+// as the scheduler lets it.
+func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 	turns, turn := &c.server.conns.turns, false
-	for {
+	for ; ; now = c.server.cfg.Now() {
 		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit() {
 			return false, nil
 		}
-		p, err := c.burst(in, turn)
+		p, err := c.burst(in, now, turn)
 		if turn {
 			turns.end()
 		}
 		c.server.relieve()
 		if in.r == in.w { // c.flush may wait for the client
 			in.release()
+			c.holdInput(0, false)
 		} else if p == pauseOutput || p == pauseTurn || p == pauseSlice {
 			c.holdInput(len(in.buf), false)
 		}
@@ -164,9 +166,8 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 // burst handles requests while it holds the tree's lock for reading. Replies to reads are on the
 // output before the lock is released (V3). turn reports whether the connection has a turn for an
 // expensive request.
-func (c *conn) burst(in *input, turn bool) (pause, error) {
+func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 	s := c.server
-	now := s.cfg.Now()
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
 	c.mu.Lock()
@@ -202,8 +203,10 @@ func (c *conn) burst(in *input, turn bool) (pause, error) {
 		if frame == nil {
 			return pauseInput, s.writes.checkLarge(in.announced())
 		}
-		if err := s.writes.checkLarge(len(frame)); err != nil {
-			return pauseClosed, err
+		if s.writes.isLarge(len(frame)) {
+			if err := s.writes.checkLarge(len(frame)); err != nil {
+				return pauseClosed, err
+			}
 		}
 		p, err := c.request(frame, now, t, turn)
 		if err != nil {
@@ -248,7 +251,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			p = pauseEnd
 		}
 	case proto.ClassRead:
-		if !c.server.longReply(h.Op, d.Rest()) {
+		if !isList(h.Op) || !c.server.longReply(h.Op, d.Rest()) {
 			c.readInTurn(h, d.Rest(), now, t)
 		} else if p = c.bulkRead(h, d.Rest(), now, t, turn); p != pauseOutput {
 			return p, nil

@@ -55,13 +55,13 @@ func (in *input) announced() int {
 // fill reads more bytes from c. fill holds no buffer while it waits, unless a part of a frame has
 // arrived.
 func (in *input) fill(c *conn) error {
+	in.waited = false
 	if in.r == in.w {
 		in.release()
 		c.holdInput(0, false)
 		return in.first(c)
 	}
 	in.grow()
-	in.waited = false
 	c.holdInput(len(in.buf), true)
 	n, err := c.readSome(in.buf[in.w:], len(in.buf))
 	in.w += n
@@ -96,7 +96,7 @@ func (in *input) grow() {
 			in.borrow()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
-			*in = input{buf: make([]byte, min(2*len(full.buf), max(4+full.announced(), len(full.buf)+1)))}
+			in.buf, in.pooled = make([]byte, min(2*len(full.buf), max(4+full.announced(), len(full.buf)+1))), nil
 		}
 		in.w = copy(in.buf, full.buf[:w])
 		full.release()
@@ -104,18 +104,19 @@ func (in *input) grow() {
 }
 
 func (in *input) borrow() {
+	in.r, in.w = 0, 0
 	if in.small {
-		*in = input{buf: make([]byte, handshakeBytes), small: true, waited: in.waited}
+		in.buf = make([]byte, handshakeBytes)
 		return
 	}
-	pooled := inputs.Get().(*[inputBytes]byte)
-	*in = input{buf: pooled[:], pooled: pooled, waited: in.waited}
+	in.pooled = inputs.Get().(*[inputBytes]byte)
+	in.buf = in.pooled[:]
 }
 
-// release keeps nothing except the choice of the next buffer's size.
+// release gives the buffer back.
 func (in *input) release() {
 	if in.pooled != nil {
 		inputs.Put(in.pooled)
 	}
-	*in = input{small: in.small}
+	in.buf, in.pooled, in.r, in.w = nil, nil, 0, 0
 }

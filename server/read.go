@@ -36,7 +36,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	d.AliasStrings()
 	start := o.mark()
 	o.buf, _ = beginReply(o.buf, xid, zxid, proto.OK)
-	code := s.readBody(c, t, o, op, &d, c.caller(ids))
+	code := s.readBody(c, t, op, &d, ids)
 	if s.cfg.Audit != nil {
 		c.auditReadBody(op, xid, body, ids, code)
 	}
@@ -56,16 +56,19 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	return true
 }
 
-func (s *Server) readBody(c *conn, t *meter.BatchStats, o *output, op proto.OpCode, d *jute.Decoder, who datatree.Caller) (code proto.ErrCode) {
+// readBody and readPath take the identities and not the Caller, so that all arguments are passed in
+// registers: nearly all requests are reads.
+func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, ids []proto.ID) (code proto.ErrCode) {
+	o := &c.out
 	switch op {
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		return s.readPath(c, t, o, op, d, who)
+		return s.readPath(c, t, op, d, ids)
 	case proto.OpGetACL:
 		path := d.RequiredString()
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		acl, st, code := s.tree.GetACL(path, who)
+		acl, st, code := s.tree.GetACL(path, c.caller(ids))
 		if code == proto.OK {
 			at := len(o.buf)
 			o.buf = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(o.buf)
@@ -77,7 +80,7 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, o *output, op proto.OpCo
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		n, code := s.tree.AllChildrenNumber(path, who)
+		n, code := s.tree.AllChildrenNumber(path, c.caller(ids))
 		o.buf = jute.AppendInt(o.buf, n)
 		return code
 	case proto.OpGetEphemerals:
@@ -91,7 +94,7 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, o *output, op proto.OpCo
 		}
 		o.buf = jute.AppendStrings(o.buf, paths)
 	case proto.OpWhoAmI:
-		o.buf = appendWhoAmI(o.buf, who.IDs)
+		o.buf = appendWhoAmI(o.buf, ids)
 	case proto.OpSASL:
 		o.buf = jute.AppendBuffer(o.buf, nil) // as a ZooKeeper without a SASL configuration
 	case proto.OpMultiRead:
@@ -114,20 +117,21 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, o *output, op proto.OpCo
 }
 
 // readPath handles exists, getData and both getChildren.
-func (s *Server) readPath(c *conn, t *meter.BatchStats, o *output, op proto.OpCode, d *jute.Decoder, who datatree.Caller) (code proto.ErrCode) {
+func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, ids []proto.ID) (code proto.ErrCode) {
 	var r proto.PathWatchRequest
 	r.Decode(d)
 	if d.Err() != nil {
 		return proto.ErrMarshallingError
 	}
-	kind, at := watch.Data, o.len()
+	o, kind := &c.out, watch.Data
+	at := o.len()
 	switch op {
 	case proto.OpExists:
 		if strings.IndexByte(r.Path, 0) >= 0 {
 			return proto.ErrBadArguments
 		}
 		var st proto.Stat
-		if st, code = s.tree.Exists(r.Path, who); code == proto.OK {
+		if st, code = s.tree.Exists(r.Path, c.caller(ids)); code == proto.OK {
 			o.buf = st.Append(o.buf)
 		}
 		if r.Watch && code == proto.ErrNoNode {
@@ -136,14 +140,15 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, o *output, op proto.OpCo
 	case proto.OpGetData:
 		var data []byte
 		var st proto.Stat
-		if data, st, code = s.tree.GetData(r.Path, who); code == proto.OK {
+		who := datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL, Known: &c.known} // c.caller would copy it
+		if data, code = s.tree.ReadData(r.Path, &who, &st); code == proto.OK {
 			o.appendData(data)
 			o.buf = st.Append(o.buf)
 		}
 	default:
 		kind = watch.Child
 		var st proto.Stat
-		if o.buf, st, code = s.tree.AppendChildren(o.buf, r.Path, who); code == proto.OK && op == proto.OpGetChildren2 {
+		if o.buf, st, code = s.tree.AppendChildren(o.buf, r.Path, c.caller(ids)); code == proto.OK && op == proto.OpGetChildren2 {
 			o.buf = st.Append(o.buf)
 		}
 	}

@@ -162,9 +162,8 @@ func (q *queue) holdsWrites() bool {
 
 // isList reports whether a read is answered with a list, of up to longReplyBytes when it is queued.
 // Bulk reads are never queued behind others, and data above shareBytes is not copied.
-func isList(r queued) bool {
-	read, ok := r.(*queuedRead)
-	return ok && (read.op == proto.OpGetChildren || read.op == proto.OpGetChildren2 || read.op == proto.OpGetACL)
+func isList(op proto.OpCode) bool {
+	return op == proto.OpGetChildren || op == proto.OpGetChildren2 || op == proto.OpGetACL
 }
 
 // headLong reports whether the oldest request is a read that takes much work and could be answered
@@ -187,11 +186,11 @@ func (q *queue) push(r queued) {
 // count updates the sums for a request that joins (by is 1) or leaves (-1).
 func (q *queue) count(r queued, by int) {
 	q.totalBytes += by * r.bytes()
-	if _, ok := r.(*queuedRead); ok {
+	if read, ok := r.(*queuedRead); ok {
 		q.nReads += by
-	}
-	if isList(r) {
-		q.nLists += by
+		if isList(read.op) {
+			q.nLists += by
+		}
 	}
 	if r.unordered() {
 		q.nUnordered += by

@@ -30,8 +30,7 @@ const (
 // longReply reports whether making the reply to a read takes much work now. Data that is sent by
 // reference takes none.
 func (s *Server) longReply(op proto.OpCode, body []byte) bool {
-	switch op {
-	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
+	if isList(op) {
 		d := jute.NewDecoder(body)
 		d.AliasStrings()
 		path := d.RequiredString()
