@@ -14,9 +14,10 @@ import (
 // memoryBudget bounds what all client connections hold together. docs/internals/server.md ("The memory
 // of clients") says what is counted and what happens beyond it.
 //
-// Invariant: unread and queued are the sums of the same fields of all connections' accounts, and a
-// closed connection holds nothing.
+// Invariant: queued is the sum of queued in the accounts of all connections; unread is that of unread,
+// and of the bytes of all blobs in shared; and a closed connection holds nothing.
 type memoryBudget struct {
+	shared sharedBlobs
 	limit  atomic.Int64
 	unread atomic.Int64 // beyond limit, the slowest readers are disconnected
 	queued atomic.Int64 // beyond half of limit, connections are read only if they have short queues
@@ -42,8 +43,8 @@ func (b *memoryBudget) tight() bool { return b.queued.Load() > b.limit.Load()/2 
 
 // account is what a connection has charged to the budget. It is written with conn.mu held.
 type account struct {
-	// unread counts what only the client can free: output that it has not read, and the part of a
-	// frame that it has not finished. Read without conn.mu.
+	// unread counts what only the client can free: output that it has not read, except data that the
+	// output shares, and the part of a frame that it has not finished. Read without conn.mu.
 	unread atomic.Int64
 	// since is when the server began to wait for the client, in nanoseconds since
 	// Server.startedMono, or 0. It begins anew when the client has taken all output that was being
@@ -52,28 +53,40 @@ type account struct {
 	// queued counts what the server frees when it answers: requests, and input behind them.
 	queued int64
 
-	writing int  // bytes that are being written to the socket, and are no longer in conn.out
+	// shared are the references to shared data that are charged: first those of the output that is being
+	// written, then those on conn.out. writingShared is the number of the former.
+	shared        []*sharedBlob
+	writingShared int
+
+	writing int  // bytes of memory that are being written to the socket, and are no longer in conn.out
 	waited  bool // the socket did not take them at once
 	input   int  // bytes of the input buffer while the reader waits; only the reader writes it
 	partial bool // input ends with a part of a frame whose rest the client must send; as input
 }
 
 // charged reports whether anything is charged. conn.mu is held.
-func (m *account) charged() bool { return m.unread.Load() != 0 || m.queued != 0 }
+func (m *account) charged() bool { return m.unread.Load() != 0 || m.queued != 0 || len(m.shared) > 0 }
 
 // recount charges what c holds now. Unless exact is set, nothing happens if c holds little more than
 // was charged. c.mu is held. The caller must call Server.relieve after releasing c.mu.
 func (c *conn) recount(exact bool) {
 	m, b := &c.memory, &c.server.conns.budget
 	var unread, queued int64
-	if !c.closed {
+	grown := false
+	if c.closed {
+		c.releaseShared(len(m.shared))
+	} else {
+		grown = len(c.out.shared) > 0 && c.holdShared()
 		unread = int64(m.writing)
-		if exact || c.out.len() >= uncounted { // a few bytes are often in a large buffer of the pool
+		switch {
+		case exact || c.flushing && c.out.len() >= uncounted:
 			unread += int64(c.out.held())
+		case c.out.len() >= uncounted: // written soon, and a few bytes are often in a large buffer of the pool
+			unread += int64(len(c.out.buf) - c.out.sent)
 		}
 		queued = int64(c.queue.totalBytes + queuedOverhead*c.queue.len())
 		if c.queue.partial != nil {
-			queued += int64(c.queue.partial.out.held())
+			queued += int64(c.queue.partial.out.held() + c.queue.partial.out.nBytes)
 		}
 		if m.partial {
 			unread += int64(m.input)
@@ -81,14 +94,16 @@ func (c *conn) recount(exact bool) {
 			queued += int64(m.input)
 		}
 	}
+	waiting := unread != 0 || len(m.shared) > 0
+	if waiting && m.since.Load() == 0 {
+		m.since.Store(max(1, int64(time.Since(c.server.startedMono))))
+	}
 	was := m.unread.Load()
-	if !exact && unread < was+uncounted && queued < m.queued+uncounted {
+	if !exact && !grown && unread < was+uncounted && queued < m.queued+uncounted {
 		return
 	}
-	if unread == 0 {
+	if !waiting {
 		m.since.Store(0)
-	} else if m.since.Load() == 0 {
-		m.since.Store(max(1, int64(time.Since(c.server.startedMono))))
 	}
 	if unread != was {
 		m.unread.Store(unread)
@@ -206,8 +221,11 @@ func (s *Server) evict() {
 	now := max(1, int64(time.Since(s.startedMono)))
 	var slow []candidate
 	for _, c := range s.conns.all() {
-		if bytes, since := c.memory.unread.Load(), c.memory.since.Load(); bytes > 0 {
-			waits := time.Duration(now - cmp.Or(since, now))
+		c.mu.Lock()
+		bytes, since := c.memory.unread.Load()+b.portion(c.memory.shared), cmp.Or(c.memory.since.Load(), now)
+		c.mu.Unlock()
+		if bytes > 0 {
+			waits := time.Duration(max(0, now-since))
 			slow = append(slow, candidate{c, bytes, float64(bytes) * float64(waits+time.Millisecond), waits})
 		}
 	}
@@ -232,10 +250,13 @@ func (s *Server) evict() {
 func (c *conn) closeSlow() (closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.raw != nil && !c.flushing && !c.closed {
+	switch {
+	case c.closed || c.raw != nil && c.flushing && !c.memory.waited: // it is being offered
+		return false
+	case c.raw != nil && !c.flushing:
 		c.writeOut(true)
 	}
-	if c.closed || c.memory.unread.Load() == 0 {
+	if c.closed || c.memory.unread.Load() == 0 && len(c.memory.shared) == 0 {
 		return false
 	}
 	c.closeLocked()

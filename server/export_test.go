@@ -60,15 +60,32 @@ func (s *Server) LeaveRoom(bytes int64) { s.checkpoint.logRoom = bytes }
 func ProposeRaw(s *Server, payload []byte) { s.node.Propose(payload, nil) }
 
 // ClientMemory returns what clients hold, and an error if the budget's counters are not the sums of
-// the connections' accounts. Nothing may be under way.
+// the connections' accounts and of the shared data. Nothing may be under way.
 func ClientMemory(s *Server) (unread, queued int64, err error) {
-	unread, queued = s.conns.budget.unread.Load(), s.conns.budget.queued.Load()
+	b := &s.conns.budget
+	unread, queued = b.unread.Load(), b.queued.Load()
 	var sums [2]int64
+	holders := map[*sharedBlob]int64{}
 	for _, c := range s.conns.all() {
 		c.mu.Lock()
 		sums[0] += c.memory.unread.Load()
 		sums[1] += c.memory.queued
+		for _, blob := range c.memory.shared {
+			holders[blob]++
+		}
 		c.mu.Unlock()
+	}
+	b.shared.mu.Lock()
+	defer b.shared.mu.Unlock()
+	for _, blob := range b.shared.blobs {
+		sums[0] += blob.bytes
+		if blob.holders != holders[blob] {
+			err = fmt.Errorf("shared data of %d bytes has %d holders, but says %d", blob.bytes, holders[blob], blob.holders)
+		}
+		delete(holders, blob)
+	}
+	if len(holders) > 0 {
+		err = fmt.Errorf("%d blobs of shared data are held, but not in the table", len(holders))
 	}
 	if sums != [2]int64{unread, queued} {
 		err = fmt.Errorf("the connections hold %d and %d bytes, the budget says %d and %d", sums[0], sums[1], unread, queued)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/binary"
 	"sync"
 
@@ -44,8 +45,8 @@ type sharedData struct {
 // len returns the number of bytes to be sent.
 func (o *output) len() int { return len(o.sealed) - o.nGone + len(o.buf) - o.sent + o.nBytes }
 
-// held returns how many bytes of memory o keeps from being freed, as far as o is the only holder.
-func (o *output) held() int { return cap(o.sealed) + cap(o.buf) + o.nBytes }
+// held returns how many bytes of memory o keeps from being freed, apart from shared data.
+func (o *output) held() int { return cap(o.sealed) + cap(o.buf) }
 
 // appendData appends the data of a znode as a jute buffer.
 func (o *output) appendData(data []byte) {
@@ -120,8 +121,24 @@ func (o *output) advance(n int) {
 	o.nBytes -= n
 	s := &o.shared[0]
 	if s.data = s.data[n:]; len(s.data) == 0 {
+		s.data = nil // the empty slice would keep the array
 		o.shared = o.shared[1:]
 	}
+}
+
+// shrink gives a large buffer back that holds little, before a goroutine waits for the client.
+func (o *output) shrink() {
+	rest := o.buf[o.sent:]
+	if cap(o.buf) <= 2*max(len(rest), minPooledOutput) {
+		return
+	}
+	large := o.buf
+	o.buf = bytes.Clone(rest)
+	for i := range o.shared {
+		o.shared[i].at -= o.sent
+	}
+	o.sent = 0
+	putOutput(large)
 }
 
 // borrowOutput gives the connection a buffer, before something is appended to out. c.mu is held.
@@ -205,13 +222,19 @@ func (c *conn) finishFlush() {
 func (c *conn) writeOut(try bool) {
 	c.flushing = true
 	for c.unsent() && !c.closed {
-		o := c.out
+		if len(c.out.shared) > 0 {
+			c.holdShared()
+		}
+		o, m := c.out, &c.memory
 		c.out = output{}
-		c.memory.writing, c.memory.waited = o.len(), false
+		m.writing, m.writingShared, m.waited = o.len()-o.nBytes, len(o.shared), false
 		c.mu.Unlock()
 		err := c.send(&o, try)
 		c.mu.Lock()
-		c.memory.writing = 0
+		if sent := m.writingShared - len(o.shared); sent > 0 {
+			c.releaseShared(sent)
+		}
+		m.writing, m.writingShared = 0, 0
 		c.room.Broadcast()
 		if err != nil {
 			c.closeLocked()
@@ -222,10 +245,10 @@ func (c *conn) writeOut(try bool) {
 			c.out = o
 			break
 		}
-		if c.memory.charged() {
-			c.memory.since.Store(0)
+		if m.since.Load() != 0 {
+			m.since.Store(0)
 		}
-		if !c.memory.waited { // otherwise the buffer may be as long as a slow client let it become
+		if !m.waited { // otherwise the buffer may be as long as a slow client let it become
 			putOutput(o.buf)
 		}
 	}
@@ -264,9 +287,11 @@ func (c *conn) send(o *output, try bool) error {
 			n, err = c.raw.tryWrite(b, more)
 		}
 		if n < len(b) && err == nil && !try {
+			o.advance(n)
+			o.shrink()
 			c.awaitClient(o)
-			_, err = c.writeRest(b[n:])
-			n = len(b)
+			b, _ = o.next()
+			n, err = c.writeRest(b)
 		}
 		if err != nil {
 			return err

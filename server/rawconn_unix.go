@@ -45,7 +45,7 @@ func newRawConn(nc net.Conn) *rawConn {
 
 // fill waits until bytes have arrived, and only then borrows a buffer for in.
 func (s *rawConn) fill(in *input) error {
-	s.in = in
+	s.in, in.waited = in, false
 	waitErr := s.rc.Read(s.read)
 	s.in = nil
 	switch {
