@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/hashicorp/go-hclog"
 	"gopkg.in/natefinch/lumberjack.v2"
@@ -17,13 +19,16 @@ type auditTrail struct {
 }
 
 // openAudit opens the configured audit log. The file is opened by the first event.
-func openAudit(c config.Config, stderr io.Writer, log hclog.Logger) *auditTrail {
+func openAudit(c config.Config, stderr io.Writer, log hclog.Logger) (*auditTrail, error) {
 	if !c.Audit.Enabled {
-		return nil
+		return nil, nil
 	}
 	t := new(auditTrail)
 	name, out := c.AuditFile(), stderr
 	if name != "-" {
+		if info, err := os.Stat(name); err == nil && info.IsDir() { // lumberjack would rename it
+			return nil, fmt.Errorf("gozkd.audit.file: %s is a directory; name a file in it", name)
+		}
 		t.file = &lumberjack.Logger{Filename: name, MaxSize: c.Audit.MaxSizeMB, MaxBackups: c.Audit.MaxFiles, LocalTime: true}
 		out = t.file
 	}
@@ -36,7 +41,7 @@ func openAudit(c config.Config, stderr io.Writer, log hclog.Logger) *auditTrail 
 	}
 	t.log = audit.New(out, o)
 	log.Info("audit log", "file", name, "format", c.Audit.Format)
-	return t
+	return t, nil
 }
 
 // sink returns the log for the server's Config, or nil.

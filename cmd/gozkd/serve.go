@@ -36,7 +36,10 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 		// Stopped by the signal that ends the program, which does not wait for tuneGC.
 		go tuneGC(stop)
 	}
-	trail := openAudit(inv.Config, env.Err, log)
+	trail, err := openAudit(inv.Config, env.Err, log)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, trail.close()) }()
 	if inv.Ensemble > 0 {
 		return serveEnsemble(stop, inv, trail, log)
