@@ -18,8 +18,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 func main() {
@@ -84,6 +87,11 @@ func run(name string, args []string, env cli.Env) int {
 	case config.ShowVersion:
 		return printTo(env, fmt.Sprintln(cli.Version()))
 	case config.CheckConfig:
+		if inv.Config.ServesTLS() {
+			if _, err := tlsconf.Load(inv.Config.ClientTLS, hclog.NewNullLogger()); err != nil {
+				return fail(env, err)
+			}
+		}
 		return printTo(env, inv.Config.String())
 	}
 	if err := serve(inv, load, env); err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,14 +56,19 @@ func serveOne(
 	if err := refuseZooKeeperData(inv.Config); err != nil {
 		return err
 	}
+	secure := &clientTLS{log: log}
+	defer secure.close()
 	cfg := serverConfig(inv.Config, log)
 	cfg.Audit = trail.sink()
+	if cfg.TLS, err = secure.apply(inv.Config); err != nil {
+		return err
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
 	}
 	m := systemd{log: log.Named("systemd")}
-	r := &reloader{server: s, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
+	r := &reloader{server: s, tls: secure, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
 	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -88,11 +95,11 @@ func serveOne(
 		log.Warn("the file initialize stays", "error", err)
 	}
 	if inv.PortFile != "" {
-		if err := writePortFile(inv.PortFile, ports{Client: s.ConnectString(), Admin: ends.admin, Metrics: ends.metrics}); err != nil {
+		if err := writePortFile(inv.PortFile, ports{Client: plainAddress(s), Secure: secureAddress(s), Admin: ends.admin, Metrics: ends.metrics}); err != nil {
 			return errors.Join(err, s.Close())
 		}
 	}
-	r.serves(s.ConnectString())
+	r.serves(cmp.Or(plainAddress(s), secureAddress(s)))
 	for {
 		select {
 		case <-hangup:
@@ -114,10 +121,27 @@ func serveOne(
 
 // ports is the content of a port file.
 type ports struct {
-	Client  string       `json:"client"` // connect string
+	Client  string       `json:"client"`           // connect string
+	Secure  string       `json:"secure,omitempty"` // the same, for TLS
 	Members []memberPort `json:"members,omitempty"`
 	Admin   string       `json:"admin,omitempty"`   // URL of the admin commands
 	Metrics string       `json:"metrics,omitempty"` // URL of the endpoint for Prometheus
+}
+
+// plainAddress returns where clients connect without TLS, or "".
+func plainAddress(s *server.Server) string {
+	if s.Addr() == nil {
+		return ""
+	}
+	return s.ConnectString()
+}
+
+// secureAddress returns where clients connect with TLS only, or "".
+func secureAddress(s *server.Server) string {
+	if a := s.SecureAddr(); a != nil {
+		return a.String()
+	}
+	return ""
 }
 
 type memberPort struct {
@@ -152,7 +176,9 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
 		PeerSecret: c.PeerSecret, PeerSecretOptional: c.PeerSecretMode == config.PreferSecret,
-		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), ListenBacklog: c.ClientPortListenBacklog,
+		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), InProcess: c.SecureOnly, ListenBacklog: c.ClientPortListenBacklog,
+		SecureListen: c.SecureListenAddress(), PortUnification: c.PortUnification, HandshakeLimit: orNone(max(c.HandshakeLimit, 0)),
+		Auth: server.Authentication{X509: server.X509{SuperUser: c.X509SuperUser, ID: certificateID(c.X509ID)}},
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,
 		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit, ClientMemory: c.ClientMemory, WatchMemory: c.WatchMemory,
@@ -168,6 +194,15 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		Settings: []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
 		Logger:   log,
 	}
+}
+
+// certificateID returns the function that makes an identity of the configured part of a certificate.
+func certificateID(part string) func(*x509.Certificate) (string, error) {
+	id, err := server.CertificateIDOf(part)
+	if err != nil { // cannot be: config knows the parts
+		return func(*x509.Certificate) (string, error) { return "", err }
+	}
+	return id
 }
 
 func connectionThrottle(t *config.Throttle) server.ConnectionThrottle {
@@ -239,6 +274,7 @@ func (m systemd) watchdog(ctx context.Context, look func()) {
 // reloader reloads the configuration while a server runs. Its methods are safe for concurrent use.
 type reloader struct {
 	server  *server.Server
+	tls     *clientTLS
 	again   func() (*config.Invocation, error)
 	file    string // the zoo.cfg of the start, or empty
 	manager systemd
@@ -323,7 +359,7 @@ func (r *reloader) reload() (restart []string, err error) {
 		err = fmt.Errorf("%s is gone", r.file)
 	}
 	if err == nil {
-		fields, err = r.server.Reload(serverConfig(inv.Config, r.log))
+		fields, err = r.apply(inv.Config)
 	}
 	if err != nil {
 		r.log.Error("configuration not reloaded, nothing has changed", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -345,6 +381,20 @@ func (r *reloader) reload() (restart []string, err error) {
 		r.log.Warn("some keys have other values now, which need a restart", "keys", list(restart))
 	}
 	return restart, nil
+}
+
+// apply applies a configuration and returns the fields of server.Config that need a restart. After an
+// error nothing has changed.
+func (r *reloader) apply(c config.Config) (fields []string, err error) {
+	cfg := serverConfig(c, r.log)
+	if cfg.TLS, err = r.tls.apply(c); err != nil {
+		return nil, err
+	}
+	if fields, err = r.server.Reload(cfg); err != nil {
+		_, undo := r.tls.apply(r.last)
+		err = errors.Join(err, undo)
+	}
+	return fields, err
 }
 
 // forAdmin is reload for the admin command, which reports only errors: keys that need a restart are

@@ -95,7 +95,7 @@ func TestReloader(t *testing.T) {
 	var next *config.Invocation
 	var wrong error
 	r := &reloader{
-		server: s, started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
+		server: s, tls: new(clientTLS), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, error) { return next, wrong },
 	}
 	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
@@ -111,6 +111,7 @@ func TestReloader(t *testing.T) {
 		"connectionDropDecrease=0.25", "connectionDecreaseRatio=1", "connection_throttle_weight_enabled=true",
 		"connection_throttle_global_session_weight=5", "connection_throttle_local_session_weight=3", "connection_throttle_renew_session_weight=4",
 		"requestThrottleLimit=6", "requestThrottleStallTime=7", "requestStaleLatencyCheck=true", "requestThrottleDropStale=false", "throttledOpWaitTime=8",
+		"netty.server.outstandingHandshake.limit=3", "X509AuthenticationProvider.superUser=CN=a", "gozkd.x509.id=cn",
 		"gozkd.logLevel=off", "gozkd.slowRequestThresholdMs=5", "gozkd.maxFeatureLevel=1",
 	} {
 		next = load("-o", set)
@@ -153,7 +154,7 @@ func TestReloader_FileGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{server: s, again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
+	r := &reloader{server: s, tls: new(clientTLS), again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}

@@ -219,6 +219,7 @@ var table = []box{
 	{pkg: "cmd/gozkd/internal/config", there: true, may: []arrow{
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
+		{"internal/tlsconf", "the ssl keys"},
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
@@ -295,6 +296,7 @@ var table = []box{
 		{"cmd/gozkd/internal/shell", "gozkd cli"},
 		{"server", "wiring"},
 		{"cmd/gozkd/internal/config", "the only reader of configuration"},
+		{"internal/tlsconf", "key stores, and their reload"},
 		{"admin", "the admin commands over HTTP"},
 		{"cmd/gozkd/internal/admintoken", "their token for tools on this machine"},
 		{"metrics", "the endpoint for Prometheus"},

@@ -29,7 +29,7 @@ const ticketLife = 24 * time.Hour
 
 // build parses all files.
 func build(o Options, in *input) (*content, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if o.Resolver == nil {

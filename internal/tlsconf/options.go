@@ -93,8 +93,8 @@ func (o *Options) key(name string) string {
 
 const crlLocation = "crlLocation"
 
-// check reports the first problem that can be seen without reading a file.
-func (o *Options) check() error {
+// Check reports the first problem that can be seen without reading a file.
+func (o *Options) Check() error {
 	accepts, dials := o.Role != Client, o.Role != Server
 	switch {
 	case accepts && o.KeyStore.Location == "":

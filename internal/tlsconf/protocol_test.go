@@ -82,14 +82,14 @@ func TestOptions_Incomplete(t *testing.T) {
 		"ssl.trustStore.location is not set, but its password or key is": {KeyStore: key, ClientAuth: None, TrustStore: Store{PasswordFile: "x"}},
 	} {
 		o.Prefix = "ssl."
-		if err := o.check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := (&Options{Role: Both, KeyStore: key, ClientAuth: None}).check(); err == nil {
+	if err := (&Options{Role: Both, KeyStore: key, ClientAuth: None}).Check(); err == nil {
 		t.Error("a member would trust every authority of the system")
 	}
-	if err := (&Options{Role: Client}).check(); err != nil {
+	if err := (&Options{Role: Client}).Check(); err != nil {
 		t.Errorf("a client needs no store: %v", err)
 	}
 }

@@ -59,14 +59,17 @@ type stamp struct {
 // Load reads the files. The caller runs Run so that changes are noticed.
 func Load(o Options, log hclog.Logger) (*Source, error) {
 	s := &Source{log: log}
-	return s, s.Reload(o)
+	if err := s.Reload(o); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Reload replaces the options. After an error nothing has changed.
 func (s *Source) Reload(o Options) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	files, err := o.files()

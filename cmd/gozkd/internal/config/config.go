@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // Config is the configuration of a server: every supported key, resolved, with defaults. Durations
@@ -45,6 +46,21 @@ type Config struct {
 	// ClientPortListenBacklog is how many connections may wait to be accepted; -1 or 0 means the
 	// system's limit.
 	ClientPortListenBacklog int
+
+	// SecureClientPort is the port for clients with TLS; 0 means none. SecureClientPortAddress is
+	// like ClientPortAddress. SecureOnly: there is no other port for clients.
+	SecureClientPort        int
+	SecureClientPortAddress string
+	SecureOnly              bool
+	// PortUnification accepts TLS at ClientPort, too.
+	PortUnification bool
+	// ClientTLS is what clients with TLS see, and what is demanded of them.
+	ClientTLS tlsconf.Options
+	// HandshakeLimit bounds TLS handshakes under way; 0 or less means no bound.
+	HandshakeLimit int
+	// X509ID is the part of a certificate that identifies a client, X509SuperUser the identity of
+	// the superuser or empty.
+	X509ID, X509SuperUser string
 
 	// TickTime is the unit of session expiry.
 	TickTime time.Duration
@@ -210,7 +226,7 @@ func (c Config) Words() []string {
 }
 
 // String returns c as a zoo.cfg with every supported key, in the order of the documentation. Memory
-// is omitted, because it is a flag.
+// is omitted, because it is a flag, and so are passwords.
 func (c Config) String() string {
 	var b strings.Builder
 	line := func(key, value string) {
@@ -225,10 +241,15 @@ func (c Config) String() string {
 				line(m.Key(), m.Value())
 			}
 		}
-		if k.field == nil {
+		switch {
+		case k.field == nil, k.name == "clientPort" && c.SecureOnly:
 			continue
 		}
-		if v := k.get(&c); v != "" {
+		switch v := k.get(&c); {
+		case v == "":
+		case k.kind.hidden:
+			line("# "+k.name, "(hidden)")
+		default:
 			line(k.name, v)
 		}
 	}

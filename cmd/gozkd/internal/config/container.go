@@ -32,6 +32,8 @@ type variable struct {
 	image  string
 	status status
 	note   string
+	// only names a key that variables above must have enabled for this one to apply.
+	only string
 	// always: the variable applies even if there is a zoo.cfg.
 	always bool
 }
@@ -83,11 +85,17 @@ var variables = []variable{
 	{name: "ZOO_FIPS_MODE", of: bitnami, status: harmless, always: true, note: "`GODEBUG` sets the FIPS mode of Go"},
 	{name: "ALLOW_ANONYMOUS_LOGIN", of: bitnami, status: harmless, always: true, note: "connections are not restricted"},
 	{name: "ALLOW_EMPTY_PASSWORD", of: bitnami, status: harmless, always: true, note: "the same"},
-	{name: "ZOO_TLS_CLIENT_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "TLS is not supported yet: clients could not connect"},
+	{name: "ZOO_TLS_CLIENT_ENABLE", of: bitnami, key: "secureClientPort", read: yes("3181", "0"), status: works, note: "a port for clients with TLS, 3181 unless ZOO_TLS_PORT_NUMBER says otherwise. The variables below apply only with it"},
+	{name: "ZOO_TLS_PORT_NUMBER", of: bitnami, key: "secureClientPort", only: "secureClientPort", status: works, note: "that port"},
+	{name: "ZOO_TLS_CLIENT_AUTH", of: bitnami, key: "ssl.clientAuth", only: "secureClientPort", status: works, note: "need, want or none"},
+	{name: "ZOO_TLS_CLIENT_KEYSTORE_FILE", of: bitnami, key: "ssl.keyStore.location", only: "secureClientPort", status: works, note: "the key store"},
+	{name: "ZOO_TLS_CLIENT_KEYSTORE_PASSWORD", of: bitnami, key: "ssl.keyStore.password", only: "secureClientPort", status: works, note: "its password"},
+	{name: "ZOO_TLS_CLIENT_TRUSTSTORE_FILE", of: bitnami, key: "ssl.trustStore.location", only: "secureClientPort", status: works, note: "the trust store"},
+	{name: "ZOO_TLS_CLIENT_TRUSTSTORE_PASSWORD", of: bitnami, key: "ssl.trustStore.password", only: "secureClientPort", status: works, note: "its password"},
 	{name: "ZOO_TLS_QUORUM_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "TLS between servers is not supported yet"},
 	{name: "ZOO_ENABLE_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "SASL is not supported: clients that it must refuse would be admitted"},
 	{name: "ZOO_ENABLE_QUORUM_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "SASL between servers is not supported"},
-	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_TLS_CLIENT_ENABLE and ZOO_TLS_QUORUM_ENABLE"},
+	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_TLS_QUORUM_ENABLE"},
 	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "ZOO_CLIENT_USER, ZOO_CLIENT_PASSWORD: no effect without ZOO_ENABLE_AUTH"},
 	{name: "ZOO_SERVER_USERS", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_AUTH"},
 	{name: "ZOO_SERVER_PASSWORDS", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_AUTH"},
@@ -163,6 +171,9 @@ func (c container) read(beside string) {
 			continue
 		}
 		value, from := c.value(v.name)
+		if enabled := c.r.won[v.only].value; v.only != "" && slices.Contains([]string{"", "0", "false"}, enabled) {
+			continue
+		}
 		switch {
 		case value == "" && c.image && v.image != "" && !c.given(v.key):
 			value, from = v.image, Origin{Source: "the default of " + v.name, layer: fromImage}

@@ -50,6 +50,9 @@ func TestContainer_Variables(t *testing.T) {
 		"ZOO_ADMIN_SERVER_PORT_NUMBER": {"19", "19"}, "ZOO_ENABLE_PROMETHEUS_METRICS": {"yes", prometheusProvider}, "ZOO_PROMETHEUS_METRICS_PORT_NUMBER": {"20", "20"},
 		"ZOO_RECONFIG_ENABLED": {"yes", "true"}, "ZOO_LISTEN_ALLIPS_ENABLED": {"1", "true"}, "ZOO_PRE_ALLOC_SIZE": {"64", "64"}, "ZOO_SNAPCOUNT": {"21", "21"},
 		"ZOO_LOG_LEVEL": {"FATAL", "error"}, "ZOO_LOG4J_PROP": {"DEBUG, CONSOLE", "debug"}, "ZOO_DATADIR_AUTOCREATE_DISABLE": {"x", "false"},
+		"ZOO_TLS_CLIENT_ENABLE": {"yes", "3181"}, "ZOO_TLS_PORT_NUMBER": {"22", "22"}, "ZOO_TLS_CLIENT_AUTH": {"want", "want"},
+		"ZOO_TLS_CLIENT_KEYSTORE_FILE": {"/k.jks", "/k.jks"}, "ZOO_TLS_CLIENT_KEYSTORE_PASSWORD": {"s1", "s1"},
+		"ZOO_TLS_CLIENT_TRUSTSTORE_FILE": {"/t.jks", "/t.jks"}, "ZOO_TLS_CLIENT_TRUSTSTORE_PASSWORD": {"s2", "s2"},
 	}
 	seen := make(map[string]bool)
 	for _, v := range variables {
@@ -85,9 +88,15 @@ func TestContainer_Variables(t *testing.T) {
 		write(t, file, e.value+"\n")
 		for name, value := range map[string]string{v.name: e.value, v.name + "_FILE": file} {
 			r := newResolver()
-			container{r: r, getenv: func(n string) string { return map[string]string{name: value}[n] }, names: []string{name}}.read("")
+			env := map[string]string{name: value}
+			if v.only != "" {
+				env["ZOO_TLS_CLIENT_ENABLE"] = "yes"
+			}
+			container{r: r, getenv: func(n string) string { return env[n] }, names: []string{name}}.read("")
 			c := r.resolve(false)
-			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return strings.Contains(p.What, "datadir.autocreate is false") })
+			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool {
+				return strings.Contains(p.What, "datadir.autocreate is false") || strings.Contains(p.What, "Store.location is not set")
+			})
 			if got := row.get(&c); got != e.want || len(r.problems)+len(r.warnings) > 0 {
 				t.Errorf("%s=%s: %s is %q, want %q; %v %v", name, value, v.key, got, e.want, r.problems, r.warnings)
 			}
@@ -157,13 +166,12 @@ func TestContainer_Extra(t *testing.T) {
 func TestContainer_Refused(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "none")
 	wantLines(t, problems(t, "", inImage(t, map[string]string{
-		"ZOO_TLS_CLIENT_ENABLE": "true", "ZOO_TLS_CLIENT_KEYSTORE_FILE": "/k", "ZOO_ENABLE_AUTH": "yes", "ZOO_ENABLE_QUORUM_AUTH": "no",
+		"ZOO_ENABLE_AUTH": "yes", "ZOO_ENABLE_QUORUM_AUTH": "no",
 		"ZOO_TICK_TIME": "1", "ZOO_TICK_TIME_FILE": secret, "ZOO_INIT_LIMIT_FILE": secret, "ZOO_CFG_EXTRA": "snapCount", "ZOO_LOG_LEVEL": "loud",
 	})),
 		"ZOO_TICK_TIME: is set, and so is ZOO_TICK_TIME_FILE: remove one of them",
 		"ZOO_INIT_LIMIT_FILE: open "+secret+": no such file or directory",
 		`ZOO_LOG_LEVEL: is "loud"; allowed: ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF`,
-		"ZOO_TLS_CLIENT_ENABLE: is true, which this version does not support: TLS is not supported yet: clients could not connect",
 		"ZOO_ENABLE_AUTH: is yes, which this version does not support: SASL is not supported: clients that it must refuse would be admitted",
 		`ZOO_CFG_EXTRA: contains "snapCount"; allowed: key=value, separated by white space`)
 	inv := good(t, "", inImage(t, map[string]string{"ZOO_TICKTIME": "1", "ZOO_TLS_CLIENT_AUTH": "need", "ZOO_QUORUM_LEARNER_USER": "u", "PATH": "p"}))

@@ -176,6 +176,9 @@ func (r *resolver) checkEnsemble(inv *Invocation) {
 	if inv.Ensemble > 1 {
 		r.ensembleKeys(c)
 	}
+	if c.ServesTLS() {
+		r.conflict(inv, "secureClientPort or client.portUnification is set, and its members serve no TLS: remove them")
+	}
 	if c.MyID != 0 {
 		r.conflict(inv, "%s says that this is server %d, and the members of --ensemble are numbered from 1: use another directory", filepath.Join(c.DataDir, "myid"), c.MyID)
 	}

@@ -49,6 +49,8 @@ type kind struct {
 	// parse returns the canonical spelling of the value, or false if it is invalid.
 	parse func(string) (string, bool)
 	words []string // of oneOf; the first word is true for a bool field
+	// hidden keeps values out of Config.String.
+	hidden bool
 }
 
 // integer is a decimal number from low to high.

@@ -5,11 +5,14 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, securityKeys, auditKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, portKeys, clientTLSKeys, securityKeys, auditKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+
+var clientTLSKeys = tlsKeys(clientTLS, false, func(c *Config) *tlsconf.Options { return &c.ClientTLS })
 
 const (
 	maxInt = math.MaxInt32
@@ -114,13 +117,8 @@ var ensembleKeys = []key{
 }
 
 var securityKeys = []key{
-	{name: "secureClientPort", kind: integer(0, 65535), status: refused, fine: []string{"0"}, note: "TLS is not supported yet: clients could not connect"},
-	{name: "secureClientPortAddress", kind: host, status: refused, note: "TLS is not supported yet"},
-	{name: "client.portUnification", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "TLS is not supported yet"},
-	{name: "client.certReload", kind: boolean, def: "false", status: harmless, note: "no effect without TLS"},
 	{name: "IPAuthenticationProvider.usexforwardedfor", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "the ip scheme sees the address of the connection"},
 	{name: "SASLAuthenticationProvider.superPassword", kind: anything, status: later, note: "SASL is not supported", secret: true},
-	{name: "ssl.*", kind: anything, status: later, note: "TLS is not supported yet", secret: true},
 	{name: "sessionRequireClientSASLAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "SASL is not supported: no client could connect"},
 	{name: "enforce.auth.enabled", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "not supported yet: clients that it must refuse would be admitted"},
 	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: harmless, note: "SASL is not supported"},
@@ -168,15 +166,12 @@ var ignoredKeys = slices.Concat(
 	ignored(refused, "the supported schemes are world, auth, digest and ip: ACLs of another scheme could never be satisfied", "authProvider.*"),
 	ignored(harmless, "no effect without enforce.auth.enabled", "enforce.auth.schemes"),
 	ignored(later, "a SASL user; SASL is not supported", "superUser"),
-	ignored(later, "a TLS user; TLS is not supported yet", "X509AuthenticationProvider.superUser"),
 	ignored(later, "SASL is not supported", "letAnySaslUserDoX", "kerberos.*", "sasl.*", "kinit", "requireKerberosConfig", "security.auth_to_local"),
 	ignored(later, "the ensemble scheme is not supported", "ensembleAuthName"),
 	ignored(harmless, "one sync covers all waiting writes", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize"),
 	ignored(harmless, "the checkpoint has its own format", "snapshot.*", "compressed.*"),
 	ignored(harmless, "threads and buffers of the Java server", "nio.*", "netty.*", "intBufferStartingSizeBytes"),
 	ignored(harmless, "threads of the Java server", "commitProcessor.*"),
-	ignored(harmless, "TLS is not supported yet", "outstandingHandshake.limit"),
-	ignored(harmless, "a class of the Java server", "serverCnxnFactory"),
 	ignored(harmless, "a class of the Java server; all kinds of watches are supported", "watchManagerName"),
 	ignored(harmless, "watches are removed immediately",
 		"watcherCleanThreadsNum", "watcherCleanThreshold", "watcherCleanIntervalInSeconds",

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // in runs Load in an empty directory. If zooCfg is not empty, it is the content of a zoo.cfg, whose
@@ -67,6 +69,7 @@ func TestLoad_Defaults(t *testing.T) {
 		DataDir: "gozkd-data", DataLogDir: "gozkd-data",
 		StandaloneEnabled: true, InitLimit: 10, SyncLimit: 5,
 		ClientPort: 2181, ClientPortAddress: "127.0.0.1", ClientPortListenBacklog: -1,
+		ClientTLS: tlsconf.Options{Prefix: "ssl.", ClientAuth: tlsconf.Need, HostnameVerification: true}, HandshakeLimit: 250, X509ID: "subject",
 		TickTime: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
 		MaxClientCnxns: 60, HandshakeTimeout: 10 * time.Second,
 		JuteMaxBuffer: 0xFFFFF, GlobalOutstandingLimit: 1000, FourLetterWords: []string{"srvr"},
@@ -145,10 +148,10 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 		"zoo.cfg:2: has a value without a key",
 		`zoo.cfg:1: tickTime: is "fast"; allowed: a whole number from 1 to 107374182`,
 		`zoo.cfg:3: clientPort: is "2181 # for clients"; allowed: a whole number from 0 to 65535 (a comment needs a line of its own)`,
-		`zoo.cfg:4: secureClientPort: is "2281", which this version does not support: TLS is not supported yet: clients could not connect; allowed: 0`,
 		`zoo.cfg:5: DigestAuthenticationProvider.superDigest: is "(hidden)"; allowed: user:base64 of the digest of user:password`,
 		`zoo.cfg:6: skipACL: is "true"; allowed: yes, no`,
-		"dataDir: is not set: set it in zoo.cfg, or use --data-dir or --memory")
+		"dataDir: is not set: set it in zoo.cfg, or use --data-dir or --memory",
+		"zoo.cfg:4: secureClientPort: is 2281, and ssl.keyStore.location is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)")
 }
 
 func TestLoad_Warnings(t *testing.T) {

@@ -126,7 +126,7 @@ func (r *resolver) soleMember(c *Config, line won) {
 // clientAddress uses the client address of this server's own line, unless a flag sets it. Source:
 // spec section 13.2; ZooKeeper QuorumPeerConfig.setupClientPort.
 func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
-	if m.ClientPort == 0 {
+	if r.ownPort = m.ClientPort != 0; !r.ownPort {
 		return
 	}
 	hostname := m.ClientHost

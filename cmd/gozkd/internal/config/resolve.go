@@ -14,6 +14,7 @@ type resolver struct {
 	order      []string       // in the order of their first setting
 	hasFile    bool           // a zoo.cfg was read
 	exposed    bool           // a setting exposes this server to others
+	ownPort    bool           // the server line of this server has a client port
 	warnings   []string
 	properties []string // -D properties of the environment, name=value
 	problems   []Problem
@@ -118,7 +119,8 @@ func (r *resolver) resolve(memory bool) Config {
 		}
 	}
 	// NB: the documented defaults of these keys are words, which would be valid values.
-	c.DataLogDir, c.ClientPortAddress, c.Audit.File = "", "", ""
+	c.DataLogDir, c.ClientPortAddress, c.SecureClientPortAddress, c.Audit.File = "", "", "", ""
+	c.ClientTLS.Protocol, c.ClientTLS.EnabledProtocols, c.ClientTLS.CipherSuites = "", nil, nil
 	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
 	if !r.hasFile {
 		c.DataDir = DefaultDataDir
@@ -133,6 +135,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.sessionTimeouts(&c)
 	r.clientMemory(&c)
 	r.words(&c)
+	r.tls(&c)
 	return c
 }
 

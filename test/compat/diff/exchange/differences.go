@@ -195,6 +195,26 @@ func Differences() []Difference {
 			ID: "zxid-gaps", Gaps: true,
 			Reason: "gozkd uses up a zxid for each write, a malformed one too, and when a session is resumed, ZooKeeper not always; clients only need zxids that rise",
 		},
+		{
+			ID:      "tls-versions",
+			Reason:  "ZooKeeper 3.9 takes only TLS 1.3 by default; gozkd takes 1.2, too",
+			Avoided: "sequences are about what is sent within a connection",
+		},
+		{
+			ID:      "tls-stores",
+			Reason:  "the two read other formats of key stores",
+			Avoided: "sequences are about what is sent within a connection",
+		},
+		{
+			ID:      "tls-revocation",
+			Reason:  "gozkd reads revocation lists from files",
+			Avoided: "sequences are about what is sent within a connection",
+		},
+		{
+			ID:      "tls-reload",
+			Reason:  "gozkd reads stores when they change",
+			Avoided: "sequences are about what is sent within a connection",
+		},
 	}
 }
 

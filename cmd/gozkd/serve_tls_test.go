@@ -1,0 +1,139 @@
+package main
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+)
+
+// secureWord asks a word over TLS.
+func secureWord(t *testing.T, address, word string, cfg *tls.Config) (string, error) {
+	t.Helper()
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", address, cfg)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write([]byte(word)); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(c)
+	return string(answer), err
+}
+
+// Clients with a certificate connect to the secure port and to the unified port, and the subject of the
+// superuser passes every ACL. Replaced files and SIGHUP change certificates without a restart.
+func TestServe_TLS(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGHUP there")
+	}
+	dir, ca := t.TempDir(), testca.New(t, "root")
+	alice := ca.Issue(t, testca.Spec{CN: "alice"}).Client("zk")
+	first, second := ca.Issue(t, testca.Spec{CN: "first", Hosts: []string{"zk"}}), ca.Issue(t, testca.Spec{CN: "second", Hosts: []string{"zk"}})
+	files, other := first.Files(t), ca.Issue(t, testca.Spec{CN: "third", Hosts: []string{"zk"}}).Files(t)
+	secure := net.JoinHostPort("127.0.0.1", strconv.Itoa(reserveRange(t, 1)))
+	_, port, _ := net.SplitHostPort(secure)
+	file := filepath.Join(dir, "zoo.cfg")
+	write := func(key string) {
+		testca.WriteFile(t, file, []byte(strings.Join([]string{
+			"dataDir=" + dir, "clientPort=0", "clientPortAddress=127.0.0.1", "secureClientPortAddress=127.0.0.1", "client.portUnification=true", "secureClientPort=" + port, "4lw.commands.whitelist=*",
+			"ssl.keyStore.location=" + key, "ssl.trustStore.location=" + files.CA, "X509AuthenticationProvider.superUser=CN=alice", "",
+		}, "\n")))
+	}
+	write(files.Key)
+	p := launch(t, "serve", file)
+	if !strings.HasSuffix(p.ports.Secure, ":"+port) {
+		t.Errorf("port file %s", p.PortFile)
+	}
+	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
+		return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, address, alice)
+	}
+	for _, address := range []string{secure, p.ports.Client} {
+		c, _, err := zk.Connect([]string{address}, 10*time.Second, zk.WithDialer(dial), zk.WithLogger(log.New(io.Discard, "", 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := "/of-" + address
+		if _, err := c.Create(path, nil, 0, zk.DigestACL(zk.PermAll, "somebody", "else")); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := c.Get(path); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+	}
+	if answer := word(t, p.ports.Client, "ruok"); answer != "imok" {
+		t.Errorf("without TLS: %q", answer)
+	}
+	nobody := alice.Clone()
+	nobody.Certificates = nil
+	if answer, err := secureWord(t, secure, "ruok", nobody); err == nil {
+		t.Errorf("without a certificate: %q", answer)
+	}
+
+	awaitCertificate := func(name string) {
+		t.Helper()
+		late, poll := watchdog.After(t, 20*time.Second), time.NewTicker(20*time.Millisecond)
+		defer poll.Stop()
+		for {
+			var got string
+			c, err := tls.Dial("tcp", secure, alice)
+			if err == nil {
+				got = c.ConnectionState().PeerCertificates[0].Subject.CommonName
+				_ = c.Close()
+			}
+			if got == name {
+				return
+			}
+			select {
+			case <-poll.C:
+			case <-late:
+				t.Fatalf("the certificate is %q, want %q: %v\n%s", got, name, err, &p.Stderr)
+			}
+		}
+	}
+	awaitCertificate("first")
+	testca.WriteFile(t, files.Key, second.KeyPEM(t), second.CertPEM())
+	awaitCertificate("second")
+	write(other.Key)
+	p.Signal(syscall.SIGHUP)
+	awaitCertificate("third")
+	if status := p.Stop(os.Interrupt); status != 0 {
+		t.Errorf("exit status %d: %s", status, &p.Stderr)
+	}
+	if !strings.Contains(p.Stderr.String(), "no certificate") {
+		t.Errorf("no line says why a client was refused:\n%s", &p.Stderr)
+	}
+}
+
+// A server whose key store cannot be opened does not start, and says which key is wrong without the
+// password.
+func TestServe_TLSWrongPassword(t *testing.T) {
+	dir := t.TempDir()
+	file := testca.WriteFile(t, filepath.Join(dir, "zoo.cfg"), []byte("dataDir="+dir+"\nsecureClientPort=1\nssl.clientAuth=none\n"+
+		"ssl.keyStore.location=../../internal/tlsconf/testdata/keytool.jks\nssl.keyStore.password=planted\n"))
+	for _, command := range []string{"serve", "check-config"} {
+		var out, stderr strings.Builder
+		env := outside(&out, &stderr)
+		if status := run("gozkd", []string{command, file}, env); status != 1 {
+			t.Errorf("%s: status %d: %s", command, status, &stderr)
+		}
+		if got := stderr.String(); !strings.Contains(got, "ssl.keyStore.location: ../../internal/tlsconf/testdata/keytool.jks: the password is wrong") || strings.Contains(got+out.String(), "planted") {
+			t.Errorf("%s: %s", command, got)
+		}
+	}
+}
