@@ -36,6 +36,9 @@ type (
 // PeerTLS is the configuration of TLS between members.
 type PeerTLS = peer.TLS
 
+// PeerTLSMode says which connections between members are encrypted.
+type PeerTLSMode = peer.TLSMode
+
 // The modes of PeerTLS.
 const (
 	PeerTLSOff      = peer.TLSOff

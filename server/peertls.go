@@ -11,6 +11,9 @@ import (
 // PeerTLS is the configuration of TLS between members.
 type PeerTLS = consensus.PeerTLS
 
+// PeerTLSMode says which connections between members are encrypted.
+type PeerTLSMode = consensus.PeerTLSMode
+
 // The modes of PeerTLS, in the order in which an ensemble takes them. Each connects with its
 // neighbors.
 const (
