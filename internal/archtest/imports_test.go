@@ -355,6 +355,8 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "test/...", may: []arrow{
+		{"sasl/kerberos", "the client side under test"},
+		{"sasl", "its interfaces"},
 		{"test/...", "harnesses share parts"},
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},

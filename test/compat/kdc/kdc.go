@@ -1,0 +1,212 @@
+// Package kdc runs a KDC of MIT for compatibility tests: on loopback, over TCP only, without root,
+// and with its files in a temporary directory.
+package kdc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+// Realm is the realm of the KDC.
+const Realm = "EX.TEST"
+
+// packages hold the KDC, its tools, kinit, the libraries of the same version, and Python's module
+// kerberos.
+var packages = []string{
+	"krb5-kdc", "krb5-admin-server", "krb5-user", "libkdb5-10", "libkadm5srv-mit12", "libkadm5clnt-mit12", "libgssrpc4",
+	"libverto1", "libverto-libev1", "libev4", "libkrb5-3", "libgssapi-krb5-2", "libk5crypto3", "libkrb5support0",
+	"python3-kerberos",
+}
+
+// KDC is a running KDC.
+type KDC struct {
+	// Conf is its krb5.conf, for clients and servers.
+	Conf string
+
+	dir, root string
+	env       []string
+	cmd       *exec.Cmd
+	done      chan struct{} // closed when it has ended
+}
+
+// Start installs a KDC if necessary, starts it with an empty database, and returns when it answers.
+func Start(ctx context.Context, repository string) (_ *KDC, err error) {
+	k := &KDC{done: make(chan struct{})}
+	if err := must.Try(func() { k.root = install.Debs(ctx, repository, "kdc", packages...) }); err != nil {
+		return nil, err
+	}
+	if k.dir, err = os.MkdirTemp("", "gozkd-kdc-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(k.dir))
+		}
+	}()
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	if err := k.configure(port); err != nil {
+		return nil, err
+	}
+	if _, err := k.Run(ctx, "usr/sbin/kdb5_util", "create", "-s", "-r", Realm, "-P", "master"); err != nil {
+		return nil, err
+	}
+	return k, k.start(ctx, port)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+func (k *KDC) configure(port int) error {
+	k.Conf = filepath.Join(k.dir, "krb5.conf")
+	profile := filepath.Join(k.dir, "kdc.conf")
+	modules, err := filepath.Glob(filepath.Join(k.root, "usr/lib/*/krb5/plugins/kdb"))
+	if err != nil || len(modules) == 0 {
+		return fmt.Errorf("kdc: no database module below %s: %v", k.root, err)
+	}
+	k.env = append(os.Environ(), "LD_LIBRARY_PATH="+install.DebLibraries(k.root), "KRB5_CONFIG="+k.Conf, "KRB5_KDC_PROFILE="+profile)
+	conf := fmt.Sprintf(`[libdefaults]
+  default_realm = %[1]s
+  dns_lookup_kdc = false
+  dns_lookup_realm = false
+  dns_canonicalize_hostname = false
+  rdns = false
+  udp_preference_limit = 1
+[realms]
+  %[1]s = {
+    kdc = 127.0.0.1:%[2]d
+  }
+[domain_realm]
+  localhost = %[1]s
+  .ex.test = %[1]s
+[dbmodules]
+  db_module_dir = %[3]s
+`, Realm, port, modules[0])
+	kdcConf := fmt.Sprintf(`[kdcdefaults]
+  kdc_listen = ""
+  kdc_tcp_listen = 127.0.0.1:%[2]d
+[realms]
+  %[1]s = {
+    database_name = %[3]s/principal
+    key_stash_file = %[3]s/stash
+    acl_file = %[3]s/acl
+    supported_enctypes = aes256-cts:normal aes128-cts:normal aes256-sha2:normal aes128-sha2:normal
+  }
+[logging]
+  kdc = FILE:%[3]s/kdc.log
+`, Realm, port, k.dir)
+	return errors.Join(os.WriteFile(k.Conf, []byte(conf), 0o644), os.WriteFile(profile, []byte(kdcConf), 0o644))
+}
+
+func (k *KDC) start(ctx context.Context, port int) error {
+	const patience = 20 * time.Second
+	k.cmd = exec.Command(filepath.Join(k.root, "usr/sbin/krb5kdc"), "-n", "-r", Realm)
+	k.cmd.Env = k.env
+	var out bytes.Buffer
+	k.cmd.Stdout, k.cmd.Stderr = &out, &out
+	if err := k.cmd.Start(); err != nil {
+		return err
+	}
+	// Stop ends the process and waits for the goroutine.
+	go func() {
+		_ = k.cmd.Wait() // how it ended does not matter
+		close(k.done)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("kdc: it does not answer: %w", err), k.Stop())
+		case <-k.done:
+			return fmt.Errorf("kdc: it ended:\n%s", out.String())
+		case <-tick.C:
+		}
+	}
+}
+
+// Env returns the environment in which MIT's programs and libraries use this KDC.
+func (k *KDC) Env() []string { return k.env }
+
+// Python returns the directory with Python's module kerberos.
+func (k *KDC) Python() string { return filepath.Join(k.root, "usr/lib/python3/dist-packages") }
+
+// Run runs a program of the KDC's packages and returns its output.
+func (k *KDC) Run(ctx context.Context, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(k.root, program), args...)
+	cmd.Env = k.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kdc: %s %s: %w\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// Export adds principals with random keys and returns a keytab with them. A principal that exists
+// gets new keys of the next version.
+func (k *KDC) Export(ctx context.Context, keytab string, principals ...string) (file string, err error) {
+	file = filepath.Join(k.dir, keytab)
+	for _, p := range principals {
+		if _, err := k.Run(ctx, "usr/sbin/kadmin.local", "-r", Realm, "-q", "addprinc -randkey "+p); err != nil {
+			return "", err
+		}
+		out, err := k.Run(ctx, "usr/sbin/kadmin.local", "-r", Realm, "-q", "ktadd -k "+file+" "+p)
+		if err != nil {
+			return "", err
+		}
+		if !strings.Contains(out, "added to keytab") {
+			return "", fmt.Errorf("kdc: export %s: %s", p, out)
+		}
+	}
+	return file, nil
+}
+
+// Cache logs in with a keytab and returns a ticket cache.
+func (k *KDC) Cache(ctx context.Context, name, keytab, principal string) (file string, err error) {
+	file = filepath.Join(k.dir, name)
+	_, err = k.Run(ctx, "usr/bin/kinit", "-c", "FILE:"+file, "-k", "-t", keytab, principal)
+	return file, err
+}
+
+// Stop ends the KDC and removes its files.
+func (k *KDC) Stop() error {
+	err := k.cmd.Process.Signal(syscall.SIGTERM)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	timer := time.NewTimer(10 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-k.done:
+	case <-timer.C:
+		err = errors.Join(err, k.cmd.Process.Kill())
+		<-k.done
+	}
+	return errors.Join(err, os.RemoveAll(k.dir))
+}

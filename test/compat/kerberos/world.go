@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/sasl/kerberos"
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/kdc"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+const service = "zookeeper/localhost@" + kdc.Realm
+
+// clientTimeout bounds a client.
+const clientTimeout = 90 * time.Second
+
+// world is what all cases share: a KDC with a service and clients, and the installed programs.
+type world struct {
+	root, dir  string
+	kdc        *kdc.KDC
+	keytab     string // of the clients
+	serverJaas string
+	classPath  string
+	python     string
+	caches     map[string]string // ticket caches by principal
+	jaas       map[string]string // JAAS files by principal
+}
+
+func prepare(ctx context.Context, root string) *world {
+	w := &world{root: root, caches: make(map[string]string), jaas: make(map[string]string)}
+	w.classPath = install.MavenZooKeeper(ctx, root)
+	w.python = install.KazooWith(ctx, root, "pure-sasl==0.6.2")
+	w.dir = must.Get(os.MkdirTemp("", "gozkd-kerberos-"))
+	w.kdc = must.Get(kdc.Start(ctx, root))
+	keys := must.Get(w.kdc.Export(ctx, "zk.keytab", service))
+	w.keytab = must.Get(w.kdc.Export(ctx, "clients.keytab", principals...))
+	w.serverJaas = w.write("server.jaas", "Server", fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false isInitiator=false principal="%s"`, keys, service))
+	for i, p := range principals {
+		w.caches[p] = must.Get(w.kdc.Cache(ctx, fmt.Sprintf("cache-%d", i), w.keytab, p))
+		w.jaas[p] = w.write(fmt.Sprintf("client-%d.jaas", i), "Client", fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false principal="%s"`, w.keytab, p))
+	}
+	return w
+}
+
+func (w *world) write(file, section, options string) string {
+	file = filepath.Join(w.dir, file)
+	must.Do(os.WriteFile(file, []byte(section+" {\n  com.sun.security.auth.module.Krb5LoginModule required\n  "+options+";\n};\n"), 0o600))
+	return file
+}
+
+func (w *world) close() {
+	must.Do(w.kdc.Stop())
+	must.Do(os.RemoveAll(w.dir))
+}
+
+// target is a server.
+type target struct {
+	name  string
+	start func(ctx context.Context, keys map[string]string) (*server.Process, error)
+}
+
+func (w *world) targets(binary string) []target {
+	properties := map[string]string{"java.security.auth.login.config": w.serverJaas, "java.security.krb5.conf": w.kdc.Conf}
+	base := server.Defaults()
+	base["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+	return []target{
+		{"zookeeper-3.9", func(ctx context.Context, keys map[string]string) (*server.Process, error) {
+			opts := server.Options{Keys: maps.Clone(base), JVMFlags: []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}}
+			for k, v := range properties {
+				opts.JVMFlags = append(opts.JVMFlags, "-D"+k+"="+v)
+			}
+			for k, v := range keys {
+				opts.JVMFlags = append(opts.JVMFlags, "-Dzookeeper."+k+"="+v)
+			}
+			return server.StartZooKeeper(ctx, server.Maven, opts)
+		}},
+		{"gozkd", func(ctx context.Context, keys map[string]string) (*server.Process, error) {
+			opts := server.Options{Keys: maps.Clone(base), Memory: true}
+			maps.Copy(opts.Keys, properties)
+			maps.Copy(opts.Keys, keys)
+			return server.StartGozkd(ctx, binary, opts)
+		}},
+	}
+}
+
+// clientCase is a client with a principal.
+type clientCase struct {
+	name string
+	run  func(ctx context.Context, addr string) (string, error)
+}
+
+func (w *world) cases() []clientCase {
+	var cases []clientCase
+	add := func(name, principal string, run func(ctx context.Context, addr string) (string, error)) {
+		cases = append(cases, clientCase{name + " as " + principal, func(ctx context.Context, addr string) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+			defer cancel()
+			return run(ctx, addr)
+		}})
+	}
+	for _, p := range principals {
+		add("the Java client", p, func(ctx context.Context, addr string) (string, error) {
+			return w.output(ctx, "java", "-Djava.security.auth.login.config="+w.jaas[p], "-Djava.security.krb5.conf="+w.kdc.Conf,
+				"-Dzookeeper.server.principal="+service, "-cp", w.classPath, filepath.Join(w.root, "test/compat/kerberos/Whoami.java"), addr)
+		})
+		add("kazoo", p, func(ctx context.Context, addr string) (string, error) {
+			addr = strings.Replace(addr, "127.0.0.1", "localhost", 1)
+			return w.output(ctx, "env", "KRB5CCNAME=FILE:"+w.caches[p], "PYTHONPATH="+w.kdc.Python(), w.python, filepath.Join(w.root, "test/compat/kerberos/whoami.py"), addr)
+		})
+		add("gozkd's client with a keytab", p, func(ctx context.Context, addr string) (string, error) {
+			return w.own(ctx, addr, kerberos.ClientConfig{KeyTab: w.keytab, Principal: p})
+		})
+		add("gozkd's client with a cache, mutual", p, func(ctx context.Context, addr string) (string, error) {
+			return w.own(ctx, addr, kerberos.ClientConfig{TicketCache: "FILE:" + w.caches[p], Mutual: true})
+		})
+	}
+	return cases
+}
+
+// own runs our client.
+func (w *world) own(ctx context.Context, addr string, c kerberos.ClientConfig) (string, error) {
+	conf, err := kerberos.LoadConf(w.kdc.Conf)
+	if err != nil {
+		return "", err
+	}
+	c.Conf = conf
+	client, err := kerberos.NewClient(c)
+	if err != nil {
+		return "", err
+	}
+	return whoami(ctx, addr, client)
+}
+
+// output runs a program with MIT's environment and returns the lines of its standard output that
+// are no log lines.
+func (w *world) output(ctx context.Context, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = w.kdc.Env()
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	var lines strings.Builder
+	for line := range strings.Lines(string(out)) {
+		for _, prefix := range []string{"state ", "id ", "acl ", "data "} {
+			if strings.HasPrefix(line, prefix) {
+				lines.WriteString(line)
+			}
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\n%s%s", err, out, errOut.String())
+	}
+	return lines.String(), err
+}
