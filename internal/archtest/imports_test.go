@@ -233,6 +233,7 @@ var table = []box{
 		{"internal/tlsconf", "the only builder of TLS configurations"},
 		{"internal/tlsreason", "why a handshake failed, to name the flag that helps"},
 		{"sasl", "mechanisms, and JAAS files"},
+		{"sasl/kerberos", "a mechanism"},
 		{"github.com/hashicorp/go-hclog", "warnings about key stores"},
 		{"github.com/magiconair/properties", "the file is a Java properties file"},
 	}},

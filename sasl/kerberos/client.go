@@ -1,11 +1,15 @@
 package kerberos
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/credentials"
@@ -30,11 +34,17 @@ type ClientConfig struct {
 	// TicketCache is a file with tickets, as kinit makes it. A leading "FILE:" is ignored.
 	TicketCache string
 	// Service is the principal of the server: name[/host][@REALM]. Without a host the one that was
-	// dialed is added. "" means zookeeper.
+	// dialed is added. "" means DefaultService.
 	Service string
+	// Canonicalize asks the DNS for the address of the dialed host and for the name of that address,
+	// as ZooKeeper's client does. Whoever controls the DNS then chooses the principal of the server.
+	Canonicalize bool
 	// Mutual demands that the server prove its identity too. Java's client does not ask for it.
 	Mutual bool
 }
+
+// DefaultService is the first component of the principals of servers, unless configured otherwise.
+const DefaultService = "zookeeper"
 
 // Client is the initiator. It implements sasl.Client.
 type Client struct {
@@ -58,7 +68,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 	c := &Client{config: config}
 	c.tickets = c.fromKDC
 	if c.config.Service == "" {
-		c.config.Service = "zookeeper"
+		c.config.Service = DefaultService
 	}
 	login, err := c.login()
 	if err != nil {
@@ -96,6 +106,9 @@ func (c *Client) login() (*client.Client, error) {
 		}
 		return client.NewWithKeytab(name, realm, theirs, c.config.Conf.conf, noFAST), nil
 	}
+	if kind := cacheKind.FindString(c.config.TicketCache); kind != "" && kind != "FILE:" {
+		return nil, fmt.Errorf("kerberos: the ticket cache %s is not a file; run kinit -c FILE:NAME, and name that file", c.config.TicketCache)
+	}
 	cache, err := credentials.LoadCCache(strings.TrimPrefix(c.config.TicketCache, "FILE:"))
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: the ticket cache cannot be read; run kinit: %w", err)
@@ -110,6 +123,9 @@ func (c *Client) login() (*client.Client, error) {
 	}
 	return login, nil
 }
+
+// cacheKind is the kind of a ticket cache, such as DIR, KCM and KEYRING.
+var cacheKind = regexp.MustCompile(`^[A-Z]{2,}:`)
 
 // fromKDC logs in and asks for a ticket. The credentials are given up afterwards: each connection
 // begins with new ones, and no goroutine renews them in the background.
@@ -136,6 +152,9 @@ func (c *Client) fromKDC(service principal.Name) (ticket, error) {
 func (c *Client) New(host string) (sasl.ClientExchange, error) {
 	service, realm, _ := strings.Cut(c.config.Service, "@")
 	if !strings.Contains(service, "/") {
+		if c.config.Canonicalize {
+			host = canonical(host)
+		}
 		service += "/" + strings.ToLower(host)
 	}
 	name, err := principal.Parse(service + "@" + realm)
@@ -149,6 +168,24 @@ func (c *Client) New(host string) (sasl.ClientExchange, error) {
 	e := &initiation{ticket: t, mutual: c.config.Mutual}
 	e.session, err = newKey(t.key)
 	return e, err
+}
+
+// lookupTimeout bounds the questions to the DNS.
+const lookupTimeout = 5 * time.Second
+
+// canonical returns the name of the address of a host, or the host if it has none.
+func canonical(host string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil || len(addresses) == 0 {
+		return host
+	}
+	names, err := net.DefaultResolver.LookupAddr(ctx, addresses[0])
+	if err != nil || len(names) == 0 {
+		return host
+	}
+	return strings.TrimSuffix(names[0], ".")
 }
 
 // initiation is one exchange.

@@ -133,6 +133,7 @@ func TestNewClient_Refuses(t *testing.T) {
 		{ClientConfig{KeyTab: cut, Principal: testService}, "not a keytab"},
 		{ClientConfig{KeyTab: "/nowhere/k", Principal: testService}, "cannot be read"},
 		{ClientConfig{TicketCache: "FILE:/nowhere/cc"}, "run kinit"},
+		{ClientConfig{TicketCache: "KCM:0"}, "not a file"},
 	} {
 		c.config.Conf = conf
 		_, err := NewClient(c.config)

@@ -20,7 +20,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/kdc"
-	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 func main() {
@@ -50,15 +49,12 @@ func run(ctx context.Context, args []string) {
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	verbose := flags.Bool("v", false, "print every case")
 	must.Parsed(flags.Parse(args))
-	w := prepare(ctx, install.Root(ctx))
+	w := prepare(ctx, install.Root(ctx), *binary)
 	defer w.close()
-	if *binary == "" {
-		*binary = must.Get(server.BuildGozkd(ctx, w.root, w.dir))
-	}
 	failed, passed := 0, 0
 	for _, s := range settings {
 		outputs := make(map[string]string) // of ZooKeeper, by case
-		for _, t := range w.targets(*binary) {
+		for _, t := range w.targets() {
 			func() {
 				p := must.Get(t.start(ctx, s.keys))
 				defer func() { must.Do(p.Stop()) }()

@@ -25,6 +25,7 @@ const clientTimeout = 90 * time.Second
 // world is what all cases share: a KDC with a service and clients, and the installed programs.
 type world struct {
 	root, dir  string
+	binary     string // gozkd
 	kdc        *kdc.KDC
 	keytab     string // of the clients
 	serverJaas string
@@ -34,11 +35,14 @@ type world struct {
 	jaas       map[string]string // JAAS files by principal
 }
 
-func prepare(ctx context.Context, root string) *world {
-	w := &world{root: root, caches: make(map[string]string), jaas: make(map[string]string)}
+func prepare(ctx context.Context, root, binary string) *world {
+	w := &world{root: root, binary: binary, caches: make(map[string]string), jaas: make(map[string]string)}
 	w.classPath = install.MavenZooKeeper(ctx, root)
 	w.python = install.KazooWith(ctx, root, "pure-sasl==0.6.2")
 	w.dir = must.Get(os.MkdirTemp("", "gozkd-kerberos-"))
+	if w.binary == "" {
+		w.binary = must.Get(server.BuildGozkd(ctx, w.root, w.dir))
+	}
 	w.kdc = must.Get(kdc.Start(ctx, root))
 	keys := must.Get(w.kdc.Export(ctx, "zk.keytab", service))
 	w.keytab = must.Get(w.kdc.Export(ctx, "clients.keytab", principals...))
@@ -67,7 +71,7 @@ type target struct {
 	start func(ctx context.Context, keys map[string]string) (*server.Process, error)
 }
 
-func (w *world) targets(binary string) []target {
+func (w *world) targets() []target {
 	properties := map[string]string{"java.security.auth.login.config": w.serverJaas, "java.security.krb5.conf": w.kdc.Conf}
 	base := server.Defaults()
 	base["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
@@ -86,7 +90,7 @@ func (w *world) targets(binary string) []target {
 			opts := server.Options{Keys: maps.Clone(base), Memory: true}
 			maps.Copy(opts.Keys, properties)
 			maps.Copy(opts.Keys, keys)
-			return server.StartGozkd(ctx, binary, opts)
+			return server.StartGozkd(ctx, w.binary, opts)
 		}},
 	}
 }
@@ -114,6 +118,10 @@ func (w *world) cases() []clientCase {
 		add("kazoo", p, func(ctx context.Context, addr string) (string, error) {
 			addr = strings.Replace(addr, "127.0.0.1", "localhost", 1)
 			return w.output(ctx, "env", "KRB5CCNAME=FILE:"+w.caches[p], "PYTHONPATH="+w.kdc.Python(), w.python, filepath.Join(w.root, "test/compat/kerberos/whoami.py"), addr)
+		})
+		add("gozkd cli", p, func(ctx context.Context, addr string) (string, error) {
+			flags := "CLIENT_JVMFLAGS=-Djava.security.auth.login.config=" + w.jaas[p] + " -Djava.security.krb5.conf=" + w.kdc.Conf + " -Dzookeeper.server.principal=" + service
+			return w.output(ctx, "env", flags, w.binary, "cli", "-server", addr, "whoami")
 		})
 		add("gozkd's client with a keytab", p, func(ctx context.Context, addr string) (string, error) {
 			return w.own(ctx, addr, kerberos.ClientConfig{KeyTab: w.keytab, Principal: p})
@@ -149,7 +157,7 @@ func (w *world) output(ctx context.Context, program string, args ...string) (str
 	out, err := cmd.Output()
 	var lines strings.Builder
 	for line := range strings.Lines(string(out)) {
-		for _, prefix := range []string{"state ", "id ", "acl ", "data "} {
+		for _, prefix := range []string{"state ", "id ", "acl ", "data ", "sasl: "} {
 			if strings.HasPrefix(line, prefix) {
 				lines.WriteString(line)
 			}

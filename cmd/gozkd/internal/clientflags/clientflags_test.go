@@ -191,6 +191,29 @@ func TestSASL_WhereTheUserIsNamed(t *testing.T) {
 	}
 }
 
+// TestSASL_Kerberos checks what a Krb5LoginModule needs. Exchanges are tests of sasl/kerberos.
+func TestSASL_Kerberos(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string { return testca.WriteFile(t, filepath.Join(dir, name), []byte(text)) }
+	conf := file("krb5.conf", "[libdefaults]\n default_realm = EX.TEST\n")
+	// alice@EX.TEST with a key of 16 zeros.
+	keytab := file("keytab", "\x05\x02\x00\x00\x00\x33\x00\x01\x00\x07EX.TEST\x00\x05alice\x00\x00\x00\x01\x00\x00\x00\x00\x01\x00\x11\x00\x10"+strings.Repeat("\x00", 20))
+	for name, c := range map[string]struct{ options, conf, want string }{
+		"keytab":       {`useKeyTab=true keyTab="` + keytab + `" principal="alice"`, conf, ""},
+		"realm":        {`useKeyTab=true keyTab="` + keytab + `" principal="alice@OTHER.TEST"`, conf, "has no key of alice@OTHER.TEST"},
+		"no keytab":    {`useKeyTab=true keyTab="` + dir + `/none" principal="alice"`, conf, "the keytab cannot be read"},
+		"nothing":      {`principal="alice"`, conf, "useTicketCache=true"},
+		"cache":        {`useTicketCache=true`, conf, dir + "/cc: no such file"},
+		"no krb5.conf": {`useTicketCache=true`, dir + "/none", "no such file"},
+	} {
+		jaas := file("jaas", "Client { com.sun.security.auth.module.Krb5LoginModule required "+c.options+"; };")
+		_, err := resolve([]string{"--jaas", jaas}, map[string]string{"CLIENT_JVMFLAGS": "-Djava.security.krb5.conf=" + c.conf, "KRB5CCNAME": "FILE:" + dir + "/cc"})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // exchange runs a mechanism with a server.
 func exchange(client sasl.Client, server sasl.Server) (id string, err error) {
 	c, err := client.New("localhost")

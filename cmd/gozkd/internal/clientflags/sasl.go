@@ -44,7 +44,7 @@ func (f *Flags) sasl(p props, env cli.Env) (sasl.Client, error) {
 		}
 		return nil, fmt.Errorf("%s has no section %s, which would say as whom to authenticate", path, section)
 	}
-	mechanism, err := fromJAAS(j, section, p)
+	mechanism, err := fromJAAS(j, section, p, env)
 	if err != nil {
 		return nil, fmt.Errorf("%s: section %s: %w", path, section, err)
 	}
@@ -52,7 +52,7 @@ func (f *Flags) sasl(p props, env cli.Env) (sasl.Client, error) {
 }
 
 // fromJAAS returns the mechanism that a section is for.
-func fromJAAS(j sasl.JAAS, section string, p props) (sasl.Client, error) {
+func fromJAAS(j sasl.JAAS, section string, p props, env cli.Env) (sasl.Client, error) {
 	if m := j.Module(section, sasl.DigestLoginModule); m != nil {
 		user, password := m.Options["username"], m.Options["password"]
 		if user == "" || password == "" {
@@ -61,7 +61,7 @@ func fromJAAS(j sasl.JAAS, section string, p props) (sasl.Client, error) {
 		return sasl.NewDigestClient(user, password), nil
 	}
 	if m := j.Module(section, sasl.KerberosLoginModule); m != nil {
-		return fromKerberos(m, p)
+		return fromKerberos(m, p, env)
 	}
 	return nil, fmt.Errorf("no module is supported: name %s or %s", sasl.DigestLoginModule, sasl.KerberosLoginModule)
 }
