@@ -45,7 +45,7 @@ var (
 // admit checks that the caller may run commands with this access.
 func (h *handler) admit(r *http.Request, a access) (status int, err error) {
 	switch {
-	case a == everybody, a < administrators && h.options.Open, a == local && onThisMachine(r):
+	case a == everybody, a < administrators && h.options.Open, a == local && OnThisMachine(r):
 		return http.StatusOK, nil
 	}
 	return h.authorize(r)
@@ -63,7 +63,7 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 		return http.StatusUnauthorized, errNotAuthenticated
 	}
 	if strings.EqualFold(scheme, "bearer") {
-		if isToken(h.options.TokenFile, credentials) || onThisMachine(r) && isToken(h.options.LocalTokenFile, credentials) {
+		if isToken(h.options.TokenFile, credentials) || OnThisMachine(r) && isToken(h.options.LocalTokenFile, credentials) {
 			return http.StatusOK, nil
 		}
 		return http.StatusUnauthorized, errNotAuthenticated
@@ -91,7 +91,7 @@ func (h *handler) remedy(r *http.Request) string {
 	if h.options.TokenFile != "" {
 		text += ", or the token of this server (Authorization: Bearer TOKEN)"
 	}
-	if h.options.LocalTokenFile != "" && onThisMachine(r) {
+	if h.options.LocalTokenFile != "" && OnThisMachine(r) {
 		text += ", or, on this machine, Authorization: Bearer with the content of " + h.options.LocalTokenFile
 	}
 	return text
@@ -117,9 +117,9 @@ func isToken(file, token string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// onThisMachine reports whether the request comes from a program on this machine, and not through a
+// OnThisMachine reports whether the request comes from a program on this machine, and not through a
 // proxy there, nor from a web page whose host name resolves to this machine (DNS rebinding).
-func onThisMachine(r *http.Request) bool {
+func OnThisMachine(r *http.Request) bool {
 	for _, header := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip"} {
 		if r.Header.Get(header) != "" {
 			return false

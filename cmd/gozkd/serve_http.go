@@ -71,7 +71,8 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 		return ""
 	}
 	log.Info("serving "+what, "address", l.Addr().String())
-	server := newHTTPServer(h, idle, log)
+	server, bounded := newHTTPServer(h, idle, log), newBoundedListener(l)
+	bounded.bound(server)
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew: // before Serve returns
@@ -85,7 +86,7 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 	// Stopped and awaited by close.
 	go func() {
 		defer close(ended)
-		if err := server.Serve(newBoundedListener(l)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("no longer served: "+what, "error", err)
 		}
 	}()
@@ -203,11 +204,11 @@ func onLoopback(address string) bool {
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
-// localOnly refuses clients on other machines.
+// localOnly refuses clients on other machines, and web pages.
 func localOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !onLoopback(req.RemoteAddr) {
-			http.Error(w, "only for clients on this machine", http.StatusForbidden)
+		if !admin.OnThisMachine(req) {
+			http.Error(w, "only for clients on this machine: ask without a proxy for 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, req)

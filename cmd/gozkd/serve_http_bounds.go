@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -14,58 +17,118 @@ const (
 	httpConnsPerHost = 32
 )
 
-// boundedListener closes at once the connections that exceed the bounds, so that nobody can use up
-// the memory or the file descriptors of the server.
+// boundedListener bounds the connections of an HTTP port, so that nobody can use up the memory or the
+// file descriptors of the server. A connection that exceeds a bound takes the place of the one that was
+// inactive for longest, so that a health probe is answered beside connections that nobody uses. If
+// requests are being answered on all of them, the new one is closed at once.
 type boundedListener struct {
 	net.Listener
 
+	active atomic.Int64 // counts what happens on all connections
+
 	mu    sync.Mutex // guards the fields below
-	total int
+	conns map[*boundedConn]bool
 	hosts map[netip.Prefix]int // connections from hosts elsewhere
 }
 
 func newBoundedListener(l net.Listener) *boundedListener {
-	return &boundedListener{Listener: l, hosts: make(map[netip.Prefix]int)}
+	return &boundedListener{Listener: l, conns: make(map[*boundedConn]bool), hosts: make(map[netip.Prefix]int)}
 }
 
 // Accept implements net.Listener.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
-		c, err := l.Listener.Accept()
+		nc, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		host, elsewhere := hostOf(c.RemoteAddr())
-		if l.take(host, elsewhere) {
-			return &boundedConn{Conn: c, release: sync.OnceFunc(func() { l.release(host, elsewhere) })}, nil
+		c := &boundedConn{Conn: nc, listener: l}
+		c.host, c.elsewhere = hostOf(nc.RemoteAddr())
+		c.noteActive()
+		if l.take(c) {
+			return c, nil
 		}
-		_ = c.Close() // nothing was sent on it
+		_ = nc.Close() // nothing was sent on it
 	}
 }
 
-func (l *boundedListener) take(host netip.Prefix, elsewhere bool) bool {
+// take makes room for c if necessary, and reports whether there is room.
+func (l *boundedListener) take(c *boundedConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.total >= httpConns || elsewhere && (l.total >= httpConns-localConns || l.hosts[host] >= httpConnsPerHost) {
-		return false
+	for l.full(c) {
+		idle := l.idlest(c)
+		if idle == nil {
+			return false
+		}
+		l.remove(idle)
+		_ = idle.Conn.Close() // does not wait: it is a socket
 	}
-	l.total++
-	if elsewhere {
-		l.hosts[host]++
+	l.conns[c] = true
+	if c.elsewhere {
+		l.hosts[c.host]++
 	}
 	return true
 }
 
-func (l *boundedListener) release(host netip.Prefix, elsewhere bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total--
-	if !elsewhere {
+// full reports whether c exceeds a bound. l.mu is held.
+func (l *boundedListener) full(c *boundedConn) bool {
+	n := len(l.conns)
+	return n >= httpConns || c.elsewhere && (n >= httpConns-localConns || l.hosts[c.host] >= httpConnsPerHost)
+}
+
+// idlest returns the connection whose place c may take, or nil: one on which no request is being
+// answered, of the same host if that has too many, otherwise of the host elsewhere that has most, or of
+// this machine if c is. Of those it is the one that was inactive for longest. l.mu is held.
+func (l *boundedListener) idlest(c *boundedConn) (found *boundedConn) {
+	sameHost := c.elsewhere && l.hosts[c.host] >= httpConnsPerHost
+	for v := range l.conns {
+		switch {
+		case v.elsewhere != c.elsewhere, sameHost && v.host != c.host, v.answering.Load() > 0:
+			continue
+		case found != nil && l.hosts[v.host] != l.hosts[found.host]:
+			if l.hosts[v.host] < l.hosts[found.host] {
+				continue
+			}
+		case found != nil && v.active.Load() > found.active.Load():
+			continue
+		}
+		found = v
+	}
+	return found
+}
+
+// remove makes c count no longer. l.mu is held.
+func (l *boundedListener) remove(c *boundedConn) {
+	if !l.conns[c] {
 		return
 	}
-	if l.hosts[host]--; l.hosts[host] == 0 {
-		delete(l.hosts, host)
+	delete(l.conns, c)
+	if !c.elsewhere {
+		return
 	}
+	if l.hosts[c.host]--; l.hosts[c.host] == 0 {
+		delete(l.hosts, c.host)
+	}
+}
+
+// bound makes a server note on which of the connections requests are being answered.
+func (l *boundedListener) bound(s *http.Server) {
+	type connKey struct{}
+	h := s.Handler
+	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS
+			nc = t.NetConn()
+		}
+		return context.WithValue(ctx, connKey{}, nc)
+	}
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*boundedConn); ok {
+			c.answering.Add(1)
+			defer c.answering.Add(-1)
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // hostOf returns whom a connection counts for, and whether that is another machine.
@@ -85,12 +148,36 @@ func hostOf(address net.Addr) (host netip.Prefix, elsewhere bool) {
 // boundedConn counts as long as it is open.
 type boundedConn struct {
 	net.Conn
-	release func()
+	listener  *boundedListener
+	host      netip.Prefix
+	elsewhere bool
+	active    atomic.Int64 // listener.active when bytes came or went last
+	answering atomic.Int32 // requests that are being answered
+}
+
+func (c *boundedConn) noteActive() { c.active.Store(c.listener.active.Add(1)) }
+
+// Read implements net.Conn.
+func (c *boundedConn) Read(b []byte) (n int, err error) {
+	if n, err = c.Conn.Read(b); n > 0 {
+		c.noteActive()
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *boundedConn) Write(b []byte) (n int, err error) {
+	if n, err = c.Conn.Write(b); n > 0 {
+		c.noteActive()
+	}
+	return n, err
 }
 
 // Close implements net.Conn.
 func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
-	c.release()
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.listener.remove(c)
 	return err
 }

@@ -143,8 +143,8 @@ type fromHost struct {
 
 func (c fromHost) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.host), Port: 4711} }
 
-// Connections beyond the bounds are closed at once, the last ones are kept for this machine, and a
-// closed connection no longer counts.
+// While requests are answered on all connections, those beyond the bounds are closed at once, the last
+// ones are kept for this machine, and a closed connection no longer counts.
 func TestBoundedListener(t *testing.T) {
 	conns := make(chan net.Conn, 1)
 	l := newBoundedListener(handed{conn: conns, close: func() { close(conns) }})
@@ -165,6 +165,7 @@ func TestBoundedListener(t *testing.T) {
 		}()
 		select {
 		case c := <-accepted:
+			c.(*boundedConn).answering.Add(1)
 			return c
 		case <-refused:
 			ours, theirs := net.Pipe() // lets Accept return
@@ -244,6 +245,15 @@ func TestLocalOnly(t *testing.T) {
 		h.ServeHTTP(w, &http.Request{RemoteAddr: from})
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", from, w.Code, want)
+		}
+	}
+	for what, r := range map[string]*http.Request{
+		"a proxy on this machine": {RemoteAddr: "127.0.0.1:5", Header: http.Header{"X-Forwarded-For": {"10.0.0.1"}}},
+		"a web page":              {RemoteAddr: "127.0.0.1:5", Host: "evil.example.com"},
+	} {
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != 403 {
+			t.Errorf("%s: %d", what, w.Code)
 		}
 	}
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// A connection that exceeds a bound takes the place of the one of its host that was inactive for
+// longest. A connection on which a request is answered keeps its place.
+func TestBoundedListener_TheIdlestGoes(t *testing.T) {
+	l := newBoundedListener(nil)
+	admit := func(host string) *boundedConn {
+		t.Helper()
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+		c := &boundedConn{Conn: fromHost{theirs, host}, listener: l}
+		c.host, c.elsewhere = hostOf(c.RemoteAddr())
+		c.noteActive()
+		if !l.take(c) {
+			t.Fatalf("a connection from %s is refused", host)
+		}
+		return c
+	}
+	gone := func(what string, c *boundedConn) {
+		t.Helper()
+		if l.conns[c] {
+			t.Errorf("%s is still there", what)
+		}
+	}
+	other, local := admit("192.0.2.1"), admit("127.0.0.1")
+	var crowd []*boundedConn
+	for range httpConnsPerHost {
+		crowd = append(crowd, admit("192.0.2.7"))
+	}
+	crowd[0].answering.Add(1)
+	crowd[1].noteActive()
+	probe := admit("192.0.2.7")
+	gone("the idlest of the host", crowd[2])
+	// The port is full: the host with most connections gives way.
+	for i := range byte(httpConns - localConns - 2 - httpConnsPerHost) {
+		admit(net.IPv4(198, 51, 100, i).String())
+	}
+	admit("203.0.113.1")
+	gone("the idlest of the host with most", crowd[3])
+	for range localConns {
+		admit("127.0.0.1")
+	}
+	admit("127.0.0.1")
+	gone("the idlest of this machine", local)
+	for what, c := range map[string]*boundedConn{"answering": crowd[0], "active": crowd[1], "the probe": probe, "of another host": other} {
+		if !l.conns[c] {
+			t.Errorf("%s is gone", what)
+		}
+	}
+	if n := len(l.conns); n != httpConns {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// A request is answered beside as many unused connections as there may be.
+func TestServe_UnusedHTTPConnections(t *testing.T) {
+	e := new(endpoints)
+	address := e.open(t.Context(), "test", "127.0.0.1:0", http.NotFoundHandler(), time.Hour, hclog.NewNullLogger())
+	defer func() { _ = e.close() }()
+	for range httpConns {
+		nc, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = nc.Close() }()
+	}
+	if status, _ := fetch(t, "http://"+address); status != http.StatusNotFound {
+		t.Error(status)
+	}
+}
