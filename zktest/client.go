@@ -29,10 +29,10 @@ func (s *Service) Connect(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 // ConnectTimeout is Connect with another session timeout.
 func (s *Service) ConnectTimeout(t testing.TB, timeout time.Duration, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	return s.connect(t, timeout, s.addresses(), options)
+	return s.connect(t, timeout, s.addresses(), s.Dialer(), options)
 }
 
-func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string, options []func(*zk.Conn)) *zk.Conn {
+func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string, dial zk.Dialer, options []func(*zk.Conn)) *zk.Conn {
 	t.Helper()
 	all := func(c *zk.Conn) { // go-zookeeper does not export its type of options
 		for _, set := range options {
@@ -40,7 +40,7 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 		}
 	}
 	servers := &eager{servers: addresses}
-	line := &line{dial: s.Dialer()}
+	line := &line{dial: dial}
 	conn, events, err := zk.Connect(addresses, timeout,
 		zk.WithDialer(line.connect), zk.WithHostProvider(servers), zk.WithLogger(s.logs), all)
 	if err != nil {

@@ -39,7 +39,7 @@ func (m *Member) Server() *server.Server { return m.m.Server() }
 // ConnectTo is like Connect, but the client knows this member only.
 func (m *Member) ConnectTo(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	return m.service.connect(t, DefaultSessionTimeout, []string{m.Address()}, options)
+	return m.service.connect(t, DefaultSessionTimeout, []string{m.Address()}, m.service.Dialer(), options)
 }
 
 // Stop closes the server: a leader hands over its lead first, then clients lose their connections.

@@ -201,6 +201,7 @@ var table = []box{
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
 	}},
 	{pkg: "zktest", there: true, may: []arrow{
+		{"internal/testca", "certificates"},
 		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
 		{"internal/cluster", "servers, and faults in them"},
 		{"internal/faultproxy", "the kinds of faults"},
