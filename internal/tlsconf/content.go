@@ -74,6 +74,20 @@ func (c *content) base() *tls.Config {
 	return &tls.Config{MinVersion: c.protocol.min, MaxVersion: c.protocol.max, CipherSuites: c.protocol.suites}
 }
 
+// expiryWarning is how long before its end a certificate is worth a line per day.
+const expiryWarning = 14 * 24 * time.Hour
+
+// expiry returns a warning about a certificate of this side that ends soon, or "".
+func (c *content) expiry(now time.Time) string {
+	switch {
+	case c.cert == nil || now.Before(c.cert.Leaf.NotAfter.Add(-expiryWarning)):
+		return ""
+	case now.After(c.cert.Leaf.NotAfter):
+		return fmt.Sprintf("%s: the certificate has expired at %v, so others refuse it: replace it", c.options.KeyStore.Location, c.cert.Leaf.NotAfter)
+	}
+	return fmt.Sprintf("%s: the certificate expires at %v: replace it", c.options.KeyStore.Location, c.cert.Leaf.NotAfter)
+}
+
 // rotate changes the key of session tickets if it is too old. It replaces crypto/tls's own rotation:
 // keys that are not ours would survive a change of the content, and with them the identities in
 // tickets.

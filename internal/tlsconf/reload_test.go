@@ -163,6 +163,29 @@ func TestRun_TicketsSurviveADay(t *testing.T) {
 	})
 }
 
+func TestRun_WarnsOfExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, log := testca.New(t, "root"), &lines{}
+		f := ca.Issue(t, testca.Spec{NotAfter: time.Now().Add(16 * 24 * time.Hour)}).Files(t)
+		s, err := Load(options(Server, f), hclog.New(&hclog.LoggerOptions{Output: log}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for day := range 18 {
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Count(log.String(), "replace it"), max(0, day-1); got != want {
+				t.Errorf("day %d: %d lines, want %d", day, got, want)
+			}
+			time.Sleep(24 * time.Hour)
+		}
+		if !strings.Contains(log.String(), "has expired") {
+			t.Errorf("%s", log)
+		}
+	})
+}
+
 func TestReload_KeepsTheOldAfterAnError(t *testing.T) {
 	ca := testca.New(t, "root")
 	good := options(Server, ca.Issue(t, testca.Spec{CN: "first", Hosts: []string{"zk"}}).Files(t))

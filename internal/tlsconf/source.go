@@ -33,6 +33,7 @@ type Source struct {
 	options Options
 	stamps  []stamp // of the files that were read last
 	stats   Stats
+	warned  time.Time // when the last line about the end of the certificate was written
 	// seen is the hash of the files that were read last, zero if they could not be read; used is that
 	// of the present content.
 	seen, used [sha256.Size]byte
@@ -98,9 +99,18 @@ func (s *Source) take(c *content, in *input) {
 	for _, w := range slices.Concat(in.warn, c.protocol.notes) {
 		s.log.Warn("TLS", "warning", w)
 	}
+	s.warnOfExpiry(time.Now())
 	if c.cert != nil {
 		s.stats.Expires = c.cert.Leaf.NotAfter
 		s.log.Info("certificate loaded", "file", c.options.KeyStore.Location, "subject", c.cert.Leaf.Subject.String(), "expires", c.cert.Leaf.NotAfter)
+	}
+}
+
+// warnOfExpiry writes a line, once a day, if the certificate ends soon.
+func (s *Source) warnOfExpiry(now time.Time) {
+	if text := s.current.Load().expiry(now); text != "" && now.Sub(s.warned) >= 24*time.Hour {
+		s.warned = now
+		s.log.Warn("TLS", "warning", text)
 	}
 }
 
@@ -144,6 +154,7 @@ func (s *Source) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	s.warnOfExpiry(now)
 	if err := s.current.Load().rotate(now); err != nil {
 		return err
 	}
