@@ -35,22 +35,22 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 		}
 		return n.Status().Level
 	}
-	if got := level(Config{Levels: toLevel(2), MaxLevel: 1}); got != 1 {
+	if got := level(Config{Levels: toLevel(3), MaxLevel: 2}); got != 2 {
 		t.Fatalf("held back, the level is %d", got)
 	}
-	if got := level(Config{Levels: toLevel(1)}); got != 1 {
+	if got := level(Config{Levels: toLevel(2)}); got != 2 {
 		t.Fatalf("after the downgrade the level is %d", got)
 	}
-	if got := level(Config{Levels: toLevel(2)}); got != 2 {
+	if got := level(Config{Levels: toLevel(3)}); got != 3 {
 		t.Fatalf("the level is %d", got)
 	}
 	refused := func(why string) {
 		t.Helper()
 		before := vfstest.Fingerprint(t, dir)
-		_, err := tryOpen(t, Config{Dir: dir, Levels: toLevel(1)})
+		_, err := tryOpen(t, Config{Dir: dir, Levels: toLevel(2)})
 		_, readErr := ReadDir(dir, "", &list{})
 		for _, err := range []error{err, readErr} {
-			if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "has level 2, this program supports 1:") {
+			if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "has level 3, this program supports 1 to 2:") {
 				t.Errorf("%v; want %s", err, why)
 			}
 		}
@@ -59,14 +59,14 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 		}
 	}
 	refused("of the log in " + filepath.Join(dir, "wal"))
-	if got := level(Config{Levels: toLevel(3), MaxLevel: 2, CheckpointRequests: 1}); got != 2 {
+	if got := level(Config{Levels: toLevel(4), MaxLevel: 3, CheckpointRequests: 1}); got != 3 {
 		t.Fatalf("after a restart the level is %d", got)
 	}
 	refused("the checkpoint " + filepath.Join(dir, "checkpoint.db"))
 	if _, err := ReadCheckpoint(filepath.Join(dir, "checkpoint.db"), &list{}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a restore: %v", err)
 	}
-	if _, err := tryOpen(t, Config{Dir: dir, Levels: LevelRange{Min: 3, Max: 4}}); !errors.Is(err, ErrLevel) {
+	if _, err := tryOpen(t, Config{Dir: dir, Levels: LevelRange{Min: 4, Max: 5}}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a version that no longer supports the level: %v", err)
 	}
 }

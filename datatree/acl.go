@@ -49,7 +49,8 @@ func (c *Caller) may(want proto.Perms, a *acl) bool {
 // fixACL returns the list to store for a list that a client sent for path. Source:
 // PrepRequestProcessor.fixupACL.
 //
-// The accepted schemes identify clients here: world, auth, digest and ip. Errors: ErrInvalidACL,
+// The accepted schemes identify clients here: world, auth, digest and ip, and
+// what the flags of the request allow. Errors: ErrInvalidACL,
 // and ErrMarshallingError for a list too long to be read; the expansion of auth can make a short
 // list too long.
 func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) {
@@ -78,7 +79,7 @@ func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) 
 					}
 				}
 			}
-		case storable(entry.ID):
+		case x.storable(entry.ID):
 			code = keep(entry)
 		}
 		if code != proto.OK {
@@ -89,7 +90,7 @@ func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) 
 }
 
 // storable reports whether an entry for id can be stored unchanged.
-func storable(id proto.ID) bool {
+func (x *txn) storable(id proto.ID) bool {
 	switch id.Scheme {
 	case "world":
 		return id.ID == "anyone"
@@ -98,6 +99,10 @@ func storable(id proto.ID) bool {
 	case "ip":
 		_, ok := parseNet(id.ID)
 		return ok
+	case "x509":
+		return x.Flags&FlagX509 != 0 && validName(id.ID)
+	case "sasl":
+		return x.Flags&FlagSASL != 0 && validPrincipal(id.ID)
 	}
 	return false
 }

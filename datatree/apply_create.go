@@ -19,7 +19,7 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 		return proto.ErrMarshallingError
 	}
 	if c.NullPath { // ZooKeeper checks mode and TTL before the path
-		if _, code := createKind(&proto.MultiOp{Op: x.Op, Mode: c.Mode, TTL: c.TTL}); code != proto.OK {
+		if _, code := x.createKind(&proto.MultiOp{Op: x.Op, Mode: c.Mode, TTL: c.TTL}); code != proto.OK {
 			return code
 		}
 		return proto.ErrMarshallingError
@@ -34,7 +34,7 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 // createKind.
 func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto.ErrCode) {
 	var none proto.Stat
-	k, code := createKind(op)
+	k, code := x.createKind(op)
 	if code != proto.OK {
 		return "", none, code
 	}
@@ -109,10 +109,12 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 // createKind returns the kind of the new znode: createContainer makes a container whatever the
 // mode, createTTL a znode with a time to live, create and create2 what the mode says, except that a
 // container mode makes a persistent znode.
-func createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
+func (x *txn) createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 	switch {
 	case !op.Mode.Valid():
 		return 0, proto.ErrBadArguments
+	case op.Mode.TTL() && x.Flags&FlagRefuseTTL != 0:
+		return 0, proto.ErrUnimplemented
 	case op.Op == proto.OpCreateTTL:
 		// NB: ZooKeeper accepts a negative TTL with another mode and then cannot restart.
 		if !op.Mode.TTL() || op.TTL <= 0 || op.TTL > maxTTLMs {

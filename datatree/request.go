@@ -23,6 +23,11 @@ const (
 	FlagEnforceQuota RequestFlags = 1 << iota
 	// FlagSkipACL lets every ACL check pass.
 	FlagSkipACL
+	// FlagX509 and FlagSASL let ACLs name ids of the schemes x509 and sasl. FlagRefuseTTL refuses
+	// createTTL. These have effect from feature level 2 on: a server sets them only then.
+	FlagX509
+	FlagSASL
+	FlagRefuseTTL
 )
 
 // Request is a replicated write.

@@ -47,8 +47,8 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 	now := s.cfg.Now()
 	c := &conn{
 		server: s, addr: addr, transport: transport{nc: nc, raw: newRawConn(nc), port: kind},
-		stats: meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
-		ids:   []proto.ID{{Scheme: "ip", ID: addr}},
+		stats:    meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
+		identity: identity{ids: []proto.ID{{Scheme: schemeIP, ID: addr}}},
 	}
 	c.room.L = &c.mu
 	c.noteHeard(now)

@@ -27,7 +27,7 @@ func (s *Server) Audit(e audit.Event) {
 func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
 	_, encrypted := c.nc.(interface{ ConnectionState() tls.ConnectionState }) // from Config.Listener
 	return audit.Event{
-		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: ids,
+		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: shownIDs(ids),
 		Client: c.nc.RemoteAddr().String(), TLS: encrypted || c.tls != nil,
 	}
 }

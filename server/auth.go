@@ -16,48 +16,39 @@ import (
 // superID passes every ACL check.
 var superID = proto.ID{Scheme: "super"}
 
-// authenticate adds an identity to the connection, for requests that come after it.
-func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode) {
+// authenticate adds an identity to the connection, for requests that come after it. If answered is
+// false, the connection must be closed without an answer: with one, the client would not try the next
+// server.
+func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool) {
 	var r proto.AuthRequest
 	r.Decode(d)
 	defer func() { c.auditAuth(r.Scheme, code) }()
 	if d.Err() != nil {
-		return proto.ErrAuthFailed
+		return proto.ErrAuthFailed, true
 	}
 	switch {
-	case r.Scheme == "ip": // every connection has this identity already
-		return proto.OK
-	case r.Scheme == "x509" && c.tls != nil && c.tls.leaf != nil: // so has one with a certificate
-		return proto.OK
-	case r.Scheme == "digest" && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addDigest(jute.Text(r.Auth)):
-		return proto.OK
+	case r.Scheme == schemeIP: // every connection has this identity already
+		return proto.OK, true
+	case r.Scheme == schemeX509 && c.tls != nil && c.tls.leaf != nil: // so has one with a certificate
+		return proto.OK, true
+	case r.Scheme == schemeEnsemble && c.server.live.Load().Auth.Ensemble:
+		if c.server.live.Load().Auth.ensembleNamed(r.Auth) {
+			return proto.OK, true
+		}
+		c.server.meter.Conns.AuthFailed.Add(1)
+		c.logger().Warn("connection closed: the client looks for another ensemble (ensembleAuthName)",
+			"name", strings.Clone(printable.Text(printable.Shortened(string(r.Auth), 64))))
+		return proto.ErrBadArguments, false
+	case r.Scheme == schemeDigest && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addIDs(c.server.digestIDs(jute.Text(r.Auth))...):
+		return proto.OK, true
 	}
 	c.server.meter.Conns.AuthFailed.Add(1)
 	c.logger().Warn("authentication failed", "scheme", strings.Clone(printable.Text(printable.Shortened(r.Scheme, 64))))
-	return proto.ErrAuthFailed
+	return proto.ErrAuthFailed, true
 }
 
 // maxIDBytes bounds the identities of a connection: each of its writes carries them into the log.
 const maxIDBytes = 8 << 10
-
-// addDigest adds the identity of a user, and returns false if there is no room.
-func (c *conn) addDigest(userPassword string) bool {
-	ids := slices.Clone(c.ids) // requests under way keep the old list
-	for _, id := range c.server.digestIDs(userPassword) {
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	size := 0
-	for _, id := range ids {
-		size += len(id.Scheme) + len(id.ID)
-	}
-	if size > maxIDBytes {
-		return false
-	}
-	c.ids = ids
-	return true
-}
 
 // digestIDs returns the identities of a user with that password.
 func (s *Server) digestIDs(userPassword string) []proto.ID {

@@ -161,6 +161,9 @@ type Config struct {
 	// stages. There are at most a few such lines per second. Default: none is logged.
 	SlowRequest time.Duration
 
+	// RefuseTTL refuses to create znodes with a time to live (extendedTypesEnabled=false), once the
+	// ensemble has feature level 2.
+	RefuseTTL bool
 	// SkipACL lets every ACL check pass (skipACL).
 	SkipACL bool
 	// SuperDigest is user:base64(sha1(user:password)) of the user that passes every ACL check
@@ -297,6 +300,7 @@ func (c *Config) ensureDefaults() error {
 			bad("%s is %q: %w", name, address, err)
 		}
 	}
+	errs = append(errs, c.Auth.check()...)
 	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
 		bad("SuperDigest is not user:base64(sha1(user:password))") // it may be a password, so it is not shown
 	}

@@ -30,8 +30,7 @@ type conn struct {
 	mu   sync.Mutex // guards all below
 	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes
 
-	ids       []proto.ID // the client's identities; replaced, never changed in place
-	known     datatree.Decisions
+	identity
 	session   proto.SessionID
 	epoch     proto.Zxid
 	timeoutMs int32
@@ -55,6 +54,13 @@ type transport struct {
 	raw  *rawConn // nil if nc is not a socket
 	port portKind
 	tls  *tlsLayer // nil: none, or the handshake is not complete; set with conn.mu held, before serve
+}
+
+// identity is who the client is.
+type identity struct {
+	ids   []proto.ID // replaced, never changed in place; shownIDs are for others to see
+	known datatree.Decisions
+	sasl  *saslExchange // owned by serve; nil: it has not begun
 }
 
 // reading is when the connection was read last, and why it is not read.

@@ -51,6 +51,7 @@ const (
 	pauseSlice               // the next request is answered in part
 	pauseLimit               // too many writes are under way in the server
 	pauseBig                 // the next request is a large multi, and too many of those are under way
+	pauseSASL                // the next request is a token for the SASL mechanism
 	pauseEnd                 // the next reply is the last
 	pauseClosed              // the connection is closed or closing
 )
@@ -125,7 +126,7 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 		if in.r == in.w { // c.flush may wait for the client
 			in.release()
 			c.holdInput(0, false)
-		} else if p == pauseOutput || p == pauseTurn || p == pauseSlice {
+		} else if p == pauseOutput || p == pauseTurn || p == pauseSlice || p == pauseSASL {
 			c.holdInput(len(in.buf), false)
 		}
 		c.flush()
@@ -153,6 +154,8 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 			if !c.awaitWrites(in, p == pauseBig) {
 				return false, nil
 			}
+		case p == pauseSASL:
+			c.stepSASL(in)
 		case p == pauseQueue:
 			c.awaitQueue(in, c.crowded)
 		case p == pauseAlone:
@@ -213,7 +216,7 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 			return pauseClosed, err
 		}
 		switch p {
-		case pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn, pauseSlice:
+		case pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn, pauseSlice, pauseSASL:
 			in.r = at
 			return p, nil
 		}
@@ -224,8 +227,8 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 	return pauseOutput, nil
 }
 
-// request routes one request. If it returns pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn
-// or pauseSlice, the request must be routed again after the pause.
+// request routes one request. If it returns pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn,
+// pauseSlice or pauseSASL, the request must be routed again after the pause.
 func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
@@ -233,6 +236,10 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	h.Decode(&d)
 	if d.Err() != nil {
 		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
+	}
+	if h.Op != proto.OpAuth && h.Op != proto.OpSASL && !c.admitted() {
+		c.refuseAnonymous(h, now, t)
+		return pauseEnd, nil
 	}
 	if c.reconfiging != nil {
 		if p, done := c.duringReconfig(h.Op, h.Xid, now, t); done {
@@ -261,11 +268,9 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			return p, nil
 		}
 	case proto.ClassSASL:
-		var r proto.TokenRecord
-		if r.Decode(&d); d.Err() != nil || r.Token == nil {
-			return pauseNone, fmt.Errorf("sasl request without a token")
+		if p, err = c.answerSASL(h, &d, now, t); err != nil || p == pauseSASL {
+			return p, err
 		}
-		c.readInTurn(h, nil, now, t)
 	case proto.ClassSync:
 		c.sync(h, &d, now, t)
 	case proto.ClassReconfig:
@@ -281,8 +286,15 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			c.reconfiging, _ = c.queue.head().(*clientWrite) // nil if the write was refused
 		}
 	case proto.ClassAuth:
-		code := c.authenticate(&d)
+		code, answered := c.authenticate(&d)
+		if !answered {
+			c.closeLocked()
+			return pauseClosed, nil
+		}
 		c.status(h, code, 0, code != proto.OK, now, t)
+		if code != proto.OK {
+			p = pauseEnd
+		}
 	case proto.ClassInternal:
 		// Only the server's own collector may send this op: with it, a client could delete any
 		// childless znode, whatever the ACL.
@@ -291,6 +303,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
 		c.status(proto.RequestHeader{Xid: h.Xid, Op: proto.OpError}, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
+		p = pauseEnd
 	}
 	c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, h.Op, frame[proto.RequestHeaderBytes:])
 	t.Received()
@@ -372,16 +385,6 @@ func (s *Server) replyLimit() int32 {
 	return 0
 }
 
-func (s *Server) requestFlags() (f datatree.RequestFlags) {
-	if s.live.Load().EnforceQuota {
-		f |= datatree.FlagEnforceQuota
-	}
-	if s.cfg.SkipACL {
-		f |= datatree.FlagSkipACL
-	}
-	return f
-}
-
 // readInTurn answers a read at once, or queues it if a request before it is unfinished (V2).
 // readInTurn returns false if the read is answered in part, and must be called again with it.
 func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
@@ -454,7 +457,12 @@ func (c *conn) whenCurrent(mark func()) {
 
 // status queues a reply without a body.
 func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool, now time.Time, t *meter.BatchStats) {
-	c.queue.push(&queuedStatus{op: h.Op, xid: h.Xid, code: code, zxid: zxid, closes: closes, received: now})
+	c.push(&queuedStatus{op: h.Op, xid: h.Xid, code: code, zxid: zxid, closes: closes, received: now}, t)
+}
+
+// push queues a reply that is known, and makes it if none is before it.
+func (c *conn) push(q *queuedStatus, t *meter.BatchStats) {
+	c.queue.push(q)
 	if c.queue.len() == 1 {
 		c.drain(t)
 	}

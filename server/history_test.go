@@ -32,6 +32,7 @@ type plan struct {
 	linearizable bool // LinearizableReads: clients need no sync
 	lies         bool // they behave as if it were set
 	clients      int
+	level        uint64 // the highest feature level of the version that the members begin with; 0: of this one
 	mishaps      []mishap
 	then         func(e *ensemble) // happens after the mishaps, if it is not nil
 }
@@ -121,6 +122,9 @@ func (p plan) run(t *testing.T) (history []action, err error) {
 		e.each(func(c *server.Config) {
 			c.SuperDigest = superDigest()
 			c.NoSync, c.SnapCount, c.LinearizableReads = true, 50, p.linearizable && !p.lies
+			if p.level != 0 {
+				server.SetLevels(c, p.level)
+			}
 		})
 		e.startAll()
 		e.settle()

@@ -40,7 +40,7 @@ func (e *ensemble) wantLevel(when string, want uint64) {
 // changes. The level rises only when all members are of the new version. From then on the old
 // version is refused.
 func TestHistory_RollingUpgrade(t *testing.T) {
-	p := plan{seed: 1, disk: true, clients: 2, then: func(e *ensemble) {
+	p := plan{seed: 1, disk: true, clients: 2, level: 1, then: func(e *ensemble) {
 		others, last := e.followers(), e.m(e.leader())
 		a, b := e.m(others[0]), e.m(others[1])
 		a.become(2)

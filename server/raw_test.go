@@ -132,11 +132,27 @@ type record interface{ Append([]byte) []byte }
 
 func (r *raw) request(xid int32, op proto.OpCode, body record) {
 	r.t.Helper()
+	r.send(encodeRequest(xid, op, body))
+}
+
+func encodeRequest(xid int32, op proto.OpCode, body record) []byte {
 	b := (&proto.RequestHeader{Xid: xid, Op: op}).Append(nil)
 	if body != nil {
 		b = body.Append(b)
 	}
-	r.send(b)
+	return b
+}
+
+// burst sends requests with one write.
+func (r *raw) burst(requests ...[]byte) {
+	r.t.Helper()
+	var b []byte
+	for _, payload := range requests {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(payload))), payload...)
+	}
+	if _, err := r.nc.Write(b); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // create is a record for request.
@@ -157,6 +173,10 @@ func (r *raw) reply() (proto.ReplyHeader, *jute.Decoder) {
 	if b == nil {
 		r.t.Fatal("closed instead of a reply")
 	}
+	return decodeReply(b)
+}
+
+func decodeReply(b []byte) (proto.ReplyHeader, *jute.Decoder) {
 	d := jute.NewDecoder(b)
 	var h proto.ReplyHeader
 	h.Decode(&d)

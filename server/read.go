@@ -29,9 +29,6 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 		}
 	}
 	zxid := s.tree.LastZxid()
-	if op == proto.OpSASL {
-		zxid = 0
-	}
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
 	start := o.mark()
@@ -95,8 +92,6 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		o.buf = jute.AppendStrings(o.buf, paths)
 	case proto.OpWhoAmI:
 		o.buf = appendWhoAmI(o.buf, ids)
-	case proto.OpSASL:
-		o.buf = jute.AppendBuffer(o.buf, nil) // as a ZooKeeper without a SASL configuration
 	case proto.OpMultiRead:
 		r := c.queue.partial
 		c.queue.partial = nil
@@ -268,7 +263,7 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 
 // appendWhoAmI appends the user of each identity, which for digest is the part before the colon.
 func appendWhoAmI(out []byte, ids []proto.ID) []byte {
-	users := slices.Clone(ids)
+	users := slices.Clone(shownIDs(ids))
 	for i := range users {
 		if users[i].Scheme == "digest" {
 			users[i].ID, _, _ = strings.Cut(users[i].ID, ":")

@@ -147,7 +147,8 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		if zxid == zxidLast {
 			zxid = last
 		}
-		c.out.buf = appendStatus(c.out.buf, r.xid, zxid, r.code)
+		out, start := beginReply(c.out.buf, r.xid, zxid, r.code)
+		c.out.buf = endFrame(append(out, r.body...), start)
 		c.answered(b, reply{op: r.op, received: r.received, zxid: zxid, at: at, closes: r.closes})
 	case *queuedSync:
 		if !r.done {

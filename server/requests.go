@@ -88,12 +88,13 @@ type queuedSync struct {
 	heard, received time.Time
 }
 
-// queuedStatus is a reply without a body whose code is known already.
+// queuedStatus is a reply that is known already.
 type queuedStatus struct {
 	op       proto.OpCode
 	xid      int32
 	code     proto.ErrCode
 	zxid     proto.Zxid // 0 for auth, -1 for unknown ops, zxidLast
+	body     []byte     // of the reply to sasl; all others have none
 	closes   bool       // the connection closes after the reply
 	received time.Time
 }
@@ -121,7 +122,7 @@ func (w *clientWrite) bytes() int   { return len(w.req.Body) }
 func (w *attachRequest) bytes() int { return len(w.req.Body) + len(w.passwd) }
 func (r *queuedRead) bytes() int    { return len(r.body) }
 func (r *queuedSync) bytes() int    { return len(r.path) }
-func (*queuedStatus) bytes() int    { return 0 }
+func (r *queuedStatus) bytes() int  { return len(r.body) }
 
 func (*clientWrite) unordered() bool  { return false }
 func (r *queuedRead) unordered() bool { return r.barrier != nil }

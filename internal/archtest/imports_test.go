@@ -163,6 +163,7 @@ var table = []box{
 		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
 		{"internal/memlimit", "the default of a bound depends on the memory of the container"},
+		{"sasl", "the exchange that a client's identity comes from"},
 		{"internal/memnet", "connections from within the process"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/hashicorp/go-hclog", "logging"},

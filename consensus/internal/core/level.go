@@ -20,10 +20,13 @@ type Level uint64
 const (
 	// Level1 is everything that versions without feature levels read and write.
 	Level1 Level = 1
+	// Level2 has the request flags FlagX509, FlagSASL and FlagRefuseTTL of package datatree, and its
+	// identities with the schemes SchemeSASLAll and SchemeSASLAny.
+	Level2 Level = 2
 )
 
 // SupportedLevels are the levels of this program.
-var SupportedLevels = LevelRange{Min: Level1, Max: Level1}
+var SupportedLevels = LevelRange{Min: Level1, Max: Level2}
 
 // LevelRange is a range of levels, including both ends.
 type LevelRange struct{ Min, Max Level }

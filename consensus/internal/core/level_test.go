@@ -191,7 +191,7 @@ func TestLevel_OlderVersionStops(t *testing.T) {
 	}
 	meta := lead.core.Meta()
 	meta.Level = 2
-	if _, err := New(Config{ID: 1, Storage: lead.storage, Meta: meta, Logger: quiet}); !errors.Is(err, ErrLevel) {
+	if _, err := New(Config{ID: 1, Storage: lead.storage, Meta: meta, Levels: LevelRange{1, 1}, Logger: quiet}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a state: %v", err)
 	}
 	later := meta.Append(nil)

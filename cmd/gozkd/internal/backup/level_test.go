@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 )
 
-// raised is a state machine that tells when the feature level is 2.
+// raised is a state machine that tells when the feature level is 3.
 type raised struct {
 	replica
 	reached chan struct{}
@@ -19,7 +19,7 @@ type raised struct {
 
 func (r *raised) Apply(batches []consensus.Batch) {
 	r.replica.Apply(batches)
-	if batches[len(batches)-1].Level == 2 {
+	if batches[len(batches)-1].Level == 3 {
 		close(r.reached)
 	}
 }
@@ -29,7 +29,7 @@ func (r *raised) Apply(batches []consensus.Batch) {
 func TestCommands_RefuseALaterLevel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	sm := &raised{replica{datatree.New(datatree.Options{})}, make(chan struct{})}
-	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: 1, Max: 2}})
+	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: 1, Max: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestCommands_RefuseALaterLevel(t *testing.T) {
 			main = Restore
 		}
 		status, stdout, stderr := run(t, main, args...)
-		if status == 0 || !strings.Contains(stderr, "has level 2, this program supports 1: start a version of gozkd that supports level 2") ||
+		if status == 0 || !strings.Contains(stderr, "has level 3, this program supports 1 to 2: start a version of gozkd that supports level 3") ||
 			strings.Contains(stdout+stderr, "alone") {
 			t.Errorf("%s: %d\n%s%s", name, status, stdout, stderr)
 		}
