@@ -23,10 +23,12 @@ const (
 	FlagEnforceQuota RequestFlags = 1 << iota
 	// FlagSkipACL lets every ACL check pass.
 	FlagSkipACL
-	// FlagX509 and FlagSASL let ACLs name ids of the schemes x509 and sasl. FlagRefuseTTL refuses
-	// createTTL. These have effect from feature level 2 on: a server sets them only then.
+	// FlagX509 lets ACLs name ids of the scheme x509. A server sets this flag and those below only from
+	// feature level 2 on: older versions ignore them.
 	FlagX509
+	// FlagSASL lets ACLs name ids of the scheme sasl.
 	FlagSASL
+	// FlagRefuseTTL refuses to create znodes with a time to live.
 	FlagRefuseTTL
 )
 

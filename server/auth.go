@@ -7,14 +7,30 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // superID passes every ACL check.
 var superID = proto.ID{Scheme: "super"}
+
+// answerAuth answers an auth packet.
+func (c *conn) answerAuth(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) pause {
+	code, answered := c.authenticate(d)
+	if !answered {
+		c.closeLocked()
+		return pauseClosed
+	}
+	c.status(h, code, 0, code != proto.OK, now, t)
+	if code != proto.OK {
+		return pauseEnd
+	}
+	return pauseNone
+}
 
 // authenticate adds an identity to the connection, for requests that come after it. If answered is
 // false, the connection must be closed without an answer: with one, the client would not try the next

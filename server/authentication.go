@@ -81,19 +81,21 @@ func (a *Authentication) check() (errs []error) {
 	return errs
 }
 
-// admitted reports whether the client has an identity of a scheme that is required. c.mu is held.
-func (c *conn) admitted() bool {
+// admitted reports whether the client may send such a request: others than auth and sasl need an identity
+// of a scheme that is required. c.mu is held.
+func (c *conn) admitted(op proto.OpCode) bool {
 	required := c.server.live.Load().Auth.Required
-	return len(required) == 0 || slices.ContainsFunc(c.ids, func(id proto.ID) bool { return slices.Contains(required, id.Scheme) })
+	return len(required) == 0 || op == proto.OpAuth || op == proto.OpSASL || slices.ContainsFunc(c.ids, func(id proto.ID) bool { return slices.Contains(required, id.Scheme) })
 }
 
 // refuseAnonymous answers the first request of a client without an identity that is required, and closes
 // the connection. The session ages out.
-func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.BatchStats) {
+func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.BatchStats) pause {
 	c.server.meter.Conns.AuthFailed.Add(1)
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
 		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
 	c.status(h, proto.ErrSessionClosedRequireSASLAuth, 0, true, now, t)
+	return pauseEnd
 }
 
 // ensembleNamed reports whether a client that looks for an ensemble of that name has found it.

@@ -237,9 +237,8 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	if d.Err() != nil {
 		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
 	}
-	if h.Op != proto.OpAuth && h.Op != proto.OpSASL && !c.admitted() {
-		c.refuseAnonymous(h, now, t)
-		return pauseEnd, nil
+	if !c.admitted(h.Op) {
+		return c.refuseAnonymous(h, now, t), nil
 	}
 	if c.reconfiging != nil {
 		if p, done := c.duringReconfig(h.Op, h.Xid, now, t); done {
@@ -286,15 +285,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			c.reconfiging, _ = c.queue.head().(*clientWrite) // nil if the write was refused
 		}
 	case proto.ClassAuth:
-		code, answered := c.authenticate(&d)
-		if !answered {
-			c.closeLocked()
-			return pauseClosed, nil
-		}
-		c.status(h, code, 0, code != proto.OK, now, t)
-		if code != proto.OK {
-			p = pauseEnd
-		}
+		p = c.answerAuth(h, &d, now, t)
 	case proto.ClassInternal:
 		// Only the server's own collector may send this op: with it, a client could delete any
 		// childless znode, whatever the ACL.
