@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,12 +24,12 @@ import (
 // Realm is the realm of the KDC.
 const Realm = "EX.TEST"
 
-// packages hold the KDC, its tools, kinit, the libraries of the same version, and Python's module
-// kerberos.
+// packages hold the KDC, its tools, kinit, the libraries of the same version, Python's module
+// kerberos, and Cyrus SASL.
 var packages = []string{
 	"krb5-kdc", "krb5-admin-server", "krb5-user", "libkdb5-10", "libkadm5srv-mit12", "libkadm5clnt-mit12", "libgssrpc4",
 	"libverto1", "libverto-libev1", "libev4", "libkrb5-3", "libgssapi-krb5-2", "libk5crypto3", "libkrb5support0",
-	"python3-kerberos",
+	"python3-kerberos", "libsasl2-2", "libsasl2-dev", "libsasl2-modules-gssapi-mit",
 }
 
 // KDC is a running KDC.
@@ -84,7 +85,8 @@ func (k *KDC) configure(port int) error {
 	if err != nil || len(modules) == 0 {
 		return fmt.Errorf("kdc: no database module below %s: %v", k.root, err)
 	}
-	k.env = append(os.Environ(), "LD_LIBRARY_PATH="+install.DebLibraries(k.root), "KRB5_CONFIG="+k.Conf, "KRB5_KDC_PROFILE="+profile)
+	k.env = append(os.Environ(), "LD_LIBRARY_PATH="+install.DebLibraries(k.root), "KRB5_CONFIG="+k.Conf, "KRB5_KDC_PROFILE="+profile,
+		"SASL_PATH="+filepath.Join(install.DebLibraries(k.root), "sasl2"))
 	conf := fmt.Sprintf(`[libdefaults]
   default_realm = %[1]s
   dns_lookup_kdc = false
@@ -151,11 +153,33 @@ func (k *KDC) start(ctx context.Context, port int) error {
 	}
 }
 
+// Only returns the KDC as a client sees it that permits one encryption type. Stop must not be called
+// of it.
+func (k *KDC) Only(enctype string) (*KDC, error) {
+	other := *k
+	other.Conf = filepath.Join(k.dir, enctype+".conf")
+	text := "[libdefaults]\n  permitted_enctypes = " + enctype + "\n  default_tgs_enctypes = " + enctype + "\n  default_tkt_enctypes = " + enctype + "\ninclude " + k.Conf + "\n"
+	other.env = append(slices.Clone(k.env), "KRB5_CONFIG="+other.Conf)
+	return &other, os.WriteFile(other.Conf, []byte(text), 0o644)
+}
+
 // Env returns the environment in which MIT's programs and libraries use this KDC.
 func (k *KDC) Env() []string { return k.env }
 
 // Python returns the directory with Python's module kerberos.
 func (k *KDC) Python() string { return filepath.Join(k.root, "usr/lib/python3/dist-packages") }
+
+// CompileWithSASL compiles a C program with Cyrus SASL.
+func (k *KDC) CompileWithSASL(ctx context.Context, source string) (program string, err error) {
+	program = filepath.Join(k.dir, strings.TrimSuffix(filepath.Base(source), ".c"))
+	libraries := install.DebLibraries(k.root)
+	out, err := exec.CommandContext(ctx, "gcc", "-std=gnu11", "-Wall", "-Wextra", "-I"+filepath.Join(k.root, "usr/include"),
+		"-o", program, source, "-L"+libraries, "-lsasl2", "-Wl,-rpath-link,"+libraries).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kdc: compile %s: %w\n%s", source, err, out)
+	}
+	return program, nil
+}
 
 // Run runs a program of the KDC's packages and returns its output.
 func (k *KDC) Run(ctx context.Context, program string, args ...string) (string, error) {

@@ -31,6 +31,7 @@ type world struct {
 	serverJaas string
 	classPath  string
 	python     string
+	cyrus      string
 	caches     map[string]string // ticket caches by principal
 	jaas       map[string]string // JAAS files by principal
 }
@@ -44,6 +45,7 @@ func prepare(ctx context.Context, root, binary string) *world {
 		w.binary = must.Get(server.BuildGozkd(ctx, w.root, w.dir))
 	}
 	w.kdc = must.Get(kdc.Start(ctx, root))
+	w.cyrus = must.Get(w.kdc.CompileWithSASL(ctx, filepath.Join(root, "test/compat/kerberos/cyrus/cyrus.c")))
 	keys := must.Get(w.kdc.Export(ctx, "zk.keytab", service))
 	w.keytab = must.Get(w.kdc.Export(ctx, "clients.keytab", principals...))
 	w.serverJaas = w.write("server.jaas", "Server", fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false isInitiator=false principal="%s"`, keys, service))
@@ -119,23 +121,57 @@ func (w *world) cases() []clientCase {
 			addr = strings.Replace(addr, "127.0.0.1", "localhost", 1)
 			return w.output(ctx, "env", "KRB5CCNAME=FILE:"+w.caches[p], "PYTHONPATH="+w.kdc.Python(), w.python, filepath.Join(w.root, "test/compat/kerberos/whoami.py"), addr)
 		})
+		add("Cyrus SASL", p, func(ctx context.Context, addr string) (string, error) {
+			_, port, _ := strings.Cut(addr, ":")
+			return w.output(ctx, "env", "KRB5CCNAME=FILE:"+w.caches[p], w.cyrus, port, "zookeeper", "localhost", "0")
+		})
 		add("gozkd cli", p, func(ctx context.Context, addr string) (string, error) {
 			flags := "CLIENT_JVMFLAGS=-Djava.security.auth.login.config=" + w.jaas[p] + " -Djava.security.krb5.conf=" + w.kdc.Conf + " -Dzookeeper.server.principal=" + service
 			return w.output(ctx, "env", flags, w.binary, "cli", "-server", addr, "whoami")
 		})
 		add("gozkd's client with a keytab", p, func(ctx context.Context, addr string) (string, error) {
-			return w.own(ctx, addr, kerberos.ClientConfig{KeyTab: w.keytab, Principal: p})
+			return w.own(ctx, addr, w.kdc.Conf, kerberos.ClientConfig{KeyTab: w.keytab, Principal: p})
 		})
 		add("gozkd's client with a cache, mutual", p, func(ctx context.Context, addr string) (string, error) {
-			return w.own(ctx, addr, kerberos.ClientConfig{TicketCache: "FILE:" + w.caches[p], Mutual: true})
+			return w.own(ctx, addr, w.kdc.Conf, kerberos.ClientConfig{TicketCache: "FILE:" + w.caches[p], Mutual: true})
+		})
+	}
+	for _, enctype := range enctypes {
+		add("Cyrus SASL with "+enctype, principals[0], func(ctx context.Context, addr string) (string, error) {
+			kdc, cache, err := w.only(ctx, enctype)
+			if err != nil {
+				return "", err
+			}
+			_, port, _ := strings.Cut(addr, ":")
+			return w.output(ctx, "env", "KRB5_CONFIG="+kdc.Conf, "KRB5CCNAME=FILE:"+cache, w.cyrus, port, "zookeeper", "localhost", "0")
+		})
+		add("gozkd's client with "+enctype, principals[0], func(ctx context.Context, addr string) (string, error) {
+			kdc, cache, err := w.only(ctx, enctype)
+			if err != nil {
+				return "", err
+			}
+			return w.own(ctx, addr, kdc.Conf, kerberos.ClientConfig{TicketCache: cache, Mutual: true})
 		})
 	}
 	return cases
 }
 
+// enctypes are the encryption types of session keys.
+var enctypes = []string{"aes128-cts-hmac-sha1-96", "aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha256-128", "aes256-cts-hmac-sha384-192"}
+
+// only logs in with one encryption type.
+func (w *world) only(ctx context.Context, enctype string) (*kdc.KDC, string, error) {
+	k, err := w.kdc.Only(enctype)
+	if err != nil {
+		return nil, "", err
+	}
+	cache, err := k.Cache(ctx, enctype, w.keytab, principals[0])
+	return k, cache, err
+}
+
 // own runs our client.
-func (w *world) own(ctx context.Context, addr string, c kerberos.ClientConfig) (string, error) {
-	conf, err := kerberos.LoadConf(w.kdc.Conf)
+func (w *world) own(ctx context.Context, addr, krb5conf string, c kerberos.ClientConfig) (string, error) {
+	conf, err := kerberos.LoadConf(krb5conf)
 	if err != nil {
 		return "", err
 	}
