@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os/user"
@@ -33,71 +32,90 @@ func bounded(text string) string {
 	return text[:cut] + "…"
 }
 
-// jsonLine is the JSON format; docs/reference/monitoring.md describes the fields.
-type jsonLine struct {
-	Time      string   `json:"time"`
-	Operation string   `json:"operation"`
-	Result    string   `json:"result"`
-	Error     string   `json:"error,omitempty"`
-	Code      int32    `json:"code,omitempty"`
-	By        string   `json:"by,omitempty"`
-	IDs       []jsonID `json:"ids,omitempty"`
-	Client    string   `json:"client,omitempty"`
-	TLS       *bool    `json:"tls,omitempty"`
-	Session   string   `json:"session,omitempty"`
-	Xid       int32    `json:"xid,omitempty"`
-	Zxid      string   `json:"zxid,omitempty"`
-	Znode     *string  `json:"znode,omitempty"`
-	ZnodeType string   `json:"znode_type,omitempty"`
-	Multi     bool     `json:"multi,omitempty"`
-	ACL       []string `json:"acl,omitempty"`
-	Detail    string   `json:"detail,omitempty"`
-	Dropped   int64    `json:"dropped,omitempty"`
-}
-
-type jsonID struct {
-	Scheme string `json:"scheme"`
-	ID     string `json:"id"`
-}
-
-// JSON is one JSON object per line. It has all events, and no hash of a password.
+// JSON is one JSON object per line; docs/reference/monitoring.md describes the fields. It has all
+// events, and no hash of a password.
 func JSON(b []byte, e *Event) []byte {
-	l := jsonLine{
-		Time: e.Time.UTC().Format("2006-01-02T15:04:05.000000Z"), Operation: string(e.Operation), Result: string(e.Result),
-		Client: e.Client, Xid: e.Xid, ZnodeType: znodeType(e), Multi: e.InMulti, Detail: bounded(e.Detail), Dropped: e.Count,
+	b = append(b, `{"time":"`...)
+	b = e.Time.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
+	b = append(b, '"')
+	add := func(key, value string) { b = appendText(append(append(append(b, `,"`...), key...), `":`...), value) }
+	number := func(key string, n int64) {
+		if n != 0 {
+			b = strconv.AppendInt(append(append(append(b, `,"`...), key...), `":`...), n, 10)
+		}
 	}
+	add("operation", string(e.Operation))
+	add("result", string(e.Result))
 	if e.Err != proto.OK {
-		l.Error, l.Code = e.Err.String(), int32(e.Err)
+		add("error", e.Err.String())
+		number("code", int64(e.Err))
 	}
 	if e.IDs == nil {
-		l.By = "server"
+		add("by", "server")
 	}
-	for _, id := range e.IDs {
-		l.IDs = append(l.IDs, jsonID{id.Scheme, bounded(name(id))})
-	}
+	b = appendList(b, "ids", e.IDs, func(b []byte, id proto.ID) []byte {
+		b = appendText(append(b, `{"scheme":`...), id.Scheme)
+		return append(appendText(append(b, `,"id":`...), name(id)), '}')
+	})
 	if e.Client != "" {
-		l.TLS = &e.TLS
+		add("client", e.Client)
+		b = strconv.AppendBool(append(b, `,"tls":`...), e.TLS)
 	}
 	if e.Session != 0 {
-		l.Session = sessionText(e.Session)
+		add("session", sessionText(e.Session))
 	}
+	number("xid", int64(e.Xid))
 	if e.Zxid != 0 {
-		l.Zxid = "0x" + strconv.FormatUint(uint64(e.Zxid), 16)
+		add("zxid", "0x"+strconv.FormatUint(uint64(e.Zxid), 16))
 	}
 	if e.HasZnode {
-		path := bounded(e.Znode)
-		l.Znode = &path
+		add("znode", e.Znode)
 	}
-	for _, a := range e.ACL {
-		l.ACL = append(l.ACL, a.ID.Scheme+":"+bounded(name(a.ID))+":"+permissions(a.Perms))
+	if t := znodeType(e); t != "" {
+		add("znode_type", t)
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&l); err != nil {
-		panic(fmt.Sprintf("audit: %v", err)) // it has only texts and numbers
+	if e.InMulti {
+		b = append(b, `,"multi":true`...)
 	}
-	return append(b, out.Bytes()...)
+	b = appendList(b, "acl", e.ACL, func(b []byte, a proto.ACL) []byte {
+		return appendText(b, a.ID.Scheme+":"+bounded(name(a.ID))+":"+permissions(a.Perms))
+	})
+	if e.Detail != "" {
+		add("detail", e.Detail)
+	}
+	number("dropped", e.Count)
+	return append(b, "}\n"...)
+}
+
+// appendList appends a field with a list, unless the list is empty.
+func appendList[T any](b []byte, key string, list []T, element func([]byte, T) []byte) []byte {
+	for i, v := range list {
+		if i == 0 {
+			b = append(append(append(b, `,"`...), key...), `":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = element(b, v)
+	}
+	if len(list) > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// appendText appends a string of JSON.
+func appendText(b []byte, text string) []byte {
+	text = bounded(text)
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(text)
+			if err != nil {
+				panic(fmt.Sprintf("audit: %v", err)) // every string has a form in JSON
+			}
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // name returns an identity without the hash of a password.

@@ -1,9 +1,11 @@
 package audit_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/proto"
@@ -98,4 +100,30 @@ func TestZooKeeper_OrderOfUsers(t *testing.T) {
 	if want := "\tip=h\t"; !strings.Contains(line, want) || strings.Contains(line, ",,") || strings.Contains(line, "h1") {
 		t.Errorf("%q", line)
 	}
+}
+
+// FuzzFormats: every line is one line, and in the JSON format an object that has the texts.
+func FuzzFormats(f *testing.F) {
+	f.Add("/a", "bob:hash", "x", "d")
+	f.Add("/\n\t\r\"\\<>&", "\xff\u2028:h", "\x00", "")
+	f.Fuzz(func(t *testing.T, path, id, scheme, detail string) {
+		e := audit.Event{
+			Time: at, Operation: audit.SetACL, Result: audit.Failure, Err: proto.ErrNoAuth, IDs: []proto.ID{{Scheme: "digest", ID: id}, {Scheme: scheme, ID: id}},
+			Client: "h:1", Znode: path, HasZnode: true, ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: scheme, ID: id}}}, Detail: detail, Count: 3,
+		}
+		for name, format := range map[string]audit.Format{"json": audit.JSON, "zookeeper": audit.ZooKeeper} {
+			if line := string(format(nil, &e)); strings.Count(line, "\n") != 1 || line[len(line)-1] != '\n' || strings.Contains(line, "\r") {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+		var got struct{ Znode, Detail string }
+		if err := json.Unmarshal(audit.JSON(nil, &e), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []struct{ got, want string }{{got.Znode, path}, {got.Detail, detail}} {
+			if len(text.want) < 1000 && text.got != strings.ToValidUTF8(text.want, "\ufffd") && utf8.ValidString(text.want) {
+				t.Errorf("%q became %q", text.want, text.got)
+			}
+		}
+	})
 }
