@@ -149,7 +149,7 @@ func TestAudit(t *testing.T) {
 		wantTrail(t, l, "ephemeralZNodeDeletionOnSessionCloseOrExpire success /e []", "closeSession success  "+ip)
 		dial().connect(30_000, c.id, c.pass)
 		wantTrail(t, l, "resumeSession failure  "+ip+" -112")
-		time.Sleep(time.Hour) // virtual
+		time.Sleep(2 * time.Minute) // virtual
 		wantTrail(t, l, "expireSession success  []")
 		word := dial()
 		if _, err := word.nc.Write([]byte("srst")); err != nil {
