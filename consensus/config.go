@@ -137,6 +137,9 @@ type Config struct {
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
+	// PeerConns bounds the accepted connections of other members and strangers, as peer.MaxIncoming.
+	// Default: 1,024.
+	PeerConns int
 	// PeerSecret is known to the members only: they prove to each other that they know it when they
 	// connect. At least MinPeerSecret bytes. Without it, a member is known by its address.
 	// PeerSecretOptional also accepts members that have none, which are known by their addresses.

@@ -174,7 +174,7 @@ func (n *Node) Run(ctx context.Context) error {
 		var err error
 		n.peerNet, err = n.network.connect(peer.Config{
 			Self: n.cfg.ID, Listener: n.cfg.PeerListener, Dial: n.cfg.PeerDial, Handler: peerHandler{n}, Logger: n.cfg.Logger.Named("peer"),
-			Secret: n.cfg.PeerSecret, SecretOptional: n.cfg.PeerSecretOptional, TLS: n.cfg.PeerTLS,
+			Secret: n.cfg.PeerSecret, SecretOptional: n.cfg.PeerSecretOptional, TLS: n.cfg.PeerTLS, MaxIncoming: n.cfg.PeerConns,
 		})
 		if err != nil {
 			return errors.Join(err, n.release())

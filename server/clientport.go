@@ -81,11 +81,23 @@ func (p *clientPort) close() (err error) {
 }
 
 // socketLimit returns how many clients may be connected to a process that has open descriptors and
-// may have limit. An eighth of the others, 32 to 512, is left for other members, for the log and
-// checkpoints, and for HTTP.
+// may have limit.
 func socketLimit(open, limit int64) int {
-	kept := min(max(limit/8, 32), 512)
-	return int(min(max(limit-open-kept, 8), math.MaxInt32))
+	return int(min(max(limit-open-reserved(limit), 8), math.MaxInt32))
+}
+
+// reserved returns how many of the file descriptors that the process may have are not for clients: a
+// quarter, 32 to 2048. Half of them are for the port of other members, whose bound they are; the others
+// are for HTTP, for the log and checkpoints.
+func reserved(limit int64) int64 { return min(max(limit/4, 32), 2048) }
+
+// peerConns returns the bound on the connections that the port for other members accepts; 0: the
+// default of the package peer, 1,024, which is also the most.
+func peerConns() int {
+	if _, limit, ok := fileDescriptors(); ok {
+		return int(reserved(limit) / 2)
+	}
+	return 0
 }
 
 // maxConns returns the bound on all connections; 0 or negative: none.

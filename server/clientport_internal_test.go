@@ -6,7 +6,7 @@ func TestSocketLimit(t *testing.T) {
 	for _, c := range []struct {
 		open, limit int64
 		want        int
-	}{{15, 1024, 881}, {15, 1 << 20, 1<<20 - 15 - 512}, {15, 100, 53}, {60, 64, 8}, {9, 1 << 40, 1<<31 - 1}} {
+	}{{15, 1024, 753}, {15, 1 << 20, 1<<20 - 15 - 2048}, {15, 100, 53}, {60, 64, 8}, {9, 1 << 40, 1<<31 - 1}} {
 		if got := socketLimit(c.open, c.limit); got != c.want {
 			t.Errorf("%d of %d descriptors are open: %d connections, want %d", c.open, c.limit, got, c.want)
 		}
@@ -44,5 +44,20 @@ func TestMaxConns_Default(t *testing.T) {
 	}
 	if err := s.listenClients(t.Context()); err != nil || s.maxConns() != 0 {
 		t.Errorf("in process: %v, %d connections", err, s.maxConns())
+	}
+}
+
+// Whatever the limit of file descriptors is, clients and the callers on the port for members leave some
+// for the log and checkpoints.
+func TestSocketLimit_PeersFitIn(t *testing.T) {
+	for limit := int64(128); limit < 1<<21; limit *= 2 {
+		const open = 20
+		clients, peers := int64(socketLimit(open, limit)), min(reserved(limit)/2, 1024)
+		if left := limit - open - clients - peers; left < 16 || peers < 16 {
+			t.Errorf("of %d descriptors %d are for clients, %d for members, and %d are left", limit, clients, peers, left)
+		}
+	}
+	if _, limit, ok := fileDescriptors(); ok && int64(peerConns()) != reserved(limit)/2 {
+		t.Errorf("%d connections of members with %d descriptors", peerConns(), limit)
 	}
 }

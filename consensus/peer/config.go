@@ -25,8 +25,8 @@ const (
 	silenceTimeout = 5 * time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second
-	// maxIncoming bounds the accepted connections, with those in the lobby. Each of at most 254
-	// members has one connection for frames, for a moment two, plus those for checkpoints.
+	// maxIncoming is the default of Config.MaxIncoming. Each of at most 254 members has one connection
+	// for frames, for a moment two, plus those for checkpoints.
 	maxIncoming = 1024
 	// bufferBytes is the maximum of a read or write, unless a frame is larger.
 	bufferBytes = 64 << 10
@@ -55,6 +55,9 @@ type Config struct {
 	TLS TLS
 	// SecretOptional: members without a secret are accepted like by a member without a secret.
 	SecretOptional bool
+	// MaxIncoming bounds the accepted connections. A quarter of them, at most 256, may be of callers who
+	// have not proved who they are. At least 8. Default: 1,024.
+	MaxIncoming int
 	// MaxFrame is the maximum size of a frame, in bytes, up to 1 GiB. All members should use the
 	// same value. Default: DefaultMaxFrame.
 	MaxFrame int
@@ -113,6 +116,12 @@ func (c *Config) ensureDefaults() error {
 		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		}
+	}
+	if c.MaxIncoming == 0 {
+		c.MaxIncoming = maxIncoming
+	}
+	if c.MaxIncoming < 8 {
+		errs = append(errs, fmt.Errorf("peer: MaxIncoming is %d, it must be at least 8", c.MaxIncoming))
 	}
 	if c.MaxFrame == 0 {
 		c.MaxFrame = DefaultMaxFrame

@@ -49,19 +49,20 @@ func (n *Network) accept() {
 func (n *Network) admit(conn net.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.accepted >= maxIncoming {
-		n.noteRefusal(RefusedCrowded, 0, conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections", maxIncoming))
+	if n.accepted >= n.cfg.MaxIncoming {
+		n.noteRefusal(RefusedCrowded, 0, conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections", n.accepted))
 	}
-	if n.closed || n.accepted >= maxIncoming {
+	if n.closed || n.accepted >= n.cfg.MaxIncoming {
 		_ = conn.Close() // nothing was sent on it
 		return
 	}
 	n.accepted++
 	ctx, cancel := context.WithCancelCause(n.life)
 	v := &visitor{conn: conn, cancel: cancel, host: hostOf(conn.RemoteAddr())}
-	if out := n.lobby.enter(v); out != nil {
+	room := min(maxLobby, n.cfg.MaxIncoming/4)
+	if out := n.lobby.enter(v, room); out != nil {
 		out.cancel(net.ErrClosed) // which closes the connection, and ends the question about it
-		n.noteRefusal(RefusedCrowded, 0, out.conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections whose callers have not proved who they are", maxLobby))
+		n.noteRefusal(RefusedCrowded, 0, out.conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections whose callers have not proved who they are", room))
 	}
 	// Stopped by Close with n.life, awaited by Close.
 	n.wg.Go(func() {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxLobby bounds the connections whose callers have not proved who they are.
+// maxLobby is the largest bound on the connections whose callers have not proved who they are.
 const maxLobby = 256
 
 // visitor is an accepted connection.
@@ -51,15 +51,15 @@ type lobby struct {
 	hosts    map[string]int // visitors by host
 }
 
-// enter adds a connection, and returns the one that must go, or nil.
-func (l *lobby) enter(v *visitor) (out *visitor) {
+// enter adds a connection, and returns the one that must go because there is no room for more, or nil.
+func (l *lobby) enter(v *visitor, room int) (out *visitor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hosts == nil {
 		l.hosts = make(map[string]int)
 	}
 	l.hosts[v.host]++
-	if l.visitors = append(l.visitors, v); len(l.visitors) <= maxLobby {
+	if l.visitors = append(l.visitors, v); len(l.visitors) <= room {
 		return nil
 	}
 	out = l.visitors[0]

@@ -244,6 +244,26 @@ func TestP7_CloseEndsWhatHangs(t *testing.T) {
 	})
 }
 
+// P9: with few file descriptors few connections are accepted, and members still find room.
+func TestP9_FewConnections(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		few := func(_ *member, c *Config) { c.MaxIncoming = 16 }
+		a := w.start(t, 1, few)
+		for range 100 {
+			w.call(t, a.address)
+		}
+		synctest.Wait()
+		a.mu.Lock()
+		accepted := a.accepted
+		a.mu.Unlock()
+		if got := len(a.lobby.visitors); got != 4 || accepted != 4 {
+			t.Errorf("%d connections of strangers wait, %d are open, want 4", got, accepted)
+		}
+		b := w.start(t, 2, few)
+		know(a, b)
+	})
+}
+
 // P9: strangers that say nothing do not keep members out: those that came first must go.
 func TestP9_TooManyConnections(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
