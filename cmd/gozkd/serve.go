@@ -56,11 +56,11 @@ func serveOne(
 	if err := refuseZooKeeperData(inv.Config); err != nil {
 		return err
 	}
-	secure := &clientTLS{log: log}
+	secure := &portTLS{log: log}
 	defer secure.close()
 	cfg := serverConfig(inv.Config, log)
 	cfg.Audit = trail.sink()
-	if cfg.TLS, err = secure.apply(inv.Config); err != nil {
+	if err := secure.apply(inv.Config, &cfg); err != nil {
 		return err
 	}
 	s, err := server.New(cfg)
@@ -274,7 +274,7 @@ func (m systemd) watchdog(ctx context.Context, look func()) {
 // reloader reloads the configuration while a server runs. Its methods are safe for concurrent use.
 type reloader struct {
 	server  *server.Server
-	tls     *clientTLS
+	tls     *portTLS
 	again   func() (*config.Invocation, error)
 	file    string // the zoo.cfg of the start, or empty
 	manager systemd
@@ -387,12 +387,11 @@ func (r *reloader) reload() (restart []string, err error) {
 // error nothing has changed.
 func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	cfg := serverConfig(c, r.log)
-	if cfg.TLS, err = r.tls.apply(c); err != nil {
+	if err := r.tls.apply(c, &cfg); err != nil {
 		return nil, err
 	}
 	if fields, err = r.server.Reload(cfg); err != nil {
-		_, undo := r.tls.apply(r.last)
-		err = errors.Join(err, undo)
+		err = errors.Join(err, r.tls.apply(r.last, &cfg))
 	}
 	return fields, err
 }

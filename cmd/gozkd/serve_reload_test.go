@@ -95,7 +95,7 @@ func TestReloader(t *testing.T) {
 	var next *config.Invocation
 	var wrong error
 	r := &reloader{
-		server: s, tls: new(clientTLS), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
+		server: s, tls: new(portTLS), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, error) { return next, wrong },
 	}
 	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
@@ -154,7 +154,7 @@ func TestReloader_FileGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{server: s, tls: new(clientTLS), again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
+	r := &reloader{server: s, tls: new(portTLS), again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,44 +9,101 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/server"
 )
 
-// clientTLS is the TLS of the ports for clients. Its zero value serves none. apply and close must not
-// be called at the same time.
-type clientTLS struct {
-	log hclog.Logger
-
+// tlsFiles holds the certificates of the ports for clients, or for other servers. Its zero value has
+// none. apply and close must not be called at the same time.
+type tlsFiles struct {
 	source  *tlsconf.Source // nil until a configuration asks for TLS
-	config  *tls.Config     // of source
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// apply takes over a configuration and returns what the server presents, nil if it never served TLS.
-// After an error nothing has changed.
-func (t *clientTLS) apply(c config.Config) (_ *tls.Config, err error) {
+// apply takes over options and returns the source, nil if there never was one. After an error nothing
+// has changed.
+func (t *tlsFiles) apply(wanted bool, o tlsconf.Options, log hclog.Logger) (_ *tlsconf.Source, err error) {
 	switch {
-	case !c.ServesTLS():
-		return t.config, nil
+	case !wanted:
+		return t.source, nil
 	case t.source != nil:
-		return t.config, t.source.Reload(c.ClientTLS)
+		return t.source, t.source.Reload(o)
 	}
-	if t.source, err = tlsconf.Load(c.ClientTLS, t.log.Named("tls")); err != nil {
-		t.source = nil
+	source, err := tlsconf.Load(o, log)
+	if err != nil {
 		return nil, err
 	}
-	t.config = t.source.Server()
+	t.source = source
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
 	// Stopped and awaited by close.
-	t.running.Go(func() { t.source.Run(ctx) })
-	return t.config, nil
+	t.running.Go(func() { source.Run(ctx) })
+	return source, nil
 }
 
 // close ends the search for changed files.
-func (t *clientTLS) close() {
+func (t *tlsFiles) close() {
 	if t.cancel != nil {
 		t.cancel()
 	}
 	t.running.Wait()
+}
+
+// portTLS is the TLS of a server's ports: of those for clients, and of that for other servers. Its
+// zero value serves none. apply and close must not be called at the same time.
+type portTLS struct {
+	log            hclog.Logger
+	clients, peers tlsFiles
+	config         *tls.Config // of clients
+}
+
+// apply takes over a configuration, and completes cfg.
+func (t *portTLS) apply(c config.Config, cfg *server.Config) error {
+	source, err := t.clients.apply(c.ServesTLS(), c.ClientTLS, t.logger("tls"))
+	if err != nil {
+		return err
+	}
+	if t.config == nil && source != nil {
+		t.config = source.Server()
+	}
+	cfg.TLS = t.config
+	mode, o := peerTLSMode(c), c.PeerTLS
+	// The server compares certificates with server lines by itself.
+	o.HostnameVerification, o.ClientHostnameVerification = false, false
+	if source, err = t.peers.apply(mode != server.PeerTLSOff, o, t.logger("peertls")); err != nil || mode == server.PeerTLSOff {
+		return err
+	}
+	cfg.PeerTLS = server.PeerTLS{
+		Mode: mode, Server: source.Server(), Client: source.Client,
+		AnyHost: !c.PeerTLS.HostnameVerification, AnyCallerHost: !c.PeerTLS.ClientHostnameVerification, ReverseDNS: c.PeerTLS.ReverseDNS,
+		Ensemble: c.PeerTLSEnsemble, DetectionTimeout: c.PeerTLSDetection,
+	}
+	return nil
+}
+
+func (t *portTLS) logger(name string) hclog.Logger {
+	if t.log == nil {
+		return hclog.NewNullLogger()
+	}
+	return t.log.Named(name)
+}
+
+// peerTLSMode returns which connections between servers use TLS, in the three steps that ZooKeeper
+// documents.
+func peerTLSMode(c config.Config) server.PeerTLSMode {
+	switch {
+	case !c.ServesPeerTLS():
+		return server.PeerTLSOff
+	case !c.SSLQuorum:
+		return server.PeerTLSAccepted
+	case c.PeerPortUnification:
+		return server.PeerTLSDialed
+	}
+	return server.PeerTLSRequired
+}
+
+// close ends the search for changed files.
+func (t *portTLS) close() {
+	t.clients.close()
+	t.peers.close()
 }

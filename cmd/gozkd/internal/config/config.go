@@ -54,6 +54,14 @@ type Config struct {
 	SecureOnly              bool
 	// PortUnification accepts TLS at ClientPort, too.
 	PortUnification bool
+	// SSLQuorum and PeerPortUnification say which connections between servers use TLS: see
+	// ServesPeerTLS. PeerTLS is what other servers see, and what is demanded of them.
+	SSLQuorum, PeerPortUnification bool
+	PeerTLS                        tlsconf.Options
+	// PeerTLSEnsemble is the name of the ensemble in the URIs of certificates.
+	PeerTLSEnsemble string
+	// PeerTLSDetection bounds the wait for the first byte of a caller at the peer port.
+	PeerTLSDetection time.Duration
 	// ClientTLS is what clients with TLS see, and what is demanded of them.
 	ClientTLS tlsconf.Options
 	// HandshakeLimit bounds TLS handshakes under way; 0 or less means no bound.

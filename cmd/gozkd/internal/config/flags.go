@@ -176,6 +176,9 @@ func (r *resolver) checkEnsemble(inv *Invocation) {
 	if inv.Ensemble > 1 {
 		r.ensembleKeys(c)
 	}
+	if c.SSLQuorum {
+		r.conflict(inv, "sslQuorum is set, and its members find each other in this process, without TLS: remove it")
+	}
 	if c.ServesTLS() {
 		r.conflict(inv, "secureClientPort or client.portUnification is set, and its members serve no TLS: remove them")
 	}

@@ -10,7 +10,7 @@ import (
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, portKeys, clientTLSKeys, securityKeys, auditKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, portKeys, clientTLSKeys, securityKeys, auditKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
 
 var clientTLSKeys = tlsKeys(clientTLS, false, func(c *Config) *tlsconf.Options { return &c.ClientTLS })
 
@@ -103,7 +103,6 @@ var ensembleKeys = []key{
 	{name: "quorumListenOnAllIPs", kind: boolean, def: "false", status: works, note: "listen for other servers on all addresses instead of that of the server line",
 		field: func(c *Config) any { return &c.ListenOnAllIPs }},
 	{name: "peerType", kind: oneOf("participant", "observer"), status: harmless, note: "the server line has the role; a different role here gives a warning"},
-	{name: "sslQuorum", kind: boolean, def: "false", status: harmless, note: "true prevents the start of an ensemble: TLS between servers is not supported yet"},
 	{name: "quorum.auth.enableSasl", kind: boolean, def: "false", status: harmless, note: "true prevents the start of an ensemble: SASL between servers is not supported"},
 	{name: "connectToLearnerMasterLimit", kind: integer(0, maxInt), status: harmless, note: javaPeers},
 	{name: "electionAlg", kind: integer(3, 3), def: "3", status: harmless, note: "raft elects the leader"},
@@ -111,9 +110,6 @@ var ensembleKeys = []key{
 	{name: "observerMasterPort", kind: integer(0, 65535), status: harmless, note: javaPeers},
 	{name: "syncEnabled", aliases: []string{"observer.syncEnabled"}, kind: boolean, def: "true", status: harmless, note: "observers always keep their data on disk"},
 	{name: "tcpKeepAlive", kind: boolean, status: harmless, note: javaPeers},
-	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "no effect without sslQuorum"},
-	{name: "ssl.quorum.*", kind: anything, status: harmless, note: "no effect without sslQuorum", secret: true},
-	{name: "portUnification", kind: boolean, status: harmless, note: "no effect without sslQuorum"},
 }
 
 var securityKeys = []key{

@@ -68,7 +68,9 @@ func TestLoad_Defaults(t *testing.T) {
 	want := Config{
 		DataDir: "gozkd-data", DataLogDir: "gozkd-data",
 		StandaloneEnabled: true, InitLimit: 10, SyncLimit: 5,
-		ClientPort: 2181, ClientPortAddress: "127.0.0.1", ClientPortListenBacklog: -1,
+		PeerTLS:          tlsconf.Options{Prefix: "ssl.quorum.", Role: tlsconf.Both, ClientAuth: tlsconf.Need, HostnameVerification: true, ClientHostnameVerification: true},
+		PeerTLSDetection: 5 * time.Second,
+		ClientPort:       2181, ClientPortAddress: "127.0.0.1", ClientPortListenBacklog: -1,
 		ClientTLS: tlsconf.Options{Prefix: "ssl.", ClientAuth: tlsconf.Need, HostnameVerification: true}, HandshakeLimit: 250, X509ID: "subject",
 		TickTime: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
 		MaxClientCnxns: 60, HandshakeTimeout: 10 * time.Second,

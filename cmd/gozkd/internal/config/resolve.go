@@ -121,6 +121,7 @@ func (r *resolver) resolve(memory bool) Config {
 	// NB: the documented defaults of these keys are words, which would be valid values.
 	c.DataLogDir, c.ClientPortAddress, c.SecureClientPortAddress, c.Audit.File = "", "", "", ""
 	c.ClientTLS.Protocol, c.ClientTLS.EnabledProtocols, c.ClientTLS.CipherSuites = "", nil, nil
+	c.PeerTLS.Protocol, c.PeerTLS.EnabledProtocols, c.PeerTLS.CipherSuites = "", nil, nil
 	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
 	if !r.hasFile {
 		c.DataDir = DefaultDataDir
@@ -136,6 +137,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.clientMemory(&c)
 	r.words(&c)
 	r.tls(&c)
+	r.peerTLS(&c)
 	return c
 }
 

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/tlsconf"
+)
+
+// peerTLS is the prefix of the keys of TLS between servers.
+const peerTLS = "ssl.quorum."
+
+// peerTLSKeys say which connections between servers use TLS, and how.
+var peerTLSKeys = append([]key{
+	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "true: connections to other servers use [TLS](../guide/operate.md#tls-between-servers), and other connections are refused, unless portUnification is set",
+		field: func(c *Config) any { return &c.SSLQuorum }},
+	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "true: the peer port accepts both TLS and plain connections; no effect without ssl.quorum.keyStore.location",
+		field: func(c *Config) any { return &c.PeerPortUnification }},
+	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "name of the ensemble that certificates with a URI gozkd://ENSEMBLE/ID must have; without it, any name",
+		field: func(c *Config) any { return &c.PeerTLSEnsemble }},
+	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "changed files of keys, certificates and revocation lists are always noticed, within a second or two"},
+}, quorumKeys()...)
+
+// quorumKeys returns the rows ssl.quorum.*. Without sslQuorum and portUnification they have no effect,
+// so none of them prevents the start: peerTLS refuses those that must not be ignored.
+func quorumKeys() (rows []key) {
+	notes := map[string]string{
+		"hostnameVerification":       "a server's certificate must be valid for the host of its server line; false also turns clientHostnameVerification off",
+		"clientHostnameVerification": "the same for servers that call",
+		"allowReverseDnsLookup":      "if that host is an IP address, the certificate may also be valid for a name that the DNS has for it, and that resolves to it",
+		"clientAuth":                 "need: servers without a certificate are refused; want and none: a server may have none, and proves who it is as without TLS",
+		"trustStore.location":        "file with the certificates of the authorities that the servers' certificates must come from; required for TLS",
+	}
+	for _, k := range tlsKeys(peerTLS, true, func(c *Config) *tlsconf.Options { return &c.PeerTLS }) {
+		name := strings.TrimPrefix(k.name, peerTLS)
+		if note, ok := notes[name]; ok {
+			k.note = note
+		}
+		switch {
+		case name == "handshakeDetectionTimeoutMillis":
+			k = key{name: k.name, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms; how long a caller at the peer port may take for its first byte, at most 5 s",
+				field: func(c *Config) any { return &c.PeerTLSDetection }}
+		case k.status == refused:
+			k.status, k.secret = harmless, true
+			k.note = "prevents the start with sslQuorum or portUnification: " + k.note
+		}
+		rows = append(rows, k)
+	}
+	return rows
+}
+
+// ServesPeerTLS reports whether other servers can connect with TLS.
+func (c Config) ServesPeerTLS() bool {
+	return len(c.Members) > 0 && (c.SSLQuorum || c.PeerPortUnification && c.PeerTLS.KeyStore.Location != "")
+}
+
+// peerTLS completes and checks TLS between servers.
+func (r *resolver) peerTLS(c *Config) {
+	c.PeerTLS.Prefix, c.PeerTLS.Role = peerTLS, tlsconf.Both
+	if !c.ServesPeerTLS() {
+		if w, ok := r.won["portUnification"]; ok && c.PeerPortUnification && len(c.Members) > 0 {
+			r.warn(w.from, w.key, "%s has no effect: ssl.quorum.keyStore.location is not set", w.value)
+		}
+		return
+	}
+	for _, name := range r.order {
+		w := r.won[name]
+		if v, ok := w.row.kind.parse(w.value); strings.HasPrefix(name, peerTLS) && w.row.field == nil && ok && !slices.Contains(w.row.fine, v) {
+			r.problem(w.from, w.key, "is not supported: %s", w.row.note)
+		}
+	}
+	w := r.won["sslQuorum"]
+	if !c.SSLQuorum {
+		w = r.won["portUnification"]
+	}
+	if err := c.PeerTLS.Check(); err != nil {
+		r.problem(w.from, w.key, "is %s, and %v", w.value, err)
+	}
+	const otherwise = "without gozkd.peer.secretFile, or URIs gozkd://ID in the certificates, whoever has a certificate of these authorities and the address of a server passes for it"
+	if w, ok := r.won[peerTLS+"hostnameVerification"]; ok && !c.PeerTLS.HostnameVerification {
+		r.warn(w.from, w.key, "the certificates are not compared with the server lines: %s", otherwise)
+	}
+	if w, ok := r.won[peerTLS+"clientAuth"]; ok && !strings.EqualFold(c.PeerTLS.ClientAuth, tlsconf.Need) {
+		r.warn(w.from, w.key, "servers without a certificate are not refused: %s", "without gozkd.peer.secretFile they prove who they are by their addresses")
+	}
+}
