@@ -285,8 +285,14 @@ func TestServer_RefusesReplays(t *testing.T) {
 			_, _, _, err := s.New().Step(token)
 			wantRefused(t, err, "used before")
 		}
+		renewed, err := s.Renew(ServerConfig{KeyTab: k.file, Principal: "*", Mapping: s.config.Mapping, ClockSkew: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, _, err = renewed.New().Step(token)
+		wantRefused(t, err, "used before")
 		time.Sleep(time.Minute)
-		_, _, _, err := s.New().Step(token)
+		_, _, _, err = s.New().Step(token)
 		wantRefused(t, err, "clocks")
 	})
 }

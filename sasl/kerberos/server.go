@@ -41,7 +41,7 @@ type Server struct {
 	config     ServerConfig
 	components []string // of the principal; nil: every one of the keytab
 	realm      string
-	replays    replays
+	replays    *replays
 
 	mu     sync.Mutex
 	file   []byte // the content that keys was made of
@@ -62,7 +62,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 	if config.ClockSkew <= 0 {
 		config.ClockSkew = defaultSkew
 	}
-	s := &Server{config: config, replays: replays{keep: 2 * config.ClockSkew}}
+	s := &Server{config: config, replays: &replays{keep: 2 * config.ClockSkew}}
 	if config.Principal != "*" {
 		n, err := principal.Parse(config.Principal)
 		if err != nil {
@@ -85,6 +85,18 @@ func NewServer(config ServerConfig) (*Server, error) {
 		config.Logger.Warn("every user of this machine may use the keytab; take the rights of others away (chmod o=)", "keyTab", config.KeyTab)
 	}
 	return s, nil
+}
+
+// Renew returns a server with another configuration that remembers which requests were used, as s
+// does. The clock skew stays as it is: a longer one would admit requests that s has forgotten.
+func (s *Server) Renew(config ServerConfig) (*Server, error) {
+	config.ClockSkew = s.config.ClockSkew
+	renewed, err := NewServer(config)
+	if err != nil {
+		return nil, err
+	}
+	renewed.replays = s.replays
+	return renewed, nil
 }
 
 // parse returns the keys in a keytab file, which must have one of the principal.

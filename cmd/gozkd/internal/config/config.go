@@ -115,6 +115,8 @@ type Config struct {
 
 	// Audit configures the audit log.
 	Audit Audit
+	// Kerberos configures names of principals.
+	Kerberos Kerberos
 
 	// ContainerCheckInterval is the interval between searches for container and TTL znodes to
 	// delete.

@@ -10,7 +10,7 @@ import (
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, portKeys, clientTLSKeys, securityKeys, auditKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, portKeys, clientTLSKeys, securityKeys, auditKeys, kerberosKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
 
 var clientTLSKeys = tlsKeys(clientTLS, false, func(c *Config) *tlsconf.Options { return &c.ClientTLS })
 
@@ -162,7 +162,7 @@ var ignoredKeys = slices.Concat(
 	ignored(refused, "the supported schemes are world, auth, digest and ip: ACLs of another scheme could never be satisfied", "authProvider.*"),
 	ignored(harmless, "no effect without enforce.auth.enabled", "enforce.auth.schemes"),
 	ignored(later, "a SASL user; SASL is not supported", "superUser"),
-	ignored(later, "SASL is not supported", "letAnySaslUserDoX", "kerberos.*", "sasl.*", "kinit", "requireKerberosConfig", "security.auth_to_local"),
+	ignored(later, "SASL is not supported", "letAnySaslUserDoX", "sasl.*"),
 	ignored(later, "the ensemble scheme is not supported", "ensembleAuthName"),
 	ignored(harmless, "one sync covers all waiting writes", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize"),
 	ignored(harmless, "the checkpoint has its own format", "snapshot.*", "compressed.*"),

@@ -1,0 +1,30 @@
+package config
+
+// Kerberos holds the keys of Kerberos besides those of the JAAS file.
+type Kerberos struct {
+	// Conf is the file krb5.conf.
+	Conf string
+	// AuthToLocal are the rules that make short names of principals; the other two leave parts of
+	// the name out.
+	AuthToLocal             string
+	RemoveHost, RemoveRealm bool
+	// RequireConf refuses a krb5.conf without a default realm.
+	RequireConf bool
+}
+
+const noKerberos = "; no effect without a Krb5LoginModule in the JAAS file"
+
+var kerberosKeys = []key{
+	{name: "java.security.krb5.conf", kind: text, def: "/etc/krb5.conf", status: works, reload: true, note: "file with the default realm and the clock skew that is allowed" + noKerberos,
+		field: func(c *Config) any { return &c.Kerberos.Conf }},
+	{name: "kerberos.removeHostFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "true: the id of `zk/host@REALM` is `zk@REALM`" + noKerberos,
+		field: func(c *Config) any { return &c.Kerberos.RemoveHost }},
+	{name: "kerberos.removeRealmFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "true: the id of `alice@REALM` is `alice`, in every realm that the rules admit" + noKerberos,
+		field: func(c *Config) any { return &c.Kerberos.RemoveRealm }},
+	{name: "security.auth_to_local", kind: text, def: "DEFAULT", status: works, reload: true, note: "rules that make the short name of a principal, in ZooKeeper's syntax: `RULE:[n:format](regexp)s/pattern/replacement/g`, `DEFAULT`. A principal that no rule applies to is refused; DEFAULT applies to the default realm only" + noKerberos,
+		field: func(c *Config) any { return &c.Kerberos.AuthToLocal }},
+	{name: "requireKerberosConfig", kind: boolean, def: "false", status: works, reload: true, note: "true: krb5.conf must name a default realm" + noKerberos,
+		field: func(c *Config) any { return &c.Kerberos.RequireConf }},
+	{name: "kerberos.*", kind: anything, status: harmless, note: "not a key of ZooKeeper's server"},
+	{name: "kinit", kind: anything, status: harmless, note: "a server needs no ticket of its own"},
+}
