@@ -29,6 +29,12 @@ type client struct {
 	run     func(ctx context.Context, root, addr string) (cases.Report, error)
 	// own replaces run for a client that starts its servers itself; bin has its zkServer.sh.
 	own func(ctx context.Context, root, bin string) (cases.Report, error)
+	// secure replaces run for a client with TLS, on a server with stores in format.
+	secure func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error)
+	format string
+	// otherwise names cases that end with an error that contains a text, because they expect a client
+	// without a certificate.
+	otherwise map[string]string
 	// faults replaces run for a client of an ensemble under faults, which only gozkd can run.
 	faults func(ctx context.Context, root, portFile string) (cases.Report, error)
 	// notOn names a server that the client does not apply to.
@@ -48,7 +54,7 @@ func clients() []client {
 	maven := func(ctx context.Context, root string) { install.MavenZooKeeper(ctx, root) }
 	return []client{
 		{name: "go-zookeeper", install: nothing, run: func(ctx context.Context, _, addr string) (cases.Report, error) {
-			return gozk.Run(ctx, addr, server.SuperPassword)
+			return gozk.Run(ctx, addr, server.SuperPassword, nil)
 		}},
 		// All servers are presented as the newest ZooKeeper: the tests only ask whether there is
 		// reconfig.
@@ -63,7 +69,9 @@ func clients() []client {
 		}},
 		{name: "zkcli-3.8", install: func(ctx context.Context, _ string) { install.DebianShell(ctx) },
 			run: func(ctx context.Context, _, addr string) (cases.Report, error) { return shell.DebianZkCli(ctx, addr) }},
-		{name: "zkcli-3.9", install: maven, run: shell.MavenZkCli},
+		{name: "zkcli-3.9", install: maven, run: func(ctx context.Context, root, addr string) (cases.Report, error) {
+			return shell.MavenZkCli(ctx, root, addr)
+		}},
 		// Shell and server must be of the same release: an older server lacks some commands.
 		{name: "cli", install: func(ctx context.Context, root string) { must.Do(shell.BuildCLI(ctx, root)); maven(ctx, root) },
 			run: func(ctx context.Context, root, addr string) (cases.Report, error) {
@@ -79,6 +87,32 @@ func clients() []client {
 		{name: "curator", install: java, run: javaScript("curator")},
 		{name: "curator-faults", install: java, faults: javaScript("curator-faults")},
 		{name: "recipes", install: nothing, run: runEssentials},
+		{name: "go-zookeeper-tls", install: nothing, format: "PEM", notOn: "zookeeper-" + server.Debian,
+			otherwise: map[string]string{"acl_auth": `auth ACL without auth: got error "<nil>"`},
+			secure: func(ctx context.Context, _, addr string, s server.Stores) (cases.Report, error) {
+				return gozk.Run(ctx, addr, server.SuperPassword, must.Get(s.Client()))
+			}},
+		{name: "kazoo-tls", install: kazoo, format: "JKS", notOn: "zookeeper-" + server.Debian,
+			otherwise: map[string]string{
+				"acl_creator_all":   `Id(scheme='x509', id='CN=alice,OU=Eng,O=Example\\, Inc.,C=DE'))], want`,
+				"four_letter_words": "'int' object has no attribute 'decode'", // kazoo reads an answer with TLS wrongly
+				"server_version":    "'int' object has no attribute 'decode'",
+			},
+			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
+				return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword,
+					s.File("ca.pem"), s.File("client.crt"), s.File("client.key"))
+			}},
+		{name: "java-tls", install: java, format: "JKS", notOn: "zookeeper-" + server.Debian, secure: javaTLS("zookeeper", "PEM"),
+			otherwise: map[string]string{
+				"acl":      "/a, want InvalidACLException",
+				"who_am_i": "got [digest:ann, ip:127.0.0.1, x509:" + server.ClientSubject + "], want",
+			}},
+		{name: "curator-tls", install: java, format: "PKCS12", notOn: "zookeeper-" + server.Debian, secure: javaTLS("curator", "JKS")},
+		{name: "zkcli-3.9-tls", install: maven, format: "PEM", notOn: "zookeeper-" + server.Debian,
+			otherwise: map[string]string{"whoami": fmt.Sprintf("%q", "Auth scheme: User\nx509: "+server.ClientSubject+"\nip: 127.0.0.1\n")},
+			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
+				return shell.MavenZkCli(ctx, root, addr, s.JavaFlags("PKCS12")...)
+			}},
 		sharing("recipes-curator", goPeer, curatorPeer),
 		sharing("recipes-kazoo", goPeer, kazooPeer),
 		sharing("recipes-all", goPeer, curatorPeer, kazooPeer),
@@ -96,6 +130,15 @@ func javaScript(library string) func(ctx context.Context, root, where string) (c
 		// Curator does not know its own version at run time.
 		curator := install.MavenVersion(root, "curator-recipes")
 		return script(ctx, java[0], append(java[1:], "Compat", library, where, server.SuperPassword, curator)...)
+	}
+}
+
+// javaTLS is javaScript with TLS and stores in a format.
+func javaTLS(library, format string) func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
+	return func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
+		java := javaCommand(root, install.JavaClient(ctx, root))
+		args := slices.Concat(stores.JavaFlags(format), java[1:], []string{"Compat", library, addr, server.SuperPassword, install.MavenVersion(root, "curator-recipes")})
+		return script(ctx, java[0], args...)
 	}
 }
 

@@ -29,7 +29,7 @@ const ownTimeout = 10 * time.Minute
 // target is a server that clients can be run on.
 type target struct {
 	name  string
-	start func(ctx context.Context) (*server.Process, error)
+	start func(ctx context.Context, opts server.Options) (*server.Process, error)
 	// script writes a zkServer.sh that starts such a server into dir.
 	script func(ctx context.Context, dir string) error
 	// startForTests starts an ensemble in one process with an endpoint for faults. nil: not
@@ -47,8 +47,8 @@ func servers(root, binary string) []target {
 	zooKeeper := func(version string) target {
 		return target{
 			name: "zookeeper-" + version,
-			start: func(ctx context.Context) (*server.Process, error) {
-				return server.StartZooKeeper(ctx, version, server.Options{})
+			start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
+				return server.StartZooKeeper(ctx, version, opts)
 			},
 			script: func(ctx context.Context, dir string) error { return server.WriteZooKeeperScript(ctx, version, dir) },
 			tries:  3,
@@ -58,8 +58,10 @@ func servers(root, binary string) []target {
 		zooKeeper(server.Debian),
 		zooKeeper(server.Maven),
 		{
-			name:   "gozkd",
-			start:  func(ctx context.Context) (*server.Process, error) { return startGozkd(ctx, root, binary) },
+			name: "gozkd",
+			start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
+				return startGozkd(ctx, root, binary, opts)
+			},
 			script: func(ctx context.Context, dir string) error { return writeGozkdScript(ctx, root, binary, dir) },
 			startForTests: func(ctx context.Context) (*server.Process, error) {
 				return server.StartTestkit(ctx, root)
@@ -69,9 +71,9 @@ func servers(root, binary string) []target {
 	}
 }
 
-func startGozkd(ctx context.Context, root, binary string) (*server.Process, error) {
+func startGozkd(ctx context.Context, root, binary string, opts server.Options) (*server.Process, error) {
 	return withBinary(ctx, root, binary, func(ctx context.Context, binary string) (*server.Process, error) {
-		return server.StartGozkd(ctx, binary, server.Options{})
+		return server.StartGozkd(ctx, binary, opts)
 	})
 }
 
@@ -150,10 +152,30 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 		runOwn(ctx, root, t, c, &r)
 		return r
 	}
-	start, run := t.start, func(ctx context.Context, p *server.Process) (cases.Report, error) { return c.run(ctx, root, p.Addr()) }
-	if c.faults != nil {
+	start := func(ctx context.Context) (*server.Process, error) { return t.start(ctx, server.Options{}) }
+	run := func(ctx context.Context, p *server.Process) (cases.Report, error) { return c.run(ctx, root, p.Addr()) }
+	switch {
+	case c.faults != nil:
 		start, run = t.startForTests, func(ctx context.Context, p *server.Process) (cases.Report, error) {
 			return c.faults(ctx, root, p.PortFile())
+		}
+	case c.secure != nil:
+		dir, err := os.MkdirTemp("", "gozkd-compat-tls-")
+		if err != nil {
+			r.err = err
+			return r
+		}
+		defer func() { r.err = errors.Join(r.err, os.RemoveAll(dir)) }()
+		stores, err := server.MakeStores(startCtx, dir)
+		if err != nil {
+			r.err = err
+			return r
+		}
+		start = func(ctx context.Context) (*server.Process, error) {
+			return t.start(ctx, server.Options{TLS: &stores, Format: c.format})
+		}
+		run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
+			return c.secure(ctx, root, p.SecureAddr(), stores)
 		}
 	}
 	p, err := start(startCtx)
@@ -177,6 +199,7 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 		must.Do(err)
 	})
 	r.took = time.Since(started)
+	r.report.Expect(c.otherwise)
 	select {
 	case <-p.Done():
 		r.err = errors.Join(r.err, errors.New("the server ended while the client ran"))

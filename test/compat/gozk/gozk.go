@@ -3,8 +3,10 @@ package gozk
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -21,11 +23,17 @@ const module = "github.com/go-zookeeper/zk"
 // sessionTimeout is the default of the clients here.
 const sessionTimeout = 10 * time.Second
 
-// Run runs all cases against the server at addr, whose superuser has the given password.
-func Run(ctx context.Context, addr, superPassword string) (cases.Report, error) {
-	s := &script{addr: addr, superPassword: superPassword}
+// Run runs all cases against the server at addr, whose superuser has the given password. With a
+// configuration of TLS, which may be nil, the clients use it, and the four-letter words, which the
+// library sends without, are left out.
+func Run(ctx context.Context, addr, superPassword string, secure *tls.Config) (cases.Report, error) {
+	s := &script{addr: addr, superPassword: superPassword, secure: secure}
 	var list []cases.Case
-	for _, group := range [][]work{s.nodes(), s.multis(), s.access(), s.watches(), s.sessions(), s.recipes(), s.words()} {
+	groups := [][]work{s.nodes(), s.multis(), s.access(), s.watches(), s.sessions(), s.recipes()}
+	if secure == nil {
+		groups = append(groups, s.words())
+	}
+	for _, group := range groups {
 		for _, w := range group {
 			list = append(list, s.wrap(w))
 		}
@@ -49,6 +57,7 @@ func Version() string {
 
 type script struct {
 	addr, superPassword string
+	secure              *tls.Config // nil: without TLS
 }
 
 // work is a case that needs a connected client and a znode of its own.
@@ -69,13 +78,19 @@ func (s *script) wrap(w work) cases.Case {
 
 // connect is connectTo with the default timeout.
 func (s *script) connect(ctx context.Context) *zk.Conn {
-	return connectTo(ctx, s.addr, sessionTimeout, new(recorder))
+	return s.connectTo(ctx, s.addr, sessionTimeout, new(recorder))
 }
 
 // connectTo returns a client with a session; events gets all its events. The client closes when the
 // context ends, or earlier by the caller.
-func connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) *zk.Conn {
-	c, _ := must.Get2(zk.Connect([]string{addr}, timeout, zk.WithLogger(silent{}), zk.WithEventCallback(events.add)))
+func (s *script) connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) *zk.Conn {
+	dial := net.DialTimeout
+	if s.secure != nil {
+		dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
+			return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, address, s.secure)
+		}
+	}
+	c, _ := must.Get2(zk.Connect([]string{addr}, timeout, zk.WithLogger(silent{}), zk.WithEventCallback(events.add), zk.WithDialer(dial)))
 	// The client's calls take no context: a hanging one returns with an error when its connection
 	// closes.
 	context.AfterFunc(ctx, c.Close)

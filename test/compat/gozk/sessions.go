@@ -40,7 +40,7 @@ func (s *script) reconnectKeepsSession(ctx context.Context, c *zk.Conn, root str
 	p := must.Get(newProxy(s.addr))
 	defer p.close()
 	var states recorder
-	other := connectTo(ctx, p.addr(), sessionTimeout, &states)
+	other := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
 	defer other.Close()
 	must.Get(other.Create(root+"/e", nil, zk.FlagEphemeral, open()))
 	for range 3 {
@@ -57,7 +57,7 @@ func (s *script) reconnectKeepsAuth(ctx context.Context, _ *zk.Conn, root string
 	p := must.Get(newProxy(s.addr))
 	defer p.close()
 	var states recorder
-	joe := connectTo(ctx, p.addr(), sessionTimeout, &states)
+	joe := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
 	defer joe.Close()
 	must.Do(joe.AddAuth("digest", []byte("joe:secret")))
 	must.Get(joe.Create(root+"/a", nil, 0, zk.AuthACL(zk.PermAll)))
@@ -74,7 +74,7 @@ func (s *script) expiry(ctx context.Context, c *zk.Conn, root string) {
 	p := must.Get(newProxy(s.addr))
 	defer p.close()
 	var states recorder
-	other := connectTo(ctx, p.addr(), time.Second, &states)
+	other := s.connectTo(ctx, p.addr(), time.Second, &states)
 	defer other.Close()
 	session := other.SessionID()
 	must.Get(other.Create(root+"/e", nil, zk.FlagEphemeral, open()))
@@ -94,7 +94,7 @@ func (s *script) expiry(ctx context.Context, c *zk.Conn, root string) {
 func (s *script) idleSessionLives(ctx context.Context, c *zk.Conn, root string) {
 	const timeout = time.Second
 	var states recorder
-	other := connectTo(ctx, s.addr, timeout, &states)
+	other := s.connectTo(ctx, s.addr, timeout, &states)
 	defer other.Close()
 	must.Get(other.Create(root+"/e", nil, zk.FlagEphemeral, open()))
 	_, _, gone := must.Get3(c.ExistsW(root + "/e"))

@@ -97,7 +97,7 @@ func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) {
 	p := must.Get(newProxy(s.addr))
 	defer p.close()
 	var states recorder
-	watcher := connectTo(ctx, p.addr(), sessionTimeout, &states)
+	watcher := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
 	defer watcher.Close()
 	const n = 3000 // with paths this long several requests
 	watches := make(map[string]<-chan zk.Event, n)
@@ -124,7 +124,7 @@ func (s *script) watchesMissed(ctx context.Context, c *zk.Conn, root string) {
 	p := must.Get(newProxy(s.addr))
 	defer p.close()
 	var states recorder
-	watcher := connectTo(ctx, p.addr(), sessionTimeout, &states)
+	watcher := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
 	defer watcher.Close()
 	for _, name := range []string{"/changed", "/deleted", "/parent"} {
 		must.Get(c.Create(root+name, nil, 0, open()))

@@ -1,6 +1,6 @@
 """Runs kazoo, unchanged, through real work against one server and prints a line per case.
 
-Usage: compat.py HOST:PORT SUPERPASSWORD
+Usage: compat.py HOST:PORT SUPERPASSWORD [CA CERT KEY]
 
 Lines are "version V" once, then "ok NAME" or "FAIL NAME why". Exits 1 if a case failed.
 """
@@ -34,6 +34,7 @@ from kazoo.recipe.lease import NonBlockingLease
 from kazoo.security import ACL, Id, Permissions, make_acl, make_digest_acl
 
 HOSTS, SUPER_PASSWORD = sys.argv[1], sys.argv[2]
+TLS = dict(zip(("ca", "certfile", "keyfile"), sys.argv[3:6]), use_ssl=True) if len(sys.argv) > 3 else {}
 WAIT = 15  # seconds until something that should happen counts as missing
 
 CASES = []
@@ -45,7 +46,7 @@ def case(f):
 
 
 def connect(**kwargs):
-    client = KazooClient(hosts=HOSTS, timeout=kwargs.pop("timeout", 10), **kwargs)
+    client = KazooClient(hosts=HOSTS, timeout=kwargs.pop("timeout", 10), **TLS, **kwargs)
     client.start(timeout=WAIT)
     return client
 
@@ -321,7 +322,7 @@ def sync(zk, root):
 @case
 def chroot(zk, root):
     zk.create(root + "/jail")
-    other = KazooClient(hosts=HOSTS + root + "/jail")
+    other = KazooClient(hosts=HOSTS + root + "/jail", **TLS)
     other.start(timeout=WAIT)
     other.create("/a", b"in")
     expect(zk.get(root + "/jail/a")[0], b"in")
@@ -548,7 +549,7 @@ def session_closed_from_elsewhere(zk, root):
     session = victim.client_id
     states = Recorder()
     victim.add_listener(states)
-    thief = KazooClient(hosts=HOSTS, timeout=10, client_id=session)
+    thief = KazooClient(hosts=HOSTS, timeout=10, client_id=session, **TLS)
     thief.start(timeout=WAIT)
     expect(thief.client_id[0], session[0])
     thief.stop()
@@ -584,7 +585,7 @@ def wrong_password_gets_a_new_session(zk, root):
     victim = connect()
     victim.create(root + "/e", ephemeral=True)
     session = victim.client_id[0]
-    other = KazooClient(hosts=HOSTS, timeout=10, client_id=(session, b"p" * 16))
+    other = KazooClient(hosts=HOSTS, timeout=10, client_id=(session, b"p" * 16), **TLS)
     other.start(timeout=WAIT)
     expect(other.client_id[0] != session, True)
     expect(other.exists(root + "/e").ephemeralOwner, session)

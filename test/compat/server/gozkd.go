@@ -50,6 +50,10 @@ func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, e
 	} else {
 		opts.Keys["dataDir"] = opts.DataDir
 	}
+	secureAddr, err := opts.secure()
+	if err != nil {
+		return nil, err
+	}
 	config, err := writeConfig(work, opts.Keys)
 	if err != nil {
 		return nil, err
@@ -58,6 +62,7 @@ func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, e
 	if err != nil {
 		return nil, err
 	}
+	p.secureAddr = secureAddr
 	return p.awaitGozkd(ctx, work, portFile)
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -44,6 +45,10 @@ type Options struct {
 	Port int
 	// Keys are lines of zoo.cfg; nil means Defaults().
 	Keys map[string]string
+	// TLS, if not nil, opens a second client port that requires TLS with certificates on both sides:
+	// Process.SecureAddr. Format is one of Formats.
+	TLS    *Stores
+	Format string
 	// JVMFlags are ZooKeeper's java flags. nil means a quick start and a small heap: right for
 	// tests, unfair in a benchmark.
 	JVMFlags []string
@@ -76,6 +81,21 @@ func (o Options) prepare() (opts Options, work string, err error) {
 		o.DataDir = filepath.Join(work, "data")
 	}
 	return o, work, nil
+}
+
+// secure adds the keys of the secure port, and returns its address, if there is to be one.
+func (o *Options) secure() (addr string, err error) {
+	if o.TLS == nil {
+		return "", nil
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return "", err
+	}
+	maps.Copy(o.Keys, o.TLS.Keys("ssl.", "server", o.Format))
+	o.Keys["secureClientPort"], o.Keys["secureClientPortAddress"] = strconv.Itoa(ports[0]), "127.0.0.1"
+	o.Keys["serverCnxnFactory"] = "org.apache.zookeeper.server.NettyServerCnxnFactory"
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), nil
 }
 
 // writeConfig writes zoo.cfg into dir, sorted by key, and returns its path.

@@ -21,13 +21,14 @@ const answerTimeout = time.Minute
 
 // Process is a running server. Its methods may be called from several goroutines.
 type Process struct {
-	name    string
-	addr    string
-	logPath string
-	ports   string // the port file; empty if there is none
-	tempDir string // removed with the process; empty if the caller owns the directory
-	cmd     *exec.Cmd
-	done    chan struct{} // closed once the process was waited for
+	name       string
+	addr       string
+	secureAddr string
+	logPath    string
+	ports      string // the port file; empty if there is none
+	tempDir    string // removed with the process; empty if the caller owns the directory
+	cmd        *exec.Cmd
+	done       chan struct{} // closed once the process was waited for
 }
 
 // start runs cmd with its output appended to logPath.
@@ -57,6 +58,9 @@ func (p *Process) Name() string { return p.name }
 // Addr returns the host:port of the client port; for several servers in a process, the connect
 // string.
 func (p *Process) Addr() string { return p.addr }
+
+// SecureAddr returns the host:port of the port for clients with TLS, or "".
+func (p *Process) SecureAddr() string { return p.secureAddr }
 
 // PortFile returns the path of gozkd's port file, or "" if there is none.
 func (p *Process) PortFile() string { return p.ports }

@@ -78,6 +78,10 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 	opts.Keys["dataDir"] = opts.DataDir
 	opts.Keys["clientPort"] = strconv.Itoa(opts.Port)
 	opts.Keys["clientPortAddress"] = "127.0.0.1"
+	secureAddr, err := opts.secure()
+	if err != nil {
+		return nil, err
+	}
 	args, err := zooKeeperArgs(classPath, work, opts)
 	if err != nil {
 		return nil, err
@@ -87,7 +91,7 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 		return nil, err
 	}
 	p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.Port))
-	p.tempDir = work
+	p.tempDir, p.secureAddr = work, secureAddr
 	if err := p.awaitAnswer(ctx, "ZooKeeper"); err != nil {
 		return nil, errors.Join(err, p.Kill())
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/install"
@@ -15,9 +16,11 @@ func DebianZkCli(ctx context.Context, addr string) (cases.Report, error) {
 	return runZkCli(ctx, []string{install.DebianShell(ctx), "-server", addr}, nil)
 }
 
-// MavenZkCli runs the newer ZooKeeper's shell through its script on the server at addr.
-func MavenZkCli(ctx context.Context, root, addr string) (cases.Report, error) {
-	return runZkCli(ctx, mavenShell(ctx, root, addr), zkCliNewer())
+// MavenZkCli runs the newer ZooKeeper's shell, with more flags for java, through its script on the
+// server at addr.
+func MavenZkCli(ctx context.Context, root, addr string, flags ...string) (cases.Report, error) {
+	command := mavenShell(ctx, root, addr)
+	return runZkCli(ctx, slices.Insert(command, 1, flags...), zkCliNewer())
 }
 
 // mavenShell returns the command that the newer zkCli.sh runs; the artifact in Maven has no shell

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// StorePassword is the password of all key stores.
+const StorePassword = "storepass"
+
+// Formats are the formats of the key and trust stores.
+var Formats = []string{"PEM", "PKCS12", "JKS"}
+
+// Stores are files of a certificate authority, of a server on this machine and of a client, each key
+// in all formats.
+type Stores struct{ dir string }
+
+// ClientSubject is the subject of the client's certificate, as Java prints it.
+const ClientSubject = `CN=alice,OU=Eng,O=Example\, Inc.,C=DE`
+
+// MakeStores makes the files in dir, with openssl and the JDK's keytool.
+func MakeStores(ctx context.Context, dir string) (Stores, error) {
+	s := Stores{dir}
+	pass := "pass:" + StorePassword
+	p := s.File
+	run := func(name string, args ...string) error {
+		if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("server: %s %q: %w\n%s", name, args, err, out)
+		}
+		return nil
+	}
+	newKey := []string{"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"}
+	steps := [][]string{
+		append([]string{"openssl", "req", "-x509", "-days", "2", "-subj", "/CN=compat-ca", "-keyout", p("ca.key"), "-out", p("ca.pem")}, newKey...),
+		{"keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", p("ca.pem"), "-keystore", p("trust.p12"), "-storetype", "PKCS12", "-storepass", StorePassword},
+		{"keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", p("ca.pem"), "-keystore", p("trust.jks"), "-storetype", "JKS", "-storepass", StorePassword},
+	}
+	for who, subject := range map[string]string{"server": "/CN=localhost", "client": "/C=DE/O=Example, Inc./OU=Eng/CN=alice"} {
+		if err := os.WriteFile(p(who+".ext"), []byte("subjectAltName=IP:127.0.0.1,DNS:localhost\n"), 0o600); err != nil {
+			return s, err
+		}
+		steps = append(steps,
+			append([]string{"openssl", "req", "-new", "-subj", subject, "-keyout", p(who + ".key"), "-out", p(who + ".csr")}, newKey...),
+			[]string{"openssl", "x509", "-req", "-days", "2", "-in", p(who + ".csr"), "-CA", p("ca.pem"), "-CAkey", p("ca.key"), "-CAcreateserial",
+				"-extfile", p(who + ".ext"), "-out", p(who + ".crt")},
+			[]string{"openssl", "pkcs12", "-export", "-name", who, "-inkey", p(who + ".key"), "-in", p(who + ".crt"), "-certfile", p("ca.pem"),
+				"-out", p(who + ".p12"), "-passout", pass},
+			[]string{"keytool", "-importkeystore", "-noprompt", "-srckeystore", p(who + ".p12"), "-srcstoretype", "PKCS12", "-srcstorepass", StorePassword,
+				"-destkeystore", p(who + ".jks"), "-deststoretype", "JKS", "-deststorepass", StorePassword},
+		)
+	}
+	for _, step := range steps {
+		if err := run(step[0], step[1:]...); err != nil {
+			return s, err
+		}
+	}
+	for _, who := range []string{"server", "client"} {
+		var all []byte
+		for _, file := range []string{who + ".key", who + ".crt"} {
+			b, err := os.ReadFile(p(file))
+			if err != nil {
+				return s, err
+			}
+			all = append(all, b...)
+		}
+		if err := os.WriteFile(p(who+".pem"), all, 0o600); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// File returns the path of a file: ca.pem; for server and client .key, .crt, .pem with both, .p12 and
+// .jks; trust.p12 and trust.jks with the authority.
+func (s Stores) File(name string) string { return filepath.Join(s.dir, name) }
+
+// Keys returns ZooKeeper's settings for the stores of who, server or client, in a format. prefix is
+// that of the keys: "ssl." or "zookeeper.ssl.", for example.
+func (s Stores) Keys(prefix, who, format string) map[string]string {
+	suffix := map[string]string{"PEM": "pem", "PKCS12": "p12", "JKS": "jks"}[format]
+	trust := "trust." + suffix
+	if format == "PEM" {
+		trust = "ca.pem"
+	}
+	keys := map[string]string{
+		prefix + "keyStore.location": s.File(who + "." + suffix), prefix + "keyStore.type": format,
+		prefix + "trustStore.location": s.File(trust), prefix + "trustStore.type": format,
+	}
+	if format != "PEM" {
+		keys[prefix+"keyStore.password"], keys[prefix+"trustStore.password"] = StorePassword, StorePassword
+	}
+	return keys
+}
+
+// Client returns the configuration of the client in Go.
+func (s Stores) Client() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(s.File("client.crt"), s.File("client.key"))
+	if err != nil {
+		return nil, err
+	}
+	ca, err := os.ReadFile(s.File("ca.pem"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: "localhost"}, nil
+}
+
+// JavaFlags returns the flags of a Java client that uses the client's stores in a format.
+func (s Stores) JavaFlags(format string) []string {
+	flags := []string{"-Dzookeeper.client.secure=true", "-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty"}
+	for k, v := range s.Keys("zookeeper.ssl.", "client", format) {
+		flags = append(flags, "-D"+k+"="+v)
+	}
+	return flags
+}
