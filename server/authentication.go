@@ -94,6 +94,7 @@ func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.Ba
 	c.server.meter.Conns.AuthFailed.Add(1)
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
 		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
+	c.auditAuth("none before "+h.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
 	c.status(h, proto.ErrSessionClosedRequireSASLAuth, 0, true, now, t)
 	return pauseEnd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha1" //nolint:gosec // the digest scheme is defined with it
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -18,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"software.sslmate.com/src/go-pkcs12"
+
+	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -105,18 +109,31 @@ func TestServe_TellsNoSecret(t *testing.T) {
 	}
 	super := planted.secret("superDigest")
 	token := planted.secret("gozkd.admin.tokenFile")
+	ca := testca.New(t, "root")
+	cert := ca.Issue(t, testca.Spec{CN: "server"})
+	keyPassword, trustPassword := planted.secret("ssl.keyStore.password"), planted.secret("ssl.trustStore.passwordPath")
+	keys, err := pkcs12.Modern.Encode(cert.PrivateKey, cert.Leaf, nil, keyPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust, err := pkcs12.Modern.EncodeTrustStore([]*x509.Certificate{ca.Leaf}, trustPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted["the key"] = strings.ReplaceAll(string(cert.KeyPEM(t))[30:90], "\n", "")
 	cfg := write("zoo.cfg", strings.Join([]string{
 		"dataDir=" + filepath.ToSlash(filepath.Join(dir, "data")), "clientPort=0", "tickTime=500", "gozkd.logLevel=trace", "4lw.commands.whitelist=*",
 		"DigestAuthenticationProvider.superDigest=" + planted.digestOf("super", super),
 		"gozkd.peer.secretFile=" + write("secret", planted.secret("gozkd.peer.secretFile")),
 		"gozkd.admin.tokenFile=" + write("token", token),
 		"SASLAuthenticationProvider.superPassword=" + planted.secret("superPassword"),
-		"ssl.keyStore.password=" + planted.secret("ssl.keyStore.password"),
+		"client.portUnification=true", "ssl.keyStore.location=" + write("keys.p12", string(keys)), "ssl.keyStore.password=" + keyPassword,
+		"ssl.trustStore.location=" + write("trust.p12", string(trust)), "ssl.trustStore.passwordPath=" + write("password", trustPassword),
 		"ssl.quorum.trustStore.password=" + planted.secret("ssl.quorum.trustStore.password"),
 		"admin.serverPort=0", "admin.rateLimiterIntervalInMS=0", "audit.enable=true", "gozkd.audit.reads=/", "gozkd.slowRequestThresholdMs=1",
 		"metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "metricsProvider.httpPort=0", "metricsProvider.httpHost=127.0.0.1",
 	}, "\n"))
-	p := launch(t, "serve", cfg, "-Dzookeeper.ssl.trustStore.password="+planted.secret("a system property"))
+	p := launch(t, "serve", cfg, "-Dzookeeper.ssl.quorum.keyStore.password="+planted.secret("a system property"))
 	local, err := os.ReadFile(filepath.Join(dir, "data", "admin.token"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +159,20 @@ func TestServe_TellsNoSecret(t *testing.T) {
 	stranger, _ := attach(t, p.ports.Client, 0, make([]byte, proto.PasswdBytes))
 	auth(stranger, "nobody", planted.secret("addauth of an unknown scheme"))
 
-	said := map[string]string{}
+	text, err := os.ReadFile(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := write("wrong.cfg", strings.ReplaceAll(string(text), keyPassword, planted.secret("a wrong password of a key store")))
+	var stdout, stderr strings.Builder
+	if status := run("gozkd", []string{"serve", wrong}, outside(&stdout, &stderr)); status == 0 || !strings.Contains(stderr.String(), "ssl.keyStore") {
+		t.Errorf("with a wrong password: %d %s", status, &stderr)
+	}
+	said := map[string]string{"a start that fails": stderr.String(), "output of a start that fails": stdout.String()}
+	stdout.Reset()
+	stderr.Reset()
+	run("gozkd", []string{"check-config", cfg}, outside(&stdout, &stderr))
+	said["check-config"] = stdout.String() + stderr.String()
 	for w := range strings.FieldsSeq("conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat wchc wchp wchs hotp kind") {
 		said["word "+w] = word(t, p.ports.Client, w)
 	}

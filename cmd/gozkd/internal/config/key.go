@@ -171,6 +171,7 @@ var (
 	}
 	digestID = kind{
 		allowed: "user:base64 of the digest of user:password",
+		hidden:  true,
 		parse: func(v string) (string, bool) {
 			user, hash, ok := strings.Cut(v, ":")
 			_, err := base64.StdEncoding.DecodeString(hash)
