@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
@@ -131,6 +132,62 @@ func TestReloader(t *testing.T) {
 		if err := r.forAdmin(); err == nil || err.Error() != "reloaded, but these keys need a restart: tickTime, snapCount, clientPortListenBacklog" {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// SIGHUP turns TLS on, and a key store that cannot be opened changes nothing.
+func TestReloader_TLS(t *testing.T) {
+	ca := testca.New(t, "root")
+	files := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)
+	load := func(settings ...string) *config.Invocation {
+		t.Helper()
+		args := []string{"--memory", "--client-port", "0"}
+		for _, s := range settings {
+			args = append(args, "-o", s)
+		}
+		inv, err := config.Load(args, func(string) string { return "" }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inv
+	}
+	next := load()
+	s, err := server.New(serverConfig(next.Config, hclog.NewNullLogger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tlsOf := &clientTLS{log: hclog.NewNullLogger()}
+	t.Cleanup(tlsOf.close)
+	r := &reloader{
+		server: s, tls: tlsOf, started: next.Config, last: next.Config, log: hclog.NewNullLogger(),
+		again: func() (*config.Invocation, error) { return next, nil },
+	}
+	unified := []string{"4lw.commands.whitelist=*", "client.portUnification=true", "ssl.trustStore.location=" + files.CA, "ssl.keyStore.location="}
+	next = load(append(unified[:3:3], unified[3]+filepath.Join(t.TempDir(), "missing.pem"))...)
+	if err := r.forAdmin(); err == nil || !strings.Contains(err.Error(), "ssl.keyStore.location") {
+		t.Errorf("%v", err)
+	}
+	client := ca.Issue(t, testca.Spec{}).Client("zk")
+	if answer, err := secureWord(t, s.ConnectString(), "ruok", client); err == nil {
+		t.Errorf("before TLS is on: %q", answer)
+	}
+	for _, auth := range []string{"need", "none"} {
+		next = load(append(unified[:3:3], unified[3]+files.Key, "ssl.clientAuth="+auth)...)
+		if err := r.forAdmin(); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := secureWord(t, s.ConnectString(), "ruok", client); err != nil || answer != "imok" {
+			t.Errorf("%s: %q, %v", auth, answer, err)
+		}
+		client.Certificates = nil
 	}
 }
 

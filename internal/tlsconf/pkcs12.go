@@ -89,7 +89,7 @@ func iterations(der []byte, depth int) (total int64, err error) {
 		if total > maxIterations {
 			return total, nil
 		}
-		salt = v.Class == asn1.ClassUniversal && v.Tag == asn1.TagOctetString
+		salt = v.Tag == asn1.TagOctetString // of any class: the library does not look at it
 	}
 	return total, nil
 }

@@ -71,15 +71,14 @@ func TestCipherSuites_Narrow(t *testing.T) {
 func TestOptions_Incomplete(t *testing.T) {
 	key, trust := Store{Location: "key.pem"}, Store{Location: "trust.pem"}
 	for want, o := range map[string]Options{
-		"ssl.keyStore.location is not set":                               {TrustStore: trust},
-		"ssl.trustStore.location is not set":                             {KeyStore: key},
-		"or set ssl.clientAuth=none":                                     {KeyStore: key, ClientAuth: "want"},
-		"ssl.clientAuth is \"yes\"":                                      {KeyStore: key, TrustStore: trust, ClientAuth: "yes"},
-		"ssl.ocsp=true is not supported":                                 {KeyStore: key, TrustStore: trust, OCSP: true},
-		"ssl.crl=true, but gozkd.ssl.crlLocation is not set":             {KeyStore: key, TrustStore: trust, CRL: true},
-		"ssl.crl=true, but ssl.trustStore.location is not set":           {KeyStore: key, ClientAuth: None, CRL: true, CRLLocation: "x"},
-		"ssl.keyStore.type is \"PKCS11\"":                                {KeyStore: Store{Location: "x", Type: "PKCS11"}, TrustStore: trust},
-		"ssl.trustStore.location is not set, but its password or key is": {KeyStore: key, ClientAuth: None, TrustStore: Store{PasswordFile: "x"}},
+		"ssl.keyStore.location is not set":                     {TrustStore: trust},
+		"ssl.trustStore.location is not set":                   {KeyStore: key},
+		"or set ssl.clientAuth=none":                           {KeyStore: key, ClientAuth: "want"},
+		"ssl.clientAuth is \"yes\"":                            {KeyStore: key, TrustStore: trust, ClientAuth: "yes"},
+		"ssl.ocsp=true is not supported":                       {KeyStore: key, TrustStore: trust, OCSP: true},
+		"ssl.crl=true, but gozkd.ssl.crlLocation is not set":   {KeyStore: key, TrustStore: trust, CRL: true},
+		"ssl.crl=true, but ssl.trustStore.location is not set": {KeyStore: key, ClientAuth: None, CRL: true, CRLLocation: "x"},
+		"ssl.keyStore.type is \"PKCS11\"":                      {KeyStore: Store{Location: "x", Type: "PKCS11"}, TrustStore: trust},
 	} {
 		o.Prefix = "ssl."
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {

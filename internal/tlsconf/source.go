@@ -218,7 +218,7 @@ func (o *Options) files() (list []file, err error) {
 		name  string
 	}{{&o.KeyStore, "keyStore."}, {&o.TrustStore, "trustStore."}} {
 		for _, f := range []file{{"location", s.store.Location, false, false}, {"location", s.store.Key, false, true}, {"passwordPath", s.store.PasswordFile, false, true}} {
-			if f.path != "" {
+			if f.path != "" && s.store.Location != "" {
 				f.key = o.key(s.name + f.key)
 				list = append(list, f)
 			}

@@ -39,9 +39,6 @@ func (s *Store) check(prefix string) error {
 	}
 	switch {
 	case s.Location == "":
-		if s.Key != "" || s.PasswordFile != "" {
-			return fmt.Errorf("%slocation is not set, but its password or key is", prefix)
-		}
 		return nil
 	case kind == typeBCFKS:
 		return fmt.Errorf("%slocation: %s: BCFKS is not supported: convert it with keytool -importkeystore -deststoretype PKCS12", prefix, s.Location)
