@@ -387,10 +387,10 @@ func (r *reloader) reload() (restart []string, err error) {
 // error nothing has changed.
 func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	cfg := serverConfig(c, r.log)
-	if err := r.tls.apply(c, &cfg); err != nil {
-		return nil, err
+	if err = r.tls.apply(c, &cfg); err == nil {
+		fields, err = r.server.Reload(cfg)
 	}
-	if fields, err = r.server.Reload(cfg); err != nil {
+	if err != nil {
 		err = errors.Join(err, r.tls.apply(r.last, &cfg))
 	}
 	return fields, err

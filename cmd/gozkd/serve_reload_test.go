@@ -164,7 +164,7 @@ func TestReloader_TLS(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	tlsOf := &clientTLS{log: hclog.NewNullLogger()}
+	tlsOf := &portTLS{log: hclog.NewNullLogger()}
 	t.Cleanup(tlsOf.close)
 	r := &reloader{
 		server: s, tls: tlsOf, started: next.Config, last: next.Config, log: hclog.NewNullLogger(),

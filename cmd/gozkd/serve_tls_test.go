@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -102,7 +103,7 @@ func TestServe_TLS(t *testing.T) {
 			select {
 			case <-poll.C:
 			case <-late:
-				t.Fatalf("the certificate is %q, want %q: %v\n%s", got, name, err, &p.Stderr)
+				t.Fatalf("the certificate is %q, want %q: %v", got, name, err)
 			}
 		}
 	}
@@ -134,6 +135,52 @@ func TestServe_TLSWrongPassword(t *testing.T) {
 		}
 		if got := stderr.String(); !strings.Contains(got, "ssl.keyStore.location: ../../internal/tlsconf/testdata/keytool.jks: the password is wrong") || strings.Contains(got+out.String(), "planted") {
 			t.Errorf("%s: %s", command, got)
+		}
+	}
+}
+
+// The password of the key store is in no log line, no four-letter word, no answer of the admin server, and
+// no metric.
+func TestServe_TLSPlantedSecret(t *testing.T) {
+	const secret = "secret1" // of the golden file
+	dir := t.TempDir()
+	store := filepath.Join(dir, "keytool.jks")
+	golden, err := os.ReadFile("../../internal/tlsconf/testdata/keytool.jks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testca.WriteFile(t, store, golden)
+	token := testca.WriteFile(t, filepath.Join(dir, "token"), []byte("0123456789abcdef"))
+	file := testca.WriteFile(t, filepath.Join(dir, "zoo.cfg"), []byte(strings.Join([]string{
+		"dataDir=" + dir, "clientPort=0", "client.portUnification=true", "4lw.commands.whitelist=*", "gozkd.logLevel=trace", "gozkd.admin.tokenFile=" + token, "admin.serverPort=0",
+		"metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "metricsProvider.httpHost=127.0.0.1", "metricsProvider.httpPort=0",
+		"ssl.clientAuth=none", "ssl.keyStore.location=" + store, "ssl.keyStore.password=" + secret, "",
+	}, "\n")))
+	p := launch(t, "serve", file, "-Dzookeeper.ssl.trustStore.password="+secret)
+	var said strings.Builder
+	for _, w := range strings.Fields("conf cons dump envi mntr srvr stat") {
+		said.WriteString(word(t, p.ports.Client, w))
+	}
+	ask := func(url string) {
+		_, body := request(t, http.MethodGet, url, "Authorization", "Bearer 0123456789abcdef")
+		said.WriteString(body)
+	}
+	ask(p.ports.Metrics)
+	for _, c := range strings.Fields("configuration initial_configuration system_properties environment monitor server_stats") {
+		ask(p.ports.Admin + "/" + c)
+	}
+	if !strings.Contains(said.String(), "ssl.keyStore.password") {
+		t.Error("no answer has the key of the password, so this test looks in the wrong place")
+	}
+	testca.WriteFile(t, store, []byte("damaged"))
+	_, answer := request(t, http.MethodPost, p.ports.Admin+"/reload", "Authorization", "Bearer 0123456789abcdef")
+	if said.WriteString(answer); !strings.Contains(answer, "ssl.keyStore.location") {
+		t.Errorf("reload: %s", answer)
+	}
+	p.Stop(os.Interrupt)
+	for what, text := range map[string]string{"an answer": said.String(), "the log": p.Stderr.String()} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s shows the password:\n%s", what, text)
 		}
 	}
 }

@@ -38,7 +38,7 @@ var workingKeys = []key{
 		field: func(c *Config) any { return &c.MaxSessionTimeout }},
 	{name: "maxClientCnxns", kind: integer(0, maxInt), def: "60", status: works, reload: true, note: "connections per client address; 0 means no bound",
 		field: func(c *Config) any { return &c.MaxClientCnxns }},
-	{name: "maxCnxns", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "connections in all; 0 means as many as the limit of file descriptors (`ulimit -n`) suffices for, with a reserve for everything else",
+	{name: "maxCnxns", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "connections in all; 0 means as many as the limit of file descriptors (`ulimit -n`) suffices for, except a quarter of them, 32 to 2,048, for everything else",
 		field: func(c *Config) any { return &c.MaxCnxns }},
 	{name: "jute.maxbuffer", kind: property32(1024, 256<<20), def: "1048575", status: works, note: "bytes; the largest request accepted",
 		field: func(c *Config) any { return &c.JuteMaxBuffer }},
