@@ -61,7 +61,10 @@ func TestWords(t *testing.T) {
 	if err := os.MkdirAll("conf", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"wrong.cfg": "dataDir=d\ntickTime=x\n", "conf/zoo.cfg": "dataDir=d\n", "conf/other.cfg": "dataDir=d\ntickTime=79\n"} {
+	const lines = "initLimit=10\nsyncLimit=5\nserver.1=127.0.0.1:2:3\nserver.2=127.0.0.1:4:5\n"
+	for name, text := range map[string]string{"wrong.cfg": "dataDir=d\ntickTime=x\n", "conf/zoo.cfg": "dataDir=d\n",
+		"members.cfg": "dataDir=later\n" + lines, "secret.cfg": "dataDir=d\nmyid=1\ngozkd.peer.secretFile=later/secret\n" + lines,
+		"both.cfg": "dataDir=later\ntickTime=x\n" + lines, "conf/other.cfg": "dataDir=d\ntickTime=79\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +86,12 @@ func TestWords(t *testing.T) {
 		{"check-config wrong.cfg", 1, "", "gozkd: wrong.cfg:2: tickTime: is \"x\""},
 		{"zkServer.sh --config conf print-cmd", 0, "' 'serve' '" + filepath.Join("conf", "zoo.cfg") + "'\n", ""},
 		{"zkServer.sh --config conf print-cmd other.cfg", 0, "' 'serve' '" + filepath.Join("conf", "other.cfg") + "'\n", ""},
-		{"zkServer.sh --config none start-foreground", 2, "", "cannot be read"},
+		// Status 2 is for what trying again does not help against: a missing file may be on a late mount.
+		{"zkServer.sh --config none start-foreground", 1, "", "cannot be read"},
+		{"serve later/zoo.cfg", 1, "", "cannot be read"},
+		{"serve members.cfg", 1, "", "the number of this one is not configured"},
+		{"serve secret.cfg", 1, "", "gozkd.peer.secretFile: is later/secret"},
+		{"serve both.cfg", 2, "", "tickTime: is \"x\""},
 		{"zkServer.sh --config", 2, "", zkServerUsage},
 		{"zkCleanup.sh --config conf", 0, "Nothing to clean up", ""},
 		{"check-confg", 2, "", "gozkd: check-confg is neither a command nor a file; did you mean check-config?\n\nusage: gozkd "},

@@ -78,6 +78,8 @@ func run(name string, args []string, env cli.Env) int {
 			cli.Print(env.Err, "\n"+config.Usage+"\n")
 		} else if inv.Command == config.CheckConfig {
 			return cli.Failed
+		} else if wrong.Missing() {
+			return cli.Failed // a service manager tries again
 		}
 		return cli.Usage
 	}

@@ -194,6 +194,8 @@ type Problem struct {
 	Key string
 	// What describes the problem and the valid values.
 	What string
+	// Missing is set if a file or directory does not exist, which a late mount may still bring.
+	Missing bool
 }
 
 func (p Problem) String() string {
@@ -220,6 +222,11 @@ func (e *Error) Error() string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Missing reports whether the same configuration may work later, because files are all that is missing.
+func (e *Error) Missing() bool {
+	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !p.Missing })
 }
 
 // Usage reports whether the command line is wrong; the exit status is 2 then.

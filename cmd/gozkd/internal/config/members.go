@@ -329,6 +329,7 @@ func (me identity) check(r *resolver, first won, set serverlist.Set) bool {
 			where = "into "
 		}
 		r.problem(first.from, first.key, "is one of %d servers, and the number of this one is not configured: write it %smyid in zoo.cfg, --id or ZOO_MY_ID", len(set), where)
+		r.problems[len(r.problems)-1].Missing = me.file != ""
 		return false
 	}
 	if me.id < 1 || me.id > serverlist.MaxID {

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -31,7 +33,11 @@ func newResolver() *resolver { return &resolver{won: make(map[string]won)} }
 
 // problem adds a reason not to start.
 func (r *resolver) problem(from Origin, key, format string, args ...any) {
-	r.problems = append(r.problems, Problem{From: from, Key: key, What: fmt.Sprintf(format, args...)})
+	missing := slices.ContainsFunc(args, func(a any) bool {
+		err, _ := a.(error)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	r.problems = append(r.problems, Problem{From: from, Key: key, What: fmt.Sprintf(format, args...), Missing: missing})
 }
 
 func (r *resolver) warn(from Origin, key, format string, args ...any) {
@@ -185,7 +191,8 @@ func (r *resolver) directories(c *Config) {
 		c.DataDir, c.DataLogDir = "", ""
 		return
 	case c.DataDir == "":
-		if _, bad := r.won["dataDir"]; !bad { // an invalid value has been reported already
+		// An invalid value has been reported already, and so has a missing zoo.cfg.
+		if _, bad := r.won["dataDir"]; !bad && !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Missing }) {
 			r.problem(Origin{}, "dataDir", "is not set: set it in zoo.cfg, or use --data-dir or --memory")
 		}
 		return
