@@ -134,7 +134,7 @@ func (rs Rules) Short(n Name) (string, error) {
 		}
 		return short, nil
 	}
-	return "", fmt.Errorf("principal: no rule of security.auth_to_local applies to %q; the rule DEFAULT applies to the realm %q only, which is default_realm of krb5.conf", n, rs.defaultRealm)
+	return "", fmt.Errorf("principal: no rule of security.auth_to_local applies to %q; the rule DEFAULT applies to the realm %q only, which is default_realm of krb5.conf. RULE:[1:$1] RULE:[2:$1] would admit every realm", n, rs.defaultRealm)
 }
 
 func (r rule) apply(params []string, defaultRealm string) (short string, ok bool) {

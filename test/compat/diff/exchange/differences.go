@@ -196,6 +196,11 @@ func Differences() []Difference {
 			Reason: "gozkd uses up a zxid for each write, a malformed one too, and when a session is resumed, ZooKeeper not always; clients only need zxids that rise",
 		},
 		{
+			ID:      "audit-lines",
+			Reason:  "gozkd's lines cannot be forged, and it writes some that ZooKeeper fails to write",
+			Avoided: "sequences compare replies",
+		},
+		{
 			ID:      "tls-versions",
 			Reason:  "ZooKeeper 3.9 takes only TLS 1.3 by default; gozkd takes 1.2, too",
 			Avoided: "sequences are about what is sent within a connection",
@@ -214,6 +219,21 @@ func Differences() []Difference {
 			ID:      "tls-reload",
 			Reason:  "gozkd reads stores when they change",
 			Avoided: "sequences are about what is sent within a connection",
+		},
+		{
+			ID:      "kerberos-names",
+			Reason:  "ZooKeeper lets clients choose their id if no rule applies",
+			Avoided: "sequences do not authenticate by SASL",
+		},
+		{
+			ID:      "kerberos-rules",
+			Reason:  "gozkd refuses rules that can only fail, and regular expressions that Go understands differently",
+			Avoided: "sequences do not authenticate by SASL",
+		},
+		{
+			ID:      "kerberos-login",
+			Reason:  "gozkd reads the keytab for each client",
+			Avoided: "sequences do not authenticate by SASL",
 		},
 	}
 }
