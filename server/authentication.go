@@ -120,6 +120,7 @@ func (c *conn) addIDs(more ...proto.ID) bool {
 	if size > maxIDBytes {
 		return false
 	}
+	orderIDs(ids)
 	c.ids = ids
 	return true
 }

@@ -261,12 +261,16 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 	return out, proto.OK
 }
 
-// appendWhoAmI appends the user of each identity, which for digest is the part before the colon.
+// appendWhoAmI appends the user of each identity, which for digest is the part before the colon, and
+// for the superuser nothing.
 func appendWhoAmI(out []byte, ids []proto.ID) []byte {
 	users := slices.Clone(shownIDs(ids))
 	for i := range users {
-		if users[i].Scheme == "digest" {
+		switch users[i].Scheme {
+		case "digest":
 			users[i].ID, _, _ = strings.Cut(users[i].ID, ":")
+		case superID.Scheme:
+			users[i].ID = ""
 		}
 	}
 	return (&proto.WhoAmIResponse{IDs: users}).Append(out)

@@ -161,20 +161,21 @@ func (c *conn) identifyCertificate() {
 	if err == nil && id == "" {
 		err = errors.New("the identity is empty")
 	}
-	if err == nil && len(id) > maxIDBytes {
-		err = fmt.Errorf("the identity has %d bytes, allowed are %d", len(id), maxIDBytes)
+	if err == nil {
+		var ids []proto.ID
+		if x.SuperUser != "" && id == x.SuperUser {
+			ids = append(ids, proto.ID{Scheme: superID.Scheme, ID: id})
+		}
+		if !c.addIDs(append(ids, proto.ID{Scheme: schemeX509, ID: id})...) {
+			err = fmt.Errorf("the identity is longer than %d bytes", maxIDBytes)
+		}
 	}
 	if err != nil {
 		c.server.meter.Conns.AuthFailed.Add(1)
 		c.logger().Warn("the client has no identity x509", "subject", c.tls.leaf.Subject.String(), "error", err)
 		c.tls.leaf = nil
-		c.auditAuth("x509", proto.ErrAuthFailed)
+		c.auditAuth(schemeX509, proto.ErrAuthFailed)
 		return
 	}
-	ids := c.ids[:len(c.ids):len(c.ids)]
-	if x.SuperUser != "" && id == x.SuperUser {
-		ids = append(ids, superID)
-	}
-	c.ids = append(ids, proto.ID{Scheme: "x509", ID: id})
-	c.auditAuth("x509", proto.OK)
+	c.auditAuth(schemeX509, proto.OK)
 }

@@ -105,7 +105,7 @@ func tlsBubble(t *testing.T, cfg server.Config, f func(t *testing.T, s *server.S
 	})
 }
 
-// whoAmI returns the identities of a connection as scheme:user.
+// whoAmI returns the identities of a connection as scheme:user, sorted.
 func (r *raw) whoAmI() string {
 	r.t.Helper()
 	h, d := r.call(99, proto.OpWhoAmI, nil)
@@ -117,6 +117,7 @@ func (r *raw) whoAmI() string {
 	for _, id := range resp.IDs {
 		all = append(all, id.Scheme+":"+id.ID)
 	}
+	slices.Sort(all)
 	return strings.Join(all, " ")
 }
 
