@@ -123,7 +123,7 @@ func TestAudit(t *testing.T) {
 			askRaw(r, proto.OpAuth, (&proto.AuthRequest{Scheme: scheme, Auth: []byte(credentials)}).Append(nil))
 		}
 		auth(bob, "digest", "bob:s3cret")
-		const asBob = "[ip 127.0.0.1,digest bob]"
+		const asBob = "[digest bob,ip 127.0.0.1]"
 		makeZnode(bob, "/bob", 0, []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}})
 		get := func(r *raw, path string) {
 			askRaw(r, proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append(nil))

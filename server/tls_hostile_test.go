@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -49,30 +50,34 @@ func TestTLS_HandshakesCountAsMemory(t *testing.T) {
 func TestTLS_ClientsThatDoNotRead(t *testing.T) {
 	c := newCerts(t)
 	s := startTLS(t, server.Config{MaxBuffer: 1 << 20, ClientMemory: 8 << 20, MaxClientConns: -1}, c.server(t, tls.NoClientCert))
-	if err := s.Load(t.Context(), map[string][]byte{"/long": make([]byte, 900_000)}); err != nil {
+	znodes := map[string][]byte{}
+	for i := range 16 { // not one for all: shared data counts once
+		znodes[fmt.Sprintf("/long%02d", i)] = make([]byte, 900_000)
+	}
+	if err := s.Load(t.Context(), znodes); err != nil {
 		t.Fatal(err)
 	}
 	good := dialTLS(t, s.SecureAddr(), c.client(t, ""))
 	good.connect(60_000, 0, nil)
 	var lazy []*raw
-	for range 16 {
+	for path := range znodes {
 		r := dialTLS(t, s.SecureAddr(), c.client(t, ""))
 		r.connect(60_000, 0, nil)
 		go func() { // ends when the server has read it, or has closed the connection
-			b := (&proto.PathWatchRequest{Path: "/long"}).Append((&proto.RequestHeader{Xid: 1, Op: proto.OpGetData}).Append([]byte{0, 0, 0, 0}))
+			b := (&proto.PathWatchRequest{Path: path}).Append((&proto.RequestHeader{Xid: 1, Op: proto.OpGetData}).Append([]byte{0, 0, 0, 0}))
 			b[3] = byte(len(b) - 4)
 			_, _ = r.nc.Write(bytes.Repeat(b, 40))
 		}()
 		lazy = append(lazy, r)
 	}
 	for xid := int32(1); counted(s)[slowClients] == 0; xid++ {
-		good.call(xid, proto.OpExists, &proto.PathWatchRequest{Path: "/long"})
+		good.call(xid, proto.OpExists, &proto.PathWatchRequest{Path: "/"})
 	}
 	for _, r := range lazy {
 		_ = r.nc.(*tls.Conn).NetConn().Close()
 	}
 	for xid := int32(1); ; xid++ {
-		good.call(xid, proto.OpExists, &proto.PathWatchRequest{Path: "/long"})
+		good.call(xid, proto.OpExists, &proto.PathWatchRequest{Path: "/"})
 		unread, queued, err := server.ClientMemory(s)
 		if s.Stats().Connections == 1 && unread == 0 && queued == 0 && err == nil {
 			break
