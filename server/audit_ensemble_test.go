@@ -126,7 +126,7 @@ func TestAudit_Ensemble(t *testing.T) {
 		}
 		admin.mustReconfig(change{leaving: "3"})
 		admin.reconfig(change{leaving: "3", version: 7})
-		wantTrail(t, logs[1], "reconfig success  [ip c1,digest super,super ]", "reconfig failure  [ip c1,digest super,super ] -103")
+		wantTrail(t, logs[1], "reconfig success  [digest super,super ,ip c1]", "reconfig failure  [digest super,super ,ip c1] -103")
 		wantTrail(t, logs[0])
 		time.Sleep(time.Minute)
 		for _, l := range logs[:2] {
