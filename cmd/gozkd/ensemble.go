@@ -92,9 +92,13 @@ func newMembers(ctx context.Context, inv *config.Invocation, trail *auditTrail, 
 		lines = append(lines, fmt.Sprintf("server.%d=m%[1]d:%d:%d:participant;%s", i+1, peerPort, peerPort+1, addresses[i]))
 	}
 	network := memnet.New(0)
+	logins := &mechanisms{log: log.Named("sasl")}
 	for i := range n {
 		cfg := serverConfig(c, log)
 		cfg.Audit = trail.sink()
+		if cfg.Auth.SASL, err = logins.apply(&c); err != nil {
+			return servers, nil, err
+		}
 		cfg.Listen, cfg.Listener, cfg.MemberID = "", listeners[i], uint8(i+1)
 		cfg.Dir, cfg.LogDir = memberdir.Of(c.DataDir, i+1, n), memberdir.Of(c.DataLogDir, i+1, n)
 		if n > 1 {

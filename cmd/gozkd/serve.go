@@ -63,12 +63,16 @@ func serveOne(
 	if err := secure.apply(inv.Config, &cfg); err != nil {
 		return err
 	}
+	logins := &mechanisms{log: log.Named("sasl")}
+	if cfg.Auth.SASL, err = logins.apply(&inv.Config); err != nil {
+		return err
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
 	}
 	m := systemd{log: log.Named("systemd")}
-	r := &reloader{server: s, tls: secure, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
+	r := &reloader{server: s, tls: secure, logins: logins, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
 	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -178,7 +182,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		PeerSecret: c.PeerSecret, PeerSecretOptional: c.PeerSecretMode == config.PreferSecret,
 		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), InProcess: c.SecureOnly, ListenBacklog: c.ClientPortListenBacklog,
 		SecureListen: c.SecureListenAddress(), PortUnification: c.PortUnification, HandshakeLimit: orNone(max(c.HandshakeLimit, 0)),
-		Auth: server.Authentication{X509: server.X509{SuperUser: c.X509SuperUser, ID: certificateID(c.X509ID)}},
+		Auth: authentication(&c), RefuseTTL: !c.Auth.ExtendedTypes,
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,
 		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit, ClientMemory: c.ClientMemory, WatchMemory: c.WatchMemory,
@@ -275,6 +279,7 @@ func (m systemd) watchdog(ctx context.Context, look func()) {
 type reloader struct {
 	server  *server.Server
 	tls     *portTLS
+	logins  *mechanisms
 	again   func() (*config.Invocation, error)
 	file    string // the zoo.cfg of the start, or empty
 	manager systemd
@@ -387,6 +392,9 @@ func (r *reloader) reload() (restart []string, err error) {
 // error nothing has changed.
 func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	cfg := serverConfig(c, r.log)
+	if cfg.Auth.SASL, err = r.logins.apply(&c); err != nil {
+		return nil, err
+	}
 	if err = r.tls.apply(c, &cfg); err == nil {
 		fields, err = r.server.Reload(cfg)
 	}

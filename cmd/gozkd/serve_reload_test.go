@@ -96,7 +96,7 @@ func TestReloader(t *testing.T) {
 	var next *config.Invocation
 	var wrong error
 	r := &reloader{
-		server: s, tls: new(portTLS), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
+		server: s, tls: new(portTLS), logins: new(mechanisms), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, error) { return next, wrong },
 	}
 	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
@@ -113,6 +113,7 @@ func TestReloader(t *testing.T) {
 		"connection_throttle_global_session_weight=5", "connection_throttle_local_session_weight=3", "connection_throttle_renew_session_weight=4",
 		"requestThrottleLimit=6", "requestThrottleStallTime=7", "requestStaleLatencyCheck=true", "requestThrottleDropStale=false", "throttledOpWaitTime=8",
 		"netty.server.outstandingHandshake.limit=3", "X509AuthenticationProvider.superUser=CN=a", "gozkd.x509.id=cn",
+		"allowSaslFailedClients=true", "letAnySaslUserDoX=x", "sessionRequireClientSASLAuth=true", "ensembleAuthName=a", "extendedTypesEnabled=false",
 		"gozkd.logLevel=off", "gozkd.slowRequestThresholdMs=5", "gozkd.maxFeatureLevel=1",
 	} {
 		next = load("-o", set)

@@ -127,6 +127,7 @@ func TestServe_TellsNoSecret(t *testing.T) {
 		"gozkd.peer.secretFile=" + write("secret", planted.secret("gozkd.peer.secretFile")),
 		"gozkd.admin.tokenFile=" + write("token", token),
 		"SASLAuthenticationProvider.superPassword=" + planted.secret("superPassword"),
+		"java.security.auth.login.config=" + write("jaas", "Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\""+planted.secret("JAAS")+"\"; };"),
 		"client.portUnification=true", "ssl.keyStore.location=" + write("keys.p12", string(keys)), "ssl.keyStore.password=" + keyPassword,
 		"ssl.trustStore.location=" + write("trust.p12", string(trust)), "ssl.trustStore.passwordPath=" + write("password", trustPassword),
 		"ssl.quorum.trustStore.password=" + planted.secret("ssl.quorum.trustStore.password"),
@@ -147,6 +148,9 @@ func TestServe_TellsNoSecret(t *testing.T) {
 		s.call(proto.OpAuth, (&proto.AuthRequest{Scheme: scheme, Auth: []byte(credentials)}).Append(nil))
 	}
 	bob := planted.secret("addauth")
+	s.call(proto.OpSASL, (&proto.TokenRecord{Token: []byte{}}).Append(nil))
+	s.call(proto.OpSASL, (&proto.TokenRecord{Token: []byte(`username="bob",response=` + planted.secret("a SASL token"))}).Append(nil))
+	s, r = attach(t, p.ports.Client, r.SessionID, r.Passwd) // the failure has closed the connection
 	auth(s, "digest", "bob:"+bob)
 	auth(s, "digest", "super:"+super)
 	auth(s, "digest", "no-colon") // all of it is the name of a user

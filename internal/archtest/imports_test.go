@@ -222,6 +222,7 @@ var table = []box{
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
 		{"internal/tlsconf", "the ssl keys"},
+		{"sasl", "JAAS files"},
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},

@@ -113,6 +113,8 @@ type Config struct {
 	// DigestAuthEnabled enables the digest scheme.
 	DigestAuthEnabled bool
 
+	// Auth is how clients prove who they are, besides the digest scheme.
+	Auth Auth
 	// Audit configures the audit log.
 	Audit Audit
 	// Kerberos configures names of principals.
@@ -251,6 +253,9 @@ func (c Config) String() string {
 				line(m.Key(), m.Value())
 			}
 		}
+		for i, v := range k.numbered(&c) {
+			line(strings.Replace(k.name, "*", strconv.Itoa(i+1), 1), v)
+		}
 		switch {
 		case k.field == nil, k.name == "clientPort" && c.SecureOnly:
 			continue
@@ -280,6 +285,8 @@ func (c Config) Changes(next Config) (reload, restart []string) {
 			if !reflect.DeepEqual(c.Members, next.Members) {
 				restart = append(restart, k.name)
 			}
+		case !slices.Equal(k.numbered(&c), k.numbered(&next)):
+			reload = append(reload, k.name)
 		case k.field == nil || k.get(&c) == k.get(&next):
 		case k.reload:
 			reload = append(reload, k.name)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/sasl"
 )
 
 // confDir is the variable that names the directory of zoo.cfg in a container.
@@ -93,12 +94,12 @@ var variables = []variable{
 	{name: "ZOO_TLS_CLIENT_TRUSTSTORE_FILE", of: bitnami, key: "ssl.trustStore.location", only: "secureClientPort", status: works, note: "the trust store"},
 	{name: "ZOO_TLS_CLIENT_TRUSTSTORE_PASSWORD", of: bitnami, key: "ssl.trustStore.password", only: "secureClientPort", status: works, note: "its password"},
 	{name: "ZOO_TLS_QUORUM_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "TLS between servers is not supported yet"},
-	{name: "ZOO_ENABLE_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "SASL is not supported: clients that it must refuse would be admitted"},
-	{name: "ZOO_ENABLE_QUORUM_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "SASL between servers is not supported"},
+	{name: "ZOO_ENABLE_AUTH", of: bitnami, status: works, note: "yes: the users of ZOO_SERVER_USERS authenticate themselves by SASL, and ACLs may name them. As in the image, nobody is obliged to: `ZOO_CFG_EXTRA` with `sessionRequireClientSASLAuth=true` demands it"},
+	{name: "ZOO_SERVER_USERS", of: bitnami, status: works, note: "their names, separated by commas, semicolons or spaces"},
+	{name: "ZOO_SERVER_PASSWORDS", of: bitnami, status: works, note: "their passwords, in the same order"},
+	{name: "ZOO_ENABLE_QUORUM_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "servers prove who they are by `gozkd.peer.secretFile` or by TLS"},
 	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_TLS_QUORUM_ENABLE"},
-	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "ZOO_CLIENT_USER, ZOO_CLIENT_PASSWORD: no effect without ZOO_ENABLE_AUTH"},
-	{name: "ZOO_SERVER_USERS", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_AUTH"},
-	{name: "ZOO_SERVER_PASSWORDS", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_AUTH"},
+	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "ZOO_CLIENT_USER, ZOO_CLIENT_PASSWORD: the image's own client is not here; list the user in ZOO_SERVER_USERS"},
 	{name: "ZOO_QUORUM_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_QUORUM_AUTH"},
 }
 
@@ -199,6 +200,7 @@ func (c container) read(beside string) {
 		return
 	}
 	c.keys()
+	c.auth()
 	c.extra()
 	c.servers()
 	c.unknown()
@@ -244,6 +246,28 @@ func (c container) keys() {
 		from := Origin{Source: name, layer: fromEnvironment}
 		c.r.set(setting{key: strings.ReplaceAll(key, "_", "."), value: trim(c.getenv(name)), from: from})
 	}
+}
+
+// auth adds the users of Bitnami's ZOO_SERVER_USERS.
+func (c container) auth() {
+	enabled, from := c.value("ZOO_ENABLE_AUTH")
+	if on, _ := yes("true", "")(enabled); on == "" {
+		return
+	}
+	split := func(name string) []string {
+		value, _ := c.value(name)
+		return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ';' || r == ' ' })
+	}
+	names, passwords := split("ZOO_SERVER_USERS"), split("ZOO_SERVER_PASSWORDS")
+	if len(names) == 0 || len(names) != len(passwords) {
+		c.r.problem(from, "", "is %s, but ZOO_SERVER_USERS has %d names and ZOO_SERVER_PASSWORDS has %d passwords: there must be as many, and one at least", enabled, len(names), len(passwords))
+		return
+	}
+	c.r.users = make(sasl.DigestUsers)
+	for i, name := range names {
+		c.r.users.Set(name, passwords[i])
+	}
+	c.r.set(setting{key: "authProvider.1", value: saslProvider, from: from})
 }
 
 // extra adds the keys of ZOO_CFG_EXTRA.

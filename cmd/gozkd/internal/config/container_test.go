@@ -172,7 +172,7 @@ func TestContainer_Refused(t *testing.T) {
 		"ZOO_TICK_TIME: is set, and so is ZOO_TICK_TIME_FILE: remove one of them",
 		"ZOO_INIT_LIMIT_FILE: open "+secret+": no such file or directory",
 		`ZOO_LOG_LEVEL: is "loud"; allowed: ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF`,
-		"ZOO_ENABLE_AUTH: is yes, which this version does not support: SASL is not supported: clients that it must refuse would be admitted",
+		"ZOO_ENABLE_AUTH: is yes, but ZOO_SERVER_USERS has 0 names and ZOO_SERVER_PASSWORDS has 0 passwords: there must be as many, and one at least",
 		`ZOO_CFG_EXTRA: contains "snapCount"; allowed: key=value, separated by white space`)
 	inv := good(t, "", inImage(t, map[string]string{"ZOO_TICKTIME": "1", "ZOO_TLS_CLIENT_AUTH": "need", "ZOO_QUORUM_LEARNER_USER": "u", "PATH": "p"}))
 	wantLines(t, inv.Warnings, "ZOO_TICKTIME: is not a variable of gozkd and has no effect")

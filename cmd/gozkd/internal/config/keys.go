@@ -10,7 +10,7 @@ import (
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, portKeys, clientTLSKeys, securityKeys, auditKeys, kerberosKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, portKeys, clientTLSKeys, authKeys, securityKeys, auditKeys, kerberosKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
 
 var clientTLSKeys = tlsKeys(clientTLS, false, func(c *Config) *tlsconf.Options { return &c.ClientTLS })
 
@@ -103,7 +103,7 @@ var ensembleKeys = []key{
 	{name: "quorumListenOnAllIPs", kind: boolean, def: "false", status: works, note: "listen for other servers on all addresses instead of that of the server line",
 		field: func(c *Config) any { return &c.ListenOnAllIPs }},
 	{name: "peerType", kind: oneOf("participant", "observer"), status: harmless, note: "the server line has the role; a different role here gives a warning"},
-	{name: "quorum.auth.enableSasl", kind: boolean, def: "false", status: harmless, note: "true prevents the start of an ensemble: SASL between servers is not supported"},
+	{name: "quorum.auth.enableSasl", kind: boolean, def: "false", status: harmless, note: "true prevents the start of an ensemble: servers prove who they are by `gozkd.peer.secretFile` or by TLS"},
 	{name: "connectToLearnerMasterLimit", kind: integer(0, maxInt), status: harmless, note: javaPeers},
 	{name: "electionAlg", kind: integer(3, 3), def: "3", status: harmless, note: "raft elects the leader"},
 	{name: "leaderServes", kind: yesNo, def: "yes", status: later, fine: []string{"yes"}, note: "the leader always serves clients"},
@@ -114,10 +114,6 @@ var ensembleKeys = []key{
 
 var securityKeys = []key{
 	{name: "IPAuthenticationProvider.usexforwardedfor", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "the ip scheme sees the address of the connection"},
-	{name: "SASLAuthenticationProvider.superPassword", kind: anything, status: later, note: "SASL is not supported", secret: true},
-	{name: "sessionRequireClientSASLAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "SASL is not supported: no client could connect"},
-	{name: "enforce.auth.enabled", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "not supported yet: clients that it must refuse would be admitted"},
-	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: harmless, note: "SASL is not supported"},
 	{name: "enableEagerACLCheck", kind: boolean, def: "false", status: harmless, note: "ACLs are checked once, in the order of requests"},
 }
 
@@ -137,7 +133,6 @@ var tuningKeys = []key{
 }
 
 var otherKeys = []key{
-	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: harmless, fine: []string{"true"}, note: "container and TTL znodes are always enabled"},
 	{name: "emulate353TTLNodes", kind: boolean, def: "false", status: harmless, note: "concerns only files of the Java server"},
 	{name: "localSessionsEnabled", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "all sessions are global; clients cannot tell the difference"},
 	{name: "localSessionsUpgradingEnabled", kind: boolean, def: "false", status: harmless, note: "no effect without localSessionsEnabled"},
@@ -159,11 +154,7 @@ var ignoredKeys = slices.Concat(
 	ignored(harmless, "the election port is not used", "electionPortBindRetry"),
 	ignored(harmless, "a server line has one address", "multiAddress.*"),
 	ignored(harmless, "no effect without quorum.auth.enableSasl", "quorum.*"),
-	ignored(refused, "the supported schemes are world, auth, digest and ip: ACLs of another scheme could never be satisfied", "authProvider.*"),
-	ignored(harmless, "no effect without enforce.auth.enabled", "enforce.auth.schemes"),
-	ignored(later, "a SASL user; SASL is not supported", "superUser"),
-	ignored(later, "SASL is not supported", "letAnySaslUserDoX", "sasl.*"),
-	ignored(later, "the ensemble scheme is not supported", "ensembleAuthName"),
+	ignored(harmless, "a property of the Java client", "sasl.*"),
 	ignored(harmless, "one sync covers all waiting writes", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize"),
 	ignored(harmless, "the checkpoint has its own format", "snapshot.*", "compressed.*"),
 	ignored(harmless, "threads and buffers of the Java server", "nio.*", "netty.*", "intBufferStartingSizeBytes"),

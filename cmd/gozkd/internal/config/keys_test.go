@@ -54,6 +54,7 @@ var values = map[string]struct{ good, bad []string }{
 	boolean.allowed:   {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
 	yesNo.allowed:     {[]string{"yes", "no", "No"}, []string{"", "true", "on"}},
 	text.allowed:      {[]string{"a", "a b"}, []string{""}},
+	nameList.allowed:  {[]string{"", "a", "a, b"}, nil},
 	anything.allowed:  {[]string{"", "a"}, nil},
 	znodeList.allowed: {[]string{"/", "/a", "/a, /b/c,"}, []string{"", " , ", "a", "/a,b", "*"}},
 	password.allowed:  {[]string{"", "a"}, nil},
@@ -70,7 +71,7 @@ var values = map[string]struct{ good, bad []string }{
 // TestKeys_Values sets every key of zoo.cfg to valid and invalid values of its kind.
 func TestKeys_Values(t *testing.T) {
 	for _, k := range keys {
-		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" || k.name == "datadir.autocreate" || k.name == "gozkd.peer.secretFile" || k.name == "client.portUnification" || strings.HasPrefix(k.name, "secureClientPort") { // have tests of their own
+		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" || k.name == "datadir.autocreate" || k.name == "gozkd.peer.secretFile" || k.name == "client.portUnification" || strings.HasPrefix(k.name, "secureClientPort") || k.name == jaasFile || k.name == saslUserFile || k.name == enforceEnabled { // have tests of their own
 			continue
 		}
 		name := strings.Replace(k.name, "*", "x", 1)
@@ -151,7 +152,8 @@ func TestConfig_ReadsBack(t *testing.T) {
 		r := newResolver()
 		for _, k := range keys {
 			tls := k.kind.hidden || k.name == "client.portUnification" || strings.HasPrefix(k.name, "secureClientPort") // has tests of its own
-			if k.field == nil || k.name == "datadir.autocreate" || tls || !rapid.Bool().Draw(rt, k.name+" is set") {
+			files := k.name == jaasFile || k.name == saslUserFile || strings.HasPrefix(k.name, "enforce.auth.")
+			if k.field == nil || k.name == "datadir.autocreate" || tls || files || !rapid.Bool().Draw(rt, k.name+" is set") {
 				continue
 			}
 			value := drawValue(rt, k, anyText)

@@ -70,6 +70,7 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 		inv.File = findFile(inv.File, getenv)
 	}
 	r := newResolver()
+	r.flagProperties = inv.Properties
 	outside := container{r: r, getenv: getenv, names: names, image: getenv(confDir) != "" && inv.File == "" && inv.Ensemble == 0}
 	outside.read(inv.File)
 	r.environment(outside)

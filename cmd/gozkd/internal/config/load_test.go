@@ -81,6 +81,7 @@ func TestLoad_Defaults(t *testing.T) {
 			StallTime: 100 * time.Millisecond, DropStale: true, LargeThreshold: -1, LargeBytes: 100 << 20,
 		},
 		DigestAuthEnabled:      true,
+		Auth:                   Auth{JAASSection: "Server", ExtendedTypes: true},
 		Audit:                  Audit{Format: AuditJSON, MaxSizeMB: 10, MaxFiles: 10},
 		Kerberos:               Kerberos{Conf: "/etc/krb5.conf", AuthToLocal: "DEFAULT"},
 		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
@@ -161,7 +162,6 @@ func TestLoad_Warnings(t *testing.T) {
 	inv := good(t, "dataDir=d\nextendedTypesEnabled=false\nadmin.enableServer=true\nadmin.serverPort=8080\ninitLimit=10\nsyncLimit=5\n4lw.commands.whitelist=stat, rouk\ntickTime=1\ntickTime=2\n", nil)
 	wantLines(t, inv.Warnings,
 		"zoo.cfg:8: tickTime: is set again at zoo.cfg:9, which overrides it",
-		"zoo.cfg:2: extendedTypesEnabled: false has no effect: container and TTL znodes are always enabled",
 		`zoo.cfg:7: 4lw.commands.whitelist: "rouk" is not a four-letter word`)
 	if inv.Config.TickTime != 2*time.Millisecond {
 		t.Errorf("tickTime is %v, the last one must count", inv.Config.TickTime)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/sasl"
 )
 
 // resolver collects settings, from the lowest layer to the highest, and builds a Config.
@@ -19,7 +21,10 @@ type resolver struct {
 	ownPort    bool           // the server line of this server has a client port
 	warnings   []string
 	properties []string // -D properties of the environment, name=value
-	problems   []Problem
+	// flagProperties are those of the command line.
+	flagProperties []string
+	users          sasl.DigestUsers // of ZOO_SERVER_USERS
+	problems       []Problem
 }
 
 // won is the effective setting of a key.
@@ -144,6 +149,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.words(&c)
 	r.tls(&c)
 	r.peerTLS(&c)
+	r.auth(&c)
 	return c
 }
 

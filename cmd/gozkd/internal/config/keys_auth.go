@@ -1,0 +1,282 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/sasl"
+)
+
+// Auth is how clients prove who they are by SASL, and which identities they need.
+type Auth struct {
+	// JAASFile is a JAAS file and JAASSection its section for the server; UserFile has more users of
+	// DIGEST-MD5. SuperPassword is the password of the user super.
+	JAASFile, JAASSection, UserFile, SuperPassword string
+	// Users are the users of DIGEST-MD5, and Kerberos the Krb5LoginModule: empty for none.
+	Users    sasl.DigestUsers
+	Kerberos sasl.LoginModule
+
+	// SuperUsers are ids of scheme sasl. LetAny is letAnySaslUserDoX.
+	SuperUsers  []string
+	LetAny      string
+	AllowFailed bool
+
+	// Providers are the classes of authProvider.N.
+	Providers []string
+	// EnsembleNames is ensembleAuthName.
+	EnsembleNames []string
+	// RequireSASL is sessionRequireClientSASLAuth; Enforce and Schemes are enforce.auth.*. See Required.
+	RequireSASL, Enforce bool
+	Schemes              []string
+	// ExtendedTypes allows znodes with a time to live.
+	ExtendedTypes bool
+}
+
+const (
+	jaasFile       = "java.security.auth.login.config"
+	jaasSection    = "sasl.serverconfig"
+	saslUserFile   = "gozkd.sasl.userFile"
+	enforceEnabled = "enforce.auth.enabled"
+	enforceSchemes = "enforce.auth.schemes"
+	superUsers     = "superUser.*"
+	authProviders  = "authProvider.*"
+
+	// providerPackage has ZooKeeper's own classes of authProvider.N.
+	providerPackage  = "org.apache.zookeeper.server.auth."
+	saslProvider     = providerPackage + "SASLAuthenticationProvider"
+	x509Provider     = providerPackage + "X509AuthenticationProvider"
+	ensembleProvider = providerPackage + "EnsembleAuthenticationProvider"
+)
+
+// nameList is a list that may be empty.
+var nameList = kind{
+	allowed: "names separated by commas",
+	parse:   func(v string) (string, bool) { return strings.Join(splitList(v), ","), true },
+}
+
+var authKeys = []key{
+	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with the users of SASL; usually `-D` in SERVER_JVMFLAGS. Its section for the server may have a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule (Kerberos), or both, which are offered at once then. Read again at each reload",
+		field: func(c *Config) any { return &c.Auth.JAASFile }},
+	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "the section of that file",
+		field: func(c *Config) any { return &c.Auth.JAASSection }},
+	{name: saslUserFile, kind: text, status: works, reload: true, note: "file with users of DIGEST-MD5 without their passwords, a line `user:zk-sasl-md5:HASH` each, as `htdigest FILE zk-sasl-md5 USER` makes it; beside those of the JAAS file",
+		field: func(c *Config) any { return &c.Auth.UserFile }},
+	{name: "SASLAuthenticationProvider.superPassword", kind: password, status: works, reload: true, note: "password of the SASL user `super`, whom each ACL of scheme sasl admits", secret: true,
+		field: func(c *Config) any { return &c.Auth.SuperPassword }},
+	{name: superUsers, aliases: []string{"superUser"}, kind: text, status: works, note: "identity of scheme sasl that every ACL admits; `superUser` and `superUser.NAME`, several"},
+	{name: "letAnySaslUserDoX", kind: text, status: works, reload: true, note: "an id: what an ACL grants to sasl with that id, it grants to every SASL user",
+		field: func(c *Config) any { return &c.Auth.LetAny }},
+	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: works, reload: true, note: "true: a client that fails to authenticate by SASL stays connected, without the identity",
+		field: func(c *Config) any { return &c.Auth.AllowFailed }},
+	{name: authProviders, kind: anything, status: works, note: "`" + saslProvider + "` lets ACLs name the scheme sasl, `X509AuthenticationProvider` x509 (as TLS for clients does), `EnsembleAuthenticationProvider` enables the scheme ensemble. Of other classes, which cannot be loaded, there is a warning: authentication by their schemes fails"},
+	{name: "ensembleAuthName", kind: nameList, status: works, reload: true, note: "names of this ensemble: a client that authenticates itself by the scheme ensemble with another name is disconnected",
+		field: func(c *Config) any { return &c.Auth.EnsembleNames }},
+	{name: "sessionRequireClientSASLAuth", kind: boolean, def: "false", status: works, reload: true, note: "true: clients must authenticate themselves by SASL before their first request; as enforce.auth.schemes=sasl",
+		field: func(c *Config) any { return &c.Auth.RequireSASL }},
+	{name: enforceEnabled, kind: boolean, def: "false", status: works, reload: true, note: "true: clients need an identity of one of enforce.auth.schemes before their first request, which is refused otherwise (-124)",
+		field: func(c *Config) any { return &c.Auth.Enforce }},
+	{name: enforceSchemes, kind: nameList, status: works, reload: true, note: "of sasl and x509 (which need their authProvider), digest and ip, which everybody has",
+		field: func(c *Config) any { return &c.Auth.Schemes }},
+	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: works, reload: true, note: "false, ZooKeeper's default: znodes with a time to live cannot be created (-6), once the ensemble has feature level 2",
+		field: func(c *Config) any { return &c.Auth.ExtendedTypes }},
+	{name: "requireClientAuthScheme", kind: anything, status: later, note: "no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"},
+	{name: "jaasLoginRenew", kind: anything, status: harmless, note: "a server needs no ticket of its own"},
+}
+
+// numbered returns the values of a key of which there are several.
+func (k *key) numbered(c *Config) []string {
+	switch k.name {
+	case superUsers:
+		return c.Auth.SuperUsers
+	case authProviders:
+		return c.Auth.Providers
+	}
+	return nil
+}
+
+// auth reads the files with users, and checks what clients need to prove.
+func (r *resolver) auth(c *Config) {
+	a := &c.Auth
+	for _, name := range r.order {
+		w := r.won[name]
+		switch w.row.name {
+		case superUsers:
+			a.SuperUsers = append(a.SuperUsers, w.value)
+		case authProviders:
+			a.Providers = append(a.Providers, w.value)
+			switch w.value {
+			case saslProvider, x509Provider, ensembleProvider, providerPackage + "IPAuthenticationProvider", providerPackage + "DigestAuthenticationProvider":
+			default:
+				r.warn(w.from, w.key, "THE CLASS %q CANNOT BE LOADED: every client that authenticates itself by its scheme fails, and no ACL can name that scheme", w.value)
+			}
+		}
+	}
+	a.Users = make(sasl.DigestUsers)
+	if r.users != nil {
+		a.Users = r.users
+	}
+	r.jaas(a)
+	if a.UserFile != "" {
+		if err := readUsers(a.UserFile, a.Users); err != nil {
+			r.problem(r.won[saslUserFile].from, saslUserFile, "is %s: %v", a.UserFile, err)
+		}
+	}
+	r.enforcement(c)
+}
+
+// jaas reads the JAAS file.
+func (r *resolver) jaas(a *Auth) {
+	super := r.won["SASLAuthenticationProvider.superPassword"]
+	if a.JAASFile == "" {
+		if a.SuperPassword != "" && len(a.Users) > 0 {
+			a.Users.Set("super", a.SuperPassword)
+		} else if a.SuperPassword != "" {
+			r.warn(super.from, super.key, "(hidden) has no effect: no JAAS file has users of DIGEST-MD5")
+		}
+		return
+	}
+	w := r.won[jaasFile]
+	j, warning, err := sasl.LoadJAAS(a.JAASFile, r.property)
+	if err != nil {
+		r.problem(w.from, w.key, "%v", err)
+		return
+	}
+	if warning != "" {
+		r.warn(w.from, w.key, "%s", warning)
+	}
+	if _, ok := j[a.JAASSection]; !ok {
+		if s, given := r.won[jaasSection]; given {
+			r.problem(s.from, s.key, "is %s, a section that %s does not have", a.JAASSection, a.JAASFile)
+		} else {
+			r.warn(w.from, w.key, "%s has no section %s: no client can authenticate itself by SASL", a.JAASFile, a.JAASSection)
+		}
+		return
+	}
+	digest, krb := j.Module(a.JAASSection, sasl.DigestLoginModule), j.Module(a.JAASSection, sasl.KerberosLoginModule)
+	if digest != nil {
+		for name, hash := range j.DigestUsers(a.JAASSection, a.SuperPassword) {
+			a.Users[name] = hash
+		}
+	}
+	if krb != nil {
+		a.Kerberos = *krb
+	}
+	if digest == nil && krb == nil {
+		r.problem(w.from, w.key, "the section %s of %s has neither %s nor %s: other login modules are Java classes", a.JAASSection, a.JAASFile, sasl.DigestLoginModule, sasl.KerberosLoginModule)
+	}
+}
+
+// property returns a Java property of the command line or the environment.
+func (r *resolver) property(name string) (value string, ok bool) {
+	for _, p := range slices.Concat(r.properties, r.flagProperties) {
+		if v, same := strings.CutPrefix(p, name+"="); same {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
+// maxUserFile bounds the file with users, in bytes.
+const maxUserFile = 1 << 20
+
+// readUsers reads a file that htdigest made. The errors do not show hashes.
+func readUsers(path string, users sasl.DigestUsers) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	b, err := io.ReadAll(io.LimitReader(f, maxUserFile+1))
+	if err != nil {
+		return err
+	}
+	if len(b) > maxUserFile {
+		return fmt.Errorf("it has more than %d bytes", maxUserFile)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	for n := 1; lines.Scan(); n++ {
+		line := trim(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		hash := line[strings.LastIndexByte(line, ':')+1:]
+		name, realm := strings.CutSuffix(strings.TrimSuffix(line, ":"+hash), ":"+sasl.Realm)
+		if !realm || name == "" {
+			return fmt.Errorf("line %d is not user:%s:HASH: make it with htdigest %s %s USER", n, sasl.Realm, path, sasl.Realm)
+		}
+		if err := users.SetHash(name, hash); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return lines.Err()
+}
+
+// enforcement checks the schemes that clients need.
+func (r *resolver) enforcement(c *Config) {
+	a := &c.Auth
+	if !a.Enforce && !a.RequireSASL {
+		if w, ok := r.won[enforceSchemes]; ok && len(a.Schemes) > 0 {
+			r.warn(w.from, w.key, "%s has no effect: %s is false", w.value, enforceEnabled)
+		}
+		return
+	}
+	w := r.won[enforceSchemes]
+	if a.RequireSASL {
+		w = r.won["sessionRequireClientSASLAuth"]
+	} else if w.key == "" {
+		w = r.won[enforceEnabled]
+	}
+	if len(c.RequiredSchemes()) == 0 {
+		r.problem(w.from, w.key, "is %s, but %s names no scheme: set it to sasl, x509 or digest", w.value, enforceSchemes)
+	}
+	for _, scheme := range c.RequiredSchemes() {
+		switch {
+		case scheme == "ip":
+			r.warn(w.from, w.key, "ip admits everybody: each client has an identity of that scheme")
+		case scheme == "digest" && c.DigestAuthEnabled, scheme == "x509" && c.x509():
+		case scheme == "sasl" && (a.RequireSASL || slices.Contains(a.Providers, saslProvider)):
+			if len(a.Users) == 0 && a.Kerberos.Class == "" {
+				r.warn(w.from, w.key, "NO CLIENT CAN AUTHENTICATE ITSELF by sasl: %s names no JAAS file with users of this server", jaasFile)
+			}
+		case scheme == "sasl":
+			r.problem(w.from, w.key, "names sasl, which needs authProvider.1=%s", saslProvider)
+		case scheme == "x509":
+			r.problem(w.from, w.key, "names x509, which needs secureClientPort or client.portUnification")
+		default:
+			r.problem(w.from, w.key, "names %q; allowed: sasl, x509, digest, ip", scheme)
+		}
+	}
+}
+
+// RequiredSchemes returns the schemes that clients need an identity of one of; empty: none.
+func (c *Config) RequiredSchemes() []string {
+	switch {
+	case c.Auth.RequireSASL:
+		return []string{"sasl"}
+	case c.Auth.Enforce:
+		return c.Auth.Schemes
+	}
+	return nil
+}
+
+// x509 reports whether the scheme x509 is there.
+func (c *Config) x509() bool { return c.ServesTLS() || slices.Contains(c.Auth.Providers, x509Provider) }
+
+// ACLSchemes returns the schemes of x509 and sasl that ACLs may name.
+func (c *Config) ACLSchemes() (schemes []string) {
+	if c.x509() {
+		schemes = append(schemes, "x509")
+	}
+	if slices.Contains(c.Auth.Providers, saslProvider) {
+		schemes = append(schemes, "sasl")
+	}
+	return schemes
+}
+
+// EnsembleScheme reports whether the scheme ensemble is there.
+func (c *Config) EnsembleScheme() bool { return slices.Contains(c.Auth.Providers, ensembleProvider) }
