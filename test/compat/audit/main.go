@@ -36,35 +36,45 @@ func run(ctx context.Context, args []string) {
 	must.Parsed(flags.Parse(args))
 	work := must.Get(os.MkdirTemp("", "gozkd-audit-"))
 	defer must.Finally(func() error { return os.RemoveAll(work) })
+	if *binary == "" && *only != "zookeeper" {
+		*binary = must.Get(server.BuildGozkd(ctx, install.Root(ctx), work))
+	}
 	var want, got []string
 	if *only != "gozkd" {
 		want = zooKeeper(ctx, work)
 	}
 	if *only != "zookeeper" {
-		if *binary == "" {
-			*binary = must.Get(server.BuildGozkd(ctx, install.Root(ctx), work))
-		}
 		got = gozkd(ctx, *binary, work)
 	}
 	if *only != "all" {
 		fmt.Println(strings.Join(slices.Concat(want, got), "\n"))
 		return
 	}
-	if n := compare(want, got, *show); n > 0 {
-		must.Failf("%d lines differ", n)
+	lines, differ := len(want), compare(want, got, *show)
+	o := server.EnsembleOptions{Members: 3, Keys: ensembleKeys(), Audit: true}
+	e, err := server.StartZooKeeperEnsemble(ctx, server.Maven, o)
+	wants := playedOnEnsemble(ctx, e, err)
+	e, err = server.StartGozkdEnsemble(ctx, *binary, o)
+	for i, got := range playedOnEnsemble(ctx, e, err) {
+		fmt.Printf("%s of an ensemble\n", []string{"leader", "follower", "follower"}[i])
+		lines += len(wants[i])
+		differ += compare(wants[i], got, *show)
 	}
-	fmt.Printf("%d lines, all equal\n", len(want))
+	if differ > 0 {
+		must.Failf("%d lines differ", differ)
+	}
+	fmt.Printf("%d lines, all equal\n", lines)
 }
 
 func zooKeeper(ctx context.Context, work string) []string {
-	log := filepath.Join(work, "zookeeper")
+	log := filepath.Join(work, "zookeeper.log")
 	keys := auditKeys()
 	p := must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{Keys: keys, AuditLog: log}))
 	return played(p, log)
 }
 
 func gozkd(ctx context.Context, binary, work string) []string {
-	log := filepath.Join(work, "gozkd")
+	log := filepath.Join(work, "gozkd.log")
 	keys := auditKeys()
 	keys["gozkd.audit.format"], keys["gozkd.audit.file"] = "zookeeper", log
 	p := must.Get(server.StartGozkd(ctx, binary, server.Options{Keys: keys}))

@@ -22,6 +22,8 @@ type EnsembleOptions struct {
 	Keys map[string]string
 	// JVMFlags are as in Options, for each member.
 	JVMFlags []string
+	// Audit: each member writes ZooKeeper's lines to its AuditLog, if the keys have audit.enable.
+	Audit bool
 	// Starting, if any, is called with the client addresses of all members just before the first of
 	// them is started, once for each try.
 	Starting func(addrs []string)
@@ -55,7 +57,11 @@ func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOp
 		return nil, err
 	}
 	return startEnsemble(ctx, "ZooKeeper", opts, func(dir string, keys map[string]string) ([]string, error) {
-		args, err := zooKeeperArgs(classPath, dir, Options{Keys: keys, JVMFlags: opts.JVMFlags})
+		o := Options{Keys: keys, JVMFlags: opts.JVMFlags}
+		if opts.Audit {
+			o.AuditLog = auditLog(dir)
+		}
+		args, err := zooKeeperArgs(classPath, dir, o)
 		return append([]string{"java"}, args...), err
 	})
 }
@@ -64,6 +70,9 @@ func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOp
 // ctx bounds the start only.
 func StartGozkdEnsemble(ctx context.Context, binary string, opts EnsembleOptions) (*Ensemble, error) {
 	return startEnsemble(ctx, "gozkd", opts, func(dir string, keys map[string]string) ([]string, error) {
+		if opts.Audit {
+			keys["gozkd.audit.format"], keys["gozkd.audit.file"] = "zookeeper", auditLog(dir)
+		}
 		config, err := writeConfig(dir, keys)
 		return []string{binary, "serve", config}, err
 	})
@@ -171,6 +180,11 @@ func (m *Member) Become(binary string) { m.command[0] = binary }
 
 // ConfigFile returns the path of the member's zoo.cfg, if it is a gozkd.
 func (m *Member) ConfigFile() string { return m.command[len(m.command)-1] }
+
+// AuditLog returns the file of the member's audit log, see EnsembleOptions.Audit.
+func (m *Member) AuditLog() string { return auditLog(m.dir) }
+
+func auditLog(dir string) string { return filepath.Join(dir, "audit.log") }
 
 // Running reports whether the member was started and has not ended.
 func (m *Member) Running() bool {
