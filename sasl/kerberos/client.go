@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/client"
-	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/iana/flags"
 	gokeytab "github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
@@ -106,12 +104,9 @@ func (c *Client) login() (*client.Client, error) {
 		}
 		return client.NewWithKeytab(name, realm, theirs, c.config.Conf.conf, noFAST), nil
 	}
-	if kind := cacheKind.FindString(c.config.TicketCache); kind != "" && kind != "FILE:" {
-		return nil, fmt.Errorf("kerberos: the ticket cache %s is not a file; run kinit -c FILE:NAME, and name that file", c.config.TicketCache)
-	}
-	cache, err := credentials.LoadCCache(strings.TrimPrefix(c.config.TicketCache, "FILE:"))
+	cache, err := loadCache(c.config.TicketCache)
 	if err != nil {
-		return nil, fmt.Errorf("kerberos: the ticket cache cannot be read; run kinit: %w", err)
+		return nil, err
 	}
 	login, err := client.NewFromCCache(cache, c.config.Conf.conf, noFAST)
 	if err != nil {
@@ -123,9 +118,6 @@ func (c *Client) login() (*client.Client, error) {
 	}
 	return login, nil
 }
-
-// cacheKind is the kind of a ticket cache, such as DIR, KCM and KEYRING.
-var cacheKind = regexp.MustCompile(`^[A-Z]{2,}:`)
 
 // fromKDC logs in and asks for a ticket. The credentials are given up afterwards: each connection
 // begins with new ones, and no goroutine renews them in the background.

@@ -32,10 +32,7 @@ func LoadConf(name string) (*Conf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: %w", err)
 	}
-	conf, err := config.NewFromString(text)
-	if unsupported := (config.UnsupportedDirective{}); errors.As(err, &unsupported) {
-		err = nil
-	}
+	conf, err := config.NewFromString(reduced(text))
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: %s: %w", name, err)
 	}
@@ -54,6 +51,48 @@ func (c *Conf) DefaultRealm() string { return c.conf.LibDefaults.DefaultRealm }
 
 // ClockSkew returns clockskew of libdefaults, or the default of 5 minutes.
 func (c *Conf) ClockSkew() time.Duration { return c.conf.LibDefaults.Clockskew }
+
+// used are the settings of libdefaults that have an effect here.
+var used = []string{
+	"clockskew", "default_realm", "default_tgs_enctypes", "default_tkt_enctypes", "dns_lookup_kdc", "forwardable", "noaddresses",
+	"permitted_enctypes", "renew_lifetime", "ticket_lifetime", "udp_preference_limit",
+}
+
+// reduced returns what has an effect here of a krb5.conf, one setting on each line. gokrb5 panics at
+// blocks within a realm, and at a block on one line.
+func reduced(text string) string {
+	var b strings.Builder
+	text = strings.NewReplacer("{", "{\n", "}", "\n}\n").Replace(comments.ReplaceAllString(text, ""))
+	section, depth := "", 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		name, value, setting := strings.Cut(line, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case strings.HasPrefix(line, "["):
+			section, _, _ = strings.Cut(line, "]")
+			section, depth = section+"]", 0
+			fmt.Fprintln(&b, section)
+		case value == "{":
+			if depth++; depth == 1 && section == "[realms]" {
+				fmt.Fprintln(&b, name, "= {")
+			}
+		case strings.HasPrefix(line, "}"):
+			if depth--; depth == 0 && section == "[realms]" {
+				fmt.Fprintln(&b, "}")
+			}
+		case !setting || name == "":
+		case section == "[libdefaults]" && depth == 0 && slices.Contains(used, name),
+			section == "[domain_realm]" && depth == 0,
+			section == "[realms]" && depth == 1 && name == "kdc":
+			fmt.Fprintln(&b, name, "=", value)
+		}
+	}
+	return b.String()
+}
+
+// comments are lines.
+var comments = regexp.MustCompile(`(?m)^\s*[#;].*$`)
 
 // maxIncludes bounds files that include each other.
 const maxIncludes = 8

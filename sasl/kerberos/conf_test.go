@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jcmturner/gokrb5/v8/config"
+
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -39,11 +41,10 @@ func TestLoadConf_Includes(t *testing.T) {
 		t.Errorf("KDCs: %v, %v", kdcs, err)
 	}
 	for text, why := range map[string]string{
-		"include " + filepath.Join(dir, "itself"):                  "include each other",
-		"include /nowhere/krb5.conf":                               "no such file",
-		"[libdefaults]\n default_tkt_enctypes = rc4-hmac":          "too weak",
-		"[libdefaults]\n clockskew = soon":                         "libdefaults",
-		"[libdefaults]\n default_realm = A\n[realms]\n nonsense {": "realm",
+		"include " + filepath.Join(dir, "itself"):         "include each other",
+		"include /nowhere/krb5.conf":                      "no such file",
+		"[libdefaults]\n default_tkt_enctypes = rc4-hmac": "too weak",
+		"[libdefaults]\n clockskew = soon":                "libdefaults",
 	} {
 		if _, err := LoadConf(write("itself", text)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %q", text, err, why)
@@ -52,6 +53,30 @@ func TestLoadConf_Includes(t *testing.T) {
 	if _, err := LoadConf(filepath.Join(dir, "none")); err == nil {
 		t.Error("a file that was named and does not exist")
 	}
+}
+
+// TestLoadConf_TakesWhatOthersWrote has files that are right and that gokrb5 panics at or refuses.
+func TestLoadConf_TakesWhatOthersWrote(t *testing.T) {
+	for _, text := range []string{
+		"[libdefaults]\n default_realm = EX.TEST\n[realms]\n EX.TEST = {\n  kdc = a:1\n  auth_to_local_names = {\n   guest = nobody\n  }\n  kdc = b\n }\n",
+		"[libdefaults]\n default_realm = EX.TEST\n[realms]\n EX.TEST = { kdc = a:1\n kdc = b }\n",
+		"# A comment {\n [libdefaults] # another\n default_realm = EX.TEST\n flag\n pkinit_anchors = FILE:/x\n[realms]\n OTHER = {\n v4_instance_convert = {\n a = b\n}\n}\nEX.TEST = {\n kdc = a:1\n kdc = b\n }\n}\n[capaths]\n A = {\n B = .\n}\n",
+	} {
+		conf, err := LoadConf(writeConf(t, text))
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if n, kdcs, err := conf.conf.GetKDCs("EX.TEST", true); err != nil || n != 2 || conf.DefaultRealm() != "EX.TEST" {
+			t.Errorf("%q: KDCs %v, %v, default realm %q", text, kdcs, err, conf.DefaultRealm())
+		}
+	}
+}
+
+// FuzzConf checks that no krb5.conf makes a panic.
+func FuzzConf(f *testing.F) {
+	f.Add("[libdefaults]\n default_realm = A\n clockskew = 1h\n permitted_enctypes = aes256-cts\n[realms]\n A = {\n kdc = a*\n x = {\n }\n }\n[domain_realm]\n .a = A\n")
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = config.NewFromString(reduced(text)) })
 }
 
 func TestServerLogin_Options(t *testing.T) {

@@ -2,8 +2,11 @@ package kerberos
 
 import (
 	"encoding/asn1"
+	"encoding/binary"
 	"testing"
 
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 )
@@ -117,5 +120,43 @@ func FuzzClient(f *testing.F) {
 			again.next = again.choose
 		}
 		_, _, _ = again.Step(b)
+	})
+}
+
+// FuzzTicketCache checks that no file makes a panic, and that a name and a key come through.
+func FuzzTicketCache(f *testing.F) {
+	text := func(b []byte, s string) []byte { return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...) }
+	name := func(b []byte, parts ...string) []byte {
+		b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, 1), uint32(len(parts)))
+		b = text(b, testRealm)
+		for _, p := range parts {
+			b = text(b, p)
+		}
+		return b
+	}
+	k := newKDC(f)
+	issued := k.issue("alice@EX.TEST")
+	tgt, err := issued.ticket.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	file := name([]byte{5, 4, 0, 12, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0}, "alice")
+	file = name(name(file, "alice"), "krbtgt", testRealm)
+	file = text(append(file, 0, 18), string(issued.key.KeyValue))
+	file = append(file, make([]byte, 4*4+1+4)...)
+	file = append(file, 0, 0, 0, 1, 0, 2, 0, 0, 0, 4, 127, 0, 0, 1, 0, 0, 0, 0) // an address
+	file = text(text(file, string(tgt)), "")
+	cache, err := parseCache(file)
+	if err != nil || cache.DefaultPrincipal.Realm != testRealm || len(cache.Credentials) != 1 || string(cache.Credentials[0].Key.KeyValue) != string(issued.key.KeyValue) {
+		f.Fatalf("%+v, %v", cache, err)
+	}
+	f.Add(file)
+	f.Add(file[:len(file)-9])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		cache, err := parseCache(b)
+		if err != nil {
+			return
+		}
+		_, _ = client.NewFromCCache(cache, config.New())
 	})
 }
