@@ -44,6 +44,14 @@ type Authentication struct {
 	ACLSchemes []string
 }
 
+// Certificates is what the program that embeds a server knows about its certificates.
+type Certificates struct {
+	// Reloads is how often changed files were taken over, Refused how often they could not be used.
+	Reloads, Refused int64
+	// Expires is when the first certificate of this server ends; zero if there is none.
+	Expires time.Time
+}
+
 // X509 is the scheme x509: a client with a verified certificate has the identity x509:ID from the end
 // of the TLS handshake on.
 type X509 struct {

@@ -104,6 +104,9 @@ type Config struct {
 	// When it is reached, a host with fewer of them than another takes the place of the oldest of
 	// the other's; otherwise its connection is closed. Default: 250. Negative: no limit.
 	HandshakeLimit int
+	// Certificates tells the metrics about the certificates behind TLS and PeerTLS. It is called for
+	// each answer, from any goroutine. Nil: there are no such metrics.
+	Certificates func() Certificates
 	// ListenBacklog is how many connections of Listen may wait to be accepted
 	// (clientPortListenBacklog). The system may have a lower limit. Default: the system's limit.
 	// Without effect on Windows.

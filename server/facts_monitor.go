@@ -45,6 +45,7 @@ func (s *Server) Monitor() []Value {
 	list.Add("gozkd_client_memory_limit_bytes", s.conns.budget.limit.Load())
 	list.Add("gozkd_watch_memory_bytes", s.watches.Bytes())
 	list.Add("gozkd_watch_memory_limit_bytes", s.live.Load().WatchMemory)
+	s.addCertificates(&list)
 	if counter, ok := s.cfg.Audit.(audit.Counter); ok {
 		events, dropped := counter.Counts()
 		list.Add("gozkd_audit_events_total", events)
@@ -62,6 +63,20 @@ func (s *Server) Monitor() []Value {
 		list.Add("gozkd_peer_messages_refused_total", counts.Refused)
 	}
 	return list
+}
+
+// addCertificates appends what the program knows about its certificates.
+func (s *Server) addCertificates(l *facts.Values) {
+	if s.cfg.Certificates == nil {
+		return
+	}
+	c := s.cfg.Certificates()
+	if c.Expires.IsZero() {
+		return
+	}
+	l.Add("gozkd_tls_reloads_total", c.Reloads)
+	l.Add("gozkd_tls_reloads_refused_total", c.Refused)
+	l.Add("gozkd_tls_certificate_expires_seconds", c.Expires.Unix())
 }
 
 // addState appends the properties of the server at this moment, and the values next to them in

@@ -39,7 +39,7 @@ func TestFacts_WheneverAsked(t *testing.T) {
 		if len(s.Settings()) < 12 || len(s.Environment()) != 18 {
 			t.Errorf("%s: settings %v, environment %v", when, s.Settings(), s.Environment())
 		}
-		const want = "[{1 false 127.0.0.1:2888 127.0.0.1:3888 0.0.0.0:2181} {2 true h2:2888  } {3 false h3:2888 h3:3888 }]"
+		const want = "[{1 false 127.0.0.1:2888 127.0.0.1:3888 0.0.0.0:2181  } {2 true h2:2888    } {3 false h3:2888 h3:3888   }]"
 		if got := fmt.Sprint(s.Members()); got != want {
 			t.Errorf("%s: members %s, want %s", when, got, want)
 		}

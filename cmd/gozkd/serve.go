@@ -395,10 +395,11 @@ func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	if cfg.Auth.SASL, err = r.logins.apply(&c); err != nil {
 		return nil, err
 	}
-	if err = r.tls.apply(c, &cfg); err == nil {
-		fields, err = r.server.Reload(cfg)
+	if err = r.tls.apply(c, &cfg); err != nil {
+		_ = r.tls.apply(r.last, &cfg) // what was not replaced stays in use anyway
+		return nil, err
 	}
-	if err != nil {
+	if fields, err = r.server.Reload(cfg); err != nil {
 		err = errors.Join(err, r.tls.apply(r.last, &cfg))
 	}
 	return fields, err

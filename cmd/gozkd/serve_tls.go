@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -15,7 +16,7 @@ import (
 // tlsFiles holds the certificates of the ports for clients, or for other servers. Its zero value has
 // none. apply and close must not be called at the same time.
 type tlsFiles struct {
-	source  *tlsconf.Source // nil until a configuration asks for TLS
+	source  atomic.Pointer[tlsconf.Source] // nil until a configuration asks for TLS
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -23,17 +24,17 @@ type tlsFiles struct {
 // apply takes over options and returns the source, nil if there never was one. After an error nothing
 // has changed.
 func (t *tlsFiles) apply(wanted bool, o tlsconf.Options, log hclog.Logger) (_ *tlsconf.Source, err error) {
-	switch {
+	switch present := t.source.Load(); {
 	case !wanted:
-		return t.source, nil
-	case t.source != nil:
-		return t.source, t.source.Reload(o)
+		return present, nil
+	case present != nil:
+		return present, present.Reload(o)
 	}
 	source, err := tlsconf.Load(o, log)
 	if err != nil {
 		return nil, err
 	}
-	t.source = source
+	t.source.Store(source)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
 	// Stopped and awaited by close.
@@ -66,7 +67,7 @@ func (t *portTLS) apply(c config.Config, cfg *server.Config) error {
 	if t.config == nil && source != nil {
 		t.config = source.Server()
 	}
-	cfg.TLS = t.config
+	cfg.TLS, cfg.Certificates = t.config, t.certificates
 	mode, o := peerTLSMode(c), c.PeerTLS
 	// The server compares certificates with server lines by itself.
 	o.HostnameVerification, o.ClientHostnameVerification = false, false
@@ -79,6 +80,20 @@ func (t *portTLS) apply(c config.Config, cfg *server.Config) error {
 		Ensemble: c.PeerTLSEnsemble, DetectionTimeout: c.PeerTLSDetection,
 	}
 	return nil
+}
+
+// certificates adds up what is known about the certificates of all ports. It may be called at any time.
+func (t *portTLS) certificates() (all server.Certificates) {
+	for _, f := range []*tlsFiles{&t.clients, &t.peers} {
+		if source := f.source.Load(); source != nil {
+			s := source.Stats()
+			all.Reloads, all.Refused = all.Reloads+s.Reloads, all.Refused+s.Failures
+			if all.Expires.IsZero() || s.Expires.Before(all.Expires) {
+				all.Expires = s.Expires
+			}
+		}
+	}
+	return all
 }
 
 func (t *portTLS) logger(name string) hclog.Logger {

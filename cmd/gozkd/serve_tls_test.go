@@ -169,6 +169,11 @@ func TestServe_TLSPlantedSecret(t *testing.T) {
 	for _, c := range strings.Fields("configuration initial_configuration system_properties environment monitor server_stats") {
 		ask(p.ports.Admin + "/" + c)
 	}
+	for _, want := range []string{"zk_gozkd_tls_certificate_expires_seconds\t6", "\ngozkd_tls_reloads_total 0\n"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("no %q in\n%s", want, &said)
+		}
+	}
 	if !strings.Contains(said.String(), "ssl.keyStore.password") {
 		t.Error("no answer has the key of the password, so this test looks in the wrong place")
 	}
