@@ -43,6 +43,7 @@ func run(ctx context.Context) int {
 	kills := flag.Int("kills", 0, "instead: kill the leader so many times under pipelined load, and count what clients of the others notice")
 	outage := flag.String("outage", jepsenlite.OutageKill, "with -kills: what happens to the leader: kill, pause, partition or disk-hang (needs root)")
 	hold := flag.Duration("hold", 15*time.Second, "with -kills: how long an outage lasts, except a kill")
+	tlsChange := flag.String("tls-change", "", "instead: the members change from plain connections to TLS and back, by reload or by restart, under load")
 	dir := flag.String("dir", "", "where to keep data and logs; empty: a temporary folder, removed unless something was wrong")
 	flag.Parse()
 	if *seed == 0 {
@@ -75,7 +76,7 @@ func run(ctx context.Context) int {
 			o.Faults = strings.Split(*faults, ",")
 		}
 		fmt.Fprintf(os.Stderr, "seed %d, folder %s\n", *seed, *dir)
-		failed, err := test(ctx, o, *kills)
+		failed, err := test(ctx, o, *kills, *tlsChange)
 		if err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func run(ctx context.Context) int {
 }
 
 // test runs the selected test and prints its report.
-func test(ctx context.Context, o jepsenlite.Options, kills int) (failed bool, err error) {
+func test(ctx context.Context, o jepsenlite.Options, kills int, tlsChange string) (failed bool, err error) {
 	if kills > 0 {
 		report, err := jepsenlite.RunKills(ctx, o, kills)
 		if err != nil {
@@ -107,7 +108,12 @@ func test(ctx context.Context, o jepsenlite.Options, kills int) (failed bool, er
 		report.Print(os.Stdout)
 		return report.Failed(), nil
 	}
-	report, err := jepsenlite.Run(ctx, o)
+	var report *jepsenlite.Report
+	if tlsChange != "" {
+		report, err = jepsenlite.RunTLSChange(ctx, o, tlsChange)
+	} else {
+		report, err = jepsenlite.Run(ctx, o)
+	}
 	if err != nil {
 		return false, err
 	}
