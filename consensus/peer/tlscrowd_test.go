@@ -43,7 +43,7 @@ func TestP9_StrangersWithTLS(t *testing.T) {
 					cfg.Peers = map[uint64]string{2: b.address}
 				})
 				a.await(2, "up")
-				for i := range 2 * maxLobby {
+				for i := range maxLobby + 64 {
 					if i%64 == 0 {
 						come(net.IPv4(10, 0, 0, byte(i/64)).String())
 					}
