@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -44,7 +45,12 @@ func (s *server) mode() string {
 // last column, and the others are empty.
 func writeTable(w io.Writer, servers []server) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SERVER\tMODE\tZXID\tCONNECTIONS\tOUTSTANDING\tLATENCY ms min/avg/max\tZNODES\tVERSION")
+	secured := slices.ContainsFunc(servers, func(s server) bool { return s.secure > 0 })
+	last := "VERSION"
+	if secured {
+		last += "\tLINKS WITH TLS"
+	}
+	fmt.Fprintln(table, "SERVER\tMODE\tZXID\tCONNECTIONS\tOUTSTANDING\tLATENCY ms min/avg/max\tZNODES\t"+last)
 	for i := range servers {
 		s := &servers[i]
 		fmt.Fprintf(table, "%s\t%s\t", s.address, s.mode())
@@ -53,8 +59,12 @@ func writeTable(w io.Writer, servers []server) error {
 			fmt.Fprintf(table, "\t\t\t\t\t%s\n", probe.Cause(s.err))
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d/%s/%d\t%d\t%s\n", st.Zxid, st.Connections, st.Outstanding,
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d/%s/%d\t%d\t%s", st.Zxid, st.Connections, st.Outstanding,
 			st.LatencyMs.Min, strconv.FormatFloat(st.LatencyMs.Avg, 'f', -1, 64), st.LatencyMs.Max, st.Znodes, st.Version)
+		if secured && s.links > 0 {
+			fmt.Fprintf(table, "\t%d of %d", s.secure, s.links)
+		}
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
 }
@@ -72,6 +82,9 @@ type serverJSON struct {
 	Sent        *int64         `json:"sent,omitempty"`
 	Znodes      *int64         `json:"znodes,omitempty"`
 	Version     string         `json:"version,omitempty"`
+	// PeerLinks are the connections to and from other servers.
+	PeerLinks    *int64 `json:"peer_links,omitempty"`
+	PeerLinksTLS *int64 `json:"peer_links_tls,omitempty"`
 }
 
 // writeJSON writes {"ok":…,"servers":[…],"problems":[…]}.
@@ -88,6 +101,9 @@ func writeJSON(w io.Writer, servers []server, problems []string) error {
 		list[i].Zxid, list[i].Version, list[i].LatencyMs = st.Zxid.String(), st.Version, &st.LatencyMs
 		list[i].Connections, list[i].Outstanding, list[i].Znodes = &st.Connections, &st.Outstanding, &st.Znodes
 		list[i].Received, list[i].Sent = &st.Received, &st.Sent
+		if s.links > 0 {
+			list[i].PeerLinks, list[i].PeerLinksTLS = &s.links, &s.secure
+		}
 	}
 	if problems == nil {
 		problems = []string{}

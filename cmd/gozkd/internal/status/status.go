@@ -60,6 +60,7 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(err)
 	}
 	servers := ask(ctx, t)
+	askLinks(ctx, t, servers)
 	problems := judge(servers)
 	switch {
 	case json:
@@ -111,6 +112,9 @@ type server struct {
 	address string
 	state   probe.State
 	err     error
+	// links is how many connections to and from other servers it has, and secure how many of them use
+	// TLS; 0 if unknown.
+	secure, links int64
 }
 
 // ask asks all servers concurrently and returns them in the order of t.addresses.
@@ -126,6 +130,23 @@ func ask(ctx context.Context, t targets) []server {
 	}
 	asking.Wait()
 	return servers
+}
+
+// askLinks asks for the connections between servers. A server that does not answer mntr does not tell.
+func askLinks(ctx context.Context, t targets, servers []server) {
+	var asking sync.WaitGroup
+	for i := range servers {
+		s := &servers[i]
+		if s.err != nil || !s.state.Gozkd() {
+			continue
+		}
+		asking.Go(func() { // bounded by the asker's timeout; awaited below
+			if mntr, err := t.asker.Ask(ctx, s.address, "mntr"); err == nil {
+				s.secure, s.links = probe.ParseMonitor(mntr).PeerLinks()
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // problem returns why a server is not alive or, if ready is true, not ready; otherwise "". The

@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 	for _, m := range e.members {
 		top = max(top, peak(m.values(requests)))
 	}
-	return []column[*member]{
+	columns := []column[*member]{
 		{title: "ID", width: 3, right: true, cell: plain(idText)},
 		{title: "SERVER", width: 15, grows: true, most: 28, cell: plain(func(m *member) string { return m.Address })},
 		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return roleText(m), roleStyle(m, th) }},
@@ -57,6 +58,19 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 		number("DATA", 5, 8, monitored("approximate_data_size", size)),
 		{title: "VERSION", width: 12, rank: 9, grows: true, most: 24, cell: plain(versionText)},
 	}
+	if slices.ContainsFunc(e.members, func(m *member) bool { tls, _ := m.last.Monitor.PeerLinks(); return tls > 0 }) {
+		columns = append(columns, number("LINKS TLS", 9, 4, linksText))
+	}
+	return columns
+}
+
+// linksText returns how many connections to and from other members use TLS.
+func linksText(m *member) string {
+	tls, all := m.last.Monitor.PeerLinks()
+	if all == 0 {
+		return absent
+	}
+	return fmt.Sprintf("%d of %d", tls, all)
 }
 
 func idText(m *member) string {

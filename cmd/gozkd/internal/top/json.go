@@ -49,6 +49,9 @@ type memberJSON struct {
 	Watches     *int64         `json:"watches"`
 	Znodes      *int64         `json:"znodes"`
 	DataBytes   *int64         `json:"data_bytes"`
+	// PeerLinks are the connections to and from other members.
+	PeerLinks    *int64 `json:"peer_links,omitempty"`
+	PeerLinksTLS *int64 `json:"peer_links_tls,omitempty"`
 }
 
 type clientJSON struct {
@@ -116,6 +119,9 @@ func (m *member) json(e *ensemble) memberJSON {
 	}
 	if n, ok := m.last.Monitor.Int("approximate_data_size"); ok {
 		j.DataBytes = &n
+	}
+	if tls, all := m.last.Monitor.PeerLinks(); all > 0 {
+		j.PeerLinks, j.PeerLinksTLS = &all, &tls
 	}
 	return j
 }
