@@ -196,6 +196,21 @@ func Differences() []Difference {
 			Reason: "gozkd uses up a zxid for each write, a malformed one too, and when a session is resumed, ZooKeeper not always; clients only need zxids that rise",
 		},
 		{
+			ID:      "own-address",
+			Reason:  "gozkd's members are replicated, so 0.0.0.0 cannot stand for a different server on each",
+			Avoided: "the servers that are compared have no such line",
+		},
+		{
+			ID:      "throttle-keys",
+			Reason:  "gozkd honours the documented names of the keys",
+			Avoided: "the servers that are compared have no throttle",
+		},
+		{
+			ID:      "request-throttle",
+			Reason:  "gozkd throttles writes, which wait for others; reads wait for nobody",
+			Avoided: "the servers that are compared have no throttle",
+		},
+		{
 			ID:      "audit-lines",
 			Reason:  "gozkd's lines cannot be forged, and it writes some that ZooKeeper fails to write",
 			Avoided: "sequences compare replies",
