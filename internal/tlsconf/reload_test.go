@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +105,40 @@ func TestRun_ReplacedFiles(t *testing.T) {
 		later()
 		serves("third")
 	})
+}
+
+// TestCheck_WhileClientsConnect: no handshake fails because of a certificate that is being replaced.
+func TestCheck_WhileClientsConnect(t *testing.T) {
+	ca := testca.New(t, "root")
+	f := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)
+	s := load(t, options(Server, f))
+	server := s.Server()
+	var done atomic.Bool
+	var clients sync.WaitGroup
+	for range 3 {
+		client := ca.Issue(t, testca.Spec{}).Client("zk")
+		client.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+		clients.Go(func() {
+			for !done.Load() {
+				if o := shake(server, client); o.serverErr != nil || o.clientErr != nil {
+					t.Errorf("%v, %v", o.serverErr, o.clientErr)
+					return
+				}
+			}
+		})
+	}
+	for range 20 {
+		next := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}})
+		for _, content := range [][]byte{next.CertPEM(), append(next.KeyPEM(t), next.CertPEM()...)} { // the first is half of it
+			testca.WriteFile(t, f.Key, content)
+			_ = s.Check()
+		}
+	}
+	done.Store(true)
+	clients.Wait()
+	if st := s.Stats(); st.Reloads != 20 || st.LastError != nil {
+		t.Errorf("%+v", st)
+	}
 }
 
 // TestRun_TrustStoreReplaced: a session that was begun under an authority cannot be resumed after that

@@ -40,7 +40,7 @@ func TestJSON_Commands(t *testing.T) {
 		{"setAcl /a world:anyone:cdrwa", []string{done}},
 		{"getEphemerals", []string{`[]`}},
 		{"addauth digest me:secret", []string{done}},
-		{"whoami", []string{`[{"scheme":"ip","user":"127.0.0.1"},{"scheme":"digest","user":"me"}]`}},
+		{"whoami", []string{`[{"scheme":"digest","user":"me"},{"scheme":"ip","user":"127.0.0.1"}]`}},
 		{"sync /a", []string{`{"path":"/a"}`}},
 		{"addWatch /a", []string{done}},
 		{"removewatches /a", []string{done}},
