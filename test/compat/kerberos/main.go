@@ -80,6 +80,12 @@ func run(ctx context.Context, args []string) {
 			}()
 		}
 	}
+	if log, err := w.rotation(ctx); err != nil {
+		failed++
+		fmt.Printf("FAILED gozkd: two mechanisms, and a new key: %v\n%s\n", err, log)
+	} else {
+		passed++
+	}
 	fmt.Printf("%d cases passed, %d failed\n", passed, failed)
 	if failed > 0 {
 		must.Failf("not everything passed")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -29,6 +30,7 @@ type world struct {
 	kdc        *kdc.KDC
 	keytab     string // of the clients
 	serverJaas string
+	bothJaas   string // with DIGEST-MD5, for gozkd only
 	classPath  string
 	python     string
 	cyrus      string
@@ -48,7 +50,9 @@ func prepare(ctx context.Context, root, binary string) *world {
 	w.cyrus = must.Get(w.kdc.CompileWithSASL(ctx, filepath.Join(root, "test/compat/kerberos/cyrus/cyrus.c")))
 	keys := must.Get(w.kdc.Export(ctx, "zk.keytab", service))
 	w.keytab = must.Get(w.kdc.Export(ctx, "clients.keytab", principals...))
-	w.serverJaas = w.write("server.jaas", "Server", fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false isInitiator=false principal="%s"`, keys, service))
+	login := fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false isInitiator=false principal="%s"`, keys, service)
+	w.serverJaas = w.write("server.jaas", "Server", login)
+	w.bothJaas = w.write("both.jaas", "Server", login+";\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\""+password+"\"")
 	for i, p := range principals {
 		w.caches[p] = must.Get(w.kdc.Cache(ctx, fmt.Sprintf("cache-%d", i), w.keytab, p))
 		w.jaas[p] = w.write(fmt.Sprintf("client-%d.jaas", i), "Client", fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false principal="%s"`, w.keytab, p))
@@ -95,6 +99,54 @@ func (w *world) targets() []target {
 			return server.StartGozkd(ctx, w.binary, opts)
 		}},
 	}
+}
+
+// password is that of bob, who uses DIGEST-MD5.
+const password = "hush-hush"
+
+// rotation runs one gozkd with both mechanisms while the KDC gives the service a new key, and
+// returns the log of the server.
+func (w *world) rotation(ctx context.Context) (log string, err error) {
+	keys := server.Defaults()
+	keys["java.security.auth.login.config"], keys["java.security.krb5.conf"] = w.bothJaas, w.kdc.Conf
+	p, err := server.StartGozkd(ctx, w.binary, server.Options{Keys: keys, Memory: true})
+	if err != nil {
+		return "", err
+	}
+	defer func() { log, err = p.Log(), errors.Join(err, p.Stop()) }()
+	secret := filepath.Join(w.dir, "password")
+	if err := os.WriteFile(secret, []byte(password), 0o600); err != nil {
+		return "", err
+	}
+	alice := "id sasl:" + principals[0]
+	for _, c := range []struct {
+		name, want string
+		run        func() (string, error)
+	}{
+		{"a ticket with the first key", alice, func() (string, error) {
+			return w.own(ctx, p.Addr(), w.kdc.Conf, kerberos.ClientConfig{KeyTab: w.keytab, Principal: principals[0]})
+		}},
+		{"DIGEST-MD5", "sasl: bob", func() (string, error) {
+			return w.output(ctx, w.binary, "cli", "-server", p.Addr(), "--sasl-user", "bob", "--sasl-password-file", secret, "whoami")
+		}},
+		{"a ticket with the second key", alice, func() (string, error) {
+			if _, err := w.kdc.Export(ctx, "zk.keytab", service); err != nil {
+				return "", err
+			}
+			return w.own(ctx, p.Addr(), w.kdc.Conf, kerberos.ClientConfig{KeyTab: w.keytab, Principal: principals[0], Mutual: true})
+		}},
+		{"DIGEST-MD5 again", "sasl: bob", func() (string, error) {
+			return w.output(ctx, w.binary, "cli", "-server", p.Addr(), "--sasl-user", "bob", "--sasl-password-file", secret, "whoami")
+		}},
+	} {
+		if got, err := c.run(); err != nil || !strings.Contains(got, c.want) {
+			return "", fmt.Errorf("%s: %q, want %q: %w", c.name, got, c.want, err)
+		}
+	}
+	if !strings.Contains(p.Log(), "the keytab was read again") || strings.Contains(p.Log(), password) {
+		return "", errors.New("the log does not say that the keytab was read again, or has a password")
+	}
+	return "", nil
 }
 
 // clientCase is a client with a principal.
