@@ -93,7 +93,7 @@ func emptyACL() *client.Error {
 // skips invalid entries and letters. The result is not nil.
 func (c *call) parseACL(s string) []proto.ACL {
 	acl := []proto.ACL{}
-	for _, entry := range splitJava(s, ",") {
+	for _, entry := range joinSubjects(splitJava(s, ",")) {
 		scheme, rest, ok := strings.Cut(entry, ":")
 		i := strings.LastIndexByte(rest, ':')
 		if !ok || i < 0 {
@@ -111,6 +111,40 @@ func (c *call) parseACL(s string) []proto.ACL {
 		acl = append(acl, a)
 	}
 	return acl
+}
+
+// joinSubjects puts the entries of scheme x509 together again whose subject has commas, as in
+// x509:CN=alice,OU=Eng:r. zkCli.sh has no way to write them: to it each part is an invalid entry.
+func joinSubjects(parts []string) []string {
+	var entries []string
+	for i := 0; i < len(parts); i++ {
+		n := 1
+		if strings.HasPrefix(parts[i], "x509:") {
+			for !endsInPerms(parts[i+n-1]) && i+n < len(parts) && continues(parts[i+n-1], parts[i+n]) {
+				n++
+			}
+			if !endsInPerms(parts[i+n-1]) {
+				n = 1
+			}
+		}
+		entries = append(entries, strings.Join(parts[i:i+n], ","))
+		i += n - 1
+	}
+	return entries
+}
+
+// endsInPerms reports whether an entry, or its last part, ends in a colon and permissions.
+func endsInPerms(part string) bool {
+	part = strings.TrimPrefix(part, "x509:")
+	i := strings.LastIndexByte(part, ':')
+	return i >= 0 && i < len(part)-1 && strings.Trim(part[i+1:], "cdrwa") == ""
+}
+
+// continues reports whether the comma between two parts belongs to a subject: it is escaped, or
+// followed by an attribute.
+func continues(part, next string) bool {
+	name, _, ok := strings.Cut(next, "=")
+	return strings.HasSuffix(part, `\`) || ok && name != "" && !strings.ContainsAny(name, `: `)
 }
 
 // splitJava splits like Java's String.split, which drops empty strings at the end.
