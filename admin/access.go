@@ -54,6 +54,9 @@ func (h *handler) admit(r *http.Request, a access) (status int, err error) {
 // authorize checks that the request comes from an administrator. The texts and statuses are
 // ZooKeeper's, and so is the format of the header: a scheme, one space, and the credentials.
 func (h *handler) authorize(r *http.Request) (status int, err error) {
+	if h.certified(r) {
+		return http.StatusOK, nil
+	}
 	given := r.Header["Authorization"]
 	if len(given) == 0 {
 		return http.StatusUnauthorized, errNoAuth
@@ -85,11 +88,20 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	return http.StatusOK, nil
 }
 
+// certified reports whether the caller has proved with a certificate to be an administrator.
+func (h *handler) certified(r *http.Request) bool {
+	is := h.options.Administrator
+	return is != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && is(r.TLS.PeerCertificates[0])
+}
+
 // remedy tells a caller who was refused how to be authorized.
 func (h *handler) remedy(r *http.Request) string {
 	text := "this needs an administrator: the superuser (Authorization: digest super:PASSWORD)"
 	if h.options.TokenFile != "" {
 		text += ", or the token of this server (Authorization: Bearer TOKEN)"
+	}
+	if h.options.Administrator != nil && r.TLS != nil {
+		text += ", or the certificate of an administrator"
 	}
 	if h.options.LocalTokenFile != "" && OnThisMachine(r) {
 		text += ", or, on this machine, Authorization: Bearer with the content of " + h.options.LocalTokenFile

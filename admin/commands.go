@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"crypto/x509"
 	"net/http"
 	"slices"
 	"time"
@@ -90,6 +91,9 @@ type Options struct {
 	// Authorization: Bearer TOKEN, is an administrator, as is the superuser. The file is read at
 	// each such request. Empty: there is none.
 	TokenFile string
+	// Administrator reports whether the holder of a certificate is an administrator. It is asked about
+	// verified client certificates of HTTPS. nil: no certificate authorizes.
+	Administrator func(*x509.Certificate) bool
 	// LocalTokenFile is such a file for callers on this machine.
 	LocalTokenFile string
 	// Open admits callers as ZooKeeper does: everybody reads what is otherwise for callers on this

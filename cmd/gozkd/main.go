@@ -94,6 +94,12 @@ func run(name string, args []string, env cli.Env) int {
 				return fail(env, err)
 			}
 		}
+		https := &endpointTLS{log: hclog.NewNullLogger()}
+		err := https.apply(inv.Config)
+		https.close()
+		if err != nil {
+			return fail(env, err)
+		}
 		return printTo(env, inv.Config.String())
 	}
 	if err := serve(inv, load, env); err != nil {

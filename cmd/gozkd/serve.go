@@ -63,6 +63,11 @@ func serveOne(
 	if err := secure.apply(inv.Config, &cfg); err != nil {
 		return err
 	}
+	https := &endpointTLS{log: log}
+	defer https.close()
+	if err := https.apply(inv.Config); err != nil {
+		return err
+	}
 	logins := &mechanisms{log: log.Named("sasl")}
 	if cfg.Auth.SASL, err = logins.apply(&inv.Config); err != nil {
 		return err
@@ -72,7 +77,7 @@ func serveOne(
 		return err
 	}
 	m := systemd{log: log.Named("systemd")}
-	r := &reloader{server: s, tls: secure, logins: logins, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
+	r := &reloader{server: s, tls: secure, https: https, logins: logins, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
 	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -279,6 +284,7 @@ func (m systemd) watchdog(ctx context.Context, look func()) {
 type reloader struct {
 	server  *server.Server
 	tls     *portTLS
+	https   *endpointTLS
 	logins  *mechanisms
 	again   func() (*config.Invocation, error)
 	file    string // the zoo.cfg of the start, or empty
@@ -395,12 +401,15 @@ func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	if cfg.Auth.SASL, err = r.logins.apply(&c); err != nil {
 		return nil, err
 	}
-	if err = r.tls.apply(c, &cfg); err != nil {
-		_ = r.tls.apply(r.last, &cfg) // what was not replaced stays in use anyway
+	if err = r.tls.apply(c, &cfg); err == nil {
+		err = r.https.apply(c)
+	}
+	if err != nil { // what was not replaced stays in use anyway
+		_, _ = r.tls.apply(r.last, &cfg), r.https.apply(r.last)
 		return nil, err
 	}
 	if fields, err = r.server.Reload(cfg); err != nil {
-		err = errors.Join(err, r.tls.apply(r.last, &cfg))
+		err = errors.Join(err, r.tls.apply(r.last, &cfg), r.https.apply(r.last))
 	}
 	return fields, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
 )
@@ -49,29 +51,51 @@ type endpoints struct {
 func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) *endpoints {
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
-		if address := e.open(ctx, "admin server", c.AdminListenAddress(), adminHandler(inv, s, r, log), c.AdminIdleTimeout, log); address != "" {
-			e.admin = "http://" + address + c.AdminCommandURL
+		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout}
+		if u := e.open(ctx, at, adminHandler(inv, s, r, log), log); u != "" {
+			e.admin = u + c.AdminCommandURL
 		}
 	}
 	if c.Prometheus() {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", metricsHandler(c, s))
-		if address := e.open(ctx, "metrics", c.MetricsListenAddress(), mux, c.AdminIdleTimeout, log); address != "" {
-			e.metrics = "http://" + address + "/metrics"
+		if c.MetricsPort >= 0 {
+			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout}, mux, log)
+		}
+		if r.https.metrics.source.Load() != nil {
+			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), false, c.AdminIdleTimeout}, mux, log)
+			e.metrics = cmp.Or(e.metrics, u)
+		}
+		if e.metrics != "" {
+			e.metrics += "/metrics"
 		}
 	}
 	return e
 }
 
-// open serves h at an address and returns the actual address, or "" after an error.
-func (e *endpoints) open(ctx context.Context, what, address string, h http.Handler, idle time.Duration, log hclog.Logger) string {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+// endpoint is a port of HTTP. With tls it is one of HTTPS, or of both if it is unified.
+type endpoint struct {
+	what, address string
+	tls           *tlsconf.Source
+	unified       bool
+	idle          time.Duration
+}
+
+// open serves h at a port and returns its URL without a path, or "" after an error. That of a unified
+// port is plain.
+func (e *endpoints) open(ctx context.Context, at endpoint, h http.Handler, log hclog.Logger) string {
+	what := at.what
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at.address)
 	if err != nil {
-		log.Warn("not served: "+what, "address", address, "error", err)
+		log.Warn("not served: "+what, "address", at.address, "error", err)
 		return ""
 	}
-	log.Info("serving "+what, "address", l.Addr().String())
-	server, bounded := newHTTPServer(h, idle, log), newBoundedListener(l)
+	u := "http://" + l.Addr().String()
+	if at.tls != nil && !at.unified {
+		u = "https://" + l.Addr().String()
+	}
+	log.Info("serving "+what, "url", u, "tls", at.tls != nil)
+	server, bounded := newHTTPServer(h, at.idle, log), newBoundedListener(l)
 	bounded.bound(server)
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
@@ -86,11 +110,11 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 	// Stopped and awaited by close.
 	go func() {
 		defer close(ended)
-		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(secured(bounded, at.tls, at.unified)); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("no longer served: "+what, "error", err)
 		}
 	}()
-	return l.Addr().String()
+	return u
 }
 
 // newHTTPServer returns a server with timeouts for slow clients.
@@ -126,6 +150,7 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 	o := admin.Options{
 		Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady,
 		TokenFile: c.AdminTokenFile, LocalTokenFile: localToken(c, log), Open: c.AdminOpen,
+		Administrator: r.administrator(),
 	}
 	if c.AdminTokenFile != "" {
 		if _, err := admintoken.Read(c.AdminTokenFile); err != nil {

@@ -117,7 +117,7 @@ func (l *boundedListener) bound(s *http.Server) {
 	type connKey struct{}
 	h := s.Handler
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS
+		for t, ok := nc.(interface{ NetConn() net.Conn }); ok; t, ok = nc.(interface{ NetConn() net.Conn }) { // TLS, or a unified port
 			nc = t.NetConn()
 		}
 		return context.WithValue(ctx, connKey{}, nc)

@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,7 +65,7 @@ func TestBoundedListener_TheIdlestGoes(t *testing.T) {
 // A request is answered beside as many unused connections as there may be.
 func TestServe_UnusedHTTPConnections(t *testing.T) {
 	e := new(endpoints)
-	address := e.open(t.Context(), "test", "127.0.0.1:0", http.NotFoundHandler(), time.Hour, hclog.NewNullLogger())
+	address := strings.TrimPrefix(e.open(t.Context(), endpoint{what: "test", address: "127.0.0.1:0", idle: time.Hour}, http.NotFoundHandler(), hclog.NewNullLogger()), "http://")
 	defer func() { _ = e.close() }()
 	for range httpConns {
 		nc, err := net.Dial("tcp", address)

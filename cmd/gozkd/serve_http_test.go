@@ -324,8 +324,8 @@ func TestEndpoints_Close(t *testing.T) {
 			runtime.Gosched()
 			over.Store(true)
 		})
-		address := e.open(t.Context(), "test", "127.0.0.1:0", h, time.Minute, hclog.NewNullLogger())
-		conn, err := net.Dial("tcp", address)
+		url := e.open(t.Context(), endpoint{what: "test", address: "127.0.0.1:0", idle: time.Minute}, h, hclog.NewNullLogger())
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,18 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // handshakeRecord is the first byte of a TLS connection. No request of HTTP begins with it.
@@ -119,3 +127,57 @@ func (c *begunConn) Read(b []byte) (int, error) {
 
 // NetConn returns the connection below, as that of a tls.Conn does.
 func (c *begunConn) NetConn() net.Conn { return c.Conn }
+
+// endpointTLS is the TLS of the HTTP ports. A port that had none at the start gets none. apply and close
+// must not be called at the same time.
+type endpointTLS struct {
+	log            hclog.Logger
+	admin, metrics tlsFiles
+	started        bool
+}
+
+// apply takes over the key stores of a configuration. close must follow, even after an error.
+func (t *endpointTLS) apply(c config.Config) error {
+	adminTLS, admin := c.AdminTLS()
+	metricsTLS, metrics := c.MetricsTLSOptions()
+	admin = admin && c.AdminEnabled && (!t.started || t.admin.source.Load() != nil)
+	metrics = metrics && (!t.started || t.metrics.source.Load() != nil)
+	t.started = true
+	if _, err := t.admin.apply(admin, adminTLS, named(t.log, "admintls")); err != nil {
+		return fmt.Errorf("HTTPS of the admin server: %w", err)
+	}
+	if _, err := t.metrics.apply(metrics, metricsTLS, named(t.log, "metricstls")); err != nil {
+		return fmt.Errorf("HTTPS of the metrics: %w", err)
+	}
+	return nil
+}
+
+// close ends the search for changed files.
+func (t *endpointTLS) close() {
+	t.admin.close()
+	t.metrics.close()
+}
+
+// secured returns a listener that adds TLS to the connections of l. unified: it also accepts plain
+// connections. source may be nil: no TLS.
+func secured(l net.Listener, source *tlsconf.Source, unified bool) net.Listener {
+	switch {
+	case source == nil:
+		return l
+	case unified:
+		return newUnifiedListener(l, source.Server())
+	}
+	return tls.NewListener(l, source.Server())
+}
+
+// administrator returns a function that reports whether a client certificate is that of an
+// administrator, by the present configuration.
+func (r *reloader) administrator() func(*x509.Certificate) bool {
+	return func(cert *x509.Certificate) bool {
+		r.mu.Lock()
+		c := r.last
+		r.mu.Unlock()
+		id, err := certificateID(c.X509ID)(cert)
+		return err == nil && slices.Contains(c.AdminIdentities(), id)
+	}
+}

@@ -96,7 +96,7 @@ func TestReloader(t *testing.T) {
 	var next *config.Invocation
 	var wrong error
 	r := &reloader{
-		server: s, tls: new(portTLS), logins: new(mechanisms), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
+		server: s, tls: new(portTLS), https: new(endpointTLS), logins: new(mechanisms), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, error) { return next, wrong },
 	}
 	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
@@ -168,7 +168,7 @@ func TestReloader_TLS(t *testing.T) {
 	tlsOf := &portTLS{log: hclog.NewNullLogger()}
 	t.Cleanup(tlsOf.close)
 	r := &reloader{
-		server: s, tls: tlsOf, started: next.Config, last: next.Config, log: hclog.NewNullLogger(),
+		server: s, tls: tlsOf, https: new(endpointTLS), started: next.Config, last: next.Config, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, error) { return next, nil },
 	}
 	unified := []string{"4lw.commands.whitelist=*", "client.portUnification=true", "ssl.trustStore.location=" + files.CA, "ssl.keyStore.location="}
@@ -212,7 +212,7 @@ func TestReloader_FileGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{server: s, tls: new(portTLS), again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
+	r := &reloader{server: s, tls: new(portTLS), https: new(endpointTLS), again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}

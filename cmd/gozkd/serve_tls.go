@@ -60,7 +60,7 @@ type portTLS struct {
 
 // apply takes over a configuration, and completes cfg.
 func (t *portTLS) apply(c config.Config, cfg *server.Config) error {
-	source, err := t.clients.apply(c.ServesTLS(), c.ClientTLS, t.logger("tls"))
+	source, err := t.clients.apply(c.ServesTLS(), c.ClientTLS, named(t.log, "tls"))
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (t *portTLS) apply(c config.Config, cfg *server.Config) error {
 	mode, o := peerTLSMode(c), c.PeerTLS
 	// The server compares certificates with server lines by itself.
 	o.HostnameVerification, o.ClientHostnameVerification = false, false
-	if source, err = t.peers.apply(mode != server.PeerTLSOff, o, t.logger("peertls")); err != nil || mode == server.PeerTLSOff {
+	if source, err = t.peers.apply(mode != server.PeerTLSOff, o, named(t.log, "peertls")); err != nil || mode == server.PeerTLSOff {
 		return err
 	}
 	cfg.PeerTLS = server.PeerTLS{
@@ -96,11 +96,12 @@ func (t *portTLS) certificates() (all server.Certificates) {
 	return all
 }
 
-func (t *portTLS) logger(name string) hclog.Logger {
-	if t.log == nil {
+// named returns a part of a log, which may be nil.
+func named(log hclog.Logger, name string) hclog.Logger {
+	if log == nil {
 		return hclog.NewNullLogger()
 	}
-	return t.log.Named(name)
+	return log.Named(name)
 }
 
 // peerTLSMode returns which connections between servers use TLS, in the three steps that ZooKeeper

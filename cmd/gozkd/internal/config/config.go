@@ -160,6 +160,10 @@ type Config struct {
 	// ZooKeeper does.
 	AdminTokenFile string
 	AdminOpen      bool
+	// AdminUnified accepts HTTPS beside HTTP, AdminForceHTTPS only HTTPS: see AdminTLS. AdminNeedCert
+	// demands a certificate from callers by HTTPS. AdminX509 lists identities: see AdminIdentities.
+	AdminUnified, AdminForceHTTPS, AdminNeedCert bool
+	AdminX509                                    string
 	// Pprof serves profiles on the admin server.
 	Pprof bool
 
@@ -170,6 +174,11 @@ type Config struct {
 	MetricsHost     string
 	MetricsPort     int
 	MetricsRuntime  bool
+
+	// MetricsHTTPSPort is like MetricsPort, -1 means none: see MetricsTLSOptions.
+	MetricsHTTPSPort                 int
+	MetricsTLS                       tlsconf.Options
+	MetricsNeedCert, MetricsWantCert bool
 
 	// PeerSecretFile holds the secret of the ensemble, and PeerSecret is the secret: empty if there is
 	// no file. PeerSecretMode is RequireSecret or PreferSecret.

@@ -10,7 +10,7 @@ import (
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, portKeys, clientTLSKeys, authKeys, securityKeys, auditKeys, kerberosKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, adminTLSKeys, metricsTLSKeys, portKeys, clientTLSKeys, authKeys, securityKeys, auditKeys, kerberosKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
 
 var clientTLSKeys = tlsKeys(clientTLS, false, func(c *Config) *tlsconf.Options { return &c.ClientTLS })
 
@@ -204,9 +204,6 @@ var endpointKeys = []key{
 	{name: "admin.restore.enabled", kind: boolean, def: "true", status: harmless, note: "the admin command restore is not supported: use `gozkd restore`"},
 	{name: "admin.rateLimiterIntervalInMS", kind: property32(0, maxInt), def: "300000", status: works, note: "ms; minimum interval between two snapshots by admin command; 0 means none",
 		field: func(c *Config) any { return &c.AdminInterval }},
-	{name: "admin.forceHttps", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "TLS is not supported yet: secrets would be sent unencrypted"},
-	{name: "admin.needClientAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "TLS is not supported yet: clients that it must refuse would be admitted"},
-	{name: "admin.portUnification", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "TLS is not supported yet: only plain HTTP is served"},
 	{name: "admin.*", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 	{name: "gozkd.admin.tokenFile", kind: text, status: works, note: "a file with a token of at least 16 characters, which authorizes [admin commands](monitoring.md#authorization) from any machine. It is read at each request, so it can be replaced at any time",
 		field: func(c *Config) any { return &c.AdminTokenFile }},
@@ -219,12 +216,10 @@ var endpointKeys = []key{
 		field: func(c *Config) any { return &c.MetricsProvider }},
 	{name: "metricsProvider.httpHost", kind: host, def: "0.0.0.0", status: works, note: "address to listen on for Prometheus; 0.0.0.0 means all",
 		field: func(c *Config) any { return &c.MetricsHost }},
-	{name: "metricsProvider.httpPort", kind: integer(0, 65535), def: "7000", status: works, note: "port for Prometheus; 0 means any free port, which the port file contains",
+	{name: "metricsProvider.httpPort", kind: integer(-1, 65535), def: "7000", status: works, note: "port for Prometheus; 0 means any free port, which the port file contains; -1 means none",
 		field: func(c *Config) any { return &c.MetricsPort }},
 	{name: "metricsProvider.exportJvmInfo", kind: boolean, def: "true", status: works, note: "also metrics of the runtime and the process: `go_*` and `process_*`, because there is no JVM",
 		field: func(c *Config) any { return &c.MetricsRuntime }},
-	{name: "metricsProvider.httpsPort", kind: integer(0, 65535), status: refused, note: "TLS is not supported yet: nothing would be served"},
-	{name: "metricsProvider.ssl.*", kind: anything, status: later, note: "TLS is not supported yet", secret: true},
 	{name: "metricsProvider.*", kind: anything, status: harmless, note: "threads and queues of the Java server"},
 
 	{name: "gozkd.logLevel", kind: oneOf("trace", "debug", "info", "warn", "error", "off"), def: "info", status: works, reload: true, note: "log level; also the flag `--log-level`",

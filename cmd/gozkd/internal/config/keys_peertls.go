@@ -54,6 +54,16 @@ func (c Config) ServesPeerTLS() bool {
 	return len(c.Members) > 0 && (c.SSLQuorum || c.PeerPortUnification && c.PeerTLS.KeyStore.Location != "")
 }
 
+// refusePeerKeys refuses the keys ssl.quorum.* that must not be ignored where TLS is spoken.
+func (r *resolver) refusePeerKeys() {
+	for _, name := range r.order {
+		w := r.won[name]
+		if v, ok := w.row.kind.parse(w.value); strings.HasPrefix(name, peerTLS) && w.row.field == nil && ok && !slices.Contains(w.row.fine, v) {
+			r.problem(w.from, w.key, "is not supported: %s", w.row.note)
+		}
+	}
+}
+
 // peerTLS completes and checks TLS between servers.
 func (r *resolver) peerTLS(c *Config) {
 	c.PeerTLS.Prefix, c.PeerTLS.Role = peerTLS, tlsconf.Both
@@ -63,12 +73,7 @@ func (r *resolver) peerTLS(c *Config) {
 		}
 		return
 	}
-	for _, name := range r.order {
-		w := r.won[name]
-		if v, ok := w.row.kind.parse(w.value); strings.HasPrefix(name, peerTLS) && w.row.field == nil && ok && !slices.Contains(w.row.fine, v) {
-			r.problem(w.from, w.key, "is not supported: %s", w.row.note)
-		}
-	}
+	r.refusePeerKeys()
 	w := r.won["sslQuorum"]
 	if !c.SSLQuorum {
 		w = r.won["portUnification"]

@@ -71,7 +71,7 @@ var values = map[string]struct{ good, bad []string }{
 // TestKeys_Values sets every key of zoo.cfg to valid and invalid values of its kind.
 func TestKeys_Values(t *testing.T) {
 	for _, k := range keys {
-		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" || k.name == "datadir.autocreate" || k.name == "gozkd.peer.secretFile" || k.name == "client.portUnification" || strings.HasPrefix(k.name, "secureClientPort") || k.name == jaasFile || k.name == saslUserFile || k.name == enforceEnabled { // have tests of their own
+		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" || k.name == "datadir.autocreate" || k.name == "gozkd.peer.secretFile" || opensTLS(k.name) || k.name == jaasFile || k.name == saslUserFile || k.name == enforceEnabled { // have tests of their own
 			continue
 		}
 		name := strings.Replace(k.name, "*", "x", 1)
@@ -120,6 +120,13 @@ func TestKeys_Values(t *testing.T) {
 	}
 }
 
+// opensTLS reports whether a key needs key stores, which have tests of their own.
+func opensTLS(name string) bool {
+	return strings.HasPrefix(name, "secureClientPort") || slices.Contains([]string{
+		"client.portUnification", "admin.portUnification", "admin.forceHttps", "admin.needClientAuth", "metricsProvider.httpsPort",
+	}, name)
+}
+
 // numbers returns both ends of the allowed range, values just outside, and values that are not
 // numbers; nil if allowed is not a range.
 func numbers(t *testing.T, allowed string) (good, bad []string) {
@@ -151,7 +158,7 @@ func TestConfig_ReadsBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newResolver()
 		for _, k := range keys {
-			tls := k.kind.hidden || k.name == "client.portUnification" || strings.HasPrefix(k.name, "secureClientPort") // has tests of its own
+			tls := k.kind.hidden || opensTLS(k.name) // has tests of its own
 			files := k.name == jaasFile || k.name == saslUserFile || strings.HasPrefix(k.name, "enforce.auth.")
 			if k.field == nil || k.name == "datadir.autocreate" || tls || files || !rapid.Bool().Draw(rt, k.name+" is set") {
 				continue

@@ -88,7 +88,8 @@ func TestLoad_Defaults(t *testing.T) {
 		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, FsyncWarningThreshold: time.Second, Found: true, AutoCreate: true,
 		AdminEnabled: true, AdminAddress: "127.0.0.1", AdminPort: 8080, AdminCommandURL: "/commands", AdminIdleTimeout: 30 * time.Second,
 		AdminSnapshot: true, AdminInterval: 5 * time.Minute,
-		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true, LogLevel: "info", PeerSecretMode: RequireSecret,
+		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true, MetricsHTTPSPort: -1, MetricsNeedCert: true, MetricsWantCert: true,
+		LogLevel: "info", PeerSecretMode: RequireSecret,
 	}
 	inv := good(t, "", nil)
 	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.Config.LogLevel != "info" || inv.Command != Serve || len(inv.Warnings) > 0 {

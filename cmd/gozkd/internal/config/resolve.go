@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -131,8 +132,9 @@ func (r *resolver) resolve(memory bool) Config {
 	}
 	// NB: the documented defaults of these keys are words, which would be valid values.
 	c.DataLogDir, c.ClientPortAddress, c.SecureClientPortAddress, c.Audit.File = "", "", "", ""
-	c.ClientTLS.Protocol, c.ClientTLS.EnabledProtocols, c.ClientTLS.CipherSuites = "", nil, nil
-	c.PeerTLS.Protocol, c.PeerTLS.EnabledProtocols, c.PeerTLS.CipherSuites = "", nil, nil
+	for _, o := range []*tlsconf.Options{&c.ClientTLS, &c.PeerTLS, &c.MetricsTLS} {
+		o.Protocol, o.EnabledProtocols, o.CipherSuites = "", nil, nil
+	}
 	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
 	if !r.hasFile {
 		c.DataDir = DefaultDataDir
@@ -150,6 +152,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.tls(&c)
 	r.peerTLS(&c)
 	r.auth(&c)
+	r.https(&c)
 	return c
 }
 

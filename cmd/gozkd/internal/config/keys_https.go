@@ -1,0 +1,116 @@
+package config
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/tlsconf"
+)
+
+// metricsTLS is the prefix of the keys of TLS for metrics. As in ZooKeeper, the admin server has the
+// stores of TLS between servers.
+const metricsTLS = "metricsProvider.ssl."
+
+var adminTLSKeys = []key{
+	{name: "admin.portUnification", kind: boolean, def: "false", status: works, note: "true: admin.serverPort also accepts HTTPS, with the key store of `ssl.quorum.*`",
+		field: func(c *Config) any { return &c.AdminUnified }},
+	{name: "admin.forceHttps", kind: boolean, def: "false", status: works, note: "true: admin.serverPort accepts only HTTPS",
+		field: func(c *Config) any { return &c.AdminForceHTTPS }},
+	{name: "admin.needClientAuth", kind: boolean, def: "false", status: works, note: "true: callers by HTTPS need a certificate that the trust store of `ssl.quorum.*` verifies. Plain HTTP stays open with admin.portUnification",
+		field: func(c *Config) any { return &c.AdminNeedCert }},
+	{name: "gozkd.admin.x509", kind: text, status: works, note: "x509 identities of administrators, separated by semicolons, besides that of X509AuthenticationProvider.superUser: holders of such a certificate may run all [admin commands](monitoring.md#authorization) by HTTPS",
+		field: func(c *Config) any { return &c.AdminX509 }},
+}
+
+var metricsTLSKeys = slices.Concat([]key{
+	{name: "metricsProvider.httpsPort", kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1 means none, 0 any free port. With it, httpPort is open only if it is set",
+		field: func(c *Config) any { return &c.MetricsHTTPSPort }},
+	{name: metricsTLS + "need.client.auth", kind: boolean, def: "true", status: works, note: "callers by HTTPS need a certificate that the trust store verifies",
+		field: func(c *Config) any { return &c.MetricsNeedCert }},
+	{name: metricsTLS + "want.client.auth", kind: boolean, def: "true", status: works, note: "without need.client.auth: a caller's certificate is verified if there is one, which needs a trust store",
+		field: func(c *Config) any { return &c.MetricsWantCert }},
+}, metricsStoreKeys())
+
+// metricsStoreKeys returns the keys of tlsconf.Options that metrics have, and refuses others.
+func metricsStoreKeys() []key {
+	rows := tlsKeys(metricsTLS, false, func(c *Config) *tlsconf.Options { return &c.MetricsTLS })
+	return slices.DeleteFunc(rows, func(k key) bool {
+		name, ours := strings.CutPrefix(k.name, metricsTLS)
+		store := strings.HasPrefix(name, "keyStore.") || strings.HasPrefix(name, "trustStore.")
+		return !ours || !store && !slices.Contains([]string{"enabledProtocols", "ciphersuites", "*"}, name)
+	})
+}
+
+// https checks the TLS of the HTTP endpoints.
+func (r *resolver) https(c *Config) {
+	if _, given := r.won["metricsProvider.httpPort"]; !given && c.MetricsHTTPSPort >= 0 {
+		c.MetricsPort = -1
+	}
+	if o, ok := c.AdminTLS(); ok && c.AdminEnabled {
+		if !c.ServesPeerTLS() { // otherwise peerTLS has refused them
+			r.refusePeerKeys()
+		}
+		if err := o.Check(); err != nil {
+			w := r.won["admin.forceHttps"]
+			if !c.AdminForceHTTPS {
+				w = r.won["admin.portUnification"]
+			}
+			r.problem(w.from, w.key, "is true, and %v", err)
+		}
+	} else if w, needs := r.won["admin.needClientAuth"]; needs && c.AdminNeedCert && c.AdminEnabled {
+		r.problem(w.from, w.key, "is true, but no admin port speaks TLS: set admin.forceHttps=true")
+	}
+	if o, ok := c.MetricsTLSOptions(); ok {
+		if err := o.Check(); err != nil {
+			w := r.won["metricsProvider.httpsPort"]
+			r.problem(w.from, w.key, "is %s, and %v", w.value, err)
+		}
+	}
+}
+
+// AdminTLS returns the TLS of the admin server. ok is false if it has none.
+func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
+	o = c.PeerTLS
+	o.Prefix, o.Role, o.ClientHostnameVerification = peerTLS, tlsconf.Server, false
+	switch {
+	case c.AdminNeedCert:
+		o.ClientAuth = tlsconf.Need
+	case o.TrustStore.Location != "" && len(c.AdminIdentities()) > 0:
+		o.ClientAuth = tlsconf.Want
+	default:
+		o.ClientAuth = tlsconf.None // a browser would ask its user for a certificate
+	}
+	return o, c.AdminUnified || c.AdminForceHTTPS
+}
+
+// AdminIdentities returns the x509 identities of administrators.
+func (c Config) AdminIdentities() (ids []string) {
+	for _, id := range append(strings.Split(c.AdminX509, ";"), c.X509SuperUser) {
+		if id = strings.TrimSpace(id); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// MetricsTLSOptions returns the TLS of the HTTPS port for metrics. ok is false if there is none.
+func (c Config) MetricsTLSOptions() (o tlsconf.Options, ok bool) {
+	o = c.MetricsTLS
+	o.Prefix, o.Role = metricsTLS, tlsconf.Server
+	switch {
+	case c.MetricsNeedCert:
+		o.ClientAuth = tlsconf.Need
+	case c.MetricsWantCert && o.TrustStore.Location != "":
+		o.ClientAuth = tlsconf.Want
+	default:
+		o.ClientAuth = tlsconf.None
+	}
+	return o, c.Prometheus() && c.MetricsHTTPSPort >= 0
+}
+
+// MetricsHTTPSListenAddress returns the host:port for Prometheus with HTTPS.
+func (c Config) MetricsHTTPSListenAddress() string {
+	return net.JoinHostPort(anyHost(c.MetricsHost), strconv.Itoa(c.MetricsHTTPSPort))
+}
