@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 )
 
@@ -116,7 +115,7 @@ func (x *digestExchange) check(d directives) error {
 		return errors.New("another realm")
 	case subtle.ConstantTimeCompare([]byte(d["nonce"]), []byte(x.nonce)) != 1:
 		return errors.New("another nonce")
-	case !isFirstUse(d["nc"]):
+	case d["nc"] != firstUse:
 		return errors.New("the nonce is not used for the first time")
 	case !strings.EqualFold(d["digest-uri"], digestURI):
 		return errors.New("another service or host")
@@ -126,12 +125,6 @@ func (x *digestExchange) check(d directives) error {
 		return errors.New("another character set")
 	}
 	return nil
-}
-
-// isFirstUse reports whether a nonce count, a hexadecimal number, is 1.
-func isFirstUse(nc string) bool {
-	n, err := strconv.ParseUint(nc, 16, 32)
-	return err == nil && n == 1
 }
 
 // newNonce returns 40 characters, as Java does.

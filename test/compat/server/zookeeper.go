@@ -109,7 +109,7 @@ func zooKeeperArgs(classPath, dir string, opts Options) ([]string, error) {
 	for k, v := range keys {
 		// ZooKeeper reads these by their bare names, which zoo.cfg cannot set: it prefixes unknown
 		// keys with "zookeeper.".
-		if strings.HasPrefix(k, "jute.") || strings.HasPrefix(k, "znode.") {
+		if strings.HasPrefix(k, "jute.") || strings.HasPrefix(k, "znode.") || strings.HasPrefix(k, "java.") {
 			args = append(args, "-D"+k+"="+v)
 			delete(keys, k)
 		}
