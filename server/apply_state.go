@@ -90,6 +90,9 @@ func (a *applier) install(t *datatree.Tree) {
 		return
 	}
 	s.adoptSessions()
+	for _, w := range a.reconfigs {
+		s.auditLost(&w.clientRequest)
+	}
 	clear(a.reconfigs) // their connections are closed
 	s.retarget()
 	s.applied.wake()

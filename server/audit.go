@@ -115,11 +115,12 @@ const auditPatience = 100 * time.Millisecond
 // awaitAudit waits until the audit log has room, if it asks for that. It returns false if the
 // connection closes or the server stops. No lock is held: requests that were proposed are applied,
 // and their events are taken, whoever waits here. A client that waits counts as heard.
-func (c *conn) awaitAudit() bool {
+func (c *conn) awaitAudit(in *input) bool {
 	log, ok := c.server.cfg.Audit.(audit.Backpressure)
 	if !ok || !log.Full() {
 		return true
 	}
+	c.holdInput(len(in.buf), false)
 	c.blocked.Store(true)
 	defer c.blocked.Store(false)
 	for log.Full() {

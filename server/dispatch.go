@@ -115,7 +115,7 @@ func (c *conn) awaitFlushed() {
 func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 	turns, turn := &c.server.conns.turns, false
 	for ; ; now = c.server.cfg.Now() {
-		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit() {
+		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit(in) {
 			return false, nil
 		}
 		p, err := c.burst(in, now, turn)

@@ -69,7 +69,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		c.logger().Debug("client refused: this server does not serve now")
 		return false, nil
 	}
-	if !c.awaitAudit() {
+	if !c.awaitAudit(in) {
 		return false, nil
 	}
 	return c.attach(&req)

@@ -25,6 +25,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/sasl"
 )
 
 // plant makes secrets: each place where one is configured or sent has another.
@@ -74,6 +75,27 @@ func (s *session) call(op proto.OpCode, body []byte) {
 	s.t.Helper()
 	s.send(append((&proto.RequestHeader{Xid: 1, Op: op}).Append(nil), body...))
 	s.receive()
+}
+
+// sasl plays a DIGEST-MD5 exchange to its end, or to its failure.
+func (s *session) sasl(user, password string) {
+	s.t.Helper()
+	client, err := sasl.NewDigestClient(user, password).New("zk-sasl-md5")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	token, done, err := client.Step(nil)
+	for i := 0; i < 3 && err == nil && !done; i++ {
+		s.send(append((&proto.RequestHeader{Xid: 1, Op: proto.OpSASL}).Append(nil), (&proto.TokenRecord{Token: token}).Append(nil)...))
+		reply := s.receive()
+		if len(reply) < proto.ReplyHeaderBytes {
+			return
+		}
+		d := jute.NewDecoder(reply[proto.ReplyHeaderBytes:])
+		var r proto.TokenRecord
+		r.Decode(&d)
+		token, done, err = client.Step(r.Token)
+	}
 }
 
 // attach creates or resumes a session, and returns its id and password.
@@ -160,6 +182,11 @@ func TestServe_TellsNoSecret(t *testing.T) {
 	s.call(proto.OpSetACL, (&proto.SetACLRequest{Path: "/none", ACL: acl, Version: -1}).Append(nil))
 	s.call(proto.OpGetACL, (&proto.PathWatchRequest{Path: "/bob"}).Append(nil))
 	attach(t, p.ports.Client, r.SessionID, []byte(planted.secret("wrong password"))[:proto.PasswdBytes])
+	for user, password := range map[string]string{"bob": planted["JAAS"], "super": planted["superPassword"], "eve": planted.secret("a wrong password of SASL")} {
+		s, _ := attach(t, p.ports.Client, 0, make([]byte, proto.PasswdBytes))
+		s.sasl(user, password)
+		s.call(proto.OpWhoAmI, nil)
+	}
 	stranger, _ := attach(t, p.ports.Client, 0, make([]byte, proto.PasswdBytes))
 	auth(stranger, "nobody", planted.secret("addauth of an unknown scheme"))
 
@@ -207,7 +234,8 @@ func TestServe_TellsNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	said["audit log"] = string(audit)
-	if !strings.Contains(said["log"], "[TRACE]") && !strings.Contains(said["log"], "[DEBUG]") || !strings.Contains(said["audit log"], `"setAcl"`) {
+	if !strings.Contains(said["log"], "[TRACE]") && !strings.Contains(said["log"], "[DEBUG]") || !strings.Contains(said["audit log"], `"setAcl"`) ||
+		!strings.Contains(said["audit log"], `{"scheme":"sasl","id":"bob"}`) || !strings.Contains(said["audit log"], `"detail":"sasl"`) {
 		t.Errorf("the logs have less than they should: %.2000s", said["log"])
 	}
 	for _, where := range slices.Sorted(maps.Keys(planted)) {
