@@ -127,7 +127,7 @@ func TestCheck_WhileClientsConnect(t *testing.T) {
 			}
 		})
 	}
-	for range 20 {
+	for range 8 {
 		next := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}})
 		for _, content := range [][]byte{next.CertPEM(), append(next.KeyPEM(t), next.CertPEM()...)} { // the first is half of it
 			testca.WriteFile(t, f.Key, content)
@@ -136,7 +136,7 @@ func TestCheck_WhileClientsConnect(t *testing.T) {
 	}
 	done.Store(true)
 	clients.Wait()
-	if st := s.Stats(); st.Reloads != 20 || st.LastError != nil {
+	if st := s.Stats(); st.Reloads != 8 || st.LastError != nil {
 		t.Errorf("%+v", st)
 	}
 }
