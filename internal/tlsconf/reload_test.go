@@ -141,8 +141,8 @@ func TestCheck_WhileClientsConnect(t *testing.T) {
 	}
 }
 
-// TestRun_TrustStoreReplaced: a session that was begun under an authority cannot be resumed after that
-// authority has been removed.
+// TestRun_TrustStoreReplaced: sessions keep the identity of the client when they are resumed, and none is
+// resumed after a change of the files, such as the removal of its authority.
 func TestRun_TrustStoreReplaced(t *testing.T) {
 	for name, version := range map[string]string{"TLS 1.2": "TLSv1.2", "TLS 1.3": "TLSv1.3"} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +166,11 @@ func TestRun_TrustStoreReplaced(t *testing.T) {
 					if got := r.server.VerifiedChains[0][0].Subject.CommonName; got != "alice" {
 						t.Errorf("the identity is %q", got)
 					}
+				}
+				testca.WriteFile(t, f.CA, other.CertPEM(), ca.CertPEM())
+				later()
+				if r := shake(server, client); r.serverErr != nil || r.server.DidResume {
+					t.Errorf("a session was resumed under other content: %v", r.serverErr)
 				}
 				testca.WriteFile(t, f.CA, ca.CertPEM())
 				later()
