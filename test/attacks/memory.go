@@ -12,6 +12,7 @@ import (
 // memoryAttacks make the server keep what they send, or what they do not read.
 func memoryAttacks() []*attack {
 	return []*attack{
+		{name: "unread-replaced", what: "a get of a 1 MB znode on each of 400 connections that do not read, while the znode is overwritten", run: unreadReplaced},
 		{name: "unread-gets", what: "gets of a 1 MB znode without end on 60 connections that do not read", run: unreadGets},
 		{name: "unread-multiread", what: "multiReads of 10,000 gets of a 1 MB znode on 10 connections that do not read", run: unreadMultiRead},
 		{name: "unread-long-path", what: "60 connections that watch a znode with a path of nearly 1 MB and do not read its events", run: unreadLongPath},
@@ -27,7 +28,13 @@ func memoryAttacks() []*attack {
 // is made anew.
 func (a *attacker) unread(n int, op proto.OpCode, body []byte) {
 	a.ready()
-	a.each(n, func(int) {
+	a.unreadEvery(0, n, op, body)
+}
+
+// unreadEvery is unread whose connections begin one after the other.
+func (a *attacker) unreadEvery(pause time.Duration, n int, op proto.OpCode, body []byte) {
+	a.each(n, func(i int) {
+		a.sleep(time.Duration(i) * pause)
 		a.withSession(func(s *stranger) {
 			s.deaf()
 			for range 20 {
@@ -43,6 +50,19 @@ func (a *attacker) unread(n int, op proto.OpCode, body []byte) {
 func unreadGets(a *attacker) {
 	a.createLarge("/large")
 	a.unread(60, proto.OpGetData, getData("/large"))
+}
+
+// unreadReplaced makes the server hold versions of a znode that only clients who do not read need.
+func unreadReplaced(a *attacker) {
+	a.createLarge("/large")
+	a.ready()
+	a.unreadEvery(8*time.Millisecond, 400, proto.OpGetData, getData("/large"))
+	a.each(1, func(int) {
+		a.withSession(func(s *stranger) {
+			for data := make([]byte, 1_000_000); s.set("/large", data) == nil; {
+			}
+		})
+	})
 }
 
 func unreadMultiRead(a *attacker) {
