@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -170,7 +171,32 @@ func TestCommands_OverTLS(t *testing.T) {
 			}
 		}
 	}
+	checkHealth(t, dir, ca)
 	if status, _, errs := runCommand("status", "-server", p.ports.Client, "--cacert", alice.CA); status != 1 || !strings.Contains(errs, "--cert and --key") {
 		t.Errorf("without a certificate: %d %s", status, errs)
+	}
+}
+
+// checkHealth checks that the health check of a container, which only knows zoo.cfg, reaches a server
+// whose only port speaks TLS, and that the flags of a client reach it too.
+func checkHealth(t *testing.T, dir string, ca *testca.CA) {
+	t.Helper()
+	files := ca.Issue(t, testca.Spec{CN: "server", Hosts: []string{"zk"}}).Files(t)
+	alice := ca.Issue(t, testca.Spec{CN: "alice"}).Files(t)
+	port := strconv.Itoa(reserveRange(t, 1))
+	file := testca.WriteFile(t, filepath.Join(dir, "zoo.cfg"), []byte("dataDir="+dir+"/data\nadmin.enableServer=false\nsecureClientPort="+port+
+		"\nssl.keyStore.location="+files.Key+"\nssl.trustStore.location="+files.CA+"\n"))
+	launch(t, "serve", file)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"ruok", "-ready", file}, "imok"},
+		{[]string{"status", file}, "Client port found: " + port + ". Client address: localhost. Client SSL: true.\nMode: standalone"},
+		{[]string{"status", "--cacert", alice.CA, "--cert", alice.Key, "--tls-server-name", "zk", file}, "Mode: standalone"},
+	} {
+		if status, out, errs := runCommand(c.args...); status != 0 || !strings.Contains(out, c.want) {
+			t.Errorf("%q: %d %s%s", c.args, status, out, errs)
+		}
 	}
 }

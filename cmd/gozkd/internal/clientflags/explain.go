@@ -84,6 +84,9 @@ func (s *Security) adviceForTLS(err error) string {
 		if !s.hasCert {
 			return "the server demands a client certificate: name one with --cert and --key"
 		}
+		if s.own {
+			return "the server does not accept its own certificate as that of a client, for which it may not be meant: name another one with --cert and --key"
+		}
 		return "the server does not accept the certificate of --cert; its log says why"
 	}
 	return ""

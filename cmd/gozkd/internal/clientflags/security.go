@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/sasl"
@@ -21,6 +25,23 @@ type Security struct {
 	serverName string          // empty: the host that is dialed
 	insecure   bool            // any certificate is accepted
 	hasCert    bool            // a client certificate is configured
+	own        bool            // it is that of the server
+}
+
+// OwnServer returns how to ask the server of this machine for its health: with its own key store as the
+// client's certificate. The server's certificate is not verified, because it is for another name than
+// localhost. So nothing secret must be sent.
+func OwnServer(server tlsconf.Options, env cli.Env) (*Security, error) {
+	o := tlsconf.Options{
+		Prefix: server.Prefix, Role: tlsconf.Client, KeyStore: server.KeyStore,
+		Protocol: server.Protocol, EnabledProtocols: server.EnabledProtocols, CipherSuites: server.CipherSuites,
+	}
+	log := hclog.New(&hclog.LoggerOptions{Name: "gozkd", Level: hclog.Error, Output: env.Err})
+	source, err := tlsconf.Load(o, log)
+	if err != nil {
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return &Security{source: source, insecure: true, hasCert: true, own: true}, nil
 }
 
 // TLS reports whether connections are encrypted.

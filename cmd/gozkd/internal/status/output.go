@@ -15,7 +15,7 @@ import (
 // writeOne writes the output of zkServer.sh status.
 func writeOne(w io.Writer, t targets, s server) error {
 	if t.config != nil {
-		if _, err := fmt.Fprintf(w, "Client port found: %d. Client address: %s. Client SSL: false.\n", t.config.ClientPort, t.config.ClientPortAddress); err != nil {
+		if _, err := fmt.Fprintf(w, "Client port found: %d. Client address: %s. Client SSL: %t.\n", t.config.ClientPort, t.config.ClientPortAddress, t.secure); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,9 @@ import (
 type targets struct {
 	addresses []string
 	// config is the configuration of this machine's server; nil if -server was given.
-	config   *config.Config
+	config *config.Config
+	// secure: the port of config is that for TLS only.
+	secure   bool
 	asker    probe.Asker
 	security *clientflags.Security
 }
@@ -69,13 +71,23 @@ func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status 
 }
 
 // configured sets the address of the server that zoo.cfg and the environment configure, as serve
-// does.
+// does. At a port for TLS, without flags of TLS, it takes the server's own certificate.
 func (t *targets) configured(file []string, env cli.Env) error {
 	inv, err := config.Load(append([]string{"serve"}, file...), env.Getenv, nil)
 	if err != nil {
 		return err
 	}
 	c := inv.Config
+	t.secure = c.SecureOnly || t.security.TLS() && c.SecureClientPort != 0
+	if t.secure {
+		c.ClientPort, c.ClientPortAddress = c.SecureClientPort, c.SecureClientPortAddress
+	}
+	if t.secure && !t.security.TLS() {
+		if t.security, err = clientflags.OwnServer(c.ClientTLS, env); err != nil {
+			return err
+		}
+		t.asker.Dial, t.asker.Advise = t.security.Dial, t.security.Advice
+	}
 	if c.ClientPort == 0 {
 		return errors.New("the client port is 0, which means any free port: name the server with -server")
 	}
