@@ -1,10 +1,13 @@
 package server_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -93,6 +96,79 @@ func TestReload_MaxFeatureLevel(t *testing.T) {
 		e.wantLevel("let go", 2)
 		if m := e.monitor(2); m["zk_gozkd_feature_level"] != "2" || m["zk_gozkd_feature_level_max"] != "2" {
 			t.Errorf("mntr says %s of %s", m["zk_gozkd_feature_level"], m["zk_gozkd_feature_level_max"])
+		}
+	})
+}
+
+// What depends on feature level 2 has no effect as long as one member holds the level back, whatever the
+// settings of the server that a client is connected to. From then on it has the same effect on all members.
+func TestLevel2_SchemesAndTTL(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		auth := server.Authentication{SASL: saslUsers("bob", "super"), LetAnySASLUserDoX: "X", ACLSchemes: []string{"sasl", "x509"}}
+		for _, m := range e.members {
+			m.adapt = func(c *server.Config) {
+				if m.id == 1 { // the settings of others do not count for its clients
+					c.Auth, c.RefuseTTL = auth, true
+				}
+				if m.id == 3 {
+					c.MaxFeatureLevel = 1
+				}
+			}
+		}
+		e.startAll()
+		e.settle()
+		sasl := func(id string) proto.ID { return proto.ID{Scheme: "sasl", ID: id} }
+		made := 0
+		tryAll := func(r *raw) (codes []proto.ErrCode) {
+			made++
+			acl := func(id proto.ID) record {
+				return rawBody((&proto.CreateRequest{Path: fmt.Sprintf("/%s%s%d", id.Scheme, id.ID[:1], made), ACL: []proto.ACL{{Perms: proto.PermAll, ID: id}}}).Append(nil, proto.OpCreate))
+			}
+			for _, id := range []proto.ID{sasl("X"), sasl("eve"), {Scheme: "x509", ID: "CN=a"}} {
+				h, _ := r.call(1, proto.OpCreate, acl(id))
+				codes = append(codes, h.Err)
+			}
+			h, _ := r.call(2, proto.OpCreateTTL, create{path: fmt.Sprintf("/ttl%d", made), op: proto.OpCreateTTL, mode: proto.ModePersistentTTL, ttl: 1e9})
+			return append(codes, h.Err)
+		}
+		no, yes := proto.ErrInvalidACL, proto.OK
+		first := e.connect(1, time.Minute)
+		if code := first.login("bob", "bob-secret"); code != proto.OK {
+			t.Fatal(code)
+		}
+		if got := tryAll(first); !slices.Equal(got, []proto.ErrCode{no, no, no, yes}) {
+			t.Errorf("at level 1: %v", got)
+		}
+		held := e.m(3).s
+		if _, err := held.Reload(server.ReloadedWith(held, func(c *server.Config) { c.MaxFeatureLevel = 0 })); err != nil {
+			t.Fatal(err)
+		}
+		e.wantLevel("let go", 2)
+		if got := tryAll(first); !slices.Equal(got, []proto.ErrCode{yes, yes, yes, proto.ErrUnimplemented}) {
+			t.Errorf("at level 2: %v", got)
+		}
+		if got := tryAll(e.connect(2, time.Minute)); !slices.Equal(got, []proto.ErrCode{no, no, no, yes}) {
+			t.Errorf("on a server with other settings: %v", got)
+		}
+		for user, want := range map[string][]proto.ErrCode{"bob": {yes, proto.ErrNoAuth, proto.ErrNoAuth}, "super": {yes, yes, proto.ErrNoAuth}} {
+			r := e.connect(1, time.Minute)
+			r.login(user, user+"-secret")
+			var got []proto.ErrCode
+			for _, path := range []string{"/saslX2", "/sasle2", "/x509C2"} {
+				h, _ := r.call(1, proto.OpSetData, &proto.SetDataRequest{Path: path, Version: -1})
+				got = append(got, h.Err)
+			}
+			if ids := r.identities(); !slices.Equal(got, want) || ids != "sasl:"+user {
+				t.Errorf("%s, who is %s: %v, want %v", user, ids, got, want)
+			}
+		}
+		e.settle()
+		states := map[string]bool{}
+		for _, m := range e.members {
+			states[server.StateOf(m.s)] = true
+		}
+		if len(states) != 1 {
+			t.Errorf("the members have the states %v", states)
 		}
 	})
 }

@@ -246,7 +246,7 @@ func (r *resolver) ensembleKeys(c *Config) {
 		case strings.HasPrefix(name, "group."), strings.HasPrefix(name, "weight."):
 			r.problem(w.from, w.key, "is not supported: each participant has one vote, and a majority decides; remove it")
 		case name == "quorum.auth.enableSasl" && strings.EqualFold(w.value, "true"):
-			r.problem(w.from, w.key, "is true, which this version does not support: SASL between servers")
+			r.problem(w.from, w.key, "is true, which is not supported: servers prove who they are by a secret (gozkd.peer.secretFile) or by TLS (sslQuorum)")
 		case name == "oraclePath" && w.value != "":
 			r.warn(w.from, w.key, "%s has no effect: a majority of the participants decides, also of two", w.value)
 		}

@@ -140,7 +140,7 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
 			"zoo.cfg:5: group.1: is not supported: each participant has one vote, and a majority decides; remove it",
 			"zoo.cfg:6: weight.1: is not supported: each participant has one vote, and a majority decides; remove it",
-			"zoo.cfg:8: quorum.auth.enableSasl: is true, which this version does not support: SASL between servers"}},
+			"zoo.cfg:8: quorum.auth.enableSasl: is true, which is not supported: servers prove who they are by a secret (gozkd.peer.secretFile) or by TLS (sslQuorum)"}},
 		{lines + "myid=1\nclientPort=5", []string{"zoo.cfg:1: server.1: has client port 2181, but clientPort is 5 at zoo.cfg:5"}},
 		{lines + "myid=1\ninitLimit=0\nsyncLimit=x", []string{
 			`zoo.cfg:5: initLimit: is "0"; allowed: a whole number from 1 to 2147483647`,

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/sasl"
+)
+
+// Users of a JAAS file authenticate themselves, others are refused, and SIGHUP reads the file again: a
+// user who was removed is refused from then on.
+func TestServe_SASL(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGHUP there")
+	}
+	dir := t.TempDir()
+	file, jaas := filepath.Join(dir, "zoo.cfg"), filepath.Join(dir, "jaas.conf")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	users := func(options string) {
+		write(jaas, "Server { org.apache.zookeeper.server.auth.DigestLoginModule required "+options+"; };\n")
+	}
+	write(file, strings.Join([]string{
+		"dataDir=" + filepath.ToSlash(dir), "clientPort=0", "clientPortAddress=127.0.0.1", "sessionRequireClientSASLAuth=true", "superUser=bob",
+		"authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "",
+	}, "\n"))
+	users(`user_bob="planted1" user_eve="planted2"`)
+	p := launch(t, "serve", file, "-Djava.security.auth.login.config="+jaas)
+	// read returns the error of a read by a client with these credentials.
+	read := func(user, password string) error {
+		c, err := client.Connect(watchdog.Context(t, 20*time.Second), client.Config{Servers: []string{p.ports.Client}, SASL: sasl.NewDigestClient(user, password)})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		_, _, err = c.Get(watchdog.Context(t, 20*time.Second), "/zookeeper/quota", false)
+		return err
+	}
+	if err := read("bob", "planted1"); err != nil {
+		t.Error(err)
+	}
+	if err := read("bob", "planted2"); !errors.Is(err, client.ErrSASL) {
+		t.Errorf("wrong password: %v", err)
+	}
+	users(`user_bob="planted3"`)
+	p.Signal(syscall.SIGHUP)
+	late, poll := watchdog.After(t, 20*time.Second), time.NewTicker(20*time.Millisecond)
+	defer poll.Stop()
+	for read("bob", "planted3") != nil {
+		select {
+		case <-poll.C:
+		case <-late:
+			t.Fatalf("the file is not read again: %s", &p.Stderr)
+		}
+	}
+	for user, password := range map[string]string{"bob": "planted1", "eve": "planted2"} {
+		if err := read(user, password); !errors.Is(err, client.ErrSASL) {
+			t.Errorf("%s after the reload: %v", user, err)
+		}
+	}
+	if status := p.Stop(os.Interrupt); status != 0 || strings.Contains(p.Stderr.String(), "planted") {
+		t.Errorf("exit status %d: %s", status, &p.Stderr)
+	}
+}
