@@ -88,12 +88,13 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	}
 	var hello greeting
 	var l *link
-	if err = n.secure(ctx, v); err == nil {
-		hello, err = readGreeting(v.stream)
-	}
+	err = n.secure(ctx, v)
 	conn = v.stream
-	if linkTLS(conn) == "" {
+	if err == nil && linkTLS(conn) == "" { // a refused caller is told the reason first
 		defer context.AfterFunc(v.enc.plain, func() { v.cancel(errChanged) })()
+	}
+	if err == nil {
+		hello, err = readGreeting(conn)
 	}
 	if err == nil {
 		l, err = n.identify(ctx, v, &hello)

@@ -53,6 +53,9 @@ func TestContainer_Variables(t *testing.T) {
 		"ZOO_TLS_CLIENT_ENABLE": {"yes", "3181"}, "ZOO_TLS_PORT_NUMBER": {"22", "22"}, "ZOO_TLS_CLIENT_AUTH": {"want", "want"},
 		"ZOO_TLS_CLIENT_KEYSTORE_FILE": {"/k.jks", "/k.jks"}, "ZOO_TLS_CLIENT_KEYSTORE_PASSWORD": {"s1", "s1"},
 		"ZOO_TLS_CLIENT_TRUSTSTORE_FILE": {"/t.jks", "/t.jks"}, "ZOO_TLS_CLIENT_TRUSTSTORE_PASSWORD": {"s2", "s2"},
+		"ZOO_TLS_QUORUM_ENABLE": {"yes", "true"}, "ZOO_TLS_QUORUM_CLIENT_AUTH": {"none", "none"},
+		"ZOO_TLS_QUORUM_KEYSTORE_FILE": {"/q.jks", "/q.jks"}, "ZOO_TLS_QUORUM_KEYSTORE_PASSWORD": {"s3", "s3"},
+		"ZOO_TLS_QUORUM_TRUSTSTORE_FILE": {"/r.jks", "/r.jks"}, "ZOO_TLS_QUORUM_TRUSTSTORE_PASSWORD": {"s4", "s4"},
 	}
 	seen := make(map[string]bool)
 	for _, v := range variables {
@@ -89,8 +92,11 @@ func TestContainer_Variables(t *testing.T) {
 		for name, value := range map[string]string{v.name: e.value, v.name + "_FILE": file} {
 			r := newResolver()
 			env := map[string]string{name: value}
-			if v.only != "" {
+			switch v.only {
+			case "secureClientPort":
 				env["ZOO_TLS_CLIENT_ENABLE"] = "yes"
+			case "sslQuorum":
+				env["ZOO_TLS_QUORUM_ENABLE"] = "yes"
 			}
 			container{r: r, getenv: func(n string) string { return env[n] }, names: []string{name}}.read("")
 			c := r.resolve(false)
