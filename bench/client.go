@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ const (
 type client struct {
 	index int // among the clients of a load
 	fd    int
+
+	tls    *tls.Conn // nil: none
+	wire   *clientWire
+	sealed int // how much of out is encrypted
 
 	out []byte // requests not written yet
 	in  []byte // nil: nothing was read so far
@@ -56,7 +61,7 @@ func dialImpatient(addr string, index, window int, patience time.Duration) (*cli
 		return nil, err
 	}
 	c := &client{index: index, fd: fd, sentAt: make([]time.Duration, window), random: uint64(index)*0x9e3779b97f4a7c15 + 1}
-	if err := c.handshake(); err != nil {
+	if err := errors.Join(c.startTLS(), c.handshake()); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return c, nil
@@ -247,6 +252,9 @@ func (c *client) fill() (n int, err error) {
 	if c.w == len(c.in) {
 		c.in = append(c.in, make([]byte, len(c.in))...)
 	}
+	if c.tls != nil {
+		return c.fillTLS()
+	}
 	for {
 		n, err = unix.Read(c.fd, c.in[c.w:])
 		switch {
@@ -280,6 +288,9 @@ func (c *client) readFrame() ([]byte, error) {
 
 // write writes as much as the socket takes at once.
 func (c *client) write() error {
+	if err := c.seal(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
 	for len(c.out) > 0 {
 		n, err := unix.Write(c.fd, c.out)
 		switch {
@@ -290,6 +301,7 @@ func (c *client) write() error {
 			return fmt.Errorf("write: %w", err)
 		default:
 			c.out = c.out[:copy(c.out, c.out[n:])]
+			c.sealed = max(0, c.sealed-n)
 		}
 	}
 	return nil

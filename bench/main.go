@@ -62,6 +62,7 @@ type settings struct {
 	lag      int // writes
 	sizes    []int
 	addr     string
+	tlsKeys  map[string]string // of zoo.cfg, with -tls
 	pid      int
 	out      *output
 }
@@ -99,6 +100,7 @@ func run(ctx context.Context, args []string) {
 	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: the server's address, or a comma-separated list of an ensemble's members")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
+	withTLS := flags.Bool("tls", false, "load, throughput: clients speak TLS")
 	out := flags.String("out", "", "a directory for Markdown, JSON and pictures")
 	must.Parsed(flags.Parse(args))
 	if command == "compare" {
@@ -132,7 +134,12 @@ func run(ctx context.Context, args []string) {
 		"targets":    benchTargets,
 	}
 	switch {
+	case *withTLS && command != "load" && command != "throughput":
+		must.Failf("-tls is for load and throughput")
 	case command == "load":
+		if *withTLS {
+			speakTLS()
+		}
 		benchLoad(&s)
 		return
 	case command == "echo": // the other end of the loopback round trip of limits
@@ -147,7 +154,10 @@ func run(ctx context.Context, args []string) {
 	}
 	s.out = must.Get(newOutput(*out))
 	dir := must.Get(os.MkdirTemp("", "gozkd-bench-"))
-	defer func() { _ = os.RemoveAll(dir) }()         // a leftover temporary directory is no error
+	defer func() { _ = os.RemoveAll(dir) }() // a leftover temporary directory is no error
+	if *withTLS {
+		s.tlsKeys = useTLS(dir)
+	}
 	if command != "limits" && command != "targets" { // these need no server
 		s.servers = kinds(ctx, *servers, *binary, dir)
 	}

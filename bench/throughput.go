@@ -70,7 +70,7 @@ func benchThroughput(ctx context.Context, s *settings) {
 	rows := chosen(s.rows)
 	var targets []target
 	for _, k := range s.servers {
-		p := k.start(ctx, server.Options{Keys: keys()})
+		p := k.start(ctx, server.Options{Keys: s.withTLS(keys())})
 		defer must.Finally(p.Stop)
 		targets = append(targets, target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}})
 		prepare(p.Addr())
