@@ -167,9 +167,13 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.life.goroutines.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
 	s.life.goroutines.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
 	st := s.treeStats()
-	s.cfg.Logger.Info("serving clients", "address", s.ConnectString(), "data", s.dataName(), "mode", s.mode(),
+	ports := []any{"address", s.ConnectString()}
+	if a := s.SecureAddr(); a != nil {
+		ports = append(ports, "secure_address", a.String())
+	}
+	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.mode(),
 		"znodes", st.znodes-1, "sessions", st.sessions, "zxid", st.zxid.String(),
-		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())
+		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())...)
 	return nil
 }
 

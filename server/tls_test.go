@@ -449,6 +449,34 @@ func TestTLS_CloseDoesNotWait(t *testing.T) {
 	})
 }
 
+// Reload changes what new connections are shown, and what ports take. Connections stay.
+func TestTLS_Reload(t *testing.T) {
+	c, next := newCerts(t), newCerts(t)
+	s := startTLS(t, server.Config{}, c.server(t, tls.RequireAndVerifyClientCert))
+	old := dialTLS(t, s.SecureAddr(), c.client(t, "alice"))
+	old.connect(10_000, 0, nil)
+	cfg := server.ReloadedWith(s, func(cfg *server.Config) {
+		cfg.TLS, cfg.PortUnification = next.server(t, tls.RequireAndVerifyClientCert), true
+		cfg.Auth.X509.SuperUser = "CN=bob"
+	})
+	if restart, err := s.Reload(cfg); len(restart) > 0 || err != nil {
+		t.Fatal(restart, err)
+	}
+	for _, address := range []net.Addr{s.Addr(), s.SecureAddr()} {
+		r := dialTLS(t, address, next.client(t, "bob"))
+		r.connect(10_000, 0, nil)
+		if got := r.whoAmI(); got != "ip:127.0.0.1 super: x509:CN=bob" {
+			t.Errorf("it is %s", got)
+		}
+	}
+	if got := old.whoAmI(); got != "ip:127.0.0.1 x509:CN=alice" {
+		t.Errorf("the old connection is %s", got)
+	}
+	if _, err := s.Reload(server.ReloadedWith(s, func(cfg *server.Config) { cfg.TLS = nil })); err == nil {
+		t.Error("ports for TLS without TLS are accepted")
+	}
+}
+
 // Settings that cannot work are refused.
 func TestNew_TLSSettings(t *testing.T) {
 	c := newCerts(t)
