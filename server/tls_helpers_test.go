@@ -160,4 +160,3 @@ func (r *raw) end() {
 		r.t.Errorf("at the end: %v", err)
 	}
 }
-
