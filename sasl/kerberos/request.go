@@ -27,7 +27,8 @@ const (
 const (
 	version5 = 5 // of Kerberos, in each message
 
-	// The checksum in an authenticator of GSS-API is no checksum: RFC 4121, 4.1.1.
+	// The checksum in an authenticator of GSS-API is no checksum: RFC 4121, 4.1.1. The channel
+	// bindings in it are ignored, as Java's server ignores them.
 	checksumGSS  = 0x8003
 	flagsAt      = 20 // where its flags are
 	flagMutual   = 1 << 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +82,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s.file = file
-	if info, err := os.Stat(config.KeyTab); err == nil && info.Mode().Perm()&0o007 != 0 {
+	if info, err := os.Stat(config.KeyTab); err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
 		config.Logger.Warn("every user of this machine may use the keytab; take the rights of others away (chmod o=)", "keyTab", config.KeyTab)
 	}
 	return s, nil

@@ -30,6 +30,7 @@ type world struct {
 	kdc        *kdc.KDC
 	keytab     string // of the clients
 	serverJaas string
+	cacheJaas  string // of clients with a ticket cache
 	bothJaas   string // with DIGEST-MD5, for gozkd only
 	classPath  string
 	python     string
@@ -52,6 +53,7 @@ func prepare(ctx context.Context, root, binary string) *world {
 	w.keytab = must.Get(w.kdc.Export(ctx, "clients.keytab", principals...))
 	login := fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false isInitiator=false principal="%s"`, keys, service)
 	w.serverJaas = w.write("server.jaas", "Server", login)
+	w.cacheJaas = w.write("cache.jaas", "Client", "useTicketCache=true")
 	w.bothJaas = w.write("both.jaas", "Server", login+";\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\""+password+"\"")
 	for i, p := range principals {
 		w.caches[p] = must.Get(w.kdc.Cache(ctx, fmt.Sprintf("cache-%d", i), w.keytab, p))
@@ -180,6 +182,10 @@ func (w *world) cases() []clientCase {
 		add("gozkd cli", p, func(ctx context.Context, addr string) (string, error) {
 			flags := "CLIENT_JVMFLAGS=-Djava.security.auth.login.config=" + w.jaas[p] + " -Djava.security.krb5.conf=" + w.kdc.Conf + " -Dzookeeper.server.principal=" + service
 			return w.output(ctx, "env", flags, w.binary, "cli", "-server", addr, "whoami")
+		})
+		add("gozkd cli with a cache", p, func(ctx context.Context, addr string) (string, error) {
+			flags := "CLIENT_JVMFLAGS=-Djava.security.krb5.conf=" + w.kdc.Conf + " -Dzookeeper.server.principal=" + service
+			return w.output(ctx, "env", flags, "KRB5CCNAME=FILE:"+w.caches[p], w.binary, "cli", "-server", addr, "--jaas", w.cacheJaas, "whoami")
 		})
 		add("gozkd's client with a keytab", p, func(ctx context.Context, addr string) (string, error) {
 			return w.own(ctx, addr, w.kdc.Conf, kerberos.ClientConfig{KeyTab: w.keytab, Principal: p})
