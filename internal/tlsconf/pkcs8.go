@@ -15,7 +15,7 @@ import (
 )
 
 // maxIterations bounds how often a password is hashed on behalf of a file: some seconds.
-const maxIterations = 5_000_000
+const maxIterations = 2_500_000
 
 // The structures of RFC 5958 and RFC 8018.
 type (

@@ -28,6 +28,7 @@ const (
 type Source struct {
 	log     hclog.Logger
 	current atomic.Pointer[content]
+	shown   atomic.Pointer[Stats] // a copy of stats, for readers who must not wait for a slow disk
 
 	mu      sync.Mutex // guards the fields below, and serializes changes
 	options Options
@@ -89,6 +90,7 @@ func (s *Source) Reload(o Options) error {
 	s.options, s.stamps, s.used = o, stamps, in.hash()
 	s.seen = s.used
 	s.take(c, in)
+	s.show()
 	return nil
 }
 
@@ -115,10 +117,12 @@ func (s *Source) warnOfExpiry(now time.Time) {
 }
 
 // Stats returns what has happened so far.
-func (s *Source) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stats
+func (s *Source) Stats() Stats { return *s.shown.Load() }
+
+// show publishes stats. s.mu is held.
+func (s *Source) show() {
+	stats := s.stats
+	s.shown.Store(&stats)
 }
 
 // Server returns the configuration of the accepting side. It always uses the present content.
@@ -153,6 +157,7 @@ func (s *Source) Run(ctx context.Context) {
 func (s *Source) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.show()
 	now := time.Now()
 	s.warnOfExpiry(now)
 	if err := s.current.Load().rotate(now); err != nil {
