@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -119,14 +118,6 @@ func Differences() []Difference {
 			Allows: func(_, _ *Transcript, m *Mismatch) bool {
 				return m.Request != nil && m.Request.Op == proto.OpMultiRead && m.A != nil && m.B != nil && m.Field == "length" &&
 					m.A.Err() == m.B.Err() && m.A.Err() != proto.OK && len(m.B.Fields) == 3
-			},
-		},
-		{
-			ID:     "auth-expansion-order",
-			Reason: "ZooKeeper puts the identities that an ACL entry of scheme auth stands for in the order of a hash set; gozkd in that of the auth requests",
-			Allows: func(_, _ *Transcript, m *Mismatch) bool {
-				return m.Request != nil && m.Request.Op == proto.OpGetACL && m.A != nil && m.B != nil && strings.HasPrefix(m.Field, "acl") &&
-					slices.Equal(m.A.sortedACL(), m.B.sortedACL())
 			},
 		},
 		{

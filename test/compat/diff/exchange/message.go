@@ -56,21 +56,6 @@ func (m *Message) failedResult() proto.ErrCode {
 	return proto.OK
 }
 
-// sortedACL returns the entries of a list in a fixed order.
-func (m *Message) sortedACL() []string {
-	var entries []string
-	for i := 0; m.Has(fmt.Sprintf("acl%d.id", i)); i++ {
-		entry := ""
-		for _, part := range []string{"perms", "scheme", "id"} {
-			f := fieldNamed(m, fmt.Sprintf("acl%d.%s", i, part))
-			entry += fmt.Sprintf("%d %s ", f.N, f.S)
-		}
-		entries = append(entries, entry)
-	}
-	slices.Sort(entries)
-	return entries
-}
-
 // String returns the message on one line.
 func (m *Message) String() string {
 	if m.Kind == MessageNote {
