@@ -68,8 +68,8 @@ func (d *duel) play(ctx context.Context, s *exchange.Sequence) (a, b *exchange.T
 	root := exchange.Root(d.roots)
 	err := must.Try(func() {
 		must.All(
-			func() { a = must.Get(exchange.NewPlayer(d.a.Addr()).Play(ctx, s, root)) },
-			func() { b = must.Get(exchange.NewPlayer(d.b.Addr()).Play(ctx, s, root)) })
+			func() { a = must.Get(d.start.player(d.a).Play(ctx, s, root)) },
+			func() { b = must.Get(d.start.player(d.b).Play(ctx, s, root)) })
 	})
 	if err != nil {
 		must.Failf("%s: %w%s", s.Name, err, d.deaths())

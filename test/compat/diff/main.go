@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string) {
 	seed := flags.Uint64("seed", 0, "seed of the generator (default: the time)")
 	first := flags.Uint64("first", 0, "number of the first sequence")
 	most := flags.Int("most", 20, "stop after this many different findings")
+	format := flags.String("tls", "", "play over TLS, the servers with key stores in this format: PEM, PKCS12 or JKS (default: without TLS)")
 	golden := flags.String("golden", "", "record exchanges with server a into this folder and end")
 	regress := flags.String("regress", "", "folder of saved sequences (default: test/compat/diff/testdata/regress)")
 	must.Parsed(flags.Parse(args))
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	root := install.Root(ctx)
-	start := starter{root: root, binary: *binary}
+	start := starter{root: root, binary: *binary, format: *format}
 	defer must.Finally(start.cleanUp)
 	if *golden != "" {
 		record(ctx, &start, *nameA, *golden)

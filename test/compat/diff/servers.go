@@ -20,7 +20,9 @@ const startTimeout = 10 * time.Minute
 // starter starts servers by name, and builds gozkd once.
 type starter struct {
 	root, binary string
+	format       string // of the stores for TLS; empty: without TLS
 	tempDir      string
+	stores       *server.Stores // nil: not made yet, or not needed
 }
 
 // keys returns server.Defaults with timeouts so long that no session expires and no container is
@@ -39,24 +41,48 @@ func keys() map[string]string {
 func (s *starter) start(ctx context.Context, name string) *server.Process {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	opts := server.Options{Keys: keys(), Memory: true, Format: s.format}
+	if s.format != "" {
+		if s.stores == nil {
+			stores := must.Get(server.MakeStores(ctx, s.dir()))
+			s.stores = &stores
+		}
+		opts.TLS = s.stores
+	}
 	switch name {
 	case "zookeeper-3.8":
-		return must.Get(server.StartZooKeeper(ctx, server.Debian, server.Options{Keys: keys()}))
+		return must.Get(server.StartZooKeeper(ctx, server.Debian, opts))
 	case "zookeeper-3.9":
-		return must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{Keys: keys()}))
+		return must.Get(server.StartZooKeeper(ctx, server.Maven, opts))
 	case "gozkd":
 		if s.binary == "" {
-			s.tempDir = must.Get(os.MkdirTemp("", "gozkd-diff-"))
-			s.binary = must.Get(server.BuildGozkd(ctx, s.root, s.tempDir))
+			s.binary = must.Get(server.BuildGozkd(ctx, s.root, s.dir()))
 		}
-		return must.Get(server.StartGozkd(ctx, s.binary, server.Options{Keys: keys(), Memory: true}))
+		return must.Get(server.StartGozkd(ctx, s.binary, opts))
 	default:
 		must.Failf("no server %q: know %s", name, serverNames)
 		return nil
 	}
 }
 
-// cleanUp removes the binaries that start has built.
+// dir returns the directory of what start makes.
+func (s *starter) dir() string {
+	if s.tempDir == "" {
+		s.tempDir = must.Get(os.MkdirTemp("", "gozkd-diff-"))
+	}
+	return s.tempDir
+}
+
+// player returns a player for a server.
+func (s *starter) player(p *server.Process) *exchange.Player {
+	player := exchange.NewPlayer(p.Addr())
+	if s.stores != nil {
+		player.Addr, player.TLS = p.SecureAddr(), must.Get(s.stores.Client())
+	}
+	return player
+}
+
+// cleanUp removes what start has made.
 func (s *starter) cleanUp() error {
 	if s.tempDir == "" {
 		return nil

@@ -3,6 +3,7 @@ package exchange
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 // A Player plays sequences on a server. Not safe for concurrent use.
 type Player struct {
 	Addr string
+	// TLS is the configuration of the connections; nil: without TLS.
+	TLS *tls.Config
 	// ReplyTimeout is how long a reply is awaited.
 	ReplyTimeout time.Duration
 	// CloseTimeout is how long the server's close is awaited where ZooKeeper closes.
@@ -119,11 +122,22 @@ func (g *game) step(i int, step *Step) error {
 	return nil
 }
 
+func (g *game) dial() (*rawclient.Conn, error) {
+	if g.TLS == nil {
+		return rawclient.Dial(g.ctx, g.Addr)
+	}
+	nc, err := (&tls.Dialer{Config: g.TLS}).DialContext(g.ctx, "tcp", g.Addr)
+	if err != nil {
+		return nil, err
+	}
+	return rawclient.New(nc), nil
+}
+
 // connect performs a handshake on a new connection, which stays in its slot if the server accepts.
 func (g *game) connect(step *Step, items *[]Item) error {
 	g.drop(step.Conn)
 	h := step.Connect
-	conn, err := rawclient.Dial(g.ctx, g.Addr)
+	conn, err := g.dial()
 	if err != nil {
 		return err
 	}
@@ -306,7 +320,7 @@ func (g *game) closeSessions() error {
 }
 
 func (g *game) resumeAndClose(s Session) error {
-	conn, err := rawclient.Dial(g.ctx, g.Addr)
+	conn, err := g.dial()
 	if err != nil {
 		return err
 	}
