@@ -7,6 +7,7 @@ TIME      ?= 2m
 SEEDS     ?= 1000
 HOURS     ?= 1
 COMPAT_OPS ?= 200000
+COMPAT_TLS_OPS ?= 3000
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
@@ -40,8 +41,14 @@ lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run ./...
 fmt:      ## gofmt everything
 	gofmt -l -w .
-compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS (200000) and COMPAT_SEED
+compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores) and COMPAT_SEED
 	$(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
+	for stores in PEM PKCS12 JKS; do \
+		$(GO) run ./test/compat/diff -tls $$stores -ops $(COMPAT_TLS_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED)) || exit 1; \
+	done
+	$(GO) run ./test/compat/security
+	$(GO) run ./test/compat/kerberos
+	$(GO) run ./test/compat/audit
 	$(GO) run ./test/compat
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
