@@ -287,12 +287,8 @@ func TestTLS_CloseDoesNotWait(t *testing.T) {
 				}
 			}
 		}
-		begin := time.Now()
 		if err := s.Close(); err != nil {
 			t.Error(err)
-		}
-		if took := time.Since(begin); took > 30*time.Second { // a close_notify for each would take 50 s
-			t.Errorf("the end took %v", took)
 		}
 	}
 	t.Run("sockets", func(t *testing.T) {
@@ -301,7 +297,11 @@ func TestTLS_CloseDoesNotWait(t *testing.T) {
 	})
 	t.Run("memory", func(t *testing.T) {
 		tlsBubble(t, cfg, func(t *testing.T, s *server.Server, dial func(string, string, *tls.Config) *raw) {
+			begin := time.Now()
 			stop(t, s, func() *raw { return dial("client", "zk:2281", c.client(t, "")) })
+			if took := time.Since(begin); took > 2*time.Second { // of the bubble's clock; each close_notify may take 1 s
+				t.Errorf("the end took %v", took)
+			}
 		})
 	})
 }
