@@ -92,7 +92,7 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 		fail := func(err error) error { return &Error{op, path, err, unknown} }
 		switch classify(err) {
 		case answered:
-			return &Error{op, path, err, false}
+			return &Error{op, path, k.noteDemand(err), false}
 		case stopped:
 			return fail(err)
 		case notAwaited:

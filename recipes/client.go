@@ -152,6 +152,14 @@ func (c *Client) relative(path string) string {
 // which go-zookeeper leaves open when the server reports that the session has expired.
 func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	k.closeNetConn()
+	if k.demanded.Swap(false) {
+		t := time.NewTimer(longPause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-k.closing:
+		}
+	}
 	conn, err := k.open(network, address, timeout)
 	if err != nil {
 		k.connectFailed(fmt.Errorf("%s: %w", address, err))

@@ -32,6 +32,7 @@ type core struct {
 	watches   watchTable
 
 	noContainers atomic.Bool // the server does not support containers
+	demanded     atomic.Bool // the server has closed the connection because it demands an identity
 	shared       sync.Map    // by sharedKey; see Client.Shared
 
 	mu              sync.Mutex // guards the fields below; never held while waiting
@@ -92,6 +93,16 @@ func (k *core) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// noteDemand returns ErrIdentityDemanded in place of its code, and otherwise err. The server has
+// closed the connection then, and would close the next one too.
+func (k *core) noteDemand(err error) error {
+	if err == nil || !isCode(err, -124) {
+		return err
+	}
+	k.demanded.Store(true)
+	return ErrIdentityDemanded
 }
 
 // connectFailed notes why an attempt to connect has failed.

@@ -19,6 +19,10 @@ var (
 	ErrClosed = errors.New("recipes: client is closed")
 	// ErrSASL means that the SASL exchange of WithSASL failed.
 	ErrSASL = errors.New("recipes: SASL authentication failed")
+	// ErrIdentityDemanded means that the server serves only clients with an identity that this one
+	// does not have, such as a client certificate or a SASL user. Its zoo.cfg lists the schemes in
+	// enforce.auth.schemes. Nothing was applied.
+	ErrIdentityDemanded = errors.New("recipes: the server demands an identity, such as a client certificate (WithTLS) or a SASL user (WithSASL)")
 	// ErrSessionLost is the cause of a session's Context once the session has ended or may have.
 	ErrSessionLost = errors.New("recipes: session is lost")
 	// ErrOutcomeUnknown means that a write may have been applied, or may still be: its answer was

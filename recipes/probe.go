@@ -40,6 +40,7 @@ func (k *core) probeOnce(p *livenessProof) bool {
 	_, err := k.conn.Sync("/")
 	k.activeProbes.done()
 	latest.answered = k.now()
+	_ = k.noteDemand(err) // the next connection is put off
 	if err != nil || session == 0 || k.conn.SessionID() != session || k.conn.Server() != latest.server {
 		return false
 	}
