@@ -28,8 +28,8 @@ func TestSASL_OnServer(t *testing.T) {
 		if err != nil || !slices.Contains(ids, client.Identity{Scheme: "sasl", User: "bob"}) {
 			t.Errorf("%v, %v", ids, err)
 		}
-		e.awaitState(t, client.Connected)
 		w.Break(false)
+		e.awaitState(t, client.Connecting) // from now on requests wait for the next connection
 	}
 	wrong := client.Config{Servers: []string{"in-process:2181"}, Dial: w.Dial}
 	as("wrong")(&wrong)
