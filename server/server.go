@@ -169,6 +169,9 @@ func (s *Server) start(ctx context.Context) (err error) {
 	st := s.treeStats()
 	ports := []any{"address", s.ConnectString()}
 	if a := s.SecureAddr(); a != nil {
+		if s.Addr() == nil {
+			ports = nil // the address within the process would look like a port
+		}
 		ports = append(ports, "secure_address", a.String())
 	}
 	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.mode(),

@@ -189,3 +189,27 @@ func TestServe_TLSPlantedSecret(t *testing.T) {
 		}
 	}
 }
+
+// A server with secureClientPort and without clientPort has no plain port.
+func TestServe_SecureOnly(t *testing.T) {
+	dir, ca := t.TempDir(), testca.New(t, "root")
+	files := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)
+	port := strconv.Itoa(reserveRange(t, 1))
+	file := testca.WriteFile(t, filepath.Join(dir, "zoo.cfg"), []byte(strings.Join([]string{
+		"dataDir=" + dir, "secureClientPort=" + port, "secureClientPortAddress=127.0.0.1", "4lw.commands.whitelist=*", "admin.enableServer=false",
+		"ssl.keyStore.location=" + files.Key, "ssl.trustStore.location=" + files.CA, "",
+	}, "\n")))
+	p := launch(t, "serve", file)
+	if p.ports.Client != "" || p.ports.Secure != "127.0.0.1:"+port {
+		t.Errorf("port file %s", p.PortFile)
+	}
+	if answer, err := secureWord(t, p.ports.Secure, "ruok", ca.Issue(t, testca.Spec{}).Client("zk")); err != nil || answer != "imok" {
+		t.Errorf("%q, %v", answer, err)
+	}
+	if status := p.Stop(os.Interrupt); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	if log := p.Stderr.String(); !strings.Contains(log, "serving clients: secure_address=127.0.0.1:"+port) {
+		t.Errorf("%s", log)
+	}
+}
