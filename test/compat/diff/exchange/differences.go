@@ -229,6 +229,11 @@ func Differences() []Difference {
 			Avoided: "sequences are about what is sent within a connection",
 		},
 		{
+			ID:      "tls-servers",
+			Reason:  "a certificate is compared with the server line of the server that the caller says it is",
+			Avoided: "sequences are about what clients send",
+		},
+		{
 			ID:      "tls-reload",
 			Reason:  "gozkd reads stores when they change",
 			Avoided: "sequences are about what is sent within a connection",
