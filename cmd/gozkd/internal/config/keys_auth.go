@@ -116,6 +116,9 @@ func (r *resolver) auth(c *Config) {
 			}
 		}
 	}
+	if w, ok := r.won["ensembleAuthName"]; ok && !c.EnsembleScheme() {
+		r.warn(w.from, w.key, "%s has no effect without authProvider.1=%s", w.value, ensembleProvider)
+	}
 	a.Users = make(sasl.DigestUsers)
 	if r.users != nil {
 		a.Users = r.users

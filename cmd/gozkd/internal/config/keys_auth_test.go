@@ -97,6 +97,7 @@ func TestAuth_Enforcement(t *testing.T) {
 		"authProvider.x=" + p + "X509AuthenticationProvider":         {"", "x509", nil},
 		"authProvider.1=" + p + "DigestAuthenticationProvider":       {"", "", nil},
 		"authProvider.1=com.example.Own":                             {"", "", []string{`zoo.cfg:2: authProvider.1: THE CLASS "com.example.Own" CANNOT BE LOADED: every client that authenticates itself by its scheme fails, and no ACL can name that scheme`}},
+		"ensembleAuthName=prod":                                      {"", "", []string{"zoo.cfg:2: ensembleAuthName: prod has no effect without authProvider.1=" + p + "EnsembleAuthenticationProvider"}},
 		"requireClientAuthScheme=sasl":                               {"", "", []string{"zoo.cfg:2: requireClientAuthScheme: sasl has no effect: no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"}},
 		"enforce.auth.enabled=true\nenforce.auth.schemes=sasl,x509\nauthProvider.1=" + p + "SASLAuthenticationProvider\nauthProvider.2=" + p + "X509AuthenticationProvider": {"sasl x509", "x509 sasl", []string{"zoo.cfg:3: enforce.auth.schemes: " + none}},
 	} {
