@@ -253,6 +253,41 @@ func Differences() []Difference {
 			Reason:  "gozkd reads the keytab for each client",
 			Avoided: "sequences do not authenticate by SASL",
 		},
+		{
+			ID:      "sasl-both",
+			Reason:  "gozkd offers both mechanisms at once",
+			Avoided: "sequences do not authenticate by SASL",
+		},
+		{
+			ID:      "sasl-nonce",
+			Reason:  "gozkd uses a nonce once",
+			Avoided: "sequences do not authenticate by SASL",
+		},
+		{
+			ID:      "sasl-section",
+			Reason:  "gozkd does not start without the SASL that it is told to demand",
+			Avoided: "sequences begin with a server that runs",
+		},
+		{
+			ID:      "sasl-whoami",
+			Reason:  "gozkd names SASL users whatever the providers",
+			Avoided: "sequences do not authenticate by SASL",
+		},
+		{
+			ID:      "sasl-user-names",
+			Reason:  "gozkd applies rules for principals to principals only",
+			Avoided: "sequences do not authenticate by SASL",
+		},
+		{
+			ID:      "acl-schemes-level",
+			Reason:  "an ACL that a member could not evaluate must not be in the state",
+			Avoided: "servers without an ensemble have that level at once",
+		},
+		{
+			ID:      "auth-classes",
+			Reason:  "gozkd can't load Java classes",
+			Avoided: "the servers have no classes of others",
+		},
 	}
 }
 
