@@ -229,6 +229,16 @@ func Differences() []Difference {
 			Avoided: "sequences are about what is sent within a connection",
 		},
 		{
+			ID:      "tls-ports",
+			Reason:  "gozkd closes a connection without TLS, and bounds handshakes",
+			Avoided: "sequences are about what is sent within a connection",
+		},
+		{
+			ID:      "tls-names",
+			Reason:  "gozkd refuses certificates whose subjects are not proper DER",
+			Avoided: "sequences are about what is sent within a connection",
+		},
+		{
 			ID:      "tls-servers",
 			Reason:  "a certificate is compared with the server line of the server that the caller says it is",
 			Avoided: "sequences are about what clients send",
