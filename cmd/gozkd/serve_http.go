@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	stdlog "log"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -21,6 +22,7 @@ import (
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
@@ -128,7 +130,7 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 			h.ServeHTTP(w, req)
 		}),
 		IdleTimeout: idle, ReadHeaderTimeout: requestTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: headBytes,
-		ErrorLog: log.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ErrorLog: stdlog.New(errorLog{lograte.New(log.Named("http"))}, "", 0),
 	}
 }
 

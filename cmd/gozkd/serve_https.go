@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,6 +157,20 @@ func (t *endpointTLS) apply(c config.Config) error {
 func (t *endpointTLS) close() {
 	t.admin.close()
 	t.metrics.close()
+}
+
+// errorLog gets the lines of an http.Server. That a handshake failed, and why, is for operators.
+type errorLog struct{ log hclog.Logger }
+
+func (l errorLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if rest, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
+		caller, reason, _ := strings.Cut(rest, ": ")
+		l.log.Warn("TLS handshake failed", "from", caller, "reason", reason)
+	} else {
+		l.log.Debug(text)
+	}
+	return len(line), nil
 }
 
 // secured returns a listener that adds TLS to the connections of l. unified: it also accepts plain

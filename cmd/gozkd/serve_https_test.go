@@ -123,7 +123,8 @@ func TestEndpoints_Unified(t *testing.T) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(r.TLS != nil)
 	})
-	plain := e.open(t.Context(), endpoint{"test", "127.0.0.1:0", source, true, time.Minute}, h, hclog.NewNullLogger())
+	var lines bytes.Buffer // read after close
+	plain := e.open(t.Context(), endpoint{"test", "127.0.0.1:0", source, true, time.Minute}, h, hclog.New(&hclog.LoggerOptions{Output: &lines}))
 	silent, err := net.Dial("tcp", strings.TrimPrefix(plain, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +134,20 @@ func TestEndpoints_Unified(t *testing.T) {
 			t.Errorf("%s: %d %q", url, status, body)
 		}
 	}
+	refusing, err := net.Dial("tcp", strings.TrimPrefix(plain, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tls.Client(refusing, &tls.Config{RootCAs: testca.New(t, "other").Pool(), ServerName: "127.0.0.1"}).HandshakeContext(t.Context()); err == nil {
+		t.Error("a handshake with another authority")
+	}
+	_, _ = io.Copy(io.Discard, refusing) // until the server has logged the alert and closed
+	_ = refusing.Close()
 	if err := e.close(); err != nil {
 		t.Error(err)
+	}
+	if !strings.Contains(lines.String(), "TLS handshake failed: from=127.0.0.1:") || !strings.Contains(lines.String(), "bad certificate") {
+		t.Errorf("log: %s", lines.String())
 	}
 	if n, err := silent.Read(make([]byte, 1)); err == nil {
 		t.Errorf("%d bytes after the end", n)

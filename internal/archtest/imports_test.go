@@ -306,6 +306,7 @@ var table = []box{
 		{"sasl/kerberos/principal", "the rules for names"},
 		{"admin", "the admin commands over HTTP"},
 		{"cmd/gozkd/internal/admintoken", "their token for tools on this machine"},
+		{"internal/lograte", "bounds the log lines that strangers cause"},
 		{"metrics", "the endpoint for Prometheus"},
 		{"audit", "the audit log"},
 		{"gopkg.in/natefinch/lumberjack.v2", "rotates the file of the audit log"},
