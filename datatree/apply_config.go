@@ -41,12 +41,16 @@ func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	case r.ConfigID != -1 && r.ConfigID != int64(now.version):
 		return proto.ErrBadVersion
 	}
-	next, code := serverlist.Reconfigure(now.current, r.Joining, r.Leaving, r.NewMembers)
+	next, code, ours := serverlist.Reconfigure(now.current, serverlist.Request{
+		Joining: r.Joining, Leaving: r.Leaving, NewMembers: r.NewMembers, OneVoter: x.Flags&FlagOneVoter != 0,
+	})
 	switch {
-	case code != proto.OK:
+	case code != proto.OK && !ours:
 		return code
 	case !x.caller.may(proto.PermWrite, t.aclOf(t.get(configPath))):
 		return proto.ErrNoAuth
+	case code != proto.OK:
+		return code
 	}
 	return t.begin(x, next)
 }

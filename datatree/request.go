@@ -30,6 +30,8 @@ const (
 	FlagSASL
 	// FlagRefuseTTL refuses to create znodes with a time to live.
 	FlagRefuseTTL
+	// FlagOneVoter lets a reconfig leave a single voter.
+	FlagOneVoter
 )
 
 // Request is a replicated write.

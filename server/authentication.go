@@ -175,7 +175,7 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 	if cfg.SkipACL {
 		f |= datatree.FlagSkipACL
 	}
-	if (len(cfg.Auth.ACLSchemes) > 0 || cfg.RefuseTTL) && s.level2() {
+	if (len(cfg.Auth.ACLSchemes) > 0 || cfg.RefuseTTL || cfg.OneVoter) && s.level2() {
 		if slices.Contains(cfg.Auth.ACLSchemes, schemeX509) {
 			f |= datatree.FlagX509
 		}
@@ -184,6 +184,9 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 		}
 		if cfg.RefuseTTL {
 			f |= datatree.FlagRefuseTTL
+		}
+		if cfg.OneVoter {
+			f |= datatree.FlagOneVoter
 		}
 	}
 	return f

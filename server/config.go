@@ -73,6 +73,8 @@ type Config struct {
 	// accepted. An ensemble moves to TLS in three steps of its Mode, each made on all members, by
 	// Reload or by a restart: PeerTLSAccepted, PeerTLSDialed, PeerTLSRequired. Default: none (sslQuorum).
 	PeerTLS PeerTLS
+	// OneVoter lets a reconfig leave a single voter (standaloneEnabled=false). Default: two are the least.
+	OneVoter bool
 	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority
 	// begins without them. SyncLimit is after how many ticks without a leader clients are
 	// disconnected. Defaults: 10 and 5.

@@ -206,6 +206,9 @@ func TestReconfig_Refused(t *testing.T) {
 		refused(admin, change{leaving: "x"}, proto.ErrMarshallingError)
 		refused(admin, change{leaving: "1,2"}, proto.ErrBadArguments)
 		refused(e.connect(1, time.Minute), change{leaving: "3"}, proto.ErrNoAuth)
+		tooLarge := strings.Replace(lines[3], "server.4", "server.255", 1) // an id that ZooKeeper takes
+		refused(e.connect(1, time.Minute), change{joining: tooLarge}, proto.ErrNoAuth)
+		refused(admin, change{joining: tooLarge}, proto.ErrBadArguments)
 
 		// The joiners do not run. While the ensemble waits for them, no other change is accepted.
 		admin.request(7, proto.OpReconfig, change{joining: absent})
@@ -238,6 +241,33 @@ func TestReconfig_Refused(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.awaitVoters(1, 2, 3, 4)
+	})
+}
+
+// With standaloneEnabled=false an ensemble may have a single voter, and grow out of it.
+func TestReconfig_OneVoter(t *testing.T) {
+	withSuper(t, 3, func(t *testing.T, e *ensemble) {
+		e.each(func(c *server.Config) { c.SuperDigest, c.OneVoter = superDigest(), true })
+		lines := e.lines()
+		e.startAll()
+		e.settle()
+		admin := e.admin(1)
+		admin.mustReconfig(change{leaving: "2,3"})
+		e.m(2).stop()
+		e.m(3).stop()
+		e.awaitVoters(1)
+		e.check(1, 1, "/alone")
+		observer := strings.Replace(lines[1], "participant", "observer", 1)
+		second := e.m(2).begin(append(lines[:1:1], observer))
+		admin.mustReconfig(change{joining: observer})
+		if err := second(); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitVoters(1)
+		e.check(2, 1, "/through-the-observer")
+		admin.mustReconfig(change{joining: lines[1]})
+		e.awaitVoters(1, 2)
+		e.check(1, 2, "/both")
 	})
 }
 

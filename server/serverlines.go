@@ -258,14 +258,16 @@ func (s *Server) quorumConnected(set serverlist.Set) bool {
 // members that it replaces.
 func (s *Server) changeMembers(wanted serverlist.Set, version proto.Zxid) {
 	text, _, _ := strings.Cut(wanted.Text(0), "\nversion=")
-	if _, code := serverlist.Reconfigure(nil, nil, nil, &text); code != proto.OK {
-		s.cfg.Logger.Error("the server lines of a majority cannot become the members of the ensemble: two participants are the least, and no two servers may share an address",
+	flags := s.requestFlags() | datatree.FlagSkipACL
+	request := serverlist.Request{NewMembers: &text, OneVoter: flags&datatree.FlagOneVoter != 0}
+	if _, code, _ := serverlist.Reconfigure(nil, request); code != proto.OK {
+		s.cfg.Logger.Error("the server lines of a majority cannot become the members of the ensemble: two participants are the least unless standaloneEnabled=false, and no two servers may share an address",
 			"lines", oneLine(wanted), "reason", code.String())
 		return
 	}
 	s.cfg.Logger.Info("a majority of the voters has new server lines: the members are changed", "lines", oneLine(wanted))
 	body := proto.ReconfigRequest{NewMembers: &text, ConfigID: int64(version)}
-	s.propose(datatree.Request{Op: proto.OpReconfig, Flags: datatree.FlagSkipACL, Body: body.Append(nil)}, func(res *datatree.Result) {
+	s.propose(datatree.Request{Op: proto.OpReconfig, Flags: flags, Body: body.Append(nil)}, func(res *datatree.Result) {
 		if res.Err != proto.OK {
 			s.cfg.Logger.Warn("the members of the ensemble were not changed", "reason", res.Err.String())
 		}

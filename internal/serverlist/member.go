@@ -66,6 +66,7 @@ type Error struct {
 	Problem string
 
 	code proto.ErrCode // the answer to a reconfig request with this line
+	ours bool          // ZooKeeper would take the line
 }
 
 // Error returns the line and the problem.
@@ -98,7 +99,7 @@ func parse(key, value string, complete bool) (Member, error) {
 	case err != nil:
 		return bad(proto.ErrMarshallingError, "the id %q is not a number", number)
 	case id < 1 || id > MaxID:
-		return bad(proto.ErrBadArguments, "the id %d is not between 1 and %d", id, MaxID)
+		return Member{}, &Error{Key: key, Value: value, Problem: fmt.Sprintf("the id %d is not between 1 and %d", id, MaxID), code: proto.ErrBadArguments, ours: true}
 	}
 	m.ID = uint64(id)
 

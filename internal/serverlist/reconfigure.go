@@ -10,17 +10,21 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// minVoters is the smallest number of voters after a reconfig: with fewer, ZooKeeper would have to
-// turn into a standalone server.
-const minVoters = 2
+// Request is a reconfig request. A nil text is absent. See Reconfigure.
+type Request struct {
+	Joining, Leaving, NewMembers *string
+	// OneVoter: a single voter may be left. Otherwise two are the least, because ZooKeeper would turn
+	// into a standalone server with fewer (standaloneEnabled).
+	OneVoter bool
+}
 
-// Reconfigure applies a reconfig request to the current members, and returns the new members or an
-// error code. A nil argument is absent:
+// Reconfigure applies a request to the current members, and returns the new members or an error code.
+// ours reports that ZooKeeper would take the arguments, and only gozkd does not:
 //
-//   - newMembers is the full list of new server lines, separated by commas or newlines. If it is
-//     present, the other arguments are ignored.
-//   - leaving is a comma-separated list of ids to remove. It is applied before joining.
-//   - joining is a comma-separated list of server lines to add. A line replaces a line with the
+//   - NewMembers is the full list of new server lines, separated by commas or newlines. If it is
+//     present, the other texts are ignored.
+//   - Leaving is a comma-separated list of ids to remove. It is applied before Joining.
+//   - Joining is a comma-separated list of server lines to add. A line replaces a line with the
 //     same id.
 //
 // The codes are those of ZooKeeper: ErrBadArguments, or ErrMarshallingError for some malformed
@@ -29,21 +33,30 @@ const minVoters = 2
 // must be written as "server.N" with N from 1 to MaxID, a line must have a host, a full list is
 // checked for overlapping addresses like joining servers, and groups and weights are not supported.
 // Source: spec section 13.4; ZooKeeper PrepRequestProcessor, QuorumPeerConfig.parseDynamicConfig.
-func Reconfigure(cur Set, joining, leaving, newMembers *string) (Set, proto.ErrCode) {
-	var next Set
-	var code proto.ErrCode
-	if newMembers != nil {
-		next, code = full(*newMembers)
+func Reconfigure(cur Set, r Request) (next Set, code proto.ErrCode, ours bool) {
+	least := 2
+	if r.OneVoter {
+		least = 1
+	}
+	var err error
+	if r.NewMembers != nil {
+		next, err = full(*r.NewMembers, least)
 	} else {
-		next, code = incremental(cur, list(joining), list(leaving))
+		next, err = incremental(cur, list(r.Joining), list(r.Leaving))
 	}
-	if code != proto.OK {
-		return nil, code
+	if err == nil && len(next.Voters()) < least {
+		err = proto.ErrBadArguments
 	}
-	if len(next.Voters()) < minVoters {
-		return nil, proto.ErrBadArguments
+	var line *Error
+	switch {
+	case err == nil:
+		return next, proto.OK, false
+	case errors.As(err, &line):
+		return nil, line.code, line.ours
+	case !errors.As(err, &code):
+		code = proto.ErrBadArguments
 	}
-	return next, proto.OK
+	return nil, code, false
 }
 
 // list splits a text at commas, and drops white space and empty elements.
@@ -60,7 +73,7 @@ func list(text *string) []string {
 	return words
 }
 
-func incremental(cur Set, joining, leaving []string) (Set, proto.ErrCode) {
+func incremental(cur Set, joining, leaving []string) (Set, error) {
 	next := slices.Clone(cur)
 	for _, word := range leaving {
 		id, err := strconv.ParseInt(word, 10, 64)
@@ -76,16 +89,16 @@ func incremental(cur Set, joining, leaving []string) (Set, proto.ErrCode) {
 		}
 		m, err := parse(strings.TrimSpace(key), strings.TrimSpace(value), true)
 		if err != nil {
-			return nil, codeOfLine(err)
+			return nil, err
 		}
 		if next, ok = next.add(m); !ok {
 			return nil, proto.ErrBadArguments
 		}
 	}
-	return next, proto.OK
+	return next, nil
 }
 
-func full(text string) (Set, proto.ErrCode) {
+func full(text string, least int) (Set, error) {
 	var next Set
 	for key, value := range lines(strings.ReplaceAll(text, ",", "\n")) {
 		if key == "version" { // allowed, and ignored
@@ -96,25 +109,17 @@ func full(text string) (Set, proto.ErrCode) {
 		}
 		m, err := Parse(key, value)
 		if err != nil {
-			return nil, codeOfLine(err)
+			return nil, err
 		}
 		var ok bool
 		if next, ok = next.add(m); !ok {
 			return nil, proto.ErrBadArguments
 		}
 	}
-	if len(next.Voters()) < minVoters && len(next.Observers()) > 0 {
+	if len(next.Voters()) < least && len(next.Observers()) > 0 {
 		return nil, proto.ErrMarshallingError // as in ZooKeeper, see above
 	}
-	return next, proto.OK
-}
-
-func codeOfLine(err error) proto.ErrCode {
-	var line *Error
-	if errors.As(err, &line) {
-		return line.code
-	}
-	return proto.ErrBadArguments
+	return next, nil
 }
 
 // add is With, except that it fails if another member has an address of m.

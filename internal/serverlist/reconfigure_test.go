@@ -18,6 +18,7 @@ func TestReconfigure(t *testing.T) {
 		name                 string
 		joining, leaving, to *string
 		want                 string // lines of the new set
+		one                  bool   // a single voter is enough
 		code                 proto.ErrCode
 	}{
 		{name: "nothing", want: three},
@@ -57,6 +58,9 @@ func TestReconfigure(t *testing.T) {
 		{name: "address of the one before", joining: text("server.4=d:1:2;3,server.5=d:2:4;5"), code: bad},
 		{name: "one voter left", leaving: text("1,2"), code: bad},
 		{name: "one voter left by role", joining: text("server.1=a:1:2:observer;3,server.2=b:1:2:observer;3"), code: bad},
+		{name: "one voter is enough", leaving: text("1,2"), one: true, want: "server.3=c:1:2;3"},
+		{name: "a full list of one is enough", to: text("server.1=a:1:2;3,server.2=b:1:2:observer;3"), one: true, want: "server.1=a:1:2;3,server.2=b:1:2:observer;3"},
+		{name: "one voter is enough, and nobody left", leaving: text("1,2,3"), one: true, code: bad},
 		{name: "nobody left", leaving: text("1,2,3"), code: bad},
 		{name: "empty full list", to: text(""), code: bad},
 		{name: "full list of one", to: text("server.1=a:1:2;3"), code: bad},
@@ -68,7 +72,7 @@ func TestReconfigure(t *testing.T) {
 		{name: "full list with a bad version", to: text(three + ",version=x"), code: slip},
 	} {
 		cur := must(t, three)
-		got, code := Reconfigure(cur, c.joining, c.leaving, c.to)
+		got, code, _ := Reconfigure(cur, Request{Joining: c.joining, Leaving: c.leaving, NewMembers: c.to, OneVoter: c.one})
 		want := Set(nil)
 		if c.code == proto.OK {
 			want = must(t, c.want)
@@ -99,10 +103,10 @@ func TestReconfigure_Paths(t *testing.T) {
 			joining = append(joining, m.String())
 		}
 		j, l := strings.Join(joining, ","), strings.Join(leaving, ",")
-		a, codeA := Reconfigure(cur, &j, &l, nil)
+		a, codeA, _ := Reconfigure(cur, Request{Joining: &j, Leaving: &l})
 		slices.Reverse(joining)
 		full := strings.Join(joining, "\n")
-		b, codeB := Reconfigure(cur, nil, nil, &full)
+		b, codeB, _ := Reconfigure(cur, Request{NewMembers: &full})
 		if (codeA == proto.OK) != (codeB == proto.OK) || !a.Equal(b) {
 			t.Fatalf("%q and %q lead to %v %v and %v %v", j, full, a, codeA, b, codeB)
 		}

@@ -20,7 +20,7 @@ type Level uint64
 const (
 	// Level1 is everything that versions without feature levels read and write.
 	Level1 Level = 1
-	// Level2 has the request flags FlagX509, FlagSASL and FlagRefuseTTL of package datatree, and its
+	// Level2 has the request flags FlagX509, FlagSASL, FlagRefuseTTL and FlagOneVoter of package datatree, and its
 	// identities with the schemes SchemeSASLAll and SchemeSASLAny.
 	Level2 Level = 2
 )

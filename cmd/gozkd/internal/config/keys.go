@@ -98,7 +98,7 @@ var ensembleKeys = []key{
 		field: func(c *Config) any { return &c.InitLimit }},
 	{name: "syncLimit", kind: integer(1, maxInt), def: "5", status: works, note: "ticks without a quorum after which clients are disconnected",
 		field: func(c *Config) any { return &c.SyncLimit }},
-	{name: "standaloneEnabled", kind: boolean, def: "true", status: works, note: "false: a single server line is an ensemble of one, which reconfig can extend",
+	{name: "standaloneEnabled", kind: boolean, def: "true", status: works, note: "false: a single server line is an ensemble of one, which reconfig can extend, and reconfig may leave a single voter",
 		field: func(c *Config) any { return &c.StandaloneEnabled }},
 	{name: "quorumListenOnAllIPs", kind: boolean, def: "false", status: works, note: "listen for other servers on all addresses instead of that of the server line",
 		field: func(c *Config) any { return &c.ListenOnAllIPs }},
