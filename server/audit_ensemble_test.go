@@ -125,7 +125,9 @@ func TestAudit_Ensemble(t *testing.T) {
 			l.take()
 		}
 		admin.mustReconfig(change{leaving: "3"})
-		admin.reconfig(change{leaving: "3", version: 7})
+		if _, _, code := admin.reconfig(change{leaving: "3", version: 7}); code != proto.ErrBadVersion {
+			t.Errorf("a change of another version: %v", code)
+		}
 		wantTrail(t, logs[1], "reconfig success  [digest super,super ,ip c1]", "reconfig failure  [digest super,super ,ip c1] -103")
 		wantTrail(t, logs[0])
 		time.Sleep(time.Minute)

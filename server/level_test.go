@@ -152,7 +152,9 @@ func TestLevel2_SchemesAndTTL(t *testing.T) {
 		}
 		for user, want := range map[string][]proto.ErrCode{"bob": {yes, proto.ErrNoAuth, proto.ErrNoAuth}, "super": {yes, yes, proto.ErrNoAuth}} {
 			r := e.connect(1, time.Minute)
-			r.login(user, user+"-secret")
+			if code := r.login(user, user+"-secret"); code != proto.OK {
+				t.Fatalf("%s: %v", user, code)
+			}
 			var got []proto.ErrCode
 			for _, path := range []string{"/saslX2", "/sasle2", "/x509C2"} {
 				h, _ := r.call(1, proto.OpSetData, &proto.SetDataRequest{Path: path, Version: -1})

@@ -86,13 +86,16 @@ func (c *client) call(op proto.OpCode, body []byte) proto.ErrCode {
 	}
 }
 
+// do is call for a request whose code only the audit log shows.
+func (c *client) do(op proto.OpCode, body []byte) { _ = c.call(op, body) }
+
 func (c *client) close() {
-	c.call(proto.OpCloseSession, nil)
+	c.do(proto.OpCloseSession, nil)
 	_ = c.conn.Close() // the server closes it, too
 }
 
-func (c *client) auth(scheme, credentials string) proto.ErrCode {
-	return c.call(proto.OpAuth, (&proto.AuthRequest{Scheme: scheme, Auth: []byte(credentials)}).Append(nil))
+func (c *client) identify(scheme, credentials string) {
+	c.do(proto.OpAuth, (&proto.AuthRequest{Scheme: scheme, Auth: []byte(credentials)}).Append(nil))
 }
 
 // awaitGone returns when the znode does not exist any more.

@@ -46,31 +46,31 @@ func playEnsemble(order []*server.Member) {
 		clients = append(clients, connect(m.Addr(), long))
 	}
 	for i, c := range clients {
-		c.call(proto.OpCreate, create(proto.OpCreate, text("/n%d", i), 0, 0, open))
-		c.call(proto.OpDelete, remove("/none", -1))
-		c.call(proto.OpMulti, multi(proto.MultiOp{Op: proto.OpSetData, Path: text("/n%d", i), Version: -1}))
-		c.call(proto.OpMulti, multi(proto.MultiOp{Op: proto.OpSetData, Path: "/none", Version: -1}))
+		c.do(proto.OpCreate, create(proto.OpCreate, text("/n%d", i), 0, 0, open))
+		c.do(proto.OpDelete, remove("/none", -1))
+		c.do(proto.OpMulti, multi(proto.MultiOp{Op: proto.OpSetData, Path: text("/n%d", i), Version: -1}))
+		c.do(proto.OpMulti, multi(proto.MultiOp{Op: proto.OpSetData, Path: "/none", Version: -1}))
 		closing := connect(order[i].Addr(), long)
-		closing.call(proto.OpCreate, create(proto.OpCreate, text("/closing%d", i), proto.ModeEphemeral, 0, open))
+		closing.do(proto.OpCreate, create(proto.OpCreate, text("/closing%d", i), proto.ModeEphemeral, 0, open))
 		closing.close()
 		expiring := connect(order[i].Addr(), short)
-		expiring.call(proto.OpCreate, create(proto.OpCreate, text("/expiring%d", i), proto.ModeEphemeral, 0, open))
+		expiring.do(proto.OpCreate, create(proto.OpCreate, text("/expiring%d", i), proto.ModeEphemeral, 0, open))
 		_ = expiring.conn.Close()
 		for _, other := range clients {
 			other.awaitGone(text("/expiring%d", i))
 		}
 	}
 	c := clients[1]
-	c.call(proto.OpCreateContainer, create(proto.OpCreateContainer, "/collected", proto.ModeContainer, 0, open))
-	c.call(proto.OpCreate, create(proto.OpCreate, "/collected/x", 0, 0, open))
-	c.call(proto.OpDelete, remove("/collected/x", -1))
+	c.do(proto.OpCreateContainer, create(proto.OpCreateContainer, "/collected", proto.ModeContainer, 0, open))
+	c.do(proto.OpCreate, create(proto.OpCreate, "/collected/x", 0, 0, open))
+	c.do(proto.OpDelete, remove("/collected/x", -1))
 	c.awaitGone("/collected")
 	leaving := fmt.Sprint(order[2].ID)
-	c.call(proto.OpReconfig, (&proto.ReconfigRequest{Leaving: &leaving, ConfigID: -1}).Append(nil))
-	c.auth("digest", "super:"+server.SuperPassword)
-	c.call(proto.OpReconfig, (&proto.ReconfigRequest{Leaving: &leaving, ConfigID: 12345}).Append(nil))
+	c.do(proto.OpReconfig, (&proto.ReconfigRequest{Leaving: &leaving, ConfigID: -1}).Append(nil))
+	c.identify("digest", "super:"+server.SuperPassword)
+	c.do(proto.OpReconfig, (&proto.ReconfigRequest{Leaving: &leaving, ConfigID: 12345}).Append(nil))
 	for i, c := range clients {
-		c.call(proto.OpCreate, create(proto.OpCreate, text("/end-%d", i), 0, 0, open))
+		c.do(proto.OpCreate, create(proto.OpCreate, text("/end-%d", i), 0, 0, open))
 	}
 }
 

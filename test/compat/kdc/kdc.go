@@ -82,8 +82,11 @@ func (k *KDC) configure(port int) error {
 	k.Conf = filepath.Join(k.dir, "krb5.conf")
 	profile := filepath.Join(k.dir, "kdc.conf")
 	modules, err := filepath.Glob(filepath.Join(k.root, "usr/lib/*/krb5/plugins/kdb"))
-	if err != nil || len(modules) == 0 {
-		return fmt.Errorf("kdc: no database module below %s: %v", k.root, err)
+	if err != nil {
+		return fmt.Errorf("kdc: %w", err)
+	}
+	if len(modules) == 0 {
+		return fmt.Errorf("kdc: no database module below %s", k.root)
 	}
 	k.env = append(os.Environ(), "LD_LIBRARY_PATH="+install.DebLibraries(k.root), "KRB5_CONFIG="+k.Conf, "KRB5_KDC_PROFILE="+profile,
 		"SASL_PATH="+filepath.Join(install.DebLibraries(k.root), "sasl2"))

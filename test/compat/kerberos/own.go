@@ -50,8 +50,11 @@ func whoami(ctx context.Context, addr string, client sasl.Client) (string, error
 			return "", err
 		}
 		d, code, err := call(proto.OpSASL, (&proto.TokenRecord{Token: token}).Append(nil))
-		if err != nil || code != 0 {
-			return "", fmt.Errorf("sasl: error %d, %v", code, err)
+		if err == nil && code != 0 {
+			err = fmt.Errorf("error %d", code)
+		}
+		if err != nil {
+			return "", fmt.Errorf("sasl: %w", err)
 		}
 		var reply proto.TokenRecord
 		reply.Decode(d)
@@ -60,8 +63,11 @@ func whoami(ctx context.Context, addr string, client sasl.Client) (string, error
 		}
 	}
 	d, code, err := call(proto.OpWhoAmI, nil)
-	if err != nil || code != 0 {
-		return "", fmt.Errorf("whoAmI: error %d, %v", code, err)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("error %d", code)
+	}
+	if err != nil {
+		return "", fmt.Errorf("whoAmI: %w", err)
 	}
 	var ids proto.WhoAmIResponse
 	ids.Decode(d)
