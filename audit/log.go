@@ -100,11 +100,15 @@ func (l *Log) Record(e *Event) {
 	}
 }
 
-// eventBytes is about how much memory an event takes. Identities are shared with the connection.
+// eventBytes is about how much memory an event takes. Its identities count, too: the connection that
+// they are shared with may end before the event is written.
 func eventBytes(e *Event) int64 {
 	n := 300 + len(e.Znode) + len(e.Detail)
+	for i := range e.IDs {
+		n += len(e.IDs[i].Scheme) + len(e.IDs[i].ID)
+	}
 	for i := range e.ACL {
-		n += 48 + len(e.ACL[i].ID.ID)
+		n += 48 + len(e.ACL[i].ID.Scheme) + len(e.ACL[i].ID.ID)
 	}
 	return int64(n)
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // disk is a file on a disk that may be full, or hang.
@@ -120,6 +121,26 @@ func TestLog_Full(t *testing.T) {
 		synctest.Wait()
 		want(t, d, "0", "1", "2", "dropped=7", "10")
 	})
+}
+
+// All texts of an event count as memory: those that clients choose may be long.
+func TestLog_CountsAllTexts(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, e := range map[string]*audit.Event{
+		"path":               {Znode: long},
+		"detail":             {Detail: long},
+		"identity":           {IDs: []proto.ID{{Scheme: "digest", ID: long}}},
+		"scheme":             {IDs: []proto.ID{{Scheme: long}}},
+		"identity in a list": {ACL: []proto.ACL{{ID: proto.ID{ID: long}}}},
+		"scheme in a list":   {ACL: []proto.ACL{{ID: proto.ID{Scheme: long}}}},
+	} {
+		l := audit.New(new(disk), audit.Options{Format: short, MaxBytes: 1000})
+		l.Record(e)
+		if _, dropped := l.Counts(); dropped != 1 {
+			t.Errorf("%s: an event of more than 1000 bytes finds room", name)
+		}
+		l.Close()
+	}
 }
 
 // A disk without room costs lines, which are counted, and one message. The next line after that

@@ -49,10 +49,9 @@ func (c *Caller) may(want proto.Perms, a *acl) bool {
 // fixACL returns the list to store for a list that a client sent for path. Source:
 // PrepRequestProcessor.fixupACL.
 //
-// The accepted schemes identify clients here: world, auth, digest and ip, and
-// what the flags of the request allow. Errors: ErrInvalidACL,
-// and ErrMarshallingError for a list too long to be read; the expansion of auth can make a short
-// list too long.
+// The accepted schemes identify clients here: world, auth, digest and ip, and what the flags of the
+// request allow. Errors: ErrInvalidACL, and ErrMarshallingError for a list too long to be read; the
+// expansion of auth can make a short list too long.
 func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	if isOpen(sent) {
 		return sent, proto.OK
@@ -100,7 +99,7 @@ func (x *txn) storable(id proto.ID) bool {
 		_, ok := parseNet(id.ID)
 		return ok
 	case "x509":
-		return x.Flags&FlagX509 != 0 && validName(id.ID)
+		return x.Flags&FlagX509 != 0 && (x.Flags&FlagX509Text != 0 || validName(id.ID))
 	case "sasl":
 		return x.Flags&FlagSASL != 0 && validPrincipal(id.ID)
 	}

@@ -60,6 +60,14 @@ func TestACL_IDsOfSchemes(t *testing.T) {
 			}
 		}
 	}
+	// Other parts of certificates than the subject are no distinguished names.
+	for _, id := range []string{"alice", "spiffe://x/alice", "alice@example.com", "CN=alice", ""} {
+		for f, want := range map[datatree.RequestFlags]proto.ErrCode{datatree.FlagX509 | datatree.FlagX509Text: proto.OK, datatree.FlagX509Text: proto.ErrInvalidACL} {
+			if got := newAnswerer(t).create("/a", f, proto.ID{Scheme: "x509", ID: id}); got != want {
+				t.Errorf("x509:%q with the flags %b: %v, want %v", id, f, got, want)
+			}
+		}
+	}
 	for _, scheme := range []string{"super", "ensemble", "key", datatree.SchemeSASLAll, datatree.SchemeSASLAny} {
 		if got := newAnswerer(t).create("/a", ^datatree.RequestFlags(0), proto.ID{Scheme: scheme, ID: "x"}); got != proto.ErrInvalidACL {
 			t.Errorf("%s: %v", scheme, got)

@@ -32,6 +32,9 @@ const (
 	FlagRefuseTTL
 	// FlagOneVoter lets a reconfig leave a single voter.
 	FlagOneVoter
+	// FlagX509Text lets ids of the scheme x509 be any text, and not only distinguished names. It has no
+	// effect without FlagX509.
+	FlagX509Text
 )
 
 // Request is a replicated write.

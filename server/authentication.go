@@ -61,6 +61,8 @@ type X509 struct {
 	// ID returns the identity of a verified certificate. A client for whose certificate ID returns
 	// an error has no identity x509. Default: CertificateID.
 	ID func(*x509.Certificate) (string, error)
+	// TextIDs: what ID returns need not be distinguished names, and ACLs may name any text.
+	TextIDs bool
 }
 
 // Schemes of identities.
@@ -178,6 +180,9 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 	if (len(cfg.Auth.ACLSchemes) > 0 || cfg.RefuseTTL || cfg.OneVoter) && s.level2() {
 		if slices.Contains(cfg.Auth.ACLSchemes, schemeX509) {
 			f |= datatree.FlagX509
+			if cfg.Auth.X509.TextIDs {
+				f |= datatree.FlagX509Text
+			}
 		}
 		if slices.Contains(cfg.Auth.ACLSchemes, schemeSASL) {
 			f |= datatree.FlagSASL

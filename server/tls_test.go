@@ -235,7 +235,7 @@ func TestTLS_Identities(t *testing.T) {
 		{"san:email", "alice@example.com", "ip:127.0.0.1 super: x509:alice@example.com"},
 		{"san:uri", "", "ip:127.0.0.1"}, // there are two
 	} {
-		cfg := server.Config{Auth: server.Authentication{X509: server.X509{SuperUser: tc.super}}}
+		cfg := server.Config{Auth: server.Authentication{X509: server.X509{SuperUser: tc.super, TextIDs: tc.id != ""}, ACLSchemes: []string{"x509"}}}
 		var err error
 		if cfg.Auth.X509.ID, err = server.CertificateIDOf(tc.id); err != nil {
 			t.Fatal(err)
@@ -247,8 +247,14 @@ func TestTLS_Identities(t *testing.T) {
 			t.Errorf("%q: it is %s, want %s", tc.id, got, tc.want)
 		}
 		want := proto.OK
-		if !strings.Contains(tc.want, "x509") {
+		_, id, found := strings.Cut(tc.want, " x509:")
+		if !found {
 			want = proto.ErrAuthFailed
+		}
+		// An ACL can name it.
+		acl := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "x509", ID: id}}}
+		if h, _ := r.call(1, proto.OpCreate, rawBody((&proto.CreateRequest{Path: "/a", ACL: acl}).Append(nil, proto.OpCreate))); h.Err != proto.OK {
+			t.Errorf("%q: an ACL for %q is answered with %v", tc.id, id, h.Err)
 		}
 		if h, _ := r.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "x509"}); h.Err != want {
 			t.Errorf("%q: auth is answered with %v, want %v", tc.id, h.Err, want)

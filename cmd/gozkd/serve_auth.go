@@ -36,7 +36,7 @@ func (m *mechanisms) apply(c *config.Config) (sasl.Server, error) {
 // authentication translates the configuration; the caller sets SASL.
 func authentication(c *config.Config) server.Authentication {
 	return server.Authentication{
-		X509:       server.X509{SuperUser: c.X509SuperUser, ID: certificateID(c.X509ID)},
+		X509:       server.X509{SuperUser: c.X509SuperUser, ID: certificateID(c.X509ID), TextIDs: c.X509ID != "subject"},
 		SASLSupers: c.Auth.SuperUsers, LetAnySASLUserDoX: c.Auth.LetAny, AllowFailedSASL: c.Auth.AllowFailed,
 		Ensemble: c.EnsembleScheme(), EnsembleNames: c.Auth.EnsembleNames,
 		Required: c.RequiredSchemes(), ACLSchemes: c.ACLSchemes(),
