@@ -51,7 +51,7 @@ func whoami(ctx context.Context, addr string, client sasl.Client) (string, error
 		}
 		d, code, err := call(proto.OpSASL, (&proto.TokenRecord{Token: token}).Append(nil))
 		if err == nil && code != 0 {
-			err = fmt.Errorf("error %d", code)
+			err = code
 		}
 		if err != nil {
 			return "", fmt.Errorf("sasl: %w", err)
@@ -64,7 +64,7 @@ func whoami(ctx context.Context, addr string, client sasl.Client) (string, error
 	}
 	d, code, err := call(proto.OpWhoAmI, nil)
 	if err == nil && code != 0 {
-		err = fmt.Errorf("error %d", code)
+		err = code
 	}
 	if err != nil {
 		return "", fmt.Errorf("whoAmI: %w", err)
