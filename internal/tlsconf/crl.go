@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -87,14 +86,22 @@ func crlBlocks(data []byte) (ders [][]byte) {
 	return ders
 }
 
+// Extensions of revocation lists. Source: RFC 5280, section 5.2.
+const (
+	crlNumber    = "2.5.29.20"
+	crlDelta     = "2.5.29.27"
+	crlScope     = "2.5.29.28" // issuing distribution point
+	authorityKey = "2.5.29.35"
+)
+
 func parseCRL(der []byte) (*revocationList, error) {
 	parsed, err := x509.ParseRevocationList(der)
 	if err != nil {
 		return nil, fmt.Errorf("it is not a revocation list: %w", err)
 	}
 	for _, e := range parsed.Extensions {
-		// A delta or a partial list is marked so by a critical extension.
-		if known := e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 20}) || e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 35}); e.Critical && !known {
+		// A delta or a partial list is marked so by an extension, which should be critical.
+		if id := e.Id.String(); e.Critical && id != crlNumber && id != authorityKey || id == crlDelta || id == crlScope {
 			return nil, fmt.Errorf("it is a partial revocation list (extension %v), which is not supported: use complete ones", e.Id)
 		}
 	}

@@ -1,6 +1,12 @@
 package tlsconf
 
 import (
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +78,30 @@ func TestCRL_OfTheServer(t *testing.T) {
 	o.CRL, o.CRLLocation = true, testca.WriteFile(t, filepath.Join(t.TempDir(), "list"), ca.CRL(t, time.Time{}, time.Time{}, server))
 	if got := tlsreason.Of(shake(server.Server(), load(t, o).Client("zk")).clientErr); got != tlsreason.Revoked {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestCRL_Partial checks that a list that does not name all revoked certificates is refused, whether its
+// authority has marked it as critical or not.
+func TestCRL_Partial(t *testing.T) {
+	ca := testca.New(t, "root")
+	o := options(Server, ca.Issue(t, testca.Spec{}).Files(t))
+	o.CRL, o.CRLLocation = true, filepath.Join(t.TempDir(), "list")
+	for name, extension := range map[string]pkix.Extension{
+		"delta":           {Id: asn1.ObjectIdentifier{2, 5, 29, 27}, Value: []byte{2, 1, 1}},
+		"critical delta":  {Id: asn1.ObjectIdentifier{2, 5, 29, 27}, Value: []byte{2, 1, 1}, Critical: true},
+		"only some":       {Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Value: []byte{0x30, 3, 0x82, 1, 0xff}},
+		"unknown meaning": {Id: asn1.ObjectIdentifier{1, 2, 3, 4}, Value: []byte{5, 0}, Critical: true},
+	} {
+		list := &x509.RevocationList{Number: big.NewInt(2), ThisUpdate: testca.Begin, NextUpdate: testca.End, ExtraExtensions: []pkix.Extension{extension}}
+		der, err := x509.CreateRevocationList(rand.Reader, list, ca.Leaf, ca.PrivateKey.(crypto.Signer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		testca.WriteFile(t, o.CRLLocation, der)
+		if _, err := Load(o, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "partial revocation list") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -137,7 +137,8 @@ type input struct {
 	warn []string
 }
 
-// read reads a file of at most limit bytes. If it is secret, other users should not be able to read it.
+// read reads a file of at most limit bytes. If it is secret, or has a private key that no password
+// protects, other users should not be able to read it.
 func (in *input) read(path string, limit int64, secret bool) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -148,10 +149,6 @@ func (in *input) read(path string, limit int64, secret bool) error {
 	if err != nil {
 		return err
 	}
-	const others = 0o007
-	if perm := info.Mode().Perm(); secret && perm&others != 0 && runtime.GOOS != "windows" {
-		in.warn = append(in.warn, fmt.Sprintf("%s: its permissions are %04o, so every user of this machine can use it: run chmod o= %s", path, perm, path))
-	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {
 	case err != nil:
@@ -159,6 +156,20 @@ func (in *input) read(path string, limit int64, secret bool) error {
 	case int64(len(data)) > limit:
 		return fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
+	const others = 0o007
+	if perm := info.Mode().Perm(); (secret || hasPlainKey(data)) && perm&others != 0 && runtime.GOOS != "windows" {
+		in.warn = append(in.warn, fmt.Sprintf("%s: its permissions are %04o, so every user of this machine can use it: run chmod o= %s", path, perm, path))
+	}
 	in.data[path] = data
 	return nil
+}
+
+// hasPlainKey reports whether text has a private key in PEM format that is not encrypted.
+func hasPlainKey(text []byte) bool {
+	for _, kind := range []string{"", "RSA ", "EC "} {
+		if bytes.Contains(text, []byte("-----BEGIN "+kind+"PRIVATE KEY-----")) {
+			return true
+		}
+	}
+	return false
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testca"
 )
 
 // password is that of all files in testdata.
@@ -175,6 +177,37 @@ func TestPasswordFile_ReadableByAll(t *testing.T) {
 		}
 		if strings.Contains(log.String(), password) {
 			t.Errorf("the log shows the password: %s", &log)
+		}
+	}
+}
+
+// TestPrivateKey_ReadableByAll checks that a key that needs no password gives a warning, wherever it is.
+func TestPrivateKey_ReadableByAll(t *testing.T) {
+	ca := testca.New(t, "root")
+	f := ca.Issue(t, testca.Spec{CN: "server"}).Files(t)
+	for _, c := range []struct {
+		store  Store
+		warned bool
+	}{
+		{Store{Location: f.Key}, true},
+		{Store{Location: f.Cert, Key: f.Bare}, true},
+		{Store{Location: golden("keytool.jks"), Password: password}, false},
+	} {
+		for _, path := range []string{c.store.Location, c.store.Key} {
+			if path == "" || !filepath.IsAbs(path) {
+				continue
+			}
+			if err := os.Chmod(path, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var log bytes.Buffer
+		o := Options{Prefix: "ssl.", ClientAuth: None, KeyStore: c.store}
+		if _, err := Load(o, hclog.New(&hclog.LoggerOptions{Output: &log})); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "chmod"); got != c.warned {
+			t.Errorf("%+v: warned: %v: %s", c.store, got, &log)
 		}
 	}
 }
