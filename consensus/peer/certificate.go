@@ -34,12 +34,14 @@ func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secu
 	return bound, nil
 }
 
-// checkCaller is checkCertificate for an accepted connection.
+// checkCaller is checkCertificate for an accepted connection. It waits for the DNS until v.until.
 func (n *Network) checkCaller(ctx context.Context, v *visitor, from uint64, address string) (bound bool, err error) {
 	s, ok := v.stream.(*secureConn)
 	if !ok {
 		return false, nil
 	}
+	ctx, cancel := context.WithDeadline(ctx, v.until)
+	defer cancel()
 	return n.checkCertificate(ctx, v.enc, s, from, address, !v.enc.AnyHost && !v.enc.AnyCallerHost)
 }
 
