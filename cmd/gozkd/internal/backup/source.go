@@ -196,7 +196,7 @@ func download(ctx context.Context, from, auth, path string, security *clientflag
 	req.Header.Set("Authorization", auth)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = answerTimeout
-	security.Transport(transport)
+	security.Transport(transport, req.URL.Hostname())
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(req)
 	if err != nil {

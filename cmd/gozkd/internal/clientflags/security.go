@@ -83,10 +83,12 @@ func (s *Security) config(host string) *tls.Config {
 	return cfg
 }
 
-// Transport makes a transport of HTTP connect so to https URLs. Without TLS it stays as it is.
-func (s *Security) Transport(t *http.Transport) {
+// Transport makes a transport of HTTP connect so to https URLs of a host, directly or through a proxy.
+// Without TLS it stays as it is.
+func (s *Security) Transport(t *http.Transport, host string) {
 	if !s.TLS() {
 		return
 	}
+	t.TLSClientConfig = s.config(host) // through a proxy, where DialTLSContext is not called
 	t.DialTLSContext = func(ctx context.Context, _, address string) (net.Conn, error) { return s.Dial(ctx, address) }
 }
