@@ -62,11 +62,16 @@ func (r *resolver) https(c *Config) {
 	} else if w, needs := r.won["admin.needClientAuth"]; needs && c.AdminNeedCert && c.AdminEnabled {
 		r.problem(w.from, w.key, "is true, but no admin port speaks TLS: set admin.forceHttps=true")
 	}
+	if w, needs := r.won["admin.needClientAuth"]; needs && c.AdminNeedCert && c.AdminEnabled && c.AdminUnified && !c.AdminForceHTTPS {
+		r.warn(w.from, w.key, "true concerns HTTPS only: admin.portUnification also accepts plain HTTP; set admin.forceHttps=true")
+	}
 	if o, ok := c.MetricsTLSOptions(); ok {
 		if err := o.Check(); err != nil {
 			w := r.won["metricsProvider.httpsPort"]
 			r.problem(w.from, w.key, "is %s, and %v", w.value, err)
 		}
+	} else if w, given := r.won[metricsTLS+"keyStore.location"]; given {
+		r.warn(w.from, w.key, "has no effect without metricsProvider.httpsPort and the class %s: the metrics are not encrypted", prometheusProvider)
 	}
 }
 

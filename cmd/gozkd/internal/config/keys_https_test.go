@@ -78,3 +78,18 @@ func TestHTTPS_Problems(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTPS_Warnings checks that an operator is told of TLS that is configured, and not in force.
+func TestHTTPS_Warnings(t *testing.T) {
+	for keys, want := range map[string]string{
+		"metricsProvider.ssl.keyStore.location=/k.pem":                         "metricsProvider.ssl.keyStore.location: has no effect without metricsProvider.httpsPort",
+		quorumStores + "admin.portUnification=true\nadmin.needClientAuth=true": "admin.needClientAuth: true concerns HTTPS only: admin.portUnification also accepts plain HTTP",
+		quorumStores + "admin.forceHttps=true\nadmin.needClientAuth=true":      "",
+		quorumStores + "admin.portUnification=true":                            "",
+	} {
+		got := strings.Join(good(t, "dataDir=/d\n"+keys+"\n", nil).Warnings, "\n")
+		if !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q", keys, got)
+		}
+	}
+}

@@ -68,6 +68,10 @@ func (r *resolver) refusePeerKeys() {
 func (r *resolver) peerTLS(c *Config) {
 	c.PeerTLS.Prefix, c.PeerTLS.Role = peerTLS, tlsconf.Both
 	if !c.ServesPeerTLS() {
+		_, admin := c.AdminTLS()
+		if w, ok := r.won[peerTLS+"keyStore.location"]; ok && len(c.Members) > 0 && !(admin && c.AdminEnabled) {
+			r.warn(w.from, w.key, "has no effect without sslQuorum or portUnification: the connections between servers are not encrypted")
+		}
 		if w, ok := r.won["portUnification"]; ok && c.PeerPortUnification && len(c.Members) > 0 {
 			r.warn(w.from, w.key, "%s has no effect: ssl.quorum.keyStore.location is not set", w.value)
 		}

@@ -17,7 +17,8 @@ func TestLoad_PeerTLS(t *testing.T) {
 		warning string
 	}{
 		{lines: "sslQuorum=true"}, // standalone
-		{lines: members + stores + "ssl.quorum.context.supplier.class=x"},
+		{lines: members + stores + "ssl.quorum.context.supplier.class=x", warning: "ssl.quorum.keyStore.location: has no effect without sslQuorum or portUnification"},
+		{lines: members + stores + "admin.forceHttps=true"},
 		{lines: members + "portUnification=true", warning: "portUnification: true has no effect: ssl.quorum.keyStore.location is not set"},
 		{lines: members + stores + "portUnification=true", serves: true},
 		{lines: members + stores + "sslQuorum=true\nportUnification=true", serves: true},
