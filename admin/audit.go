@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 )
 
 // audit records a command that changes something or reveals the state, and who asked for it. refused
@@ -21,8 +22,8 @@ func (h *handler) audit(r *http.Request, command string, refused error) {
 	h.server.Audit(e)
 }
 
-// callerIDs returns the names under which a request comes, whether they are proved or not, without
-// its credentials.
+// callerIDs returns the names under which a request comes, without its credentials. That of a
+// certificate is proved, the others may not be.
 func callerIDs(r *http.Request) (ids []proto.ID) {
 	scheme, credentials, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	switch user, _, ok := strings.Cut(credentials, ":"); {
@@ -30,6 +31,11 @@ func callerIDs(r *http.Request) (ids []proto.ID) {
 		ids = append(ids, proto.ID{Scheme: "token"})
 	case scheme == "digest" && ok: // without a colon it may be a password
 		ids = append(ids, proto.ID{Scheme: scheme, ID: user})
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if id, err := server.CertificateID(r.TLS.PeerCertificates[0]); err == nil { // otherwise the subject is no name
+			ids = append(ids, proto.ID{Scheme: "x509", ID: id})
+		}
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
