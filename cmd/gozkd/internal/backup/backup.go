@@ -52,7 +52,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	switch {
 	case err != nil:
 		return clientflags.Fail(c.Command, err)
-	case security.TLS() && !strings.HasPrefix(*from, "https://"):
+	case secure.WantTLS() && !isURL(*from), security.TLS() && strings.HasPrefix(*from, "http://"):
 		return c.Misused(errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080"))
 	case *from == "":
 		return c.Misused(errors.New("--from is missing: name the state to copy"))

@@ -130,3 +130,25 @@ func TestCommands_Refuse(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestBackup_TLSOfClients checks that properties of clients in the environment do not keep a directory from
+// being copied, as flags do: these are for an endpoint.
+func TestBackup_TLSOfClients(t *testing.T) {
+	getenv := func(name string) string {
+		return map[string]string{"CLIENT_JVMFLAGS": "-Dzookeeper.client.secure=true"}[name]
+	}
+	for _, c := range []struct {
+		args    []string
+		refused bool
+	}{
+		{[]string{"--from", t.TempDir()}, false},
+		{[]string{"--tls", "--from", t.TempDir()}, true},
+		{[]string{"--from", "http://127.0.0.1:1"}, true},
+	} {
+		var stderr strings.Builder
+		Backup(t.Context(), append(c.args, filepath.Join(t.TempDir(), "f")), cli.Env{Out: io.Discard, Err: &stderr, Getenv: getenv})
+		if strings.Contains(stderr.String(), "the flags of TLS are for an admin endpoint") != c.refused {
+			t.Errorf("%q: %s", c.args, &stderr)
+		}
+	}
+}

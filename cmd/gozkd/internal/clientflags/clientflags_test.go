@@ -80,6 +80,8 @@ func ask(ctx context.Context, s *Security, address string) (answer string, err e
 func TestResolve_WrongFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"--key", "k"}, {"--insecure-skip-verify", "--cacert", "f"}, {"--insecure-skip-verify", "--tls-server-name", "f"},
+		{"--cacert", ""}, {"--cert", ""}, {"--tls", "--cacert="}, {"--tls", "--cert", "c", "--key", ""}, {"--tls-server-name", ""},
+		{"--sasl-user", "", "--sasl-password-file", ""}, {"--jaas", ""}, {"-client-configuration", ""}, // as of a variable that is not set
 		{"--sasl-user", "bob"}, {"--sasl-password-file", "f"}, {"--sasl-user", "bob", "--sasl-password-file", "f", "--jaas", "f"},
 	} {
 		if _, err := resolve(args, nil); !errors.As(err, new(UsageError)) {

@@ -36,6 +36,8 @@ type Flags struct {
 	serverName                 string
 	saslUser, saslPasswordFile string
 	jaas, configuration        string
+
+	set *flag.FlagSet // nil before Register
 }
 
 // Register adds the flags to fs.
@@ -49,6 +51,7 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 
 // RegisterTLS adds the flags of TLS to fs.
 func (f *Flags) RegisterTLS(fs *flag.FlagSet) {
+	f.set = fs
 	fs.BoolVar(&f.tls, "tls", false, "")
 	fs.StringVar(&f.caCert, "cacert", "", "")
 	fs.StringVar(&f.cert, "cert", "", "")
@@ -59,7 +62,10 @@ func (f *Flags) RegisterTLS(fs *flag.FlagSet) {
 
 // check reports flags that contradict each other.
 func (f *Flags) check() error {
+	empty := f.empty()
 	switch {
+	case empty != "":
+		return fmt.Errorf("--%s is empty, as from a variable that is not set: name a value, or leave the flag out", empty)
 	case f.key != "" && f.cert == "":
 		return errors.New("--key needs --cert, the certificate of that key")
 	case f.insecure && (f.caCert != "" || f.serverName != ""):
@@ -70,6 +76,21 @@ func (f *Flags) check() error {
 		return errors.New("give either --sasl-user or --jaas")
 	}
 	return nil
+}
+
+// empty returns a flag that was given without a value, or "".
+func (f *Flags) empty() (name string) {
+	if f.set == nil {
+		return ""
+	}
+	ours := flag.NewFlagSet("", flag.ContinueOnError)
+	new(Flags).Register(ours)
+	f.set.Visit(func(given *flag.Flag) {
+		if ours.Lookup(given.Name) != nil && given.Value.String() == "" {
+			name = given.Name
+		}
+	})
+	return name
 }
 
 // UsageError is an error of the command line.
@@ -105,7 +126,7 @@ func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 	if s.mechanism, err = f.sasl(p, env); err != nil {
 		return nil, err
 	}
-	if !f.wantsTLS() && !p.isTrue("zookeeper.client.secure") {
+	if !f.WantTLS() && !p.isTrue("zookeeper.client.secure") {
 		return s, nil
 	}
 	options, err := p.tlsOptions()
@@ -121,8 +142,8 @@ func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 	return s, nil
 }
 
-// wantsTLS reports whether a flag asks for TLS.
-func (f *Flags) wantsTLS() bool {
+// WantTLS reports whether a flag asks for TLS, not only a property.
+func (f *Flags) WantTLS() bool {
 	return f.tls || f.insecure || f.caCert != "" || f.cert != "" || f.serverName != ""
 }
 
