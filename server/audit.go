@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -32,6 +33,10 @@ func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID
 	}
 }
 
+// maxAuditScheme bounds what a client calls the scheme in the audit log: a few requests with long ones
+// must not take the room of other events.
+const maxAuditScheme = 256
+
 // auditAuth records that the client proved an identity under a scheme, or failed to. c.mu is held.
 func (c *conn) auditAuth(scheme string, code proto.ErrCode) {
 	s := c.server
@@ -39,7 +44,7 @@ func (c *conn) auditAuth(scheme string, code proto.ErrCode) {
 		return
 	}
 	e := c.auditEvent(audit.Authenticate, code, c.ids, s.cfg.Now())
-	e.Detail = strings.Clone(scheme) // it may share the frame
+	e.Detail = strings.Clone(printable.Shortened(scheme, maxAuditScheme)) // it may share the frame
 	s.cfg.Audit.Record(&e)
 }
 

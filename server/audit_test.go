@@ -88,6 +88,21 @@ func wantTrail(t *testing.T, l *trail, want ...string) {
 	}
 }
 
+// Requests that fail to authenticate need little room in the log, whatever they contain.
+func TestAudit_LongScheme(t *testing.T) {
+	l := new(trail)
+	bubble(t, server.Config{Audit: l}, func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(30_000, 0, make([]byte, 16))
+		l.take()
+		askRaw(c, proto.OpAuth, (&proto.AuthRequest{Scheme: strings.Repeat("x", 100_000)}).Append(nil))
+		synctest.Wait()
+		if got := strings.Join(l.take(), "\n"); !strings.HasPrefix(got, "authenticate failure") || !strings.Contains(got, "xxx") || len(got) > 500 {
+			t.Errorf("%d bytes: %.500s", len(got), got)
+		}
+	})
+}
+
 func TestAudit(t *testing.T) {
 	l := new(trail)
 	cfg := server.Config{Audit: l, AuditReads: []string{"/read", "/also/"}, Words: []string{"srst"}}

@@ -198,6 +198,32 @@ func TestTLS_HandshakesShareTheirPlaces(t *testing.T) {
 	})
 }
 
+// A certificate that nobody has verified is no identity, nor is it one in a session that is resumed.
+func TestTLS_UnverifiedCertificates(t *testing.T) {
+	c := newCerts(t)
+	for _, auth := range []tls.ClientAuthType{tls.RequestClientCert, tls.RequireAnyClientCert} {
+		cfg := server.Config{Auth: server.Authentication{X509: server.X509{SuperUser: "CN=alice"}}}
+		s := startTLS(t, cfg, c.server(t, auth))
+		with := c.client(t, "alice")
+		foreign := &c.other.Issue(t, testca.Spec{CN: "alice"}).Client("zk").Certificates[0]
+		with.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return foreign, nil } // whatever the server trusts
+		with.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+		for i := range 2 {
+			r := dialTLS(t, s.SecureAddr(), with)
+			r.connect(10_000, 0, nil)
+			if got := r.whoAmI(); got != "ip:127.0.0.1" {
+				t.Errorf("%v: it is %s", auth, got)
+			}
+			if resumed := r.nc.(*tls.Conn).ConnectionState().DidResume; resumed != (i > 0) {
+				t.Errorf("%v: connection %d resumed: %v", auth, i, resumed)
+			}
+			if h, _ := r.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "x509"}); h.Err != proto.ErrAuthFailed {
+				t.Errorf("%v: auth is answered with %v", auth, h.Err)
+			}
+		}
+	}
+}
+
 // A client that resumes a TLS session keeps its identity.
 func TestTLS_ResumptionKeepsTheIdentity(t *testing.T) {
 	c := newCerts(t)
