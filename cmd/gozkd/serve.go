@@ -56,15 +56,15 @@ func serveOne(
 	if err := refuseZooKeeperData(inv.Config); err != nil {
 		return err
 	}
-	secure := &portTLS{log: log}
+	https := &endpointTLS{log: log}
+	defer https.close()
+	secure := &portTLS{log: log, https: https}
 	defer secure.close()
 	cfg := serverConfig(inv.Config, log)
 	cfg.Audit = trail.sink()
 	if err := secure.apply(inv.Config, &cfg); err != nil {
 		return err
 	}
-	https := &endpointTLS{log: log}
-	defer https.close()
 	if err := https.apply(inv.Config); err != nil {
 		return err
 	}

@@ -3,9 +3,13 @@ package main
 import (
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -49,6 +53,28 @@ func TestPortTLS_StepsOfPeers(t *testing.T) {
 		bad.SSLQuorum, bad.PeerTLS.KeyStore.Location = true, "missing.pem"
 		if err := ports.apply(bad, &cfg); err == nil {
 			t.Error("a missing file is accepted")
+		}
+	}
+}
+
+// TestPortTLS_CertificatesOfAllPorts checks that the metrics know the certificate that ends first, whatever
+// port it is for.
+func TestPortTLS_CertificatesOfAllPorts(t *testing.T) {
+	ca := testca.New(t, "root")
+	https := &endpointTLS{}
+	ports := &portTLS{https: https}
+	defer ports.close()
+	defer https.close()
+	end := testca.End
+	for _, files := range []*tlsFiles{&ports.clients, &ports.peers, &https.admin, &https.metrics} {
+		end = end.Add(-time.Hour)
+		o := tlsconf.Options{Prefix: "ssl.", ClientAuth: tlsconf.None}
+		o.KeyStore.Location = ca.Issue(t, testca.Spec{NotAfter: end}).Files(t).Key
+		if _, err := files.apply(true, o, hclog.NewNullLogger()); err != nil {
+			t.Fatal(err)
+		}
+		if got := ports.certificates().Expires; !got.Equal(end) {
+			t.Errorf("the first certificate ends at %v, want %v", got, end)
 		}
 	}
 }

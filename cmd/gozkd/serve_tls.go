@@ -55,7 +55,8 @@ func (t *tlsFiles) close() {
 type portTLS struct {
 	log            hclog.Logger
 	clients, peers tlsFiles
-	config         *tls.Config // of clients
+	https          *endpointTLS // whose certificates are in the metrics, too; nil: there is none
+	config         *tls.Config  // of clients
 }
 
 // apply takes over a configuration, and completes cfg.
@@ -84,7 +85,11 @@ func (t *portTLS) apply(c config.Config, cfg *server.Config) error {
 
 // certificates adds up what is known about the certificates of all ports. It may be called at any time.
 func (t *portTLS) certificates() (all server.Certificates) {
-	for _, f := range []*tlsFiles{&t.clients, &t.peers} {
+	files := []*tlsFiles{&t.clients, &t.peers}
+	if t.https != nil {
+		files = append(files, &t.https.admin, &t.https.metrics)
+	}
+	for _, f := range files {
 		if source := f.source.Load(); source != nil {
 			s := source.Stats()
 			all.Reloads, all.Refused = all.Reloads+s.Reloads, all.Refused+s.Failures
