@@ -96,6 +96,9 @@ const (
 
 func parseCRL(der []byte) (*revocationList, error) {
 	parsed, err := x509.ParseRevocationList(der)
+	if err != nil && strings.Contains(err.Error(), "unsupported crl version") {
+		return nil, errors.New("it is a revocation list of version 1: make one of version 2, with openssl ca by setting crl_extensions in its configuration")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("it is not a revocation list: %w", err)
 	}
