@@ -105,6 +105,16 @@ func TestCRL_Partial(t *testing.T) {
 	}
 }
 
+// versionOneList was made by openssl ca -gencrl without crl_extensions.
+const versionOneList = `-----BEGIN X509 CRL-----
+MIHaMIGBMAoGCCqGSM49BAMCMCwxEDAOBgNVBAoMB0V4YW1wbGUxGDAWBgNVBAMM
+D1RyaWFsIGF1dGhvcml0eRcNMjYxMTIyMjI0ODAwWhcNMjYxMjIyMjI0ODAwWjAn
+MCUCFDaJL/M18Tg+qk/mH5xeNK+Aq/VyFw0yNjExMjIyMjMwMThaMAoGCCqGSM49
+BAMCA0gAMEUCIGBT7XSzNvnJKqxbuJJUhh6MafJaerGorhHQz44KARr3AiEAgxtn
+srufWfEljgEMba2stIbMou9PkpbT1g2ImUD9S9c=
+-----END X509 CRL-----
+`
+
 func TestCRL_BadSource(t *testing.T) {
 	ca := testca.New(t, "root")
 	f := ca.Issue(t, testca.Spec{}).Files(t)
@@ -113,6 +123,7 @@ func TestCRL_BadSource(t *testing.T) {
 		"holds no revocation list": t.TempDir(),
 		"not a revocation list":    golden("keytool.p12"),
 		"it holds no revocation":   golden("ca.pem"),
+		"crl_extensions":           testca.WriteFile(t, filepath.Join(t.TempDir(), "v1"), []byte(versionOneList)),
 	} {
 		o := options(Server, f)
 		o.CRL, o.CRLLocation = true, location
