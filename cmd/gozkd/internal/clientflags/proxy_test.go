@@ -1,6 +1,7 @@
 package clientflags
 
 import (
+	"bufio"
 	"io"
 	"log"
 	"net"
@@ -16,32 +17,44 @@ import (
 // tunnel is a proxy of HTTP that knows only CONNECT.
 func tunnel(t *testing.T) *url.URL {
 	t.Helper()
-	var copies sync.WaitGroup
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		far, err := new(net.Dialer).DialContext(r.Context(), "tcp", r.Host)
-		if err != nil || r.Method != http.MethodConnect {
-			http.Error(w, "not a tunnel", http.StatusBadGateway)
-			return
-		}
-		near, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_, _ = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n") // the client notices
-		for from, to := range map[net.Conn]net.Conn{near: far, far: near} {
-			copies.Go(func() { // ends with either connection; awaited by the cleanup
-				_, _ = io.Copy(to, from)
-				_, _ = near.Close(), far.Close()
-			})
-		}
-	}))
-	t.Cleanup(func() { s.Close(); copies.Wait() })
-	u, err := url.Parse(s.URL)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return u
+	var all sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	all.Go(func() { // ends when the listener is closed; awaited by the cleanup
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { pass(t, near) }) // ends with the connection; awaited by the cleanup
+		}
+	})
+	return &url.URL{Scheme: "http", Host: l.Addr().String()}
+}
+
+// pass connects a caller with the server that it asks for.
+func pass(t *testing.T, near net.Conn) {
+	defer near.Close() //nolint:errcheck // the client notices
+	r, err := http.ReadRequest(bufio.NewReader(near))
+	if err != nil || r.Method != http.MethodConnect {
+		return
+	}
+	far, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.Host)
+	if err != nil {
+		return
+	}
+	_, _ = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n") // the client notices
+	var back sync.WaitGroup
+	back.Go(func() { // ends with the connection to the server; awaited below
+		_, _ = io.Copy(near, far)
+		_ = near.Close()
+	})
+	_, _ = io.Copy(far, near)
+	_ = far.Close()
+	back.Wait()
 }
 
 // TestTransport_ThroughAProxy checks that what the flags demand holds for requests through a proxy, too:
