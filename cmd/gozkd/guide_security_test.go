@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -138,13 +140,36 @@ var (
 	freePort = regexp.MustCompile(`\b(\d{4})([123])\b`)
 )
 
+// reserveGuidePorts finds 50 ports for the servers. The first one is listened at until the test ends, so
+// that no other process that runs this test takes the same 50.
 func reserveGuidePorts(t *testing.T) guidePorts {
 	t.Helper()
-	ports, first := guidePorts{}, reserveRange(t, 50)
-	for i, prefix := range []string{"218", "288", "388", "808", "700"} {
-		ports[prefix] = strconv.Itoa(first/10 + i)
+	prefixes := []string{"218", "288", "388", "808", "700"}
+	const blocks = 240 // from 20000 to the range of outgoing connections
+next:
+	for i := range blocks {
+		first := 20000 + (os.Getpid()+i)%blocks*50
+		lock, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(first))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = lock.Close() })
+		ports := guidePorts{}
+		for j, prefix := range prefixes {
+			ports[prefix] = strconv.Itoa(first/10 + j)
+			for n := 1; n <= 3; n++ {
+				p, err := tcpport.Reserve("127.0.0.1:" + ports[prefix] + strconv.Itoa(n))
+				if err != nil {
+					continue next
+				}
+				t.Cleanup(p.Release)
+				p.Yield()
+			}
+		}
+		return ports
 	}
-	return ports
+	t.Fatal("no free ports")
+	return nil
 }
 
 func (p guidePorts) toFree(text string) string {
@@ -287,8 +312,11 @@ func (sh *guideShell) check(c guideCommand) {
 	poll := time.NewTicker(100 * time.Millisecond)
 	defer poll.Stop()
 	late := watchdog.After(sh.t, 30*time.Second)
-	for {
+	for first := true; ; first = false {
 		output, _ := sh.try(c.line)
+		if !first && strings.Contains(output, "Node already exists") {
+			return // an earlier attempt created it, and lost its connection before the reply
+		}
 		got := generalize(strings.TrimSuffix(sh.ports.toPage(output), "\n") + "\n") // a value that is shown need not end a line
 		if want.MatchString(got) {
 			return
