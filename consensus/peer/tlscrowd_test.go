@@ -80,18 +80,16 @@ func TestP9_LongHandshake(t *testing.T) {
 		s := w.call(t, a.address)
 		record := append([]byte{recordHandshake, 3, 1, 0x40, 0}, make([]byte, 16<<10)...)
 		record[5], record[6] = 1, 2 // a ClientHello of 128 KiB
-		sent := 0
-		for {
-			n, err := s.Write(record)
+		// The rest of a refused handshake may be read, and dropped, so that the caller gets the alert.
+		for sent, err := 0, error(nil); sent < 2*maxHandshake && err == nil; {
+			var n int
+			n, err = s.Write(record)
 			sent += n
 			record[5], record[6] = 0, 0
-			if err != nil {
-				break
-			}
 		}
 		synctest.Wait()
-		if sent > 2*maxHandshake || a.Refused()["tls"] != 1 {
-			t.Errorf("%d bytes were read, refused: %v", sent, a.Refused())
+		if a.Refused()["tls"] != 1 {
+			t.Errorf("refused: %v", a.Refused())
 		}
 	})
 }
