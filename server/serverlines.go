@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -239,16 +240,10 @@ func agree(linesOfA, linesOfB serverlist.Set, a, b uint64) bool {
 
 // quorumConnected reports whether this server is connected to a majority of the voters of a set.
 func (s *Server) quorumConnected(set serverlist.Set) bool {
-	there := 0
-	connected := s.node.Connected()
+	there, connected := 0, s.node.Connected()
 	for _, id := range set.Voters() {
-		if id == uint64(s.cfg.MemberID) {
+		if id == uint64(s.cfg.MemberID) || slices.Contains(connected, id) {
 			there++
-		}
-		for _, other := range connected {
-			if other == id {
-				there++
-			}
 		}
 	}
 	return there > len(set.Voters())/2
