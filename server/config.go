@@ -75,6 +75,9 @@ type Config struct {
 	PeerTLS PeerTLS
 	// OneVoter lets a reconfig leave a single voter (standaloneEnabled=false). Default: two are the least.
 	OneVoter bool
+	// LeaderWithoutClients makes the leader refuse clients while the ensemble has other members, which
+	// serve them (leaderServes=no). A server that becomes leader closes the connections of its clients.
+	LeaderWithoutClients bool
 	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority
 	// begins without them. SyncLimit is after how many ticks without a leader clients are
 	// disconnected. Defaults: 10 and 5.

@@ -119,6 +119,7 @@ func (s *Server) Status() Status {
 	node := s.node.Status()
 	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.treeStats().zxid)
 	st.Serving = s.ready() && node.Current
+	st.LeavesClients = s.leavesClients(node)
 	set, _ := s.ensemble()
 	st.Whole = s.alone() || !node.Joining && slices.Equal(slices.Sorted(slices.Values(node.Voters)), slices.Sorted(slices.Values(set.Voters())))
 	return st

@@ -64,9 +64,9 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
-	if !s.awaitServing() {
+	if !s.awaitServing() || s.leavesClients(s.node.Status()) {
 		s.meter.Conns.NotServed.Add(1)
-		c.logger().Debug("client refused: this server does not serve now")
+		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
 	}
 	if !c.awaitAudit(in) {

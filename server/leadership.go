@@ -14,6 +14,9 @@ type leaderContact struct {
 	// Server.startedMono.
 	confirmed atomic.Int64
 	stamp     atomic.Pointer[leaderStamp] // nil: the leader has not answered a report yet
+	// sentAway is when this server became the leader that closed its clients' connections
+	// (Status.Since). Owned by the goroutine of runSessions.
+	sentAway time.Time
 }
 
 // watchLeader follows the leadership. watchLeader runs twice a tick and whenever the leadership
@@ -51,8 +54,27 @@ func (s *Server) watchLeader(st consensus.Status) {
 	if st.Leading {
 		s.beginEnsemble()
 	}
+	s.sendAway(st)
 	s.applied.wake()
 	s.logRole(st)
+}
+
+// leavesClients reports whether this server leaves clients to the other members.
+func (s *Server) leavesClients(st consensus.Status) bool {
+	return s.cfg.LeaderWithoutClients && st.Leading && len(st.Voters)+len(st.Learners) > 1
+}
+
+// sendAway closes the connections of all clients once per leadership in which this server leaves
+// clients to the other members. A connection that is made later is refused by its handshake.
+func (s *Server) sendAway(st consensus.Status) {
+	switch {
+	case !s.leavesClients(st):
+		s.leader.sentAway = time.Time{}
+	case !s.leader.sentAway.Equal(st.Since):
+		s.leader.sentAway = st.Since
+		s.cfg.Logger.Info("this server leads and leaves clients to the others (leaderServes=no): their connections are closed", "connections", s.conns.count())
+		s.dropConns()
+	}
 }
 
 // dropConns closes every connection; their clients may reconnect.

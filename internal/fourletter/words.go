@@ -103,7 +103,7 @@ func Write(w *bufio.Writer, word string, s Server, asker int64) {
 		serving = serving && s.Status().Serving
 	}
 	switch {
-	case word == "isro" && serving:
+	case word == "isro" && serving && !s.Status().LeavesClients: // read-only clients move to where this is rw
 		say(w, "rw")
 	case word == "isro":
 		say(w, "null")

@@ -22,6 +22,8 @@ type Status struct {
 	// first, as can happen to the last member when a new ensemble is formed. Until that learner
 	// votes, the ensemble tolerates fewer failures.
 	Whole bool
+	// LeavesClients: this server leads, and refuses clients because the other members serve them.
+	LeavesClients bool
 }
 
 // Stats are the values of the words srvr and stat. Counts and latencies are since the start

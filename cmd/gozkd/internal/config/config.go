@@ -29,6 +29,8 @@ type Config struct {
 	// StandaloneEnabled makes a single server line configure a standalone server. Otherwise it
 	// configures an ensemble with a single member.
 	StandaloneEnabled bool
+	// LeaderServes lets the leader serve clients although there are other members.
+	LeaderServes bool
 	// InitLimit is how long a server may take to catch up with the leader, SyncLimit how long it
 	// may lose contact with the leader, in ticks.
 	InitLimit, SyncLimit int

@@ -199,6 +199,11 @@ func Differences() []Difference {
 			Avoided: "the servers that are compared have no such line",
 		},
 		{
+			ID:      "leader-serves",
+			Reason:  "a leader that leaves clients to others can still be watched",
+			Avoided: "the servers that are compared lead, and serve",
+		},
+		{
 			ID:      "throttle-keys",
 			Reason:  "gozkd honours the documented names of the keys",
 			Avoided: "the servers that are compared have no throttle",
