@@ -303,9 +303,14 @@ func (c *conn) send(o *output, try bool) error {
 }
 
 // writeRest writes what a socket did not take at once, or everything to anything else.
-func (c *conn) writeRest(b []byte) (int, error) {
-	if c.tls != nil && c.raw == nil {
-		return c.tls.conn.Write(b)
+func (c *conn) writeRest(b []byte) (n int, err error) {
+	if c.tls == nil || c.raw != nil {
+		return c.nc.Write(b)
 	}
-	return c.nc.Write(b)
+	for n < len(b) && err == nil {
+		var m int
+		m, err = c.tls.writeFrames(b[n:])
+		n += m
+	}
+	return n, err
 }

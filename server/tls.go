@@ -30,6 +30,8 @@ type tlsLayer struct {
 	conn *tls.Conn
 	wire wire
 	leaf *x509.Certificate // of the client, verified; nil: it has shown none
+
+	frameLeft int // of the frame that conn was given in part; owned by the goroutine that writes
 }
 
 // wire is the connection below a tls.Conn.
@@ -231,12 +233,12 @@ func (t *tlsLayer) seal(o *output, last bool) error {
 	}
 	for n := 0; o.len() > 0 && n < sealBytes; {
 		b, _ := o.next()
-		b = b[:min(len(b), sealBytes)]
-		if _, err := t.conn.Write(b); err != nil {
+		sealed, err := t.writeFrames(b)
+		if err != nil {
 			return err
 		}
-		o.advance(len(b))
-		n += len(b)
+		o.advance(sealed)
+		n += sealed
 	}
 	if last && o.len() == 0 {
 		_ = t.conn.CloseWrite() // fails if it was said already
@@ -245,6 +247,28 @@ func (t *tlsLayer) seal(o *output, last bool) error {
 		o.sealed = b
 	}
 	return nil
+}
+
+// writeFrames encrypts the beginning of b, up to sealBytes of it. The last frame that begins there
+// begins a record: OpenSSL takes one record at a time from the socket, so a client that waits for its
+// socket before it reads each frame, as kazoo does, finds the socket readable until it has read the
+// last frame. If that frame shared a record with others, the client would not notice it.
+// b must hold the first four bytes of each frame that begins in it.
+func (t *tlsLayer) writeFrames(b []byte) (n int, err error) {
+	last, end := 0, t.frameLeft // the frame that begins at last ends at end
+	for end < min(len(b), sealBytes) {
+		last = end
+		end += 4 + int(binary.BigEndian.Uint32(b[end:]))
+	}
+	if last > 0 {
+		if n, err = t.conn.Write(b[:last]); err != nil {
+			return n, err
+		}
+	}
+	n, err = t.conn.Write(b[last:min(len(b), end, sealBytes)])
+	n += last
+	t.frameLeft = end - n
+	return n, err
 }
 
 // goodbye tells the client that the connection ends, if that takes no time. Only a client that knows
