@@ -61,6 +61,10 @@ var table = []box{
 		{"proto", "op codes, headers and error codes of the frames that pass"},
 		{"proto/jute", "decodes and builds them"},
 	}},
+	{pkg: "internal/zkfiles", there: true, may: []arrow{
+		{"proto", "zxids, ACLs and op codes"},
+		{"proto/jute", "ZooKeeper's files are in the encoding of its protocol"},
+	}},
 	{pkg: "internal/serverlist", there: true, may: []arrow{{"proto", "zxids and error codes"}}},
 	{pkg: "wal", there: true, may: []arrow{
 		{"internal/vfs", "the disk is handed in, so that tests can crash it"},
