@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -102,13 +103,13 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	if err := r.checkLevels(core.SupportedLevels, where); err != nil {
 		return SavedState{}, err
 	}
-	s, err := r.replay(sm)
+	s, err := r.replay(func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) })
 	s.TornBytes = rec.TornBytes
 	return s, err
 }
 
-// replay applies the log's entries, through a core that is used for nothing else.
-func (r *recovered) replay(sm StateMachine) (SavedState, error) {
+// replay hands out the batches of the log's entries, from a core that is used for nothing else.
+func (r *recovered) replay(apply func(e *raftpb.Entry, batches []Batch)) (SavedState, error) {
 	checkpointed, committed := r.meta.Index, r.state.Commit
 	storage := raft.NewMemoryStorage()
 	if err := r.fill(storage); err != nil {
@@ -127,7 +128,7 @@ func (r *recovered) replay(sm StateMachine) (SavedState, error) {
 		if err != nil {
 			return SavedState{}, err
 		}
-		sm.Apply(batches)
+		apply(e, batches)
 	}
 	s := savedStateOf(c.Meta())
 	s.Checkpoint, s.Committed = checkpointed, max(checkpointed, min(committed, s.Index))

@@ -13,7 +13,8 @@ import (
 // must make sure that the log is not open. Of cfg, only FS is used.
 //
 // Errors are as for Open, except that a missing directory returns an error wrapping
-// [io/fs.ErrNotExist].
+// [io/fs.ErrNotExist], and that a *[CorruptError] comes with the state and the entries before the
+// damage.
 func Read(dir string, cfg Config) (_ Recovered, err error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return Recovered{}, err
@@ -37,15 +38,33 @@ func Read(dir string, cfg Config) (_ Recovered, err error) {
 		return Recovered{}, err
 	}
 	content, last, err := l.readSegments(segments)
-	if err != nil {
-		return Recovered{}, err
+	return l.result(content, last, err)
+}
+
+// ReadSegment reads the file of one segment, as Read reads a whole log. The file's name does not
+// matter. Bytes after the last good frame count as torn unless a later frame follows them, although
+// they are damage if the log goes on in another segment.
+func ReadSegment(path string) (_ Recovered, err error) {
+	cfg := Config{FS: readOnly{vfs.OS{}}}
+	l := &Log{cfg: cfg, table: crc32.MakeTable(crc32.Castagnoli), seq: 1}
+	content := &replay{}
+	r, err := l.readSegment(path, 0, nil, content, &arena{})
+	if err == nil {
+		defer func() { err = errors.Join(err, r.f.Close()) }()
 	}
-	rec, err := l.torn(last)
-	if err != nil {
+	return l.result(content, r, err)
+}
+
+// result returns what was read up to the end of the log, or to the damage that err describes.
+func (l *Log) result(content *replay, last *reader, err error) (rec Recovered, _ error) {
+	if err == nil {
+		rec, err = l.torn(last)
+	}
+	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return Recovered{}, err
 	}
 	rec.State, rec.Entries = content.state, content.entries
-	return rec, nil
+	return rec, err
 }
 
 // readOnly is an FS whose OpenRW opens for reading only.

@@ -42,6 +42,7 @@ func openReader(fs vfs.FS, path string, table *crc32.Table) (*reader, error) {
 	return &reader{f: f, path: path, table: table, size: size}, nil
 }
 
+// readHeader reads the header of the segment with that number, or of any segment if number is 0.
 func (r *reader) readHeader(number uint64) error {
 	if r.size < segmentHeaderBytes {
 		return r.corrupt(0, fmt.Sprintf("a header of %d bytes", segmentHeaderBytes), fmt.Sprintf("a file of %d bytes", r.size))
@@ -58,7 +59,7 @@ func (r *reader) readHeader(number uint64) error {
 	if err != nil {
 		return fmt.Errorf("wal: %s: %w", r.path, err)
 	}
-	if r.header.number != number {
+	if number != 0 && r.header.number != number {
 		return r.corrupt(16, fmt.Sprintf("segment %d, as the file's name says", number), fmt.Sprintf("segment %d", r.header.number))
 	}
 	r.last, r.end = segmentHeaderBytes, segmentHeaderBytes

@@ -24,14 +24,14 @@ func (l *Log) recover(numbers []uint64) (Recovered, error) {
 }
 
 // readSegments reads the segments, and makes the last segment the tail, whose file stays open even
-// after an error.
+// after an error. After an error, content is what precedes it.
 func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err error) {
 	content = &replay{}
 	keep := &arena{}
 	for i, number := range numbers {
-		r, err := l.readSegment(number, last, content, keep)
+		r, err := l.readSegment(segmentPath(l.dir, number), number, last, content, keep)
 		if err != nil {
-			return nil, nil, err
+			return content, nil, err
 		}
 		last = r
 		s := segment{number: number, bytes: r.size, highest: content.last()}
@@ -39,7 +39,7 @@ func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err
 		if i < len(numbers)-1 {
 			l.sealed = append(l.sealed, s)
 			if err := r.f.Close(); err != nil {
-				return nil, nil, fmt.Errorf("wal: close %s: %w", r.path, err)
+				return content, nil, fmt.Errorf("wal: close %s: %w", r.path, err)
 			}
 			continue
 		}
@@ -50,10 +50,11 @@ func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err
 	return content, last, nil
 }
 
-// readSegment applies a segment to content, and advances the chain of checksums past it. previous
-// is the previous segment, read to its end, or nil. The file stays open unless there is an error.
-func (l *Log) readSegment(number uint64, previous *reader, content *replay, keep *arena) (_ *reader, err error) {
-	r, err := openReader(l.cfg.FS, segmentPath(l.dir, number), l.table)
+// readSegment applies the segment at path to content, and advances the chain of checksums past it.
+// number is the segment's, or 0 if any will do. previous is the previous segment, read to its end,
+// or nil. The file stays open unless there is an error.
+func (l *Log) readSegment(path string, number uint64, previous *reader, content *replay, keep *arena) (_ *reader, err error) {
+	r, err := openReader(l.cfg.FS, path, l.table)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/inspect"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/status"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/top"
@@ -20,7 +21,8 @@ import (
 // commands are the subcommands other than serve and check-config, by name.
 var commands = map[string]cli.Main{
 	"backup":  backup.Backup,
-	"inspect": backup.Inspect,
+	"history": inspect.History,
+	"inspect": inspect.Main,
 	"restore": backup.Restore,
 	"cli":     shell.Main,
 	"ruok":    status.Ruok,

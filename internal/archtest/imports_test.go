@@ -256,6 +256,15 @@ var table = []box{
 		{"internal/vfs", "locks and durable directories"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 	}},
+	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
+		{"cmd/gozkd/internal/backup", "describes data directories"},
+		{"cmd/gozkd/internal/cli", "is a command"},
+		{"consensus", "reads checkpoints and logs"},
+		{"datatree", "the state in them, and the effect of the log"},
+		{"proto", "the requests in the log"},
+		{"proto/jute", "decodes them"},
+		{"internal/printable", "paths are text of clients"},
+	}},
 	{pkg: "cmd/gozkd/internal/probe", there: true, may: []arrow{
 		{"internal/serverlist", "server lines in what conf says"},
 		{"proto", "zxids and session ids"},
@@ -298,6 +307,7 @@ var table = []box{
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "its commands"},
+		{"cmd/gozkd/internal/inspect", "its commands"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/status", "a command"},
 		{"cmd/gozkd/internal/top", "a command"},

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -118,6 +119,15 @@ func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stder
 	return status, out.String(), errs.String()
 }
 
+// inspect describes a directory, whose log may be in a second one, as `gozkd inspect` does.
+func inspect(ctx context.Context, args []string, env cli.Env) int {
+	logDir := ""
+	if len(args) == 2 {
+		logDir = args[1]
+	}
+	return Describe(ctx, cli.Command{Env: env, Name: "inspect"}, args[:1], logDir)
+}
+
 func mustRun(t *testing.T, main cli.Main, args ...string) (stdout string) {
 	t.Helper()
 	status, stdout, stderr := run(t, main, args...)
@@ -164,7 +174,7 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 		if !strings.Contains(out, "read back and verified") || !strings.Contains(out, "; 2 sessions") {
 			t.Error(out)
 		}
-		if out := mustRun(t, Inspect, "--log-dir", cfg.LogDir, cfg.Dir); !strings.Contains(out, "log         whole") {
+		if out := mustRun(t, inspect, cfg.Dir, cfg.LogDir); !strings.Contains(out, "log         whole") {
 			t.Error(out)
 		}
 		if after := vfstest.Fingerprint(t, cfg.Dir) + vfstest.Fingerprint(t, cfg.LogDir); after != before {
@@ -286,7 +296,7 @@ func TestRestore_TakesACheckpointAlone(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(data, "wal")); err != nil {
 		t.Fatal(err)
 	}
-	if status, out, stderr := run(t, Inspect, data); status != 1 || !strings.Contains(out, "NOT WHOLE") || !strings.Contains(out, "znodes") || !strings.Contains(stderr, "is missing") {
+	if status, out, stderr := run(t, inspect, data); status != 1 || !strings.Contains(out, "NOT WHOLE") || !strings.Contains(out, "znodes") || !strings.Contains(stderr, "is missing") {
 		t.Errorf("%d\n%s%s", status, out, stderr)
 	}
 	if err := os.Mkdir(fresh, 0o700); err != nil {

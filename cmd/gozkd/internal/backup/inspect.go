@@ -3,7 +3,6 @@ package backup
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,29 +12,10 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-const inspectUsage = `usage: gozkd inspect [--log-dir DIR] DIR|FILE...
-
-Describes the data directory of a stopped server, or a checkpoint file, and changes nothing. Given
-several, it names the one with the most recent state.
-
-flags:
-  --log-dir DIR  the directory of the log, if dataLogDir differs from dataDir; for a single DIR only
-`
-
-// Inspect runs `gozkd inspect`.
-func Inspect(ctx context.Context, args []string, env cli.Env) int {
-	c := &command{cli.Command{Env: env, Name: "inspect", Usage: inspectUsage}}
-	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	logDir := flags.String("log-dir", "", "")
-	words, status, done := c.Parse(flags, args)
-	switch {
-	case done:
-		return status
-	case len(words) == 0:
-		return c.Misused(errors.New("name a data directory, or a checkpoint file"))
-	case *logDir != "" && len(words) > 1:
-		return c.Misused(errors.New("--log-dir is for a single data directory"))
-	}
+// Describe prints a description of each data directory or checkpoint file, and names the one with the
+// most recent state. It returns the exit status.
+func Describe(ctx context.Context, cmd cli.Command, words []string, logDir string) (status int) {
+	c, env := &command{cmd}, cmd.Env
 	var most *source
 	clusters := make(map[uint64]bool)
 	for i, path := range words {
@@ -45,7 +25,7 @@ func Inspect(ctx context.Context, args []string, env cli.Env) int {
 		if i > 0 {
 			cli.Print(env.Out, "\n")
 		}
-		s, err := c.inspect(path, *logDir)
+		s, err := c.inspect(path, logDir)
 		if err != nil {
 			status = c.Fail(err)
 		}

@@ -42,7 +42,7 @@ func TestCommands_RefuseALaterLevel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, args := range map[string][]string{"inspect": {dir}, "restore": {"--from", dir, "--data-dir", filepath.Join(t.TempDir(), "new")}} {
-		main := Inspect
+		main := inspect
 		if name == "restore" {
 			main = Restore
 		}

@@ -220,7 +220,8 @@ commands:
   ruok           report with the exit status whether a server is alive
   backup         copy the data of a server
   restore        found a new ensemble from a backup
-  inspect        print information about the data of a stopped server
+  inspect        describe a data directory; print its log, znodes, sessions, or sums of subtrees
+  history        print who changed a znode and when, from the log in a data directory
   init           prepare a data directory, as zkServer-initialize.sh
   start-foreground, version, print-cmd
                  as zkServer.sh. gozkd can replace ZooKeeper's scripts: call it by their name through a

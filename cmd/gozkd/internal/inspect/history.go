@@ -1,0 +1,183 @@
+package inspect
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/proto"
+)
+
+const historyUsage = `usage: gozkd history [flags] PATH DIR|FILE...
+
+Prints who changed the znode PATH, and when, as far back as the log in a data directory reaches. It
+changes and locks nothing, so the server may run. Each server has its own log, and a server that was
+restored or has joined lately has a short one.
+
+Each line has the zxid, the time, the session and the identities of the client. "ok" says that the
+change was made. "?" says that the log no longer tells: the transaction is older than the checkpoint,
+and may have failed. Transactions that are known to have failed are left out.
+
+flags:
+  --below         the znodes below PATH as well
+  --from, --to X  only changes from or up to a zxid (0x100000002) or a time (2026-11-23T08:00:00Z)
+  --data          with the data that was written
+  --log-dir DIR   the directory of the log, if dataLogDir differs from dataDir; for a single DIR
+  -output FORMAT  text, or json: one object per line (text)
+`
+
+// History runs `gozkd history`.
+func History(ctx context.Context, args []string, env cli.Env) int {
+	c := cli.Command{Env: env, Name: "history", Usage: historyUsage}
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	var when interval
+	below := fs.Bool("below", false, "")
+	fs.Var(&when.from, "from", "")
+	fs.Var(&when.to, "to", "")
+	data := fs.Bool("data", false, "")
+	logDir := fs.String("log-dir", "", "")
+	output := fs.String("output", "text", "")
+	words, status, done := c.Parse(fs, args)
+	if done {
+		return status
+	}
+	json, err := cli.Output(*output)
+	switch {
+	case err != nil:
+		return c.Misused(err)
+	case len(words) < 2:
+		return c.Misused(errors.New("name a znode, and a data directory or a file of its log"))
+	case *logDir != "" && len(words) > 2:
+		return c.Misused(errors.New("--log-dir is for a single data directory"))
+	}
+	if err := proto.ValidatePath(words[0]); err != nil {
+		return c.Misused(err)
+	}
+	out := bufio.NewWriter(env.Out)
+	p := &printer{w: out, json: json, data: *data}
+	for _, path := range words[1:] {
+		h := newHistory(words[0], *below, when)
+		err := h.print(ctx, c, p, path, *logDir)
+		if flushErr := out.Flush(); p.err == nil {
+			p.err = flushErr
+		}
+		if p.err != nil {
+			return c.Fail(p.err)
+		}
+		if err != nil {
+			status = c.Fail(fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	return status
+}
+
+// history selects the changes of a znode from a log.
+type history struct {
+	path  string
+	below bool
+	when  interval
+	// owners are the sessions of ephemerals that match, by path. Only of transactions whose result is
+	// not known: otherwise the end of a session names them.
+	owners map[string]proto.SessionID
+	first  *Txn // of the log
+	found  int
+}
+
+func newHistory(path string, below bool, when interval) *history {
+	return &history{path: path, below: below, when: when, owners: make(map[string]proto.SessionID)}
+}
+
+func (h *history) matches(path string) bool {
+	return path == h.path || h.below && subtree(h.path).has(path)
+}
+
+func (h *history) print(ctx context.Context, c cli.Command, p *printer, path, logDir string) error {
+	s, err := open(path, logDir)
+	if err != nil {
+		return err
+	}
+	err = s.Transactions(func(t *Txn) bool {
+		if h.first == nil {
+			h.first = &Txn{Time: t.Time, Zxid: t.Zxid}
+		}
+		if change := h.change(t); change != nil && h.when.has(t) {
+			h.found++
+			p.txn(change)
+		}
+		return p.err == nil && ctx.Err() == nil
+	})
+	switch {
+	case h.first == nil:
+		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: the log holds no transactions\n", path))
+	case h.found == 0:
+		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", path, printable.Text(h.path), timeText(h.first.Time)))
+	}
+	for _, note := range s.Notes() {
+		cli.Print(c.Env.Err, "gozkd history: "+note+"\n")
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// change returns the part of a transaction that concerns the znode, or nil.
+func (h *history) change(t *Txn) *Txn {
+	if t.failed() {
+		return nil
+	}
+	part := *t
+	part.Ops, part.Deleted = nil, nil
+	for i := range t.Ops {
+		if op := h.operation(t, &t.Ops[i]); op != nil {
+			part.Ops = append(part.Ops, *op)
+		}
+	}
+	for _, path := range t.Deleted {
+		if h.matches(path) {
+			part.Deleted = append(part.Deleted, path)
+		}
+	}
+	if ends := t.Op == proto.OpCloseSession.String() || t.Op == proto.OpExpireSession.String(); ends && !t.Known {
+		for _, path := range slices.Sorted(maps.Keys(h.owners)) {
+			if h.owners[path] == t.Session {
+				part.Deleted = append(part.Deleted, path)
+				delete(h.owners, path)
+			}
+		}
+	}
+	if len(part.Ops) > 0 || len(part.Deleted) > 0 {
+		return &part
+	}
+	return h.operation(t, t)
+}
+
+// operation returns op, which is a part of t or t itself, if it changes the znode.
+func (h *history) operation(t, op *Txn) *Txn {
+	if op.Op == proto.OpCheck.String() {
+		return nil
+	}
+	path := op.Path
+	if n := len(path); op.Sequential && len(h.path) == n+10 && h.path[:n] == path && digits(h.path[n:]) {
+		path = h.path // the operation lacks the number, so it may have made this znode
+	}
+	if !h.matches(path) {
+		return nil
+	}
+	if !t.Known && op.Mode == "ephemeral" {
+		h.owners[path] = t.Session
+	}
+	return op
+}
+
+func digits(s string) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,183 @@
+package inspect
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/datatree"
+)
+
+const usage = `usage: gozkd inspect [--log | --znodes | --sessions | --tree] [flags] DIR|FILE...
+
+Prints data files, and changes and locks nothing: a data directory, a checkpoint file or a backup, a
+segment of the log (*.wal) or the directory of the log.
+
+Without one of the four flags it describes the data directory of a stopped server, or a checkpoint
+file. Given several, it names the one with the most recent state.
+
+flags:
+  --log            transactions of the log, one per line (the default for a segment)
+  --znodes         znodes, one per line
+  --sessions       sessions, one per line
+  --tree           sums per subtree: znodes, ephemerals, bytes in paths and data
+  --depth N        of --tree: levels of subtrees (1)
+  --path PATH      only PATH and what is below it
+  --from, --to X   of --log: only transactions from or up to a zxid (0x100000002) or a time
+                   (2026-11-23T08:00:00Z)
+  --data           with the data of znodes
+  --log-dir DIR    the directory of the log, if dataLogDir differs from dataDir; for a single DIR
+  -output FORMAT   text, or json: one object per line (text)
+`
+
+// options are the flags of inspect.
+type options struct {
+	log, znodes, sessions, tree bool
+	depth                       int
+	below                       subtree
+	when                        interval
+	data, json                  bool
+	logDir                      string
+}
+
+func (o *options) modes() (n int) {
+	for _, set := range []bool{o.log, o.znodes, o.sessions, o.tree} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+// parse reads the command line. If done is true, the command must return status.
+func (o *options) parse(c cli.Command, args []string) (words []string, status int, done bool) {
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	fs.BoolVar(&o.log, "log", false, "")
+	fs.BoolVar(&o.znodes, "znodes", false, "")
+	fs.BoolVar(&o.sessions, "sessions", false, "")
+	fs.BoolVar(&o.tree, "tree", false, "")
+	fs.IntVar(&o.depth, "depth", 1, "")
+	fs.StringVar((*string)(&o.below), "path", "", "")
+	fs.Var(&o.when.from, "from", "")
+	fs.Var(&o.when.to, "to", "")
+	fs.BoolVar(&o.data, "data", false, "")
+	fs.StringVar(&o.logDir, "log-dir", "", "")
+	output := fs.String("output", "text", "")
+	if words, status, done = c.Parse(fs, args); done {
+		return nil, status, true
+	}
+	var err error
+	if o.json, err = cli.Output(*output); err == nil {
+		err = o.below.check()
+	}
+	switch {
+	case err != nil:
+	case len(words) == 0:
+		err = errors.New("name a data directory or a file")
+	case o.logDir != "" && len(words) > 1:
+		err = errors.New("--log-dir is for a single data directory")
+	case o.modes() > 1:
+		err = errors.New("--log, --znodes, --sessions and --tree exclude each other")
+	case o.depth < 0:
+		err = errors.New("--depth must be 0 or more")
+	}
+	if err != nil {
+		return nil, c.Misused(err), true
+	}
+	return words, cli.OK, false
+}
+
+// Main runs `gozkd inspect`.
+func Main(ctx context.Context, args []string, env cli.Env) int {
+	c := cli.Command{Env: env, Name: "inspect", Usage: usage}
+	var o options
+	words, status, done := o.parse(c, args)
+	if done {
+		return status
+	}
+	if o.modes() == 0 {
+		describe, err := describes(words)
+		switch {
+		case err != nil:
+			return c.Fail(err)
+		case describe && (o.json || o.data || o.below != "" || o.when != interval{}):
+			return c.Misused(errors.New("say what to print: --log, --znodes, --sessions or --tree"))
+		case describe:
+			return backup.Describe(ctx, c, words, o.logDir)
+		}
+	}
+	out := bufio.NewWriter(env.Out)
+	p := &printer{w: out, json: o.json, data: o.data}
+	for _, path := range words {
+		err := o.print(ctx, c, p, path)
+		if flushErr := out.Flush(); p.err == nil {
+			p.err = flushErr
+		}
+		if p.err != nil { // nobody reads on
+			return c.Fail(p.err)
+		}
+		if err != nil {
+			status = c.Fail(fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	return status
+}
+
+// describes reports whether the paths hold data that is described unless a flag says otherwise.
+func describes(paths []string) (bool, error) {
+	for _, path := range paths {
+		if f, err := formatOf(path); err != nil || !f.describe {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// print prints the source at path. Notes are printed after the records, on standard error.
+func (o options) print(ctx context.Context, c cli.Command, p *printer, path string) error {
+	f, err := formatOf(path)
+	if err != nil {
+		return err
+	}
+	s, err := f.open(path, o.logDir)
+	if err != nil {
+		return err
+	}
+	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
+	switch {
+	case o.log, o.modes() == 0 && f.log:
+		err = s.Transactions(func(t *Txn) bool {
+			if o.when.has(t) && (o.below == "" || t.touches(o.below.has)) {
+				p.txn(t)
+			}
+			return goesOn()
+		})
+	case o.sessions:
+		err = s.Sessions(func(info datatree.SessionInfo) bool {
+			p.session(info)
+			return goesOn()
+		})
+	default:
+		add, total := p.znode, newSums(o.below, o.depth)
+		if o.tree {
+			add = total.add
+		}
+		err = s.Znodes(func(z *datatree.ZnodeInfo) bool {
+			if o.below.has(z.Path) {
+				add(z)
+			}
+			return goesOn()
+		})
+		if o.tree {
+			total.print(p)
+		}
+	}
+	for _, note := range s.Notes() {
+		cli.Print(c.Env.Err, "gozkd "+c.Name+": "+note+"\n")
+	}
+	return errors.Join(err, ctx.Err())
+}

@@ -1,0 +1,260 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// printer writes records, as text or as JSON lines. The first error stays.
+type printer struct {
+	w    io.Writer
+	json bool
+	data bool // with the data of znodes
+	err  error
+}
+
+func (p *printer) line(text string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, text+"\n")
+	}
+}
+
+func (p *printer) object(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("inspect: %v", err)) // the types below have no values that JSON lacks
+	}
+	p.line(printable.JSON(b))
+}
+
+// txnJSON is the line of a transaction. docs/reference/inspect.md describes it.
+type txnJSON struct {
+	Zxid        string         `json:"zxid,omitempty"`
+	Time        string         `json:"time,omitempty"`
+	Index       uint64         `json:"index,omitempty"`
+	Term        uint64         `json:"term,omitempty"`
+	Session     string         `json:"session,omitempty"`
+	Cxid        *int32         `json:"cxid,omitempty"`
+	Server      uint8          `json:"server,omitempty"`
+	Op          string         `json:"op"`
+	Path        string         `json:"path,omitempty"`
+	Sequential  bool           `json:"sequential,omitempty"`
+	Mode        string         `json:"mode,omitempty"`
+	Version     *int32         `json:"version,omitempty"`
+	Bytes       *int           `json:"bytes,omitempty"`
+	Data        []byte         `json:"data,omitempty"`
+	ACL         []string       `json:"acl,omitempty"`
+	IDs         []string       `json:"ids,omitempty"`
+	TimeoutMs   int32          `json:"timeoutMs,omitempty"`
+	Ops         []txnJSON      `json:"ops,omitempty"`
+	Deleted     []string       `json:"deleted,omitempty"`
+	Err         *proto.ErrCode `json:"err,omitempty"`
+	Uncommitted bool           `json:"uncommitted,omitempty"`
+}
+
+func (p *printer) txnJSON(t *Txn) txnJSON {
+	j := txnJSON{
+		Index: t.Index, Term: t.Term, Server: t.Server, Op: t.Op, Path: t.Path, Sequential: t.Sequential, Mode: t.Mode, Version: t.Version,
+		TimeoutMs: t.TimeoutMs, Deleted: t.Deleted, Uncommitted: t.Uncommitted, ACL: aclTexts(t.ACL),
+	}
+	if t.Zxid != 0 {
+		j.Zxid = t.Zxid.String()
+	}
+	if !t.Time.IsZero() {
+		j.Time = timeText(t.Time)
+	}
+	if t.Session != 0 {
+		j.Session = t.Session.String()
+	}
+	if t.HasCxid {
+		j.Cxid = &t.Cxid
+	}
+	if t.HasData {
+		j.Bytes = new(len(t.Data))
+		if p.data {
+			j.Data = t.Data
+		}
+	}
+	for _, id := range t.IDs {
+		j.IDs = append(j.IDs, idText(id))
+	}
+	for i := range t.Ops {
+		j.Ops = append(j.Ops, p.txnJSON(&t.Ops[i]))
+	}
+	if t.Known {
+		j.Err = &t.Err
+	}
+	return j
+}
+
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// idText returns an identity without the hash of a password.
+func idText(id proto.ID) string {
+	if id.Scheme == "digest" {
+		id.ID, _, _ = strings.Cut(id.ID, ":")
+	}
+	return id.Scheme + ":" + id.ID
+}
+
+func aclTexts(list []proto.ACL) (texts []string) {
+	const letters = "rwcda" // from the lowest bit on
+	for _, a := range list {
+		var perms strings.Builder
+		for i, letter := range letters {
+			if a.Perms>>i&1 == 1 {
+				perms.WriteRune(letter)
+			}
+		}
+		texts = append(texts, idText(a.ID)+":"+perms.String())
+	}
+	return texts
+}
+
+func (p *printer) txn(t *Txn) {
+	if p.json {
+		p.object(p.txnJSON(t))
+		return
+	}
+	zxid, session := "-", "-"
+	if t.Zxid != 0 {
+		zxid = t.Zxid.String()
+	}
+	if t.Session != 0 {
+		session = t.Session.String()
+	}
+	p.line(fmt.Sprintf("%-13s %s %-18s %-6s %s", zxid, timeText(t.Time), session, outcome(t), p.operation(t)))
+	for i := range t.Ops {
+		p.line(fmt.Sprintf("%58s %-6s   %s", "", outcome(&t.Ops[i]), p.operation(&t.Ops[i])))
+	}
+	for _, path := range t.Deleted {
+		p.line(fmt.Sprintf("%65s   deletes %s", "", printable.Text(path)))
+	}
+}
+
+func outcome(t *Txn) string {
+	switch {
+	case !t.Known:
+		return "?"
+	case t.Err != proto.OK:
+		return "FAILED"
+	}
+	return "ok"
+}
+
+// operation returns what a transaction or an operation of a multi does.
+func (p *printer) operation(t *Txn) string {
+	words := []string{t.Op}
+	if t.Path != "" {
+		path := printable.Text(t.Path)
+		if t.Sequential {
+			path += "##########"
+		}
+		words = append(words, path)
+	}
+	switch {
+	case !t.Known && !t.Sequential && t.Version != nil && *t.Version != -1:
+		words = append(words, fmt.Sprintf("if version %d", *t.Version))
+	case t.Known && t.Err == proto.OK && t.Version != nil && (t.Op == "setData" || t.Op == "setACL"):
+		words = append(words, fmt.Sprintf("version %d", *t.Version))
+	}
+	if t.Mode != "" && t.Mode != "persistent" {
+		words = append(words, t.Mode)
+	}
+	if t.HasData {
+		words = append(words, fmt.Sprintf("%d bytes", len(t.Data)))
+		if p.data {
+			words = append(words, strconv.Quote(string(t.Data)))
+		}
+	}
+	if len(t.ACL) > 0 && t.Op == "setACL" {
+		words = append(words, "to "+printable.Text(strings.Join(aclTexts(t.ACL), ",")))
+	}
+	if len(t.IDs) > 0 {
+		ids := make([]string, len(t.IDs))
+		for i, id := range t.IDs {
+			ids[i] = idText(id)
+		}
+		words = append(words, "by "+printable.Text(strings.Join(ids, ",")))
+	}
+	if t.failed() {
+		words = append(words, "("+t.Err.String()+")")
+	}
+	if t.Uncommitted {
+		words = append(words, "(not known to be committed)")
+	}
+	return strings.Join(words, " ")
+}
+
+// znodeJSON is the line of a znode.
+type znodeJSON struct {
+	Path           string   `json:"path"`
+	Mode           string   `json:"mode"`
+	EphemeralOwner string   `json:"ephemeralOwner,omitempty"`
+	TTLMs          int64    `json:"ttlMs,omitempty"`
+	Bytes          int      `json:"bytes"`
+	Data           []byte   `json:"data,omitempty"`
+	Czxid          string   `json:"czxid"`
+	Mzxid          string   `json:"mzxid"`
+	Pzxid          string   `json:"pzxid"`
+	Ctime          string   `json:"ctime"`
+	Mtime          string   `json:"mtime"`
+	Version        int32    `json:"version"`
+	Cversion       int32    `json:"cversion"`
+	Aversion       int32    `json:"aversion"`
+	Children       int32    `json:"children"`
+	ACL            []string `json:"acl"`
+}
+
+func (p *printer) znode(z *datatree.ZnodeInfo) {
+	s := &z.Stat
+	ctime, mtime := timeText(time.UnixMilli(s.CtimeMs)), timeText(time.UnixMilli(s.MtimeMs))
+	if !p.json {
+		words := fmt.Sprintf("%s %s %d bytes, version %d, created %v %s, changed %v %s", printable.Text(z.Path), modeName(z.Mode), len(z.Data),
+			s.Version, s.Czxid, ctime, s.Mzxid, mtime)
+		if s.EphemeralOwner != 0 && z.Mode == proto.ModeEphemeral {
+			words += ", session " + s.EphemeralOwner.String()
+		}
+		if p.data {
+			words += " " + strconv.Quote(string(z.Data))
+		}
+		p.line(words)
+		return
+	}
+	j := znodeJSON{
+		Path: z.Path, Mode: modeName(z.Mode), TTLMs: z.TTLMs, Bytes: len(z.Data), Czxid: s.Czxid.String(), Mzxid: s.Mzxid.String(),
+		Pzxid: s.Pzxid.String(), Ctime: ctime, Mtime: mtime, Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
+		Children: s.NumChildren, ACL: aclTexts(z.ACL),
+	}
+	if z.Mode == proto.ModeEphemeral {
+		j.EphemeralOwner = s.EphemeralOwner.String()
+	}
+	if p.data {
+		j.Data = z.Data
+	}
+	p.object(j)
+}
+
+// sessionJSON is the line of a session. Its password is not printed.
+type sessionJSON struct {
+	Session    string `json:"session"`
+	TimeoutMs  int32  `json:"timeoutMs"`
+	Server     uint8  `json:"server,omitempty"`
+	Ephemerals int    `json:"ephemerals"`
+}
+
+func (p *printer) session(s datatree.SessionInfo) {
+	if p.json {
+		p.object(sessionJSON{s.ID.String(), s.TimeoutMs, s.Server, s.NumEphemerals})
+		return
+	}
+	p.line(fmt.Sprintf("%-18v timeout %d ms, of server %d, %d ephemerals", s.ID, s.TimeoutMs, s.Server, s.NumEphemerals))
+}

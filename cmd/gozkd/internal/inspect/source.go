@@ -1,0 +1,102 @@
+package inspect
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Source is the content of a data file, or of a directory of them. Each method is called at most
+// once, and stops, without an error, when its function returns false. An error names the file and the
+// offset of what can't be read; what precedes it has been handed out.
+type Source interface {
+	// Transactions calls f for each transaction of the log, oldest first.
+	Transactions(f func(*Txn) bool) error
+	// Znodes calls f for each znode of the state, parents first and siblings by name.
+	Znodes(f func(*datatree.ZnodeInfo) bool) error
+	// Sessions calls f for each session of the state, by id.
+	Sessions(f func(datatree.SessionInfo) bool) error
+	// Notes returns lines for the user about what was read: a torn tail, for example.
+	Notes() []string
+}
+
+// format is a format of data files.
+type format struct {
+	// is reports whether a path holds data of this format. head are the first bytes of a file; info
+	// describes the file or directory.
+	is func(path string, info os.FileInfo, head []byte) bool
+	// open opens a source. logDir is the directory of its log, "" if the user named none.
+	open func(path, logDir string) (Source, error)
+	// describe reports whether `gozkd inspect` without a flag describes such data as backup.Describe
+	// does. Otherwise it prints the transactions, if the data is a log, or the znodes.
+	describe bool
+	// log says that the data holds transactions and no state.
+	log bool
+}
+
+// formats are asked in this order. The last one takes everything.
+var formats = []format{
+	{is: isSegment, open: openSegment, log: true},
+	{is: isWALDir, open: openWALDir, log: true},
+	{is: func(_ string, info os.FileInfo, _ []byte) bool { return info.IsDir() }, open: openDir, describe: true},
+	{is: func(string, os.FileInfo, []byte) bool { return true }, open: openCheckpoint, describe: true},
+}
+
+// formatOf finds the format of the data at path.
+func formatOf(path string) (*format, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	var head []byte
+	if !info.IsDir() {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		head = make([]byte, 32)
+		n, err := f.ReadAt(head, 0)
+		if errors.Is(err, io.EOF) { // a short file
+			err = nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		head = head[:n]
+	}
+	for i := range formats {
+		if formats[i].is(path, info, head) {
+			return &formats[i], nil
+		}
+	}
+	panic("inspect: no format takes everything")
+}
+
+// open opens the source at path.
+func open(path, logDir string) (Source, error) {
+	f, err := formatOf(path)
+	if err != nil {
+		return nil, err
+	}
+	return f.open(path, logDir)
+}
+
+// subtree is what a user wrote as --path: a znode and all below it. "" is everything.
+type subtree string
+
+// has reports whether the znode at path is in the subtree.
+func (s subtree) has(path string) bool {
+	root := string(s)
+	return root == "" || root == "/" || path == root || len(path) > len(root) && path[:len(root)] == root && path[len(root)] == '/'
+}
+
+// check refuses a path that no znode can have.
+func (s subtree) check() error {
+	if s == "" {
+		return nil
+	}
+	return proto.ValidatePath(string(s))
+}

@@ -1,0 +1,188 @@
+package inspect
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// Txn is a transaction of a log, or an operation of a multi. Fields that a format does not have are
+// zero.
+type Txn struct {
+	Zxid    proto.Zxid // 0: not known
+	Time    time.Time
+	Index   uint64 // of raft's entry
+	Term    uint64 // of raft's entry
+	Session proto.SessionID
+	Cxid    int32 // the client's number of the request, if HasCxid
+	HasCxid bool
+	Server  uint8  // the member whose client it was
+	Op      string // as the protocol names the operation
+	Path    string
+	// Sequential says that Path lacks its sequence number, because the result is not known.
+	Sequential bool
+	Mode       string // of a create: persistent, ephemeral, container, ttl
+	Version    *int32 // of a write: the version after it; unless Known, the version that the client expects
+	Data       []byte
+	HasData    bool
+	ACL        []proto.ACL
+	IDs        []proto.ID // of the caller
+	Ops        []Txn      // of a multi
+	Deleted    []string   // ephemerals that ended with the session
+	TimeoutMs  int32      // of a session
+
+	Known bool          // Err is the result
+	Err   proto.ErrCode // of the operation; of a multi, of the multi as a whole
+	// Uncommitted says that the entry is not known to be committed: if it is not, no client was told of
+	// its success.
+	Uncommitted bool
+}
+
+// failed reports whether the transaction is known to have changed nothing.
+func (t *Txn) failed() bool { return t.Known && t.Err != proto.OK }
+
+// touches reports whether a path of the transaction is one that match accepts.
+func (t *Txn) touches(match func(path string) bool) bool {
+	if t.Path != "" && match(t.Path) {
+		return true
+	}
+	for _, path := range t.Deleted {
+		if match(path) {
+			return true
+		}
+	}
+	for i := range t.Ops {
+		if t.Ops[i].touches(match) {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeTxn returns the transaction of a request in our log, without its result.
+func decodeTxn(r *datatree.Request) Txn {
+	t := Txn{Op: r.Op.String(), Session: r.Session, Server: r.Server, IDs: r.IDs}
+	var d jute.Decoder
+	d.Reset(r.Body)
+	switch r.Op {
+	case proto.OpCreateSession, proto.OpReattachSession:
+		t.TimeoutMs = d.Int()
+	case proto.OpMulti:
+		var multi proto.MultiRequest
+		if multi.Decode(&d, proto.OpMulti) == nil {
+			for i := range multi.Ops {
+				t.Ops = append(t.Ops, decodeOp(&multi.Ops[i]))
+			}
+		}
+	case proto.OpDeleteContainer:
+		t.Path = d.String()
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		var req proto.CreateRequest
+		if req.Decode(&d, r.Op); d.Err() == nil {
+			t.create(&proto.MultiOp{Op: r.Op, Path: req.Path, Data: req.Data, ACL: req.ACL, Mode: req.Mode})
+		}
+	case proto.OpDelete:
+		var req proto.PathVersionRequest
+		if req.Decode(&d); d.Err() == nil {
+			t.Path, t.Version = req.Path, &req.Version
+		}
+	case proto.OpSetData:
+		var req proto.SetDataRequest
+		if req.Decode(&d); d.Err() == nil {
+			t.Path, t.Version, t.Data, t.HasData = req.Path, &req.Version, req.Data, true
+		}
+	case proto.OpSetACL:
+		var req proto.SetACLRequest
+		if req.Decode(&d); d.Err() == nil {
+			t.Path, t.Version, t.ACL = req.Path, &req.Version, req.ACL
+		}
+	}
+	return t
+}
+
+func decodeOp(op *proto.MultiOp) Txn {
+	t := Txn{Op: op.Op.String(), Path: op.Path}
+	switch op.Op {
+	case proto.OpSetData:
+		t.Version, t.Data, t.HasData = &op.Version, op.Data, true
+	case proto.OpDelete, proto.OpCheck:
+		t.Version = &op.Version
+	default:
+		t.create(op)
+	}
+	return t
+}
+
+// create fills in the fields of a create.
+func (t *Txn) create(op *proto.MultiOp) {
+	t.Path, t.Data, t.HasData, t.ACL, t.Sequential = op.Path, op.Data, true, op.ACL, op.Mode.Sequential()
+	t.Mode = modeName(op.Mode)
+}
+
+func modeName(m proto.CreateMode) string {
+	switch {
+	case m.Ephemeral():
+		return "ephemeral"
+	case m == proto.ModeContainer:
+		return "container"
+	case m.TTL():
+		return "ttl"
+	}
+	return "persistent"
+}
+
+// setResult adds what applying the request has shown.
+func (t *Txn) setResult(r *datatree.Request, res *datatree.Result, events []datatree.Event) {
+	t.Zxid, t.Known, t.Err = res.Zxid, true, res.Err
+	if res.Err != proto.OK {
+		t.Sequential = false
+		return
+	}
+	switch r.Op {
+	case proto.OpCreateSession, proto.OpReattachSession:
+		t.Session = res.SessionID
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		t.Path, t.Sequential = strings.Clone(res.Path), false
+	case proto.OpSetData:
+		t.Version = &res.Stat.Version
+	case proto.OpSetACL:
+		t.Version = &res.Stat.Aversion
+	case proto.OpCloseSession, proto.OpExpireSession:
+		for _, e := range events {
+			if e.Type == proto.EventDeleted {
+				t.Deleted = append(t.Deleted, strings.Clone(e.Path))
+			}
+		}
+	case proto.OpMulti:
+		t.setResults(res)
+	}
+}
+
+// setResults adds the results of the operations of a multi.
+func (t *Txn) setResults(res *datatree.Result) {
+	for i := range min(len(t.Ops), len(res.Multi)) {
+		op, got := &t.Ops[i], &res.Multi[i]
+		op.Known, op.Err = true, got.Err
+		switch {
+		case got.Err != proto.OK:
+			if t.Err == proto.OK && got.Err != proto.ErrRuntimeInconsistency {
+				t.Err = got.Err
+			}
+		case got.Op == proto.OpCreate, got.Op == proto.OpCreate2:
+			op.Path, op.Sequential = strings.Clone(got.Path), false
+		case got.Op == proto.OpSetData:
+			op.Version = &got.Stat.Version
+		}
+	}
+	if res.MultiFailed { // the operations before the failed one were undone
+		for i := range t.Ops {
+			if t.Ops[i].Err == proto.OK {
+				t.Ops[i].Err = proto.ErrRuntimeInconsistency
+			}
+			t.Ops[i].Sequential = false
+		}
+	}
+}
