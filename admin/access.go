@@ -4,13 +4,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -115,14 +114,9 @@ func isToken(file, token string) bool {
 	if file == "" {
 		return false
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	text, _, err := secretfile.Read(file, maxToken)
 	want := strings.TrimSpace(string(text))
-	if err != nil || len(text) > maxToken || len(want) < minToken {
+	if err != nil || len(want) < minToken {
 		return false
 	}
 	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(token)) // of one length, so that no length is revealed

@@ -78,7 +78,7 @@ func JSON(b []byte, e *Event) []byte {
 		b = append(b, `,"multi":true`...)
 	}
 	b = appendList(b, "acl", e.ACL, func(b []byte, a proto.ACL) []byte {
-		return appendText(b, a.ID.Scheme+":"+bounded(name(a.ID))+":"+permissions(a.Perms))
+		return appendText(b, a.ID.Scheme+":"+bounded(name(shown(a.ID)))+":"+permissions(a.Perms))
 	})
 	if e.Detail != "" {
 		add("detail", e.Detail)
@@ -239,7 +239,16 @@ func host(client string) string {
 func aclText(acl []proto.ACL) string {
 	var b strings.Builder
 	for _, a := range acl {
-		b.WriteString(a.ID.Scheme + ":" + a.ID.ID + ":" + permissions(a.Perms))
+		b.WriteString(a.ID.Scheme + ":" + shown(a.ID).ID + ":" + permissions(a.Perms))
 	}
 	return b.String()
+}
+
+// shown returns the id of an ACL entry without what a client may have put into an entry of the scheme
+// auth. The server ignores it there, and users of zkCli.sh write auth:user:password.
+func shown(id proto.ID) proto.ID {
+	if id.Scheme == "auth" {
+		id.ID = ""
+	}
+	return id
 }

@@ -43,6 +43,15 @@ func TestFormats(t *testing.T) {
 			`{"time":"` + utc + `.007000Z","operation":"setAcl","result":"failure","error":"no auth (-102)","code":-102,"ids":[{"scheme":"digest","id":"bob"},{"scheme":"ip","id":"10.0.0.1"}],` +
 				`"client":"[::1]:1","tls":false,"session":"0x1","znode":"","acl":["digest:eve:cr","world:anyone:cdrwa"]}` + "\n",
 		},
+		{ // the server ignores the id of auth, in which users of zkCli.sh write their password
+			audit.Event{
+				Time: at, Operation: audit.SetACL, Result: audit.Success, IDs: bob()[1:], Client: "10.0.0.1:1", Znode: "/a", HasZnode: true,
+				ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "auth", ID: "bob:s3cret"}}},
+			},
+			zk + "user=10.0.0.1\tip=10.0.0.1\toperation=setAcl\tznode=/a\tacl=auth::cdrwa\tresult=success\n",
+			`{"time":"` + utc + `.007000Z","operation":"setAcl","result":"success","ids":[{"scheme":"ip","id":"10.0.0.1"}],` +
+				`"client":"10.0.0.1:1","tls":false,"znode":"/a","acl":["auth::cdrwa"]}` + "\n",
+		},
 		{ // in a multi, ZooKeeper does not know the type of a sequential znode
 			audit.Event{
 				Time: at, Operation: audit.Create, Result: audit.Success, IDs: bob()[1:], Client: "10.0.0.1:1", Znode: "/s0", HasZnode: true,

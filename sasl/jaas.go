@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/secretfile"
 )
 
 // Classes of login modules that ZooKeeper's JAAS files name.
@@ -30,23 +31,15 @@ const maxJAAS = 1 << 20
 // LoadJAAS reads a JAAS file. property returns the value of a Java property, for ${name}. warning is
 // not empty if other users of the machine may read the file. The errors do not show options.
 func LoadJAAS(path string, property func(name string) (string, bool)) (j JAAS, warning string, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, "", fmt.Errorf("JAAS file: %w", err)
-	}
-	if info.Size() > maxJAAS {
-		return nil, "", fmt.Errorf("JAAS file %s: it has %d bytes, allowed are %d", path, info.Size(), maxJAAS)
-	}
-	text, err := os.ReadFile(path)
+	text, shared, err := secretfile.Read(path, maxJAAS)
 	if err != nil {
 		return nil, "", fmt.Errorf("JAAS file: %w", err)
 	}
 	if j, err = ParseJAAS(string(text), property); err != nil {
 		return nil, "", fmt.Errorf("JAAS file %s: %w", path, err)
 	}
-	const others = 0o007
-	if perm := info.Mode().Perm(); perm&others != 0 && runtime.GOOS != "windows" {
-		warning = fmt.Sprintf("the permissions of %s are %04o, so every user of this machine can read its passwords: run chmod o= %s", path, perm, path)
+	if shared != "" {
+		warning = path + ": " + shared
 	}
 	return j, warning, nil
 }

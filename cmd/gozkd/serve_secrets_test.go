@@ -180,6 +180,8 @@ func TestServe_TellsNoSecret(t *testing.T) {
 	s.call(proto.OpCreate, (&proto.CreateRequest{Path: "/bob", ACL: acl}).Append(nil, proto.OpCreate))
 	s.call(proto.OpSetACL, (&proto.SetACLRequest{Path: "/bob", ACL: acl, Version: -1}).Append(nil))
 	s.call(proto.OpSetACL, (&proto.SetACLRequest{Path: "/none", ACL: acl, Version: -1}).Append(nil))
+	own := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth", ID: "bob:" + planted.secret("an ACL of scheme auth")}}}
+	s.call(proto.OpSetACL, (&proto.SetACLRequest{Path: "/bob", ACL: own, Version: -1}).Append(nil))
 	s.call(proto.OpGetACL, (&proto.PathWatchRequest{Path: "/bob"}).Append(nil))
 	attach(t, p.ports.Client, r.SessionID, []byte(planted.secret("wrong password"))[:proto.PasswdBytes])
 	for user, password := range map[string]string{"bob": planted["JAAS"], "super": planted["superPassword"], "eve": planted.secret("a wrong password of SASL")} {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/certhost"
 )
 
 // checkCertificate decides whether the other side's certificate may be used for a member: it must be
@@ -28,8 +28,17 @@ func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secu
 	case len(named) > 0 && !bound:
 		return false, refuse(RefusedCertificate, "the certificate of member %d names %s: it must name gozkd://%s", id, strings.Join(named, ", "), memberPath(enc.Ensemble, id))
 	}
-	if h := hostOfAddress(address); host && address != "" && !n.certifies(ctx, leaf, h, enc.ReverseDNS) {
-		return false, refuse(RefusedCertificate, "the certificate of member %d is for %s, and its server line on member %d names %s: make a certificate with this subjectAltName, or set ssl.quorum.hostnameVerification=false", id, hostsOf(leaf), n.cfg.Self, h)
+	if !host || address == "" {
+		return bound, nil
+	}
+	h := hostOfAddress(address)
+	if enc.ReverseDNS {
+		err = certhost.VerifyReverse(ctx, leaf, h, n.resolver)
+	} else {
+		err = certhost.Verify(leaf, h)
+	}
+	if err != nil {
+		return false, refuse(RefusedCertificate, "the certificate of member %d is for %q, and its server line on member %d names %s: make a certificate with this subjectAltName, or set ssl.quorum.hostnameVerification=false", id, certhost.Hosts(leaf), n.cfg.Self, h)
 	}
 	return bound, nil
 }
@@ -87,58 +96,4 @@ func parseMemberURI(u *url.URL) (ensemble string, id uint64, err error) {
 		return "", 0, fmt.Errorf("%q is not gozkd://ENSEMBLE/ID or gozkd://ID", u)
 	}
 	return ensemble, id, nil
-}
-
-// certifies reports whether a certificate is valid for a host.
-func (n *Network) certifies(ctx context.Context, leaf *x509.Certificate, host string, reverseDNS bool) bool {
-	if certifiesHost(leaf, host) {
-		return true
-	}
-	if !reverseDNS || net.ParseIP(host) == nil {
-		return false
-	}
-	names, _ := n.resolver.LookupAddr(ctx, host) // without an answer the host stays uncertified
-	for _, name := range names {
-		if certifiesHost(leaf, strings.TrimSuffix(name, ".")) && n.resolves(ctx, name, host) {
-			return true
-		}
-	}
-	return false
-}
-
-// resolver is the part of net.Resolver that is used.
-type resolver interface {
-	LookupAddr(ctx context.Context, ip string) (names []string, err error)
-	LookupIPAddr(ctx context.Context, name string) ([]net.IPAddr, error)
-}
-
-// resolves reports whether a name has an address: whoever owns an address can give it any name.
-func (n *Network) resolves(ctx context.Context, name, ip string) bool {
-	addresses, _ := n.resolver.LookupIPAddr(ctx, name) // without an answer the name has no address
-	return slices.ContainsFunc(addresses, func(a net.IPAddr) bool { return a.IP.Equal(net.ParseIP(ip)) })
-}
-
-// certifiesHost reports whether a certificate is valid for a host: by its subjectAltName or, as in
-// ZooKeeper, by the CN of a certificate without DNS names and IP addresses.
-func certifiesHost(leaf *x509.Certificate, host string) bool {
-	if len(leaf.DNSNames)+len(leaf.IPAddresses) > 0 {
-		return leaf.VerifyHostname(host) == nil
-	}
-	cn := leaf.Subject.CommonName
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.Equal(net.ParseIP(cn))
-	}
-	return (&x509.Certificate{DNSNames: []string{cn}}).VerifyHostname(host) == nil
-}
-
-// hostsOf returns the hosts of a certificate for a message.
-func hostsOf(leaf *x509.Certificate) string {
-	hosts := append([]string(nil), leaf.DNSNames...)
-	for _, ip := range leaf.IPAddresses {
-		hosts = append(hosts, ip.String())
-	}
-	if len(hosts) == 0 {
-		hosts = append(hosts, "CN="+leaf.Subject.CommonName)
-	}
-	return strconv.Quote(strings.Join(hosts, ", "))
 }

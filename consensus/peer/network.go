@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gozkd/gozkd/internal/certhost"
 )
 
 // Network holds the connections of a member to its peers. The package comment lists its invariants.
@@ -24,7 +26,7 @@ type Network struct {
 	handshakes          *hostLimit // of callers, at a time
 	encryption          atomic.Pointer[encryption]
 	linksChanged        chan struct{} // capacity 1: a connection was made, or the mode of TLS has changed
-	resolver            resolver
+	resolver            certhost.Resolver
 
 	mu       sync.RWMutex // guards the fields below; never held while the Handler is called
 	closed   bool

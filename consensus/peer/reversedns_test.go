@@ -64,5 +64,15 @@ func TestT5_ReverseDNS(t *testing.T) {
 			_ = s.NetConn().Close()
 			synctest.Wait()
 		}
+		off := a.encryption.Load().TLS
+		off.ReverseDNS = false
+		if err := a.SetTLS(off); err != nil {
+			t.Fatal(err)
+		}
+		s := w.call(t, a.address)
+		s = newStranger(t, tls.Client(s.Conn, ca.Issue(t, testca.Spec{Hosts: []string{"zk2"}}).Client(a.address)))
+		if answer := s.exchangeGreetings(kindFrames, 2, 1); !strings.Contains(string(answer.contents), "the certificate of member 2 is for") {
+			t.Errorf("without ReverseDNS: answer of kind %d: %s", answer.kind, answer.contents)
+		}
 	})
 }

@@ -36,16 +36,21 @@ var table = []box{
 	{pkg: "internal/testca", there: true},
 	{pkg: "internal/tlsreason", there: true},
 	{pkg: "internal/x509name", there: true},
+	{pkg: "internal/certhost", there: true},
+	{pkg: "internal/secretfile", there: true},
 	{pkg: "internal/tlsconf", there: true, may: []arrow{
 		{"internal/tlsreason", "its refusals say why"},
+		{"internal/certhost", "the hosts of certificates"},
+		{"internal/secretfile", "keys and passwords"},
 		{"software.sslmate.com/src/go-pkcs12", "reads PKCS12"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "internal/version", there: true},
-	{pkg: "sasl", there: true},
+	{pkg: "sasl", there: true, may: []arrow{{"internal/secretfile", "JAAS files hold passwords"}}},
 	{pkg: "sasl/kerberos/principal", there: true},
 	{pkg: "sasl/kerberos", there: true, may: []arrow{
 		{"sasl", "implements both sides"},
+		{"internal/secretfile", "keytabs"},
 		{"sasl/kerberos/principal", "ids of clients"},
 		{"github.com/jcmturner/gokrb5/v8", "tickets, keys, ciphers, KDCs"},
 		{"github.com/hashicorp/go-hclog", "logging"},
@@ -81,6 +86,7 @@ var table = []box{
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
 		{"internal/tlsreason", "why a handshake failed"},
+		{"internal/certhost", "the hosts of certificates"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "consensus/internal/checkpoint", there: true, may: []arrow{
@@ -200,7 +206,7 @@ var table = []box{
 		{"proto/jute", "requests and replies"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
-	{pkg: "admin", there: true, may: []arrow{{"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
+	{pkg: "admin", there: true, may: []arrow{{"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "renders its facts"},
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
@@ -227,6 +233,7 @@ var table = []box{
 		{"internal/memberdir", "how large an ensemble in one process can be"},
 		{"internal/tlsconf", "the ssl keys"},
 		{"sasl", "JAAS files"},
+		{"internal/secretfile", "the secret of the ensemble, and users"},
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
@@ -239,6 +246,7 @@ var table = []box{
 		{"internal/clientauth", "TLS on a new connection"},
 		{"internal/tlsconf", "the only builder of TLS configurations"},
 		{"internal/tlsreason", "why a handshake failed, to name the flag that helps"},
+		{"internal/secretfile", "passwords"},
 		{"sasl", "mechanisms, and JAAS files"},
 		{"sasl/kerberos", "a mechanism"},
 		{"github.com/hashicorp/go-hclog", "warnings about key stores"},
@@ -246,6 +254,7 @@ var table = []box{
 	}},
 	{pkg: "cmd/gozkd/internal/admintoken", there: true, may: []arrow{
 		{"internal/vfs", "durable directories"},
+		{"internal/secretfile", "the token"},
 	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},

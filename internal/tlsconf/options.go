@@ -1,13 +1,13 @@
 package tlsconf
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/certhost"
 )
 
 // Role is the side of connections that a configuration is for. It decides what must be set.
@@ -69,13 +69,7 @@ type Options struct {
 	CRLLocation string
 
 	// Resolver answers for ReverseDNS; nil means that of the system.
-	Resolver Resolver
-}
-
-// Resolver is the part of net.Resolver that verifies the names of callers.
-type Resolver interface {
-	LookupAddr(ctx context.Context, addr string) ([]string, error)
-	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
+	Resolver certhost.Resolver
 }
 
 // Defaults returns ZooKeeper's defaults of the keys with a prefix.

@@ -6,12 +6,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/secretfile"
 )
 
 const (
@@ -140,25 +139,12 @@ type input struct {
 // read reads a file of at most limit bytes. If it is secret, or has a private key that no password
 // protects, other users should not be able to read it.
 func (in *input) read(path string, limit int64, secret bool) error {
-	f, err := os.Open(path)
+	data, shared, err := secretfile.Read(path, limit)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	switch {
-	case err != nil:
-		return err
-	case int64(len(data)) > limit:
-		return fmt.Errorf("%s has more than %d bytes", path, limit)
-	}
-	const others = 0o007
-	if perm := info.Mode().Perm(); (secret || hasPlainKey(data)) && perm&others != 0 && runtime.GOOS != "windows" {
-		in.warn = append(in.warn, fmt.Sprintf("%s: its permissions are %04o, so every user of this machine can use it: run chmod o= %s", path, perm, path))
+	if shared != "" && (secret || hasPlainKey(data)) {
+		in.warn = append(in.warn, path+": "+shared)
 	}
 	in.data[path] = data
 	return nil

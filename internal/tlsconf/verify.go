@@ -5,90 +5,19 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/certhost"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 )
-
-// lookupTimeout bounds how long a handshake waits for the DNS.
-const lookupTimeout = 5 * time.Second
 
 // refusal is why a certificate was refused.
 type refusal struct{ reason, text string }
 
 func (r *refusal) Error() string     { return r.text }
 func (r *refusal) TLSReason() string { return r.reason }
-
-// VerifyHost reports an error unless a certificate is for a host: a name or an IP address. As in Java,
-// a certificate without any DNS name and IP address is for the host that its common name says, because
-// ZooKeeper's documentation makes such certificates. Source: ZooKeeper's ZKHostnameVerifier.
-func VerifyHost(cert *x509.Certificate, host string) error {
-	named := cert
-	if len(cert.DNSNames) == 0 && len(cert.IPAddresses) == 0 {
-		cn := cert.Subject.CommonName
-		named = &x509.Certificate{DNSNames: []string{cn}}
-		if ip := net.ParseIP(cn); ip != nil {
-			named = &x509.Certificate{IPAddresses: []net.IP{ip}}
-		}
-	}
-	if host == "" || named.VerifyHostname(host) != nil {
-		var names []string
-		for _, ip := range named.IPAddresses {
-			names = append(names, ip.String())
-		}
-		return &refusal{tlsreason.WrongHost, fmt.Sprintf("the certificate is for %s, not for %q", strings.Join(append(names, named.DNSNames...), ", "), host)}
-	}
-	return nil
-}
-
-// VerifyAddress reports an error unless a caller's certificate is for the address of its connection,
-// or, if resolver is not nil, for a name that the DNS has for that address and resolves to it. Source:
-// ZooKeeper's ZKTrustManager.performHostVerification.
-func VerifyAddress(ctx context.Context, cert *x509.Certificate, addr net.Addr, resolver Resolver) error {
-	if addr == nil {
-		return errors.New("the connection has no address to verify")
-	}
-	host := addr.String()
-	if ap, err := netip.ParseAddrPort(host); err == nil {
-		host = ap.Addr().Unmap().WithZone("").String()
-	}
-	err := VerifyHost(cert, host)
-	if err == nil || resolver == nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	names, lookupErr := resolver.LookupAddr(ctx, host)
-	if lookupErr != nil {
-		return fmt.Errorf("%w, and its name is unknown: %w", err, lookupErr)
-	}
-	for _, name := range names {
-		name = strings.TrimSuffix(name, ".")
-		if err = VerifyHost(cert, name); err == nil {
-			err = resolves(ctx, resolver, name, host)
-		}
-		if err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// resolves reports an error unless name has the address ip: whoever owns an address can give it any
-// name.
-func resolves(ctx context.Context, resolver Resolver, name, ip string) error {
-	addrs, err := resolver.LookupIPAddr(ctx, name)
-	for _, a := range addrs {
-		if a.IP.Equal(net.ParseIP(ip)) {
-			return nil
-		}
-	}
-	return errors.Join(&refusal{tlsreason.WrongHost, fmt.Sprintf("%s does not resolve to %s, which claims that name", name, ip)}, err)
-}
 
 // verifyServer verifies the certificate of a server that was dialed as host.
 func (c *content) verifyServer(cs tls.ConnectionState, host string) error {
@@ -101,7 +30,7 @@ func (c *content) verifyServer(cs tls.ConnectionState, host string) error {
 	}
 	chains, err := leaf.Verify(x509.VerifyOptions{Roots: c.roots, Intermediates: others, CurrentTime: time.Now()})
 	if err == nil && c.options.HostnameVerification {
-		err = VerifyHost(leaf, host)
+		err = certhost.Verify(leaf, host)
 	}
 	if err == nil {
 		err = c.checkRevoked(chains)
@@ -119,16 +48,28 @@ func (c *content) verifyCaller(ctx context.Context, cs tls.ConnectionState, addr
 	}
 	err := c.checkRevoked(cs.VerifiedChains)
 	if err == nil && c.verifiesAddresses() {
-		var resolver Resolver
-		if c.options.ReverseDNS {
-			resolver = c.options.Resolver
-		}
-		err = VerifyAddress(ctx, cs.PeerCertificates[0], addr, resolver)
+		err = c.verifyAddress(ctx, cs.PeerCertificates[0], addr)
 	}
 	if err != nil {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: cs.PeerCertificates, Err: err}
 	}
 	return nil
+}
+
+// verifyAddress reports an error unless a caller's certificate is for the address of its connection.
+// Source: ZooKeeper's ZKTrustManager.performHostVerification.
+func (c *content) verifyAddress(ctx context.Context, cert *x509.Certificate, addr net.Addr) error {
+	if addr == nil {
+		return errors.New("the connection has no address to verify")
+	}
+	host := addr.String()
+	if ap, err := netip.ParseAddrPort(host); err == nil {
+		host = ap.Addr().Unmap().WithZone("").String()
+	}
+	if !c.options.ReverseDNS {
+		return certhost.Verify(cert, host)
+	}
+	return certhost.VerifyReverse(ctx, cert, host, c.options.Resolver)
 }
 
 // verifiesAddresses reports whether callers' addresses are verified.

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,10 +34,7 @@ func ServerLogin(m sasl.LoginModule, conf *Conf) (ServerConfig, error) {
 func ClientLogin(m sasl.LoginModule, conf *Conf, cache string) (ClientConfig, error) {
 	c := ClientConfig{Conf: conf, KeyTab: keyTab(m), Principal: m.Options["principal"]}
 	if m.Options["useTicketCache"] == "true" && c.KeyTab == "" {
-		c.TicketCache = m.Options["ticketCache"]
-		if c.TicketCache == "" {
-			c.TicketCache = cache
-		}
+		c.TicketCache = cmp.Or(m.Options["ticketCache"], cache)
 	}
 	if c.KeyTab == "" && c.TicketCache == "" {
 		return c, errors.New(`kerberos: the Krb5LoginModule of the client needs useKeyTab=true and keyTab="FILE", or useTicketCache=true`)

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/sasl/kerberos/principal"
 )
@@ -33,6 +32,9 @@ type ServerConfig struct {
 	// Logger gets a warning when the keytab cannot be used. nil means none.
 	Logger hclog.Logger
 }
+
+// maxKeyTab bounds a keytab file in bytes.
+const maxKeyTab = 4 << 20
 
 // defaultSkew is the clock skew that Kerberos allows unless krb5.conf says otherwise.
 const defaultSkew = 5 * time.Minute
@@ -74,7 +76,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 		}
 		s.components, s.realm = []string{n.Short, n.Host}, n.Realm
 	}
-	file, err := os.ReadFile(config.KeyTab)
+	file, shared, err := secretfile.Read(config.KeyTab, maxKeyTab)
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: the keytab cannot be read: %w", err)
 	}
@@ -82,8 +84,8 @@ func NewServer(config ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s.file = file
-	if info, err := os.Stat(config.KeyTab); err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
-		config.Logger.Warn("every user of this machine may use the keytab; take the rights of others away (chmod o=)", "keyTab", config.KeyTab)
+	if shared != "" {
+		config.Logger.Warn("the keytab is not protected", "keyTab", config.KeyTab, "reason", shared)
 	}
 	return s, nil
 }
@@ -114,7 +116,7 @@ func (s *Server) parse(file []byte) (keytab, error) {
 
 // keytab returns the keys in the file as it is now, or was when it could last be used.
 func (s *Server) keytab() keytab {
-	file, err := os.ReadFile(s.config.KeyTab)
+	file, _, err := secretfile.Read(s.config.KeyTab, maxKeyTab)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var kt keytab

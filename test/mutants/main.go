@@ -29,7 +29,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 )
 
 func main() {
@@ -49,7 +48,6 @@ func run(ctx context.Context) (ok bool, err error) {
 	part := flag.String("subset", "", "i/n: every n-th mutant, from number i modulo n on")
 	list := flag.Bool("list", false, "list the mutants and run nothing")
 	verbose := flag.Bool("v", false, "print how each check fails")
-	table := flag.String("o", "", "write the results as a page for docs/quality to this file")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
 	if err != nil {
@@ -95,9 +93,6 @@ func run(ctx context.Context) (ok bool, err error) {
 		}
 	}
 	fmt.Printf("%d of %d found\n", count(results, found), len(results))
-	if *table != "" {
-		return ok, os.WriteFile(*table, page(root, results), 0o644)
-	}
 	return ok, nil
 }
 
@@ -108,28 +103,4 @@ func count(results []outcome, v verdict) (n int) {
 		}
 	}
 	return n
-}
-
-// page returns the results as a page of Markdown.
-func page(root string, results []outcome) []byte {
-	head, err := exec.Command("git", "-C", root, "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		head = []byte("an unknown commit")
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `# Planted bugs
-
-Each row is a bug that `+"`make mutants`"+` plants in a copy of the tree, and the check that must fail
-because of it; see [how we test](how-we-test.md#planted-bugs). Seconds are processor time of the
-check with the bug, building included. This page is generated: %d of %d found at commit %s on
-%s.
-
-| bug | check | result | s |
-|---|---|---|---|
-`, count(results, found), len(results), strings.TrimSpace(string(head)), time.Now().Format(time.DateOnly))
-	for _, o := range results {
-		number, _, _ := strings.Cut(o.mutant.name, "-")
-		fmt.Fprintf(&b, "| %s. %s | `%s` | %s | %.0f |\n", number, o.mutant.bug, strings.ReplaceAll(strings.TrimPrefix(o.mutant.check, "go test "), "|", `\|`), o.verdict, o.took.Seconds())
-	}
-	return []byte(b.String())
 }

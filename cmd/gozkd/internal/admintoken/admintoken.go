@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -64,17 +65,12 @@ func Ensure(dir string) (path string, err error) {
 
 // Read returns the token in a file.
 func Read(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	text, _, err := secretfile.Read(path, maxBytes)
 	if err != nil {
 		return "", err
 	}
 	token := strings.TrimSpace(string(text))
-	if len(text) > maxBytes || len(token) < MinBytes || strings.ContainsAny(token, " \t\r\n") {
+	if len(token) < MinBytes || strings.ContainsAny(token, " \t\r\n") {
 		return "", errors.New(path + ": not a token: a line of at least 16 characters without spaces is needed")
 	}
 	return token, nil

@@ -100,7 +100,7 @@ func TestResolve_Errors(t *testing.T) {
 	}{
 		{[]string{"--cacert", "nosuch.pem"}, "--cacert: open nosuch.pem"},
 		{[]string{"--cert", file("empty.pem", "")}, "--cert"},
-		{[]string{"-client-configuration", "nosuch"}, "-client-configuration: stat nosuch"},
+		{[]string{"-client-configuration", "nosuch"}, "-client-configuration: open nosuch"},
 		{[]string{"-client-configuration", file("a", "zookeeper.client.secure=true\nzookeeper.ssl.trustStore.location=nosuch.pem\n")}, "zookeeper.ssl.trustStore.location"},
 		{[]string{"-client-configuration", file("b", "zookeeper.client.secure=true\nzookeeper.ssl.context.supplier.class=x.Y\n")}, "zookeeper.ssl.context.supplier.class=x.Y is not supported"},
 		{[]string{"--sasl-user", "bob", "--sasl-password-file", "nosuch"}, "--sasl-password-file: open nosuch"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -119,7 +120,7 @@ func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 		if err != nil {
 			return nil, fmt.Errorf("-client-configuration: %w", err)
 		}
-		p = p.with(more)
+		maps.Copy(p, more)
 	}
 	s := &Security{insecure: f.insecure, serverName: f.serverName}
 	var err error

@@ -2,13 +2,12 @@ package clientflags
 
 import (
 	"fmt"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/magiconair/properties"
 
+	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
@@ -23,14 +22,7 @@ type props map[string]string
 
 // readProperties reads a file in the format of Java.
 func readProperties(path string) (props, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxProperties {
-		return nil, fmt.Errorf("%s: %d bytes are too many for a file of properties", path, info.Size())
-	}
-	text, err := os.ReadFile(path)
+	text, _, err := secretfile.Read(path, maxProperties)
 	if err != nil {
 		return nil, err
 	}
@@ -61,23 +53,8 @@ func fromEnvironment(getenv func(string) string) props {
 	return p
 }
 
-// with returns p with the properties of more in place of its own.
-func (p props) with(more props) props {
-	all := maps.Clone(p)
-	maps.Copy(all, more)
-	return all
-}
-
 // isTrue is Boolean.parseBoolean.
 func (p props) isTrue(key string) bool { return strings.EqualFold(p[key], "true") }
-
-// orDefault returns a property, or a default if it is not set.
-func (p props) orDefault(key, def string) string {
-	if v := p[key]; v != "" {
-		return v
-	}
-	return def
-}
 
 // unsupported are keys that change what is verified, in ways that are not built.
 var unsupported = []string{
@@ -99,7 +76,7 @@ func (p props) tlsOptions() (tlsconf.Options, error) {
 	}
 	o.KeyStore, o.TrustStore = store("keyStore"), store("trustStore")
 	o.Protocol, o.EnabledProtocols, o.CipherSuites = p[prefix+"protocol"], list(p[prefix+"enabledProtocols"]), list(p[prefix+"ciphersuites"])
-	o.HostnameVerification = !strings.EqualFold(p.orDefault(prefix+"hostnameVerification", "true"), "false")
+	o.HostnameVerification = !strings.EqualFold(p[prefix+"hostnameVerification"], "false")
 	o.CRL, o.OCSP, o.CRLLocation = p.isTrue(prefix+"crl"), p.isTrue(prefix+"ocsp"), p["gozkd.ssl.crlLocation"]
 	return o, nil
 }

@@ -1,12 +1,12 @@
 package clientflags
 
 import (
+	"cmp"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -37,7 +37,7 @@ func (f *Flags) sasl(p props, env cli.Env) (sasl.Client, error) {
 	if warning != "" {
 		cli.Print(env.Err, "gozkd: warning: "+warning+"\n")
 	}
-	section := p.orDefault("zookeeper.sasl.clientconfig", "Client")
+	section := cmp.Or(p["zookeeper.sasl.clientconfig"], "Client")
 	if len(j[section]) == 0 {
 		if !demanded { // as Java's client: the file may be for other programs
 			return nil, nil
@@ -71,18 +71,13 @@ const maxPassword = 4 << 10
 
 // readPassword returns the content of a file without a line end.
 func readPassword(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxPassword+1))
+	text, _, err := secretfile.Read(path, maxPassword)
 	if err != nil {
 		return "", err
 	}
 	password := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
-	if len(text) > maxPassword || password == "" || strings.ContainsAny(password, "\r\n") {
-		return "", fmt.Errorf("%s: a password is one line of at most %d bytes", path, maxPassword)
+	if password == "" || strings.ContainsAny(password, "\r\n") {
+		return "", fmt.Errorf("%s: a password is one line that is not empty", path)
 	}
 	return password, nil
 }

@@ -4,11 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -125,8 +124,13 @@ func (r *resolver) auth(c *Config) {
 	}
 	r.jaas(a)
 	if a.UserFile != "" {
-		if err := readUsers(a.UserFile, a.Users); err != nil {
-			r.problem(r.won[saslUserFile].from, saslUserFile, "is %s: %v", a.UserFile, err)
+		w := r.won[saslUserFile]
+		shared, err := readUsers(a.UserFile, a.Users)
+		if err != nil {
+			r.problem(w.from, w.key, "is %s: %v", a.UserFile, err)
+		}
+		if shared != "" {
+			r.warn(w.from, w.key, "is %s: %s", a.UserFile, shared)
 		}
 	}
 	r.enforcement(c)
@@ -187,19 +191,12 @@ func (r *resolver) property(name string) (value string, ok bool) {
 // maxUserFile bounds the file with users, in bytes.
 const maxUserFile = 1 << 20
 
-// readUsers reads a file that htdigest made. The errors do not show hashes.
-func readUsers(path string, users sasl.DigestUsers) error {
-	f, err := os.Open(path)
+// readUsers reads a file that htdigest made. shared is that of secretfile.Read: a hash authenticates as
+// the password does. The errors do not show hashes.
+func readUsers(path string, users sasl.DigestUsers) (shared string, err error) {
+	b, shared, err := secretfile.Read(path, maxUserFile)
 	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, maxUserFile+1))
-	if err != nil {
-		return err
-	}
-	if len(b) > maxUserFile {
-		return fmt.Errorf("it has more than %d bytes", maxUserFile)
+		return "", err
 	}
 	lines := bufio.NewScanner(bytes.NewReader(b))
 	for n := 1; lines.Scan(); n++ {
@@ -210,13 +207,13 @@ func readUsers(path string, users sasl.DigestUsers) error {
 		hash := line[strings.LastIndexByte(line, ':')+1:]
 		name, realm := strings.CutSuffix(strings.TrimSuffix(line, ":"+hash), ":"+sasl.Realm)
 		if !realm || name == "" {
-			return fmt.Errorf("line %d is not user:%s:HASH: make it with htdigest %s %s USER", n, sasl.Realm, path, sasl.Realm)
+			return shared, fmt.Errorf("line %d is not user:%s:HASH: make it with htdigest %s %s USER", n, sasl.Realm, path, sasl.Realm)
 		}
 		if err := users.SetHash(name, hash); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			return shared, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
-	return lines.Err()
+	return shared, lines.Err()
 }
 
 // enforcement checks the schemes that clients need.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,18 @@ func TestAuth_UserFile(t *testing.T) {
 			t.Errorf("%v, want %s", got, want)
 		}
 	}
+}
+
+func TestAuth_UserFileReadableByAll(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions are others on Windows")
+	}
+	users := privateFile(t, "bob:zk-sasl-md5:"+strings.Repeat("0a", 16))
+	if err := os.Chmod(users, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, good(t, "dataDir=/d\ngozkd.sasl.userFile="+users, nil).Warnings,
+		"zoo.cfg:2: gozkd.sasl.userFile: is "+users+": its permissions are 0644, so every user of this machine can use it: run chmod o= "+users)
 }
 
 func TestAuth_Enforcement(t *testing.T) {

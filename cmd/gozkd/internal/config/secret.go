@@ -3,9 +3,8 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"runtime"
+
+	"github.com/gozkd/gozkd/internal/secretfile"
 )
 
 // Values of Config.PeerSecretMode.
@@ -39,28 +38,15 @@ func (r *resolver) secret(c *Config) {
 // readSecret returns the content of a file without white space at its ends. The errors do not show
 // the content.
 func readSecret(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	b, shared, err := secretfile.Read(path, maxSecretFile)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	const others = 0o007
-	if perm := info.Mode().Perm(); perm&others != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("its permissions are %04o, so every user of this machine can use it: run chmod o= %s (Kubernetes: defaultMode: 0440 with fsGroup; Docker: mode: 0400)", perm, path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
-	if err != nil {
-		return nil, err
+	if shared != "" {
+		return nil, fmt.Errorf("%s (Kubernetes: defaultMode: 0440 with fsGroup; Docker: mode: 0400)", shared)
 	}
 	secret := bytes.TrimSpace(b)
-	switch {
-	case len(b) > maxSecretFile:
-		return nil, fmt.Errorf("it has more than %d bytes, which is no secret", maxSecretFile)
-	case len(secret) < minSecret:
+	if len(secret) < minSecret {
 		return nil, fmt.Errorf("it holds a secret of %d bytes, the minimum is %d: make one with openssl rand -base64 32", len(secret), minSecret)
 	}
 	return secret, nil
