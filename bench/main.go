@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string) {
 	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: the server's address, or a comma-separated list of an ensemble's members")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
-	withTLS := flags.Bool("tls", false, "load, throughput: clients speak TLS")
+	withTLS := flags.Bool("tls", false, "load, throughput: clients speak TLS; connects: with certificates on both sides and full handshakes")
 	out := flags.String("out", "", "a directory for Markdown, JSON and pictures")
 	must.Parsed(flags.Parse(args))
 	if command == "compare" {
@@ -134,8 +134,8 @@ func run(ctx context.Context, args []string) {
 		"targets":    benchTargets,
 	}
 	switch {
-	case *withTLS && command != "load" && command != "throughput":
-		must.Failf("-tls is for load and throughput")
+	case *withTLS && command != "load" && command != "throughput" && command != "connects":
+		must.Failf("-tls is for load, throughput and connects")
 	case command == "load":
 		if *withTLS {
 			speakTLS()
@@ -156,7 +156,7 @@ func run(ctx context.Context, args []string) {
 	dir := must.Get(os.MkdirTemp("", "gozkd-bench-"))
 	defer func() { _ = os.RemoveAll(dir) }() // a leftover temporary directory is no error
 	if *withTLS {
-		s.tlsKeys = useTLS(dir)
+		s.tlsKeys = useTLS(dir, command == "connects")
 	}
 	if command != "limits" && command != "targets" { // these need no server
 		s.servers = kinds(ctx, *servers, *binary, dir)

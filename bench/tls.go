@@ -28,8 +28,9 @@ import (
 var clientTLS *tls.Config
 
 // useTLS makes clients speak TLS, and returns the keys of zoo.cfg for a server that expects it: a
-// certificate in dir that signs itself.
-func useTLS(dir string) map[string]string {
+// certificate in dir that signs itself. If mutual is set, clients show the same certificate, and need
+// one.
+func useTLS(dir string, mutual bool) map[string]string {
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, DNSNames: []string{"bench"},
@@ -41,10 +42,16 @@ func useTLS(dir string) map[string]string {
 	file := filepath.Join(dir, "bench.pem")
 	must.Do(os.WriteFile(file, text, 0o600))
 	speakTLS()
-	return map[string]string{
+	keys := map[string]string{
 		"client.portUnification": "true", "ssl.clientAuth": "none", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"ssl.keyStore.location": file, "ssl.trustStore.location": file,
 	}
+	if mutual {
+		clientTLS.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+		// Without a secureClientPort, ZooKeeper does not register the provider by itself.
+		keys["ssl.clientAuth"], keys["authProvider.x509"] = "need", "org.apache.zookeeper.server.auth.X509AuthenticationProvider"
+	}
+	return keys
 }
 
 // speakTLS makes clients speak TLS with any server.
