@@ -32,8 +32,10 @@ type client struct {
 	// secure replaces run for a client with TLS, on a server with stores in format.
 	secure func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error)
 	format string
+	// sasl replaces run for a client that authenticates with DIGEST-MD5.
+	sasl func(ctx context.Context, root, addr string, user server.User) (cases.Report, error)
 	// otherwise names cases that end with an error that contains a text, because they expect a client
-	// without a certificate.
+	// without a certificate or a user.
 	otherwise map[string]string
 	// faults replaces run for a client of an ensemble under faults, which only gozkd can run.
 	faults func(ctx context.Context, root, portFile string) (cases.Report, error)
@@ -50,6 +52,9 @@ func (c client) flagName() string { return c.name }
 
 func clients() []client {
 	kazoo := func(ctx context.Context, root string) { install.Kazoo(ctx, root) }
+	secureC := func(ctx context.Context, root string) { install.SecureCClient(ctx, root) }
+	// The case acl begins by asking for an ACL of the client's identities without any.
+	cHasIdentity := map[string]string{"acl": "got 0 (ok), want -114"}
 	java := func(ctx context.Context, root string) { install.JavaClient(ctx, root) }
 	maven := func(ctx context.Context, root string) { install.MavenZooKeeper(ctx, root) }
 	return []client{
@@ -83,6 +88,15 @@ func clients() []client {
 			run: func(ctx context.Context, root, addr string) (cases.Report, error) {
 				return script(ctx, install.CClient(ctx, root), addr, server.SuperPassword)
 			}},
+		{name: "libzookeeper_mt-tls", install: secureC, format: "PKCS12", notOn: "zookeeper-" + server.Debian, otherwise: cHasIdentity,
+			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
+				files := strings.Join([]string{s.File("ca.pem"), s.File("client.crt"), s.File("client.key"), ""}, ",")
+				return script(ctx, "env", "COMPAT_TLS="+files, install.SecureCClient(ctx, root), addr, server.SuperPassword)
+			}},
+		{name: "libzookeeper_mt-digest", install: secureC, otherwise: cHasIdentity,
+			sasl: func(ctx context.Context, root, addr string, u server.User) (cases.Report, error) {
+				return script(ctx, "env", "COMPAT_SASL="+u.Name, "COMPAT_SASL_PASSWORD="+u.PasswordFile, install.SecureCClient(ctx, root), addr, server.SuperPassword)
+			}},
 		{name: "java", install: java, run: javaScript("zookeeper")},
 		{name: "curator", install: java, run: javaScript("curator")},
 		{name: "curator-faults", install: java, faults: javaScript("curator-faults")},
@@ -101,6 +115,10 @@ func clients() []client {
 			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
 				return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword,
 					s.File("ca.pem"), s.File("client.crt"), s.File("client.key"))
+			}},
+		{name: "kazoo-digest", otherwise: map[string]string{"acl_creator_all": "Id(scheme='sasl', id='alice')), ACL("}, install: func(ctx context.Context, root string) { install.KazooWith(ctx, root, install.PureSASL) },
+			sasl: func(ctx context.Context, root, addr string, u server.User) (cases.Report, error) {
+				return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword, u.Name, u.Password)
 			}},
 		{name: "java-tls", install: java, format: "JKS", notOn: "zookeeper-" + server.Debian, secure: javaTLS("zookeeper", "PEM"),
 			otherwise: map[string]string{

@@ -159,23 +159,16 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 		start, run = t.startForTests, func(ctx context.Context, p *server.Process) (cases.Report, error) {
 			return c.faults(ctx, root, p.PortFile())
 		}
-	case c.secure != nil:
-		dir, err := os.MkdirTemp("", "gozkd-compat-tls-")
+	case c.secure != nil || c.sasl != nil:
+		dir, err := os.MkdirTemp("", "gozkd-compat-keys-")
 		if err != nil {
 			r.err = err
 			return r
 		}
 		defer func() { r.err = errors.Join(r.err, os.RemoveAll(dir)) }()
-		stores, err := server.MakeStores(startCtx, dir)
-		if err != nil {
+		if start, run, err = c.withIdentity(startCtx, root, t, dir); err != nil {
 			r.err = err
 			return r
-		}
-		start = func(ctx context.Context) (*server.Process, error) {
-			return t.start(ctx, server.Options{TLS: &stores, Format: c.format})
-		}
-		run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
-			return c.secure(ctx, root, p.SecureAddr(), stores)
 		}
 	}
 	p, err := start(startCtx)
@@ -208,6 +201,29 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	return r
 }
 
+// withIdentity returns how to start a server for a client with TLS or SASL, and how to run the client.
+// The keys are in dir.
+func (c client) withIdentity(ctx context.Context, root string, t target, dir string) (
+	start func(context.Context) (*server.Process, error), run func(context.Context, *server.Process) (cases.Report, error), err error,
+) {
+	if c.sasl != nil {
+		keys, user, err := server.WithUser(dir)
+		start = func(ctx context.Context) (*server.Process, error) { return t.start(ctx, server.Options{Keys: keys}) }
+		run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
+			return c.sasl(ctx, root, p.Addr(), user)
+		}
+		return start, run, err
+	}
+	stores, err := server.MakeStores(ctx, dir)
+	start = func(ctx context.Context) (*server.Process, error) {
+		return t.start(ctx, server.Options{TLS: &stores, Format: c.format})
+	}
+	run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
+		return c.secure(ctx, root, p.SecureAddr(), stores)
+	}
+	return start, run, err
+}
+
 // runOwn runs a client that starts its servers itself.
 func runOwn(ctx context.Context, root string, t target, c client, r *row) {
 	dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
@@ -229,7 +245,7 @@ func runOwn(ctx context.Context, root string, t target, c client, r *row) {
 }
 
 // script runs a client that is a separate program and parses its lines. A program that fails
-// without a failed case is an error.
+// without a failed case is an error, and so is one that ends otherwise than with the status 1.
 func script(ctx context.Context, name string, args ...string) (cases.Report, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errOut bytes.Buffer
@@ -237,7 +253,7 @@ func script(ctx context.Context, name string, args ...string) (cases.Report, err
 	runErr := cmd.Run()
 	report, err := cases.Parse(&out)
 	report.Log = errOut.String()
-	if runErr != nil && (err != nil || report.OK()) {
+	if runErr != nil && (err != nil || report.OK() || cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1) {
 		err = errors.Join(fmt.Errorf("%s: %w", name, runErr), err)
 	}
 	return report, err

@@ -42,6 +42,9 @@ func DebLibraries(dir string) string {
 	return strings.Join(must.Get(filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-gnu*"))), string(filepath.ListSeparator))
 }
 
+// PureSASL is the package that kazoo needs for SASL.
+const PureSASL = "pure-sasl==0.6.2"
+
 // KazooWith is Kazoo with further packages of Python in the environment.
 func KazooWith(ctx context.Context, root string, packages ...string) (python string) {
 	python = Kazoo(ctx, root)

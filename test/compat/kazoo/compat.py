@@ -1,6 +1,6 @@
 """Runs kazoo, unchanged, through real work against one server and prints a line per case.
 
-Usage: compat.py HOST:PORT SUPERPASSWORD [CA CERT KEY]
+Usage: compat.py HOST:PORT SUPERPASSWORD [CA CERT KEY | USER PASSWORD]
 
 Lines are "version V" once, then "ok NAME" or "FAIL NAME why". Exits 1 if a case failed.
 """
@@ -34,7 +34,11 @@ from kazoo.recipe.lease import NonBlockingLease
 from kazoo.security import ACL, Id, Permissions, make_acl, make_digest_acl
 
 HOSTS, SUPER_PASSWORD = sys.argv[1], sys.argv[2]
-TLS = dict(zip(("ca", "certfile", "keyfile"), sys.argv[3:6]), use_ssl=True) if len(sys.argv) > 3 else {}
+IDENTITY = {}
+if len(sys.argv) == 6:
+    IDENTITY = dict(zip(("ca", "certfile", "keyfile"), sys.argv[3:6]), use_ssl=True)
+elif len(sys.argv) == 5:
+    IDENTITY = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": sys.argv[3], "password": sys.argv[4]}}
 WAIT = 15  # seconds until something that should happen counts as missing
 
 CASES = []
@@ -46,7 +50,7 @@ def case(f):
 
 
 def connect(**kwargs):
-    client = KazooClient(hosts=HOSTS, timeout=kwargs.pop("timeout", 10), **TLS, **kwargs)
+    client = KazooClient(hosts=HOSTS, timeout=kwargs.pop("timeout", 10), **IDENTITY, **kwargs)
     client.start(timeout=WAIT)
     return client
 
@@ -322,7 +326,7 @@ def sync(zk, root):
 @case
 def chroot(zk, root):
     zk.create(root + "/jail")
-    other = KazooClient(hosts=HOSTS + root + "/jail", **TLS)
+    other = KazooClient(hosts=HOSTS + root + "/jail", **IDENTITY)
     other.start(timeout=WAIT)
     other.create("/a", b"in")
     expect(zk.get(root + "/jail/a")[0], b"in")
@@ -549,7 +553,7 @@ def session_closed_from_elsewhere(zk, root):
     session = victim.client_id
     states = Recorder()
     victim.add_listener(states)
-    thief = KazooClient(hosts=HOSTS, timeout=10, client_id=session, **TLS)
+    thief = KazooClient(hosts=HOSTS, timeout=10, client_id=session, **IDENTITY)
     thief.start(timeout=WAIT)
     expect(thief.client_id[0], session[0])
     thief.stop()
@@ -585,7 +589,7 @@ def wrong_password_gets_a_new_session(zk, root):
     victim = connect()
     victim.create(root + "/e", ephemeral=True)
     session = victim.client_id[0]
-    other = KazooClient(hosts=HOSTS, timeout=10, client_id=(session, b"p" * 16), **TLS)
+    other = KazooClient(hosts=HOSTS, timeout=10, client_id=(session, b"p" * 16), **IDENTITY)
     other.start(timeout=WAIT)
     expect(other.client_id[0] != session, True)
     expect(other.exists(root + "/e").ephemeralOwner, session)

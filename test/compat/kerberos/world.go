@@ -42,7 +42,7 @@ type world struct {
 func prepare(ctx context.Context, root, binary string) *world {
 	w := &world{root: root, binary: binary, caches: make(map[string]string), jaas: make(map[string]string)}
 	w.classPath = install.MavenZooKeeper(ctx, root)
-	w.python = install.KazooWith(ctx, root, "pure-sasl==0.6.2")
+	w.python = install.KazooWith(ctx, root, install.PureSASL)
 	w.dir = must.Get(os.MkdirTemp("", "gozkd-kerberos-"))
 	if w.binary == "" {
 		w.binary = must.Get(server.BuildGozkd(ctx, w.root, w.dir))

@@ -34,6 +34,23 @@ func Defaults() map[string]string {
 	}
 }
 
+// User is a user of DIGEST-MD5.
+type User struct{ Name, Password, PasswordFile string }
+
+// WithUser returns Defaults with SASL and a user, whose files it makes in dir.
+func WithUser(dir string) (map[string]string, User, error) {
+	u := User{Name: "alice", Password: "alice-secret", PasswordFile: filepath.Join(dir, "password")}
+	jaas := filepath.Join(dir, "jaas.conf")
+	text := fmt.Sprintf("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_%s=%q;\n};\n", u.Name, u.Password)
+	if err := errors.Join(os.WriteFile(jaas, []byte(text), 0o600), os.WriteFile(u.PasswordFile, []byte(u.Password+"\n"), 0o600)); err != nil {
+		return nil, u, fmt.Errorf("server: %w", err)
+	}
+	keys := Defaults()
+	keys["java.security.auth.login.config"] = jaas
+	keys["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+	return keys, u, nil
+}
+
 // Options configure a server.
 type Options struct {
 	// DataDir is the data directory. The caller owns it, so a second server can start on the data
