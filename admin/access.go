@@ -13,18 +13,18 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// access says who may run a command.
+// access is the permission that a command needs.
 type access int
 
 const (
 	// everybody may read numbers about the server and the members of its ensemble.
 	everybody access = iota
-	// local commands reveal paths, clients, sessions or the server's machine: to callers on this
-	// machine and to administrators. To everybody if Options.Open is set.
+	// local commands reveal paths, clients, sessions or the server's machine. They are for callers on
+	// this machine and for administrators, or, if Options.Open is set, for everybody.
 	local
-	// changes are resets and the like, for administrators. For everybody if Options.Open is set.
+	// changes are commands such as resets, for administrators or, if Options.Open is set, for everybody.
 	changes
-	// administrators may do everything. Nobody else gets the state, or decides what the server does.
+	// administrators may run every command: only they may copy the state or control the server.
 	administrators
 )
 
@@ -93,7 +93,7 @@ func (h *handler) certified(r *http.Request) bool {
 	return is != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && is(r.TLS.PeerCertificates[0])
 }
 
-// remedy tells a caller who was refused how to be authorized.
+// remedy tells a refused caller how to be authorized.
 func (h *handler) remedy(r *http.Request) string {
 	text := "this needs an administrator: the superuser (Authorization: digest super:PASSWORD)"
 	if h.options.TokenFile != "" {

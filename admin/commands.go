@@ -96,10 +96,10 @@ type Options struct {
 	Administrator func(*x509.Certificate) bool
 	// LocalTokenFile is such a file for callers on this machine.
 	LocalTokenFile string
-	// Open admits callers as ZooKeeper does: everybody reads what is otherwise for callers on this
-	// machine, and resets counters, and those whom the ACL of the root znode names with all
-	// permissions are administrators too. While that ACL is open, as it is initially, every client
-	// can enter itself there.
+	// Open admits callers as ZooKeeper does: everybody may run the commands for callers on this machine
+	// and reset counters, and identities with all permissions in the ACL of the root znode are
+	// administrators too. While that ACL is open, as it is initially, every client can enter itself
+	// there.
 	Open bool
 
 	// Interval is for how long after a snapshot the next snapshot is refused
@@ -123,7 +123,7 @@ type Options struct {
 // New returns the admin commands of s, and its health checks: GET /livez and /readyz. New opens no
 // port. To mount the handler under another path, use http.StripPrefix.
 //
-// Administrators are the superuser and who knows a token (see Options). The commands connections,
+// Administrators are the superuser, and callers with a token or a certificate of Options. The commands connections,
 // dump, environment, hot, initial_configuration, stats, system_properties, watches and
 // watches_by_path are for administrators and callers on this machine; the resets, set_trace_mask,
 // expire_session, reload, restore, shed_connections, snapshot and transfer_leadership are for

@@ -1,9 +1,9 @@
-// Package audit records who did what: events, two formats of a line, and a log that never makes the
-// server wait.
+// Package audit records the actions of clients: events, two formats of a line, and a log that never
+// makes the server wait.
 //
-// A server makes an event for each write that it answers, and hands the event to a [Sink]. [Log] is
-// the Sink that writes lines. Events of one session come in the order of their zxids. An event that
-// cannot be kept is counted, and a later line says how many are missing.
+// A server hands an event for each write that it answers to a [Sink]. [Log] is the Sink that writes
+// lines. The events of a session come in the order of their zxids. Events that cannot be kept are
+// counted, and a later line says how many are missing.
 //
 // An event holds identities, never credentials. The identity of a digest user contains a hash of the
 // password, which both formats leave out of the user's name.
@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Operation is what an event is about.
+// Operation is the kind of an event.
 type Operation string
 
 // The operations that ZooKeeper has, by the same names.
@@ -24,11 +24,12 @@ const (
 	Delete      Operation = "delete"
 	SetData     Operation = "setData"
 	SetACL      Operation = "setAcl"
-	Multi       Operation = "multiOperation" // a multi that failed; for others, each write in it has an event
+	Multi       Operation = "multiOperation" // a multi that failed; otherwise each write in a multi has an event
 	Reconfig    Operation = "reconfig"
 	ServerStart Operation = "serverStart"
 	ServerStop  Operation = "serverStop"
-	// DeleteEphemeral is the end of a znode with its session. Every member has an event of it.
+	// DeleteEphemeral is the deletion of an ephemeral znode at the end of its session, which every
+	// member records.
 	DeleteEphemeral Operation = "ephemeralZNodeDeletionOnSessionCloseOrExpire"
 )
 
@@ -37,12 +38,12 @@ const (
 	OpenSession   Operation = "openSession"
 	ResumeSession Operation = "resumeSession"
 	CloseSession  Operation = "closeSession"
-	ExpireSession Operation = "expireSession" // every member has an event of it
+	ExpireSession Operation = "expireSession" // recorded by every member
 	Authenticate  Operation = "authenticate"
 	Read          Operation = "read"
-	Word          Operation = "fourLetterWord" // of those that change something
-	Admin         Operation = "adminCommand"   // of those that change something or reveal the state
-	Collect       Operation = "collect"        // of an empty container or a TTL znode whose time is over
+	Word          Operation = "fourLetterWord" // that changes something
+	Admin         Operation = "adminCommand"   // that changes something or reveals the state
+	Collect       Operation = "collect"        // an empty container or an expired TTL znode was deleted
 	Dropped       Operation = "auditEventsDropped"
 )
 
@@ -62,7 +63,7 @@ type Result string
 const (
 	Success Result = "success"
 	Failure Result = "failure"
-	Invoked Result = "invoked" // the end is not known
+	Invoked Result = "invoked" // the outcome is not known
 )
 
 // ResultOf returns the result of an operation that ended with this code.
@@ -73,7 +74,7 @@ func ResultOf(code proto.ErrCode) Result {
 	return Failure
 }
 
-// Event is one operation. Fields that an operation does not have are zero.
+// Event describes an operation. Fields that do not apply to the operation are zero.
 type Event struct {
 	Time      time.Time
 	Operation Operation
@@ -82,13 +83,14 @@ type Event struct {
 	Session   proto.SessionID
 	Xid       int32      // of the client's request; 0: none
 	Zxid      proto.Zxid // of the transaction; 0: none
-	// IDs are the identities of the caller; shared, never changed. Nil: the server itself acted.
+	// IDs are the identities of the caller. They are shared and must not be changed. Nil: the server
+	// itself acted.
 	IDs    []proto.ID
 	Client string // the caller's address and port
 	TLS    bool   // the caller's connection is encrypted
 
 	Znode    string
-	HasZnode bool             // Znode is known; it may be ""
+	HasZnode bool             // Znode is set, if only to ""
 	Mode     proto.CreateMode // of a create, if HasMode
 	HasMode  bool
 	InMulti  bool        // the operation is a part of a multi
@@ -97,15 +99,15 @@ type Event struct {
 	Count    int64 // of Dropped: how many events are missing
 }
 
-// Sink takes the events of a server. Record is called with locks held: it must return at once, and
-// must not call the server. It may keep the event.
+// Sink takes the events of a server. Record is called with locks held: it must return at once and must
+// not call the server. Record may retain the event.
 type Sink interface {
 	Record(e *Event)
 }
 
-// Backpressure is implemented by a Sink that may make clients wait. The server reads no further
-// requests of a client while Full returns true, and looks again when Room is closed. It calls both
-// without holding a lock, and goes on without room when it stops.
+// Backpressure is implemented by a Sink that may make clients wait. While Full returns true, the server
+// reads no further requests of clients, and calls Full again when Room is closed. The server calls both
+// without holding a lock, and does not wait while it stops.
 type Backpressure interface {
 	Full() bool
 	Room() <-chan struct{}
@@ -113,6 +115,6 @@ type Backpressure interface {
 
 // Counter is implemented by a Sink that counts, for the server's metrics.
 type Counter interface {
-	// Counts returns how many events were taken, and how many of them are missing in the log.
+	// Counts returns the number of recorded events, and how many of them are missing in the log.
 	Counts() (taken, dropped int64)
 }

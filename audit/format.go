@@ -13,11 +13,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Format appends the line of an event, with its line end, or nothing if the format has no such
-// event.
+// Format appends the line of an event, with a line end, or nothing if the format lacks the operation.
 type Format func(b []byte, e *Event) []byte
 
-// maxValue bounds each text from a client in a line, in bytes: a path may be as long as a request.
+// maxValue bounds each text of a client in a line, in bytes. Paths may be as long as requests.
 const maxValue = 32 << 10
 
 // bounded returns at most maxValue bytes of a text.
@@ -32,8 +31,8 @@ func bounded(text string) string {
 	return text[:cut] + "…"
 }
 
-// JSON is one JSON object per line; docs/reference/monitoring.md describes the fields. It has all
-// events, and no hash of a password.
+// JSON writes a JSON object per line; docs/reference/monitoring.md describes the fields. It contains
+// all events, and no hash of a password.
 func JSON(b []byte, e *Event) []byte {
 	b = append(b, `{"time":"`...)
 	b = e.Time.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
@@ -161,7 +160,7 @@ func znodeType(e *Event) string {
 	return znodeTypes[e.Mode]
 }
 
-// operator returns the name of the user that runs the server, or its number.
+// operator returns the name or number of the user that runs the server.
 var operator = sync.OnceValue(func() string {
 	u, err := user.Current()
 	if err != nil {
@@ -173,9 +172,9 @@ var operator = sync.OnceValue(func() string {
 	return u.Uid
 })
 
-// ZooKeeper is the line that ZooKeeper writes with the appender RFAAUDIT of its logback.xml. It has
-// only ZooKeeper's events. Unlike in ZooKeeper 3.9, tabs and line ends are removed from values, so
-// that no client can forge a line or a field.
+// ZooKeeper writes the line of ZooKeeper's appender RFAAUDIT in logback.xml, for ZooKeeper's events
+// only. Unlike in ZooKeeper 3.9, tabs and line ends are removed from values, so no client can forge a
+// line or a field.
 func ZooKeeper(b []byte, e *Event) []byte {
 	if !e.Operation.inZooKeeper() && e.Operation != Dropped {
 		return b
@@ -244,8 +243,8 @@ func aclText(acl []proto.ACL) string {
 	return b.String()
 }
 
-// shown returns the id of an ACL entry without what a client may have put into an entry of the scheme
-// auth. The server ignores it there, and users of zkCli.sh write auth:user:password.
+// shown returns the id of an ACL entry, empty for the scheme auth: the server ignores the id there, and
+// users of zkCli.sh write auth:user:password.
 func shown(id proto.ID) proto.ID {
 	if id.Scheme == "auth" {
 		id.ID = ""

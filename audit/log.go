@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// defaultMaxBytes is how much memory events that are not written yet may take.
+	// defaultMaxBytes bounds the memory of events that are not written yet.
 	defaultMaxBytes = 8 << 20
-	// blockFactor is how much more memory events may take if Options.Block is set. The events of the
-	// requests that were under way when the log was full must find room, but a log that cannot be
-	// written for days must not take all memory.
+	// blockFactor multiplies the memory of events if Options.Block is set. Requests that were under way
+	// when the log became full need room for their events, but a log that cannot be written for days
+	// must not take all memory.
 	blockFactor = 16
 	// chunkBytes is about how much is written at once.
 	chunkBytes = 64 << 10
@@ -26,11 +26,10 @@ type Options struct {
 	// MaxBytes bounds the memory of events that are not written yet. Default: 8 MiB. Events beyond
 	// that are dropped.
 	MaxBytes int64
-	// Block: instead of dropping events, the log makes clients wait, and writes again what could not
-	// be written. Only beyond 16 times MaxBytes events are dropped.
+	// Block makes clients wait instead of dropping events, and repeats failed writes. Only beyond 16
+	// times MaxBytes events are dropped.
 	Block bool
-	// Failed is called when lines cannot be written, and not again until a write succeeds. Default:
-	// nothing is called.
+	// Failed, unless nil, is called when a write fails, and not again until a write succeeds.
 	Failed func(error)
 }
 
@@ -45,7 +44,7 @@ type Log struct {
 
 	mu      sync.Mutex // guards these
 	waiting []*Event
-	missing int64         // events that were dropped since the last line that says so
+	missing int64         // events dropped since the last Dropped line
 	room    chan struct{} // closed when the log is no longer full; nil: nobody waits
 	closed  bool
 
@@ -60,7 +59,7 @@ type Log struct {
 	torn    bool  // the last write ended within a line
 }
 
-// New starts a log that writes to out. The caller must Close it, and closes out afterwards.
+// New starts a log that writes to out. The caller must call Close, and may close out afterwards.
 func New(out io.Writer, o Options) *Log {
 	if o.Format == nil {
 		o.Format = JSON
@@ -77,7 +76,7 @@ func New(out io.Writer, o Options) *Log {
 	return l
 }
 
-// Record takes an event. It does not wait: if there is no room, the event is dropped.
+// Record queues an event. Record does not wait: without room it drops the event.
 func (l *Log) Record(e *Event) {
 	limit := l.opts.MaxBytes
 	if l.opts.Block {
@@ -100,8 +99,8 @@ func (l *Log) Record(e *Event) {
 	}
 }
 
-// eventBytes is about how much memory an event takes. Its identities count, too: the connection that
-// they are shared with may end before the event is written.
+// eventBytes estimates the memory of an event. Identities count as well: the connection that shares
+// them may end before the event is written.
 func eventBytes(e *Event) int64 {
 	n := 300 + len(e.Znode) + len(e.Detail)
 	for i := range e.IDs {
@@ -136,7 +135,7 @@ var closedRoom = func() chan struct{} {
 	return c
 }()
 
-// openRoom releases those who wait. l.mu is held.
+// openRoom releases waiting clients. The caller must hold l.mu.
 func (l *Log) openRoom() {
 	if l.room != nil {
 		close(l.room)
@@ -144,10 +143,11 @@ func (l *Log) openRoom() {
 	}
 }
 
-// Counts returns how many events were taken, and how many of them are missing in the log.
+// Counts returns the number of recorded events, and how many of them are missing in the log.
 func (l *Log) Counts() (taken, dropped int64) { return l.taken.Load(), l.dropped.Load() }
 
-// Close writes what waits, once, and ends the log. Later events are dropped.
+// Close writes the queued events, without repeating a failed write, and ends the log. Later events are
+// dropped.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -171,7 +171,7 @@ func (l *Log) run() {
 	}
 }
 
-// writeWaiting writes all events that wait, and then a line that says how many were dropped.
+// writeWaiting writes all queued events, then a line with the number of dropped events, if any.
 func (l *Log) writeWaiting() {
 	l.mu.Lock()
 	events, missing := l.waiting, l.missing
@@ -205,7 +205,7 @@ func (l *Log) writeWaiting() {
 	l.release(written)
 }
 
-// release gives back the memory of events that were written.
+// release subtracts the memory of written events.
 func (l *Log) release(bytes int64) {
 	l.bytes.Add(-bytes)
 	if !l.Full() {
@@ -215,8 +215,8 @@ func (l *Log) release(bytes int64) {
 	}
 }
 
-// flush writes buf, and reports whether it was written. If it cannot be written, its lines are
-// dropped, unless Options.Block is set and the log is not being closed.
+// flush writes buf and reports success. After a failure flush drops the lines, except that with
+// Options.Block it repeats the write until the log is being closed.
 func (l *Log) flush() bool {
 	rest := l.buf
 	if l.torn && len(rest) > 0 {
@@ -250,7 +250,7 @@ func (l *Log) flush() bool {
 	return ok
 }
 
-// pause waits until a write is tried again, or returns false if the log is being closed.
+// pause waits for the next attempt to write, or returns false if the log is being closed.
 func (l *Log) pause() bool {
 	t := time.NewTimer(retryInterval)
 	defer t.Stop()

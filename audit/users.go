@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// users joins the names of identities as ZooKeeper does, without the empty ones and the superuser's
-// second identity. A connection's identities are in ZooKeeper's order already.
+// users joins the names of identities as ZooKeeper does, without empty names and without the scheme
+// super. A connection's identities are in ZooKeeper's order already.
 func users(ids []proto.ID) string {
 	var names []string
 	for _, id := range ids {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Realm is the realm and the host of ZooKeeper's DIGEST-MD5: every server has these.
+// Realm is both the realm and the host name in DIGEST-MD5, on every ZooKeeper server.
 const Realm = "zk-sasl-md5"
 
 const (
@@ -23,14 +23,14 @@ const (
 	qualityOfAuth = "auth"
 )
 
-// DigestUsers holds the secrets of users by name: MD5(user:realm:password), which proves the user as
-// the password does.
+// DigestUsers maps the names of users to MD5(user:realm:password). This hash authenticates as the
+// password does.
 type DigestUsers map[string][md5.Size]byte
 
 // Set adds a user, or replaces the user's password.
 func (u DigestUsers) Set(name, password string) { u[name] = userHash(name, password) }
 
-// SetHash adds a user by the hexadecimal MD5(user:realm:password), as htdigest makes it.
+// SetHash adds a user by the hexadecimal MD5(user:realm:password) that htdigest prints.
 func (u DigestUsers) SetHash(name, hash string) error {
 	b, err := hex.DecodeString(hash)
 	if err != nil || len(b) != md5.Size {
@@ -40,13 +40,13 @@ func (u DigestUsers) SetHash(name, hash string) error {
 	return nil
 }
 
-// userHash returns the secret of a user. As in Java, each text is in Latin-1 if that is possible,
+// userHash returns MD5(user:realm:password). As in Java, each part is encoded in Latin-1 if possible,
 // otherwise in UTF-8.
 func userHash(name, password string) [md5.Size]byte {
 	return md5.Sum([]byte(latin1(name) + ":" + latin1(Realm) + ":" + latin1(password))) //nolint:gosec // see the import
 }
 
-// latin1 returns s in ISO 8859-1, or s if it has other characters.
+// latin1 returns s in ISO 8859-1, or s itself if ISO 8859-1 lacks one of its characters.
 func latin1(s string) string {
 	b := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -77,7 +77,7 @@ func (x *digestExchange) Step(token []byte) (reply []byte, id string, done bool,
 	switch {
 	case x.over:
 		return nil, "", false, fmt.Errorf("%w: the exchange is over", ErrRefused)
-	case x.nonce == "": // whatever the first token is, as in Java
+	case x.nonce == "": // as in Java, the content of the first token has no meaning
 		x.nonce = newNonce()
 		return []byte(`realm="` + Realm + `",nonce="` + x.nonce + `",charset=utf-8,algorithm=md5-sess`), "", false, nil
 	}
@@ -101,7 +101,7 @@ func (x *digestExchange) Step(token []byte) (reply []byte, id string, done bool,
 	return []byte("rspauth=" + d.response(secret, serverMethod)), name, true, nil
 }
 
-// check returns why a response cannot prove anything, whatever the password.
+// check returns the reason why a response is invalid with any password.
 func (x *digestExchange) check(d directives) error {
 	for _, name := range []string{"username", "realm", "nonce", "nc", "cnonce", "digest-uri", "response"} {
 		if _, ok := d[name]; !ok {
@@ -127,7 +127,7 @@ func (x *digestExchange) check(d directives) error {
 	return nil
 }
 
-// newNonce returns 40 characters, as Java does.
+// newNonce returns 40 random characters, as many as Java.
 func newNonce() string {
 	var b [30]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -144,14 +144,14 @@ type digestClient struct {
 	secret [md5.Size]byte
 }
 
-// New ignores the host: the servers of ZooKeeper all have the host Realm.
+// New ignores the host: in ZooKeeper's DIGEST-MD5 every server is called Realm.
 func (c *digestClient) New(string) (ClientExchange, error) { return &digestAnswer{client: c}, nil }
 
 // digestAnswer is the client's side.
 type digestAnswer struct {
 	client *digestClient
 	began  bool
-	sent   directives // the response that was sent; nil: none
+	sent   directives // the response; nil before it was sent
 }
 
 func (a *digestAnswer) Step(token []byte) (reply []byte, done bool, err error) {
@@ -173,7 +173,7 @@ func (a *digestAnswer) Step(token []byte) (reply []byte, done bool, err error) {
 		return nil, false, errors.New("sasl: the server's challenge has no nonce: it may speak another mechanism than DIGEST-MD5")
 	}
 	realm, ok := d["realm"]
-	if !ok || realm != Realm { // the secret is for that one
+	if !ok || realm != Realm { // the secret depends on the realm
 		return nil, false, fmt.Errorf("sasl: the server has the realm %q, ZooKeeper's is %s", realm, Realm)
 	}
 	a.sent = directives{
@@ -184,7 +184,8 @@ func (a *digestAnswer) Step(token []byte) (reply []byte, done bool, err error) {
 	return a.sent.encode(), false, nil
 }
 
-// response returns the value of response or, without a method, that of rspauth: RFC 2831, 2.1.2.1.
+// response returns the value of the directive response or, with an empty method, of rspauth. Source:
+// RFC 2831, 2.1.2.1.
 func (d directives) response(secret [md5.Size]byte, method string) string {
 	a1 := string(secret[:]) + ":" + d["nonce"] + ":" + d["cnonce"]
 	if authzid, ok := d["authzid"]; ok {

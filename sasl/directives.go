@@ -25,7 +25,7 @@ func (d directives) name() string {
 	return string(runes)
 }
 
-// encode returns the token of a client.
+// encode returns the client's token with these directives.
 func (d directives) encode() []byte {
 	var b strings.Builder
 	for _, name := range []string{"charset", "username", "realm", "nonce", "nc", "cnonce", "digest-uri", "maxbuf", "response", "qop"} {
@@ -42,9 +42,9 @@ func (d directives) encode() []byte {
 	return []byte(b.String())
 }
 
-// parseDirectives reads name=value pairs, separated by commas. A value is a token or a quoted
-// string, in which a backslash makes the next byte an ordinary one. White space around names, values
-// and commas has no meaning, and commas may repeat. The errors do not show the token.
+// parseDirectives parses name=value pairs, separated by commas. A value is a token or a quoted string,
+// in which a backslash quotes the next byte. White space around names, values and commas is ignored,
+// and commas may repeat. Errors do not show the token.
 func parseDirectives(token []byte) (directives, error) {
 	if len(token) > maxDirectives {
 		return nil, fmt.Errorf("the token has %d bytes, allowed are %d", len(token), maxDirectives)
@@ -76,7 +76,7 @@ func parseDirectives(token []byte) (directives, error) {
 	}
 }
 
-// parseValue reads the value at the beginning of s.
+// parseValue parses the value at the beginning of s.
 func parseValue(s string) (value, rest string, err error) {
 	if s == "" || s[0] != '"' {
 		end := strings.IndexAny(s, ", \t\r\n")

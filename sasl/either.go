@@ -1,8 +1,8 @@
 package sasl
 
-// Either returns a server that offers two mechanisms at once: the first byte of a client's first
-// token tells them apart, because a GSSAPI token begins with 0x60 and clients of DIGEST-MD5 begin
-// with an empty token. If one of the two is nil, Either returns the other.
+// Either returns a server that offers both mechanisms. The client's first token selects the mechanism:
+// GSSAPI tokens begin with 0x60, and DIGEST-MD5 clients send an empty first token. If gssapi or digest
+// is nil, Either returns the other.
 func Either(gssapi, digest Server) Server {
 	switch {
 	case gssapi == nil:
@@ -17,7 +17,7 @@ type either struct{ gssapi, digest Server }
 
 func (e *either) New() Exchange { return &eitherExchange{of: e} }
 
-// eitherExchange knows the mechanism from the first token on.
+// eitherExchange selects the mechanism by the first token.
 type eitherExchange struct {
 	of     *either
 	chosen Exchange

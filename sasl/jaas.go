@@ -29,7 +29,7 @@ type LoginModule struct {
 const maxJAAS = 1 << 20
 
 // LoadJAAS reads a JAAS file. property returns the value of a Java property, for ${name}. warning is
-// not empty if other users of the machine may read the file. The errors do not show options.
+// not empty if every user of the machine can read the file. Errors do not show options.
 func LoadJAAS(path string, property func(name string) (string, bool)) (j JAAS, warning string, err error) {
 	text, shared, err := secretfile.Read(path, maxJAAS)
 	if err != nil {
@@ -48,7 +48,7 @@ func LoadJAAS(path string, property func(name string) (string, bool)) (j JAAS, w
 //
 //	Section { module.Class flag option="value" option=value ; ... } ;
 //
-// with // and /* */ as comments. property is that of LoadJAAS; nil: there are none.
+// with // and /* */ as comments. property is as for LoadJAAS; nil means that no property is set.
 func ParseJAAS(text string, property func(name string) (string, bool)) (JAAS, error) {
 	p := jaasParser{text: text, line: 1, property: property}
 	j := make(JAAS)
@@ -68,7 +68,7 @@ func ParseJAAS(text string, property func(name string) (string, bool)) (JAAS, er
 	return j, nil
 }
 
-// Module returns the first module of that class in a section, or nil.
+// Module returns the first module of a class in a section, or nil.
 func (j JAAS) Module(section, class string) *LoginModule {
 	for i := range j[section] {
 		if j[section][i].Class == class {
@@ -79,7 +79,7 @@ func (j JAAS) Module(section, class string) *LoginModule {
 }
 
 // DigestUsers returns the users of a section's DigestLoginModules: the options user_NAME="password".
-// superPassword replaces the password of the user super; empty: it does not.
+// superPassword, unless empty, replaces the password of the user super.
 func (j JAAS) DigestUsers(section, superPassword string) DigestUsers {
 	users := make(DigestUsers)
 	for _, m := range j[section] {
@@ -106,9 +106,9 @@ const (
 	jaasWord jaasKind = 'a'
 )
 
-// jaasParser holds the token in front of the rest of the text.
+// jaasParser holds the present token and the rest of the text.
 type jaasParser struct {
-	text     string // from the end of the token on
+	text     string // after the token
 	line     int    // of the token
 	kind     jaasKind
 	word     string
@@ -171,7 +171,7 @@ func (p *jaasParser) module() (m LoginModule, err error) {
 	return m, p.skip(';')
 }
 
-// take returns the word in front and goes on.
+// take returns the present word and reads the next token.
 func (p *jaasParser) take(what string) (string, error) {
 	if p.kind != jaasWord {
 		return "", p.unexpected(what)
@@ -180,7 +180,7 @@ func (p *jaasParser) take(what string) (string, error) {
 	return word, p.next()
 }
 
-// skip goes on behind a punctuation mark.
+// skip reads the token after a punctuation mark.
 func (p *jaasParser) skip(mark jaasKind) error {
 	if p.kind != mark {
 		return p.unexpected(string(rune(mark)))
@@ -188,7 +188,7 @@ func (p *jaasParser) skip(mark jaasKind) error {
 	return p.next()
 }
 
-// unexpected does not show words: they may be passwords.
+// unexpected returns an error without the text of words, which may be passwords.
 func (p *jaasParser) unexpected(want string) error {
 	found := "the mark " + string(rune(p.kind))
 	switch p.kind {
@@ -232,7 +232,7 @@ func (p *jaasParser) next() error {
 	return nil
 }
 
-// skipBlank goes on behind white space and comments.
+// skipBlank skips white space and comments.
 func (p *jaasParser) skipBlank() error {
 	for p.text != "" {
 		switch {
@@ -261,7 +261,7 @@ func (p *jaasParser) skipBlank() error {
 	return nil
 }
 
-// quotedWord reads a quoted string, with the escapes of Java's StreamTokenizer.
+// quotedWord parses a quoted string with the escapes of Java's StreamTokenizer.
 func (p *jaasParser) quotedWord() error {
 	quote := p.text[0]
 	var b strings.Builder
@@ -281,8 +281,8 @@ func (p *jaasParser) quotedWord() error {
 	return fmt.Errorf("line %d: a quoted string does not end on its line", p.line)
 }
 
-// unescape returns the byte that s, which follows a backslash, stands for, and the length of the
-// escape.
+// unescape returns the byte that an escape stands for, and its length without the backslash, which s
+// follows.
 func unescape(s string) (c byte, n int) {
 	const letters, bytes = "abfnrtv", "\a\b\f\n\r\t\v"
 	if i := strings.IndexByte(letters, s[0]); i >= 0 {

@@ -25,8 +25,8 @@ const (
 	silenceTimeout = 5 * time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second
-	// maxIncoming is the default of Config.MaxIncoming. Each of at most 254 members has one connection
-	// for frames, for a moment two, plus those for checkpoints.
+	// maxIncoming is the default of Config.MaxIncoming. Each of at most 254 members has a connection for
+	// frames, for a moment two, and some for checkpoints.
 	maxIncoming = 1024
 	// bufferBytes is the maximum of a read or write, unless a frame is larger.
 	bufferBytes = 64 << 10
@@ -55,8 +55,8 @@ type Config struct {
 	TLS TLS
 	// SecretOptional: members without a secret are accepted like by a member without a secret.
 	SecretOptional bool
-	// MaxIncoming bounds the accepted connections. A quarter of them, at most 256, may be of callers who
-	// have not proved who they are. At least 8. Default: 1,024.
+	// MaxIncoming bounds the accepted connections. A quarter of them, at most 256, may belong to
+	// unproven callers. At least 8. Default: 1,024.
 	MaxIncoming int
 	// MaxFrame is the maximum size of a frame, in bytes, up to 1 GiB. All members should use the
 	// same value. Default: DefaultMaxFrame.
@@ -77,8 +77,8 @@ type Handler interface {
 	// called for each connection.
 	Hello() []byte
 	// Accept decides about the hello of a peer, and may retain the bytes. Both sides of a
-	// connection call Accept, after the other side has proved who it is. known is false for a caller
-	// that had no address here when that was to be proved: without a secret, it has proved nothing.
+	// connection call Accept, after the other side has proved its identity. known is false for a caller
+	// without an address here at that time: without a secret, such a caller has proved nothing.
 	// The text of the error is sent to the peer (at most 1,024 bytes), and both sides log it, so the
 	// text should be the same at each attempt.
 	Accept(from uint64, hello []byte, known bool) error

@@ -17,8 +17,8 @@ const (
 	recordHandshake = 0x16
 	// maxHandshake bounds the bytes that are read from a caller before its handshake has succeeded.
 	maxHandshake = 64 << 10
-	// maxHandshakes bounds the handshakes that compute at a time, maxHandshakesPerHost those of one
-	// host, so that strangers do not keep the processor from the members.
+	// maxHandshakes bounds the handshakes that compute at a time, and maxHandshakesPerHost those of a
+	// single host, so that strangers do not keep the processor from the members.
 	maxHandshakes, maxHandshakesPerHost = 8, 2
 )
 
@@ -111,7 +111,7 @@ type callerConn struct {
 	first []byte // not returned by Read yet
 	done  bool   // the handshake is over
 
-	// For the handshake, which uses one goroutine.
+	// For the handshake, which uses a single goroutine.
 	left int                          // bytes that may be read
 	turn func() (end func(), ok bool) // waits for a turn
 	end  func()                       // ends the present turn; nil: there is none

@@ -6,17 +6,16 @@ import (
 )
 
 const (
-	// maxQuestions bounds the questions to one member at a time; others wait.
+	// maxQuestions bounds the questions to a member at a time; others wait.
 	maxQuestions = 64
-	// maxQuestionsPerHost bounds those about callers of one host, so that strangers on a few hosts
-	// do not make the member itself wait. A member makes one connection for frames and sometimes one
-	// for a checkpoint.
+	// maxQuestionsPerHost bounds the questions about callers of a single host, so that strangers on a
+	// few hosts do not make the member itself wait. A member makes a connection for frames and
+	// sometimes another for a checkpoint.
 	maxQuestionsPerHost = 2
 )
 
-// hostLimit bounds what is done for callers at a time, in all and for those of one host: the
-// questions to one member whether connections are its own (see Network.confirm), and the
-// computations of TLS handshakes.
+// hostLimit bounds the work for callers at a time, in all and per host: the questions to a member
+// whether connections are its own (see Network.confirm), and the computations of TLS handshakes.
 type hostLimit struct {
 	perHost int
 	all     chan struct{} // one value per activity under way

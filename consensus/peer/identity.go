@@ -17,7 +17,7 @@ const confirmTimeout = 3 * time.Second
 // link is an accepted connection whose caller has said hello.
 type link struct {
 	from   uint64
-	proven bool // the caller is the member that it says it is, as far as this side can tell
+	proven bool // the caller has proved its identity
 	// known: the member had an address here when its connection was to be proved. Otherwise there
 	// was nobody to ask, even if SetPeers has been called since.
 	known bool
@@ -27,8 +27,8 @@ type link struct {
 	transcript [][]byte
 }
 
-// identify decides whether a connection is accepted: by the ids, then by a proof of who calls, and
-// last by the Handler, which judges only members that are who they say they are.
+// identify decides whether a connection is accepted: by the ids, then by a proof of the caller's
+// identity, and last by the Handler, which judges only proven members.
 func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*link, error) {
 	question := hello.kind == kindConfirm // which needs no proof: a yes says only what the asker must know already
 	if err := n.checkIDs(hello); err != nil && !question {
@@ -231,7 +231,7 @@ func (n *Network) ask(ctx context.Context, address string, question greeting) (g
 	}
 	answer, err := readGreeting(conn)
 	// All that matters has arrived. A reset instead of an orderly end leaves no local port in
-	// TIME_WAIT: strangers who cause many questions would otherwise use up the ports to this member.
+	// TIME_WAIT: strangers that cause many questions would otherwise use up the ports to this member.
 	if c, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = c.SetLinger(0) // fails if the connection is closed already
 	}

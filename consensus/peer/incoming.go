@@ -140,8 +140,8 @@ func reasonFor(err error) string {
 }
 
 // report logs the end of an accepted connection: as a warning, once per reason, if the connection
-// was rejected or damaged. Refusals of callers that have not proved who they are share one line per
-// reason and refusalLogInterval.
+// was rejected or damaged. Refusals of unproven callers share a line per reason and
+// refusalLogInterval.
 func (n *Network) report(from uint64, remote string, err error, accepted, proven bool) {
 	reason, refused := refusalOf(err, accepted)
 	switch {
@@ -163,7 +163,7 @@ func (n *Network) report(from uint64, remote string, err error, accepted, proven
 	}
 }
 
-// noteRefusal counts and logs a refusal of a caller that has not proved who it is.
+// noteRefusal counts and logs a refusal of an unproven caller.
 func (n *Network) noteRefusal(reason Refusal, from uint64, remote string, err error) {
 	n.refused[reason].Add(1)
 	if suppressed, ok := n.refusalLog.due(reason, time.Now()); ok {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxLobby is the largest bound on the connections whose callers have not proved who they are.
+// maxLobby is the largest bound on the connections of unproven callers.
 const maxLobby = 256
 
 // visitor is an accepted connection.
@@ -41,17 +41,17 @@ func hostOf(remote net.Addr) string {
 	return s
 }
 
-// lobby holds the accepted connections whose callers have not proved who they are. A caller that
-// comes when the lobby is full takes the place of one of the host that has most callers there, of
-// the one that has waited longest: a member needs milliseconds, and strangers could otherwise keep
-// members out for as long as they may be silent.
+// lobby holds the accepted connections of unproven callers. If the lobby is full, a new caller takes
+// the place of the caller that has waited longest, among those of the host with most callers. A member
+// needs milliseconds to prove its identity; strangers could otherwise keep members out for as long as
+// they may be silent.
 type lobby struct {
 	mu       sync.Mutex
 	visitors []*visitor     // the one that has waited longest first
 	hosts    map[string]int // visitors by host
 }
 
-// enter adds a connection, and returns the one that must go because there is no room for more, or nil.
+// enter adds a connection, and returns the connection to close because the lobby is full, or nil.
 func (l *lobby) enter(v *visitor, room int) (out *visitor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *lobby) enter(v *visitor, room int) (out *visitor) {
 	return out
 }
 
-// leave removes a connection, whose caller has proved who it is, or which has ended.
+// leave removes a connection that has ended, or whose caller has proved its identity.
 func (l *lobby) leave(v *visitor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,8 +15,8 @@ func (n *Network) signalLinks() {
 	}
 }
 
-// moveLinks makes the connections again, one after the other, whose use of TLS is not that of the
-// mode. It leaves a connection alone until the peer accepts a trial connection.
+// moveLinks makes connections whose use of TLS differs from the mode again, one at a time. A connection
+// stays until the peer accepts a trial connection.
 func (n *Network) moveLinks() {
 	tried := make(map[uint64]bool) // peers that did not accept a trial connection
 	var retry backoff
@@ -47,8 +47,7 @@ func (n *Network) moveLinks() {
 	}
 }
 
-// outdatedLink returns a connected peer, other than those in except, whose connection is not what
-// the mode asks for, or nil.
+// outdatedLink returns a connected peer, not in except, whose use of TLS differs from the mode, or nil.
 func (n *Network) outdatedLink(except map[uint64]bool) *peer {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

@@ -69,7 +69,7 @@ func (n *Network) Refused() map[string]int64 {
 }
 
 // refusalLogInterval is the least time between two lines about connections that were refused for
-// the same reason before their callers proved who they are.
+// the same reason before their callers had proved their identities.
 const refusalLogInterval = time.Minute
 
 // refusalLog decides which refusals of strangers are logged. What a stranger says is no part of the

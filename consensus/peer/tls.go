@@ -109,8 +109,8 @@ func (n *Network) setEncryption(t TLS) {
 // SetTLS changes the configuration of TLS. New connections follow it at once. Existing connections
 // stay, except:
 //   - If the new mode makes connections of the other kind, the connections for sending frames are
-//     made again, one after the other, and each only after the peer has accepted a trial connection
-//     of the new kind. So a change that a peer can't follow yet interrupts nothing.
+//     made again, one at a time, each only after the peer has accepted a trial connection of the new
+//     kind. So a change that a peer can't follow yet interrupts nothing.
 //   - TLSRequired ends the plain connections that are left.
 //
 // An error means that nothing has changed. SetTLS does not block.

@@ -18,12 +18,12 @@ var ErrNoSASL = errors.New("the server gave no identity: it has no SASL configur
 // RefusedError is the error of an exchange that the server has refused.
 type RefusedError struct{ Code proto.ErrCode }
 
-// Error names the code, and where the reason is found.
+// Error returns the code, and says where to find the reason.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the server refused the credentials (%v); its log has the reason", e.Code)
 }
 
-// Is makes the error one of authentication, whatever its code.
+// Is makes every RefusedError a proto.ErrAuthFailed.
 func (e *RefusedError) Is(target error) bool {
 	return target == proto.ErrAuthFailed || target == e.Code
 }
@@ -39,8 +39,8 @@ const (
 	replyHeader   = 4 + 8 + 4
 )
 
-// SASL runs the exchange on a connection whose server has just given a session. No other request may
-// be on its way.
+// SASL runs the exchange right after the server has given the connection a session. No other request
+// may be under way.
 func SASL(conn io.ReadWriter, client sasl.Client, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -85,7 +85,7 @@ func writeToken(w io.Writer, xid uint32, token []byte) error {
 	return err
 }
 
-// readToken reads the reply, whose token is nil if there is none.
+// readToken reads the reply and returns its token, which may be nil.
 func readToken(r io.Reader, xid uint32) (token []byte, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

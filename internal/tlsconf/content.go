@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// content is what a Source makes of its files. It does not change, except for ticket keys.
+// content is the parsed content of a Source's files. Except for the ticket keys, it is immutable.
 type content struct {
 	options  Options
 	protocol protocol
@@ -69,7 +69,7 @@ func build(o Options, in *input) (*content, error) {
 	return c, nil
 }
 
-// base returns what both sides have in common.
+// base returns the settings of both sides.
 func (c *content) base() *tls.Config {
 	return &tls.Config{MinVersion: c.protocol.min, MaxVersion: c.protocol.max, CipherSuites: c.protocol.suites}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/gozkd/gozkd/internal/certhost"
 )
 
-// Role is the side of connections that a configuration is for. It decides what must be set.
+// Role is the side of connections that a configuration is for. Different roles require different
+// stores.
 type Role int
 
 const (
@@ -26,7 +27,7 @@ const (
 // Store is a key store or a trust store.
 type Store struct {
 	Location string
-	// Type is JKS, PKCS12 or PEM; empty means what the extension of Location says.
+	// Type is JKS, PKCS12, PEM or empty. The content of the file decides.
 	Type     string
 	Password string
 	// PasswordFile is a file with the password. It wins over Password.
@@ -115,7 +116,8 @@ func ifElse(yes bool, a, b string) string {
 	return b
 }
 
-// clientAuth returns what a server demands of callers. Source: ZooKeeper's X509Util.ClientAuth.
+// clientAuth returns whether a server demands certificates of callers. Source: ZooKeeper's
+// X509Util.ClientAuth.
 func (o *Options) clientAuth() tls.ClientAuthType {
 	switch strings.ToLower(o.ClientAuth) {
 	case None:

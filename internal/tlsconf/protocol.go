@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// protocol is what two sides agree on: the range of versions and the cipher suites of TLS 1.2.
+// protocol is the range of versions, and the cipher suites of TLS 1.2.
 type protocol struct {
 	min, max uint16
 	suites   []uint16 // nil: Go's choice
-	notes    []string // what the operator should know
+	notes    []string // warnings for the operator
 }
 
 // versions are the names of Java. Source: "Java Security Standard Algorithm Names", SSLContext.

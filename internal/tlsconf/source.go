@@ -40,7 +40,7 @@ type Source struct {
 	seen, used [sha256.Size]byte
 }
 
-// Stats describes what a Source has done.
+// Stats counts the changes of a Source's files.
 type Stats struct {
 	Reloads  int64 // changes of the files that were taken over
 	Failures int64 // changes that were refused
@@ -116,7 +116,7 @@ func (s *Source) warnOfExpiry(now time.Time) {
 	}
 }
 
-// Stats returns what has happened so far.
+// Stats returns the present counts.
 func (s *Source) Stats() Stats { return *s.shown.Load() }
 
 // show publishes stats. s.mu is held.

@@ -41,7 +41,7 @@ func (c *content) verifyServer(cs tls.ConnectionState, host string) error {
 	return nil
 }
 
-// verifyCaller verifies what crypto/tls does not: revocation and, if configured, the address.
+// verifyCaller checks revocation and, if configured, the address, which crypto/tls does not check.
 func (c *content) verifyCaller(ctx context.Context, cs tls.ConnectionState, addr net.Addr) error {
 	if len(cs.PeerCertificates) == 0 {
 		return nil // ClientAuth has decided

@@ -32,9 +32,9 @@ func loadCache(name string) (*credentials.CCache, error) {
 
 var errCache = errors.New("not a ticket cache, or kinit is just writing it; run kinit")
 
-// parseCache parses the format of MIT's ccache files, version 4. It walks through the file first,
-// because gokrb5 panics where one ends too early, and takes the header away, whose fields it does
-// not all know.
+// parseCache parses the format of MIT's ccache files, version 4. It checks the structure before gokrb5
+// parses the file, because gokrb5 panics if a file ends too early, and drops the header, in which
+// gokrb5 does not know all fields.
 func parseCache(b []byte) (*credentials.CCache, error) {
 	if len(b) < 4 || b[0] != 5 || b[1] != 4 {
 		return nil, errCache
@@ -68,7 +68,7 @@ func parseCache(b []byte) (*credentials.CCache, error) {
 	return cache, nil
 }
 
-// cachePrincipal walks through a name.
+// cachePrincipal skips a name.
 func (r *reader) cachePrincipal() {
 	r.uint32() // the type of the name
 	n := r.uint32()
@@ -78,10 +78,10 @@ func (r *reader) cachePrincipal() {
 	}
 }
 
-// data reads bytes with their number before them.
+// data reads a byte string with its length in front.
 func (r *reader) data() []byte {
 	n := r.uint32()
-	if n > 1<<30 { // gokrb5 takes it for negative
+	if n > 1<<30 { // negative for gokrb5
 		r.failed = true
 		return nil
 	}

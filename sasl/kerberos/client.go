@@ -26,16 +26,16 @@ type ClientConfig struct {
 	Conf *Conf
 	// KeyTab is a file with the key of Principal. "": TicketCache.
 	KeyTab string
-	// Principal is who authenticates: name[/host][@REALM], in the default realm unless it names one.
-	// With a ticket cache it may be empty, and otherwise must be that of the cache.
+	// Principal is the client's principal, name[/host][@REALM]. Without a realm, it belongs to the
+	// default realm. With a ticket cache, Principal must be empty or that of the cache.
 	Principal string
 	// TicketCache is a file with tickets, as kinit makes it. A leading "FILE:" is ignored.
 	TicketCache string
-	// Service is the principal of the server: name[/host][@REALM]. Without a host the one that was
-	// dialed is added. "" means DefaultService.
+	// Service is the principal of the server, name[/host][@REALM]. Without a host, the dialed host is
+	// added. "" means DefaultService.
 	Service string
-	// Canonicalize asks the DNS for the address of the dialed host and for the name of that address,
-	// as ZooKeeper's client does. Whoever controls the DNS then chooses the principal of the server.
+	// Canonicalize replaces the dialed host by the name that the DNS has for its address, as
+	// ZooKeeper's client does. Whoever controls the DNS then chooses the principal of the server.
 	Canonicalize bool
 	// Mutual demands that the server prove its identity too. Java's client does not ask for it.
 	Mutual bool
@@ -61,7 +61,7 @@ type ticket struct {
 
 var _ sasl.Client = (*Client)(nil)
 
-// NewClient returns a Client. It reads the keytab or the ticket cache, and asks no KDC yet.
+// NewClient reads the keytab or the ticket cache and returns a Client. It does not contact a KDC.
 func NewClient(config ClientConfig) (*Client, error) {
 	c := &Client{config: config}
 	c.tickets = c.fromKDC
@@ -76,7 +76,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// login returns a client of the KDC with the credentials of the configuration as they are now.
+// login returns a KDC client with the present credentials of the keytab or the ticket cache.
 func (c *Client) login() (*client.Client, error) {
 	noFAST := client.DisablePAFXFAST(true) // Active Directory refuses gokrb5's
 	name, realm, _ := strings.Cut(c.config.Principal, "@")
@@ -119,8 +119,8 @@ func (c *Client) login() (*client.Client, error) {
 	return login, nil
 }
 
-// fromKDC logs in and asks for a ticket. The credentials are given up afterwards: each connection
-// begins with new ones, and no goroutine renews them in the background.
+// fromKDC logs in and requests a ticket. It drops the credentials afterwards: each connection logs in
+// again, and no goroutine renews credentials in the background.
 func (c *Client) fromKDC(service principal.Name) (ticket, error) {
 	login, err := c.login()
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Client) fromKDC(service principal.Name) (ticket, error) {
 	return t, nil
 }
 
-// New starts an exchange with the server that was dialed as host.
+// New starts an exchange with the server at host.
 func (c *Client) New(host string) (sasl.ClientExchange, error) {
 	service, realm, _ := strings.Cut(c.config.Service, "@")
 	if !strings.Contains(service, "/") {
@@ -162,10 +162,10 @@ func (c *Client) New(host string) (sasl.ClientExchange, error) {
 	return e, err
 }
 
-// lookupTimeout bounds the questions to the DNS.
+// lookupTimeout bounds the DNS queries of an exchange.
 const lookupTimeout = 5 * time.Second
 
-// canonical returns the name of the address of a host, or the host if it has none.
+// canonical returns the DNS name of a host's address, or the host itself if there is none.
 func canonical(host string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
@@ -180,7 +180,7 @@ func canonical(host string) string {
 	return strings.TrimSuffix(names[0], ".")
 }
 
-// initiation is one exchange.
+// initiation is an exchange of a Client.
 type initiation struct {
 	ticket        ticket
 	session       key
@@ -237,7 +237,7 @@ func (e *initiation) request() ([]byte, error) {
 	return frame(kindAPReq, message), err
 }
 
-// check takes the AP-REP, which proves who the server is.
+// check takes the AP-REP, which proves the identity of the server.
 func (e *initiation) check(token []byte) (reply []byte, done bool, err error) {
 	kind, message, err := unframe(token)
 	if err != nil {
@@ -268,7 +268,7 @@ func (e *initiation) check(token []byte) (reply []byte, done bool, err error) {
 	return []byte{}, false, nil
 }
 
-// choose takes the layers on offer and chooses none of them.
+// choose takes the offered security layers and answers "none".
 func (e *initiation) choose(token []byte) (reply []byte, done bool, err error) {
 	payload, _, err := e.channel.unwrap(token)
 	if err != nil {

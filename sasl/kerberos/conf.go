@@ -22,8 +22,7 @@ type Conf struct {
 	conf *config.Config
 }
 
-// LoadConf reads a krb5.conf with the files that it includes. A file that does not exist is an
-// empty one if the name is DefaultConf.
+// LoadConf reads a krb5.conf and the files that it includes. DefaultConf need not exist.
 func LoadConf(name string) (*Conf, error) {
 	text, err := included(name, 0)
 	if errors.Is(err, fs.ErrNotExist) && name == DefaultConf {
@@ -52,14 +51,14 @@ func (c *Conf) DefaultRealm() string { return c.conf.LibDefaults.DefaultRealm }
 // ClockSkew returns clockskew of libdefaults, or the default of 5 minutes.
 func (c *Conf) ClockSkew() time.Duration { return c.conf.LibDefaults.Clockskew }
 
-// used are the settings of libdefaults that have an effect here.
+// used lists the settings of libdefaults that gozkd supports.
 var used = []string{
 	"clockskew", "default_realm", "default_tgs_enctypes", "default_tkt_enctypes", "dns_lookup_kdc", "forwardable", "noaddresses",
 	"permitted_enctypes", "renew_lifetime", "ticket_lifetime", "udp_preference_limit",
 }
 
-// reduced returns what has an effect here of a krb5.conf, one setting on each line. gokrb5 panics at
-// blocks within a realm, and at a block on one line.
+// reduced returns the supported settings of a krb5.conf, each on a line of its own. gokrb5 panics at
+// blocks within a realm, and at a block without line ends.
 func reduced(text string) string {
 	var b strings.Builder
 	text = strings.NewReplacer("{", "{\n", "}", "\n}\n").Replace(comments.ReplaceAllString(text, ""))
@@ -91,10 +90,10 @@ func reduced(text string) string {
 	return b.String()
 }
 
-// comments are lines.
+// comments matches comments, which are whole lines.
 var comments = regexp.MustCompile(`(?m)^\s*[#;].*$`)
 
-// maxIncludes bounds files that include each other.
+// maxIncludes bounds the depth of includes.
 const maxIncludes = 8
 
 var (
@@ -102,8 +101,7 @@ var (
 	includeName = regexp.MustCompile(`^[A-Za-z0-9_-]+$|\.conf$`) // of the files in a directory, as MIT takes them
 )
 
-// included returns the content of a file in which includes, which gokrb5 does not know, have been
-// replaced by what they include.
+// included returns the content of a file with its includes, which gokrb5 does not know, expanded.
 func included(name string, depth int) (string, error) {
 	if depth > maxIncludes {
 		return "", fmt.Errorf("%s: files include each other", name)
@@ -136,8 +134,8 @@ func included(name string, depth int) (string, error) {
 	return text.String(), nil
 }
 
-// confFiles returns the files of a directory that includedir takes. It may be missing, as on
-// machines that have only part of MIT's packages.
+// confFiles returns the files of an includedir directory. The directory may be missing, as on machines
+// with only some of MIT's packages.
 func confFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@
 //
 // Only the AES encryption types are allowed (17 to 20), as in Java without allow_weak_crypto.
 //
-// What a client sends before it has proved who it is goes through checks of this package before
-// gokrb5 sees it, because gokrb5 indexes into short input. The acceptor does not use gokrb5's
-// package service: its replay cache belongs to the process, and its identity is the one that the
-// client claims in the authenticator, of which only the name is compared with the ticket.
+// This package checks the lengths of a stranger's input before gokrb5 parses it, because gokrb5 indexes
+// into short input. The acceptor does not use gokrb5's package service, which has one replay cache per
+// process, and which takes the realm of a client from the authenticator, without comparing it with the
+// ticket.
 package kerberos

@@ -10,8 +10,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// keySizes are the allowed encryption types with the bytes of their keys. gokrb5's GetKeyByteSize
-// is wrong for the last one.
+// keySizes maps the allowed encryption types to the sizes of their keys, in bytes. gokrb5's
+// GetKeyByteSize is wrong for AES256_CTS_HMAC_SHA384_192.
 var keySizes = map[int32]int{
 	etypeID.AES128_CTS_HMAC_SHA1_96:    16,
 	etypeID.AES256_CTS_HMAC_SHA1_96:    32,
@@ -28,7 +28,7 @@ type key struct {
 	bytes []byte
 }
 
-// newKey checks a key that came from a file, a ticket or a client.
+// newKey checks the type and the size of a key from a file, a ticket or a client.
 func newKey(k types.EncryptionKey) (key, error) {
 	size, ok := keySizes[k.KeyType]
 	if !ok {
@@ -46,8 +46,8 @@ func (k key) mac() int { return k.etype.GetHMACBitLength() / 8 }
 
 var errShort = errors.New("kerberos: a ciphertext is too short")
 
-// decrypt returns the text of a ciphertext whose integrity it has checked. gokrb5 panics at short
-// ones.
+// decrypt returns the text of a ciphertext after checking its integrity. gokrb5 panics at short
+// ciphertexts.
 func (k key) decrypt(ciphertext []byte, usage uint32) ([]byte, error) {
 	if len(ciphertext) < confounder+k.mac() {
 		return nil, errShort

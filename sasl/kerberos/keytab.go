@@ -22,7 +22,7 @@ type keytabEntry struct {
 	key        types.EncryptionKey
 }
 
-// errKeytab is all that errors say about the content, because it is secret.
+// errKeytab is the only error about the content of a keytab, which is secret.
 var errKeytab = errors.New("not a keytab, or damaged; export it again (kadmin: ktadd)")
 
 // parseKeytab parses the format of MIT's file_keytab, version 2.
@@ -53,7 +53,7 @@ func parseKeytab(b []byte) (keytab, error) {
 	return kt, nil
 }
 
-// keytabEntry reads one entry. The bytes after the version, if there are any, are flags.
+// keytabEntry parses an entry. It ignores the flags that may follow the version.
 func (r *reader) keytabEntry() (e keytabEntry) {
 	count := r.uint16()
 	e.realm = r.text()
@@ -75,7 +75,7 @@ func (r *reader) keytabEntry() (e keytabEntry) {
 	return e
 }
 
-// find returns the key for a ticket. version 0 means the newest.
+// find returns the key for a ticket; version 0 means the newest key.
 func (kt keytab) find(components []string, realm string, etype int32, version uint32) (key, error) {
 	var best *keytabEntry
 	var versions []uint32

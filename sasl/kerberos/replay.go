@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// maxReplays bounds the authenticators that are remembered. Each was made by the owner of a ticket.
+// maxReplays bounds the number of remembered authenticators. Only owners of tickets can make them.
 const maxReplays = 1 << 20
 
-// replays remembers the authenticators that were accepted for as long as their time is. An
-// authenticator is accepted from skew before to skew after its time, so the memory must reach back
-// by twice the skew; two maps do that without a timer for each entry.
+// replays is the replay cache: it remembers accepted authenticators while they would be accepted
+// again. An authenticator is valid from skew before to skew after its time, so the cache must reach
+// back by twice the skew. Two maps that take turns need no timer per entry.
 type replays struct {
 	mu     sync.Mutex
 	keep   time.Duration // twice the clock skew
@@ -27,7 +27,7 @@ var (
 	errReplaysFull = errors.New("kerberos: too many authentications within twice the clock skew to recognize recorded ones; see clockskew of krb5.conf")
 )
 
-// add remembers an encrypted authenticator. It is an error if it is known.
+// add remembers an encrypted authenticator, or returns an error if the authenticator is known.
 func (r *replays) add(authenticator []byte, now time.Time) error {
 	sum := sha256.Sum256(authenticator)
 	id := [16]byte(sum[:16])

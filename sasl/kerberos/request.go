@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/sasl/kerberos/principal"
 )
 
-// Numbers of what keys are used for, RFC 4120, 7.5.1.
+// Key usage numbers, RFC 4120, 7.5.1.
 const (
 	usageTicket        = 2
 	usageAuthenticator = 11
@@ -27,20 +27,20 @@ const (
 const (
 	version5 = 5 // of Kerberos, in each message
 
-	// The checksum in an authenticator of GSS-API is no checksum: RFC 4121, 4.1.1. The channel
-	// bindings in it are ignored, as Java's server ignores them.
+	// The "checksum" in a GSS-API authenticator holds channel bindings and flags: RFC 4121, 4.1.1. The
+	// bindings are ignored, as in Java's server.
 	checksumGSS  = 0x8003
-	flagsAt      = 20 // where its flags are
+	flagsAt      = 20 // offset of the flags
 	flagMutual   = 1 << 1
 	flagInteg    = 1 << 5
 	bindingBytes = 16
 )
 
-// established is what an AP-REQ has established.
+// established is the context that an AP-REQ has established.
 type established struct {
 	name    principal.Name
-	session key // of the ticket
-	subkey  key // of the client; session if it sent none
+	session key // that the ticket holds
+	subkey  key // that the client chose; session by default
 	mutual  bool
 	time    time.Time // of the client's clock
 	micro   int
@@ -50,7 +50,7 @@ type established struct {
 
 func (e established) channel() channel { return channel{key: e.subkey, acceptor: true} }
 
-// verify returns the client that an AP-REQ authenticates.
+// verify decrypts and checks an AP-REQ.
 func (s *Server) verify(message []byte) (established, error) {
 	var req messages.APReq
 	if err := req.Unmarshal(message); err != nil {
@@ -77,15 +77,15 @@ func (s *Server) verify(message []byte) (established, error) {
 	if err := e.authenticate(req.EncryptedAuthenticator, ticket, now, s.config.ClockSkew); err != nil {
 		return established{}, fmt.Errorf("client %q: %w", e.name, err)
 	}
-	// Last, so that only those who own a ticket fill the memory.
+	// Last, so that only owners of tickets can fill the replay cache.
 	if err := s.replays.add(req.EncryptedAuthenticator.Cipher, now); err != nil {
 		return established{}, fmt.Errorf("client %q: %w", e.name, err)
 	}
 	return e, nil
 }
 
-// ticket decrypts and checks a ticket. The addresses in it are not checked, because Java does not,
-// and KDCs leave them out.
+// ticket decrypts and checks a ticket. Its addresses are not checked: Java does not either, and KDCs
+// leave them out.
 func (s *Server) ticket(t *messages.Ticket, now time.Time) (*messages.EncTicketPart, error) {
 	if s.components != nil && (t.Realm != s.realm || !slices.Equal(t.SName.NameString, s.components)) {
 		return nil, fmt.Errorf("kerberos: the client has a ticket for %s, and this server is %s; check how the client names the server, and the reverse DNS of its host",
@@ -180,8 +180,8 @@ type encAPRepPart struct {
 
 const msgAPRep = 15 // AP-REP, RFC 4120, 5.10
 
-// reply returns an AP-REP: it proves that the server knows the key of the ticket. Its sequence
-// number counts for our wrap token.
+// reply returns an AP-REP, which proves that the server knows the key of the ticket. It also sets the
+// sequence number of the server's wrap token.
 func (e *established) reply() ([]byte, error) {
 	var random [4]byte
 	_, _ = rand.Read(random[:])                                         // never fails

@@ -17,17 +17,17 @@ import (
 
 // ServerConfig configures a Server.
 type ServerConfig struct {
-	// KeyTab is the file with the keys of Principal. It is read for each exchange, so a new one
-	// counts at once; as long as it cannot be read or parsed, the previous content does.
+	// KeyTab is the file with the keys of Principal. Each exchange reads the file, so a new keytab takes
+	// effect at once. While the file cannot be read or parsed, the previous keys stay in use.
 	KeyTab string
-	// Principal is the service that clients ask for tickets of: name/host@REALM. "*" accepts tickets
-	// of every principal in the keytab.
+	// Principal is the service principal of the server, name/host@REALM. "*" accepts tickets for every
+	// principal in the keytab.
 	Principal string
-	// Mapping makes ids of the names of clients.
+	// Mapping maps principals of clients to ids.
 	Mapping principal.Mapping
-	// ClockSkew is by how much clocks of clients may differ. 0 means 5 minutes.
+	// ClockSkew is the allowed difference to clients' clocks. 0 means 5 minutes.
 	ClockSkew time.Duration
-	// Now is the time. nil means time.Now.
+	// Now returns the time. nil means time.Now.
 	Now func() time.Time
 	// Logger gets a warning when the keytab cannot be used. nil means none.
 	Logger hclog.Logger
@@ -42,19 +42,19 @@ const defaultSkew = 5 * time.Minute
 // Server is the acceptor. It implements sasl.Server.
 type Server struct {
 	config     ServerConfig
-	components []string // of the principal; nil: every one of the keytab
+	components []string // of the principal; nil: all principals of the keytab
 	realm      string
 	replays    *replays
 
 	mu     sync.Mutex
-	file   []byte // the content that keys was made of
+	file   []byte // the content that keys was parsed from
 	keys   keytab
 	broken string // the last warning about the file; "": there is none
 }
 
 var _ sasl.Server = (*Server)(nil)
 
-// NewServer returns a Server with the keys of the keytab, which must have one of the principal.
+// NewServer reads the keytab, which must hold a key of the principal, and returns a Server.
 func NewServer(config ServerConfig) (*Server, error) {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -90,8 +90,8 @@ func NewServer(config ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// Renew returns a server with another configuration that remembers which requests were used, as s
-// does. The clock skew stays as it is: a longer one would admit requests that s has forgotten.
+// Renew returns a server with another configuration that shares the replay cache of s. The clock skew
+// stays as it is: a larger skew would admit requests that the cache has forgotten.
 func (s *Server) Renew(config ServerConfig) (*Server, error) {
 	config.ClockSkew = s.config.ClockSkew
 	renewed, err := NewServer(config)
@@ -102,7 +102,7 @@ func (s *Server) Renew(config ServerConfig) (*Server, error) {
 	return renewed, nil
 }
 
-// parse returns the keys in a keytab file, which must have one of the principal.
+// parse returns the keys in a keytab file, which must hold a key of the principal.
 func (s *Server) parse(file []byte) (keytab, error) {
 	kt, err := parseKeytab(file)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Server) parse(file []byte) (keytab, error) {
 	return kt, nil
 }
 
-// keytab returns the keys in the file as it is now, or was when it could last be used.
+// keytab returns the present keys of the file or, if the file cannot be used, the previous keys.
 func (s *Server) keytab() keytab {
 	file, _, err := secretfile.Read(s.config.KeyTab, maxKeyTab)
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (s *Server) keytab() keytab {
 // New starts an exchange.
 func (s *Server) New() sasl.Exchange { return &acceptance{server: s} }
 
-// acceptance is one exchange.
+// acceptance is an exchange of a Server.
 type acceptance struct {
 	server *Server
 	next   func(token []byte) (reply []byte, id string, done bool, err error) // nil: the AP-REQ
@@ -171,7 +171,7 @@ func (a *acceptance) Step(token []byte) (reply []byte, id string, done bool, err
 	return reply, id, done, nil
 }
 
-// refuse makes an error of Step of the reason.
+// refuse wraps a reason as an error of Step.
 func refuse(reason error) error { return fmt.Errorf("%w: %w", sasl.ErrRefused, reason) }
 
 // request takes the AP-REQ.
@@ -194,8 +194,8 @@ func (a *acceptance) request(token []byte) (reply []byte, id string, done bool, 
 	return reply, "", false, err
 }
 
-// offer tells the layers on offer. With mutual authentication the client has sent an empty token
-// for this one.
+// offer offers the security layers. With mutual authentication, the client has sent an empty token
+// before.
 func (a *acceptance) offer(token []byte) (reply []byte, id string, done bool, err error) {
 	if len(token) != 0 {
 		return nil, "", false, errors.New("kerberos: the token after the AP-REP is not empty")
@@ -205,8 +205,8 @@ func (a *acceptance) offer(token []byte) (reply []byte, id string, done bool, er
 	return reply, "", false, err
 }
 
-// choice takes the layer that the client chose. The name that it wants to act for, if it sends one,
-// is ignored, as ZooKeeper ignores it.
+// choice takes the layer that the client chose. An authorization id, which a client may add, is
+// ignored, as in ZooKeeper.
 func (a *acceptance) choice(token []byte) (reply []byte, id string, done bool, err error) {
 	payload, seq, err := a.client.channel().unwrap(token)
 	if err != nil {
@@ -226,7 +226,7 @@ func (a *acceptance) choice(token []byte) (reply []byte, id string, done bool, e
 	return nil, id, err == nil, err
 }
 
-// shorten bounds text of a stranger in an error.
+// shorten quotes and bounds the text of a stranger for an error.
 func shorten(text string) string {
 	const limit = 100
 	if len(text) > limit {

@@ -7,8 +7,7 @@ import (
 	"fmt"
 )
 
-// maxToken bounds what is parsed of a stranger. Tickets with a PAC of many groups have up to 48,000
-// bytes.
+// maxToken bounds tokens in bytes. Tickets with a PAC of many groups have up to 48,000 bytes.
 const maxToken = 64 << 10
 
 // mechanism is the DER of the object identifier of Kerberos 5, 1.2.840.113554.1.2.2.
@@ -68,11 +67,11 @@ func frame(kind uint16, message []byte) []byte {
 // layerNone is the bit of "no security layer" in the payloads of both wrap tokens. RFC 4752, 3.1.
 const layerNone = 1
 
-// offer is the payload of the server's wrap token as Java sends it: no layer, and a buffer size
-// that nothing depends on.
+// offer is the payload of the server's wrap token, as Java sends it: no layer, and a buffer size that
+// has no effect.
 var offer = []byte{layerNone, 1, 0, 0}
 
-// choice is the payload of the client's: no layer, no buffer, and no name to act for.
+// choice is the payload of the client's wrap token: no layer, no buffer, no authorization id.
 var choice = []byte{layerNone, 0, 0, 0}
 
 // layer returns the layers in a payload.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Flags of a wrap token and numbers of what keys are used for, RFC 4121, 2 and 4.2.2.
+// Flags of a wrap token and key usage numbers, RFC 4121, 4.2.2 and 2.
 const (
 	sentByAcceptor = 1 << 0
 	sealed         = 1 << 1
@@ -21,11 +21,11 @@ const (
 // wrapHeader is the size of a wrap token's header: kind, flags, filler, EC, RRC, sequence number.
 const wrapHeader = 16
 
-// channel is an established context, as far as wrap tokens need it.
+// channel makes and reads the wrap tokens of an established context.
 type channel struct {
 	key      key
 	acceptor bool // this side is the acceptor
-	// subkeyOfAcceptor: key is one that the acceptor chose.
+	// subkeyOfAcceptor: the acceptor chose key.
 	subkeyOfAcceptor bool
 }
 
@@ -80,7 +80,7 @@ func (c channel) unwrap(token []byte) (payload []byte, seq uint64, err error) {
 	extra, rotated := int(binary.BigEndian.Uint16(header[4:])), int(binary.BigEndian.Uint16(header[6:]))
 	seq = binary.BigEndian.Uint64(header[8:])
 	body := token[wrapHeader:]
-	if len(body) > 0 { // the sender has rotated it to the right
+	if len(body) > 0 { // the sender has rotated the body to the right
 		rotated %= len(body)
 		body = append(bytes.Clone(body[rotated:]), body[:rotated]...)
 	}
@@ -102,8 +102,8 @@ func (c channel) unwrap(token []byte) (payload []byte, seq uint64, err error) {
 	return payload, seq, nil
 }
 
-// unseal returns the payload of a ciphertext: it is followed by extra bytes, and by the header with
-// RRC 0.
+// unseal returns the payload of a ciphertext. In the clear text, extra bytes and the header with RRC 0
+// follow the payload.
 func (c channel) unseal(body, header []byte, extra int) ([]byte, error) {
 	text, err := c.key.decrypt(body, usage(!c.acceptor))
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package principal turns the names of Kerberos principals into the ids that ACLs of the scheme
-// sasl name, by the rules of ZooKeeper: kerberos.removeHostFromPrincipal,
-// kerberos.removeRealmFromPrincipal and security.auth_to_local. It knows nothing of tickets and
+// Package principal maps Kerberos principals to ids of the scheme sasl, by ZooKeeper's rules:
+// kerberos.removeHostFromPrincipal, kerberos.removeRealmFromPrincipal and security.auth_to_local. It
 // imports only the standard library.
 package principal

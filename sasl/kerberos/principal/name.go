@@ -41,10 +41,9 @@ func (n Name) String() string {
 	return s
 }
 
-// Join makes a Name of the components and the realm of an authenticated principal. It refuses
-// principals that no Name stands for: they have more than two components, an empty realm, or
-// characters that separate the parts of a name or do not print. Without this check, a principal
-// with the only component "a/b" would be taken for one with the components "a" and "b".
+// Join returns the Name of an authenticated principal. It refuses principals with more than two
+// components, an empty realm, or characters that separate the parts of a name or do not print.
+// Otherwise the single component "a/b" would pass for the two components "a" and "b".
 func Join(components []string, realm string) (Name, error) {
 	if len(components) < 1 || len(components) > 2 {
 		return Name{}, fmt.Errorf("principal: %d components in a name, allowed are 1 and 2", len(components))
@@ -66,16 +65,16 @@ func Join(components []string, realm string) (Name, error) {
 
 func notPrintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
 
-// Mapping turns names into ids. The zero Mapping has no rule, so that no name with a realm has an
-// id; ParseRules("DEFAULT", realm) is what ZooKeeper has without configuration.
+// Mapping maps names to ids. The zero Mapping has no rules, so no name with a realm has an id;
+// ZooKeeper's default is ParseRules("DEFAULT", realm).
 type Mapping struct {
 	Rules       Rules
 	RemoveHost  bool
 	RemoveRealm bool
 }
 
-// ID returns the id of a name: its short name by the rules, and its host and realm unless they are
-// to be removed. It is an error if no rule applies.
+// ID returns the id of a name: the short name by the rules, followed by host and realm unless the
+// Mapping removes them. If no rule applies, ID returns an error.
 func (m Mapping) ID(n Name) (string, error) {
 	id, err := m.Rules.Short(n)
 	if err != nil {

@@ -25,18 +25,18 @@ type rule struct {
 	repeat     bool
 }
 
-// piece is a text, or the number of what stands in its place.
+// piece is a literal text or the number of a parameter.
 type piece struct {
 	text   string
 	number int // -1: text
 }
 
-// ruleSyntax is the expression of ZooKeeper's KerberosName, so that what counts as a rule is the
-// same. Java's \s includes the vertical tab.
+// ruleSyntax is the expression of ZooKeeper's KerberosName, so that both accept the same rules. Java's
+// \s includes the vertical tab.
 var ruleSyntax = regexp.MustCompile(`^[\s\x0b]*((DEFAULT)|(RULE:\[(\d*):([^\]]*)](\(([^)]*)\))?(s/([^/]*)/([^/]*)/(g)?)?))`)
 
-// ParseRules parses the value of security.auth_to_local. defaultRealm is that of krb5.conf. A rule
-// that would mean something else here than in Java, or that could only fail, is refused.
+// ParseRules parses the value of security.auth_to_local. defaultRealm is that of krb5.conf. ParseRules
+// refuses a rule that has another meaning in Java, or that could only fail.
 func ParseRules(text, defaultRealm string) (Rules, error) {
 	rules := Rules{defaultRealm: defaultRealm}
 	rest := strings.TrimFunc(text, func(r rune) bool { return r <= ' ' })
@@ -165,7 +165,7 @@ func (r rule) substitute(base string) string {
 	for _, m := range r.from.FindAllStringSubmatchIndex(base, matches) {
 		b.WriteString(base[end:m[0]])
 		b.WriteString(join(r.to, func(n int) string {
-			if m[2*n] < 0 { // the group has no part in the match
+			if m[2*n] < 0 { // the group did not match
 				return ""
 			}
 			return base[m[2*n]:m[2*n+1]]
