@@ -135,6 +135,9 @@ type Config struct {
 	// PeerListener accepts the connections of other members; the node closes it. nil: there are no
 	// other members, ever.
 	PeerListener net.Listener
+	// PeerAddress is where other members reach this one: for those that do not know it yet. Empty: a
+	// member that is to be added must wait for that.
+	PeerAddress string
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
 	// PeerConns bounds the accepted connections of other members and strangers, as peer.MaxIncoming.

@@ -273,11 +273,24 @@ func (n *Node) HandOver(ctx context.Context, to uint64) {
 // peerHandler is the Node as its network sees it.
 type peerHandler struct{ n *Node }
 
-// Hello returns the ensemble that this member belongs to, and its levels, which members of versions
-// without levels ignore.
+// Hello returns the ensemble that this member belongs to, its levels, the incarnations that it knows,
+// and its address. Earlier versions ignore what they do not know.
 func (p peerHandler) Hello() []byte {
 	n := &p.n.network
-	return append(n.levels.Load().Append(binary.AppendUvarint(nil, n.cluster.Load())), *n.incarnations.Load()...)
+	b := append(n.levels.Load().Append(binary.AppendUvarint(nil, n.cluster.Load())), *n.incarnations.Load()...)
+	return append(binary.AppendUvarint(b, uint64(len(p.n.cfg.PeerAddress))), p.n.cfg.PeerAddress...)
+}
+
+// guest returns the address that a hello names, if its sender can be a member.
+func (p peerHandler) guest(from uint64, contents []byte) string {
+	r := core.Uvarints{Rest: contents}
+	r.Next()
+	core.DecodeLevelInfo(&r)
+	core.ReadIncarnation(&r, from)
+	if r.Bad || from > core.MaxMemberID || len(r.Rest) == 0 || r.Next() != uint64(len(r.Rest)) {
+		return ""
+	}
+	return string(r.Rest)
 }
 
 // Accept refuses those that are no members here, the members of other ensembles, and those that do
@@ -290,7 +303,7 @@ func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	case r.Bad:
 		return errors.New("malformed hello")
 	case !known:
-		return fmt.Errorf("member %d is not configured on member %d: add its server line there, or add it by reconfig", from, p.n.cfg.ID)
+		return fmt.Errorf("member %d is not configured on member %d: add it by reconfig. Before that it can follow the ensemble only if all members have a secret, gozkd.peer.secretFile, or certificates that name them", from, p.n.cfg.ID)
 	case core.ClustersDiffer(theirs.cluster, ours):
 		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs.cluster, ours)
 	}
@@ -301,6 +314,7 @@ func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	// The loop takes these before the messages of this connection.
 	p.n.inbox.put(coreCall(func(c *core.Core) {
 		c.SetPeerLevels(from, theirs.levels)
+		c.SetPeerState(from, theirs.cluster != 0)
 		c.SeeOwnIncarnation(incarnation)
 	}))
 	return nil

@@ -68,6 +68,15 @@ func (s *Server) listenPeers() (net.Listener, error) {
 	return all, nil
 }
 
+// peerAddress returns where the other members reach this one, by its own line.
+func (s *Server) peerAddress() string {
+	own, ok := s.members.Get(uint64(s.cfg.MemberID))
+	if !ok {
+		return ""
+	}
+	return own.PeerAddress()
+}
+
 // retarget tells consensus the membership that the state wants, and the addresses of the members.
 // retarget must be called after the membership in the state may have changed, on the goroutine of
 // Apply or before that goroutine runs.
@@ -94,7 +103,7 @@ func (s *Server) retarget() {
 	}
 	s.node.SetMembers(s.peers.addresses())
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
-		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer", "members", len(current))
+		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; add it with reconfig", "members", len(current))
 	}
 }
 

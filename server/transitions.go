@@ -65,7 +65,7 @@ func (s *Server) logWaiting() {
 			"voters", s.members.Voters())
 	case st.Fresh:
 		log.Warn("not serving clients yet: no data here. This server waits for the other voters to form a new ensemble, or for a leader that has the data and knows this server as a member. "+
-			"If the ensemble exists: give all servers the line of this server and restart them one by one, or add it with reconfig",
+			"If the ensemble exists: add this server with reconfig, or give all servers its line and restart them one by one. Without that it can only follow an ensemble whose servers have a secret (gozkd.peer.secretFile)",
 			"voters", s.members.Voters())
 	default:
 		log.Warn("not serving clients yet: no leader, which needs a majority of the voters", "voters", st.Voters)

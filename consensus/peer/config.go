@@ -64,6 +64,10 @@ type Config struct {
 	// QueueBytes bounds the queue of a peer: a frame is dropped if at least this many bytes wait
 	// already. So a single frame may be larger. Default: DefaultQueueBytes.
 	QueueBytes int
+	// Guest returns the address that the hello of a caller names which has no address here, or "" if
+	// that caller can be no guest. Like the methods of Handler, it is called from any goroutine.
+	// Default: there are no guests.
+	Guest func(from uint64, hello []byte) (address string)
 	// Logger logs connects and disconnects of peers, and each reason of a failure once. Default:
 	// none.
 	Logger hclog.Logger
@@ -78,7 +82,7 @@ type Handler interface {
 	Hello() []byte
 	// Accept decides about the hello of a peer, and may retain the bytes. Both sides of a
 	// connection call Accept, after the other side has proved its identity. known is false for a caller
-	// without an address here at that time: without a secret, such a caller has proved nothing.
+	// that had no address here at that time and is no guest: such a caller has proved nothing.
 	// The text of the error is sent to the peer (at most 1,024 bytes), and both sides log it, so the
 	// text should be the same at each attempt.
 	Accept(from uint64, hello []byte, known bool) error

@@ -114,13 +114,13 @@ func TestP9_QuestionsByHost(t *testing.T) {
 		if took := time.Since(began); took > 0 {
 			t.Errorf("the member needs %v to connect", took)
 		}
-		p, _ := a.peerOf(2)
-		if n := len(p.questions.all); n > 3*maxQuestionsPerHost {
+		questions, _ := a.peerOf(2)
+		if n := len(questions.all); n > 3*maxQuestionsPerHost {
 			t.Errorf("%d questions at a time", n)
 		}
 		time.Sleep(2 * silenceTimeout)
 		synctest.Wait()
-		if n := len(p.questions.hosts) + len(p.questions.all) + len(a.lobby.hosts); n != 0 {
+		if n := len(questions.hosts) + len(questions.all) + len(a.lobby.hosts); n != 0 {
 			t.Errorf("%d are left", n)
 		}
 	})
@@ -166,9 +166,10 @@ func TestP8_AddressesBeingSet(t *testing.T) {
 		var known []bool
 		var a *member
 		a = w.start(t, 1, func(m *member, _ *Config) {
-			m.judges = func(_ uint64, k bool) {
+			m.judges = func(_ uint64, k bool) error {
 				a.SetPeers(map[uint64]string{2: w.confirmer(t, 2)}) // meanwhile
 				known = append(known, k)
+				return nil
 			}
 		})
 		for range 2 {

@@ -35,8 +35,11 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 		return nil, err
 	}
 	contents, ext := splitExtension(hello.contents)
-	p, address := n.peerOf(hello.from)
+	questions, address := n.peerOf(hello.from)
 	l := &link{from: hello.from, known: address != "", checked: ext.has(flagChecked)}
+	if !l.known && !question {
+		address = n.guestAddress(hello.from, contents)
+	}
 	bound, err := n.checkCaller(ctx, v, hello.from, address)
 	if err != nil || question {
 		return l, err
@@ -46,15 +49,22 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 		l.proven, err = true, n.challenge(v.stream, hello, l)
 	case secret && !n.cfg.SecretOptional:
 		err = refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", hello.from, n.cfg.Self, hello.from)
-	case bound:
+	case l.known && bound:
 		l.proven = true
 	case l.known:
-		l.proven, err = n.confirm(ctx, v, p, address, ext.nonce)
+		l.proven, err = n.confirm(ctx, v, hello.from, questions, address, ext.nonce)
+	case address != "":
+		l.proven, err = n.admitGuest(ctx, v, hello.from, address, bound, ext.nonce)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l, n.judge(hello.from, contents, l.known)
+	guest := !l.known && l.proven && address != ""
+	err = n.judge(hello.from, contents, l.known || guest)
+	if guest && err == nil {
+		n.invite(hello.from, address)
+	}
+	return l, err
 }
 
 // judge lets the Handler decide about the hello of a member.
@@ -160,25 +170,25 @@ func (n *Network) checkUnproven(from uint64, ext *extension) error {
 	return refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", from, n.cfg.Self, from)
 }
 
-// peerOf returns a peer and its address, which is empty if it has none.
-func (n *Network) peerOf(id uint64) (p *peer, address string) {
+// peerOf returns the address of a peer, empty if it has none or is a guest, and the limit of questions
+// to it.
+func (n *Network) peerOf(id uint64) (questions *hostLimit, address string) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	if p = n.peers[id]; p != nil {
-		address = p.address
+	if p := n.peers[id]; p != nil && !p.guest {
+		return p.questions, p.address
 	}
-	return p, address
+	return nil, ""
 }
 
 // confirm asks a member, at its own address, whether it is making the connection with this nonce. A
 // stranger who reaches this port does not receive what is sent to that address. proven is false if
 // the member runs a version that cannot tell. The question ends with caller, the context of the
 // connection.
-func (n *Network) confirm(caller context.Context, v *visitor, p *peer, address string, id nonce) (proven bool, err error) {
-	from := p.id
+func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *hostLimit, address string, id nonce) (proven bool, err error) {
 	wait, stop := context.WithDeadline(caller, v.until)
 	defer stop()
-	end, ok := p.questions.begin(wait, v.host)
+	end, ok := questions.begin(wait, v.host)
 	switch {
 	case caller.Err() != nil && !ok:
 		return false, net.ErrClosed

@@ -24,6 +24,7 @@ type Network struct {
 	refusalLog          refusalLog
 	lobby               lobby
 	handshakes          *hostLimit // of callers, at a time
+	guestQuestions      *hostLimit // like peer.questions, for callers without an address here
 	encryption          atomic.Pointer[encryption]
 	linksChanged        chan struct{} // capacity 1: a connection was made, or the mode of TLS has changed
 	resolver            certhost.Resolver
@@ -70,7 +71,7 @@ func New(cfg Config) (*Network, error) {
 func newNetwork(cfg Config) *Network {
 	n := &Network{
 		cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64),
-		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
+		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), guestQuestions: newHostLimit(maxQuestions, maxQuestionsPerHost), linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
 	}
 	n.setEncryption(cfg.TLS)
 	n.life, n.stop = context.WithCancelCause(context.Background())
@@ -78,9 +79,9 @@ func newNetwork(cfg Config) *Network {
 }
 
 // SetPeers replaces the set of peers and their addresses. New peers are connected, missing peers
-// are removed, and for a changed address the old connection and running checkpoints end. This
-// member itself and empty addresses are skipped. SetPeers does not block, and does not retain the
-// map.
+// are removed, except for guests, and for a changed address the old connection and running
+// checkpoints end. This member itself and empty addresses are skipped. SetPeers does not block, and
+// does not retain the map.
 func (n *Network) SetPeers(addresses map[uint64]string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,8 +89,13 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 		return
 	}
 	for id, p := range n.peers {
-		if p.address != addresses[id] {
-			p.move(n.life, addresses[id])
+		switch address := addresses[id]; {
+		case p.guest && address == "":
+		case p.address != address:
+			p.move(n.life, address)
+			fallthrough
+		default:
+			p.guest = false
 		}
 	}
 	for id, address := range addresses {

@@ -27,6 +27,7 @@ type peer struct {
 
 	// Guarded by net.mu.
 	address              string // empty: dropped
+	guest                bool   // see invite
 	ctx                  context.Context
 	cancel               context.CancelCauseFunc // ends ctx, which lasts as long as the address is valid
 	connected            bool
@@ -62,6 +63,7 @@ func (p *peer) run() {
 			return
 		}
 		up, err := p.connectAndSend(ctx, address)
+		p.forgetGuest(ctx)
 		if ctx.Err() != nil || errors.Is(err, errChanged) {
 			retry = backoff{}
 			continue

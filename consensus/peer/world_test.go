@@ -113,7 +113,7 @@ type member struct {
 
 	hello      string
 	accept     func(from uint64, hello []byte) error
-	judges     func(from uint64, known bool) // called before accept
+	judges     func(from uint64, known bool) error // called before accept
 	receive    func(from uint64, frame []byte)
 	checkpoint func(from uint64, r io.Reader) error
 }
@@ -169,7 +169,9 @@ func (m *member) Hello() []byte { return []byte(m.hello) }
 
 func (m *member) Accept(from uint64, hello []byte, known bool) error {
 	if m.judges != nil {
-		m.judges(from, known)
+		if err := m.judges(from, known); err != nil {
+			return err
+		}
 	}
 	if m.accept != nil {
 		return m.accept(from, hello)

@@ -50,13 +50,14 @@ type membership struct {
 	idleTicks     int               // ticks in which no future voter made progress
 	bestMatch     map[uint64]uint64 // by member that had to catch up: its Match
 	silentTicks   map[uint64]int    // by member: ticks since it was heard from
+	withState     map[uint64]bool   // members that had a state when they last connected
 	reported      bool              // the result of the target's serial was handed out
 	checkDue      bool              // a step may be due: set by each tick, and when a field above has changed
 }
 
 func newMembership() membership {
 	return membership{admitted: make(map[uint64]uint64), addedAt: make(map[uint64]uint64), removedToJoin: make(map[uint64]bool), joinNonces: make(map[uint64]uint64),
-		bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int)}
+		bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int), withState: make(map[uint64]bool)}
 }
 
 func (m *membership) leadershipChanged() {
@@ -150,6 +151,9 @@ func (c *Core) reconcile(out *Output) error {
 	return nil
 }
 
+// SetPeerState says whether a member that connects has a state.
+func (c *Core) SetPeerState(id uint64, has bool) { c.membership.withState[id] = has }
+
 // readmit removes a member that has lost its state, and then adds it as a learner. The member does
 // not know its earlier promises, the votes and acknowledgements, so it must not count until a
 // quorum of the others has agreed on that. These are two changes: in a single change, a joint
@@ -165,7 +169,7 @@ func (c *Core) readmit() *raftpb.ConfChangeV2 {
 			return &raftpb.ConfChangeV2{
 				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id)}, Context: appendAdmitted(nil, id, 0),
 			}
-		case m.removedToJoin[id] || slices.Contains(m.target.Voters, id) || slices.Contains(m.target.Learners, id):
+		default: // also if the target does not contain it
 			delete(m.joinNonces, id)
 			return &raftpb.ConfChangeV2{
 				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeAddLearnerNode, id)}, Context: appendAdmitted(nil, id, nonce),
@@ -196,10 +200,18 @@ func (c *Core) canSpare(id uint64) bool {
 	return silent && active > voters/2
 }
 
-// addMissing adds the members of the target that raft does not know, as learners.
+// addMissing adds the members of the target that raft does not know, as learners, and those that are
+// connected: a member that the target does not contain yet, or no longer, follows as long as it
+// answers (see difference).
 func (c *Core) addMissing(t Target) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}
-	for _, id := range slices.Concat(t.Voters, t.Learners) {
+	missing := slices.Concat(t.Voters, t.Learners)
+	for _, id := range slices.Sorted(maps.Keys(c.start.connected)) {
+		if c.membership.withState[id] && !slices.Contains(missing, id) {
+			missing = append(missing, id)
+		}
+	}
+	for _, id := range missing {
 		if !c.inConf(id) {
 			cc.Changes = append(cc.Changes, confChange(raftpb.ConfChangeAddLearnerNode, id))
 		}
@@ -322,6 +334,7 @@ func (c *Core) applyConfChange(e *raftpb.Entry) error {
 	for _, change := range cc.GetChanges() {
 		if id := change.GetNodeId(); !c.inConf(id) {
 			c.membership.addedAt[id] = e.GetIndex()
+			delete(c.membership.silentTicks, id)
 		}
 	}
 	c.conf = c.raft.ApplyConfChange(&cc)

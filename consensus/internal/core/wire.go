@@ -16,8 +16,8 @@ const (
 	maxTermJump = 1 << 32
 	// maxIndex is above every index that a log reaches.
 	maxIndex = 1 << 62
-	// maxMemberID bounds the ids in changes of the membership.
-	maxMemberID = 254
+	// MaxMemberID bounds the ids of members.
+	MaxMemberID = 254
 	// readContextBytes is the size of the context of a read round.
 	readContextBytes = 24
 )
@@ -105,7 +105,7 @@ func checkConfChange(data []byte) error {
 		return err
 	}
 	for _, change := range cc.GetChanges() {
-		if id := change.GetNodeId(); id == 0 || id > maxMemberID {
+		if id := change.GetNodeId(); id == 0 || id > MaxMemberID {
 			return fmt.Errorf("a change of the membership names member %d", id)
 		}
 	}

@@ -199,6 +199,11 @@ func Differences() []Difference {
 			Avoided: "the servers that are compared have no such line",
 		},
 		{
+			ID:      "unlisted-servers",
+			Reason:  "a stranger would get everything that ACLs protect",
+			Avoided: "standalone servers are compared",
+		},
+		{
 			ID:      "leader-serves",
 			Reason:  "a leader that leaves clients to others can still be watched",
 			Avoided: "the servers that are compared lead, and serve",
