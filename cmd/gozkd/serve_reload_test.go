@@ -114,6 +114,7 @@ func TestReloader(t *testing.T) {
 		"requestThrottleLimit=6", "requestThrottleStallTime=7", "requestStaleLatencyCheck=true", "requestThrottleDropStale=false", "throttledOpWaitTime=8",
 		"netty.server.outstandingHandshake.limit=3", "X509AuthenticationProvider.superUser=CN=a", "gozkd.x509.id=cn",
 		"allowSaslFailedClients=true", "letAnySaslUserDoX=x", "sessionRequireClientSASLAuth=true", "ensembleAuthName=a", "extendedTypesEnabled=false",
+		"metricsProvider.ssl.need.client.auth=false", "metricsProvider.ssl.want.client.auth=false",
 		"gozkd.logLevel=off", "gozkd.slowRequestThresholdMs=5", "gozkd.maxFeatureLevel=1",
 	} {
 		next = load("-o", set)
@@ -127,6 +128,10 @@ func TestReloader(t *testing.T) {
 		if err := r.forAdmin(); err != nil {
 			t.Errorf("%s: %v", set, err)
 		}
+	}
+	admin := load("-o", "admin.enableServer=true").Config
+	if reload, restart := admin.Changes(load("-o", "admin.enableServer=true", "-o", "gozkd.admin.x509=CN=a").Config); !slices.Equal(reload, []string{"gozkd.admin.x509"}) || restart != nil {
+		t.Errorf("administrators: reloads %v, needs a restart %v", reload, restart)
 	}
 	next = load("-o", "tickTime=1234", "-o", "snapCount=5", "-o", "clientPortListenBacklog=5")
 	for range 2 { // repeated at each reload
