@@ -16,7 +16,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat golden regress killtest sim simservers jepsen mutants attacks upgrade help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat golden regress killtest sim simservers jepsen mutants attacks upgrade chart help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -70,5 +70,8 @@ attacks:  ## a stranger tries to hurt the server, next to ZooKeeper; ATTACKS for
 	$(GO) run ./test/attacks $(ATTACKS)
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients
 	$(GO) run ./test/upgrade -from $(FROM) $(UPGRADE)
+chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
+	$(GO) run -C tools/chart . ../../deploy/helm/gozkd ../../bin/gozkd
 help:     ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile

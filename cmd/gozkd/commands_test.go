@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/server"
@@ -145,5 +147,35 @@ func TestInit(t *testing.T) {
 	}
 	if status, said := try("--force", "--configfile", zooCfg, "--myid=2"); status != 1 || !strings.Contains(said, "init does not change the data of a server") {
 		t.Errorf("with data: %d %s", status, said)
+	}
+}
+
+// With --until, init prepares a new server until then, and is harmless afterwards and with data.
+func TestInit_Until(t *testing.T) {
+	dir := t.TempDir()
+	for i, c := range []struct {
+		until    string
+		data     bool
+		status   int
+		prepared bool
+	}{
+		{time.Now().Add(time.Hour).Format(time.RFC3339), false, 0, true},
+		{time.Now().Add(time.Hour).Format(time.RFC3339), true, 0, false},
+		{time.Now().Add(-time.Hour).Format(time.RFC3339), false, 0, false},
+		{"", false, 0, false},
+		{"tomorrow", false, 2, false},
+	} {
+		data := filepath.Join(dir, strconv.Itoa(i))
+		if c.data {
+			if err := os.MkdirAll(filepath.Join(data, "wal"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var stdout, stderr strings.Builder
+		status := run("gozkd", []string{"init", "--until", c.until, "--data-dir", data}, outside(&stdout, &stderr))
+		_, err := os.Stat(filepath.Join(data, "initialize"))
+		if status != c.status || (err == nil) != c.prepared {
+			t.Errorf("%+v: status %d, %s%s, file: %v", c, status, &stdout, &stderr, err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
@@ -23,6 +24,8 @@ flags:
   --myid N           the number of this server
   --configfile FILE  the zoo.cfg; default: zoo.cfg in the directory ZOOCFGDIR or ZOO_CONF_DIR
   --data-dir DIR     replaces dataDir of the zoo.cfg
+  --until TIME       for automation that runs init before each start: after TIME (2026-11-23T12:00:00Z, or
+                     empty: always), or with existing data, do nothing, with exit status 0
   --force            accepted for compatibility; existing data is never deleted
 
 Exit status: 0 on success, 1 if data exists already or cannot be written, 2 if the command line is
@@ -36,6 +39,8 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	id := fs.String("myid", "", "")
 	file := fs.String("configfile", "", "")
 	dir := fs.String("data-dir", "", "")
+	var until deadline
+	fs.Var(&until, "until", "")
 	fs.Bool("force", false, "")
 	words, status, done := c.Parse(fs, args)
 	switch {
@@ -54,6 +59,13 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 		serve = append(serve, *file)
 	}
 	inv, err := config.Load(serve, env.Getenv, nil)
+	if err == nil && until.set {
+		if data := existingData(inv.Config); data != "" {
+			return printTo(env, data+" exists: nothing is done.\n")
+		} else if !time.Now().Before(until.time) {
+			return printTo(env, "A new server may not found an ensemble any more: nothing is done.\n")
+		}
+	}
 	if err == nil {
 		err = prepareDirectories(inv.Config, *id != "")
 	}
@@ -63,13 +75,39 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	return printTo(env, inv.Config.DataDir+" is ready for a new server.\n")
 }
 
+// deadline is the value of --until.
+type deadline struct {
+	set  bool
+	time time.Time // zero: it is over
+}
+
+// Set implements flag.Value.
+func (d *deadline) Set(text string) (err error) {
+	d.set = true
+	if text != "" {
+		d.time, err = time.Parse(time.RFC3339, text)
+	}
+	return err
+}
+
+// String implements flag.Value.
+func (d *deadline) String() string { return "" }
+
+// existingData returns the path of a server's data, or "" if there is none.
+func existingData(c config.Config) string {
+	for _, path := range []string{filepath.Join(c.DataDir, "checkpoint.db"), filepath.Join(c.DataLogDir, "wal")} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
 // prepareDirectories creates the data directories, the file initialize and, if writeID is true, the
 // file myid.
 func prepareDirectories(c config.Config, writeID bool) error {
-	for _, path := range []string{filepath.Join(c.DataDir, "checkpoint.db"), filepath.Join(c.DataLogDir, "wal")} {
-		if _, err := os.Stat(path); err == nil {
-			return fmt.Errorf("%s exists: init does not change the data of a server; move it away, or choose another directory", path)
-		}
+	if path := existingData(c); path != "" {
+		return fmt.Errorf("%s exists: init does not change the data of a server; move it away, or choose another directory", path)
 	}
 	for _, dir := range []string{c.DataDir, c.DataLogDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -1,0 +1,48 @@
+{{- define "gozkd.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-{{ .Chart.Name }}{{ end -}}
+{{- end }}
+
+{{- define "gozkd.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "gozkd.labels" -}}
+{{ include "gozkd.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- /* The configuration of all servers. Which of them a server is, its pod's ordinal says. */}}
+{{- define "gozkd.config" -}}
+{{- $keys := dict "dataDir" "/data" "clientPort" 2181 "admin.serverAddress" "0.0.0.0" "admin.serverPort" 8080 "4lw.commands.whitelist" "srvr,ruok,mntr" "quorumListenOnAllIPs" true -}}
+{{- $_ := set $keys "db.autocreate" (not .Values.persistence.enabled) -}}
+{{- if .Values.persistence.logSize }}{{ $_ := set $keys "dataLogDir" "/datalog" }}{{ end -}}
+{{- if .Values.metrics.enabled }}{{ $_ := set $keys "metricsProvider.className" "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider" }}{{ end -}}
+{{- if .Values.peerSecret.secretName }}{{ $_ := set $keys "gozkd.peer.secretFile" "/peer/secret" }}{{ end -}}
+{{- if .Values.tls.secretName -}}
+{{- $_ := set $keys "secureClientPort" 2281 -}}
+{{- $_ := set $keys "ssl.keyStore.location" "/tls/tls-combined.pem" -}}
+{{- $_ := set $keys "ssl.trustStore.location" "/tls/ca.crt" -}}
+{{- $_ := set $keys "ssl.keyStore.type" "PEM" -}}
+{{- $_ := set $keys "ssl.trustStore.type" "PEM" -}}
+{{- $_ := set $keys "ssl.clientAuth" "none" -}}
+{{- if .Values.tls.quorum -}}
+{{- $_ := set $keys "sslQuorum" true -}}
+{{- $_ := set $keys "ssl.quorum.keyStore.location" "/tls/tls-combined.pem" -}}
+{{- $_ := set $keys "ssl.quorum.trustStore.location" "/tls/ca.crt" -}}
+{{- $_ := set $keys "ssl.quorum.keyStore.type" "PEM" -}}
+{{- $_ := set $keys "ssl.quorum.trustStore.type" "PEM" -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := merge (deepCopy .Values.config) $keys }}
+{{ $key }}={{ $value }}
+{{- end }}
+{{- if gt (int .Values.replicas) 1 }}
+{{- $name := include "gozkd.name" . }}
+{{- range $id := untilStep 1 (int (add1 (int .Values.replicas))) 1 }}
+server.{{ $id }}={{ $name }}-{{ $id }}.{{ $name }}-headless.{{ $.Release.Namespace }}.svc.{{ $.Values.clusterDomain }}:2888:3888;2181
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,274 @@
+// Command chart renders the Helm chart with several values, and checks what comes out without a
+// cluster: each object is decoded strictly as the type of Kubernetes that it names, references within
+// the objects lead somewhere, and gozkd takes the configuration of each server.
+//
+//	go -C tools/chart run . ../../deploy/helm/gozkd ../../bin/gozkd
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// cases are the values that the chart is rendered with.
+var cases = map[string]map[string]any{
+	"defaults":        {},
+	"one server":      {"replicas": 1},
+	"five servers":    {"replicas": 5},
+	"founding":        {"foundUntil": "2026-11-23T12:00:00Z"},
+	"log volume":      {"persistence": map[string]any{"logSize": "4Gi", "storageClass": "fast"}},
+	"no persistence":  {"persistence": map[string]any{"enabled": false, "logSize": "1Gi"}},
+	"tls":             {"tls": map[string]any{"secretName": "gozkd-tls"}},
+	"everything":      {"tls": map[string]any{"secretName": "gozkd-tls", "quorum": true}, "peerSecret": map[string]any{"secretName": "p"}, "config": map[string]any{"tickTime": 500, "maxClientCnxns": 0}, "nodeSelector": map[string]any{"a": "b"}, "tolerations": []any{map[string]any{"key": "k", "operator": "Exists"}}},
+	"without metrics": {"metrics": map[string]any{"enabled": false}},
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: chart CHART-DIR GOZKD")
+		os.Exit(2)
+	}
+	c, err := loader.Load(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	failed := false
+	for name, values := range cases {
+		objects, err := check(c, values, os.Args[2])
+		if err != nil {
+			failed = true
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			continue
+		}
+		fmt.Printf("%s: %d objects\n", name, objects)
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+func check(c *chart.Chart, values map[string]any, gozkd string) (objects int, err error) {
+	release := chartutil.ReleaseOptions{Name: "zk", Namespace: "prod", Revision: 1, IsInstall: true}
+	all, err := chartutil.ToRenderValues(c, values, release, nil)
+	if err != nil {
+		return 0, err
+	}
+	files, err := engine.Engine{Strict: true}.Render(c, all)
+	if err != nil {
+		return 0, err
+	}
+	r := rendered{maps: make(map[string]*corev1.ConfigMap), services: make(map[string]*corev1.Service)}
+	for name, text := range files {
+		if filepath.Ext(name) != ".yaml" {
+			continue
+		}
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			if strings.TrimSpace(document) == "" {
+				continue
+			}
+			if err := r.add(document); err != nil {
+				return 0, fmt.Errorf("%s: %w\n%s", name, err, document)
+			}
+			objects++
+		}
+	}
+	return objects, errors.Join(r.references(), r.configuration(gozkd))
+}
+
+// rendered are the objects of a release.
+type rendered struct {
+	set      *appsv1.StatefulSet
+	budget   *policyv1.PodDisruptionBudget
+	maps     map[string]*corev1.ConfigMap
+	services map[string]*corev1.Service
+}
+
+// add decodes an object. Unknown fields, fields that come twice, and wrong types are errors.
+func (r *rendered) add(document string) error {
+	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Yaml: true, Strict: true})
+	object, _, err := decoder.Decode([]byte(document), nil, nil)
+	if runtime.IsStrictDecodingError(err) || err != nil {
+		return err
+	}
+	switch o := object.(type) {
+	case *appsv1.StatefulSet:
+		r.set = o
+	case *policyv1.PodDisruptionBudget:
+		r.budget = o
+	case *corev1.ConfigMap:
+		r.maps[o.Name] = o
+	case *corev1.Service:
+		r.services[o.Name] = o
+	default:
+		return fmt.Errorf("unexpected kind %T", o)
+	}
+	return nil
+}
+
+// references finds what names something that does not exist.
+func (r *rendered) references() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.set == nil {
+		return errors.New("there is no StatefulSet")
+	}
+	pod := r.set.Spec.Template
+	selects := func(what string, selector map[string]string) {
+		for key, value := range selector {
+			if pod.Labels[key] != value {
+				fail("%s selects %s=%s, pods have %q", what, key, value, pod.Labels[key])
+			}
+		}
+	}
+	selects("the StatefulSet", r.set.Spec.Selector.MatchLabels)
+	if many := *r.set.Spec.Replicas > 1; many != (r.budget != nil) {
+		fail("%d replicas, PodDisruptionBudget: %v", *r.set.Spec.Replicas, r.budget != nil)
+	} else if many {
+		selects("the PodDisruptionBudget", r.budget.Spec.Selector.MatchLabels)
+	}
+	if r.services[r.set.Spec.ServiceName] == nil {
+		fail("serviceName %s does not exist", r.set.Spec.ServiceName)
+	}
+	volumes := make(map[string]bool)
+	for _, v := range pod.Spec.Volumes {
+		volumes[v.Name] = true
+		if v.ConfigMap != nil && r.maps[v.ConfigMap.Name] == nil {
+			fail("volume %s: there is no ConfigMap %s", v.Name, v.ConfigMap.Name)
+		}
+	}
+	for _, c := range r.set.Spec.VolumeClaimTemplates {
+		volumes[c.Name] = true
+	}
+	ports := make(map[string]bool)
+	for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+		for _, p := range c.Ports {
+			ports[p.Name] = true
+		}
+		for _, m := range c.VolumeMounts {
+			if !volumes[m.Name] {
+				fail("container %s mounts %s, which does not exist", c.Name, m.Name)
+			}
+		}
+		for _, e := range c.Env {
+			if from := e.ValueFrom; from != nil && from.ConfigMapKeyRef != nil {
+				if m := r.maps[from.ConfigMapKeyRef.Name]; m == nil {
+					fail("%s is from ConfigMap %s, which does not exist", e.Name, from.ConfigMapKeyRef.Name)
+				} else if _, ok := m.Data[from.ConfigMapKeyRef.Key]; !ok {
+					fail("%s is from key %s, which does not exist", e.Name, from.ConfigMapKeyRef.Key)
+				}
+			}
+		}
+		for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
+			if probe != nil && !ports[probe.HTTPGet.Port.StrVal] {
+				fail("container %s: a probe asks at port %v, which does not exist", c.Name, probe.HTTPGet.Port)
+			}
+		}
+	}
+	for _, s := range r.services {
+		selects("service "+s.Name, s.Spec.Selector)
+		for _, p := range s.Spec.Ports {
+			if !ports[p.TargetPort.StrVal] {
+				fail("service %s leads to port %v, which does not exist", s.Name, p.TargetPort)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// secrets makes the files that come from secrets in a cluster.
+func secrets(dir string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	self := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gozkd"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	certificate, err := x509.CreateCertificate(rand.Reader, self, self, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	combined := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), ca...)
+	for name, content := range map[string][]byte{"tls/tls-combined.pem": combined, "tls/ca.crt": ca, "peer/secret": []byte(strings.Repeat("secret", 10))} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configuration lets gozkd check the configuration of each server, as its pod would start it.
+func (r *rendered) configuration(gozkd string) error {
+	dir, err := os.MkdirTemp("", "gozkd-chart-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var text string
+	for _, v := range r.set.Spec.Template.Spec.Volumes {
+		if v.ConfigMap != nil {
+			text = r.maps[v.ConfigMap.Name].Data["zoo.cfg"]
+		}
+	}
+	if err := secrets(dir); err != nil {
+		return err
+	}
+	// Paths of the container are replaced by a directory of this machine.
+	var lines []string
+	for line := range strings.Lines(text) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), "="); strings.HasPrefix(value, "/") {
+			line = key + "=" + filepath.Join(dir, value) + "\n"
+		}
+		lines = append(lines, line)
+	}
+	file := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		return err
+	}
+	for id := int(r.set.Spec.Ordinals.Start); id < int(r.set.Spec.Ordinals.Start)+int(*r.set.Spec.Replicas); id++ {
+		cmd := exec.Command(gozkd, "check-config", file)
+		cmd.Env = []string{"ZOO_MY_ID=" + strconv.Itoa(id)}
+		var out, said strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &said
+		err := cmd.Run()
+		if err != nil || said.Len() > 0 {
+			return fmt.Errorf("server %d: %v\n%s%s\n%s", id, err, said.String(), out.String(), text)
+		}
+		if name := fmt.Sprintf("%s-%d.%s.prod.svc.", r.set.Name, id, r.set.Spec.ServiceName); *r.set.Spec.Replicas > 1 && !strings.Contains(text, fmt.Sprintf("\nserver.%d=%s", id, name)) {
+			return fmt.Errorf("server %d is not %s in\n%s", id, name, text)
+		}
+	}
+	return nil
+}
