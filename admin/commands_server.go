@@ -13,7 +13,10 @@ import (
 
 func ruok(*server.Server) object { return nil }
 
-func isReadOnly(*server.Server) object { return object{{"read_only", false}} }
+func isReadOnly(s *server.Server) object { return object{{"read_only", readOnly(s)}} }
+
+// readOnly reports whether the server is in read-only mode.
+func readOnly(s *server.Server) bool { return s.Status().Mode == "read-only" }
 
 // monitor answers with the lines of the mntr word. Those per namespace have paths in their keys, and
 // are only for those who may see paths.
@@ -45,7 +48,7 @@ func serverStats(s *server.Server) object {
 	zxid, _ := s.Digest()
 	answer := object{
 		{"version", pick("version")},
-		{"read_only", false},
+		{"read_only", readOnly(s)},
 		{"server_stats", object{
 			{"packets_sent", pick("packets_sent")},
 			{"packets_received", pick("packets_received")},

@@ -2,10 +2,12 @@ package datatree
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // maxTTLMs is the longest time to live, 2⁴⁰-1 ms: ZooKeeper stores it in 40 bits.
@@ -27,6 +29,9 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 	op := proto.MultiOp{Op: x.Op, Path: c.Path, Data: c.Data, ACL: c.ACL, Mode: c.Mode, TTL: c.TTL}
 	var code proto.ErrCode
 	x.res.Path, x.res.Stat, code = t.createZnode(x, &op)
+	if code == proto.ErrSessionExpired && x.Session == 0 { // a local session; in a multi the code stays, as in ZooKeeper
+		code = proto.ErrEphemeralOnLocalSession
+	}
 	return code
 }
 
@@ -153,4 +158,26 @@ func (t *Tree) sequential(path string, counter int32) string {
 // come later.
 func splittable(path string) bool {
 	return strings.IndexByte(path, '/') >= 0 && strings.IndexByte(path, 0) < 0
+}
+
+// CreatesEphemeral reports whether a client's request asks for an ephemeral znode, as far as it can be
+// decoded, so that it needs a session in the tree.
+func CreatesEphemeral(op proto.OpCode, body []byte) bool {
+	d := jute.NewDecoder(body)
+	d.AliasStrings()
+	switch op {
+	case proto.OpCreate, proto.OpCreate2:
+		var c proto.CreateRequest
+		c.Decode(&d, op)
+		return d.Err() == nil && c.Mode.Valid() && c.Mode.Ephemeral()
+	case proto.OpMulti:
+		var m proto.MultiRequest
+		if m.Decode(&d, op) != nil {
+			return false
+		}
+		return slices.ContainsFunc(m.Ops, func(o proto.MultiOp) bool {
+			return (o.Op == proto.OpCreate || o.Op == proto.OpCreate2 || o.Op == proto.OpCreateTTL) && o.Mode.Valid() && o.Mode.Ephemeral()
+		})
+	}
+	return false
 }

@@ -54,17 +54,21 @@ type sessionRecord struct {
 }
 
 // createSession creates a session with a unique id: the origin's member id in the high byte, then
-// 24 bits of the epoch, then the counter of the zxid.
+// 24 bits of the epoch, then the counter of the zxid. A request with an id makes the origin's local
+// session of that id one that all members know; servers send it from feature level 2 on.
 func (t *Tree) createSession(x *txn) proto.ErrCode {
 	var body CreateSessionBody
 	if !body.decode(t.body(x)) {
 		return proto.ErrMarshallingError
 	}
 	id := proto.SessionID(uint64(x.Server)<<56 | uint64(x.Zxid.Epoch()&0xffffff)<<32 | uint64(x.Zxid.Counter()))
+	if x.Session != 0 {
+		id = x.Session
+	}
 	if t.sessions[id] != nil {
-		// The same counter was used 2²⁴ epochs ago by a session that is still alive. The client
-		// tries again.
-		x.res.Why = "session id " + id.String() + " is in use since an earlier round of epochs"
+		// The same counter was used 2²⁴ epochs ago by a session that is still alive, or the random id
+		// of a local session is that of another session. The client tries again.
+		x.res.Why = "session id " + id.String() + " is in use"
 		return proto.ErrSessionExpired
 	}
 	s := &session{rec: t.sealSession(sessionRecord{

@@ -36,7 +36,7 @@ var table = map[string]metric{
 	"ephemerals_count":             {gauge, "", "Ephemeral znodes."},
 	"approximate_data_size":        {gauge, "", "Length of all paths and data, in bytes."},
 	"global_sessions":              {gauge, "", "Sessions of the whole ensemble."},
-	"local_sessions":               {gauge, "", "0: every session is global."},
+	"local_sessions":               {gauge, "", "Sessions that only this server knows."},
 	"last_client_response_size":    {gauge, "", "Size of the last reply, in bytes; -1: none."},
 	"min_client_response_size":     {gauge, "", "Size of the smallest reply, in bytes; -1: none."},
 	"max_client_response_size":     {gauge, "", "Size of the largest reply, in bytes; -1: none."},

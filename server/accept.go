@@ -86,4 +86,5 @@ func (s *Server) forget(c *conn) {
 	// No watch is added for c any more, because closed was set under c.mu.
 	s.watches.RemoveConn(c.id)
 	s.conns.release(id, c)
+	s.conns.locals.release(id, c)
 }

@@ -114,7 +114,7 @@ func (a *applier) traceOwn(b *consensus.Batch, r *consensus.Request) {
 	a.trace.Own(b, w.heard, w.received)
 	if a.s.meter.Slow.Enabled() {
 		a.trace.WatchSlow(b, meter.Request{
-			Op: w.req.Op, Body: w.req.Body, Session: w.req.Session, Xid: w.xid, Client: w.conn.nc.RemoteAddr(),
+			Op: w.req.Op, Body: w.req.Body, Session: w.session(), Xid: w.xid, Client: w.conn.nc.RemoteAddr(),
 			Heard: w.heard, Received: w.received,
 		}, a.s.tree.LastZxid().Next())
 	}
@@ -210,7 +210,11 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		}
 	case *attachRequest:
 		a.touch(w.conn, touchedByReply)
-		w.conn.attached(&a.batch, w, &res)
+		if w.upgrades {
+			w.conn.upgraded(w, &res)
+		} else {
+			w.conn.attached(&a.batch, w, &res)
+		}
 		s.writes.release(w.bytes(), w.big())
 	case *serverWrite:
 		w.finish(res)
@@ -226,6 +230,9 @@ func (s *Server) lost(ref any) {
 		s.auditLost(&w.clientRequest)
 		s.writes.release(w.bytes(), w.big())
 	case *attachRequest:
+		if w.upgrades { // if the session was upgraded, the new state has it
+			s.conns.locals.remove(w.req.Session)
+		}
 		s.writes.release(w.bytes(), w.big())
 	case *serverWrite:
 		w.finish(datatree.Result{Err: errUnknownOutcome})

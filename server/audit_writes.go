@@ -39,7 +39,7 @@ func auditBase(req *datatree.Request, res *datatree.Result, w *clientRequest, no
 		return audit.Event{Time: now, Result: audit.ResultOf(res.Err), Err: res.Err, Zxid: res.Zxid}
 	}
 	e := w.conn.auditEvent("", res.Err, req.IDs, now)
-	e.Session, e.Xid, e.Zxid = req.Session, w.xid, res.Zxid
+	e.Session, e.Xid, e.Zxid = w.session(), w.xid, res.Zxid
 	return e
 }
 

@@ -27,7 +27,7 @@ func BenchmarkBurst(b *testing.B) {
 			}
 			here, there := net.Pipe()
 			defer func() { _, _ = here.Close(), there.Close() }()
-			c := &conn{server: s, transport: transport{nc: here}, session: 1}
+			c := &conn{server: s, transport: transport{nc: here}, attachment: attachment{session: 1}}
 			c.room.L = &c.mu
 			var frames []byte
 			for i := range n {

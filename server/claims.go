@@ -69,6 +69,7 @@ const (
 	claimUnanswered judgement = iota // the connection is closed, so that the client tries again
 	claimRefused                     // the session is over, or has another password
 	claimRight                       // as far as this server knows; the replicated request decides
+	claimUnknown                     // not a local session of this server
 )
 
 // judge decides about a claim that came at now. passwd is what the client sent, of any length.
@@ -78,10 +79,7 @@ func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) judgement
 	if right {
 		return claimRight
 	}
-	if !s.port.claims.allow(c.addr, time.Now()) {
-		s.meter.Conns.Rejected.Add(1)
-		c.logger().Warn("client refused: too many connect requests of this address with a wrong password or for a session that is over",
-			"per_second", failedClaims)
+	if !c.claimAllowed() {
 		return claimUnanswered
 	}
 	if !known {
@@ -93,6 +91,27 @@ func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) judgement
 		}
 	}
 	return claimRefused
+}
+
+// claimAllowed counts a claim without merit, and reports whether it is to be answered.
+func (c *conn) claimAllowed() bool {
+	ok := c.server.port.claims.allow(c.addr, time.Now())
+	if !ok {
+		c.server.meter.Conns.Rejected.Add(1)
+		c.logger().Warn("client refused: too many connect requests of this address with a wrong password or for a session that is over",
+			"per_second", failedClaims)
+	}
+	return ok
+}
+
+// refuseClaim answers a claim that is refused.
+func (c *conn) refuseClaim(req *proto.ConnectRequest) {
+	c.logger().Debug("session refused", "session", req.SessionID.String())
+	c.mu.Lock()
+	c.auditSession(proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
+	c.refuse(req.HasReadOnly)
+	c.mu.Unlock()
+	c.flush()
 }
 
 // heardOwner reports whether this server knows a session, and whether the password is the session's.

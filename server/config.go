@@ -82,6 +82,15 @@ type Config struct {
 	// begins without them. SyncLimit is after how many ticks without a leader clients are
 	// disconnected. Defaults: 10 and 5.
 	InitLimit, SyncLimit int
+	// ReadOnlyMode lets a server that is not in touch with a leader serve reads to clients that accept
+	// a read-only server (readonlymode.enabled). Their sessions are local, and end with the mode.
+	ReadOnlyMode bool
+	// LocalSessions opens a new session without a write to the log (localSessionsEnabled). Only this
+	// server knows it: elsewhere its client is told that it has expired. It cannot have ephemeral
+	// znodes, unless LocalSessionUpgrades is set: then the first one makes it a session like others
+	// (localSessionsUpgradingEnabled), and sessions are local from feature level 2 on. No effect on a
+	// server alone.
+	LocalSessions, LocalSessionUpgrades bool
 	// LinearizableReads makes every read wait until this server has applied everything that was
 	// committed anywhere when the read came. By default a read is answered from the state of this
 	// server, as in ZooKeeper.

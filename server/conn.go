@@ -31,9 +31,7 @@ type conn struct {
 	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes
 
 	identity
-	session   proto.SessionID
-	epoch     proto.Zxid
-	timeoutMs int32
+	attachment
 
 	queue       queue
 	reconfiging *clientWrite // a reconfig that waits for its reply; nil: none
@@ -61,6 +59,15 @@ type identity struct {
 	ids   []proto.ID // replaced, never changed in place; shownIDs are for others to see
 	known datatree.Decisions
 	sasl  *saslExchange // owned by serve; nil: it has not begun
+}
+
+// attachment is the session of a connection.
+type attachment struct {
+	session   proto.SessionID // 0: none yet
+	epoch     proto.Zxid      // of a global session, see datatree.SessionInfo
+	timeoutMs int32
+	local     bool // only this server knows the session
+	readOnly  bool // the session was opened, or resumed, while this server was read-only; then it is local
 }
 
 // reading is when the connection was read last, and why it is not read.

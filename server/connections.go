@@ -11,6 +11,7 @@ import (
 // connTable holds the open connections of clients.
 type connTable struct {
 	budget memoryBudget // of all connections
+	locals localSessions
 
 	mu        sync.Mutex // guards all except turns
 	byID      map[watch.ConnID]*conn

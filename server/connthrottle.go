@@ -26,15 +26,16 @@ type ConnectionThrottle struct {
 	// (connectionDropIncrease, connectionDropDecrease, connectionDecreaseRatio).
 	FreezeTime                                time.Duration
 	DropIncrease, DropDecrease, DecreaseRatio float64
-	// Weighted makes a new session take GlobalWeight tokens, and the claim of an existing session
-	// RenewWeight tokens (connection_throttle_weight_enabled and its weights). Tokens and FillCount
-	// are then those of new sessions. Defaults of the weights: 3 and 2.
-	Weighted                  bool
-	GlobalWeight, RenewWeight int
+	// Weighted makes a new session take GlobalWeight tokens, or LocalWeight if it is local, and the
+	// claim of an existing session RenewWeight tokens (connection_throttle_weight_enabled and its
+	// weights). Tokens and FillCount are then those of new global sessions. Defaults of the weights: 3,
+	// 1 and 2.
+	Weighted                               bool
+	GlobalWeight, LocalWeight, RenewWeight int
 }
 
 func (t *ConnectionThrottle) negative() bool {
-	return min(t.Tokens, t.FillCount, t.GlobalWeight, t.RenewWeight) < 0 || min(t.FillTime, t.FreezeTime) < 0 ||
+	return min(t.Tokens, t.FillCount, t.GlobalWeight, t.LocalWeight, t.RenewWeight) < 0 || min(t.FillTime, t.FreezeTime) < 0 ||
 		min(t.DropIncrease, t.DropDecrease, t.DecreaseRatio) < 0
 }
 
@@ -43,6 +44,7 @@ func (t *ConnectionThrottle) ensureDefaults() {
 	setDefault(&t.FillTime, time.Millisecond)
 	setDefault(&t.FillCount, 1)
 	setDefault(&t.GlobalWeight, 3)
+	setDefault(&t.LocalWeight, 1)
 	setDefault(&t.RenewWeight, 2)
 }
 
@@ -57,15 +59,18 @@ type connThrottle struct {
 
 // admit takes the tokens of a connect request, and returns false if the request must be dropped. It
 // also returns the share of requests that are dropped at random, and how many tokens are missing.
-func (t *connThrottle) admit(cfg *ConnectionThrottle, renew bool, now time.Time, random float64) (ok bool, drop float64, missing int) {
+func (t *connThrottle) admit(cfg *ConnectionThrottle, renew, local bool, now time.Time, random float64) (ok bool, drop float64, missing int) {
 	if cfg.Tokens == 0 {
 		return true, 0, 0
 	}
 	need, size, fill := 1, cfg.Tokens, cfg.FillCount
 	if cfg.Weighted {
 		need, size, fill = cfg.GlobalWeight, size*cfg.GlobalWeight, fill*cfg.GlobalWeight
-		if renew {
+		switch {
+		case renew:
 			need = cfg.RenewWeight
+		case local:
+			need = cfg.LocalWeight
 		}
 	}
 	t.mu.Lock()
@@ -105,7 +110,7 @@ func (t *connThrottle) change(cfg *ConnectionThrottle, size int, now time.Time) 
 // throttled reports whether the throttle of connections drops a connect request.
 func (c *conn) throttled(r *proto.ConnectRequest) bool {
 	s := c.server
-	ok, drop, missing := s.port.throttle.admit(&s.live.Load().ConnectionThrottle, r.SessionID != 0, time.Now(), rand.Float64())
+	ok, drop, missing := s.port.throttle.admit(&s.live.Load().ConnectionThrottle, r.SessionID != 0, s.opensLocal(), time.Now(), rand.Float64())
 	conns := &s.meter.Conns
 	conns.DropShare.Store(math.Float64bits(drop))
 	if !ok {

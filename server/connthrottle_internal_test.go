@@ -12,7 +12,7 @@ func TestConnThrottle_Tokens(t *testing.T) {
 	now := time.Unix(1, 0)
 	admitted := func(n int) (ok int) {
 		for range n {
-			if yes, _, _ := b.admit(&cfg, false, now, 0); yes {
+			if yes, _, _ := b.admit(&cfg, false, false, now, 0); yes {
 				ok++
 			}
 		}
@@ -53,7 +53,7 @@ func TestConnThrottle_Weights(t *testing.T) {
 		renew, ok bool
 		missing   int
 	}{{false, true, 3}, {true, true, 5}, {true, false, 5}, {false, false, 5}} {
-		if ok, _, missing := b.admit(&cfg, c.renew, now, 0); ok != c.ok || missing != c.missing {
+		if ok, _, missing := b.admit(&cfg, c.renew, false, now, 0); ok != c.ok || missing != c.missing {
 			t.Errorf("request %d: %v, %d tokens are missing", i, ok, missing)
 		}
 	}
@@ -70,7 +70,7 @@ func TestConnThrottle_Freeze(t *testing.T) {
 	now := time.Unix(1, 0)
 	step := func(after time.Duration, random float64) (bool, float64) {
 		now = now.Add(after)
-		ok, drop, _ := b.admit(&cfg, false, now, random)
+		ok, drop, _ := b.admit(&cfg, false, false, now, random)
 		return ok, drop
 	}
 	for i, c := range []struct {

@@ -28,6 +28,10 @@ var (
 // learns that the session has expired. ExpireSession may be called on any member, and returns when
 // the end is applied there.
 func (s *Server) ExpireSession(ctx context.Context, id int64) error {
+	if c, local := s.conns.locals.remove(proto.SessionID(id)); local {
+		s.endLocal(proto.SessionID(id), c)
+		return nil
+	}
 	if err := s.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -57,18 +61,26 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 	defer s.conns.mu.Unlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
+	s.conns.locals.mu.Lock()
+	defer s.conns.locals.mu.Unlock()
 	if s.life.accepting.Load() {
 		s.takeLead() // otherwise the lead would be taken after the jump, with a full timeout for every session
 	}
 	connected := move()
 	now := s.cfg.Now()
-	s.expiry.jumped = now
+	s.expiry.jumped, s.conns.locals.jumped = now, now
 	for _, id := range connected {
 		s.expiry.tracker.Touch(proto.SessionID(id), now)
+		s.conns.locals.tracker.Touch(proto.SessionID(id), now)
 	}
 	if connected == nil {
 		for id := range s.conns.bySession {
 			s.expiry.tracker.Touch(id, now)
+		}
+		for id, e := range s.conns.locals.byID {
+			if e.conn != nil {
+				s.conns.locals.tracker.Touch(id, now)
+			}
 		}
 	}
 }

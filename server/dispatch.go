@@ -41,19 +41,20 @@ const (
 type pause uint8
 
 const (
-	pauseNone   pause = iota // the burst goes on
-	pauseInput               // no whole frame is left
-	pauseOutput              // enough was done under one lock
-	pauseQueue               // too many requests wait for a write of this connection
-	pauseAlone               // the next request waits until the queue is empty
-	pauseSync                // the next request is a write and waits until the requests before it allow it, see queue.holdsWrites
-	pauseTurn                // the next request is expensive and needs a turn
-	pauseSlice               // the next request is answered in part
-	pauseLimit               // too many writes are under way in the server
-	pauseBig                 // the next request is a large multi, and too many of those are under way
-	pauseSASL                // the next request is a token for the SASL mechanism
-	pauseEnd                 // the next reply is the last
-	pauseClosed              // the connection is closed or closing
+	pauseNone    pause = iota // the burst goes on
+	pauseInput                // no whole frame is left
+	pauseOutput               // enough was done under one lock
+	pauseQueue                // too many requests wait for a write of this connection
+	pauseAlone                // the next request waits until the queue is empty
+	pauseSync                 // the next request is a write and waits until the requests before it allow it, see queue.holdsWrites
+	pauseTurn                 // the next request is expensive and needs a turn
+	pauseSlice                // the next request is answered in part
+	pauseLimit                // too many writes are under way in the server
+	pauseBig                  // the next request is a large multi, and too many of those are under way
+	pauseSASL                 // the next request is a token for the SASL mechanism
+	pauseUpgrade              // the next request creates an ephemeral znode, and the session is local
+	pauseEnd                  // the next reply is the last
+	pauseClosed               // the connection is closed or closing
 )
 
 // serve reads the connection until it ends. in holds what was read already.
@@ -156,6 +157,10 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 			}
 		case p == pauseSASL:
 			c.stepSASL(in)
+		case p == pauseUpgrade:
+			if !c.upgrade(in) {
+				return false, nil
+			}
 		case p == pauseQueue:
 			c.awaitQueue(in, c.crowded)
 		case p == pauseAlone:
@@ -216,7 +221,7 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 			return pauseClosed, err
 		}
 		switch p {
-		case pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn, pauseSlice, pauseSASL:
+		case pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn, pauseSlice, pauseSASL, pauseUpgrade:
 			in.r = at
 			return p, nil
 		}
@@ -227,8 +232,14 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 	return pauseOutput, nil
 }
 
+// received is a request that is being handled: when it came, and what counts it.
+type received struct {
+	now   time.Time
+	stats *meter.BatchStats
+}
+
 // request routes one request. If it returns pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn,
-// pauseSlice or pauseSASL, the request must be routed again after the pause.
+// pauseSlice, pauseSASL or pauseUpgrade, the request must be routed again after the pause.
 func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
@@ -242,6 +253,14 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	}
 	if c.reconfiging != nil {
 		if p, done := c.duringReconfig(h.Op, h.Xid, now, t); done {
+			return p, nil
+		}
+	}
+	if c.local {
+		if p, done := c.localRequest(h, d.Rest(), &received{now, t}); done {
+			if p != pauseUpgrade {
+				c.noteRequest(h, frame, t)
+			}
 			return p, nil
 		}
 	}
@@ -296,6 +315,12 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 		c.status(proto.RequestHeader{Xid: h.Xid, Op: proto.OpError}, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
 		p = pauseEnd
 	}
+	c.noteRequest(h, frame, t)
+	return p, nil
+}
+
+// noteRequest counts a request that was routed.
+func (c *conn) noteRequest(h proto.RequestHeader, frame []byte, t *meter.BatchStats) {
 	c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, h.Op, frame[proto.RequestHeaderBytes:])
 	t.Received()
 	if h.Op != proto.OpAuth {
@@ -304,28 +329,6 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	if h.Xid >= 0 { // a ping does not change LastXid, as in ZooKeeper: go-zookeeper's FLWCons depends on that
 		c.stats.LastXid = h.Xid
 	}
-	return p, nil
-}
-
-// duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has
-// a higher zxid than replies to later requests would have now, so they must come after it. done is
-// false if the reconfig was answered meanwhile.
-func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *meter.BatchStats) (p pause, done bool) {
-	switch {
-	case c.queue.head() != queued(c.reconfiging):
-		c.reconfiging = nil
-		return pauseNone, false
-	case op != proto.OpPing:
-		return pauseAlone, true
-	}
-	// A reconfig can take longer than a client waits for its pings.
-	c.borrowOutput()
-	at := c.out.len()
-	c.server.read(c, t, op, xid, nil, nil)
-	t.Received()
-	t.Answered(op, now, false, c.out.len()-at)
-	c.stats.Sent++
-	return pauseNone, true
 }
 
 // write proposes a write and queues it, or queues its refusal. write does nothing if it returns a
@@ -346,8 +349,12 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	}
 	w := freeWrites.Get().(*clientWrite)
 	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}}
+	session := c.session
+	if c.local {
+		session = 0 // nothing to check, and no znode can belong to it
+	}
 	w.req = datatree.Request{
-		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
+		Session: session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
 	if code, why := s.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
@@ -379,7 +386,7 @@ func (s *Server) replyLimit() int32 {
 // readInTurn answers a read at once, or queues it if a request before it is unfinished (V2).
 // readInTurn returns false if the read is answered in part, and must be called again with it.
 func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
-	if c.server.cfg.LinearizableReads && h.Op != proto.OpPing {
+	if c.server.cfg.LinearizableReads && h.Op != proto.OpPing && !c.readOnly {
 		if c.barrier == nil {
 			c.barrier = new(readBarrier)
 		}
@@ -457,19 +464,4 @@ func (c *conn) push(q *queuedStatus, t *meter.BatchStats) {
 	if c.queue.len() == 1 {
 		c.drain(t)
 	}
-}
-
-// reconfig returns why a reconfig is refused here, or OK.
-func (c *conn) reconfig(d jute.Decoder) proto.ErrCode {
-	var r proto.ReconfigRequest
-	r.Decode(&d)
-	switch {
-	case d.Err() != nil:
-		return proto.ErrMarshallingError
-	case !c.server.live.Load().ReconfigEnabled:
-		return proto.ErrReconfigDisabled
-	case c.server.alone():
-		return proto.ErrUnimplemented
-	}
-	return proto.OK
 }

@@ -78,13 +78,14 @@ func (s *Server) Dialer() func(network, address string, timeout time.Duration) (
 // ready reports whether clients can be served.
 func (s *Server) ready() bool { return s.life.serving.Load() && !s.leader.lost.Load() }
 
-// NotServing returns nil while the server answers clients. Otherwise it returns the reason:
+// NotServing returns nil while the server answers clients, be it only those that accept a read-only
+// server (Config.ReadOnlyMode; Status tells). Otherwise it returns the reason:
 // ErrNotStarted, ErrNoLeader, or ErrClosed, with the cause if the server stopped by itself.
 func (s *Server) NotServing() error {
 	switch {
 	case !s.life.accepting.Load():
 		return s.life.whyNot()
-	case !s.ready():
+	case !s.ready() && !s.leader.readOnly.Load():
 		return ErrNoLeader
 	}
 	return nil

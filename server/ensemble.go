@@ -10,6 +10,8 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // alone reports whether this server has no other members to talk to.
@@ -165,4 +167,40 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 			s.cfg.Logger.Warn("the members of the ensemble were not changed", "reason", res.Err.String())
 		}
 	}
+}
+
+// duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has
+// a higher zxid than replies to later requests would have now, so they must come after it. done is
+// false if the reconfig was answered meanwhile.
+func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *meter.BatchStats) (p pause, done bool) {
+	switch {
+	case c.queue.head() != queued(c.reconfiging):
+		c.reconfiging = nil
+		return pauseNone, false
+	case op != proto.OpPing:
+		return pauseAlone, true
+	}
+	// A reconfig can take longer than a client waits for its pings.
+	c.borrowOutput()
+	at := c.out.len()
+	c.server.read(c, t, op, xid, nil, nil)
+	t.Received()
+	t.Answered(op, now, false, c.out.len()-at)
+	c.stats.Sent++
+	return pauseNone, true
+}
+
+// reconfig returns why a reconfig is refused here, or OK.
+func (c *conn) reconfig(d jute.Decoder) proto.ErrCode {
+	var r proto.ReconfigRequest
+	r.Decode(&d)
+	switch {
+	case d.Err() != nil:
+		return proto.ErrMarshallingError
+	case !c.server.live.Load().ReconfigEnabled:
+		return proto.ErrReconfigDisabled
+	case c.server.alone():
+		return proto.ErrUnimplemented
+	}
+	return proto.OK
 }

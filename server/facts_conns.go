@@ -91,6 +91,9 @@ func (s *Server) Hot() HotSpots {
 		if c := s.conns.ofSession(id); c != nil {
 			return c.nc.RemoteAddr().String()
 		}
+		if e, _ := s.conns.locals.get(id); e.conn != nil {
+			return e.conn.nc.RemoteAddr().String()
+		}
 		return ""
 	})
 }

@@ -23,6 +23,8 @@ func (s *Server) mode() string {
 func (s *Server) modeIn(set serverlist.Set, st consensus.Status) string {
 	own, known := set.Get(uint64(s.cfg.MemberID))
 	switch {
+	case s.leader.readOnly.Load():
+		return facts.ReadOnly
 	case st.Leading:
 		return facts.Leader
 	case known && own.Role == serverlist.Observer, !known && !st.Voter:
@@ -77,7 +79,7 @@ func (s *Server) Members() []MemberStatus {
 
 // peerState returns the value of mntr that says whether the server has assumed its role.
 func peerState(mode string, st consensus.Status) string {
-	if st.Leader == 0 {
+	if st.Leader == 0 || mode == facts.ReadOnly {
 		return "looking"
 	}
 	verb := map[string]string{facts.Leader: "leading", facts.Follower: "following", facts.Observer: "observing"}[mode]

@@ -5,9 +5,10 @@ import (
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/session"
 )
 
-// Sessions returns the sessions of the whole ensemble in ascending order of their ids.
+// Sessions returns the sessions that the whole ensemble knows, in ascending order of their ids.
 func (s *Server) Sessions() []Session {
 	s.treeMu.RLock()
 	sessions := make([]Session, 0, s.tree.NumSessions())
@@ -61,6 +62,22 @@ func (s *Server) Expiries() []Expiry {
 	s.expiry.mu.Lock()
 	buckets := s.expiry.tracker.Buckets()
 	s.expiry.mu.Unlock()
+	return expiriesOf(buckets)
+}
+
+// LocalExpiries returns when the sessions that only this server knows expire, the next first, or nil if
+// this server opens no such sessions. The caller owns the result.
+func (s *Server) LocalExpiries() []Expiry {
+	if !s.life.accepting.Load() || !s.cfg.LocalSessions && !s.leader.readOnly.Load() || s.alone() {
+		return nil
+	}
+	s.conns.locals.mu.Lock()
+	buckets := s.conns.locals.tracker.Buckets()
+	s.conns.locals.mu.Unlock()
+	return expiriesOf(buckets)
+}
+
+func expiriesOf(buckets []session.Bucket) []Expiry {
 	all := make([]Expiry, 0, len(buckets))
 	for i := range buckets {
 		ids := make([]int64, 0, len(buckets[i].IDs))

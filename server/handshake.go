@@ -58,19 +58,28 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		return false, nil
 	}
 	s.meter.Conns.Requests.Add(1)
+	readOnly := s.leader.readOnly.Load() // when that ends, c is closed
+	if readOnly && !req.ReadOnly {
+		s.meter.Conns.NotServed.Add(1)
+		c.logger().Debug("client refused: this server is read-only, which the client does not accept")
+		return false, nil
+	}
 	// A silent close makes the client try the next server; an answer would cost the client its
 	// session.
 	if last := s.awaitZxid(req.LastZxidSeen); req.LastZxidSeen > last {
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
-	if !s.awaitServing() || s.leavesClients(s.node.Status()) {
+	if !readOnly && (!s.awaitServing() || s.leavesClients(s.node.Status())) {
 		s.meter.Conns.NotServed.Add(1)
 		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
 	}
 	if !c.awaitAudit(in) {
 		return false, nil
+	}
+	if ok, done, err := c.attachLocal(&req, readOnly); done {
+		return ok, err
 	}
 	return c.attach(&req)
 }
@@ -143,12 +152,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		case claimUnanswered:
 			return false, nil
 		case claimRefused:
-			c.logger().Debug("session refused", "session", req.SessionID.String())
-			c.mu.Lock()
-			c.auditSession(proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
-			c.refuse(req.HasReadOnly)
-			c.mu.Unlock()
-			c.flush()
+			c.refuseClaim(req)
 			return false, nil
 		}
 		copy(body.Passwd[:], req.Passwd)
@@ -210,7 +214,9 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 // refuse answers that the session has expired, never existed, or has another password: clients
 // cannot tell these apart. c.mu is held.
 func (c *conn) refuse(hasReadOnly bool) {
-	c.appendConnectResponse(&proto.ConnectResponse{Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly})
+	c.appendConnectResponse(&proto.ConnectResponse{
+		Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly, ReadOnly: c.server.leader.readOnly.Load(),
+	})
 	c.finish()
 }
 

@@ -16,15 +16,16 @@ import (
 
 // action is a request of a client and its reply. Every value is written only once.
 type action struct {
-	client, key int
-	kind        actionKind
-	value       int   // written, or read
-	version     int32 // cas: the expected version; otherwise that of the written or read value
-	result      result
-	zxid        proto.Zxid // of the reply's header
-	mzxid       proto.Zxid // of the znode, as the reply's Stat says
-	call, end   int64      // times on one clock for all clients; end is never if the outcome is unknown
-	reply       int64      // time of the reply, which orders the replies of a client; 0: none
+	client, key  int
+	kind         actionKind
+	value        int   // written, or read
+	version      int32 // cas: the expected version; otherwise that of the written or read value
+	result       result
+	zxid         proto.Zxid // of the reply's header
+	mzxid        proto.Zxid // of the znode, as the reply's Stat says
+	call, end    int64      // times on one clock for all clients; end is never if the outcome is unknown
+	fromReadOnly bool       // the server was read-only
+	reply        int64      // time of the reply, which orders the replies of a client; 0: none
 }
 
 type actionKind uint8

@@ -31,6 +31,7 @@ type plan struct {
 	disk         bool
 	linearizable bool // LinearizableReads: clients need no sync
 	lies         bool // they behave as if it were set
+	modes        bool // sessions are local at first, and a member becomes read-only soon after it is cut off
 	clients      int
 	level        uint64 // the highest feature level of the version that the members begin with; 0: of this one
 	mishaps      []mishap
@@ -122,6 +123,9 @@ func (p plan) run(t *testing.T) (history []action, err error) {
 		e.each(func(c *server.Config) {
 			c.SuperDigest = superDigest()
 			c.NoSync, c.SnapCount, c.LinearizableReads = true, 50, p.linearizable && !p.lies
+			if p.modes {
+				c.ReadOnlyMode, c.LocalSessions, c.LocalSessionUpgrades, c.SyncLimit = true, true, true, 1
+			}
 			if p.level != 0 {
 				server.SetLevels(c, p.level)
 			}
@@ -280,9 +284,13 @@ type recordedClient struct {
 	xid  int32
 
 	versions [historyKeys]int32 // as last seen
-	// of the previous connection, without a reply: when the session is re-attached they are done,
+	// of the previous connection, without a reply: when a global session is re-attached they are done,
 	// or never will be
 	limbo []action
+
+	// With plan.modes:
+	readOnly  bool // the connection
+	ephemeral bool // the client was told that the session has an ephemeral znode
 }
 
 func (c *recordedClient) run() {
@@ -321,12 +329,17 @@ func (c *recordedClient) settle(end int64) {
 // attach creates the session on a member, or re-attaches it.
 func (c *recordedClient) attach() bool {
 	c.at = 1 + c.rng.IntN(3)
+	if c.r.plan.modes && !c.ephemeral && c.rng.IntN(2) == 0 { // another client, which may have seen nothing yet
+		c.settle(never)
+		c.id += 100
+		c.sess, c.seen, c.versions = proto.ConnectResponse{}, 0, [historyKeys]int32{}
+	}
 	nc, err := c.r.e.dialFrom("c"+strconv.Itoa(c.id), c.at)
 	if err != nil {
 		return false
 	}
 	hello := &proto.ConnectRequest{
-		TimeoutMs: 60_000, SessionID: c.sess.SessionID, Passwd: c.sess.Passwd, LastZxidSeen: c.seen, HasReadOnly: true,
+		TimeoutMs: 60_000, SessionID: c.sess.SessionID, Passwd: c.sess.Passwd, LastZxidSeen: c.seen, HasReadOnly: true, ReadOnly: c.r.plan.modes,
 	}
 	if _, err := nc.Write(frameOf(hello.Append(nil))); err != nil {
 		_ = nc.Close()
@@ -339,15 +352,22 @@ func (c *recordedClient) attach() bool {
 	}
 	d := jute.NewDecoder(b)
 	var resp proto.ConnectResponse
-	if resp.Decode(&d); d.Err() != nil || resp.SessionID == 0 || c.sess.SessionID != 0 && resp.SessionID != c.sess.SessionID {
+	if resp.Decode(&d); d.Err() == nil && resp.SessionID == 0 && c.sess.SessionID&localBit != 0 && !c.ephemeral {
+		c.sess = proto.ConnectResponse{} // a local session is over where it is not known
+		_ = nc.Close()
+		return false
+	}
+	if d.Err() != nil || resp.SessionID == 0 || c.sess.SessionID != 0 && resp.SessionID != c.sess.SessionID {
 		c.r.complain("client %d: session %v was lost: member %d answered %+v, %v", c.id, c.sess.SessionID, c.at, resp, d.Err())
 		c.sess = proto.ConnectResponse{}
 		_ = nc.Close()
 		return false
 	}
-	c.settle(c.r.clock.Add(1))
-	c.nc, c.sess = nc, resp
-	return true
+	if resp.SessionID&localBit == 0 {
+		c.settle(c.r.clock.Add(1))
+	}
+	c.nc, c.sess, c.readOnly = nc, resp, resp.ReadOnly
+	return !c.r.plan.modes || c.own()
 }
 
 // burst sends some requests and waits for their replies. It returns false if the connection is
@@ -389,13 +409,13 @@ func (c *recordedClient) burst() bool {
 		}
 	}
 	if _, err := c.nc.Write(frames); err != nil {
-		c.limbo = append(c.limbo, writes(actions)...) // a part of them may have arrived
+		c.leave(actions) // a part of them may have arrived
 		return false
 	}
 	impatient := c.rng.IntN(15) == 0
 	for i := range actions {
 		if impatient && c.rng.IntN(2) == 0 || !c.reply(&actions[i], &first) {
-			c.limbo = append(c.limbo, writes(actions[i:])...)
+			c.leave(actions[i:])
 			return false
 		}
 	}
@@ -407,8 +427,11 @@ func (c *recordedClient) synced(a action) bool {
 	return a.kind == actionSyncRead && !c.r.plan.linearizable
 }
 
-func writes(actions []action) []action {
-	return slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.kind > actionCAS })
+// leave puts the writes that were not answered in limbo.
+func (c *recordedClient) leave(actions []action) {
+	if !c.readOnly {
+		c.limbo = append(c.limbo, slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.kind > actionCAS })...)
+	}
 }
 
 // reply reads the reply to an action, and the reply to its sync.
@@ -433,6 +456,11 @@ func (c *recordedClient) reply(a *action, xid *int32) bool {
 	}
 	a.zxid = h.Zxid
 	switch {
+	case c.readOnly && a.kind <= actionCAS:
+		if h.Err != proto.ErrNotReadOnly {
+			c.r.complain("client %d: %v on a read-only connection: %v", c.id, *a, h.Err)
+		}
+		return true // it never happens, so nobody may see its value
 	case h.Err == proto.ErrBadVersion && a.kind == actionCAS:
 		a.result = resultBadVersion
 	case h.Err != proto.OK:
@@ -446,6 +474,9 @@ func (c *recordedClient) reply(a *action, xid *int32) bool {
 		}
 		a.result, a.version, a.mzxid = resultOK, st.Version, st.Mzxid
 	default:
+		if c.readOnly {
+			a.kind = actionRead // the sync was refused
+		}
 		var resp proto.DataResponse
 		resp.Decode(&d)
 		a.result, a.version, a.mzxid = resultOK, resp.Stat.Version, resp.Stat.Mzxid
@@ -461,7 +492,7 @@ func (c *recordedClient) reply(a *action, xid *int32) bool {
 		c.versions[a.key] = a.version
 	}
 	a.end = c.r.clock.Add(1)
-	a.reply = a.end
+	a.reply, a.fromReadOnly = a.end, c.readOnly
 	c.r.mu.Lock()
 	c.r.history = append(c.r.history, *a)
 	c.r.mu.Unlock()

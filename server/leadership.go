@@ -9,7 +9,10 @@ import (
 
 // leaderContact records whether this server is in touch with a leader.
 type leaderContact struct {
-	lost atomic.Bool // there was no contact for too long: clients are refused
+	lost atomic.Bool // there was no contact for too long: clients are refused, unless readOnly is set
+	// readOnly: clients that accept a read-only server are served. Set while there is no contact for too
+	// long, or at the start not yet.
+	readOnly atomic.Bool
 	// confirmed is when the leader last said that it hears this server, in nanoseconds since
 	// Server.startedMono.
 	confirmed atomic.Int64
@@ -37,7 +40,9 @@ func (s *Server) watchLeader(st consensus.Status) {
 	}
 	switch inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
 	case st.Leader != 0 && inTime:
-		if s.leader.lost.Swap(false) {
+		if s.leader.lost.Load() {
+			s.endReadOnly()
+			s.leader.lost.Store(false)
 			s.cfg.Logger.Info("serving clients again", "leader", st.Leader)
 		}
 	case !inTime:
@@ -49,6 +54,8 @@ func (s *Server) watchLeader(st consensus.Status) {
 			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
 				"since_ms", time.Since(lastGood).Milliseconds(), "leader", st.Leader, "voters", st.Voters, "connected", s.node.Connected())
 			s.dropConns()
+			s.conns.locals.clear() // as in ZooKeeper; see attachLocal for those that connect at this moment
+			s.beginReadOnly(st)
 		}
 	}
 	if st.Leading {

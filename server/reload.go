@@ -15,7 +15,7 @@ var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "ConnectionThrottle", "RequestThrottle",
 	"OutstandingLimit", "ClientMemory", "WatchMemory", "HandshakeTimeout",
 	"TLS", "PortUnification", "HandshakeLimit", "Auth",
-	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "RefuseTTL", "ReconfigEnabled",
+	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "RefuseTTL", "ReconfigEnabled", "ReadOnlyMode",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings", "PeerTLS",
 }
 
@@ -32,7 +32,7 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "Secur
 // keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
 // closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, WatchMemory, HandshakeTimeout,
 // TLS, PortUnification, HandshakeLimit, Auth (connections keep what they negotiated), Words, SyncWarning, SlowRequest, SuperDigest,
-// DisableDigest (a connection keeps its identities), EnforceQuota, RefuseTTL, ReconfigEnabled,
+// DisableDigest (a connection keeps its identities), EnforceQuota, RefuseTTL, ReconfigEnabled, ReadOnlyMode,
 // ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS (which connections
 // between members are made again: peer.Network.SetTLS). Reload ignores the objects that the program
 // hands in: Memory, the listeners, PeerDial, Audit, Certificates, InProcess, Version, Logger, Now, Rand,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,9 @@ func clientRequestOf(ref any) *clientRequest {
 	return nil
 }
 
+// session returns the session of the client. A request of a local session has none for the ensemble.
+func (r *clientRequest) session() proto.SessionID { return cmp.Or(r.req.Session, r.conn.session) }
+
 // clientWrite is a write of a client.
 type clientWrite struct {
 	clientRequest
@@ -45,12 +49,13 @@ type clientWrite struct {
 	free  bool       // it was answered at once, and is no longer in the queue
 }
 
-// attachRequest creates or re-attaches a session. It is the first request of its connection, and
-// therefore not queued.
+// attachRequest creates or re-attaches a session, or makes a local session a global one. While it is
+// under way, no other request of its connection begins, so it is not queued.
 type attachRequest struct {
 	clientRequest
 	passwd      []byte
 	hasReadOnly bool // the client sent the read-only byte
+	upgrades    bool // a local session
 }
 
 // serverWrite is a request of the server itself. applied is called with the result; nil: nobody

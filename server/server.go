@@ -87,6 +87,7 @@ func New(cfg Config) (*Server, error) {
 	s.conns.init()
 	s.port.words.init()
 	s.expiry.init(cfg.Tick)
+	s.conns.locals.init(cfg.Tick)
 	s.digests.forget()
 	s.writes.init(&cfg)
 	s.conns.budget.limit.Store(cfg.ClientMemory)
@@ -160,6 +161,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err := s.awaitLeader(ctx, failed); err != nil {
 		return err
 	}
+	s.endReadOnly()
 	s.adoptSessions()
 	s.Audit(audit.Event{Operation: audit.ServerStart, Result: audit.Success})
 	s.life.serving.Store(true)

@@ -53,6 +53,9 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		s.watchLeader(st)
 		s.followLines(st)
+		if !late || wasLate {
+			s.expireLocal(now)
+		}
 		switch {
 		case late && !wasLate:
 		case st.Leading:
@@ -81,6 +84,7 @@ func (s *Server) passIsLate(interval time.Duration, now time.Time, wasLate bool)
 	}
 	l.lost = lost
 	s.expiry.giveBack(lost, now, wasLate)
+	s.conns.locals.giveBack(lost, now)
 	if lost > max(s.cfg.Tick, time.Second) {
 		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; look for a paused process or virtual machine, or for a machine that is overloaded",
 			"lost_ms", lost.Milliseconds())

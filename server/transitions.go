@@ -34,8 +34,12 @@ func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	look := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C:
+			s.readOnlyStart()
 		case <-s.node.Ready():
 			return nil
 		case err := <-failed:

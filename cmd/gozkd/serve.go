@@ -195,7 +195,8 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		LargeRequestThreshold: c.Throttle.LargeThreshold, LargeRequestMaxBytes: c.Throttle.LargeBytes,
 		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
 		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota, RefuseUnreadable: c.RefuseUnreadable,
-		ReconfigEnabled: c.ReconfigEnabled, AuditReads: c.Audit.Reads, Words: c.Words(),
+		ReconfigEnabled: c.ReconfigEnabled, ReadOnlyMode: c.ReadOnlyMode,
+		LocalSessions: c.LocalSessions, LocalSessionUpgrades: c.LocalSessionUpgrades, AuditReads: c.Audit.Reads, Words: c.Words(),
 		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
 		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),
 		ClientKeepAlive:    c.ClientTCPKeepAlive, HandshakeTimeout: c.HandshakeTimeout,
@@ -222,7 +223,7 @@ func connectionThrottle(t *config.Throttle) server.ConnectionThrottle {
 	return server.ConnectionThrottle{
 		Tokens: t.Tokens, FillTime: t.FillTime, FillCount: t.FillCount, FreezeTime: freeze,
 		DropIncrease: t.DropIncrease, DropDecrease: t.DropDecrease, DecreaseRatio: t.DecreaseRatio,
-		Weighted: t.Weighted, GlobalWeight: max(t.GlobalWeight, t.LocalWeight), RenewWeight: max(t.RenewWeight, t.LocalWeight),
+		Weighted: t.Weighted, GlobalWeight: max(t.GlobalWeight, t.LocalWeight), LocalWeight: t.LocalWeight, RenewWeight: max(t.RenewWeight, t.LocalWeight),
 	}
 }
 
@@ -317,7 +318,8 @@ func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, st
 		case err := <-started:
 			return err
 		case <-look.C:
-			if !errors.Is(r.server.NotServing(), server.ErrNoLeader) {
+			// A server that is read-only serves, although it has not started.
+			if err := r.server.NotServing(); err != nil && !errors.Is(err, server.ErrNoLeader) {
 				waited = 0
 			} else if waited++; waited == patience {
 				r.ready("waiting for the other servers: no leader yet")

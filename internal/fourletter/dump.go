@@ -15,8 +15,13 @@ const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 // closed.
 func writeDump(w *bufio.Writer, s Server) {
 	say(w, "SessionTracker dump:\n")
+	title, local := "Session Sets", s.LocalExpiries()
+	if local != nil {
+		writeExpiries(w, "Local Session Sets", local)
+		title = "Global Session Sets"
+	}
 	if buckets := s.Expiries(); buckets != nil {
-		writeExpiries(w, buckets)
+		writeExpiries(w, title, buckets)
 	} else { // the leader decides when sessions expire, and only the leader knows
 		sessions := s.Sessions()
 		say(w, "Global Sessions(%d):\n", len(sessions))
@@ -53,12 +58,12 @@ func writeDump(w *bufio.Writer, s Server) {
 	}
 }
 
-func writeExpiries(w *bufio.Writer, buckets []facts.Expiry) {
+func writeExpiries(w *bufio.Writer, title string, buckets []facts.Expiry) {
 	n := 0
 	for i := range buckets {
 		n += len(buckets[i].Sessions)
 	}
-	say(w, "Session Sets (%d)/(%d):\n", len(buckets), n)
+	say(w, "%s (%d)/(%d):\n", title, len(buckets), n)
 	for i := range buckets {
 		say(w, "%d expire at %s:\n", len(buckets[i].Sessions), buckets[i].At.Format(javaDate))
 		for _, id := range buckets[i].Sessions {

@@ -9,6 +9,14 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
+// writeVersion writes the first lines of srvr and stat.
+func writeVersion(w *bufio.Writer, st *facts.Stats) {
+	say(w, "Zookeeper version: %s\n", st.Version)
+	if st.Mode == facts.ReadOnly {
+		say(w, "READ-ONLY mode; serving only read-only clients\n")
+	}
+}
+
 // writeStats writes the lines that srvr and stat share.
 func writeStats(w *bufio.Writer, st *facts.Stats) {
 	say(w, "Latency min/avg/max: %d/%s/%d\n", st.MinLatencyMs, decimal(st.AvgLatencyMs), st.MaxLatencyMs)

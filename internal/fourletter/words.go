@@ -19,6 +19,7 @@ type Server interface {
 	Sessions() []facts.Session
 	Ephemerals() []facts.SessionPaths
 	Expiries() []facts.Expiry
+	LocalExpiries() []facts.Expiry
 	Watches() []facts.SessionPaths
 	WatchCounts() (connections, paths, watches int)
 	ZnodeKinds() []facts.ZnodeKind
@@ -94,16 +95,19 @@ func Write(w *bufio.Writer, word string, s Server, asker int64) {
 		writeSettings(w, s.Environment())
 		return
 	}
-	serving := s.NotServing() == nil
+	st := s.Status()
+	serving, readOnly := s.NotServing() == nil, st.Mode == facts.ReadOnly
 	switch word {
 	case "srvr", "stat", "isro":
 		// By these, scripts and probes ask whether clients can be sent here. They cannot while no
 		// leader is known, although connected clients are kept for a while and their reads are
 		// answered: another leader may be elected soon.
-		serving = serving && s.Status().Serving
+		serving = serving && (st.Serving || readOnly)
 	}
 	switch {
-	case word == "isro" && serving && !s.Status().LeavesClients: // read-only clients move to where this is rw
+	case word == "isro" && serving && readOnly:
+		say(w, "ro")
+	case word == "isro" && serving && !st.LeavesClients: // read-only clients move to where this is rw
 		say(w, "rw")
 	case word == "isro":
 		say(w, "null")
@@ -121,11 +125,12 @@ func writeServing(w *bufio.Writer, word string, s Server, asker int64) {
 	switch word {
 	case "srvr":
 		st := s.Stats()
-		say(w, "Zookeeper version: %s\n", st.Version)
+		writeVersion(w, &st)
 		writeStats(w, &st)
 	case "stat":
 		st := s.Stats()
-		say(w, "Zookeeper version: %s\nClients:\n", st.Version)
+		writeVersion(w, &st)
+		say(w, "Clients:\n")
 		writeConnections(w, s, asker, false)
 		say(w, "\n")
 		writeStats(w, &st)

@@ -8,12 +8,13 @@ const (
 	Leader     = "leader"
 	Follower   = "follower"
 	Observer   = "observer"
+	ReadOnly   = "read-only" // not in touch with a leader, and serves those who accept that
 )
 
 // Status is a server's summary of itself.
 type Status struct {
-	Serving bool   // clients are answered
-	Mode    string // Standalone, Leader, Follower or Observer; "" before the data is open
+	Serving bool   // clients are answered, and their writes carried out
+	Mode    string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
 	Member  int    // this server's number
 	Leader  int    // the leader's number as far as this server knows, 0 for none; a server alone leads itself
 	Zxid    int64  // of the last change that is applied on this server
@@ -30,7 +31,7 @@ type Status struct {
 // or the srst word.
 type Stats struct {
 	Version                    string // the version line, with the date of the build
-	Mode                       string // Standalone, Leader, Follower or Observer; "" before the data is open
+	Mode                       string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
 	Zxid                       int64  // of the last change that is applied on this server
 	Znodes, Ephemerals         int
 	Sessions                   int   // of the whole ensemble

@@ -97,9 +97,12 @@ type Config struct {
 	Throttle Throttle
 	// FourLetterWords is the configured whitelist, "*" for all. See Words.
 	FourLetterWords []string
-	// ReadOnlyMode is readonlymode.enabled, which only enables the word isro: no server is ever
-	// read-only.
+	// ReadOnlyMode lets a member without a quorum serve reads to clients that accept that, and
+	// enables the word isro.
 	ReadOnlyMode bool
+	// LocalSessions opens sessions that only this server knows. LocalSessionUpgrades makes one of them
+	// a session like others when it creates an ephemeral znode.
+	LocalSessions, LocalSessionUpgrades bool
 	// ReconfigEnabled lets clients change the members. On a standalone server it selects the error.
 	ReconfigEnabled bool
 

@@ -50,8 +50,12 @@ var workingKeys = []key{
 		field: func(c *Config) any { return &c.ClientTCPKeepAlive }},
 	{name: "4lw.commands.whitelist", kind: wordList, def: "srvr", status: works, reload: true, note: "four-letter words to answer, in addition to srvr; `*` means all",
 		field: func(c *Config) any { return &c.FourLetterWords }},
-	{name: "readonlymode.enabled", kind: boolean, def: "false", status: works, reload: true, note: "enables the word isro; a server is never read-only",
+	{name: "readonlymode.enabled", kind: boolean, def: "false", status: works, reload: true, note: "a member without a quorum serves reads to clients that ask for a read-only server, see [Read-only mode](../guide/operate.md#read-only-mode); also enables the word isro. No effect on the reads of a standalone server",
 		field: func(c *Config) any { return &c.ReadOnlyMode }},
+	{name: "localSessionsEnabled", kind: boolean, def: "false", status: works, note: "a session is opened without a write to the log, and only its server knows it, see [Local sessions](../guide/operate.md#local-sessions). No effect on a standalone server",
+		field: func(c *Config) any { return &c.LocalSessions }},
+	{name: "localSessionsUpgradingEnabled", kind: boolean, def: "false", status: works, note: "the first ephemeral znode of a local session makes it a global one; otherwise it is refused (-120). No effect without localSessionsEnabled",
+		field: func(c *Config) any { return &c.LocalSessionUpgrades }},
 	{name: "reconfigEnabled", kind: boolean, def: "false", status: works, reload: true, note: "clients may change the members; on a standalone server it selects the error",
 		field: func(c *Config) any { return &c.ReconfigEnabled }},
 	{name: "skipACL", kind: yesNo, def: "no", status: works, note: "disables all ACL checks",
@@ -135,8 +139,6 @@ var tuningKeys = []key{
 
 var otherKeys = []key{
 	{name: "emulate353TTLNodes", kind: boolean, def: "false", status: harmless, note: "concerns only files of the Java server"},
-	{name: "localSessionsEnabled", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "all sessions are global; clients cannot tell the difference"},
-	{name: "localSessionsUpgradingEnabled", kind: boolean, def: "false", status: harmless, note: "no effect without localSessionsEnabled"},
 	{name: "digest.enabled", kind: boolean, def: "true", status: harmless, note: "the digest of the data is always maintained"},
 	{name: "closeSessionTxn.enabled", kind: boolean, def: "true", status: harmless, note: "a session and its ephemeral znodes always end in one transaction"},
 	{name: "db.autocreate", kind: boolean, def: "true", status: works, note: "false: a server without data takes no part in founding an ensemble, unless there is a file named `initialize` in dataDir or dataLogDir, which `gozkd init` writes. It waits until an ensemble that has data lets it in. The file is removed once the server has data. Recommended for production: a member that lost its disk can't found an empty ensemble then",

@@ -55,7 +55,7 @@ var throttleKeys = []key{
 		field: func(c *Config) any { return &c.Throttle.Weighted }},
 	{name: "connection_throttle_global_session_weight", kind: property32(1, maxInt), def: "3", status: works, reload: true, note: "tokens for a new session, at least as many as for a local one",
 		field: func(c *Config) any { return &c.Throttle.GlobalWeight }},
-	{name: "connection_throttle_local_session_weight", kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "least value of the other weights; there are no local sessions",
+	{name: "connection_throttle_local_session_weight", kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens for a new [local session](../guide/operate.md#local-sessions); least value of the other weights",
 		field: func(c *Config) any { return &c.Throttle.LocalWeight }},
 	{name: "connection_throttle_renew_session_weight", kind: property32(1, maxInt), def: "2", status: works, reload: true, note: "tokens for the return to a session, at least as many as for a local one",
 		field: func(c *Config) any { return &c.Throttle.RenewWeight }},

@@ -1,0 +1,358 @@
+package server
+
+import (
+	"crypto/subtle"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/session"
+)
+
+// localBit is set in the id of every session that was opened as a local one. Ids of global sessions
+// have an epoch there, which does not become that large.
+const localBit = proto.SessionID(1) << 55
+
+// localSessions holds the sessions that only this server knows. The rules are in
+// docs/internals/sessions-and-watches.md.
+type localSessions struct {
+	mu      sync.Mutex // guards all; a leaf lock
+	tracker *session.Tracker
+	byID    map[proto.SessionID]*localSession
+	jumped  time.Time // as expiry.jumped
+}
+
+// localSession is a session in localSessions.
+type localSession struct {
+	passwd    [proto.PasswdBytes]byte
+	timeoutMs int32
+	conn      *conn // nil: the client is not connected
+	upgrading bool  // all members are about to know the session; it neither moves nor expires
+}
+
+func (l *localSessions) init(tick time.Duration) {
+	l.tracker, l.byID = session.New(tick), make(map[proto.SessionID]*localSession)
+}
+
+func (l *localSessions) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byID)
+}
+
+// get returns a copy of a session.
+func (l *localSessions) get(id proto.SessionID) (_ localSession, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.byID[id]; e != nil {
+		return *e, true
+	}
+	return localSession{}, false
+}
+
+// add adds a session, and returns false if there is one with that id.
+func (l *localSessions) add(id proto.SessionID, e *localSession, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID[id] != nil {
+		return false
+	}
+	l.byID[id] = e
+	l.heard(id, e, now)
+	return true
+}
+
+// heard records that the client of e connected. l.mu is held.
+func (l *localSessions) heard(id proto.SessionID, e *localSession, now time.Time) {
+	if now.Before(l.jumped) {
+		now = l.jumped
+	}
+	l.tracker.Add(id, time.Duration(e.timeoutMs)*time.Millisecond, now)
+}
+
+// claim decides about a claim of a session, and makes c its connection if the claim is right. The
+// caller must close the previous connection, old, which may be nil.
+func (l *localSessions) claim(id proto.SessionID, passwd []byte, c *conn, timeoutMs int32, now time.Time) (verdict judgement, old *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch e := l.byID[id]; {
+	case e == nil:
+		return claimUnknown, nil
+	case subtle.ConstantTimeCompare(e.passwd[:], passwd) != 1:
+		return claimRefused, nil
+	case e.upgrading: // until that is applied, nobody knows which table the session is in
+		return claimUnanswered, nil
+	default:
+		old, e.conn, e.timeoutMs = e.conn, c, timeoutMs
+		l.heard(id, e, now)
+		return claimRight, old
+	}
+}
+
+// upgrade marks the session of c as upgrading, and returns it. It returns false if c is not its
+// connection any more.
+func (l *localSessions) upgrade(id proto.SessionID, c *conn) (_ localSession, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.byID[id]
+	if e == nil || e.conn != c {
+		return localSession{}, false
+	}
+	e.upgrading = true
+	return *e, true
+}
+
+// release records that a connection is closed, and when it was last heard from.
+func (l *localSessions) release(id proto.SessionID, c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.byID[id]; e != nil && e.conn == c {
+		e.conn = nil
+		l.tracker.Touch(id, c.heard())
+	}
+}
+
+// remove ends a session, and returns its connection, or nil. It reports whether there was one.
+func (l *localSessions) remove(id proto.SessionID) (c *conn, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removeLocked(id)
+}
+
+func (l *localSessions) removeLocked(id proto.SessionID) (c *conn, known bool) {
+	e := l.byID[id]
+	if e == nil {
+		return nil, false
+	}
+	l.tracker.Remove(id)
+	delete(l.byID, id)
+	return e.conn, true
+}
+
+// clear ends all sessions. Their connections are closed already.
+func (l *localSessions) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range l.byID {
+		l.removeLocked(id)
+	}
+}
+
+// expire ends the sessions whose clients were silent for their timeouts, and returns their
+// connections, with nil for sessions without one.
+func (l *localSessions) expire(now time.Time) map[proto.SessionID]*conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, e := range l.byID {
+		if e.conn != nil {
+			l.tracker.Touch(id, e.conn.heard())
+		}
+	}
+	var ended map[proto.SessionID]*conn
+	for _, id := range l.tracker.Expired(now) {
+		if l.byID[id].upgrading {
+			l.tracker.Retry(id)
+			continue
+		}
+		if ended == nil {
+			ended = make(map[proto.SessionID]*conn)
+		}
+		ended[id], _ = l.removeLocked(id)
+	}
+	return ended
+}
+
+// giveBack lets the time lost, which has just ended, count for no session.
+func (l *localSessions) giveBack(lost time.Duration, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tracker.GiveBack(lost, now)
+}
+
+// opensLocal reports whether new sessions are local: if the configuration says so and, where local
+// sessions can become global ones, if all members know how.
+func (s *Server) opensLocal() bool {
+	return s.cfg.LocalSessions && !s.alone() && (!s.cfg.LocalSessionUpgrades || s.level2())
+}
+
+// expireLocal ends the local sessions that were not heard from in time.
+func (s *Server) expireLocal(now time.Time) {
+	for id, c := range s.conns.locals.expire(now) {
+		s.cfg.Logger.Info("local session expires", "session", id.String())
+		s.endLocal(id, c)
+	}
+}
+
+// endLocal completes the end of a local session that has been removed.
+func (s *Server) endLocal(id proto.SessionID, c *conn) {
+	s.meter.Sessions.Expired.Add(1)
+	s.Audit(audit.Event{Operation: audit.ExpireSession, Result: audit.Success, Session: id})
+	if c != nil {
+		c.close()
+	}
+}
+
+// attachLocal opens a local session, or resumes one that this server knows. done is false if the
+// ensemble must decide about the request. readOnly: this server is read-only.
+func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done bool, err error) {
+	s := c.server
+	if req.SessionID == 0 && !readOnly && !s.opensLocal() {
+		return false, false, nil
+	}
+	now := s.cfg.Now()
+	e := &localSession{conn: c, timeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
+	id, verdict, old := req.SessionID, claimRight, (*conn)(nil)
+	// The lock of the tree keeps a session from becoming a global one meanwhile. The sessions are
+	// cleared after connections were closed, so c must not be closed when its session is added.
+	s.treeMu.RLock()
+	c.mu.Lock()
+	switch {
+	case c.closed:
+		verdict = claimUnanswered
+	case id != 0:
+		verdict, old = s.conns.locals.claim(id, req.Passwd, c, e.timeoutMs, now)
+		copy(e.passwd[:], req.Passwd)
+		if _, global := s.tree.Session(id); verdict == claimUnknown && readOnly {
+			// Whether a global session is over is not known here; its client must ask another server.
+			verdict = claimRefused
+			if global || id&localBit == 0 {
+				verdict = claimUnanswered
+			}
+		}
+	default:
+		id, err = s.openLocal(e, now)
+	}
+	if err == nil && verdict == claimRight {
+		c.session, c.timeoutMs, c.local, c.readOnly = id, e.timeoutMs, true, readOnly
+		c.greetLocal(req, e, now)
+	}
+	c.mu.Unlock()
+	s.treeMu.RUnlock()
+	switch {
+	case err != nil:
+		return false, true, err
+	case verdict == claimUnknown:
+		return false, false, nil
+	case verdict == claimRefused && c.claimAllowed():
+		c.refuseClaim(req)
+		return false, true, nil
+	case verdict != claimRight:
+		return false, true, nil
+	}
+	if old != nil {
+		old.close() // before c is read: nothing of old is proposed after something of c
+	}
+	c.flush()
+	return true, true, nil
+}
+
+// openLocal adds a local session with a new id. The tree's lock is held.
+func (s *Server) openLocal(e *localSession, now time.Time) (id proto.SessionID, err error) {
+	for {
+		var random [8]byte
+		if _, err := s.cfg.Rand.Read(random[1:]); err != nil {
+			return 0, fmt.Errorf("session id: %w", err)
+		}
+		if _, err := s.cfg.Rand.Read(e.passwd[:]); err != nil {
+			return 0, fmt.Errorf("session password: %w", err)
+		}
+		id = proto.SessionID(s.cfg.MemberID)<<56 | localBit | proto.SessionID(binary.BigEndian.Uint64(random[:]))
+		if _, global := s.tree.Session(id); !global && s.conns.locals.add(id, e, now) {
+			return id, nil
+		}
+	}
+}
+
+// greetLocal answers the connect request. The tree's lock and c.mu are held.
+func (c *conn) greetLocal(req *proto.ConnectRequest, e *localSession, now time.Time) {
+	op := proto.OpReattachSession
+	if req.SessionID == 0 {
+		op = proto.OpCreateSession
+		c.stats.LastOp, c.stats.LastXid = op, 0
+	} else {
+		c.server.meter.Conns.Reattached.Add(1)
+	}
+	c.stats.LastZxid = c.server.tree.LastZxid()
+	c.auditSession(op, c.session, proto.OK, 0)
+	c.appendConnectResponse(&proto.ConnectResponse{
+		TimeoutMs: e.timeoutMs, SessionID: c.session, Passwd: e.passwd[:], HasReadOnly: req.HasReadOnly, ReadOnly: c.readOnly,
+	})
+	t := c.server.meter.Batch()
+	t.Ran(op, now, false)
+	c.server.meter.Done(t, c.server.cfg.Now())
+}
+
+// localRequest handles the requests that are different for a local session: those that a read-only
+// server refuses, the end of the session, and those for which the session must become a global one.
+// done is false if the request is to be handled as usual. The tree's lock and c.mu are held.
+func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p pause, done bool) {
+	s := c.server
+	switch {
+	case h.Op == proto.OpCloseSession:
+		s.conns.locals.remove(c.session)
+		if s.cfg.Audit != nil {
+			e := c.auditEvent(audit.CloseSession, proto.OK, c.ids, r.now)
+			e.Xid = h.Xid
+			s.cfg.Audit.Record(&e)
+		}
+		c.status(h, proto.OK, zxidLast, true, r.now, r.stats)
+		return pauseEnd, true
+	case c.readOnly:
+		switch h.Op.Info().Class {
+		case proto.ClassWrite, proto.ClassReconfig, proto.ClassSync, proto.ClassInternal:
+			c.auditRefused(h, body, proto.ErrNotReadOnly, r.now)
+			c.status(h, proto.ErrNotReadOnly, zxidLast, false, r.now, r.stats)
+			return pauseNone, true
+		}
+	case s.cfg.LocalSessionUpgrades && datatree.CreatesEphemeral(h.Op, body):
+		return pauseUpgrade, true
+	}
+	return pauseNone, false // without upgrades, the tree refuses an ephemeral znode
+}
+
+// upgrade makes the local session of c a global one, with the same id, and returns when that is
+// applied here. It returns false if the connection closes first.
+func (c *conn) upgrade(in *input) bool {
+	s := c.server
+	c.holdInput(len(in.buf), false)
+	c.blocked.Store(true)
+	defer c.blocked.Store(false)
+	c.mu.Lock()
+	id := c.session
+	c.mu.Unlock()
+	e, ok := s.conns.locals.upgrade(id, c)
+	if !ok {
+		return false
+	}
+	now := s.cfg.Now()
+	w := &attachRequest{clientRequest: clientRequest{conn: c, heard: now, received: now}, passwd: e.passwd[:], upgrades: true}
+	body := datatree.CreateSessionBody{TimeoutMs: e.timeoutMs, Passwd: e.passwd}
+	w.req = datatree.Request{Session: id, Op: proto.OpCreateSession, Server: s.cfg.MemberID, Body: body.Append(nil)}
+	s.writes.take(w.bytes())
+	s.node.Propose(w.req.Append(nil), w)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.local && !c.closed && !c.closeAfter {
+		c.room.Wait()
+	}
+	return !c.closed
+}
+
+// upgraded takes the result of the request of upgrade. Apply calls it under the tree's write lock:
+// at no moment do both tables have the session.
+func (c *conn) upgraded(w *attachRequest, res *datatree.Result) {
+	c.server.conns.locals.remove(w.req.Session)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if res.Err != proto.OK { // the id is in use, which its random bits exclude in practice
+		c.logger().Warn("connection closed: its local session cannot become a global one", "session", w.req.Session.String(), "reason", res.Why)
+		c.closeLocked()
+		return
+	}
+	c.local, c.epoch = false, res.Zxid
+	c.room.Broadcast()
+}
