@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/inspect"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/moving"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/status"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/top"
@@ -21,6 +22,8 @@ import (
 // commands are the subcommands other than serve and check-config, by name.
 var commands = map[string]cli.Main{
 	"backup":  backup.Backup,
+	"export":  moving.Export,
+	"import":  moving.Import,
 	"history": inspect.History,
 	"inspect": inspect.Main,
 	"restore": backup.Restore,

@@ -23,8 +23,13 @@ func refuseZooKeeperData(c config.Config) error {
 			if err != nil || len(found) == 0 {
 				continue // the directory's name is no pattern: what is not found is not protected
 			}
-			return fmt.Errorf("%s holds the data of a ZooKeeper server, which gozkd does not read: clients would find an empty tree. "+
-				"To begin with an empty tree on purpose, move %s away, or set another dataDir", found[0], filepath.Dir(found[0]))
+			from, into := c.DataDir, filepath.Clean(c.DataDir)+"-gozkd"
+			if c.DataLogDir != c.DataDir {
+				from += ":" + c.DataLogDir
+			}
+			return fmt.Errorf("%s holds the data of a ZooKeeper server. Stop ZooKeeper, and import its data into a new dataDir:\n"+
+				"  gozkd import %s --into %s\n"+
+				"Then set dataDir=%s. To begin with an empty tree on purpose, move %s away, or set another dataDir", found[0], from, into, into, filepath.Dir(found[0]))
 		}
 	}
 	return nil

@@ -79,6 +79,7 @@ var table = []box{
 		{"proto", "the vocabulary of requests and replies"},
 		{"proto/jute", "a request is applied from the client's own bytes"},
 		{"internal/serverlist", "the rules of reconfig"},
+		{"internal/zkfiles", "ZooKeeper's transactions, which a replay applies"},
 		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
 	{pkg: "audit", there: true, may: []arrow{{"proto", "identities, ACLs, session ids and error codes"}}},
@@ -274,6 +275,17 @@ var table = []box{
 		{"proto/jute", "decodes them"},
 		{"internal/printable", "paths are text of clients"},
 	}},
+	{pkg: "cmd/gozkd/internal/moving", there: true, may: []arrow{
+		{"cmd/gozkd/internal/backup", "founds a data directory, and reads the state to export"},
+		{"cmd/gozkd/internal/cli", "is a command"},
+		{"cmd/gozkd/internal/clientflags", "TLS to an admin endpoint"},
+		{"datatree", "the state, and the replay of transactions"},
+		{"internal/zkfiles", "ZooKeeper's files"},
+		{"internal/vfs", "durable directories"},
+		{"proto", "zxids and paths"},
+		{"github.com/golang/snappy", "a compression of snapshots"},
+		{"golang.org/x/term", "progress on a terminal"},
+	}},
 	{pkg: "cmd/gozkd/internal/probe", there: true, may: []arrow{
 		{"internal/serverlist", "server lines in what conf says"},
 		{"proto", "zxids and session ids"},
@@ -317,6 +329,7 @@ var table = []box{
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "its commands"},
 		{"cmd/gozkd/internal/inspect", "its commands"},
+		{"cmd/gozkd/internal/moving", "its commands"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/status", "a command"},
 		{"cmd/gozkd/internal/top", "a command"},
@@ -388,6 +401,7 @@ var table = []box{
 	{pkg: "test/...", may: []arrow{
 		{"sasl/kerberos", "the client side under test"},
 		{"sasl", "its interfaces"},
+		{"internal/zkfiles", "what ZooKeeper logged"},
 		{"test/...", "harnesses share parts"},
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},

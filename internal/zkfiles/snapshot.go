@@ -156,7 +156,9 @@ func (r *SnapshotReader) Trailer() (Trailer, error) {
 		} else {
 			d.Value = uint64(s.long("the digest"))
 		}
-		t.Digest = &d
+		if d.Zxid != 0 { // otherwise there was no transaction since the server started, and the value is 0
+			t.Digest = &d
+		}
 		r.seal("the digest")
 	}
 	if r.more() {

@@ -175,6 +175,38 @@ func MavenZooKeeper(ctx context.Context, root string) (classPath string) {
 	return string(must.Get(os.ReadFile(file)))
 }
 
+// ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with what its distribution adds,
+// and returns the class path of its server.
+func ZooKeeperRelease(ctx context.Context, root, release string) (classPath string) {
+	dir := cacheDir(root, filepath.Join("releases", release))
+	file, pom := filepath.Join(dir, "classpath"), filepath.Join(dir, "pom.xml")
+	if cp, ok := cachedClassPath(file, pom); ok {
+		return cp
+	}
+	if _, err := exec.LookPath("mvn"); err != nil {
+		debian(ctx, "maven")
+	}
+	var deps strings.Builder
+	for _, dep := range [][3]string{
+		{"org.apache.zookeeper", "zookeeper", release},
+		{"commons-cli", "commons-cli", "1.5.0"},
+		{"io.dropwizard.metrics", "metrics-core", "4.1.12.1"},
+		{"org.xerial.snappy", "snappy-java", "1.1.10.5"},
+	} {
+		fmt.Fprintf(&deps, "<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", dep[0], dep[1], dep[2])
+	}
+	must.Do(os.WriteFile(pom, fmt.Appendf(nil, `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>com.github.gozkd</groupId><artifactId>zookeeper-%s</artifactId><version>1</version>
+<dependencies>
+%s</dependencies></project>
+`, release, deps.String()), 0o644))
+	tmp := fmt.Sprintf("%s.%d", file, os.Getpid())
+	must.Get(output(ctx, dir, "mvn", "-q", "-B", "-f", pom, "dependency:build-classpath",
+		"-Dmaven.repo.local="+filepath.Join(root, ".cache", "compat", "m2"), "-Dmdep.outputFile="+tmp))
+	must.Do(os.Rename(tmp, file))
+	return string(must.Get(os.ReadFile(file)))
+}
+
 // cachedClassPath returns the class path in file if it is newer than the pom and all its jars
 // exist.
 func cachedClassPath(file, pom string) (string, bool) {

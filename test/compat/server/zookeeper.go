@@ -29,7 +29,7 @@ const zooKeeperMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 const startAttempts = 3
 
 // StartZooKeeper installs Apache ZooKeeper if necessary, starts a standalone server, and returns
-// when it answers. version is Debian or Maven. ctx bounds the start only: the process runs until
+// when it answers. version is Debian, Maven or a release. ctx bounds the start only: the process runs until
 // Stop or Kill.
 func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process, error) {
 	classPath, err := zooKeeperClassPath(ctx, version)
@@ -52,7 +52,10 @@ func zooKeeperClassPath(ctx context.Context, version string) (classPath string, 
 		case Maven:
 			classPath = install.MavenZooKeeper(ctx, install.Root(ctx))
 		default:
-			must.Failf("server: no ZooKeeper %q: know %s and %s", version, Debian, Maven)
+			if strings.Count(version, ".") != 2 {
+				must.Failf("server: no ZooKeeper %q: know %s, %s, and releases such as 3.4.14", version, Debian, Maven)
+			}
+			classPath = install.ZooKeeperRelease(ctx, install.Root(ctx), version)
 		}
 	})
 	return classPath, err

@@ -125,19 +125,28 @@ func restore(ctx context.Context, from, fromLog string, t target, now time.Time)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	done.begins, err = s.held.FoundEnsemble(consensus.Foundation{ID: t.id, Dir: t.dir, LogDir: t.logDir, Cluster: newCluster(s.held.Cluster), NewTerms: skip}, s.tree.CaptureAll())
+	done.begins, err = found(s.held, s.tree, t, skip)
 	if err != nil {
-		return nil, fmt.Errorf("%w\nThe new data directory %s is incomplete: empty it before you try again", err, t.dir)
+		return nil, err
+	}
+	return done, nil
+}
+
+// found makes a data directory whose member begins a new ensemble with a state, and reads it back.
+func found(held consensus.SavedState, tree *datatree.Tree, t target, newTerms uint64) (consensus.SavedState, error) {
+	begins, err := held.FoundEnsemble(consensus.Foundation{ID: t.id, Dir: t.dir, LogDir: t.logDir, Cluster: newCluster(held.Cluster), NewTerms: newTerms}, tree.CaptureAll())
+	if err != nil {
+		return begins, fmt.Errorf("%w\nThe new data directory %s is incomplete: empty it before you try again", err, t.dir)
 	}
 	again, err := readSource(t.dir, t.logDir)
 	if err != nil {
-		return nil, fmt.Errorf("the new data directory is not good: reading it back failed: %w", err)
+		return begins, fmt.Errorf("the new data directory is not good: reading it back failed: %w", err)
 	}
-	if again.tree.Digest() != s.tree.Digest() || again.tree.LastZxid() != s.tree.LastZxid() || again.held.Index != done.begins.Index {
-		return nil, fmt.Errorf("the new data directory is not good: it has zxid %v and digest %#x, want %v and %#x",
-			again.tree.LastZxid(), again.tree.Digest(), s.tree.LastZxid(), s.tree.Digest())
+	if again.tree.Digest() != tree.Digest() || again.tree.LastZxid() != tree.LastZxid() || again.held.Index != begins.Index {
+		return begins, fmt.Errorf("the new data directory is not good: it has zxid %v and digest %#x, want %v and %#x",
+			again.tree.LastZxid(), again.tree.Digest(), tree.LastZxid(), tree.Digest())
 	}
-	return done, nil
+	return begins, nil
 }
 
 // skipSince returns how many epochs and terms to skip for a state that was last written at the time

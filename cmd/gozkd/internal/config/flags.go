@@ -220,6 +220,8 @@ commands:
   ruok           report with the exit status whether a server is alive
   backup         copy the data of a server
   restore        found a new ensemble from a backup
+  import         found a new ensemble from the data of stopped ZooKeeper servers
+  export         write a snapshot that ZooKeeper starts from
   inspect        describe a data directory; print its log, znodes, sessions, or sums of subtrees
   history        print who changed a znode and when, from the log in a data directory
   init           prepare a data directory, as zkServer-initialize.sh

@@ -1,0 +1,61 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+)
+
+// CheckEmpty refuses a directory that holds anything except myid, admin.token and lost+found. A
+// missing directory is empty.
+func CheckEmpty(dir string) error { return mustBeEmpty(dir) }
+
+// FoundWith makes a data directory whose member id begins a new ensemble with a tree that comes from
+// elsewhere, reads it back and compares it. logDir "" means dir.
+func FoundWith(tree *datatree.Tree, id uint64, dir, logDir string) error {
+	// As if the entry before the first had been applied: a log that begins at index 1 would be that of
+	// a member without state.
+	_, err := found(consensus.SavedState{Index: 1}, tree, target{id: id, dir: dir, logDir: logDir}, 1)
+	return err
+}
+
+// Load reads the state of a backup file, of a stopped server's data directory with its log in logDir,
+// or of a running server's admin endpoint.
+func Load(ctx context.Context, from, logDir, authFile string, getenv func(string) string, security *clientflags.Security) (_ *datatree.Tree, err error) {
+	if !isURL(from) {
+		if authFile != "" {
+			return nil, errors.New("--auth-file is for an admin endpoint: leave it out for a file or directory")
+		}
+		s, err := readSource(from, logDir)
+		if err != nil {
+			return nil, err
+		}
+		return s.tree, nil
+	}
+	if logDir != "" {
+		return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
+	}
+	auth, err := authorization(from, authFile, getenv)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "gozkd-export-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, "checkpoint.db")
+	if err := download(ctx, from, auth, file, security); err != nil {
+		return nil, err
+	}
+	s, err := readSource(file, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.tree, nil
+}

@@ -1,0 +1,104 @@
+package moving
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// directory lists the files of a ZooKeeper server.
+type directory struct {
+	name      string // as the user gave it
+	snapshots []file // newest first
+	logs      []file // oldest first
+	epoch     uint32 // of currentEpoch; 0 without it
+}
+
+// file is a snapshot or log.
+type file struct {
+	path string
+	zxid proto.Zxid // in its name
+}
+
+// findDirectory lists the files of a server whose directories are given as DIR or DIR:LOGDIR. Each
+// may be the directory that the configuration names, or version-2 in it.
+func findDirectory(arg string) (*directory, error) {
+	dir, logDir, err := splitDirs(arg)
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{name: arg}
+	if d.snapshots, err = list(dir, "snapshot."); err != nil {
+		return nil, err
+	}
+	if d.logs, err = list(logDir, "log."); err != nil {
+		return nil, err
+	}
+	slices.Reverse(d.snapshots)
+	if len(d.snapshots)+len(d.logs) == 0 {
+		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", arg)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "currentEpoch")); err == nil {
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
+			d.epoch = uint32(n)
+		}
+	}
+	return d, nil
+}
+
+// splitDirs returns the directories with the files. A colon in a name, as on Windows, is no separator
+// if a directory of the whole name exists.
+func splitDirs(arg string) (dir, logDir string, err error) {
+	if isDir(arg) {
+		return versioned(arg), versioned(arg), nil
+	}
+	for i := range len(arg) {
+		if arg[i] == ':' && isDir(arg[:i]) {
+			if !isDir(arg[i+1:]) {
+				return "", "", fmt.Errorf("%s, after the colon in %s, is no directory", arg[i+1:], arg)
+			}
+			return versioned(arg[:i]), versioned(arg[i+1:]), nil
+		}
+	}
+	return "", "", fmt.Errorf("%s: %w: name the dataDir of a ZooKeeper server, and if its dataLogDir differs, DATADIR:DATALOGDIR", arg, fs.ErrNotExist)
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+func versioned(dir string) string {
+	if inner := filepath.Join(dir, "version-2"); isDir(inner) {
+		return inner
+	}
+	return dir
+}
+
+// list returns the files whose names are the prefix and a zxid, oldest first.
+func list(dir, prefix string) ([]file, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), prefix)
+		if !ok || e.IsDir() {
+			continue
+		}
+		rest = strings.TrimSuffix(strings.TrimSuffix(rest, ".gz"), ".snappy")
+		if zxid, err := strconv.ParseUint(rest, 16, 63); err == nil {
+			files = append(files, file{filepath.Join(dir, e.Name()), proto.Zxid(zxid)})
+		}
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.zxid, b.zxid) })
+	return files, nil
+}

@@ -1,0 +1,284 @@
+package moving
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+const importUsage = `usage: gozkd import DIR[:LOGDIR]... --into DATA-DIR [flags]
+       gozkd import DIR[:LOGDIR]... --verify
+
+Founds a new ensemble with the state of stopped ZooKeeper servers, version 3.4 to 3.9: znodes with
+their ACLs, versions, times and sequence counters, sessions with their ephemerals, and zxids. Each
+checksum is verified, and where ZooKeeper wrote digests, also that the result equals its state. DIR
+is not changed.
+
+DIR is the dataDir of a server, LOGDIR its dataLogDir if that differs. Name all servers of an
+ensemble that are left: the state is that of the server which would win an election.
+
+flags:
+  --into DATA-DIR      the data directory to make; it must be empty, except for myid
+  --log-dir DIR        the directory of its log, if dataLogDir will differ from dataDir
+  --id N               the number of its server among the server lines (default: the file myid, or 1)
+  --verify             read, compare and report, and write nothing
+  --until ZXID|TIME    leave out what came after this transaction (0x1200000034), or after this time
+                       (2026-01-31T12:00:00Z)
+  --only PATH          import this znode and what is below it
+  --without-sessions   close all sessions, which deletes their ephemerals
+  --json               print the report as JSON
+`
+
+// importCommand is a running `gozkd import`.
+type importCommand struct {
+	cli.Command
+	into, logDir    string
+	id              uint64
+	verify, json    bool
+	only            string
+	withoutSessions bool
+}
+
+// Import runs `gozkd import`.
+func Import(ctx context.Context, args []string, env cli.Env) int {
+	c := &importCommand{Command: cli.Command{Env: env, Name: "import", Usage: importUsage}}
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	flags.StringVar(&c.into, "into", "", "")
+	flags.StringVar(&c.logDir, "log-dir", "", "")
+	flags.Uint64Var(&c.id, "id", 0, "")
+	flags.BoolVar(&c.verify, "verify", false, "")
+	flags.BoolVar(&c.json, "json", false, "")
+	flags.BoolVar(&c.withoutSessions, "without-sessions", false, "")
+	flags.StringVar(&c.only, "only", "", "")
+	until := flags.String("until", "", "")
+	words, status, done := c.Parse(flags, args)
+	if done {
+		return status
+	}
+	var opt options
+	if err := errors.Join(c.check(words), opt.until.parse(*until)); err != nil {
+		return c.Misused(err)
+	}
+	opt.progress = progressOn(env.Err)
+	began := time.Now()
+	r, err := c.run(ctx, words, opt)
+	if opt.progress != nil {
+		opt.progress("", 0)
+	}
+	if err != nil {
+		return c.Fail(err)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	c.print(r)
+	return cli.OK
+}
+
+func (c *importCommand) check(words []string) error {
+	switch {
+	case len(words) == 0:
+		return errors.New("name the dataDir of a ZooKeeper server")
+	case c.into == "" && !c.verify:
+		return errors.New("--into is missing: name the data directory to make, or use --verify to write nothing")
+	case c.into != "" && c.verify:
+		return errors.New("--verify writes nothing: leave --into out")
+	case c.id > 254:
+		return fmt.Errorf("--id %d: the number of a server is 1 to 254", c.id)
+	case c.only != "" && proto.ValidatePath(c.only) != nil:
+		return fmt.Errorf("--only %s: %w", c.only, proto.ValidatePath(c.only))
+	}
+	return nil
+}
+
+// parse reads the value of --until.
+func (l *limit) parse(text string) error {
+	if text == "" {
+		return nil
+	}
+	if digits, ok := strings.CutPrefix(text, "0x"); ok {
+		z, err := strconv.ParseUint(digits, 16, 63)
+		if err == nil && z > 0 {
+			l.zxid = proto.Zxid(z)
+			return nil
+		}
+	} else if at, err := time.Parse(time.RFC3339, text); err == nil && at.UnixMilli() > 0 {
+		l.timeMs = at.UnixMilli()
+		return nil
+	}
+	return fmt.Errorf("--until %s: want a zxid such as 0x1200000034, or a time such as 2026-01-31T12:00:00Z", text)
+}
+
+// report is what an import prints.
+type report struct {
+	From       string   `json:"from"`
+	Into       string   `json:"into,omitempty"`
+	Snapshot   string   `json:"snapshot"`
+	Zxid       string   `json:"zxid"`
+	Znodes     int      `json:"znodes"`
+	Ephemerals int      `json:"ephemerals"`
+	Sessions   int      `json:"sessions"`
+	Bytes      int64    `json:"bytes"`
+	Records    int64    `json:"transactions"`
+	Compared   int64    `json:"digests_equal"`
+	Digest     string   `json:"digest"`
+	Closed     int      `json:"sessions_closed"`
+	Unknown    int      `json:"sessions_unknown"`
+	Skipped    []string `json:"snapshots_skipped,omitempty"`
+	Torn       []string `json:"incomplete_records,omitempty"`
+	Seconds    float64  `json:"seconds"`
+}
+
+func (c *importCommand) run(ctx context.Context, dirs []string, opt options) (*report, error) {
+	for _, dir := range []string{c.into, c.logDir} {
+		if dir == "" {
+			continue
+		}
+		if err := backup.CheckEmpty(dir); err != nil {
+			return nil, err
+		}
+	}
+	var all []*directory
+	for _, dir := range dirs {
+		d, err := findDirectory(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	d, err := newest(all)
+	if err != nil {
+		return nil, err
+	}
+	l, err := load(ctx, d, opt)
+	if err != nil {
+		return nil, err
+	}
+	closed, err := c.reduce(l.tree)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.tree.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.name, err)
+	}
+	r := &report{
+		From: d.name, Into: c.into, Snapshot: l.snapshot.path, Zxid: l.tree.LastZxid().String(),
+		Znodes: l.tree.NumZnodes(), Ephemerals: l.tree.NumEphemerals(), Sessions: l.tree.NumSessions(), Bytes: l.tree.ApproximateDataSize(),
+		Records: l.records, Compared: l.compared, Closed: closed, Unknown: l.unknown, Skipped: l.unfinished, Torn: l.torn,
+		Digest: fmt.Sprintf("%#x", datatree.NewReplay(l.tree).Digest()),
+	}
+	if c.verify {
+		return r, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return r, backup.FoundWith(l.tree, c.member(), c.into, c.logDir)
+}
+
+// reduce leaves out what the flags leave out, and returns how many sessions were closed.
+func (c *importCommand) reduce(t *datatree.Tree) (closed int, err error) {
+	replay := datatree.NewReplay(t)
+	if c.withoutSessions {
+		for s := range t.Sessions() {
+			closed++
+			if err := replay.DropSession(s.ID); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if c.only != "" && !replay.Keep(c.only) {
+		return 0, fmt.Errorf("--only %s: there is no such znode", c.only)
+	}
+	return closed, nil
+}
+
+// member returns the number of the server that gets the data.
+func (c *importCommand) member() uint64 {
+	if c.id != 0 {
+		return c.id
+	}
+	text, err := os.ReadFile(c.into + string(os.PathSeparator) + "myid")
+	if err != nil {
+		return 1
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 8)
+	if err != nil || n == 0 {
+		return 1
+	}
+	return n
+}
+
+func (c *importCommand) print(r *report) {
+	if c.json {
+		b, err := json.Marshal(r)
+		if err != nil {
+			panic(err) // its fields are numbers and strings
+		}
+		cli.Print(c.Env.Out, string(b)+"\n")
+		return
+	}
+	line := func(label, format string, args ...any) {
+		cli.Print(c.Env.Out, fmt.Sprintf("%-11s %s\n", label, fmt.Sprintf(format, args...)))
+	}
+	what := "verified"
+	if r.Into != "" {
+		what = "imported"
+	}
+	line(what, "%s: %s and %d transactions after it, in %.1f s", r.From, r.Snapshot, r.Records, r.Seconds)
+	line("state", "zxid %s, %d znodes, %d of them ephemeral, %d sessions", r.Zxid, r.Znodes, r.Ephemerals, r.Sessions)
+	switch r.Compared {
+	case 0:
+		line("digest", "%s; not compared: servers before 3.6 wrote none", r.Digest)
+	default:
+		line("digest", "%s; compared with ZooKeeper's %d times, and equal", r.Digest, r.Compared)
+	}
+	for _, s := range r.Skipped {
+		line("left out", "snapshot %s, which is not complete", s)
+	}
+	for _, s := range r.Torn {
+		line("left out", "%s: the server was killed while it wrote it, and acknowledged nothing of it", s)
+	}
+	if r.Closed > 0 {
+		line("closed", "%d sessions: their clients are told that their session has expired", r.Closed)
+	}
+	if r.Unknown > 0 {
+		line("closed", "%d sessions that owned ephemerals but were not open", r.Unknown)
+	}
+	if r.Into != "" {
+		cli.Print(c.Env.Out, fmt.Sprintf(`
+Next: start this server with dataDir=%s. In an ensemble wait until it serves clients (gozkd ruok -ready), and only then start the
+  others, each with an EMPTY data directory. ZooKeeper must not run again with its data: it would serve the same clients another state.
+`, r.Into))
+	}
+}
+
+// progressOn returns a function that shows progress on a terminal, or nil.
+func progressOn(w io.Writer) func(what string, n int64) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	var last time.Time
+	return func(what string, n int64) {
+		switch now := time.Now(); {
+		case what == "":
+			cli.Print(w, "\r\x1b[K")
+		case now.Sub(last) > 200*time.Millisecond:
+			last = now
+			cli.Print(w, fmt.Sprintf("\r\x1b[K%d %s", n, what))
+		}
+	}
+}

@@ -1,0 +1,205 @@
+// Command moving moves state from ZooKeeper to gozkd and back, with real servers. Per release it puts
+// ZooKeeper under random load and kills it, again and again; each time it imports what the server
+// left behind, and compares everything with what that ZooKeeper serves after its own restart. Then it
+// exports the import, starts ZooKeeper from it, and imports again.
+//
+// Exit status: 1 if anything differs or a server fails, 2 for wrong usage.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// allReleases are the releases of -releases all. The first release of each line cannot start on a
+// current Java.
+const allReleases = "3.4.14,3.5.10,3.6.4,3.8.4,3.9.5"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := must.Main("moving", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
+	stop()
+	os.Exit(status)
+}
+
+// world is what all parts of a run share.
+type world struct {
+	ctx   context.Context
+	gozkd string // the binary
+	work  string
+	rng   *rand.Rand
+	keep  bool
+}
+
+func run(ctx context.Context, args []string) {
+	flags := flag.NewFlagSet("moving", flag.ContinueOnError)
+	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
+	releases := flags.String("releases", "3.4.14,3.9.5", "releases of ZooKeeper, or all: "+allReleases)
+	rounds := flags.Int("rounds", 2, "how often each server is killed")
+	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "decides loads and kills, as far as time does not")
+	keep := flags.Bool("keep", false, "keep the directories of a run that failed")
+	must.Parsed(flags.Parse(args))
+	if *releases == "all" {
+		*releases = allReleases
+	}
+	w := &world{ctx: ctx, gozkd: *binary, work: must.Get(os.MkdirTemp("", "gozkd-moving-")), rng: rand.New(rand.NewPCG(*seed, 0)), keep: *keep}
+	failed := true
+	defer must.Finally(func() error {
+		if failed && w.keep {
+			fmt.Println("kept:", w.work)
+			return nil
+		}
+		return os.RemoveAll(w.work)
+	})
+	if w.gozkd == "" {
+		w.gozkd = must.Get(server.BuildGozkd(ctx, install.Root(ctx), w.work))
+	}
+	fmt.Printf("seed %d\n", *seed)
+	for i, release := range strings.Split(*releases, ",") {
+		must.Doing("ZooKeeper "+release, func() { w.release(release, *rounds, i) })
+	}
+	failed = false
+}
+
+// compressions are the values of snapshot.compression.method, which exists since 3.6.
+var compressions = []string{"", "gz", "snappy"}
+
+// release tests a release of ZooKeeper.
+func (w *world) release(release string, rounds, n int) {
+	dir := filepath.Join(w.work, release)
+	data, logs := filepath.Join(dir, "data"), filepath.Join(dir, "log")
+	must.Do(os.MkdirAll(dir, 0o755))
+	var imported string
+	for round := range rounds {
+		compression := compressions[(n+round)%len(compressions)]
+		zk := w.zooKeeper(release, data, logs, compression)
+		l := startLoad(w.ctx, zk.Addr(), release, w.rng)
+		must.Do(sleep(w.ctx, time.Duration(1000+w.rng.IntN(2000))*time.Millisecond))
+		must.Do(zk.Kill())
+		sessions := l.wait()
+
+		imported = filepath.Join(dir, fmt.Sprintf("import-%d", round))
+		r := w.imports(imported, data+":"+logs)
+		var logged map[string]string
+		if !since36(release) {
+			logged = loggedACLs(logs)
+		}
+		if since36(release) && r.Compared == 0 {
+			must.Failf("no digest was compared, of %d transactions", r.Records)
+		}
+		zk = w.zooKeeper(release, data, logs, compression)
+		want := readTree(w.ctx, zk.Addr())
+		must.Do(zk.Stop())
+		copied := filepath.Join(dir, fmt.Sprintf("serve-%d", round))
+		must.Do(os.CopyFS(copied, os.DirFS(imported))) // a start of the server changes it
+		own := must.Get(server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: copied, Keys: keys("")}))
+		got := readTree(w.ctx, own.Addr())
+		if wrong := compareTrees(want, got, logged); wrong > 0 {
+			fmt.Printf("%-7s round %d: this ZooKeeper gave %d znodes the ACL of another one when it started; the import has those of its log\n", release, round+1, wrong)
+		}
+		resumed := resume(w.ctx, own.Addr(), sessions)
+		must.Do(own.Stop())
+		fmt.Printf("%-7s round %d %-6s: %d znodes, %d sessions, %d of them resumed, %d transactions, %d digests, torn %d\n",
+			release, round+1, compression, r.Znodes, r.Sessions, resumed, r.Records, r.Compared, len(r.Torn))
+		if resumed == 0 {
+			must.Failf("no session was resumed of %d", len(sessions))
+		}
+		w.back(release, dir, imported, got, sessions, round)
+	}
+}
+
+// back moves an imported state to ZooKeeper, and from there to gozkd again.
+func (w *world) back(release, dir, imported string, want map[string]znode, sessions []sessionID, round int) {
+	if !since35(release) {
+		release = "3.9.5" // 3.4 knows no containers
+	}
+	data := filepath.Join(dir, fmt.Sprintf("export-%d", round))
+	w.run("export", "--zookeeper", data, "--from", imported, "--for", release[:3])
+	zk := w.zooKeeper(release, data, data, "")
+	compareTrees(want, readTree(w.ctx, zk.Addr()), nil)
+	resumed := resume(w.ctx, zk.Addr(), sessions)
+	must.Do(zk.Kill())
+	if resumed == 0 {
+		must.Failf("ZooKeeper resumed no session of %d", len(sessions))
+	}
+	again := filepath.Join(dir, fmt.Sprintf("again-%d", round))
+	r := w.imports(again, data)
+	own := must.Get(server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: again, Keys: keys("")}))
+	compareTrees(want, readTree(w.ctx, own.Addr()), nil)
+	must.Do(own.Stop())
+	fmt.Printf("%-7s round %d back  : %d znodes, %d sessions, %d digests\n", release, round+1, r.Znodes, r.Sessions, r.Compared)
+}
+
+// report is what `gozkd import --json` prints.
+type report struct {
+	Znodes, Sessions int
+	Records          int64    `json:"transactions"`
+	Compared         int64    `json:"digests_equal"`
+	Torn             []string `json:"incomplete_records"`
+}
+
+func (w *world) imports(into string, from string) (r report) {
+	must.Do(json.Unmarshal([]byte(w.run("import", from, "--into", into, "--json")), &r))
+	return r
+}
+
+// run runs a command of gozkd and returns its output.
+func (w *world) run(args ...string) string {
+	cmd := exec.CommandContext(w.ctx, w.gozkd, args...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		must.Failf("gozkd %s: %w\n%s%s", strings.Join(args, " "), err, out, errs.String())
+	}
+	return string(out)
+}
+
+func (w *world) zooKeeper(release, data, logs, compression string) *server.Process {
+	k := keys(compression)
+	if logs != data {
+		k["dataLogDir"] = logs
+	}
+	return must.Get(server.StartZooKeeper(w.ctx, release, server.Options{DataDir: data, Keys: k}))
+}
+
+// keys returns a zoo.cfg for a server that deletes nothing by itself and makes many snapshots.
+func keys(compression string) map[string]string {
+	k := server.Defaults()
+	k["tickTime"] = "2000"
+	k["znode.container.checkIntervalMs"] = "3600000"
+	k["snapCount"] = "400"
+	k["preAllocSize"] = "1024"
+	k["maxSessionTimeout"] = "600000"
+	k["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+	if compression != "" {
+		k["snapshot.compression.method"] = compression
+	}
+	return k
+}
+
+func since35(release string) bool { return release >= "3.5" }
+func since36(release string) bool { return release >= "3.6" }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
