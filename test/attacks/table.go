@@ -82,7 +82,7 @@ func (r *row) missed(s *settings) (list []string) {
 	return list
 }
 
-var columns = []string{"attack", "server", "p50 ms", "p99 ms", "max ms", "disconnected", "peak MB", "SIGTERM s", "died", "after restart", "remarks"}
+var columns = []string{"attack", "server", "p50 ms", "p99 ms", "max ms", "peak MB", "SIGTERM s", "remarks"}
 
 // cells returns the row of the table.
 func (r *row) cells() []string {
@@ -93,13 +93,16 @@ func (r *row) cells() []string {
 		}
 		return "–"
 	}
-	yes := func(list []string, none, some string) string {
-		if len(list) == 0 {
-			return none
-		}
-		return "**" + some + "**"
-	}
 	remarks := slices.Clone(r.notes)
+	if r.others.Disconnected > 0 {
+		remarks = append(remarks, fmt.Sprintf("**others disconnected: %d**", r.others.Disconnected))
+	}
+	if len(r.died) > 0 {
+		remarks = append(remarks, fmt.Sprintf("**died: %d**", len(r.died)))
+	}
+	if len(r.lasting) > 0 {
+		remarks = append(remarks, "**damaged after the restart**")
+	}
 	if r.logRate >= 1e3 {
 		remarks = append(remarks, fmt.Sprintf("log %.0f kB/s", r.logRate/1e3))
 	}
@@ -116,16 +119,15 @@ func (r *row) cells() []string {
 	if r.others.Samples == 0 {
 		p50, p99, highest = "–", "–", "–"
 	}
-	return []string{r.attack.name, r.server, p50, p99, highest, fmt.Sprint(r.others.Disconnected),
-		own(fmt.Sprintf("%.0f", float64(r.peak)/1e6)), own(fmt.Sprintf("%.1f", r.sigterm.Seconds())),
-		own(yes(r.died, "no", fmt.Sprint(len(r.died)))), own(yes(r.lasting, "whole", "damaged")), strings.Join(remarks, "; ")}
+	return []string{r.attack.name, r.server, p50, p99, highest,
+		own(fmt.Sprintf("%.0f", float64(r.peak)/1e6)), own(fmt.Sprintf("%.1f", r.sigterm.Seconds())), strings.Join(remarks, "; ")}
 }
 
 // String returns the row for the terminal, with the damage in full.
 func (r *row) String() string {
 	cells := r.cells()
-	s := fmt.Sprintf("%-20s %-10s others p50 %s p99 %s max %s ms, disconnected %s | %s MB | SIGTERM %s s | died %s | %s | %s",
-		cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7], cells[8], cells[9], cells[10])
+	s := fmt.Sprintf("%-20s %-10s others p50 %s p99 %s max %s ms | %s MB | SIGTERM %s s | %s",
+		cells[0], cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7])
 	for _, d := range slices.Concat(r.died, r.lasting, []string{r.failed}) {
 		if d != "" {
 			s += "\n    " + d

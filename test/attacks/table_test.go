@@ -59,7 +59,7 @@ func TestWritePage_ReplacesOnlyTheTable(t *testing.T) {
 	if want := "before\n" + tableBegin + text + tableEnd + "after\n"; string(page) != want {
 		t.Errorf("the page is\n%s\nwant\n%s", page, want)
 	}
-	const want = "| words | gozkd | 1000 | 2000 | 3000 | 4 | 600 | 5.0 | **1** | **damaged** | remark; log 1000 kB/s; 2 writes/s; **not carried out**; **a snapshot** |\n"
+	const want = "| words | gozkd | 1000 | 2000 | 3000 | 600 | 5.0 | remark; **others disconnected: 4**; **died: 1**; **damaged after the restart**; log 1000 kB/s; 2 writes/s; **not carried out**; **a snapshot** |\n"
 	if !strings.HasSuffix(text, want) {
 		t.Errorf("the table is\n%s\nits last line must be\n%s", text, want)
 	}

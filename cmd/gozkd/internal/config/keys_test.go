@@ -280,41 +280,41 @@ func keepPage(t *testing.T, path, page, want string) {
 	}
 }
 
-// keyTable returns two tables in Markdown: the supported keys, one per row, and all others, grouped
-// by status and note.
+// keyTable returns two tables in Markdown: the supported keys and all others. Keys of which everything
+// else is equal share a row.
 func keyTable() string {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", ", decimal, 0x hexadecimal or 0 octal", " (0x, 0)").Replace
-	var working strings.Builder
-	working.WriteString("| key | allowed | default | status | effect |\n|---|---|---|---|---|\n")
-	type group struct{ status, note string }
-	var groups []group
-	grouped := make(map[group][]string)
+	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", "any text except the empty one", "text", ", decimal, 0x hexadecimal or 0 octal", " (0x, 0)").Replace
+	var working, others []string // rows without their keys
+	names := make(map[string][]string)
 	for _, k := range keys {
-		name := "`" + strings.Join(append([]string{k.name}, k.aliases...), "`, `") + "`"
-		status := string(k.status)
-		if k.reload {
-			status += ", reloads"
+		row, table := "", &others
+		switch note := k.note; {
+		case k.status == works:
+			reloads := ""
+			if k.reload {
+				reloads = "yes"
+			}
+			row, table = fmt.Sprintf("%s | %s | %s | %s", cell(k.kind.allowed), cell(k.def), reloads, note), &working
+		case len(k.fine) > 0:
+			row = fmt.Sprintf("%s | no effect with `%s`. Otherwise: %s", k.status, strings.Join(k.fine, "`, `"), note)
+		default:
+			row = fmt.Sprintf("%s | %s", k.status, note)
 		}
-		if k.status == works {
-			fmt.Fprintf(&working, "| %s | %s | %s | %s | %s |\n", name, cell(k.kind.allowed), cell(k.def), status, k.note)
-			continue
+		if names[row] == nil {
+			*table = append(*table, row)
 		}
-		note := k.note
-		if len(k.fine) > 0 {
-			note = "no effect with `" + strings.Join(k.fine, "`, `") + "`. Otherwise: " + note
-		}
-		g := group{status, note}
-		if grouped[g] == nil {
-			groups = append(groups, g)
-		}
-		grouped[g] = append(grouped[g], name)
+		names[row] = append(names[row], append([]string{k.name}, k.aliases...)...)
 	}
-	var others strings.Builder
-	others.WriteString("\n| keys | status | reason |\n|---|---|---|\n")
-	for _, g := range groups {
-		fmt.Fprintf(&others, "| %s | %s | %s |\n", strings.Join(grouped[g], ", "), g.status, g.note)
+	var b strings.Builder
+	rows := func(head string, rows []string) {
+		b.WriteString(head)
+		for _, row := range rows {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(names[row], "`, `"), row)
+		}
 	}
-	return working.String() + others.String()
+	rows("| key | allowed | default | reloads | effect |\n|---|---|---|---|---|\n", working)
+	rows("\n| keys | status | reason |\n|---|---|---|\n", others)
+	return b.String()
 }
 
 func replaceBetween(t *testing.T, page, name, text string) string {
