@@ -77,6 +77,9 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	check := h.server.AuthorizeSuper
 	if h.options.Open {
 		check = h.server.Authorize
+		if first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-For"), ","); h.options.ForwardedFor && first != "" {
+			host = strings.TrimSpace(first)
+		}
 	}
 	switch err := check(scheme, credentials, host); {
 	case errors.Is(err, server.ErrNotAuthenticated):

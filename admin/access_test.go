@@ -147,6 +147,32 @@ func TestAccess_RootACL(t *testing.T) {
 	}
 }
 
+// An ACL of the root znode for an address admits whom a proxy names only with ForwardedFor.
+func TestAccess_ForwardedFor(t *testing.T) {
+	s := start(t, server.Config{})
+	acl := append(zk.WorldACL(zk.PermRead), zk.ACL{Perms: zk.PermAll, Scheme: "ip", ID: "192.0.2.7"})
+	if _, err := connect(t, s).SetACL("/", acl, -1); err != nil {
+		t.Fatal(err)
+	}
+	o := admin.Options{Snapshot: true, Interval: -1, ForwardedFor: true}
+	for _, c := range []struct {
+		caller
+		open, forwardedFor bool
+		status             int
+	}{
+		{caller{from: "192.0.2.7:4711", authorization: "ip x"}, true, true, 200},
+		{caller{from: there, authorization: "ip x", header: "X-Forwarded-For"}, true, true, 200},
+		{caller{from: there, authorization: "ip x", header: "X-Forwarded-For"}, true, false, 403},
+		{caller{from: there, authorization: "ip x", header: "X-Forwarded-For"}, false, true, 403},
+		{caller{from: there, authorization: "ip x"}, true, true, 403},
+	} {
+		o.Open, o.ForwardedFor = c.open, c.forwardedFor
+		if w := c.asks(t, admin.New(s, o), "snapshot"); w.Code != c.status {
+			t.Errorf("%+v: status %d: %.100s", c, w.Code, w.Body)
+		}
+	}
+}
+
 // The file is read at each request. A file without a token authorizes nobody.
 func TestAccess_TokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")

@@ -101,6 +101,10 @@ type Options struct {
 	// administrators too. While that ACL is open, as it is initially, every client can enter itself
 	// there.
 	Open bool
+	// ForwardedFor: with Open, the address of a caller for ACLs of scheme ip is the first one in the
+	// header X-Forwarded-For, if the request has it. Any caller that is not behind a proxy can write
+	// any address there.
+	ForwardedFor bool
 
 	// Interval is for how long after a snapshot the next snapshot is refused
 	// (admin.rateLimiterIntervalInMS). Default: 5 minutes. Negative: none is refused.

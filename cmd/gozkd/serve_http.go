@@ -151,7 +151,7 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 	c := inv.Config
 	o := admin.Options{
 		Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady,
-		TokenFile: c.AdminTokenFile, LocalTokenFile: localToken(c, log), Open: c.AdminOpen,
+		TokenFile: c.AdminTokenFile, LocalTokenFile: localToken(c, log), Open: c.AdminOpen, ForwardedFor: c.AdminForwardedFor,
 		Administrator: r.administrator(),
 	}
 	if c.AdminTokenFile != "" {

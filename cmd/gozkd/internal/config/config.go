@@ -162,9 +162,9 @@ type Config struct {
 	AdminSnapshot bool
 	AdminInterval time.Duration
 	// AdminTokenFile is a file with a token for admin commands. AdminOpen admits their callers as
-	// ZooKeeper does.
-	AdminTokenFile string
-	AdminOpen      bool
+	// ZooKeeper does, and AdminForwardedFor believes their header X-Forwarded-For then.
+	AdminTokenFile               string
+	AdminOpen, AdminForwardedFor bool
 	// AdminUnified accepts HTTPS beside HTTP, AdminForceHTTPS only HTTPS: see AdminTLS. AdminNeedCert
 	// demands a certificate from callers by HTTPS. AdminX509 lists identities: see AdminIdentities.
 	AdminUnified, AdminForceHTTPS, AdminNeedCert bool

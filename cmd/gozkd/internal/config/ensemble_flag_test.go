@@ -49,7 +49,7 @@ func TestEnsemble_Refused(t *testing.T) {
 			"--ensemble: is 7, but myid is 1 (ZOO_MY_ID), and the members of --ensemble are numbered from 1: remove it, or omit --ensemble"},
 		{"", nil, []string{"--ensemble", "3", "--client-port", "65534"},
 			"--ensemble: is 3, but clientPort is 65534, so the client ports are up to 65536: set it to 0, or to 65533 at most, or omit --ensemble"},
-		{"group.1=1:2", nil, []string{"--ensemble", "3"}, "zoo.cfg:1: group.1: is not supported: each participant has one vote, and a majority decides; remove it"},
+		{"group.1=1:2", nil, []string{"--ensemble", "3"}, "zoo.cfg:1: group.1: belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you"},
 	} {
 		wantLines(t, problems(t, c.zooCfg, c.env, append(c.args, "--memory")...), c.want)
 	}

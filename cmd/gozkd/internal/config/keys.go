@@ -90,7 +90,7 @@ const serverLines = "server.*"
 
 const (
 	javaPeers = "an implementation detail of Java servers' communication"
-	noVotes   = "prevents the start of an ensemble: each participant has one vote, and a majority decides. No effect on a standalone server"
+	noVotes   = "prevents the start of an ensemble, whose members would disagree about quorums: there are no hierarchical quorums, and a majority of the participants decides. No effect on a standalone server"
 )
 
 var ensembleKeys = []key{
@@ -112,13 +112,14 @@ var ensembleKeys = []key{
 	{name: "electionAlg", kind: integer(3, 3), def: "3", status: harmless, note: "raft elects the leader"},
 	{name: "leaderServes", kind: yesNo, def: "yes", status: works, note: "no: the leader refuses clients while the ensemble has other members, and a server that becomes leader closes the connections of its clients",
 		field: func(c *Config) any { return &c.LeaderServes }},
-	{name: "observerMasterPort", kind: integer(0, 65535), status: harmless, note: javaPeers},
+	{name: "observerMasterPort", kind: integer(0, 65535), def: "0", status: later, fine: []string{"0"}, note: "observers follow the leader, not another member"},
 	{name: "syncEnabled", aliases: []string{"observer.syncEnabled"}, kind: boolean, def: "true", status: harmless, note: "observers always keep their data on disk"},
 	{name: "tcpKeepAlive", kind: boolean, status: harmless, note: javaPeers},
 }
 
 var securityKeys = []key{
-	{name: "IPAuthenticationProvider.usexforwardedfor", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "the ip scheme sees the address of the connection"},
+	{name: "IPAuthenticationProvider.usexforwardedfor", kind: boolean, def: "false", status: works, note: "true: for admin commands, the scheme ip sees the first address in the header X-Forwarded-For, where any caller can write one. No effect without gozkd.admin.open: addresses authorize nobody",
+		field: func(c *Config) any { return &c.AdminForwardedFor }},
 	{name: "enableEagerACLCheck", kind: boolean, def: "false", status: harmless, note: "ACLs are checked once, in the order of requests"},
 }
 
@@ -159,7 +160,7 @@ var ignoredKeys = slices.Concat(
 	ignored(harmless, "no effect without quorum.auth.enableSasl", "quorum.*"),
 	ignored(harmless, "a property of the Java client", "sasl.*"),
 	ignored(harmless, "one sync covers all waiting writes", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize"),
-	ignored(harmless, "the checkpoint has its own format", "snapshot.*", "compressed.*"),
+	ignored(harmless, "the checkpoint has its own format, which is not compressed", "snapshot.*", "compressed.*"),
 	ignored(harmless, "threads and buffers of the Java server", "nio.*", "netty.*", "intBufferStartingSizeBytes"),
 	ignored(harmless, "threads of the Java server", "commitProcessor.*"),
 	ignored(harmless, "a class of the Java server; all kinds of watches are supported", "watchManagerName"),
@@ -169,7 +170,7 @@ var ignoredKeys = slices.Concat(
 	ignored(harmless, "an implementation detail of the Java server", "bitHashCacheSize", "pathStats.*"),
 	ignored(harmless, "there is no JVM", "jvm.pause.*", "jmx.*"),
 	ignored(harmless, "gozkd.logLevel sets the level and `--log-json` the format; the log goes to standard error", "log.*", "root.logger", "console.threshold", "tracelog.*"),
-	ignored(harmless, "a property of the Java client", "client.*"),
+	ignored(harmless, "a property of the Java client", "client.*", "clientCnxnSocket", "disableAutoWatchReset", "request.timeout"),
 )
 
 // ignored returns a row for each name.

@@ -244,7 +244,7 @@ func (r *resolver) ensembleKeys(c *Config) {
 		w := r.won[name]
 		switch {
 		case strings.HasPrefix(name, "group."), strings.HasPrefix(name, "weight."):
-			r.problem(w.from, w.key, "is not supported: each participant has one vote, and a majority decides; remove it")
+			r.problem(w.from, w.key, "belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you")
 		case name == "quorum.auth.enableSasl" && strings.EqualFold(w.value, "true"):
 			r.problem(w.from, w.key, "is true, which is not supported: servers prove who they are by a secret (gozkd.peer.secretFile) or by TLS (sslQuorum)")
 		case name == "oraclePath" && w.value != "":

@@ -138,8 +138,8 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{`zoo.cfg:1: server.1: is "a:1:2|b:1:2": several addresses for one server are not supported: keep one of them` + allowed}},
 		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=2", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where this server cannot reach it: only a server's own line may have it"}},
 		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
-			"zoo.cfg:5: group.1: is not supported: each participant has one vote, and a majority decides; remove it",
-			"zoo.cfg:6: weight.1: is not supported: each participant has one vote, and a majority decides; remove it",
+			"zoo.cfg:5: group.1: belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you",
+			"zoo.cfg:6: weight.1: belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you",
 			"zoo.cfg:8: quorum.auth.enableSasl: is true, which is not supported: servers prove who they are by a secret (gozkd.peer.secretFile) or by TLS (sslQuorum)"}},
 		{lines + "myid=1\nclientPort=5", []string{"zoo.cfg:1: server.1: has client port 2181, but clientPort is 5 at zoo.cfg:5"}},
 		{lines + "myid=1\ninitLimit=0\nsyncLimit=x", []string{
