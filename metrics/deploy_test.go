@@ -1,0 +1,181 @@
+package metrics_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/metrics"
+)
+
+// conditional are metrics that exist only with a configuration that the servers of the test below
+// do not have.
+var conditional = []string{"gozkd_tls_certificate_expires_seconds", "gozkd_audit_dropped_total"}
+
+// expressions returns the expressions of deploy/monitoring, by the name of their alert or panel.
+func expressions(t *testing.T) map[string][]string {
+	t.Helper()
+	all := make(map[string][]string)
+	rules, err := os.ReadFile("../deploy/monitoring/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (\w+)\n +expr: (.+)$`).FindAllStringSubmatch(string(rules), -1) {
+		all[m[1]] = []string{m[2]}
+	}
+	if n := strings.Count(string(rules), "alert:"); n == 0 || n != len(all) {
+		t.Errorf("%d of %d alerts are understood", len(all), n)
+	}
+	text, err := os.ReadFile("../deploy/monitoring/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			ID      int
+			Type    string
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range dashboard.Panels {
+		if p.ID != i+1 || (p.Type == "row") != (len(p.Targets) == 0) {
+			t.Errorf("panel %d, %s: id %d, %d expressions", i+1, p.Title, p.ID, len(p.Targets))
+		}
+		for _, target := range p.Targets {
+			all[p.Title] = append(all[p.Title], target.Expr)
+		}
+	}
+	return all
+}
+
+// token is a part of an expression of Prometheus: a text, a selector, a range, a word, a number or an
+// operator.
+var token = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[0-9]+[smhd]\]|[a-zA-Z_][a-zA-Z0-9_]*|[0-9.]+|[-+*/()<>=!,]|\s+`)
+
+// metricsIn returns the names of metrics in an expression, or an error if it is not well-formed.
+func metricsIn(expr string) (names []string, err error) {
+	words := []string{"and", "or", "unless", "on", "by", "without", "ignoring", "bool"}
+	if rest := token.ReplaceAllString(expr, ""); rest != "" {
+		return nil, fmt.Errorf("%q is not understood", rest)
+	}
+	depth, labels := 0, 0 // labels: the depth of a list of labels
+	tokens := slices.DeleteFunc(token.FindAllString(expr, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
+	for i, s := range tokens {
+		next := ""
+		if i+1 < len(tokens) {
+			next = tokens[i+1]
+		}
+		switch first := s[0]; {
+		case s == "(":
+			if depth++; i > 0 && slices.Contains(words[3:7], tokens[i-1]) {
+				labels = depth
+			}
+		case s == ")":
+			if depth == labels {
+				labels = 0
+			}
+			if depth--; depth < 0 {
+				return nil, fmt.Errorf("a ) too many")
+			}
+		case labels > 0, slices.Contains(words, s), next == "(", next == "by":
+		case first == '_' || first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z':
+			names = append(names, s)
+		}
+	}
+	if depth != 0 {
+		return nil, fmt.Errorf("%d ( are not closed", depth)
+	}
+	return names, nil
+}
+
+func TestMetricsIn(t *testing.T) {
+	for expr, want := range map[string]string{
+		`up{job="a"} == 0`: "up",
+		`histogram_quantile(0.99, sum by (le, op) (rate(x_bucket{op!="ping"}[5m]))) > 1`: "x_bucket",
+		`a > 0 and on (instance) b{c="d"} < 6`:                                           "a b",
+		`rate(x[1m]`:                                                                     "error",
+		`rate(x[1m]))`:                                                                   "error",
+		`x ^ y`:                                                                          "error",
+	} {
+		names, err := metricsIn(expr)
+		if got := strings.Join(names, " "); err == nil && got != want || (err != nil) != (want == "error") {
+			t.Errorf("%s: %s %v, want %s", expr, got, err, want)
+		}
+	}
+}
+
+// Every metric that our dashboard and alert rules name is there: on the leader, or on the others.
+func TestDeploy_DashboardAndAlerts(t *testing.T) {
+	there := map[string]bool{"up": true, "process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
+	for _, name := range conditional {
+		there[name] = true
+	}
+	for _, s := range startThree(t) {
+		work(t, s)
+		for line := range exposed(t, metrics.New(s)) {
+			there[strings.SplitN(line, "{", 2)[0]] = true
+		}
+	}
+	for title, exprs := range expressions(t) {
+		for _, expr := range exprs {
+			names, err := metricsIn(expr)
+			if err != nil || len(names) == 0 {
+				t.Errorf("%s: %s: %v, metrics %q", title, expr, err, names)
+			}
+			for _, name := range names {
+				if !there[name] {
+					t.Errorf("%s: %s: there is no metric %s", title, expr, name)
+				}
+			}
+		}
+	}
+}
+
+// The panels of ZooKeeper's public dashboard that docs/reference/monitoring.md calls empty name
+// metrics that are left out, and no others.
+func TestDeploy_PublicDashboard(t *testing.T) {
+	says := documented(t)
+	text, err := os.ReadFile("../docs/reference/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "### Dashboards and alerts")
+	section, _, _ = strings.Cut(section, "\n### ")
+	rows := regexp.MustCompile("(?m)^\\| (`.+`) \\| (.+) \\|$").FindAllStringSubmatch(section, -1)
+	panels := 0
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
+			panels++
+			if says[name[1]] != "left out" && !strings.HasPrefix(name[1], "jvm_") {
+				t.Errorf("%s: %s", name[1], says[name[1]])
+			}
+		}
+	}
+	if panels < 25 {
+		t.Errorf("%d metrics of empty panels", panels)
+	}
+}
+
+// The collector's configuration scrapes the port that is the default, and each pipeline has what it names.
+func TestDeploy_Collector(t *testing.T) {
+	text, err := os.ReadFile("../deploy/monitoring/otel-collector.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`targets: \["zk1:7000", `).Match(text) {
+		t.Error("no targets at port 7000")
+	}
+	for _, m := range regexp.MustCompile(`(?m)^      (receivers|processors|exporters): \[(\w+)\]$`).FindAllStringSubmatch(string(text), -1) {
+		if !regexp.MustCompile(`(?m)^` + m[1] + `:\n(  .*\n)*?  ` + m[2] + `:`).Match(text) {
+			t.Errorf("pipeline: there is no %s in %s", m[2], m[1])
+		}
+	}
+}
