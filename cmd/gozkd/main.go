@@ -22,7 +22,6 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 func main() {
@@ -89,15 +88,7 @@ func run(name string, args []string, env cli.Env) int {
 	case config.ShowVersion:
 		return printTo(env, fmt.Sprintln(cli.Version()))
 	case config.CheckConfig:
-		if inv.Config.ServesTLS() {
-			if _, err := tlsconf.Load(inv.Config.ClientTLS, hclog.NewNullLogger()); err != nil {
-				return fail(env, err)
-			}
-		}
-		https := &endpointTLS{log: hclog.NewNullLogger()}
-		err := https.apply(inv.Config)
-		https.close()
-		if err != nil {
+		if err := openFiles(inv.Config, hclog.New(&hclog.LoggerOptions{Name: "gozkd", Level: hclog.Warn, Output: env.Err, DisableTime: true})); err != nil {
 			return fail(env, err)
 		}
 		return printTo(env, inv.Config.String())

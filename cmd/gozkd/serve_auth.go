@@ -33,6 +33,22 @@ func (m *mechanisms) apply(c *config.Config) (sasl.Server, error) {
 	return sasl.Either(gssapi, digest), nil
 }
 
+// openFiles returns an error if a start would fail because of a file with keys, certificates or users.
+func openFiles(c config.Config, log hclog.Logger) error {
+	https := &endpointTLS{log: log}
+	defer https.close()
+	secure := &portTLS{log: log}
+	defer secure.close()
+	if err := secure.apply(c, new(server.Config)); err != nil {
+		return err
+	}
+	if err := https.apply(c); err != nil {
+		return err
+	}
+	_, err := (&mechanisms{log: log}).apply(&c)
+	return err
+}
+
 // authentication translates the configuration; the caller sets SASL.
 func authentication(c *config.Config) server.Authentication {
 	return server.Authentication{

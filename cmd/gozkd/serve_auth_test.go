@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/sasl"
 )
@@ -71,5 +72,32 @@ func TestServe_SASL(t *testing.T) {
 	}
 	if status := p.Stop(os.Interrupt); status != 0 || strings.Contains(p.Stderr.String(), "planted") {
 		t.Errorf("exit status %d: %s", status, &p.Stderr)
+	}
+}
+
+// check-config finds everything that would stop the start, and prints the warnings of the start.
+func TestCheckConfig_OpensFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		return filepath.ToSlash(testca.WriteFile(t, filepath.Join(dir, name), []byte(text)))
+	}
+	files := testca.New(t, "root").Issue(t, testca.Spec{Hosts: []string{"127.0.0.1"}}).Files(t)
+	members := "server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:3:4\nserver.3=127.0.0.1:5:6\nmyid=1\nsslQuorum=true\nssl.quorum.trustStore.location=" + filepath.ToSlash(files.CA) + "\n"
+	jaas := "java.security.auth.login.config=" + file("jaas.conf", `Server { com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="`+file("keytab", kerberosKeytab)+`" principal="zookeeper/h@EX.TEST"; };`) + "\n"
+	for _, c := range []struct {
+		settings, want string
+		status         int
+	}{
+		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key), "", 0},
+		{members + "ssl.quorum.keyStore.location=" + dir + "/none.pem", "gozkd: ssl.quorum.keyStore.location: ", 1},
+		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key) + "\nssl.quorum.ciphersuites=TLS_AES_128_GCM_SHA256,TLS_NONE", "not supported, so not used: TLS_NONE", 0},
+		{jaas, "", 0},
+		{jaas + "security.auth_to_local=RULE:[1:$2]", "security.auth_to_local: ", 1},
+	} {
+		var out, errs strings.Builder
+		status := run("gozkd", []string{"check-config", file("zoo.cfg", "dataDir=d\n"+c.settings)}, outside(&out, &errs))
+		if status != c.status || !strings.Contains(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
+			t.Errorf("%s\nstatus %d\n%s", c.settings, status, &errs)
+		}
 	}
 }
