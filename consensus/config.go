@@ -122,6 +122,9 @@ type Config struct {
 	CheckpointBytes int64
 	// SegmentBytes is the size of a log segment. Default: the WAL's.
 	SegmentBytes int64
+	// ArchiveBytes bounds the applied entries that are kept because they are not archived yet, in
+	// memory and on disk: see Node.KeepFrom. 0: there is no archive.
+	ArchiveBytes int
 	// NoSync acknowledges without waiting for the disk (ZooKeeper's forceSync=no).
 	NoSync bool
 	// Voters and Learners are the initial members of a new ensemble, including this member. They
@@ -217,6 +220,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.CheckpointBytes == 0 {
 		c.CheckpointBytes = 64 << 20
+	}
+	if c.ArchiveBytes < 0 {
+		errs = append(errs, fmt.Errorf("consensus: ArchiveBytes is %d, it must be 0 or more", c.ArchiveBytes))
 	}
 	if c.CheckpointRequests < 0 || c.CheckpointBytes < 0 {
 		errs = append(errs, fmt.Errorf("consensus: CheckpointRequests is %d and CheckpointBytes %d, both must be positive",

@@ -94,11 +94,13 @@ func Open(cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	w.checkpoints, w.state, w.written = n.checkpoints, r.state, r.state
+	retention := core.DefaultRetention()
+	retention.ArchiveBytes = cfg.ArchiveBytes
 	n.core, err = core.New(core.Config{
 		ID: cfg.ID, Incarnation: r.state.Incarnation, Past: r.past, Outdated: r.state.Outdated, Storage: w.storage, Meta: r.meta,
 		Voters: cfg.Voters, Learners: cfg.Learners, Nonce: n.random() | 1, GraceTicks: cfg.FormTicks,
 		Levels: cfg.Levels, LevelLimit: cfg.MaxLevel,
-		Retention: core.DefaultRetention(), Validate: cfg.Validate, Random: n.random, Logger: raftLogger{cfg.Logger.Named("raft")},
+		Retention: retention, Validate: cfg.Validate, Random: n.random, Logger: raftLogger{cfg.Logger.Named("raft")},
 	})
 	if err != nil {
 		return nil, err

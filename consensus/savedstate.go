@@ -11,8 +11,6 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -110,28 +108,21 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 
 // replay hands out the batches of the log's entries, from a core that is used for nothing else.
 func (r *recovered) replay(apply func(e *raftpb.Entry, batches []Batch)) (SavedState, error) {
-	checkpointed, committed := r.meta.Index, r.state.Commit
 	storage := raft.NewMemoryStorage()
 	if err := r.fill(storage); err != nil {
 		return SavedState{}, err
 	}
-	c, err := core.New(core.Config{
-		ID: r.meta.Member, Incarnation: r.state.Incarnation + 1, Storage: storage, Meta: r.meta, Retention: core.DefaultRetention(),
-		Random: func() uint64 { return 0 }, // for a stream that this core never has
-		Logger: raftLogger{hclog.NewNullLogger()},
-	})
+	p, err := newReplayer(r.meta, storage, r.state.Incarnation+1, apply)
 	if err != nil {
 		return SavedState{}, err
 	}
 	for _, e := range r.entries {
-		batches, err := c.Replay(e)
-		if err != nil {
+		if err := p.apply(e); err != nil {
 			return SavedState{}, err
 		}
-		apply(e, batches)
 	}
-	s := savedStateOf(c.Meta())
-	s.Checkpoint, s.Committed = checkpointed, max(checkpointed, min(committed, s.Index))
+	s := p.state()
+	s.Committed = max(s.Checkpoint, min(r.state.Commit, s.Index))
 	return s, nil
 }
 

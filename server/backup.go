@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -36,6 +37,19 @@ func (b *Backup) Read(into []byte) (int, error) { return b.file.Read(into) }
 // Close removes the file.
 func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll(b.folder)) }
 
+// Capture is the state at one moment, in memory. It is read only once: by its File.
+type Capture struct {
+	Zxid int64 // of the last change in it
+	// Index and Term are those of the last entry of the log in it, Time is the leader's clock in its
+	// last batch; zero if there was none.
+	Index, Term uint64
+	Time        time.Time
+
+	server *Server
+	held   consensus.SavedState
+	state  consensus.Changes
+}
+
 // Backup makes a backup that contains everything that was committed anywhere before the call. Any
 // member can make it. Clients are served meanwhile, but nothing is applied while the list of znodes
 // is copied, which takes time in proportion to their number. The file is made in the data
@@ -45,6 +59,15 @@ func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll
 // Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if ctx ends first, for example because
 // there is no leader; any error of the disk, which does not stop the server.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
+	c, err := s.Capture(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.File(ctx)
+}
+
+// Capture is the first half of Backup, without the file.
+func (s *Server) Capture(ctx context.Context) (*Capture, error) {
 	if !s.life.accepting.Load() {
 		return nil, s.life.whyNot()
 	}
@@ -69,12 +92,21 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 		}
 		return nil, err
 	}
+	return &Capture{
+		Zxid: int64(state.(*datatree.Changes).Zxid()), Index: held.Index, Term: held.Term, Time: held.Time,
+		server: s, held: held, state: state,
+	}, nil
+}
+
+// File makes the backup's file. The server may be closed meanwhile.
+func (c *Capture) File(ctx context.Context) (*Backup, error) {
+	s := c.server
 	folder, err := os.MkdirTemp(s.cfg.Dir, backupFolder)
 	if err != nil {
 		return nil, fmt.Errorf("server: backup: %w", err)
 	}
 	backup, err := openBackup(folder, func(path string) error {
-		return held.WriteCheckpoint(path, state, func() error {
+		return c.held.WriteCheckpoint(path, c.state, func() error {
 			if err := ctx.Err(); err != nil || s.cfg.Dir == "" {
 				return err
 			}
@@ -84,7 +116,7 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("server: backup: %w", err), os.RemoveAll(folder))
 	}
-	backup.Zxid = int64(state.(*datatree.Changes).Zxid())
+	backup.Zxid = c.Zxid
 	return backup, nil
 }
 

@@ -46,6 +46,7 @@ func (s *Server) Monitor() []Value {
 	list.Add("gozkd_watch_memory_bytes", s.watches.Bytes())
 	list.Add("gozkd_watch_memory_limit_bytes", s.live.Load().WatchMemory)
 	s.addCertificates(&list)
+	s.addArchive(&list)
 	if counter, ok := s.cfg.Audit.(audit.Counter); ok {
 		events, dropped := counter.Counts()
 		list.Add("gozkd_audit_events_total", events)

@@ -21,7 +21,7 @@ var reloads = []string{
 
 // handedIn names the fields that a configuration file cannot contain: objects that the embedding
 // program hands in.
-var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "Audit", "Certificates", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
+var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "Audit", "ArchiveStats", "Certificates", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
 
 // Reload applies those fields of cfg that can change while the server serves, and returns the
 // sorted names of the other fields that differ from the present configuration: these need a
@@ -35,7 +35,7 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "Secur
 // DisableDigest (a connection keeps its identities), EnforceQuota, RefuseTTL, ReconfigEnabled, ReadOnlyMode,
 // ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS (which connections
 // between members are made again: peer.Network.SetTLS). Reload ignores the objects that the program
-// hands in: Memory, the listeners, PeerDial, Audit, Certificates, InProcess, Version, Logger, Now, Rand,
+// hands in: Memory, the listeners, PeerDial, Audit, ArchiveStats, Certificates, InProcess, Version, Logger, Now, Rand,
 // FS, DirFS.
 //
 // Reload may be called at any time, from any goroutine.

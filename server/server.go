@@ -199,7 +199,7 @@ func (s *Server) openNode() error {
 		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, DirFS: s.cfg.DirFS, StateMachine: &s.applier,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Elections.Led,
-		Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),
+		ArchiveBytes: s.cfg.ArchiveBytes, Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),
 		Logger: s.cfg.Logger.Named("consensus"),
 	})
 	if err != nil {

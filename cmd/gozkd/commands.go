@@ -31,6 +31,7 @@ var commands = map[string]cli.Main{
 	"ruok":    status.Ruok,
 	"status":  status.Main,
 	"top":     top.Main,
+	"verify":  backup.Verify,
 }
 
 // zkServerCommands are the subcommands that ZooKeeper's scripts have, other than start-foreground

@@ -46,12 +46,12 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 	if inv.Ensemble > 0 {
 		return serveEnsemble(stop, inv, trail, log)
 	}
-	return serveOne(stop, cancel, inv, again, trail, log)
+	return serveOne(stop, cancel, inv, again, trail, env, log)
 }
 
 // serveOne runs a server until stop ends. After kill, the next signal ends the process at once.
 func serveOne(
-	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), trail *auditTrail, log hclog.Logger,
+	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), trail *auditTrail, env cli.Env, log hclog.Logger,
 ) (err error) {
 	if err := refuseZooKeeperData(inv.Config); err != nil {
 		return err
@@ -72,6 +72,10 @@ func serveOne(
 	if cfg.Auth.SASL, err = logins.apply(&inv.Config); err != nil {
 		return err
 	}
+	archiver, err := openArchiver(inv.Config.Archive, &cfg, env.Getenv, log)
+	if err != nil {
+		return err
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
@@ -83,14 +87,7 @@ func serveOne(
 	defer signal.Stop(hangup)
 	ends := openEndpoints(stop, inv, s, r, log) // before the start, so that clients can ask for the progress
 	defer func() { err = errors.Join(err, ends.close()) }()
-	alive, dead := context.WithCancel(context.Background())
-	watched := make(chan struct{})
-	// Stopped by dead, which is followed by waiting for watched.
-	go func() {
-		defer close(watched)
-		m.watchdog(alive, func() { s.Status() })
-	}()
-	defer func() { dead(); <-watched }()
+	defer m.watch(s)()
 
 	m.notify("STATUS=looking for the other servers, or reading the data")
 	err = r.whileStarting(stop, time.Second, s.Start)
@@ -109,6 +106,8 @@ func serveOne(
 		}
 	}
 	r.serves(cmp.Or(plainAddress(s), secureAddress(s)))
+	archiver.start(s)
+	defer archiver.stop()
 	for {
 		select {
 		case <-hangup:
@@ -120,6 +119,7 @@ func serveOne(
 			kill()
 			log.Info("stopping")
 			r.stops("stopping")
+			archiver.stop()
 			return s.Close()
 		case err := <-s.Err():
 			r.stops("failed")
@@ -255,6 +255,18 @@ func (m systemd) notify(state string) {
 // reloading announces a reload, which ends with READY=1.
 func (m systemd) reloading() {
 	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
+}
+
+// watch serves the service manager's watchdog until stop is called.
+func (m systemd) watch(s *server.Server) (stop func()) {
+	alive, dead := context.WithCancel(context.Background())
+	watched := make(chan struct{})
+	// Stopped and awaited by stop.
+	go func() {
+		defer close(watched)
+		m.watchdog(alive, func() { s.Status() })
+	}()
+	return func() { dead(); <-watched }
 }
 
 // watchdog reports until ctx ends that the server is alive, twice per interval of the service

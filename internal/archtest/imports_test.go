@@ -231,6 +231,7 @@ var table = []box{
 	}},
 	{pkg: "cmd/gozkd/internal/config", there: true, may: []arrow{
 		{"cmd/gozkd/internal/cli", "reads flags"},
+		{"cmd/gozkd/internal/archive/store", "checks the URL of an archive"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
 		{"internal/tlsconf", "the ssl keys"},
 		{"sasl", "JAAS files"},
@@ -257,7 +258,23 @@ var table = []box{
 		{"internal/vfs", "durable directories"},
 		{"internal/secretfile", "the token"},
 	}},
+	{pkg: "cmd/gozkd/internal/archive/store", there: true, may: []arrow{
+		{"internal/vfs", "durable directories"},
+		{"github.com/minio/minio-go/v7", "object storage"},
+	}},
+	{pkg: "cmd/gozkd/internal/archive/store/storetest", there: true, may: []arrow{
+		{"cmd/gozkd/internal/archive/store", "is one, with faults"},
+	}},
+	{pkg: "cmd/gozkd/internal/archive", there: true, may: []arrow{
+		{"cmd/gozkd/internal/archive/store", "where objects are"},
+		{"consensus", "entries of the log"},
+		{"server", "the log is that of a server, and so are bases"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
+		{"cmd/gozkd/internal/archive", "a moment of an archive can be restored, and an archive verified"},
+		{"cmd/gozkd/internal/archive/store", "opens archives"},
+		{"proto", "zxids of moments"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
 		{"consensus", "reads and founds data directories"},
@@ -327,6 +344,8 @@ var table = []box{
 		{"proto", "paths, ACLs, error codes"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"cmd/gozkd/internal/archive", "archives the server's log"},
+		{"cmd/gozkd/internal/archive/store", "the place of the archive"},
 		{"cmd/gozkd/internal/backup", "its commands"},
 		{"cmd/gozkd/internal/inspect", "its commands"},
 		{"cmd/gozkd/internal/moving", "its commands"},

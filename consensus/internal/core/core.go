@@ -432,12 +432,18 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 	return nil
 }
 
-// Replay returns the batch of an entry, as Ready would when the entry is committed. The core must
-// be used for nothing else.
+// Replay returns the batch of an entry, as Ready would when the entry is committed. The batch is
+// valid until ForgetReplayed is called. The core must be used for nothing else.
 func (c *Core) Replay(e *raftpb.Entry) ([]Batch, error) {
 	var out Output
 	err := c.handOut(&out, &raftpb.Message{Entries: []*raftpb.Entry{e}})
 	return out.Batches, err
+}
+
+// ForgetReplayed releases the memory of what Replay has returned.
+func (c *Core) ForgetReplayed() {
+	c.reuseRequests()
+	c.retention.reset()
 }
 
 // reuseRequests forgets the requests of the last Ready, which are applied by now.

@@ -204,6 +204,17 @@ func EntryLevel(e *raftpb.Entry) (l Level) {
 	return l
 }
 
+// EntryTime returns the time of an entry with a batch or a level change, in milliseconds; 0: it has
+// none.
+func EntryTime(e *raftpb.Entry) (ms int64) {
+	b := e.GetData()
+	if e.GetType() != raftpb.EntryNormal || len(b) == 0 || b[0] != batchVersion && b[0] != levelChangeVersion {
+		return 0
+	}
+	r := Uvarints{Rest: b[1:]}
+	return int64(r.Next())
+}
+
 // applyLevelChange activates the level of an entry.
 func (c *Core) applyLevelChange(e *raftpb.Entry) error {
 	timeMs, next := decodeLevelChange(e.GetData())

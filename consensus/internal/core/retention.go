@@ -14,6 +14,9 @@ type RetentionLimits struct {
 	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or
 	// by a checkpoint.
 	MaxBytes int
+	// ArchiveBytes bounds the entries kept because they are not in the archive yet; see KeepFrom. 0:
+	// there is no archive.
+	ArchiveBytes int
 	// CutEntries and CutBytes are the size of one step: entries leave the memory when either is
 	// reached. Each step copies the entries that stay.
 	CutEntries, CutBytes int
@@ -35,6 +38,7 @@ type retention struct {
 	// cut looks for entries to drop once this many entries, or bytes, are in memory.
 	nextLen, nextBytes int
 	pinned             map[uint64]pinnedIndex // by member that a checkpoint is sent to
+	archived           uint64                 // see KeepFrom
 }
 
 // pinnedIndex keeps the log after an index.
@@ -100,9 +104,13 @@ func (c *Core) cut() error {
 	case c.role == raft.StateLeader:
 		needed = c.neededFrom()
 	}
-	// Entries beyond the soft bound go unless a member needs them; beyond the hard bound all go.
+	// Entries beyond the soft bound go unless a member or the archive needs them; beyond the hard
+	// bound all go.
 	index, drop, bytes := c.applied-uint64(len(t.sizes)), 0, t.bytes
-	for drop < len(t.sizes) && (bytes > t.limits.MaxBytes || bytes > soft && index < needed) {
+	unneeded := func() bool {
+		return bytes > soft && index < needed && (index < t.archived || bytes > t.limits.ArchiveBytes)
+	}
+	for drop < len(t.sizes) && (bytes > t.limits.MaxBytes || unneeded()) {
 		bytes -= int(t.sizes[drop])
 		drop++
 		index++
@@ -117,6 +125,13 @@ func (c *Core) cut() error {
 	}
 	return c.storage.Compact(index)
 }
+
+// KeepFrom says that the archive has the entries before an index. Until it is called, the archive
+// has none.
+func (c *Core) KeepFrom(index uint64) { c.retention.archived = max(c.retention.archived, index-1) }
+
+// Archives reports whether entries are kept for an archive.
+func (c *Core) Archives() bool { return c.retention.limits.ArchiveBytes > 0 }
 
 // neededFrom returns the index up to which every member that is being served has the log.
 func (c *Core) neededFrom() uint64 {

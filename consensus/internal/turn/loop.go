@@ -218,7 +218,7 @@ func (l *Loop) writeCheckpoint() {
 
 // CheckpointWritten says that the checkpoint of that index is durable, and how long it took. The
 // entries that it covers are dropped from the log, except those that stay in memory for other
-// members.
+// members or an archive.
 func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 	l.checkpoint.schedule.written(l.host.Monotonic(), took)
 	l.checkpoint.writing, l.checkpoint.last = false, index
@@ -226,7 +226,7 @@ func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if l.cfg.HasPeers {
+	if l.cfg.HasPeers || l.core.Archives() {
 		index = min(index, first-1)
 	}
 	if err := l.host.WriteLog([]LogWork{{Compact: index}}, false); err != nil {

@@ -137,6 +137,10 @@ func mustRun(t *testing.T, main cli.Main, args ...string) (stdout string) {
 	return stdout
 }
 
+func fromFile(path string) func() (*source, error) {
+	return func() (*source, error) { return readSource(path, "") }
+}
+
 func mustRead(t *testing.T, path string) *source {
 	t.Helper()
 	s, err := readSource(path, "")
@@ -340,10 +344,10 @@ func TestRestore_NoRoomForEpochs(t *testing.T) {
 	if err := held.WriteCheckpoint(file, tree.CaptureAll(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := restore(t.Context(), file, "", target{1, fresh, fresh}, held.Time); err != nil {
+	if _, err := restore(t.Context(), fromFile(file), target{1, fresh, fresh}, held.Time); err != nil {
 		t.Error("there is room for 70,000:", err)
 	}
-	_, err := restore(t.Context(), file, "", target{1, filepath.Join(dir, "other"), filepath.Join(dir, "other")}, held.Time.Add(24*time.Hour))
+	_, err := restore(t.Context(), fromFile(file), target{1, filepath.Join(dir, "other"), filepath.Join(dir, "other")}, held.Time.Add(24*time.Hour))
 	if err == nil || !strings.Contains(err.Error(), "leaves no room") {
 		t.Error(err)
 	}

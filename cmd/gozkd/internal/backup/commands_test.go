@@ -124,7 +124,7 @@ func TestCommands_Refuse(t *testing.T) {
 	if _, err := backup(ctx, data, "", "", to, os.Getenv, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := restore(ctx, data, "", target{1, empty, empty}, time.Now()); !errors.Is(err, context.Canceled) {
+	if _, err := restore(ctx, fromFile(data), target{1, empty, empty}, time.Now()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

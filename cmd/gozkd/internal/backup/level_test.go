@@ -28,7 +28,7 @@ func (r *raised) Apply(batches []consensus.Batch) {
 // checkpoint alone, or recommends that.
 func TestCommands_RefuseALaterLevel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	sm := &raised{replica{datatree.New(datatree.Options{})}, make(chan struct{})}
+	sm := &raised{replica{tree: datatree.New(datatree.Options{})}, make(chan struct{})}
 	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: 1, Max: 3}})
 	if err != nil {
 		t.Fatal(err)

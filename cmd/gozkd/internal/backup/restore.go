@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
@@ -21,6 +22,7 @@ import (
 )
 
 const restoreUsage = `usage: gozkd restore --from SOURCE [--from-log-dir DIR] [flags of serve] [zoo.cfg]
+       gozkd restore URL [--at MOMENT] [--into DIR] [flags of serve] [zoo.cfg]
 
 Makes a new data directory with the state of SOURCE, at the place where serve with the same flags and
 zoo.cfg looks for it. The server starts a new ensemble: alone, or, if zoo.cfg has server lines, one
@@ -30,10 +32,16 @@ must be empty, except for myid and admin.token.
 SOURCE is one of
   FILE  a backup, or a copy of a stopped server's checkpoint.db
   DIR   the data directory of a stopped server, for example one that has lost its ensemble
+  URL   an archive: file:///DIRECTORY or s3://BUCKET/PREFIX, as gozkd.archive.url names it. Any moment
+        can be restored; gozkd verify URL shows which
 
 flags:
   --from SOURCE       the state to restore
   --from-log-dir DIR  the directory of SOURCE's log, if its dataLogDir differs from its dataDir
+  --at MOMENT         the moment in an archive: a time, such as 2026-11-22T08:00:00Z, or a zxid, such as
+                      0x100000007. What was written up to then, including it. Default: the last one
+  --ensemble-id ID    the ensemble in an archive, if there are objects of several
+  --into DIR          the new data directory, for the log too; replaces --data-dir and dataLogDir
   --data-dir DIR, --id N, -o KEY=VALUE and the rest: as for serve
 `
 
@@ -46,7 +54,10 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	from := fs.String("from", "", "")
 	fromLog := fs.String("from-log-dir", "", "")
-	inv, err := config.LoadFlags(fs, args, env.Getenv, nil)
+	at := fs.String("at", "", "")
+	ensemble := fs.String("ensemble-id", "", "")
+	into := fs.String("into", "", "")
+	inv, err := config.LoadFlags(fs, withURL(args), env.Getenv, nil)
 	var wrong *config.Error
 	switch {
 	case inv.Command == config.ShowHelp:
@@ -62,7 +73,21 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("restore makes the data directory of one server: leave out --memory, --ensemble and other commands"))
 	}
 	t := target{id: max(1, inv.Config.MyID), dir: inv.Config.DataDir, logDir: inv.Config.DataLogDir}
-	done, err := restore(ctx, *from, *fromLog, t, time.Now())
+	if *into != "" {
+		t.dir, t.logDir = *into, *into
+	}
+	read := func() (*source, error) { return readSource(*from, *fromLog) }
+	switch {
+	case store.IsURL(*from):
+		read = func() (*source, error) { return readArchive(ctx, moment{*from, *ensemble, *at}, env.Getenv) }
+	case *at != "" || *ensemble != "":
+		return c.Misused(errors.New("--at and --ensemble-id are for an archive: name its URL"))
+	case isURL(*from):
+		read = func() (*source, error) {
+			return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + *from + " FILE")
+		}
+	}
+	done, err := restore(ctx, read, t, time.Now())
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -89,16 +114,13 @@ type restored struct {
 }
 
 // restore makes the new data directory t from a source.
-func restore(ctx context.Context, from, fromLog string, t target, now time.Time) (*restored, error) {
+func restore(ctx context.Context, read func() (*source, error), t target, now time.Time) (*restored, error) {
 	for _, dir := range []string{t.dir, t.logDir} {
 		if err := mustBeEmpty(dir); err != nil {
 			return nil, err
 		}
 	}
-	if isURL(from) {
-		return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + from + " FILE")
-	}
-	s, err := readSource(from, fromLog)
+	s, err := read()
 	if errors.Is(err, vfs.ErrLocked) {
 		err = fmt.Errorf("%w\nThe directory is in use: stop that server, or make a backup of it with gozkd backup --from http://HOST:8080 FILE", err)
 	}

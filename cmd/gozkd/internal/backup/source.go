@@ -22,6 +22,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // source is a state that was read from a file or data directory.
@@ -92,7 +93,11 @@ func (e *logError) Unwrap() error { return e.err }
 
 // replica is the state machine of a member that does not run. It applies the entries of the log as
 // package server does, but there are no clients to answer.
-type replica struct{ tree *datatree.Tree }
+type replica struct {
+	tree    *datatree.Tree
+	until   proto.Zxid // the last zxid to apply; 0: all
+	reached bool       // later requests were left out
+}
 
 // Restore implements consensus.StateMachine.
 func (r *replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
@@ -106,14 +111,24 @@ func (r *replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 // Apply implements consensus.StateMachine.
 func (r *replica) Apply(batches []consensus.Batch) {
 	for _, b := range batches {
-		if b.NewTerm {
+		if b.NewTerm && r.reaches(r.tree.LastZxid().NextEpoch()) {
 			r.tree.SetLastZxid(r.tree.LastZxid().NextEpoch())
 		}
 		for _, request := range b.Requests {
+			zxid := r.tree.LastZxid().Next()
+			if !r.reaches(zxid) {
+				return
+			}
 			decoded := datatree.CommittedRequest(request.Payload)
-			r.tree.Apply(datatree.Header{Zxid: r.tree.LastZxid().Next(), TimeMs: b.TimeMs}, &decoded)
+			r.tree.Apply(datatree.Header{Zxid: zxid, TimeMs: b.TimeMs}, &decoded)
 		}
 	}
+}
+
+// reaches reports whether a zxid is to be applied.
+func (r *replica) reaches(zxid proto.Zxid) bool {
+	r.reached = r.reached || r.until != 0 && zxid > r.until
+	return !r.reached
 }
 
 // Capture implements consensus.StateMachine. It returns the whole state, because there was no

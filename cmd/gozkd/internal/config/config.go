@@ -122,6 +122,8 @@ type Config struct {
 	Auth Auth
 	// Audit configures the audit log.
 	Audit Audit
+	// Archive configures the archive of the log.
+	Archive Archive
 	// Kerberos configures names of principals.
 	Kerberos Kerberos
 

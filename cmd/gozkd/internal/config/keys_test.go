@@ -51,21 +51,22 @@ func TestKeys_Table(t *testing.T) {
 
 // values lists valid and invalid values by kind.
 var values = map[string]struct{ good, bad []string }{
-	boolean.allowed:   {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
-	yesNo.allowed:     {[]string{"yes", "no", "No"}, []string{"", "true", "on"}},
-	text.allowed:      {[]string{"a", "a b"}, []string{""}},
-	nameList.allowed:  {[]string{"", "a", "a, b"}, nil},
-	anything.allowed:  {[]string{"", "a"}, nil},
-	znodeList.allowed: {[]string{"/", "/a", "/a, /b/c,"}, []string{"", " , ", "a", "/a,b", "*"}},
-	password.allowed:  {[]string{"", "a"}, nil},
-	protocols.allowed: {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3"}},
-	suites.allowed:    {[]string{"TLS_AES_128_GCM_SHA256", "A, B,"}, []string{"", " , "}},
-	wordList.allowed:  {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
-	host.allowed:      {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
-	urlPath.allowed:   {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
-	fraction.allowed:  {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},
-	digestAlg.allowed: {[]string{"SHA1", "sha-1", "SHA-256"}, []string{""}},
-	digestID.allowed:  {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
+	boolean.allowed:    {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
+	yesNo.allowed:      {[]string{"yes", "no", "No"}, []string{"", "true", "on"}},
+	text.allowed:       {[]string{"a", "a b"}, []string{""}},
+	nameList.allowed:   {[]string{"", "a", "a, b"}, nil},
+	anything.allowed:   {[]string{"", "a"}, nil},
+	znodeList.allowed:  {[]string{"/", "/a", "/a, /b/c,"}, []string{"", " , ", "a", "/a,b", "*"}},
+	password.allowed:   {[]string{"", "a"}, nil},
+	protocols.allowed:  {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3"}},
+	suites.allowed:     {[]string{"TLS_AES_128_GCM_SHA256", "A, B,"}, []string{"", " , "}},
+	wordList.allowed:   {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
+	host.allowed:       {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
+	urlPath.allowed:    {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
+	fraction.allowed:   {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},
+	archiveURL.allowed: {[]string{"file:///backup", "s3://bucket/a/b?region=eu&endpoint=http://h:1"}, []string{"", "/backup", "http://h/b", "s3://key:secret@b/", "s3://b?x=1"}},
+	digestAlg.allowed:  {[]string{"SHA1", "sha-1", "SHA-256"}, []string{""}},
+	digestID.allowed:   {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
 }
 
 // TestKeys_Values sets every key of zoo.cfg to valid and invalid values of its kind.

@@ -83,6 +83,7 @@ func TestLoad_Defaults(t *testing.T) {
 		DigestAuthEnabled:      true,
 		Auth:                   Auth{JAASSection: "Server", ExtendedTypes: true},
 		Audit:                  Audit{Format: AuditJSON, MaxSizeMB: 10, MaxFiles: 10},
+		Archive:                Archive{IntervalMs: 3000, BaseHours: 24, BufferMB: 64},
 		Kerberos:               Kerberos{Conf: "/etc/krb5.conf", AuthToLocal: "DEFAULT"},
 		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
 		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, LeaderServes: true, FsyncWarningThreshold: time.Second, Found: true, AutoCreate: true,

@@ -1,0 +1,240 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/consensus"
+)
+
+// Archive reads what the members of an ensemble have archived, as it was when it was opened.
+type Archive struct {
+	store   store.Store
+	catalog *catalog
+}
+
+// Open lists an archive. ensemble is the id of the ensemble in hexadecimal digits; it may be empty if
+// there are objects of a single ensemble.
+func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error) {
+	all, err := s.List(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, o := range all {
+		if _, ok := parseEnsemble(o.Name); ok && !slices.Contains(ids, o.Name[:16]) {
+			ids = append(ids, o.Name[:16])
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, fmt.Errorf("archive: there are no objects of an archive in %v", s)
+	case ensemble == "" && len(ids) > 1:
+		return nil, fmt.Errorf("archive: %v has objects of the ensembles %s: choose one with --ensemble; after a restore the ensemble has a new number", s, strings.Join(ids, ", "))
+	case ensemble != "" && !slices.Contains(ids, ensemble):
+		return nil, fmt.Errorf("archive: %v has no objects of ensemble %s, but of %s", s, ensemble, strings.Join(ids, ", "))
+	case ensemble == "":
+		ensemble = ids[0]
+	}
+	id, _ := parseEnsemble(ensemble)
+	c := &catalog{ensemble: id}
+	for _, o := range all {
+		if strings.HasPrefix(o.Name, folder(id)) {
+			c.add(o)
+		}
+	}
+	c.finish()
+	return &Archive{s, c}, nil
+}
+
+// String names the archive.
+func (a *Archive) String() string {
+	return fmt.Sprintf("%v, ensemble %016x", a.store, a.catalog.ensemble)
+}
+
+// Moment is a moment of an ensemble's history: a zxid, or a time. The zero value is the last moment of
+// the archive.
+type Moment struct {
+	Zxid int64
+	Time time.Time
+}
+
+// ParseMoment reads a moment as it is typed: 0x and the hexadecimal digits of a zxid, or a time as in
+// RFC 3339.
+func ParseMoment(s string) (m Moment, err error) {
+	if _, err := fmt.Sscanf(s, "0x%x", &m.Zxid); err == nil && m.Zxid > 0 && fmt.Sprintf("0x%x", m.Zxid) == strings.ToLower(s) {
+		return m, nil
+	}
+	if m.Time, err = time.Parse(time.RFC3339Nano, s); err != nil {
+		return Moment{}, fmt.Errorf("%q is no moment: name a time, such as 2026-11-22T08:00:00Z or 2026-11-22T09:00:00.5+01:00, or a zxid, such as 0x100000007", s)
+	}
+	return m, nil
+}
+
+// Span is an unbroken part of the history, any moment of which can be restored.
+type Span struct {
+	Base       string // name of the base that it begins with
+	First      uint64 // index of the last entry in the base
+	Last       uint64 // index of the last entry
+	FirstZxid  int64
+	Begin, End time.Time // of the last batch of the base, and of the span; zero: there was none
+	Objects    int
+	Bytes      int64
+
+	base    base
+	bases   []base // the later ones in it
+	path    []object
+	reached map[position]*object
+}
+
+// NumBases returns the number of bases in the span.
+func (s *Span) NumBases() int { return 1 + len(s.bases) }
+
+// has reports whether a base belongs to the span's history.
+func (s *Span) has(b base) bool {
+	_, ok := s.reached[b.position]
+	return ok
+}
+
+// Spans returns the unbroken parts of the history, in order. Between two of them is a gap.
+func (a *Archive) Spans() (spans []Span) {
+	for _, b := range a.catalog.whole() {
+		if k := len(spans) - 1; k >= 0 && spans[k].has(b) {
+			s := &spans[k]
+			s.bases, s.Objects, s.Bytes = append(s.bases, b), s.Objects+len(b.parts), s.Bytes+b.size
+			continue
+		}
+		spans = append(spans, a.spanFrom(b))
+	}
+	return spans
+}
+
+// spanFrom returns the span that begins with a base.
+func (a *Archive) spanFrom(b base) Span {
+	s := Span{
+		Base: path.Base(b.folder), First: b.index, Last: b.index, FirstZxid: b.zxid, Begin: timeOf(b.ms), End: timeOf(b.ms), Objects: len(b.parts), Bytes: b.size,
+		base: b, path: a.catalog.path(b.position),
+	}
+	s.reached, _ = a.catalog.reach(b.position)
+	for _, o := range s.path {
+		s.Last, s.Objects, s.Bytes = o.last, s.Objects+1, s.Bytes+o.size
+		if t := timeOf(o.ms); t.After(s.End) {
+			s.End = t
+		}
+	}
+	return s
+}
+
+// Strange returns the names that mean nothing to this program.
+func (a *Archive) Strange() []string { return a.catalog.strange }
+
+// ErrNotCovered means that a moment is not in the archive.
+var ErrNotCovered = errors.New("the archive does not have this moment")
+
+// At returns the span from the newest base before a moment to its end. Whether a zxid is in it shows
+// only the replay. After the last entry of an archive, every moment is the last one.
+func (a *Archive) At(m Moment) (Span, error) {
+	all := a.catalog.whole()
+	var s Span      // of the bases before the moment, the one that reaches furthest, and of these the newest
+	var after *base // the first base behind the moment
+	for i := range all {
+		b := &all[i]
+		if m.Zxid != 0 && b.zxid > m.Zxid || !m.Time.IsZero() && timeOf(b.ms).After(m.Time) {
+			if after == nil {
+				after = b
+			}
+		} else if span := a.spanFrom(*b); s.Base == "" || span.Last >= s.Last {
+			s = span
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return Span{}, fmt.Errorf("%w: %v has no complete base yet", ErrNotCovered, a)
+	case s.Base == "":
+		return Span{}, fmt.Errorf("%w: it begins at %s, zxid %#x", ErrNotCovered, shown(timeOf(all[0].ms)), all[0].zxid)
+	case after != nil && s.Last < after.index && !m.Time.IsZero() && m.Time.After(s.End):
+		return Span{}, fmt.Errorf("%w: it has a gap from %s to %s; choose a moment before or after it", ErrNotCovered, shown(s.End), shown(timeOf(after.ms)))
+	}
+	return s, nil
+}
+
+func shown(t time.Time) string {
+	if t.IsZero() {
+		return "the first write"
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// Download writes the base of a span to a new file.
+func (a *Archive) Download(ctx context.Context, s Span, file string) (err error) {
+	return a.download(ctx, s.base, file)
+}
+
+func (a *Archive) download(ctx context.Context, from base, file string) (err error) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for i, name := range from.parts {
+		b, err := a.store.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		piece, err := decodePart(a.catalog.ensemble, from.baseName, i, b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := f.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bases returns the index, and a function that downloads, each base of one of Spans but the first.
+func (a *Archive) Bases(s Span) iter.Seq2[uint64, func(ctx context.Context, file string) error] {
+	return func(yield func(uint64, func(context.Context, string) error) bool) {
+		for _, b := range s.bases {
+			if !yield(b.index, func(ctx context.Context, file string) error { return a.download(ctx, b, file) }) {
+				return
+			}
+		}
+	}
+}
+
+// Entries returns the entries of a span after its base, up to the last one that is not after a time;
+// the zero time is no limit. After an error there are no more.
+func (a *Archive) Entries(ctx context.Context, s Span, until time.Time) iter.Seq2[consensus.LogEntry, error] {
+	return func(yield func(consensus.LogEntry, error) bool) {
+		for _, o := range s.path {
+			b, err := a.store.Get(ctx, o.name)
+			if errors.Is(err, store.ErrNotFound) {
+				err = fmt.Errorf("%w; it was merged or deleted meanwhile: try again", err)
+			}
+			var entries []consensus.LogEntry
+			if err == nil {
+				if entries, err = decodeLog(a.catalog.ensemble, o.logName, b); err != nil {
+					err = fmt.Errorf("%s: %w", o.name, err)
+				}
+			}
+			if err != nil {
+				yield(consensus.LogEntry{}, err)
+				return
+			}
+			for _, e := range entries {
+				if !until.IsZero() && e.Time.After(until) || !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}

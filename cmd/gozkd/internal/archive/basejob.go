@@ -1,0 +1,144 @@
+package archive
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// baseJob makes a base. At first it waits until the log up to it is in the archive; then a goroutine
+// uploads it.
+type baseJob struct {
+	capture *server.Capture
+	cancel  context.CancelFunc // nil: the upload has not begun
+	done    chan error         // gets the result of the upload; capacity 1
+}
+
+// boundary returns the index of the capture, where an object must end; 0: there is none.
+func (j *baseJob) boundary() uint64 {
+	if j == nil || j.cancel != nil {
+		return 0
+	}
+	return j.capture.Index
+}
+
+// stop ends the upload, and waits for its end.
+func (j *baseJob) stop() {
+	if j != nil && j.cancel != nil {
+		j.cancel()
+		<-j.done
+	}
+}
+
+// makeBase begins and follows the making of a base, if one is due.
+func (s *Shipper) makeBase(ctx context.Context) error {
+	if s.base == nil {
+		if due, err := s.needsBase(ctx); err != nil || !due {
+			return err
+		}
+		c, err := s.capture(ctx)
+		if err != nil {
+			return err
+		}
+		s.base = &baseJob{capture: c}
+		if err := s.ship(ctx); err != nil || s.base == nil {
+			return err
+		}
+	}
+	j := s.base
+	switch {
+	case j.cancel != nil:
+		select {
+		case err := <-j.done:
+			j.cancel()
+			s.base, s.baseDue = nil, err != nil
+			return err
+		default:
+			return nil
+		}
+	case s.pos.index > j.capture.Index: // another member has passed it
+		s.base = nil
+	case s.pos.index == j.capture.Index:
+		n := baseName{position: s.pos, zxid: j.capture.Zxid, ms: msOf(j.capture.Time), writer: randomHex()}
+		var uploading context.Context
+		uploading, j.cancel = context.WithCancel(ctx)
+		j.done = make(chan error, 1)
+		ensemble := s.ensemble
+		// Stopped by j.cancel, and awaited by stop or by the case above.
+		go func() { j.done <- s.upload(uploading, ensemble, n, j.capture) }()
+	}
+	return nil
+}
+
+// needsBase reports whether the newest base is missing, too old, or too far behind.
+func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
+	if !s.baseDue && s.rounds%housekeeping != 1 {
+		return false, nil
+	}
+	var c *catalog
+	err := s.request(ctx, func(ctx context.Context) (err error) {
+		c, err = readCatalog(ctx, s.cfg.Store, s.ensemble)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	s.baseDue = true
+	for _, b := range c.whole() {
+		path, size := c.path(b.position), int64(0)
+		if endOf(b.position, path).index < s.pos.index {
+			continue
+		}
+		for _, o := range path {
+			size += o.size
+		}
+		if size < s.cfg.BaseBytes && time.Since(timeOf(b.ms)) < s.cfg.BaseInterval {
+			s.baseDue = false
+		}
+	}
+	return s.baseDue, nil
+}
+
+// upload writes a base. Its last piece makes it complete.
+func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *server.Capture) (err error) {
+	backup, err := c.File(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backup.Close()) }()
+	dir, piece := n.in(ensemble), make([]byte, pieceBytes)
+	for part, left := 0, backup.Size; left > 0; part++ {
+		k, err := io.ReadFull(backup, piece[:min(left, pieceBytes)])
+		if err != nil {
+			return fmt.Errorf("archive: read the backup: %w", err)
+		}
+		left -= int64(k)
+		b := encodePart(ensemble, n, part, piece[:k])
+		for try := 0; ; try++ { // a base of many pieces must not be lost to a single failed request
+			if err = s.put(ctx, dir+partName(part, left == 0), b); err == nil || try == 5 || ctx.Err() != nil {
+				break
+			}
+			select {
+			case <-time.After(s.cfg.Interval):
+			case <-ctx.Done():
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.cfg.Logger.Info("the archive has a new base", "index", n.index, "zxid", fmt.Sprintf("%#x", n.zxid), "bytes", backup.Size)
+	return nil
+}
+
+func randomHex() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // rand.Read never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,145 @@
+package archive
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+)
+
+// object is an object with entries.
+type object struct {
+	logName
+	name string
+	size int64
+}
+
+// base is a checkpoint.
+type base struct {
+	baseName
+	folder string
+	parts  []string // names, in order
+	size   int64
+	whole  bool // all pieces are listed
+}
+
+// catalog is what a listing of an ensemble's objects shows.
+type catalog struct {
+	ensemble uint64
+	logs     []object // by byName
+	bases    []base   // by index
+	strange  []string // names that mean nothing here
+}
+
+// readCatalog lists the objects of an ensemble.
+func readCatalog(ctx context.Context, s store.Store, ensemble uint64) (*catalog, error) {
+	c := &catalog{ensemble: ensemble}
+	listed, err := s.List(ctx, folder(ensemble), "")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range listed {
+		c.add(o)
+	}
+	c.finish()
+	return c, nil
+}
+
+func (c *catalog) add(o store.Object) {
+	rest := strings.TrimPrefix(o.Name, folder(c.ensemble))
+	kind, rest, _ := strings.Cut(rest, "/")
+	switch kind {
+	case "log":
+		if n, err := parseLogName(rest); err == nil {
+			c.logs = append(c.logs, object{n, o.Name, o.Size})
+			return
+		}
+	case "base":
+		dir, file := path.Split(rest)
+		n, err := parseBaseName(strings.TrimSuffix(dir, "/"))
+		part, last, ok := parsePart(file)
+		if err != nil || !ok {
+			break
+		}
+		folder := n.in(c.ensemble)
+		if k := len(c.bases); k == 0 || c.bases[k-1].folder != folder {
+			c.bases = append(c.bases, base{baseName: n, folder: folder})
+		}
+		b := &c.bases[len(c.bases)-1] // the listing is in the order of names
+		b.whole = last && part == len(b.parts)
+		b.parts, b.size = append(b.parts, o.Name), b.size+o.Size
+		return
+	}
+	c.strange = append(c.strange, o.Name)
+}
+
+func (c *catalog) finish() {
+	slices.SortFunc(c.logs, byName)
+}
+
+// whole returns the complete bases, by index.
+func (c *catalog) whole() (list []base) {
+	for _, b := range c.bases {
+		if b.whole {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// tail returns the position after the last entry of any history.
+func (c *catalog) tail() (p position, last *object) {
+	for i := range c.logs {
+		if o := &c.logs[i]; o.last > p.index || o.last == p.index && o.ms > last.ms {
+			p, last = o.after(), o
+		}
+	}
+	for _, b := range c.whole() {
+		if b.index > p.index {
+			p, last = b.position, nil
+		}
+	}
+	return p, last
+}
+
+// reach returns every position that a chain of objects reaches from a position (A2, A4), each with the
+// object that ends there, and the furthest. Of several objects, the one that makes the chain short is
+// taken.
+func (c *catalog) reach(from position) (reached map[position]*object, end position) {
+	reached, end = map[position]*object{from: nil}, from
+	for i := range c.logs {
+		o := &c.logs[i]
+		if _, ok := reached[o.before()]; !ok {
+			continue
+		}
+		if _, again := reached[o.after()]; again {
+			continue
+		}
+		reached[o.after()] = o
+		if o.last > end.index {
+			end = o.after()
+		}
+	}
+	return reached, end
+}
+
+// path returns the longest chain of objects that begins at a position.
+func (c *catalog) path(from position) (list []object) {
+	reached, at := c.reach(from)
+	for at != from {
+		o := reached[at]
+		list, at = append(list, *o), o.before()
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// endOf returns the last position of a path.
+func endOf(from position, path []object) position {
+	if len(path) == 0 {
+		return from
+	}
+	return path[len(path)-1].after()
+}

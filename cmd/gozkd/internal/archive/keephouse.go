@@ -1,0 +1,173 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+)
+
+const (
+	// fanIn is how many objects in a row become one.
+	fanIn = 16
+	// tierBytes is the size below which objects are of the lowest tier. Each tier is fanIn times larger.
+	tierBytes = 4 << 10
+	tiers     = 3
+	// settledAge is how old objects must be before they are merged: no write that is under way may
+	// continue a chain within them.
+	settledAge = 10 * time.Minute
+	// mergeBytes bounds the entries of a merged object.
+	mergeBytes = 32 << 20
+	// unfinishedAge is how old an unfinished base must be before it is deleted.
+	unfinishedAge = 24 * time.Hour
+)
+
+// keepHouse merges small objects and deletes what is older than the retention.
+func (s *Shipper) keepHouse(ctx context.Context) error {
+	var c *catalog
+	err := s.request(ctx, func(ctx context.Context) (err error) {
+		c, err = readCatalog(ctx, s.cfg.Store, s.ensemble)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, run := range c.mergeable(now.Add(-settledAge)) {
+		if err := s.merge(ctx, run); err != nil {
+			return err
+		}
+	}
+	return s.delete(ctx, c.outdated(now, s.cfg.Retention))
+}
+
+// tier returns the level of an object by its size.
+func tier(size int64) int { return (bits.Len64(uint64(size/tierBytes)) + 3) / 4 }
+
+// mergeable returns runs of objects that are to become one each (A6). No run crosses a base.
+func (c *catalog) mergeable(before time.Time) (runs [][]object) {
+	based := make(map[uint64]bool)
+	for _, b := range c.bases {
+		based[b.index] = true
+	}
+	covered := uint64(0)
+	for _, b := range c.whole() {
+		if b.index < covered {
+			continue // on the path of an earlier base
+		}
+		path := c.path(b.position)
+		covered = endOf(b.position, path).index
+		for level := range tiers {
+			if run := firstRun(path, based, level, before); run != nil {
+				runs = append(runs, run)
+				break
+			}
+		}
+	}
+	return runs
+}
+
+// firstRun returns fanIn or more objects in a row that are of a level or of lower ones, and together
+// not too large.
+func firstRun(path []object, based map[uint64]bool, level int, before time.Time) []object {
+	var run []object
+	size := int64(0)
+	for _, o := range path {
+		fits := tier(o.size) <= level && timeOf(o.ms).Before(before)
+		if !fits || based[o.first-1] || size+o.size > pieceBytes {
+			if len(run) >= fanIn {
+				break
+			}
+			run, size = nil, 0
+		}
+		if fits {
+			run, size = append(run, o), size+o.size
+		}
+	}
+	if len(run) < fanIn {
+		return nil
+	}
+	return run
+}
+
+// merge replaces objects, each of which continues the one before, by one.
+func (s *Shipper) merge(ctx context.Context, run []object) error {
+	var entries []consensus.LogEntry
+	size, merged := 0, 0
+	for _, o := range run {
+		b, err := s.get(ctx, o.name)
+		if err != nil {
+			return err
+		}
+		part, err := decodeLog(s.ensemble, o.logName, b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+		for _, e := range part {
+			size += len(e.Data)
+		}
+		if size > mergeBytes {
+			break
+		}
+		entries, merged = append(entries, part...), merged+1
+	}
+	if merged < 2 {
+		return nil
+	}
+	run = run[:merged]
+	n, b := encodeLog(s.ensemble, run[0].before(), entries)
+	if n.after() != run[merged-1].after() {
+		return fmt.Errorf("%w: %s does not continue the objects before it", ErrCorrupt, run[merged-1].name)
+	}
+	name := n.in(s.ensemble)
+	if err := s.put(ctx, name, b); err != nil {
+		return err
+	}
+	back, err := s.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := decodeLog(s.ensemble, n, back); err != nil {
+		return fmt.Errorf("%s: read back: %w", name, err)
+	}
+	var names []string
+	for _, o := range run {
+		names = append(names, o.name)
+	}
+	return s.delete(ctx, names)
+}
+
+// outdated returns the names of what the retention no longer keeps, and of unfinished bases.
+func (c *catalog) outdated(now time.Time, retention time.Duration) (names []string) {
+	keep := uint64(0) // index of the first base that is kept
+	for _, b := range c.whole() {
+		if retention > 0 && b.ms > 0 && !timeOf(b.ms).After(now.Add(-retention)) {
+			keep = max(keep, b.index)
+		}
+	}
+	for _, o := range c.logs {
+		if o.last <= keep {
+			names = append(names, o.name)
+		}
+	}
+	for _, b := range c.bases {
+		if b.index < keep || !b.whole && timeOf(b.ms).Before(now.Add(-unfinishedAge)) {
+			names = append(names, b.parts...)
+		}
+	}
+	return names
+}
+
+func (s *Shipper) delete(ctx context.Context, names []string) error {
+	var errs []error
+	for _, name := range names {
+		err := s.request(ctx, func(ctx context.Context) error { return s.cfg.Store.Delete(ctx, name) })
+		if errs = append(errs, err); err != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package archive
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Chain identifies a history of the log up to an entry.
+type Chain [16]byte
+
+// String returns the chain as it is in names.
+func (c Chain) String() string { return hex.EncodeToString(c[:]) }
+
+// first returns the chain at which a history begins: after a base whose last entry has an index and a
+// term.
+func firstChain(ensemble, index, term uint64) Chain {
+	b := []byte("gozkd archive 1")
+	for _, v := range [...]uint64{ensemble, index, term} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	sum := sha256.Sum256(b)
+	return Chain(sum[:16])
+}
+
+// next returns the chain after an entry.
+func (c Chain) next(index uint64, data []byte) Chain {
+	h := sha256.New()
+	h.Write(binary.BigEndian.AppendUint64(c[:len(c):len(c)], index))
+	h.Write(data)
+	var sum [sha256.Size]byte
+	return Chain(h.Sum(sum[:0])[:16])
+}
+
+// position is a place in a history: after the entry with an index.
+type position struct {
+	index uint64
+	chain Chain
+}
+
+// logName names an object with entries.
+type logName struct {
+	first, last uint64
+	prev, chain Chain
+	ms          int64 // of the last batch; 0: none
+}
+
+func (n logName) before() position { return position{n.first - 1, n.prev} }
+func (n logName) after() position  { return position{n.last, n.chain} }
+
+// baseName names the folder of a base.
+type baseName struct {
+	position
+	zxid   int64
+	ms     int64
+	writer string
+}
+
+func folder(ensemble uint64) string { return fmt.Sprintf("%016x/", ensemble) }
+
+func (n logName) in(ensemble uint64) string {
+	return fmt.Sprintf("%016x/log/%020d-%020d-%v-%v-%013d", ensemble, n.first, n.last, n.prev, n.chain, n.ms)
+}
+
+func (n baseName) in(ensemble uint64) string {
+	return fmt.Sprintf("%016x/base/%020d-%v-%016x-%013d-%s/", ensemble, n.index, n.chain, n.zxid, n.ms, n.writer)
+}
+
+// partName returns the name of a piece within the folder of its base.
+func partName(part int, last bool) string {
+	if last {
+		return fmt.Sprintf("%08d.last", part)
+	}
+	return fmt.Sprintf("%08d", part)
+}
+
+var errName = errors.New("archive: no name of an object")
+
+// nameParser reads the fields of a name.
+type nameParser struct {
+	fields []string
+	bad    bool
+}
+
+func (p *nameParser) text() (s string) {
+	if len(p.fields) == 0 {
+		p.bad = true
+		return ""
+	}
+	s, p.fields = p.fields[0], p.fields[1:]
+	return s
+}
+
+func (p *nameParser) number(base int) uint64 {
+	n, err := strconv.ParseUint(p.text(), base, 63)
+	p.bad = p.bad || err != nil
+	return n
+}
+
+func (p *nameParser) chain() (c Chain) {
+	b, err := hex.DecodeString(p.text())
+	if err != nil || len(b) != len(c) {
+		p.bad = true
+		return c
+	}
+	return Chain(b)
+}
+
+// parseLogName reads the last element of a name.
+func parseLogName(s string) (n logName, err error) {
+	p := nameParser{fields: strings.Split(s, "-")}
+	n = logName{first: p.number(10), last: p.number(10), prev: p.chain(), chain: p.chain(), ms: int64(p.number(10))}
+	if p.bad || len(p.fields) > 0 || n.first == 0 || n.last < n.first {
+		return logName{}, fmt.Errorf("%w: %q", errName, s)
+	}
+	return n, nil
+}
+
+// parseBaseName reads the name of a base's folder, without what is before it.
+func parseBaseName(s string) (n baseName, err error) {
+	p := nameParser{fields: strings.Split(s, "-")}
+	n = baseName{position: position{p.number(10), p.chain()}, zxid: int64(p.number(16)), ms: int64(p.number(10)), writer: p.text()}
+	if p.bad || len(p.fields) > 0 {
+		return baseName{}, fmt.Errorf("%w: %q", errName, s)
+	}
+	return n, nil
+}
+
+// parseEnsemble reads the first element of a name.
+func parseEnsemble(s string) (ensemble uint64, ok bool) {
+	first, _, _ := strings.Cut(s, "/")
+	id, err := strconv.ParseUint(first, 16, 64)
+	return id, err == nil && len(first) == 16
+}
+
+// parsePart reads the name of a piece of a base.
+func parsePart(s string) (part int, last, ok bool) {
+	s, last = strings.CutSuffix(s, ".last")
+	n, err := strconv.ParseUint(s, 10, 31)
+	return int(n), last, err == nil && len(s) == 8
+}
+
+// timeOf returns the time of milliseconds in a name; the zero time if there is none.
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// msOf returns the milliseconds of a time for a name.
+func msOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// byName orders objects as the storage lists them; of those that begin with the same entry, the
+// longest is first.
+func byName(a, b object) int {
+	return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last), strings.Compare(path.Base(a.name), path.Base(b.name)))
+}

@@ -1,0 +1,356 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/server"
+)
+
+// Source is a server whose log is archived.
+type Source interface {
+	LogPosition() server.LogPosition
+	ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error)
+	KeepLog(from uint64)
+	Capture(ctx context.Context) (*server.Capture, error)
+}
+
+// Config configures a Shipper. All fields but Retention are required.
+type Config struct {
+	Store  store.Store
+	Logger hclog.Logger
+	// Interval is how long an entry may wait until it is written.
+	Interval time.Duration
+	// BaseInterval is how old the newest base may become, BaseBytes how many bytes of objects may
+	// follow it.
+	BaseInterval time.Duration
+	BaseBytes    int64
+	// Retention is for how long every moment is kept; 0: for ever.
+	Retention time.Duration
+}
+
+const (
+	// requestTimeout bounds a request to the storage.
+	requestTimeout = 30 * time.Second
+	// captureTimeout bounds the wait for the state, which needs a leader.
+	captureTimeout = 5 * time.Second
+	// housekeeping is how many intervals are between two runs of compaction and retention.
+	housekeeping = 20
+	// gapTurns is for how many turns members that lack the next entry wait for one that has it.
+	gapTurns = 6
+)
+
+// Shipper writes a server's log to an archive, or stands by while another member does. It is made by
+// New and runs in Run.
+type Shipper struct {
+	cfg Config
+
+	// These are owned by Run.
+	source   Source
+	ensemble uint64
+	pos      position // after the last entry in the archive, as far as is known
+	last     *object  // the object that ends there, unless this shipper wrote it
+	known    bool     // the archive was listed
+	active   bool     // this member writes
+	checked  bool     // the history that ends at pos is that of this member
+	attempt  string   // name of the last object that was to be written
+	seen     []sighting
+	base     *baseJob // the base that is being made
+	baseDue  bool     // a base is needed
+	rounds   int
+	failing  bool // the last round failed, and the log says so
+
+	stats shipperStats
+}
+
+// sighting is when this shipper saw that an index was applied.
+type sighting struct {
+	index uint64
+	at    time.Time
+}
+
+// shipperStats are read by other goroutines.
+type shipperStats struct {
+	waiting                     atomic.Int64 // Unix nanoseconds of the oldest sighting; 0: nothing waits
+	active                      atomic.Bool
+	objects, bytes, errs, holes atomic.Int64
+}
+
+// New returns a Shipper.
+func New(cfg Config) *Shipper { return &Shipper{cfg: cfg} }
+
+// Stats returns what the metrics show.
+func (s *Shipper) Stats() server.ArchiveStats {
+	a := server.ArchiveStats{
+		Shipper: s.stats.active.Load(), Objects: s.stats.objects.Load(), Bytes: s.stats.bytes.Load(), Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(),
+	}
+	if since := s.stats.waiting.Load(); since != 0 {
+		a.Lag = max(time.Since(time.Unix(0, since)), 0)
+	}
+	return a
+}
+
+// Run archives the log of a server until ctx ends. Then it writes what is left, for at most another
+// interval.
+func (s *Shipper) Run(ctx context.Context, source Source) {
+	s.source = source
+	tick := time.NewTicker(s.cfg.Interval)
+	defer tick.Stop()
+	s.round(ctx)
+	for {
+		select {
+		case <-tick.C:
+			s.round(ctx)
+		case <-ctx.Done():
+			if s.active {
+				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Interval)
+				s.note(s.ship(last))
+				cancel()
+			}
+			s.base.stop()
+			return
+		}
+	}
+}
+
+// round does what is due, and logs the first error of a row, and the end of the row.
+func (s *Shipper) round(ctx context.Context) {
+	err := s.ship(ctx)
+	if err == nil && s.active {
+		err = s.makeBase(ctx)
+	}
+	s.rounds++
+	if err == nil && s.active && s.rounds%housekeeping == 0 {
+		err = s.keepHouse(ctx)
+	}
+	if ctx.Err() == nil {
+		s.note(err)
+	}
+}
+
+// note logs the result of a round if it differs from the result before.
+func (s *Shipper) note(err error) {
+	switch {
+	case err != nil && !s.failing:
+		s.cfg.Logger.Error("the archive cannot be written; entries wait in memory until it can", "archive", s.cfg.Store.String(), "error", err)
+	case err == nil && s.failing:
+		s.cfg.Logger.Info("the archive is written again", "archive", s.cfg.Store.String())
+	}
+	s.failing = err != nil
+}
+
+// errAhead means that the archive has entries that the ensemble does not have.
+var errAhead = errors.New("the archive is ahead of this ensemble, which was brought back to an older state: set gozkd.archive.url to another place")
+
+// ship writes the entries that are applied here and not in the archive yet, if it is this member's
+// turn.
+func (s *Shipper) ship(ctx context.Context) error {
+	p, now := s.source.LogPosition(), time.Now()
+	if p.Ensemble == 0 || p.Applied == 0 {
+		return nil
+	}
+	if p.Ensemble != s.ensemble {
+		s.ensemble, s.pos, s.last, s.known, s.active, s.seen = p.Ensemble, position{}, nil, false, false, nil
+	}
+	if k := len(s.seen); k == 0 || p.Applied > s.seen[k-1].index {
+		s.seen = append(s.seen, sighting{p.Applied, now})
+	}
+	if !s.known || p.Applied > s.pos.index {
+		if err := s.follow(ctx); err != nil {
+			return err
+		}
+	}
+	defer s.settle()
+	s.settle()
+	if p.Leads && p.Applied < s.pos.index {
+		return errAhead
+	}
+	if len(s.seen) == 0 {
+		return nil
+	}
+	waited := now.Sub(s.seen[0].at)
+	if !s.active && waited < 2*time.Duration(p.Turn)*s.cfg.Interval {
+		return nil
+	}
+	return s.write(ctx, p, waited)
+}
+
+// settle forgets the sightings that are in the archive, and lets the server truncate its log.
+func (s *Shipper) settle() {
+	k := 0
+	for k < len(s.seen) && s.seen[k].index <= s.pos.index {
+		k++
+	}
+	s.seen = s.seen[k:]
+	since := int64(0)
+	if len(s.seen) > 0 {
+		since = s.seen[0].at.UnixNano()
+	}
+	s.stats.waiting.Store(since)
+	s.stats.active.Store(s.active)
+	s.source.KeepLog(s.pos.index) // with the last entry, for sameHistory
+}
+
+// follow looks for objects that another member wrote. If there are any, that member goes on.
+func (s *Shipper) follow(ctx context.Context) error {
+	c := &catalog{ensemble: s.ensemble}
+	if s.known && s.pos.index > 0 {
+		// Objects that continue a chain begin after pos. Those of a writer that took the same entries
+		// in other pieces may begin earlier, and end later; they are found when the next one is.
+		after := logName{first: s.pos.index, last: s.pos.index}.in(s.ensemble)
+		listed, err := s.list(ctx, folder(s.ensemble)+"log/", after)
+		if err != nil {
+			return err
+		}
+		for _, o := range listed {
+			c.add(o)
+		}
+		c.finish()
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		var err error
+		if c, err = readCatalog(ctx, s.cfg.Store, s.ensemble); err != nil {
+			s.stats.errs.Add(1)
+			return err
+		}
+		s.known = true
+	}
+	if tail, last := c.tail(); tail.index > s.pos.index {
+		if last != nil && last.name == s.attempt { // written in spite of the error
+			s.pos, s.last = tail, nil
+			return nil
+		}
+		s.pos, s.last, s.active, s.checked = tail, last, false, false
+		s.base.stop()
+		s.base = nil
+	}
+	return nil
+}
+
+// write writes entries up to the last applied one.
+func (s *Shipper) write(ctx context.Context, p server.LogPosition, waited time.Duration) error {
+	gap := s.pos.index == 0
+	if !gap {
+		same, err := s.sameHistory(ctx)
+		if err != nil {
+			return err
+		}
+		gap = !same
+	}
+	for !gap && s.pos.index < p.Applied {
+		entries, err := s.source.ReplicatedLog(s.pos.index+1, pieceBytes)
+		if gap = errors.Is(err, consensus.ErrCompacted); gap {
+			break
+		}
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		// A base that is being made begins after its last entry.
+		if at := s.base.boundary(); at > s.pos.index && at < entries[len(entries)-1].Index {
+			entries = entries[:at-s.pos.index]
+		}
+		n, b := encodeLog(s.ensemble, s.pos, entries)
+		s.attempt = n.in(s.ensemble)
+		if err := s.put(ctx, s.attempt, b); err != nil {
+			return err
+		}
+		s.baseDue = s.baseDue || !s.active // the member before may have died while it made one
+		s.pos, s.last, s.active = n.after(), nil, true
+	}
+	if !gap {
+		return nil
+	}
+	if s.pos.index > 0 && waited < 2*time.Duration(gapTurns+p.Turn)*s.cfg.Interval {
+		return nil // another member may have the entry
+	}
+	return s.begin(ctx)
+}
+
+// sameHistory reports whether the history that ends at pos is that of this member: the terms of the
+// last entries are equal. It is false if this member does not have that entry any more.
+func (s *Shipper) sameHistory(ctx context.Context) (bool, error) {
+	if s.checked || s.last == nil {
+		return true, nil // a position after a base or an object of this shipper
+	}
+	theirs, err := s.get(ctx, s.last.name)
+	if err != nil {
+		return false, err
+	}
+	entries, err := decodeLog(s.ensemble, s.last.logName, theirs)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", s.last.name, err)
+	}
+	last := entries[len(entries)-1]
+	own, err := s.source.ReplicatedLog(last.Index, 1)
+	switch {
+	case errors.Is(err, consensus.ErrCompacted):
+		return false, nil
+	case err != nil || len(own) == 0:
+		return false, err
+	case own[0].Term != last.Term:
+		return false, errAhead
+	}
+	s.checked = true
+	return true, nil
+}
+
+// begin begins a new chain with a base.
+func (s *Shipper) begin(ctx context.Context) error {
+	c, err := s.capture(ctx)
+	if err != nil {
+		return err
+	}
+	if s.pos.index > 0 {
+		s.stats.holes.Add(1)
+		s.cfg.Logger.Warn("entries of the log are missing in the archive, and no member has them any more: moments between are lost; a new base follows",
+			"from", s.pos.index+1, "to", c.Index)
+	}
+	s.base.stop()
+	s.pos, s.last, s.active, s.checked = position{c.Index, firstChain(s.ensemble, c.Index, c.Term)}, nil, true, true
+	s.base = &baseJob{capture: c}
+	return nil
+}
+
+func (s *Shipper) capture(ctx context.Context) (*server.Capture, error) {
+	ctx, cancel := context.WithTimeout(ctx, captureTimeout)
+	defer cancel()
+	return s.source.Capture(ctx)
+}
+
+// put, get and list are those of the store, with a time limit and counted.
+func (s *Shipper) put(ctx context.Context, name string, b []byte) error {
+	err := s.request(ctx, func(ctx context.Context) error { return s.cfg.Store.Put(ctx, name, b) })
+	if err == nil {
+		s.stats.objects.Add(1)
+		s.stats.bytes.Add(int64(len(b)))
+	}
+	return err
+}
+
+func (s *Shipper) get(ctx context.Context, name string) (b []byte, err error) {
+	err = s.request(ctx, func(ctx context.Context) error { b, err = s.cfg.Store.Get(ctx, name); return err })
+	return b, err
+}
+
+func (s *Shipper) list(ctx context.Context, prefix, after string) (list []store.Object, err error) {
+	err = s.request(ctx, func(ctx context.Context) error { list, err = s.cfg.Store.List(ctx, prefix, after); return err })
+	return list, err
+}
+
+func (s *Shipper) request(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := f(ctx)
+	if err != nil {
+		s.stats.errs.Add(1)
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// unfinished begins the names of files that are being written, or that a crash has left.
+const unfinished = ".unfinished-"
+
+// dir is a directory. It must exist, so that nothing is written where a file system is not mounted.
+type dir struct{ root string }
+
+func newDir(path string) dir {
+	if runtime.GOOS == "windows" { // file:///C:/archive
+		path = strings.TrimPrefix(path, "/")
+	}
+	return dir{filepath.FromSlash(path)}
+}
+
+// String implements Store.
+func (d dir) String() string { return d.root }
+
+func (d dir) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
+
+func (d dir) check() error {
+	_, err := os.Stat(d.root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("archive: the directory %s does not exist: make it, or mount its file system", d.root)
+	}
+	return err
+}
+
+// Put implements Store.
+func (d dir) Put(ctx context.Context, name string, data []byte) (err error) {
+	if err := errors.Join(ctx.Err(), d.check()); err != nil {
+		return err
+	}
+	path := d.path(name)
+	if err := (vfs.OS{}).MkdirAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), unfinished)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return vfs.OS{}.SyncDir(filepath.Dir(path))
+}
+
+// Get implements Store.
+func (d dir) Get(ctx context.Context, name string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(d.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	return b, err
+}
+
+// List implements Store. WalkDir's order is that of the names, except that a folder's name is compared
+// without the slash after it, which no two names of an archive notice.
+func (d dir) List(ctx context.Context, prefix, after string) (list []Object, err error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	top := d.path(prefix[:strings.LastIndexByte(prefix, '/')+1])
+	err = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // nothing was written yet, or it was deleted meanwhile
+			return nil
+		case err != nil:
+			return err
+		case e.IsDir():
+			return ctx.Err()
+		}
+		relative, err := filepath.Rel(d.root, path)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(relative)
+		if !strings.HasPrefix(name, prefix) || name <= after || strings.HasPrefix(e.Name(), unfinished) {
+			return nil
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			list = append(list, Object{name, info.Size()})
+		}
+		return err
+	})
+	return list, err
+}
+
+// Delete implements Store. It removes folders that are empty afterwards.
+func (d dir) Delete(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := os.Remove(d.path(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(d.path(name))) // fails unless it is empty
+	return nil
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// bucket is a bucket of object storage, or the objects in it with a prefix.
+type bucket struct {
+	client *minio.Client
+	name   string
+	prefix string // empty, or it ends in a slash
+}
+
+// newS3 returns the bucket of a URL: s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION.
+// Without endpoint, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL count, then Amazon's.
+func newS3(u *url.URL, getenv func(string) string) (Store, error) {
+	q := u.Query()
+	for key := range q {
+		if key != "endpoint" && key != "region" {
+			return nil, fmt.Errorf("archive: the URL has the parameter %q: only endpoint and region are known", key)
+		}
+	}
+	endpoint := cmp.Or(q.Get("endpoint"), getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
+	e, err := url.Parse(endpoint)
+	if err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "" || strings.Trim(e.Path, "/") != "" {
+		return nil, fmt.Errorf("archive: the endpoint %q is not http://HOST:PORT or https://HOST:PORT", endpoint)
+	}
+	transport, err := minio.DefaultTransport(e.Scheme == "https")
+	if err != nil {
+		return nil, err
+	}
+	client, err := minio.New(e.Host, &minio.Options{
+		Creds: credentials.NewChainCredentials([]credentials.Provider{
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
+		}),
+		Secure: e.Scheme == "https", Transport: transport, MaxRetries: 3,
+		Region: cmp.Or(q.Get("region"), getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION")),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	b := &bucket{client: client, name: u.Host, prefix: strings.Trim(u.Path, "/")}
+	if b.prefix != "" {
+		b.prefix += "/"
+	}
+	return b, nil
+}
+
+// String implements Store.
+func (b *bucket) String() string { return "s3://" + b.name + "/" + b.prefix }
+
+// Put implements Store.
+func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
+	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(data), int64(len(data)), minio.PutObjectOptions{
+		ContentType: "application/octet-stream", DisableMultipart: true, SendContentMd5: true,
+	})
+	return b.explain(err)
+}
+
+// Get implements Store.
+func (b *bucket) Get(ctx context.Context, name string) (data []byte, err error) {
+	o, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, b.explain(err)
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	data, err = io.ReadAll(o)
+	if minio.ToErrorResponse(err).StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	return data, b.explain(err)
+}
+
+// List implements Store.
+func (b *bucket) List(ctx context.Context, prefix, after string) (list []Object, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the listing after an error
+	options := minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}
+	if after != "" {
+		options.StartAfter = b.prefix + after
+	}
+	for o := range b.client.ListObjectsIter(ctx, b.name, options) {
+		if o.Err != nil {
+			return nil, b.explain(o.Err)
+		}
+		list = append(list, Object{strings.TrimPrefix(o.Key, b.prefix), o.Size})
+	}
+	return list, ctx.Err()
+}
+
+// Delete implements Store.
+func (b *bucket) Delete(ctx context.Context, name string) error {
+	return b.explain(b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
+}
+
+// explain says where an error comes from.
+func (b *bucket) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("archive: %v: %w", b, err)
+}

@@ -1,0 +1,55 @@
+// Package store keeps named objects: in a directory, or in object storage that speaks S3's protocol.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// ErrNotFound means that there is no object of a name.
+var ErrNotFound = errors.New("archive: no such object")
+
+// Object is an object in a listing.
+type Object struct {
+	Name string
+	Size int64
+}
+
+// Store is a place for objects. Its methods may be called from any goroutine. After an error of Put
+// the object may be there, completely, or not.
+type Store interface {
+	// Put writes an object, which is complete or not there at all. An object of the same name is
+	// replaced.
+	Put(ctx context.Context, name string, data []byte) error
+	// Get returns an object, or ErrNotFound.
+	Get(ctx context.Context, name string) ([]byte, error)
+	// List returns the objects whose names have a prefix and are greater than after, by name.
+	List(ctx context.Context, prefix, after string) ([]Object, error)
+	// Delete removes an object. A missing object is no error.
+	Delete(ctx context.Context, name string) error
+	// String returns the place without credentials.
+	String() string
+}
+
+// Open returns the store at file:///DIRECTORY or s3://BUCKET/PREFIX. It does not connect.
+func Open(location string, getenv func(string) string) (Store, error) {
+	u, err := url.Parse(location)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %q is no URL: name it as file:///DIRECTORY or s3://BUCKET/PREFIX", location)
+	}
+	switch {
+	case u.User != nil:
+		return nil, errors.New("archive: the URL has a password: give credentials by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in ~/.aws/credentials")
+	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && u.Path != "":
+		return newDir(u.Path), nil
+	case u.Scheme == "s3" && u.Host != "":
+		return newS3(u, getenv)
+	}
+	return nil, fmt.Errorf("archive: %q is neither file:///DIRECTORY nor s3://BUCKET/PREFIX", location)
+}
+
+// IsURL reports whether s names a store.
+func IsURL(s string) bool { return strings.HasPrefix(s, "file:") || strings.HasPrefix(s, "s3:") }

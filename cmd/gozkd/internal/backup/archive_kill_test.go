@@ -1,0 +1,354 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+// shipping is an ensemble whose members archive their logs, in virtual time.
+type shipping struct {
+	t       *testing.T
+	rand    *rand.Rand
+	memory  *storetest.Memory
+	cluster *cluster.Cluster
+	config  archive.Config
+	log     logbuf.Buffer
+	logger  hclog.Logger
+	procs   map[int]*process
+	samples map[int64]uint64 // digest by zxid
+	gaps    int64
+}
+
+// process is the shipper of a member.
+type process struct {
+	shipper *archive.Shipper
+	client  *storetest.Client
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+const shipInterval = 3 * time.Second
+
+func newShipping(t *testing.T, seed uint64, members int) *shipping {
+	t.Helper()
+	s := &shipping{
+		t: t, rand: rand.New(rand.NewPCG(seed, 2)), memory: storetest.New(seed), procs: make(map[int]*process), samples: make(map[int64]uint64),
+		config: archive.Config{Interval: shipInterval, BaseInterval: 10 * time.Minute, BaseBytes: 1 << 30},
+	}
+	s.logger = hclog.New(&hclog.LoggerOptions{Output: &s.log})
+	var err error
+	s.cluster, err = cluster.Start(t.Context(), cluster.Config{Members: members, InMemory: true, Server: server.Config{ArchiveBytes: 64 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := 1; id <= members; id++ {
+		s.start(id)
+	}
+	return s
+}
+
+func (s *shipping) member(id int) *cluster.Member {
+	m, err := s.cluster.Member(id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+// start starts the shipper of a member that runs.
+func (s *shipping) start(id int) {
+	cfg := s.config
+	p := &process{client: s.memory.Client(), done: make(chan struct{})}
+	cfg.Store, cfg.Logger = p.client, s.logger.Named(fmt.Sprint("m", id))
+	p.shipper = archive.New(cfg)
+	var ctx context.Context
+	ctx, p.cancel = context.WithCancel(context.Background())
+	go func() { // stopped by cancel, awaited by kill
+		defer close(p.done)
+		p.shipper.Run(ctx, s.member(id).Server())
+	}()
+	s.procs[id] = p
+}
+
+// kill ends a shipper at any point of its work.
+func (s *shipping) kill(id int) {
+	if p := s.procs[id]; p != nil {
+		p.client.Kill()
+		p.cancel()
+		<-p.done
+		s.gaps += p.shipper.Stats().Gaps
+		delete(s.procs, id)
+	}
+}
+
+// sample remembers the state of a member.
+func (s *shipping) sample() {
+	if srv := s.member(1 + s.rand.IntN(len(s.cluster.Members()))).Server(); srv != nil && srv.NotServing() == nil {
+		zxid, digest := srv.Digest()
+		if was, ok := s.samples[zxid]; ok && was != digest {
+			s.t.Errorf("two states of zxid %#x", zxid)
+		}
+		s.samples[zxid] = digest
+	}
+}
+
+// write writes with several clients until ctx ends.
+func (s *shipping) write(ctx context.Context) (wait func()) {
+	var wg sync.WaitGroup
+	for i := range 2 {
+		dial := func(_, address string, _ time.Duration) (net.Conn, error) {
+			return s.cluster.Dial(context.Background(), address)
+		}
+		c, _, err := zk.Connect(strings.Split(s.cluster.ConnectString(), ","), 20*time.Second, zk.WithDialer(dial), zk.WithLogger(quiet{}))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(uint64(i), s.rand.Uint64()))
+		wg.Go(func() {
+			defer c.Close()
+			for n := 0; ctx.Err() == nil; n++ {
+				path := fmt.Sprintf("/n%d", r.IntN(20))
+				switch r.IntN(4) { // errors are part of the history
+				case 0:
+					_, _ = c.Create(path, []byte(fmt.Sprint(n)), int32(r.IntN(4)), zk.WorldACL(zk.PermAll))
+				case 1:
+					_ = c.Delete(path, -1)
+				case 2:
+					_, _ = c.Multi(&zk.SetDataRequest{Path: path, Data: []byte("m"), Version: -1}, &zk.DeleteRequest{Path: "/none", Version: -1})
+				default:
+					_, _ = c.Set(path, []byte(strings.Repeat("x", r.IntN(200))), -1)
+				}
+				time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
+			}
+		})
+	}
+	return wg.Wait
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// settle waits until everything is archived.
+func (s *shipping) settle() {
+	s.memory.Set(storetest.Faults{})
+	s.memory.Settle()
+	for range 400 {
+		time.Sleep(shipInterval)
+		lag := time.Duration(0)
+		for _, p := range s.procs {
+			lag += p.shipper.Stats().Lag
+		}
+		if lag == 0 {
+			time.Sleep(time.Minute) // until everything is in listings
+			return
+		}
+	}
+	s.t.Fatal("the archive does not catch up")
+}
+
+// misbehave draws faults of the store.
+func (s *shipping) misbehave() {
+	f := storetest.Faults{ListDelay: 20 * time.Second}
+	switch s.rand.IntN(4) {
+	case 0:
+		f.Down = true
+	case 1:
+		f.Fail, f.LoseReply, f.Repeat, f.MaxDelay = 0.3, 0.3, 0.3, 10*time.Second
+	case 2:
+		f.MaxDelay, f.Repeat = 40*time.Second, 0.2
+	}
+	s.memory.Set(f)
+}
+
+// step kills something, or lets it live again.
+func (s *shipping) step() (killed bool) {
+	id := 1 + s.rand.IntN(len(s.cluster.Members()))
+	switch s.rand.IntN(5) {
+	case 0, 1: // a shipper
+		if s.procs[id] == nil {
+			break
+		}
+		s.kill(id)
+		if s.member(id).State() == cluster.Running {
+			s.start(id)
+		}
+		return true
+	case 2: // a member, and the shipper in its process
+		down := 0
+		for _, m := range s.cluster.Members() {
+			if m.State() != cluster.Running {
+				down++
+			}
+		}
+		if 2*(down+1) >= len(s.cluster.Members())+1 && s.rand.IntN(3) > 0 {
+			break // mostly the others are a quorum
+		}
+		if s.member(id).State() == cluster.Running {
+			s.kill(id)
+			if err := s.member(id).Kill(); err != nil {
+				s.t.Fatal(err)
+			}
+			return true
+		}
+	case 3:
+		s.misbehave()
+		return true
+	}
+	if s.rand.IntN(2) == 0 {
+		s.revive()
+	}
+	return false
+}
+
+// revive starts all members that are down.
+func (s *shipping) revive() {
+	var starts sync.WaitGroup
+	for _, m := range s.cluster.Members() {
+		if m.State() != cluster.Running {
+			starts.Go(func() {
+				if err := m.Start(s.t.Context()); err != nil {
+					s.t.Error(err)
+				}
+			})
+		}
+	}
+	starts.Wait()
+	for _, m := range s.cluster.Members() {
+		if s.procs[m.ID()] == nil {
+			s.start(m.ID())
+		}
+	}
+}
+
+// check replays the archive and compares every sampled moment. It returns how many of them were
+// compared.
+func (s *shipping) check(from int64) (compared int) {
+	s.t.Helper()
+	a, err := archive.Open(s.t.Context(), s.memory.Client(), "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	spans := a.Spans()
+	if len(spans) != 1 || s.gaps > 0 {
+		s.t.Fatalf("%d spans, %d gaps\n%s\n%s", len(spans), s.gaps, s.log.String(), strings.Join(s.memory.Names(), "\n"))
+	}
+	r := &checked{t: s.t, samples: s.samples, seen: make(map[int64]bool)}
+	if _, err := replay(s.t.Context(), a, spans[0], r, func(consensus.LogEntry) bool { return false }, time.Time{}); err != nil {
+		s.t.Fatal(err)
+	}
+	var late []int64
+	for zxid, digest := range s.samples {
+		if zxid < from {
+			continue
+		}
+		if !r.seen[zxid] {
+			s.t.Errorf("zxid %#x is not in the archive", zxid)
+		}
+		compared++
+		if late = append(late, zxid); len(late) <= 3 { // as a command does it
+			got, err := restoreMoment(s.t.Context(), a, archive.Moment{Zxid: zxid})
+			if err != nil {
+				s.t.Fatalf("restore zxid %#x: %v", zxid, err)
+			}
+			if got.tree.LastZxid() != proto.Zxid(zxid) || got.tree.Digest() != digest {
+				s.t.Errorf("restored zxid %v with digest %x, want %#x with %x", got.tree.LastZxid(), got.tree.Digest(), zxid, digest)
+			}
+		}
+	}
+	if err := s.memory.Clash(); err != nil {
+		s.t.Error(err)
+	}
+	return compared
+}
+
+// checked is a replica that compares digests on its way.
+type checked struct {
+	replica
+	t       *testing.T
+	samples map[int64]uint64
+	seen    map[int64]bool
+}
+
+// Apply implements consensus.StateMachine.
+func (c *checked) Apply(batches []consensus.Batch) {
+	for _, b := range batches {
+		if b.NewTerm {
+			c.replica.Apply([]consensus.Batch{{Index: b.Index, NewTerm: true, TimeMs: b.TimeMs}})
+			c.compare()
+		}
+		for i := range b.Requests {
+			c.replica.Apply([]consensus.Batch{{Index: b.Index, TimeMs: b.TimeMs, Requests: b.Requests[i : i+1]}})
+			c.compare()
+		}
+	}
+}
+
+func (c *checked) compare() {
+	zxid := int64(c.tree.LastZxid())
+	c.seen[zxid] = true
+	if want, ok := c.samples[zxid]; ok && want != c.tree.Digest() {
+		c.t.Errorf("zxid %#x has digest %x, was %x", zxid, c.tree.Digest(), want)
+	}
+}
+
+// Whatever dies, shippers, members with the leader among them, or the store, which also loses, delays
+// and repeats requests and lists late: every sampled moment restores to exactly the state that was, and
+// the log has no gap.
+func TestArchive_Kills(t *testing.T) {
+	kills, plans := exhaustive.Or(10, 50), exhaustive.Or(2, 20)
+	for plan := range plans {
+		t.Run(fmt.Sprint(plan), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShipping(t, uint64(plan), 3)
+				ctx, cancel := context.WithCancel(t.Context())
+				wait := s.write(ctx)
+				time.Sleep(time.Minute) // the first base is there
+				from, _ := s.member(1).Server().Digest()
+				for done := 0; done < kills; {
+					for range 1 + s.rand.IntN(10) {
+						time.Sleep(time.Duration(s.rand.IntN(1000)) * time.Millisecond)
+						s.sample()
+					}
+					if s.step() {
+						done++
+					}
+				}
+				s.memory.Set(storetest.Faults{})
+				s.revive()
+				cancel()
+				wait()
+				s.settle()
+				s.sample()
+				for id := range s.procs {
+					s.kill(id)
+				}
+				if err := s.cluster.Close(); err != nil {
+					t.Error(err)
+				}
+				if n := s.check(from); n < kills/2 {
+					t.Errorf("only %d moments were compared", n)
+				}
+			})
+		})
+	}
+}

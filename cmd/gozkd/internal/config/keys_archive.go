@@ -1,0 +1,42 @@
+package config
+
+import (
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+)
+
+// Archive holds the keys of the archive of the log.
+type Archive struct {
+	// URL is the place of the archive; empty: there is none.
+	URL string
+	// IntervalMs is how long a write may wait until it is archived, in milliseconds.
+	IntervalMs int
+	// BaseHours is how old the newest base may become, RetentionDays for how long every moment is
+	// kept; 0: for ever.
+	BaseHours, RetentionDays int
+	// BufferMB bounds how much of the log is kept while the archive cannot be written.
+	BufferMB int
+}
+
+const noArchive = "; no effect without gozkd.archive.url"
+
+// archiveURL is the URL of an archive.
+var archiveURL = kind{
+	allowed: "a URL, file:///DIRECTORY or s3://BUCKET/PREFIX",
+	parse: func(v string) (string, bool) {
+		_, err := store.Open(v, func(string) string { return "" })
+		return v, err == nil
+	},
+}
+
+var archiveKeys = []key{
+	{name: "gozkd.archive.url", kind: archiveURL, status: works, note: "place of the [archive](../guide/backup.md), to which the log is written all the time, so that any moment can be restored: `file:///DIRECTORY` or `s3://BUCKET/PREFIX`, the same on all servers. Credentials come from the environment, `~/.aws/credentials` or the machine's role",
+		field: func(c *Config) any { return &c.Archive.URL }},
+	{name: "gozkd.archive.intervalMs", kind: property32(100, 3_600_000), def: "3000", status: works, note: "ms; how long a write may wait until it is in the archive" + noArchive,
+		field: func(c *Config) any { return &c.Archive.IntervalMs }},
+	{name: "gozkd.archive.baseHours", kind: integer(1, 8760), def: "24", status: works, note: "hours; how old the newest complete state in the archive may become. A new one is also written after 1 GiB of the log" + noArchive,
+		field: func(c *Config) any { return &c.Archive.BaseHours }},
+	{name: "gozkd.archive.retentionDays", kind: integer(0, 36500), def: "0", status: works, note: "days for which every moment can be restored; 0 means all of them" + noArchive,
+		field: func(c *Config) any { return &c.Archive.RetentionDays }},
+	{name: "gozkd.archive.bufferMB", kind: integer(1, 1<<10), def: "64", status: works, note: "MiB of the log that are kept in memory and on disk while the archive cannot be written; beyond it the moments until the next complete state are lost" + noArchive,
+		field: func(c *Config) any { return &c.Archive.BufferMB }},
+}

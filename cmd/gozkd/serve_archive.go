@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/server"
+)
+
+// archiver archives the log of this process's server; nil: there is no archive.
+type archiver struct {
+	shipper *archive.Shipper
+	cancel  context.CancelFunc // nil: it does not run
+	done    chan struct{}
+}
+
+// baseBytes is how much of the log may follow the newest base.
+const baseBytes = 1 << 30
+
+// openArchiver prepares the configured archive, and sets what the server must know.
+func openArchiver(c config.Archive, cfg *server.Config, getenv func(string) string, log hclog.Logger) (*archiver, error) {
+	if c.URL == "" {
+		return nil, nil
+	}
+	place, err := store.Open(c.URL, getenv)
+	if err != nil {
+		return nil, err
+	}
+	a := &archiver{shipper: archive.New(archive.Config{
+		Store: place, Logger: log.Named("archive"), Interval: time.Duration(c.IntervalMs) * time.Millisecond,
+		BaseInterval: time.Duration(c.BaseHours) * time.Hour, BaseBytes: baseBytes, Retention: time.Duration(c.RetentionDays) * 24 * time.Hour,
+	})}
+	cfg.ArchiveBytes, cfg.ArchiveStats = c.BufferMB<<20, a.shipper.Stats
+	return a, nil
+}
+
+// start begins to archive the server's log.
+func (a *archiver) start(s *server.Server) {
+	if a == nil {
+		return
+	}
+	var ctx context.Context
+	ctx, a.cancel = context.WithCancel(context.Background())
+	a.done = make(chan struct{})
+	// Stopped and awaited by stop.
+	go func() {
+		defer close(a.done)
+		a.shipper.Run(ctx, s)
+	}()
+}
+
+// stop archives what is left, while the server still runs.
+func (a *archiver) stop() {
+	if a != nil && a.cancel != nil {
+		a.cancel()
+		<-a.done
+		a.cancel = nil
+	}
+}

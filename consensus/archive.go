@@ -1,0 +1,155 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// LogEntry is an entry of the replicated log. Its content must not be changed.
+type LogEntry struct {
+	Index, Term uint64
+	// Time is the leader's clock, for an entry with a batch or a change of the feature level.
+	// Otherwise it is zero.
+	Time time.Time
+	Data []byte // as in the write-ahead log; see docs/reference/formats.md, "Log entry"
+
+	entry *raftpb.Entry
+}
+
+// DecodeLogEntry returns the entry with an index and its data. The entry shares the data.
+func DecodeLogEntry(index uint64, data []byte) (LogEntry, error) {
+	e, err := core.DecodeEntry(index, data)
+	if err != nil {
+		return LogEntry{}, err
+	}
+	l := LogEntry{Index: index, Term: e.GetTerm(), Data: data, entry: e}
+	if ms := core.EntryTime(e); ms > 0 {
+		l.Time = time.UnixMilli(ms)
+	}
+	return l, nil
+}
+
+// ErrCompacted means that this node does not have an entry of the log any more.
+var ErrCompacted = errors.New("consensus: the entry is not in the log any more")
+
+// Log returns the applied entries from an index on, as many as have size bytes, but at least one if
+// there is one. It costs the node nothing: entries are shared with the log in memory. If the first
+// entry was dropped, the error is ErrCompacted.
+func (n *Node) Log(from uint64, size int64) ([]LogEntry, error) {
+	applied, storage := n.Status().Applied, n.log.writer.storage
+	if from == 0 || from > applied {
+		return nil, nil
+	}
+	entries, err := storage.Entries(from, applied+1, uint64(size))
+	switch {
+	case errors.Is(err, raft.ErrCompacted):
+		return nil, fmt.Errorf("%w: entry %d", ErrCompacted, from)
+	case errors.Is(err, raft.ErrUnavailable): // a checkpoint of another member is being installed
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	log := make([]LogEntry, 0, len(entries))
+	for _, e := range entries {
+		l := LogEntry{Index: e.GetIndex(), Term: e.GetTerm(), Data: core.AppendEntry(nil, e), entry: e}
+		if ms := core.EntryTime(e); ms > 0 {
+			l.Time = time.UnixMilli(ms)
+		}
+		log = append(log, l)
+	}
+	return log, nil
+}
+
+// KeepFrom says that all entries before an index are archived. Later ones are kept, up to
+// Config.ArchiveBytes.
+func (n *Node) KeepFrom(index uint64) {
+	n.inbox.put(coreCall(func(c *core.Core) { c.KeepFrom(index) }))
+}
+
+// Cluster returns the number that identifies the ensemble; 0: not known yet.
+func (n *Node) Cluster() uint64 { return n.network.cluster.Load() }
+
+// ReplayLog restores sm from a checkpoint file and applies entries, the first of which follows the
+// checkpoint. Entries that begin or continue elsewhere are an error.
+func ReplayLog(path string, entries iter.Seq2[LogEntry, error], sm StateMachine) (SavedState, error) {
+	meta, found, err := checkpointFile{vfs.OS{}, path}.load(true, core.SupportedLevels, sm)
+	switch {
+	case err != nil:
+		return SavedState{}, err
+	case !found:
+		return SavedState{}, fmt.Errorf("consensus: checkpoint %s: %w", path, fs.ErrNotExist)
+	}
+	r := recovered{meta: meta, state: core.LogState{Term: meta.Term, Commit: meta.Index}}
+	storage := raft.NewMemoryStorage()
+	if err := r.fill(storage); err != nil {
+		return SavedState{}, err
+	}
+	p, err := newReplayer(meta, storage, math.MaxUint64, func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) })
+	if err != nil {
+		return SavedState{}, err
+	}
+	for e, err := range entries {
+		if err != nil {
+			return SavedState{}, err
+		}
+		if e.Index != p.core.Applied()+1 || e.Term < p.core.AppliedTerm() {
+			return SavedState{}, fmt.Errorf("consensus: entry %d of term %d cannot follow entry %d of term %d",
+				e.Index, e.Term, p.core.Applied(), p.core.AppliedTerm())
+		}
+		if l := core.EntryLevel(e.entry); l != 0 {
+			if err := core.SupportedLevels.Check(l, fmt.Sprintf("entry %d of the log", e.Index)); err != nil {
+				return SavedState{}, err
+			}
+		}
+		if err := p.apply(e.entry); err != nil {
+			return SavedState{}, err
+		}
+		p.core.ForgetReplayed()
+	}
+	return p.state(), nil
+}
+
+// replayer hands out the batches of entries, from a core that is used for nothing else.
+type replayer struct {
+	core    *core.Core
+	handOut func(e *raftpb.Entry, batches []Batch)
+	from    uint64 // index of the checkpoint
+}
+
+// newReplayer returns a replayer that begins with a checkpoint. No entry may be of the incarnation.
+func newReplayer(
+	meta core.Meta, storage *raft.MemoryStorage, incarnation uint64, handOut func(*raftpb.Entry, []Batch),
+) (*replayer, error) {
+	c, err := core.New(core.Config{
+		ID: meta.Member, Incarnation: incarnation, Storage: storage, Meta: meta, Retention: core.DefaultRetention(),
+		Random: func() uint64 { return 0 }, // for a stream that this core never has
+		Logger: raftLogger{hclog.NewNullLogger()},
+	})
+	return &replayer{c, handOut, meta.Index}, err
+}
+
+func (p *replayer) apply(e *raftpb.Entry) error {
+	batches, err := p.core.Replay(e)
+	if err == nil {
+		p.handOut(e, batches)
+	}
+	return err
+}
+
+// state describes the state after the last entry.
+func (p *replayer) state() SavedState {
+	s := savedStateOf(p.core.Meta())
+	s.Checkpoint = p.from
+	return s
+}

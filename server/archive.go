@@ -1,0 +1,81 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/server/facts"
+)
+
+// LogPosition describes how far this server has applied the replicated log, for a program that
+// archives the log. See docs/adr/0010-archive.md.
+type LogPosition struct {
+	Ensemble uint64 // identifies the ensemble; 0: not known yet
+	Applied  uint64 // index of the last applied entry
+	// Turn is how many members should archive the log before this one does: 0 for the first observer,
+	// or for the first follower if there are no observers. The leader comes last.
+	Turn int
+	// Leads: this server leads, and has applied everything that was committed before its time.
+	Leads bool
+}
+
+// LogPosition returns the present position. It is zero before the server has opened its data, and
+// after Close.
+func (s *Server) LogPosition() LogPosition {
+	if !s.life.accepting.Load() {
+		return LogPosition{}
+	}
+	st := s.node.Status()
+	p := LogPosition{Ensemble: s.node.Cluster(), Applied: st.Applied, Leads: st.Leading && st.Current}
+	order := slices.Concat(slices.Sorted(slices.Values(st.Learners)), slices.Sorted(slices.Values(st.Voters)))
+	order = append(slices.DeleteFunc(order, func(id uint64) bool { return id == st.Leader }), st.Leader)
+	p.Turn = max(slices.Index(order, uint64(s.cfg.MemberID)), 0)
+	return p
+}
+
+// ReplicatedLog returns applied entries of the log from an index on, as many as have size bytes, but
+// at least one if there is one. If the first entry is not in the log any more, the error is
+// consensus.ErrCompacted.
+func (s *Server) ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error) {
+	if !s.life.accepting.Load() {
+		return nil, s.life.whyNot()
+	}
+	return s.node.Log(from, size)
+}
+
+// KeepLog says that all entries before an index are archived. Until it is called for the first time,
+// nothing is. Entries that are not archived stay in the log, up to Config.ArchiveBytes.
+func (s *Server) KeepLog(from uint64) {
+	if s.life.accepting.Load() {
+		s.node.KeepFrom(from)
+	}
+}
+
+// ArchiveStats is what the program that archives the log knows about the archive.
+type ArchiveStats struct {
+	Lag     time.Duration // for how long the oldest applied entry that is not archived has waited; 0: there is none
+	Shipper bool          // this server writes to the archive
+	Objects int64         // written
+	Bytes   int64         // written
+	Errors  int64         // failed requests to the storage
+	Gaps    int64         // breaks of the log that a new base had to mend
+}
+
+// addArchive appends what the program knows about the archive.
+func (s *Server) addArchive(l *facts.Values) {
+	if s.cfg.ArchiveStats == nil {
+		return
+	}
+	a := s.cfg.ArchiveStats()
+	shipper := int64(0)
+	if a.Shipper {
+		shipper = 1
+	}
+	l.Add("gozkd_archive_lag_seconds", float64(a.Lag.Milliseconds())/1000)
+	l.Add("gozkd_archive_shipper", shipper)
+	l.Add("gozkd_archive_objects_total", a.Objects)
+	l.Add("gozkd_archive_bytes_total", a.Bytes)
+	l.Add("gozkd_archive_errors_total", a.Errors)
+	l.Add("gozkd_archive_gaps_total", a.Gaps)
+}
