@@ -11,8 +11,7 @@ import (
 // LogPosition describes how far this server has applied the replicated log, for a program that
 // archives the log. See docs/adr/0010-archive.md.
 type LogPosition struct {
-	Ensemble uint64 // identifies the ensemble; 0: not known yet
-	Applied  uint64 // index of the last applied entry
+	Ensemble, Applied uint64 // the ensemble's id, 0 if it is not known yet; the index of the last applied entry
 	// Turn is how many members should archive the log before this one does: 0 for the first observer,
 	// or for the first follower if there are no observers. The leader comes last.
 	Turn int
@@ -54,12 +53,11 @@ func (s *Server) KeepLog(from uint64) {
 
 // ArchiveStats is what the program that archives the log knows about the archive.
 type ArchiveStats struct {
-	Lag     time.Duration // for how long the oldest applied entry that is not archived has waited; 0: there is none
-	Shipper bool          // this server writes to the archive
-	Objects int64         // written
-	Bytes   int64         // written
-	Errors  int64         // failed requests to the storage
-	Gaps    int64         // breaks of the log that a new base had to mend
+	Lag            time.Duration // for how long the oldest applied entry that is not archived has waited; 0: there is none
+	Shipper        bool          // this server writes to the archive
+	Objects, Bytes int64         // written
+	Errors         int64         // failed requests to the storage
+	Gaps           int64         // breaks of the log that a new base had to mend
 }
 
 // addArchive appends what the program knows about the archive.

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/server"
@@ -35,7 +36,7 @@ func openArchiver(c config.Archive, cfg *server.Config, getenv func(string) stri
 		Store: place, Logger: log.Named("archive"), Interval: time.Duration(c.IntervalMs) * time.Millisecond,
 		BaseInterval: time.Duration(c.BaseHours) * time.Hour, BaseBytes: baseBytes, Retention: time.Duration(c.RetentionDays) * 24 * time.Hour,
 	})}
-	cfg.ArchiveBytes, cfg.ArchiveStats = c.BufferMB<<20, a.shipper.Stats
+	cfg.ArchiveBytes, cfg.ArchiveStats = c.BufferMB<<20, serversource.Stats(a.shipper)
 	return a, nil
 }
 
@@ -50,7 +51,7 @@ func (a *archiver) start(s *server.Server) {
 	// Stopped and awaited by stop.
 	go func() {
 		defer close(a.done)
-		a.shipper.Run(ctx, s)
+		a.shipper.Run(ctx, serversource.Of(s))
 	}()
 }
 

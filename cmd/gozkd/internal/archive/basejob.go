@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/gozkd/gozkd/server"
 )
 
 // baseJob makes a base. At first it waits until the log up to it is in the archive; then a goroutine
 // uploads it.
 type baseJob struct {
-	capture *server.Capture
+	capture *Capture
 	cancel  context.CancelFunc // nil: the upload has not begun
 	done    chan error         // gets the result of the upload; capacity 1
 }
@@ -106,15 +104,15 @@ func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
 }
 
 // upload writes a base. Its last piece makes it complete.
-func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *server.Capture) (err error) {
-	backup, err := c.File(ctx)
+func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *Capture) (err error) {
+	file, size, err := c.File(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, backup.Close()) }()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	dir, piece := n.in(ensemble), make([]byte, pieceBytes)
-	for part, left := 0, backup.Size; left > 0; part++ {
-		k, err := io.ReadFull(backup, piece[:min(left, pieceBytes)])
+	for part, left := 0, size; left > 0; part++ {
+		k, err := io.ReadFull(file, piece[:min(left, pieceBytes)])
 		if err != nil {
 			return fmt.Errorf("archive: read the backup: %w", err)
 		}
@@ -133,7 +131,7 @@ func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *se
 			return err
 		}
 	}
-	s.cfg.Logger.Info("the archive has a new base", "index", n.index, "zxid", fmt.Sprintf("%#x", n.zxid), "bytes", backup.Size)
+	s.cfg.Logger.Info("the archive has a new base", "index", n.index, "zxid", fmt.Sprintf("%#x", n.zxid), "bytes", size)
 	return nil
 }
 

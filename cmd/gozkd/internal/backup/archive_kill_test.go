@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/cluster"
@@ -84,7 +85,7 @@ func (s *shipping) start(id int) {
 	ctx, p.cancel = context.WithCancel(context.Background())
 	go func() { // stopped by cancel, awaited by kill
 		defer close(p.done)
-		p.shipper.Run(ctx, s.member(id).Server())
+		p.shipper.Run(ctx, serversource.Of(s.member(id).Server()))
 	}()
 	s.procs[id] = p
 }
