@@ -41,7 +41,7 @@ lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run ./...
 fmt:      ## gofmt everything
 	gofmt -l -w .
-compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores) and COMPAT_SEED
+compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores) and COMPAT_SEED
 	$(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 	for stores in PEM PKCS12 JKS; do \
 		$(GO) run ./test/compat/diff -tls $$stores -ops $(COMPAT_TLS_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED)) || exit 1; \
@@ -49,6 +49,7 @@ compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS (20
 	$(GO) run ./test/compat/security
 	$(GO) run ./test/compat/kerberos
 	$(GO) run ./test/compat/audit
+	$(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 	$(GO) run ./test/compat
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata

@@ -171,13 +171,16 @@ func (r *SnapshotReader) Trailer() (Trailer, error) {
 	return t, s.err
 }
 
-// more reports whether the file goes on. Any error of the reader is met by the next read.
+// more reports whether the file goes on.
 func (r *SnapshotReader) more() bool {
 	if r.s.err != nil {
 		return false
 	}
 	_, err := r.s.r.Peek(1)
-	return !errors.Is(err, io.EOF)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.s.failed(err, "its end")
+	}
+	return err == nil
 }
 
 // seal reads the checksum of everything before it.

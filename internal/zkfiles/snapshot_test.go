@@ -193,7 +193,9 @@ func FuzzSnapshot(f *testing.F) {
 		for z, err := range r.Znodes() {
 			if err == nil {
 				ZnodeDigest(z.Path, z.Data, &z.Stat)
-				KindOf(z.Stat.Owner)
+				if kind, session, ttl := KindOf(z.Stat.Owner); OwnerOf(kind, session, ttl) != z.Stat.Owner {
+					t.Fatalf("owner %#x is not that of kind %d", uint64(z.Stat.Owner), kind)
+				}
 			}
 		}
 	})

@@ -63,6 +63,7 @@ func (s *Stat) decode(b []byte) {
 // Kind says when ZooKeeper deletes a znode by itself.
 type Kind uint8
 
+// The kinds of znodes.
 const (
 	Persistent Kind = iota // never
 	Ephemeral              // with its session

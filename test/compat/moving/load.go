@@ -13,9 +13,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// workers is the number of clients of a load.
-const workers = 6
-
 // timeout bounds an exchange with a server, and sessionMs is the timeout of sessions: long, so that
 // none expires while the trees are read.
 const (
@@ -36,9 +33,9 @@ type load struct {
 	open    []sessionID
 }
 
-func startLoad(ctx context.Context, addr, release string, rng *rand.Rand) *load {
+func startLoad(ctx context.Context, addr, release string, rng *rand.Rand, clients int) *load {
 	l := &load{}
-	for n := range workers {
+	for n := range clients {
 		w := &worker{l: l, rng: rand.New(rand.NewPCG(rng.Uint64(), uint64(n))), modern: since35(release)}
 		l.running.Add(1)
 		// Ends when the server is killed; wait waits for it.

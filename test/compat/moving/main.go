@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string) {
 	rounds := flags.Int("rounds", 2, "how often each server is killed")
 	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "decides loads and kills, as far as time does not")
 	keep := flags.Bool("keep", false, "keep the directories of a run that failed")
+	corpus := flags.String("corpus", "", "write a corpus for the tests of cmd/gozkd/internal/moving into this directory, and test nothing")
 	must.Parsed(flags.Parse(args))
 	if *releases == "all" {
 		*releases = allReleases
@@ -65,12 +66,18 @@ func run(ctx context.Context, args []string) {
 		}
 		return os.RemoveAll(w.work)
 	})
-	if w.gozkd == "" {
+	if w.gozkd == "" && *corpus == "" {
 		w.gozkd = must.Get(server.BuildGozkd(ctx, install.Root(ctx), w.work))
 	}
 	fmt.Printf("seed %d\n", *seed)
 	for i, release := range strings.Split(*releases, ",") {
-		must.Doing("ZooKeeper "+release, func() { w.release(release, *rounds, i) })
+		must.Doing("ZooKeeper "+release, func() {
+			if *corpus != "" {
+				w.corpus(*corpus, release, i)
+				return
+			}
+			w.release(release, *rounds, i)
+		})
 	}
 	failed = false
 }
@@ -87,7 +94,7 @@ func (w *world) release(release string, rounds, n int) {
 	for round := range rounds {
 		compression := compressions[(n+round)%len(compressions)]
 		zk := w.zooKeeper(release, data, logs, compression)
-		l := startLoad(w.ctx, zk.Addr(), release, w.rng)
+		l := startLoad(w.ctx, zk.Addr(), release, w.rng, 6)
 		must.Do(sleep(w.ctx, time.Duration(1000+w.rng.IntN(2000))*time.Millisecond))
 		must.Do(zk.Kill())
 		sessions := l.wait()
@@ -174,6 +181,10 @@ func (w *world) zooKeeper(release, data, logs, compression string) *server.Proce
 	if logs != data {
 		k["dataLogDir"] = logs
 	}
+	return w.start(release, data, k)
+}
+
+func (w *world) start(release, data string, k map[string]string) *server.Process {
 	return must.Get(server.StartZooKeeper(w.ctx, release, server.Options{DataDir: data, Keys: k}))
 }
 

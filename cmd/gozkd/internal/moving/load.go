@@ -74,8 +74,10 @@ func load(ctx context.Context, d *directory, opt options) (*loaded, error) {
 		}
 		return l.finish()
 	}
-	return nil, fmt.Errorf("%s has no snapshot to begin with%s", d.name, l.why())
+	return nil, fmt.Errorf("%s: %w%s", d.name, errNoSnapshot, l.why())
 }
+
+var errNoSnapshot = errors.New("there is no snapshot to begin with")
 
 // loader is the state of load.
 type loader struct {

@@ -1,0 +1,224 @@
+package moving
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/internal/zkfiles"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// run runs a command.
+func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	return status, out.String(), errs.String()
+}
+
+func mustRun(t *testing.T, main cli.Main, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := run(t, main, args...)
+	if status != cli.OK {
+		t.Fatalf("%v: status %d\n%s%s", args, status, stdout, stderr)
+	}
+	return stdout
+}
+
+func mustReport(t *testing.T, args ...string) (r report) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(mustRun(t, Import, append(args, "--json")...)), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// An import, its export, and the import of that are the same state. The sources are not changed.
+func TestImport_ExportAndBack(t *testing.T) {
+	for _, release := range exhaustive.Or([]string{"3.4.14", "3.9.5"}, releases) {
+		dir, _ := unpack(t, release)
+		before := vfstest.Fingerprint(t, dir)
+		first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+		r := mustReport(t, dir, "--into", first)
+		imported := vfstest.Fingerprint(t, first)
+		for _, version := range []string{"3.5", "3.8", "3.9"} {
+			back := filepath.Join(t.TempDir(), "back")
+			out := mustRun(t, Export, "--zookeeper", back, "--from", first, "--for", version, "--id", "3")
+			if !strings.Contains(out, "read back and verified") || strings.Contains(out, "extendedTypesEnabled") == (release == "3.4.14") {
+				t.Errorf("%s: %s", release, out)
+			}
+			if id, err := os.ReadFile(filepath.Join(back, "myid")); err != nil || string(id) != "3\n" {
+				t.Errorf("myid is %q, %v", id, err)
+			}
+			again := mustReport(t, back, "--verify")
+			if again.Digest != r.Digest || again.Zxid != r.Zxid || again.Sessions != r.Sessions || again.Ephemerals != r.Ephemerals || again.Znodes != r.Znodes {
+				t.Errorf("%s for %s: %+v\nwant %+v", release, version, again, r)
+			}
+			if (again.Compared > 0) != (version > "3.5") {
+				t.Errorf("%s for %s: %d digests", release, version, again.Compared)
+			}
+			if version == "3.9" {
+				mustReport(t, back, "--into", second)
+			}
+		}
+		if r.Sessions == 0 || r.Znodes < 20 {
+			t.Errorf("%s: %+v", release, r)
+		}
+		a, b := mustLoadOwn(t, first), mustLoadOwn(t, second)
+		if a.Digest() != b.Digest() || a.LastZxid() != b.LastZxid() {
+			t.Errorf("%s: the state is another after an export and an import", release)
+		}
+		for s := range a.Sessions() {
+			if s.Passwd != zkfiles.Password(s.ID) || s.TimeoutMs <= 0 {
+				t.Errorf("%s: session %+v", release, s)
+			}
+		}
+		if vfstest.Fingerprint(t, dir) != before || vfstest.Fingerprint(t, first) != imported {
+			t.Errorf("%s: a source was changed", release)
+		}
+	}
+}
+
+func mustLoadOwn(t *testing.T, dir string) *datatree.Tree {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "export")
+	mustRun(t, Export, "--zookeeper", out, "--from", dir)
+	return mustLoad(t, out, options{}).tree
+}
+
+func TestImport_Flags(t *testing.T) {
+	dir, want := unpack(t, "3.9.5")
+	all := mustReport(t, dir, "--verify")
+	none := mustReport(t, dir, "--verify", "--without-sessions")
+	if none.Sessions != 0 || none.Ephemerals != 0 || none.Closed != all.Sessions || none.Znodes != all.Znodes-all.Ephemerals {
+		t.Errorf("%+v, all is %+v", none, all)
+	}
+	var top string
+	for path, z := range want {
+		if strings.Count(path, "/") == 1 && z.Stat.NumChildren > 0 && path != "/" && path != "/zookeeper" {
+			top = path
+		}
+	}
+	into := filepath.Join(t.TempDir(), "into")
+	mustRun(t, Import, dir, "--into", into, "--only", top)
+	for _, z := range treeOf(mustLoadOwn(t, into)) {
+		if z != "/" && !strings.HasPrefix(z+"/", top+"/") && !strings.HasPrefix(z, "/zookeeper") {
+			t.Errorf("--only %s keeps %s", top, z)
+		}
+	}
+	text := mustRun(t, Import, dir, "--verify")
+	if !strings.Contains(text, "verified    "+dir) || !strings.Contains(text, "times, and equal") {
+		t.Error(text)
+	}
+	// The server with more transactions counts, whatever the order.
+	older := t.TempDir()
+	if err := os.CopyFS(older, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	logs := mustFind(t, older).logs
+	if err := os.Remove(logs[len(logs)-1].path); err != nil {
+		t.Fatal(err)
+	}
+	for _, dirs := range [][]string{{older, dir}, {dir, older}} {
+		if r := mustReport(t, append(dirs, "--verify")...); r.From != dir || r.Zxid != all.Zxid {
+			t.Errorf("from %v: %+v", dirs, r)
+		}
+	}
+}
+
+func treeOf(tree *datatree.Tree) (paths []string) {
+	tree.Walk("/", func(z datatree.ZnodeInfo) bool { paths = append(paths, z.Path); return true })
+	return paths
+}
+
+// The log may be in a directory of its own, and both may be named with or without version-2.
+func TestImport_LogDirectory(t *testing.T) {
+	dir, _ := unpack(t, "3.8.4")
+	want := mustReport(t, dir, "--verify")
+	logs := filepath.Join(t.TempDir(), "logs:of zk", "version-2") // a colon, as on Windows after the drive
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		t.Skip("this disk has no names with a colon: ", err)
+	}
+	for _, f := range mustFind(t, dir).logs {
+		if err := os.Rename(f.path, filepath.Join(logs, filepath.Base(f.path))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, arg := range []string{dir + ":" + filepath.Dir(logs), filepath.Join(dir, "version-2") + ":" + logs} {
+		if r := mustReport(t, arg, "--verify"); r.Digest != want.Digest {
+			t.Errorf("%s: %+v", arg, r)
+		}
+	}
+	if status, _, stderr := run(t, Import, dir+":"+logs+"/none", "--verify"); status != cli.Failed || !strings.Contains(stderr, "after the colon in") {
+		t.Error(stderr)
+	}
+}
+
+func TestImport_Refusals(t *testing.T) {
+	dir, _ := unpack(t, "3.9.5")
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "precious"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		main   cli.Main
+		args   []string
+		status int
+		want   string
+	}{
+		{Import, []string{dir}, cli.Usage, "--into is missing"},
+		{Import, []string{"--into", "x"}, cli.Usage, "name the dataDir"},
+		{Import, []string{dir, "--into", full}, cli.Failed, "is not empty, it holds precious"},
+		{Import, []string{full, "--verify"}, cli.Failed, "holds no snapshot.* and no log.*"},
+		{Import, []string{filepath.Join(dir, "none"), "--verify"}, cli.Failed, "name the dataDir of a ZooKeeper server"},
+		{Import, []string{dir, "--verify", "--into", "x"}, cli.Usage, "leave --into out"},
+		{Import, []string{dir, "--verify", "--until", "12"}, cli.Usage, "want a zxid such as"},
+		{Import, []string{dir, "--verify", "--until", "0x1"}, cli.Failed, "name a later zxid"},
+		{Import, []string{dir, "--verify", "--only", "/nowhere"}, cli.Failed, "there is no such znode"},
+		{Import, []string{dir, "--verify", "--only", "a/"}, cli.Usage, "must start with /"},
+		{Export, []string{"--from", dir}, cli.Usage, "--zookeeper is missing"},
+		{Export, []string{"--zookeeper", full, "--from", dir}, cli.Failed, "is not empty"},
+		{Export, []string{"--zookeeper", filepath.Join(full, "new"), "--from", dir, "--for", "3.4"}, cli.Usage, "--for 3.4"},
+		{Export, []string{"--zookeeper", filepath.Join(full, "new"), "--from", dir}, cli.Failed, "no state in data directory"},
+	} {
+		if status, _, stderr := run(t, c.main, c.args...); status != c.status || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: status %d, %s", c.args, status, stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(full, "new")); err == nil {
+		t.Error("a refused export made its directory")
+	}
+}
+
+// A znode too large for ZooKeeper's reader, and one that needs a setting, are named.
+func TestExport_SaysWhatZooKeeperNeeds(t *testing.T) {
+	r := datatree.NewReplay(datatree.New(datatree.Options{}))
+	for i, x := range []zkfiles.Txn{
+		{Op: proto.OpCreate, Path: "/large", Data: make([]byte, maxBuffer+1), ACL: proto.OpenACL(), ParentCversion: 1},
+		{Op: proto.OpCreateTTL, Path: "/ttl", ACL: proto.OpenACL(), ParentCversion: 2, TTLMs: 5},
+	} {
+		if _, err := r.Apply(&zkfiles.Record{Zxid: proto.Zxid(i + 1), Txn: x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	c := &exportCommand{dir: filepath.Join(t.TempDir(), "out"), version: "3.9"}
+	c.Env.Out = &out
+	e, err := c.write(t.Context(), r.Tree())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.print(e)
+	for _, want := range []string{"extendedTypesEnabled=true", "larger -Djute.maxbuffer for ZooKeeper, because of /large"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %s", want, &out)
+		}
+	}
+}
