@@ -21,7 +21,6 @@ type JAAS map[string][]LoginModule
 // LoginModule is an entry of a section.
 type LoginModule struct {
 	Class   string
-	Flag    string            // required, requisite, sufficient or optional
 	Options map[string]string // may contain passwords
 }
 
@@ -142,10 +141,11 @@ func (p *jaasParser) module() (m LoginModule, err error) {
 		return m, err
 	}
 	line := p.line
-	if m.Flag, err = p.take("required, requisite, sufficient or optional"); err != nil {
+	flag, err := p.take("required, requisite, sufficient or optional") // without effect here
+	if err != nil {
 		return m, err
 	}
-	switch m.Flag = strings.ToLower(m.Flag); m.Flag {
+	switch strings.ToLower(flag) {
 	case "required", "requisite", "sufficient", "optional":
 	default:
 		return m, fmt.Errorf("line %d: after the class there must be required, requisite, sufficient or optional", line)

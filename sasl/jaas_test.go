@@ -33,10 +33,10 @@ func TestParseJAAS(t *testing.T) {
 	}
 	want := sasl.JAAS{
 		"Server": {
-			{Class: sasl.DigestLoginModule, Flag: "required", Options: map[string]string{"user_super": "adminsecret", "user_bob": "bob\"s\tsecret", "user_eve": "evesecret"}},
-			{Class: sasl.KerberosLoginModule, Flag: "optional", Options: map[string]string{"useKeyTab": "true", "keyTab": "/etc/zk.keytab", "principal": "zookeeper/host@EX.TEST", "storeKey": "true"}},
+			{Class: sasl.DigestLoginModule, Options: map[string]string{"user_super": "adminsecret", "user_bob": "bob\"s\tsecret", "user_eve": "evesecret"}},
+			{Class: sasl.KerberosLoginModule, Options: map[string]string{"useKeyTab": "true", "keyTab": "/etc/zk.keytab", "principal": "zookeeper/host@EX.TEST", "storeKey": "true"}},
 		},
-		"Client": {{Class: sasl.DigestLoginModule, Flag: "required", Options: map[string]string{"username": "bob", "password": "x{};=y"}}},
+		"Client": {{Class: sasl.DigestLoginModule, Options: map[string]string{"username": "bob", "password": "x{};=y"}}},
 		"Empty":  nil,
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -90,13 +90,16 @@ const crlLocation = "crlLocation"
 
 // Check reports the first problem that can be seen without reading a file.
 func (o *Options) Check() error {
-	accepts, dials := o.Role != Client, o.Role != Server
+	accepts, orNone := o.Role != Client, ""
+	if o.Role == Server {
+		orNone = ", or set " + o.key("clientAuth") + "=none"
+	}
 	switch {
 	case accepts && o.KeyStore.Location == "":
 		return fmt.Errorf("%s is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)", o.key("keyStore.location"))
 	case o.TrustStore.Location == "" && (o.Role == Both || accepts && o.clientAuth() != tls.NoClientCert):
 		return fmt.Errorf("%s is not set, so no certificate of a caller could be verified: name a file with the authorities' certificates%s",
-			o.key("trustStore.location"), ifElse(dials, "", ", or set "+o.key("clientAuth")+"=none"))
+			o.key("trustStore.location"), orNone)
 	case o.OCSP:
 		return fmt.Errorf("%s=true is not supported: revocation is checked with lists; set %s=true and %s", o.key("ocsp"), o.key("crl"), o.key(crlLocation))
 	case o.CRL && o.CRLLocation == "":
@@ -107,13 +110,6 @@ func (o *Options) Check() error {
 		return fmt.Errorf("%s is %q; allowed: none, want, need", o.key("clientAuth"), o.ClientAuth)
 	}
 	return errors.Join(o.KeyStore.check(o.key("keyStore.")), o.TrustStore.check(o.key("trustStore.")))
-}
-
-func ifElse(yes bool, a, b string) string {
-	if yes {
-		return a
-	}
-	return b
 }
 
 // clientAuth returns whether a server demands certificates of callers. Source: ZooKeeper's

@@ -76,32 +76,35 @@ func (s *Store) password(in *input) string {
 }
 
 // loadKey returns the key and its chain. prefix is the beginning of the store's keys.
-func (s *Store) loadKey(in *input, prefix string) (*tls.Certificate, error) {
-	cert, err := s.parseKey(in)
+func (s *Store) loadKey(in *input, prefix string) (cert *tls.Certificate, err error) {
+	data := in.data[s.Location]
+	kind, err := kindOf(data)
+	switch kind {
+	case typeJKS:
+		cert, err = jksKey(in, data, s.password(in))
+	case typePKCS12:
+		cert, err = pkcs12Key(data, s.password(in))
+	case typePEM:
+		cert, err = parsePEM(slices.Concat(in.data[s.Key], []byte("\n"), data), s.password(in))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%slocation: %s: %w", prefix, s.Location, err)
 	}
 	return cert, nil
 }
 
-func (s *Store) parseKey(in *input) (*tls.Certificate, error) {
+// loadTrust returns the certificates of a trust store, at least one.
+func (s *Store) loadTrust(in *input, prefix string) (certs []*x509.Certificate, err error) {
 	data := in.data[s.Location]
 	kind, err := kindOf(data)
-	if err != nil {
-		return nil, err
-	}
 	switch kind {
 	case typeJKS:
-		return jksKey(in, data, s.password(in))
+		certs, err = jksTrusted(data, s.password(in))
 	case typePKCS12:
-		return pkcs12Key(data, s.password(in))
+		certs, err = pkcs12Trusted(data, s.password(in))
+	case typePEM:
+		certs, err = pemCertificates(data)
 	}
-	return parsePEM(slices.Concat(in.data[s.Key], []byte("\n"), data), s.password(in))
-}
-
-// loadTrust returns the certificates of a trust store, at least one.
-func (s *Store) loadTrust(in *input, prefix string) ([]*x509.Certificate, error) {
-	certs, err := s.parseTrust(in)
 	if err == nil && len(certs) == 0 {
 		err = errors.New("it holds no certificate of an authority: add one with keytool -importcert -trustcacerts, or use a PEM file")
 	}
@@ -109,21 +112,6 @@ func (s *Store) loadTrust(in *input, prefix string) ([]*x509.Certificate, error)
 		return nil, fmt.Errorf("%slocation: %s: %w", prefix, s.Location, err)
 	}
 	return certs, nil
-}
-
-func (s *Store) parseTrust(in *input) ([]*x509.Certificate, error) {
-	data := in.data[s.Location]
-	kind, err := kindOf(data)
-	if err != nil {
-		return nil, err
-	}
-	switch kind {
-	case typeJKS:
-		return jksTrusted(data, s.password(in))
-	case typePKCS12:
-		return pkcs12Trusted(data, s.password(in))
-	}
-	return pemCertificates(data)
 }
 
 // errPassword is returned for a store that the password does not open.

@@ -284,7 +284,7 @@ func TestPKCS8_TooManyIterations(t *testing.T) {
 func fuzzStore(t *testing.T, data []byte) {
 	s := Store{Location: "f", Password: password}
 	in := &input{data: map[string][]byte{"f": data}}
-	cert, err := s.parseKey(in)
+	cert, err := s.loadKey(in, "")
 	switch {
 	case err == nil && (cert.Leaf == nil || cert.PrivateKey == nil || len(cert.Certificate) == 0):
 		t.Error("half a certificate")

@@ -30,9 +30,6 @@ const (
 	HungUp        = "connection closed during the handshake"
 )
 
-// Reasoner is an error of a verification that says the reason itself.
-type Reasoner interface{ TLSReason() string }
-
 // texts maps parts of errors of crypto/tls, which have no types, to reasons.
 var texts = []struct{ part, reason string }{
 	{"client didn't provide a certificate", NoCertificate},
@@ -49,7 +46,7 @@ var texts = []struct{ part, reason string }{
 // Of returns why a handshake failed with err: one of the constants, "the other side says: " and its
 // alert, or the text of err.
 func Of(err error) string {
-	var own Reasoner
+	var own interface{ TLSReason() string } // of package tlsconf
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
 	var op *net.OpError
