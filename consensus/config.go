@@ -141,6 +141,8 @@ type Config struct {
 	// PeerAddress is where other members reach this one: for those that do not know it yet. Empty: a
 	// member that is to be added must wait for that.
 	PeerAddress string
+	// AddressPatience is how long an address of a member that has several may take, as in peer.Config.
+	AddressPatience time.Duration
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
 	// PeerConns bounds the accepted connections of other members and strangers, as peer.MaxIncoming.

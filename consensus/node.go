@@ -175,7 +175,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.cfg.PeerListener != nil {
 		var err error
 		n.peerNet, err = n.network.connect(peer.Config{
-			Self: n.cfg.ID, Listener: n.cfg.PeerListener, Dial: n.cfg.PeerDial, Handler: peerHandler{n}, Guest: peerHandler{n}.guest, Logger: n.cfg.Logger.Named("peer"),
+			Self: n.cfg.ID, Listener: n.cfg.PeerListener, Dial: n.cfg.PeerDial, Handler: peerHandler{n}, Guest: peerHandler{n}.guest, AddressPatience: n.cfg.AddressPatience, Logger: n.cfg.Logger.Named("peer"),
 			Secret: n.cfg.PeerSecret, SecretOptional: n.cfg.PeerSecretOptional, TLS: n.cfg.PeerTLS, MaxIncoming: n.cfg.PeerConns,
 		})
 		if err != nil {

@@ -43,6 +43,7 @@ func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	}
 	next, code, ours := serverlist.Reconfigure(now.current, serverlist.Request{
 		Joining: r.Joining, Leaving: r.Leaving, NewMembers: r.NewMembers, OneVoter: x.Flags&FlagOneVoter != 0,
+		MultiAddress: x.Flags&FlagMultiAddress != 0,
 	})
 	switch {
 	case code != proto.OK && !ours:

@@ -35,6 +35,8 @@ const (
 	// FlagX509Text lets ids of the scheme x509 be any text, and not only distinguished names. It has no
 	// effect without FlagX509.
 	FlagX509Text
+	// FlagMultiAddress lets the server lines of a reconfig have several addresses.
+	FlagMultiAddress
 )
 
 // Request is a replicated write.

@@ -177,7 +177,7 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 	if cfg.SkipACL {
 		f |= datatree.FlagSkipACL
 	}
-	if (len(cfg.Auth.ACLSchemes) > 0 || cfg.RefuseTTL || cfg.OneVoter) && s.level2() {
+	if (len(cfg.Auth.ACLSchemes) > 0 || cfg.RefuseTTL || cfg.OneVoter || cfg.MultiAddress) && s.level2() {
 		if slices.Contains(cfg.Auth.ACLSchemes, schemeX509) {
 			f |= datatree.FlagX509
 			if cfg.Auth.X509.TextIDs {
@@ -192,6 +192,9 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 		}
 		if cfg.OneVoter {
 			f |= datatree.FlagOneVoter
+		}
+		if cfg.MultiAddress {
+			f |= datatree.FlagMultiAddress
 		}
 	}
 	return f

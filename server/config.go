@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memlimit"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -56,7 +57,8 @@ type Config struct {
 	// that exists lets it in (db.autocreate=false without the file initialize). So a member that
 	// lost its disk can't found an empty ensemble in place of the one that has the data.
 	JoinOnly bool
-	// PeerListen is the address for other members. Default: the address in this server's own line.
+	// PeerListen is the address for other members, or several, separated by |. Default: the addresses
+	// in this server's own line.
 	PeerListen string
 	// PeerListener accepts the other members' connections, instead of a listener on PeerListen. The
 	// server closes it.
@@ -75,6 +77,12 @@ type Config struct {
 	PeerTLS PeerTLS
 	// OneVoter lets a reconfig leave a single voter (standaloneEnabled=false). Default: two are the least.
 	OneVoter bool
+	// MultiAddress lets the lines of a reconfig have several addresses (multiAddress.enabled). Those of
+	// Members may have several in any case, separated by |: this server listens on each of its own, and
+	// tries those of others one after the other, each for at most AddressPatience
+	// (multiAddress.reachabilityCheckTimeoutMs). Default: 1 s.
+	MultiAddress    bool
+	AddressPatience time.Duration
 	// LeaderWithoutClients makes the leader refuse clients while the ensemble has other members, which
 	// serve them (leaderServes=no). A server that becomes leader closes the connections of its clients.
 	LeaderWithoutClients bool
@@ -319,8 +327,10 @@ func (c *Config) ensureDefaults() error {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
 	}
 	for name, address := range map[string]string{"Listen": c.Listen, "PeerListen": c.PeerListen, "SecureListen": c.SecureListen} {
-		if err := checkAddress(address); err != nil {
-			bad("%s is %q: %w", name, address, err)
+		for one := range strings.SplitSeq(address, serverlist.AddressSeparator) {
+			if err := checkAddress(one); err != nil {
+				bad("%s is %q: %w", name, address, err)
+			}
 		}
 	}
 	errs = append(errs, c.Auth.check()...)

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -40,34 +39,6 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 		errs = append(errs, fmt.Errorf("server: MemberID is %d, which is not among Members", c.MemberID))
 	}
 	return set, errors.Join(errs...)
-}
-
-// listenPeers opens the port for other members: on the address of this server's own line, or on all
-// addresses if that is not an address of this machine, or not yet.
-func (s *Server) listenPeers() (net.Listener, error) {
-	if s.cfg.PeerListener != nil || s.alone() {
-		return s.cfg.PeerListener, nil
-	}
-	own, _ := s.members.Get(uint64(s.cfg.MemberID))
-	address := own.PeerAddress()
-	if s.cfg.PeerListen != "" {
-		address = s.cfg.PeerListen
-	}
-	l, err := net.Listen("tcp", address)
-	if err == nil {
-		return l, nil
-	}
-	_, port, splitErr := net.SplitHostPort(address)
-	if splitErr != nil {
-		return nil, fmt.Errorf("server: peer port: %w", splitErr)
-	}
-	all, allErr := net.Listen("tcp", net.JoinHostPort("", port))
-	if allErr != nil { // most likely the port is in use, and then the first error says so
-		return nil, fmt.Errorf("server: peer port: %w", err)
-	}
-	s.cfg.Logger.Warn("the address for other servers is not an address of this machine, so this server listens on all addresses",
-		"address", address, "error", err)
-	return all, nil
 }
 
 // peerAddress returns where the other members reach this one, by its own line.

@@ -1,9 +1,6 @@
 package server
 
 import (
-	"net"
-	"strconv"
-
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
@@ -66,12 +63,9 @@ func (s *Server) Members() []MemberStatus {
 	all := make([]MemberStatus, 0, len(set))
 	for _, m := range set {
 		status := MemberStatus{
-			ID: int(m.ID), Observer: m.Role == serverlist.Observer, PeerAddress: m.PeerAddress(), ClientAddress: m.ClientAddress(),
+			ID: int(m.ID), Observer: m.Role == serverlist.Observer, PeerAddress: m.PeerAddress(), ElectionAddress: m.ElectionAddress(), ClientAddress: m.ClientAddress(),
 		}
 		status.LinkTo, status.LinkFrom = peerLink(links, m.ID)
-		if m.ElectionPort != 0 {
-			status.ElectionAddress = net.JoinHostPort(m.Host, strconv.Itoa(m.ElectionPort))
-		}
 		all = append(all, status)
 	}
 	return all

@@ -254,7 +254,7 @@ func (s *Server) quorumConnected(set serverlist.Set) bool {
 func (s *Server) changeMembers(wanted serverlist.Set, version proto.Zxid) {
 	text, _, _ := strings.Cut(wanted.Text(0), "\nversion=")
 	flags := s.requestFlags() | datatree.FlagSkipACL
-	request := serverlist.Request{NewMembers: &text, OneVoter: flags&datatree.FlagOneVoter != 0}
+	request := serverlist.Request{NewMembers: &text, OneVoter: flags&datatree.FlagOneVoter != 0, MultiAddress: flags&datatree.FlagMultiAddress != 0}
 	if _, code, _ := serverlist.Reconfigure(nil, request); code != proto.OK {
 		s.cfg.Logger.Error("the server lines of a majority cannot become the members of the ensemble: two participants are the least unless standaloneEnabled=false, and no two servers may share an address",
 			"lines", oneLine(wanted), "reason", code.String())

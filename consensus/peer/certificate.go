@@ -31,11 +31,17 @@ func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secu
 	if !host || address == "" {
 		return bound, nil
 	}
-	h := hostOfAddress(address)
-	if enc.ReverseDNS {
-		err = certhost.VerifyReverse(ctx, leaf, h, n.resolver)
-	} else {
-		err = certhost.Verify(leaf, h)
+	var h string
+	for one := range strings.SplitSeq(address, addressSeparator) {
+		h = hostOfAddress(one)
+		if enc.ReverseDNS {
+			err = certhost.VerifyReverse(ctx, leaf, h, n.resolver)
+		} else {
+			err = certhost.Verify(leaf, h)
+		}
+		if err == nil {
+			break
+		}
 	}
 	if err != nil {
 		return false, refuse(RefusedCertificate, "the certificate of member %d is for %q, and its server line on member %d names %s: make a certificate with this subjectAltName, or set ssl.quorum.hostnameVerification=false", id, certhost.Hosts(leaf), n.cfg.Self, h)

@@ -64,6 +64,9 @@ type Config struct {
 	// QueueBytes bounds the queue of a peer: a frame is dropped if at least this many bytes wait
 	// already. So a single frame may be larger. Default: DefaultQueueBytes.
 	QueueBytes int
+	// AddressPatience is how long a peer that has several addresses, separated by |, is tried at each
+	// of them, except at the last one. Default: 1 s.
+	AddressPatience time.Duration
 	// Guest returns the address that the hello of a caller names which has no address here, or "" if
 	// that caller can be no guest. Like the methods of Handler, it is called from any goroutine.
 	// Default: there are no guests.
@@ -120,6 +123,9 @@ func (c *Config) ensureDefaults() error {
 		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		}
+	}
+	if c.AddressPatience <= 0 {
+		c.AddressPatience = time.Second
 	}
 	if c.MaxIncoming == 0 {
 		c.MaxIncoming = maxIncoming

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strings"
 )
 
 // A guest is a member without an address here that has proved that it belongs to the ensemble: a
@@ -36,8 +37,17 @@ func (n *Network) admitGuest(ctx context.Context, v *visitor, from uint64, addre
 	return false, nil
 }
 
-// isLoopback reports whether a host:port is an address of the loopback interface.
-func isLoopback(address string) bool {
+// isLoopback reports whether a host:port, or each of several, is an address of the loopback interface.
+func isLoopback(addresses string) bool {
+	for address := range strings.SplitSeq(addresses, addressSeparator) {
+		if !isLoopbackAddress(address) {
+			return false
+		}
+	}
+	return true
+}
+
+func isLoopbackAddress(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip, ipErr := netip.ParseAddr(host)
 	return err == nil && (host == "localhost" || ipErr == nil && ip.Unmap().IsLoopback())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -136,9 +137,33 @@ func linkTLS(conn net.Conn) string {
 	return ""
 }
 
-// dial connects to a member, with TLS if the mode says so. The certificate is then that of the
+// addressSeparator stands between the addresses of a peer that has several.
+const addressSeparator = "|"
+
+// dial connects to a member at one of its addresses, in turn. If all refuse the connection, the error
+// says so.
+func (n *Network) dial(ctx context.Context, to uint64, addresses string) (conn net.Conn, enc *encryption, err error) {
+	for address, rest, more := "", addresses, true; more; {
+		address, rest, more = strings.Cut(rest, addressSeparator)
+		within, cancel := ctx, context.CancelFunc(func() {})
+		if more {
+			within, cancel = context.WithTimeout(ctx, n.cfg.AddressPatience)
+		}
+		c, e, failed := n.dialAddress(within, to, address)
+		cancel()
+		if failed == nil {
+			return c, e, nil
+		}
+		if err == nil || connectionRefused(err) {
+			err = failed
+		}
+	}
+	return nil, nil, err
+}
+
+// dialAddress connects to a member, with TLS if the mode says so. The certificate is then that of the
 // member.
-func (n *Network) dial(ctx context.Context, to uint64, address string) (net.Conn, *encryption, error) {
+func (n *Network) dialAddress(ctx context.Context, to uint64, address string) (net.Conn, *encryption, error) {
 	enc := n.encryption.Load()
 	conn, err := n.cfg.Dial(ctx, address)
 	if err != nil || !enc.Mode.dials() {

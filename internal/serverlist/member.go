@@ -49,6 +49,10 @@ type Member struct {
 	PeerPort int
 	// ElectionPort is kept for programs that read the line; gozkd does not use it. 0 means none.
 	ElectionPort int
+	// More holds the other addresses of a member that has several, as Value prints them, without the
+	// role: "host:peerPort:electionPort|...". The addresses are in the order of their hosts, and that of
+	// Host, PeerPort and ElectionPort is the first.
+	More string
 	// Role is Participant unless the line names a role.
 	Role Role
 	// ClientHost is the address on which the member listens for clients, in the form of Host.
@@ -73,7 +77,7 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("members: %s=%s: %s", e.Key, e.Value, e.Problem) }
 
 // LineFormat is the syntax of the value of a server line, for messages.
-const LineFormat = "host:peerPort:electionPort[:participant|observer][;[host:]clientPort], IPv6 addresses in [ ]"
+const LineFormat = "host:peerPort:electionPort[:participant|observer][;[host:]clientPort], IPv6 addresses in [ ], several addresses host:peerPort:electionPort separated by |"
 
 // Parse reads a server line, such as
 //
@@ -81,11 +85,11 @@ const LineFormat = "host:peerPort:electionPort[:participant|observer][;[host:]cl
 //
 // The election port, the role and the client address are optional. Every error is an *Error.
 // Source: spec section 13.2; ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
-func Parse(key, value string) (Member, error) { return parse(key, value, false) }
+func Parse(key, value string) (Member, error) { return parse(key, value, false, true) }
 
 // parse implements Parse. With complete, the election port and the client port are mandatory, as in
-// a reconfig request.
-func parse(key, value string, complete bool) (Member, error) {
+// a reconfig request. A line may have several addresses only with several.
+func parse(key, value string, complete, several bool) (Member, error) {
 	bad := func(code proto.ErrCode, format string, args ...any) (Member, error) {
 		return Member{}, &Error{Key: key, Value: value, Problem: fmt.Sprintf(format, args...), code: code}
 	}
@@ -104,41 +108,8 @@ func parse(key, value string, complete bool) (Member, error) {
 	m.ID = uint64(id)
 
 	peers, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")
-	if strings.Contains(peers, "|") {
-		return bad(proto.ErrBadArguments, "several addresses for one server are not supported: keep one of them")
-	}
-	host, fields, ok := splitAddress(peers)
-	switch {
-	case !ok:
-		return bad(proto.ErrBadArguments, "the host is neither a name, an IPv4 address, nor an IPv6 address in [ ]")
-	case len(fields) == 0:
-		return bad(proto.ErrBadArguments, "there is no peer port")
-	case len(fields) == 1 && complete:
-		return bad(proto.ErrBadArguments, "there is no election port")
-	case len(fields) > 3:
-		return bad(proto.ErrBadArguments, "there is too much after the host")
-	}
-	m.Host = host
-	var code proto.ErrCode
-	if m.PeerPort, code = parsePort(fields[0]); m.PeerPort == 0 {
-		return bad(cmp.Or(code, proto.ErrBadArguments), "the peer port %q is not between 1 and 65535", fields[0])
-	}
-	if len(fields) > 1 {
-		if m.ElectionPort, code = parsePort(fields[1]); code != proto.OK {
-			return bad(code, "the election port %q is not between 0 and 65535", fields[1])
-		}
-		if m.ElectionPort == m.PeerPort {
-			return bad(proto.ErrBadArguments, "the peer port and the election port are both %d", m.PeerPort)
-		}
-	}
-	if len(fields) > 2 {
-		switch strings.ToLower(strings.TrimSpace(fields[2])) {
-		case "participant":
-		case "observer":
-			m.Role = Observer
-		default:
-			return bad(proto.ErrBadArguments, "the role %q is neither participant nor observer", fields[2])
-		}
+	if code, problem := m.parsePeers(peers, complete, several); problem != "" {
+		return bad(code, "%s", problem)
 	}
 	if !hasClient {
 		if complete {
@@ -153,11 +124,12 @@ func parse(key, value string, complete bool) (Member, error) {
 	if !strings.Contains(client, ":") {
 		client = anyAddress + ":" + client
 	}
-	host, fields, ok = splitAddress(client)
+	host, fields, ok := splitAddress(client)
 	if !ok || len(fields) != 1 {
 		return bad(proto.ErrBadArguments, "the client address is not [host:]port")
 	}
 	m.ClientHost = host
+	var code proto.ErrCode
 	if m.ClientPort, code = parsePort(fields[0]); m.ClientPort == 0 {
 		return bad(cmp.Or(code, proto.ErrBadArguments), "the client port %q is not between 1 and 65535", fields[0])
 	}
@@ -208,9 +180,6 @@ func notInHost(r rune) bool {
 	return strings.ContainsRune(`[]/,;|=\"'#`, r) || unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
 
-// PeerAddress returns the host:port for other members.
-func (m Member) PeerAddress() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.PeerPort)) }
-
 // ClientAddress returns the host:port for clients, or "" if the line has no client port.
 func (m Member) ClientAddress() string {
 	if m.ClientPort == 0 {
@@ -222,11 +191,15 @@ func (m Member) ClientAddress() string {
 // Key returns "server.N".
 func (m Member) Key() string { return "server." + strconv.FormatUint(m.ID, 10) }
 
-// Value returns the line without its key, as ZooKeeper prints it: with the role, and with IPv6
-// addresses in brackets and without "::". A missing election port is printed as 0, for readers that
+// Value returns the line without its key, as ZooKeeper prints it: with the role, sorted by host, and
+// with IPv6 addresses in brackets and without "::". A missing election port is printed as 0, for readers that
 // require it.
 func (m Member) Value() string {
-	v := fmt.Sprintf("%s:%d:%d:%s", printHost(m.Host), m.PeerPort, m.ElectionPort, m.Role)
+	v := address{m.Host, m.PeerPort, m.ElectionPort}.String()
+	if m.More != "" {
+		v += "|" + m.More
+	}
+	v += ":" + m.Role.String()
 	if m.ClientPort != 0 {
 		v += fmt.Sprintf(";%s:%d", printHost(m.ClientHost), m.ClientPort)
 	}

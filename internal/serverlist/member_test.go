@@ -71,7 +71,10 @@ func TestParse_Errors(t *testing.T) {
 		{"server.1", "a:1:1", "the peer port and the election port are both 1"},
 		{"server.1", "a:1:2:boss", `the role "boss" is neither participant nor observer`},
 		{"server.1", "a:1:2:observer:3", "there is too much after the host"},
-		{"server.1", "a:1:2|b:1:2", "several addresses for one server are not supported"},
+		{"server.1", "a:1:2||b:1:2", "the host is neither a name"},
+		{"server.1", "|a:1:2", "the host is neither a name"},
+		{"server.1", "a:1:2:observer|b:1:2:participant", "the addresses have different roles"},
+		{"server.1", "a:1:2|b:1:1", "the peer port and the election port are both 1"},
 		{"server.1", "a:1:2;", "the client port \"\" is not between 1 and 65535"},
 		{"server.1", "a:1:2;x", `the client port "x" is not between 1 and 65535`},
 		{"server.1", "a:1:2;0", `the client port "0" is not between 1 and 65535`},
@@ -96,6 +99,30 @@ func TestMember_Addresses(t *testing.T) {
 	}
 	if m := must(t, "server.1=a:1:2")[0]; m.ClientAddress() != "" {
 		t.Errorf("%s", m.ClientAddress())
+	}
+}
+
+// Several addresses are printed as ZooKeeper prints them.
+func TestMember_SeveralAddresses(t *testing.T) {
+	for value, want := range map[string]string{
+		"b:1:2|a:3:4:observer;5":                          "a:3:4|b:1:2:observer;0.0.0.0:5",
+		"127.0.0.3:21:22|127.0.0.1:23:24|127.0.0.2:25:26": "127.0.0.1:23:24|127.0.0.2:25:26|127.0.0.3:21:22:participant",
+		"a:1:2|a:1:2;5":                                   "a:1:2:participant;0.0.0.0:5",
+		"a:1:2|;5":                                        "a:1:2:participant;0.0.0.0:5",
+		"a:3:4|a:1:2":                                     "a:3:4|a:1:2:participant",
+		"[::1]:1:2|b:1":                                   "[0:0:0:0:0:0:0:1]:1:2|b:1:0:participant",
+	} {
+		m, err := Parse("server.1", value)
+		if err != nil || m.Value() != want {
+			t.Errorf("%s is printed as %s, %v, want %s", value, m.Value(), err, want)
+		}
+		if again, err := Parse(m.Key(), m.Value()); err != nil || again != m {
+			t.Errorf("%s reads back as %+v, %v", m, again, err)
+		}
+	}
+	m := must(t, "server.1=b:1:2|[::1]:3:4")[0]
+	if m.PeerAddress() != "[::1]:3|b:1" || m.ElectionAddress() != "[::1]:4|b:2" || strings.Join(m.PeerHosts(), " ") != "::1 b" {
+		t.Errorf("%s, %s, %s", m.PeerAddress(), m.ElectionAddress(), m.PeerHosts())
 	}
 }
 
@@ -127,6 +154,9 @@ func drawMember(t *rapid.T) Member {
 	}
 	if rapid.Bool().Draw(t, "has client") {
 		m.ClientHost, m.ClientPort = drawHost(t), rapid.IntRange(1, 65535).Draw(t, "client port")
+	}
+	if rapid.Bool().Draw(t, "several") {
+		m.More = address{m.Host, m.PeerPort%65535 + 1, 0}.String()
 	}
 	return m
 }

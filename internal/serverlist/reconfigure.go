@@ -16,6 +16,8 @@ type Request struct {
 	// OneVoter: a single voter may be left. Otherwise two are the least, because ZooKeeper would turn
 	// into a standalone server with fewer (standaloneEnabled).
 	OneVoter bool
+	// MultiAddress: lines may have several addresses (multiAddress.enabled).
+	MultiAddress bool
 }
 
 // Reconfigure applies a request to the current members, and returns the new members or an error code.
@@ -40,9 +42,9 @@ func Reconfigure(cur Set, r Request) (next Set, code proto.ErrCode, ours bool) {
 	}
 	var err error
 	if r.NewMembers != nil {
-		next, err = full(*r.NewMembers, least)
+		next, err = full(*r.NewMembers, least, r.MultiAddress)
 	} else {
-		next, err = incremental(cur, list(r.Joining), list(r.Leaving))
+		next, err = incremental(cur, list(r.Joining), list(r.Leaving), r.MultiAddress)
 	}
 	if err == nil && len(next.Voters()) < least {
 		err = proto.ErrBadArguments
@@ -73,7 +75,7 @@ func list(text *string) []string {
 	return words
 }
 
-func incremental(cur Set, joining, leaving []string) (Set, error) {
+func incremental(cur Set, joining, leaving []string, several bool) (Set, error) {
 	next := slices.Clone(cur)
 	for _, word := range leaving {
 		id, err := strconv.ParseInt(word, 10, 64)
@@ -87,7 +89,7 @@ func incremental(cur Set, joining, leaving []string) (Set, error) {
 		if !ok {
 			return nil, proto.ErrBadArguments
 		}
-		m, err := parse(strings.TrimSpace(key), strings.TrimSpace(value), true)
+		m, err := parse(strings.TrimSpace(key), strings.TrimSpace(value), true, several)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +100,7 @@ func incremental(cur Set, joining, leaving []string) (Set, error) {
 	return next, nil
 }
 
-func full(text string, least int) (Set, error) {
+func full(text string, least int, several bool) (Set, error) {
 	var next Set
 	for key, value := range lines(strings.ReplaceAll(text, ",", "\n")) {
 		if key == "version" { // allowed, and ignored
@@ -107,7 +109,7 @@ func full(text string, least int) (Set, error) {
 			}
 			continue
 		}
-		m, err := Parse(key, value)
+		m, err := parse(key, value, false, several)
 		if err != nil {
 			return nil, err
 		}
@@ -134,18 +136,22 @@ func (s Set) add(m Member) (Set, bool) {
 // "all addresses" are ignored, since they mean a different machine on each machine. Names are
 // compared as text; ZooKeeper's QuorumServer.checkAddressDuplicate, the source, resolves them.
 func (m Member) overlaps(other Member) bool {
-	mine := m.addresses()
-	return slices.ContainsFunc(other.addresses(), func(a address) bool { return slices.Contains(mine, a) })
+	mine := m.endpoints()
+	return slices.ContainsFunc(other.endpoints(), func(e endpoint) bool { return slices.Contains(mine, e) })
 }
 
-type address struct {
+type endpoint struct {
 	host string
 	port int
 }
 
-func (m Member) addresses() []address {
-	var list []address
-	for _, a := range []address{{m.Host, m.PeerPort}, {m.Host, m.ElectionPort}, {m.ClientHost, m.ClientPort}} {
+func (m Member) endpoints() []endpoint {
+	all := []endpoint{{m.ClientHost, m.ClientPort}}
+	for _, a := range m.peers() {
+		all = append(all, endpoint{a.host, a.peerPort}, endpoint{a.host, a.election})
+	}
+	var list []endpoint
+	for _, a := range all {
 		a.host = strings.ToLower(a.host)
 		ip, err := netip.ParseAddr(a.host)
 		local := err == nil && (ip.IsLoopback() || ip.IsUnspecified()) || a.host == "localhost"

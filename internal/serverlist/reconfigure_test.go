@@ -19,6 +19,7 @@ func TestReconfigure(t *testing.T) {
 		joining, leaving, to *string
 		want                 string // lines of the new set
 		one                  bool   // a single voter is enough
+		several              bool   // addresses
 		code                 proto.ErrCode
 	}{
 		{name: "nothing", want: three},
@@ -36,6 +37,12 @@ func TestReconfigure(t *testing.T) {
 		{name: "full list", to: text("server.7=g:1:2;3,server.8=h:1:2;3"), want: "server.7=g:1:2;3,server.8=h:1:2;3"},
 		{name: "full list with newlines, a version, and no client port", to: text("server.7=g:1:2\n\nserver.8=h:1:2\nversion=1f"), want: "server.7=g:1:2,server.8=h:1:2"},
 		{name: "the full list wins", to: text("server.7=g:1:2;3,server.8=h:1:2;3"), joining: text("x"), leaving: text("x"), want: "server.7=g:1:2;3,server.8=h:1:2;3"},
+
+		{name: "several addresses", several: true, joining: text("server.4=e:1:2|d:1:2;3"), want: three + ",server.4=d:1:2|e:1:2;3"},
+		{name: "several addresses in a full list", several: true, to: text("server.7=g:1:2|i:1:2;3,server.8=h:1:2;3"), want: "server.7=g:1:2|i:1:2;3,server.8=h:1:2;3"},
+		{name: "several addresses, not enabled", joining: text("server.4=e:1:2|d:1:2;3"), code: bad},
+		{name: "several addresses in a full list, not enabled", to: text("server.7=g:1:2|i:1:2;3,server.8=h:1:2;3"), code: bad},
+		{name: "one of several addresses is another's", several: true, joining: text("server.4=d:1:2|c:1:9;3"), code: bad},
 
 		{name: "no line", joining: text("4"), code: bad},
 		{name: "no client port", joining: text("server.4=d:1:2"), code: bad},
@@ -72,7 +79,7 @@ func TestReconfigure(t *testing.T) {
 		{name: "full list with a bad version", to: text(three + ",version=x"), code: slip},
 	} {
 		cur := must(t, three)
-		got, code, _ := Reconfigure(cur, Request{Joining: c.joining, Leaving: c.leaving, NewMembers: c.to, OneVoter: c.one})
+		got, code, _ := Reconfigure(cur, Request{Joining: c.joining, Leaving: c.leaving, NewMembers: c.to, OneVoter: c.one, MultiAddress: c.several})
 		want := Set(nil)
 		if c.code == proto.OK {
 			want = must(t, c.want)

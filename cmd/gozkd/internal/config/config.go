@@ -29,6 +29,10 @@ type Config struct {
 	// StandaloneEnabled makes a single server line configure a standalone server. Otherwise it
 	// configures an ensemble with a single member.
 	StandaloneEnabled bool
+	// MultiAddress lets server lines have several addresses. ReachabilityTimeout is for how long each is
+	// tried.
+	MultiAddress        bool
+	ReachabilityTimeout time.Duration
 	// LeaderServes lets the leader serve clients although there are other members.
 	LeaderServes bool
 	// InitLimit is how long a server may take to catch up with the leader, SyncLimit how long it
@@ -225,16 +229,23 @@ func anyHost(host string) string {
 	return host
 }
 
-// PeerListenAddress returns the host:port for other servers, or "" for a standalone server.
+// PeerListenAddress returns the host:port for other servers, several separated by |, or "" for a
+// standalone server.
 func (c Config) PeerListenAddress() string {
 	m, ok := c.Members.Get(c.MyID)
 	if !ok {
 		return ""
 	}
+	addresses := strings.Split(m.PeerAddress(), serverlist.AddressSeparator)
 	if c.ListenOnAllIPs {
-		m.Host = ""
+		for i, address := range addresses {
+			_, port, _ := net.SplitHostPort(address)
+			addresses[i] = net.JoinHostPort("", port)
+		}
+		slices.Sort(addresses)
+		addresses = slices.Compact(addresses)
 	}
-	return m.PeerAddress()
+	return strings.Join(addresses, serverlist.AddressSeparator)
 }
 
 // Words returns the four-letter words to answer: the configured words, srvr, and isro in read-only

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,11 +98,14 @@ func (r *resolver) dynamicFile(named won) {
 }
 
 // parseLine parses a server line, or adds a problem.
-func (r *resolver) parseLine(line won, key string) (serverlist.Member, bool) {
+func (r *resolver) parseLine(c *Config, line won, key string) (serverlist.Member, bool) {
 	m, err := serverlist.Parse(key, line.value)
 	var bad *serverlist.Error
 	if errors.As(err, &bad) {
 		r.problem(line.from, line.key, "is %q: %s; allowed: server.N=%s", line.value, bad.Problem, serverlist.LineFormat)
+	}
+	if err == nil && strings.Contains(strings.TrimRight(line.value, serverlist.AddressSeparator), serverlist.AddressSeparator) && !c.MultiAddress {
+		r.problem(line.from, line.key, "has several addresses, which need multiAddress.enabled=true on all servers")
 	}
 	return m, err == nil
 }
@@ -112,7 +117,7 @@ func (r *resolver) soleMember(c *Config, line won) {
 		r.problem(line.from, line.key, "is not server.N with a number N")
 		return
 	}
-	m, ok := r.parseLine(line, "server.1")
+	m, ok := r.parseLine(c, line, "server.1")
 	if !ok {
 		return
 	}
@@ -163,7 +168,7 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 	line := make(map[uint64]won)
 	var set serverlist.Set
 	for _, l := range lines {
-		m, ok := r.parseLine(l, l.canonical)
+		m, ok := r.parseLine(c, l, l.canonical)
 		if !ok {
 			continue
 		}
@@ -173,8 +178,8 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 		}
 		m = r.ownHost(c, l, m, me)
 		for _, other := range set {
-			if sameHost(m.Host, other.Host) && m.PeerPort == other.PeerPort {
-				r.problem(l.from, l.key, "has the same address, %s, as %s at %s: each server needs a different address", m.PeerAddress(), other.Key(), line[other.ID].from)
+			if address := commonAddress(m, other); address != "" {
+				r.problem(l.from, l.key, "has the same address, %s, as %s at %s: each server needs a different address", address, other.Key(), line[other.ID].from)
 			}
 		}
 		line[m.ID], set = l, set.With(m)
@@ -193,19 +198,36 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 	return m.Role
 }
 
+// commonAddress returns an address for other servers that two servers have in common, or "".
+func commonAddress(a, b serverlist.Member) string {
+	for one := range strings.SplitSeq(a.PeerAddress(), serverlist.AddressSeparator) {
+		host, port, _ := net.SplitHostPort(one)
+		for other := range strings.SplitSeq(b.PeerAddress(), serverlist.AddressSeparator) {
+			if h, p, _ := net.SplitHostPort(other); p == port && sameHost(host, h) {
+				return one
+			}
+		}
+	}
+	return ""
+}
+
 // ownHost returns a server line's member. In the line of this server, 0.0.0.0 means to listen for the
 // others on all addresses: they know its address from their own lines, and clients are told the name
 // of this machine. In the line of another server, 0.0.0.0 is a problem.
 func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me identity) serverlist.Member {
-	if ip, err := netip.ParseAddr(m.Host); err != nil || !ip.IsUnspecified() {
+	unspecified := slices.IndexFunc(m.PeerHosts(), func(host string) bool {
+		ip, err := netip.ParseAddr(host)
+		return err == nil && ip.IsUnspecified()
+	})
+	if unspecified < 0 {
 		return m
 	}
 	name, err := os.Hostname()
-	if me.known && me.id == int64(m.ID) && err == nil && name != "" {
+	if me.known && me.id == int64(m.ID) && err == nil && name != "" && m.More == "" {
 		c.ListenOnAllIPs, m.Host = true, name
 		return m
 	}
-	r.problem(line.from, line.key, "has the address %s, where this server cannot reach it: only a server's own line may have it", m.Host)
+	r.problem(line.from, line.key, "has the address %s, where this server cannot reach it: only a server's own line may have it", m.PeerHosts()[unspecified])
 	return m
 }
 

@@ -135,7 +135,11 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 			`zoo.cfg:1: server.0: is "a:1:2": the id 0 is not between 1 and 254` + allowed,
 			`zoo.cfg:2: server.2: is "b": there is no peer port` + allowed,
 			`zoo.cfg:3: server.x: is "c:1:2": the id "x" is not a number` + allowed}},
-		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{`zoo.cfg:1: server.1: is "a:1:2|b:1:2": several addresses for one server are not supported: keep one of them` + allowed}},
+		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:1: server.1: has several addresses, which need multiAddress.enabled=true on all servers"}},
+		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2|b:1:9\nmyid=1\nmultiAddress.enabled=true", []string{
+			"zoo.cfg:2: server.2: has the same address, b:1, as server.1 at zoo.cfg:1: each server needs a different address"}},
+		{"server.1=0.0.0.0:1:2|b:1:2\nserver.2=c:1:2\nmyid=1\nmultiAddress.enabled=true", []string{
+			"zoo.cfg:1: server.1: has the address 0.0.0.0, where this server cannot reach it: only a server's own line may have it"}},
 		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=2", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where this server cannot reach it: only a server's own line may have it"}},
 		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
 			"zoo.cfg:5: group.1: belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you",

@@ -209,6 +209,11 @@ func Differences() []Difference {
 			Avoided: "standalone servers are compared",
 		},
 		{
+			ID:      "multi-address",
+			Reason:  "a key that is in zoo.cfg should work",
+			Avoided: "standalone servers are compared",
+		},
+		{
 			ID:      "leader-serves",
 			Reason:  "a leader that leaves clients to others can still be watched",
 			Avoided: "the servers that are compared lead, and serve",
