@@ -187,12 +187,14 @@ func TestEnforcement_FirstRequest(t *testing.T) {
 		"unknown":      encodeRequest(7, 999, nil),
 	} {
 		auth := server.Authentication{SASL: saslUsers("bob"), Required: []string{"sasl", "x509"}}
-		bubble(t, server.Config{Auth: auth}, func(t *testing.T, dial func() *raw) {
+		l := new(trail)
+		bubble(t, server.Config{Auth: auth, Audit: l}, func(t *testing.T, dial func() *raw) {
 			r := dial()
 			session := r.connect(10_000, 0, nil).SessionID
 			if h, _ := r.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte("u:p")}); h.Err != proto.OK {
 				t.Fatal(h.Err)
 			}
+			l.take()
 			r.burst(first, encodeRequest(8, proto.OpCreate, create{path: "/b", op: proto.OpCreate}))
 			b := r.recv()
 			if h, _ := decodeReply(b); len(b) != 16 || h.Zxid != 0 || h.Err != proto.ErrSessionClosedRequireSASLAuth || h.Xid != 7 && h.Xid != proto.XidPing {
@@ -200,6 +202,9 @@ func TestEnforcement_FirstRequest(t *testing.T) {
 			}
 			if b := r.recv(); b != nil {
 				t.Errorf("%s: %x after the refusal", name, b)
+			}
+			if events := l.take(); len(events) != 1 || !strings.Contains(events[0], " -124 none before ") {
+				t.Errorf("%s: the audit log has %q", name, events)
 			}
 			// The session lives: its client can come back, and authenticate itself.
 			again := dial()

@@ -62,10 +62,10 @@ func serveOne(
 	defer secure.close()
 	cfg := serverConfig(inv.Config, log)
 	cfg.Audit = trail.sink()
-	if err := secure.apply(inv.Config, &cfg); err != nil {
+	if err := used(secure.prepare(inv.Config, &cfg)); err != nil {
 		return err
 	}
-	if err := https.apply(inv.Config); err != nil {
+	if err := used(https.prepare(inv.Config)); err != nil {
 		return err
 	}
 	logins := &mechanisms{log: log.Named("sasl")}
@@ -415,17 +415,20 @@ func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	if cfg.Auth.SASL, err = r.logins.apply(&c); err != nil {
 		return nil, err
 	}
-	if err = r.tls.apply(c, &cfg); err == nil {
-		err = r.https.apply(c)
+	usePorts, err := r.tls.prepare(c, &cfg)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil { // what was not replaced stays in use anyway
-		_, _ = r.tls.apply(r.last, &cfg), r.https.apply(r.last)
+	useHTTPS, err := r.https.prepare(c)
+	if err != nil {
 		return nil, err
 	}
 	if fields, err = r.server.Reload(cfg); err != nil {
-		err = errors.Join(err, r.tls.apply(r.last, &cfg), r.https.apply(r.last))
+		return nil, err
 	}
-	return fields, err
+	usePorts()
+	useHTTPS()
+	return fields, nil
 }
 
 // forAdmin is reload for the admin command, which reports only errors: keys that need a restart are

@@ -35,14 +35,10 @@ func (m *mechanisms) apply(c *config.Config) (sasl.Server, error) {
 
 // openFiles returns an error if a start would fail because of a file with keys, certificates or users.
 func openFiles(c config.Config, log hclog.Logger) error {
-	https := &endpointTLS{log: log}
-	defer https.close()
-	secure := &portTLS{log: log}
-	defer secure.close()
-	if err := secure.apply(c, new(server.Config)); err != nil {
+	if _, err := (&portTLS{log: log}).prepare(c, new(server.Config)); err != nil {
 		return err
 	}
-	if err := https.apply(c); err != nil {
+	if _, err := (&endpointTLS{log: log}).prepare(c); err != nil {
 		return err
 	}
 	_, err := (&mechanisms{log: log}).apply(&c)

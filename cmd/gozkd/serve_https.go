@@ -129,28 +129,33 @@ func (c *begunConn) Read(b []byte) (int, error) {
 // NetConn returns the connection below, as that of a tls.Conn does.
 func (c *begunConn) NetConn() net.Conn { return c.Conn }
 
-// endpointTLS is the TLS of the HTTP ports. A port that had none at the start gets none. apply and close
-// must not be called at the same time.
+// endpointTLS is the TLS of the HTTP ports. A port that had none at the start gets none. prepare and
+// close must not be called at the same time.
 type endpointTLS struct {
 	log            hclog.Logger
 	admin, metrics tlsFiles
 	started        bool
 }
 
-// apply takes over the key stores of a configuration. close must follow, even after an error.
-func (t *endpointTLS) apply(c config.Config) error {
+// prepare reads the key stores of a configuration. Nothing changes until the caller calls use.
+func (t *endpointTLS) prepare(c config.Config) (use func(), err error) {
 	adminTLS, admin := c.AdminTLS()
 	metricsTLS, metrics := c.MetricsTLSOptions()
 	admin = admin && c.AdminEnabled && (!t.started || t.admin.source.Load() != nil)
 	metrics = metrics && (!t.started || t.metrics.source.Load() != nil)
-	t.started = true
-	if _, err := t.admin.apply(admin, adminTLS, named(t.log, "admintls")); err != nil {
-		return fmt.Errorf("HTTPS of the admin server: %w", err)
+	_, useAdmin, err := t.admin.prepare(admin, adminTLS, named(t.log, "admintls"))
+	if err != nil {
+		return nil, fmt.Errorf("HTTPS of the admin server: %w", err)
 	}
-	if _, err := t.metrics.apply(metrics, metricsTLS, named(t.log, "metricstls")); err != nil {
-		return fmt.Errorf("HTTPS of the metrics: %w", err)
+	_, useMetrics, err := t.metrics.prepare(metrics, metricsTLS, named(t.log, "metricstls"))
+	if err != nil {
+		return nil, fmt.Errorf("HTTPS of the metrics: %w", err)
 	}
-	return nil
+	return func() {
+		t.started = true
+		useAdmin()
+		useMetrics()
+	}, nil
 }
 
 // close ends the search for changed files.

@@ -30,28 +30,22 @@ func TestPortTLS_StepsOfPeers(t *testing.T) {
 		{"sslQuorum=true\nssl.quorum.clientHostnameVerification=false", server.PeerTLSRequired},
 		{"", server.PeerTLSOff},
 	} {
-		text := "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1\ndataDir=d\nssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key) +
-			"\nssl.quorum.trustStore.location=" + filepath.ToSlash(files.CA) + "\n" + c.lines
-		path := testca.WriteFile(t, filepath.Join(t.TempDir(), "zoo.cfg"), []byte(text))
-		inv, err := config.Load([]string{"serve", path}, func(string) string { return "" }, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		present := peersConfig(t, files, c.lines)
 		var cfg server.Config
-		if err := ports.apply(inv.Config, &cfg); err != nil {
+		if err := used(ports.prepare(present, &cfg)); err != nil {
 			t.Fatal(err)
 		}
-		got, o := cfg.PeerTLS, inv.Config.PeerTLS
+		got, o := cfg.PeerTLS, present.PeerTLS
 		if err := got.Check(); err != nil || got.Mode != c.mode || cfg.TLS != nil {
 			t.Errorf("%q: %v %v", c.lines, got.Mode, err)
 		}
 		if got.Mode != server.PeerTLSOff && (got.AnyHost == o.HostnameVerification || got.AnyCallerHost == o.ClientHostnameVerification || got.ReverseDNS != o.ReverseDNS ||
-			got.Ensemble != inv.Config.PeerTLSEnsemble || got.DetectionTimeout != inv.Config.PeerTLSDetection) {
+			got.Ensemble != present.PeerTLSEnsemble || got.DetectionTimeout != present.PeerTLSDetection) {
 			t.Errorf("%q: %+v", c.lines, got)
 		}
-		bad := inv.Config
+		bad := present
 		bad.SSLQuorum, bad.PeerTLS.KeyStore.Location = true, "missing.pem"
-		if err := ports.apply(bad, &cfg); err == nil {
+		if _, err := ports.prepare(bad, &cfg); err == nil {
 			t.Error("a missing file is accepted")
 		}
 	}
@@ -70,11 +64,71 @@ func TestPortTLS_CertificatesOfAllPorts(t *testing.T) {
 		end = end.Add(-time.Hour)
 		o := tlsconf.Options{Prefix: "ssl.", ClientAuth: tlsconf.None}
 		o.KeyStore.Location = ca.Issue(t, testca.Spec{NotAfter: end}).Files(t).Key
-		if _, err := files.apply(true, o, hclog.NewNullLogger()); err != nil {
+		_, use, err := files.prepare(true, o, hclog.NewNullLogger())
+		if err != nil {
 			t.Fatal(err)
 		}
+		use()
 		if got := ports.certificates().Expires; !got.Equal(end) {
 			t.Errorf("the first certificate ends at %v, want %v", got, end)
 		}
+	}
+}
+
+// peersConfig returns the configuration of a member with stores for TLS between members.
+func peersConfig(t *testing.T, files testca.Files, lines string) config.Config {
+	t.Helper()
+	text := "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1\ndataDir=d\nssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key) +
+		"\nssl.quorum.trustStore.location=" + filepath.ToSlash(files.CA) + "\n" + lines
+	path := testca.WriteFile(t, filepath.Join(t.TempDir(), "zoo.cfg"), []byte(text))
+	inv, err := config.Load([]string{"serve", path}, func(string) string { return "" }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv.Config
+}
+
+// TestPortTLS_UnusedStores checks that the stores of TLS between servers are neither watched nor in the
+// metrics while it is off.
+func TestPortTLS_UnusedStores(t *testing.T) {
+	files := testca.New(t, "root").Issue(t, testca.Spec{}).Files(t)
+	var ports portTLS
+	defer ports.close()
+	for _, lines := range []string{"sslQuorum=true", "", "sslQuorum=true"} {
+		if err := used(ports.prepare(peersConfig(t, files, lines), new(server.Config))); err != nil {
+			t.Fatal(err)
+		}
+		on := lines != ""
+		if watched, counts := ports.peers.cancel != nil, !ports.certificates().Expires.IsZero(); watched != on || counts != on {
+			t.Errorf("%q: watched %v, in the metrics %v", lines, watched, counts)
+		}
+	}
+}
+
+// TestPortTLS_SharedStores checks that a change of stores which the admin server shares with the peer port
+// counts once.
+func TestPortTLS_SharedStores(t *testing.T) {
+	ca := testca.New(t, "root")
+	files := ca.Issue(t, testca.Spec{}).Files(t)
+	https := new(endpointTLS)
+	ports := &portTLS{https: https}
+	defer ports.close()
+	defer https.close()
+	c := peersConfig(t, files, "sslQuorum=true\nadmin.forceHttps=true")
+	if err := used(ports.prepare(c, new(server.Config))); err != nil {
+		t.Fatal(err)
+	}
+	if err := used(https.prepare(c)); err != nil {
+		t.Fatal(err)
+	}
+	next := ca.Issue(t, testca.Spec{})
+	testca.WriteFile(t, files.Key, next.KeyPEM(t), next.CertPEM())
+	for _, f := range []*tlsFiles{&ports.peers, &https.admin} {
+		if err := f.source.Load().Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all := ports.certificates(); all.Reloads != 1 || all.Refused != 0 {
+		t.Errorf("one change counts as %+v", all)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -194,6 +195,53 @@ func TestReloader_TLS(t *testing.T) {
 			t.Errorf("%s: %q, %v", auth, answer, err)
 		}
 		client.Certificates = nil
+	}
+}
+
+// A reload that fails changes nothing, even if the stores of before are gone: the server shows the same
+// certificate as before.
+func TestReloader_FailsAsAWhole(t *testing.T) {
+	ca := testca.New(t, "root")
+	first, second := ca.Issue(t, testca.Spec{CN: "first"}), ca.Issue(t, testca.Spec{CN: "second"})
+	old := first.Files(t)
+	load := func(clients testca.Files, admin string) config.Config {
+		t.Helper()
+		inv, err := config.Load([]string{
+			"--memory", "--client-port", "0", "-o", "client.portUnification=true", "-o", "ssl.clientAuth=none", "-o", "ssl.keyStore.location=" + clients.Key,
+			"-o", "admin.forceHttps=true", "-o", "ssl.quorum.keyStore.location=" + admin,
+		}, func(string) string { return "" }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inv.Config
+	}
+	c := load(old, old.Key)
+	ports, https := new(portTLS), new(endpointTLS)
+	t.Cleanup(ports.close)
+	t.Cleanup(https.close)
+	plain := c
+	plain.PortUnification = false
+	s, err := server.New(serverConfig(plain, hclog.NewNullLogger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	r := &reloader{server: s, tls: ports, https: https, logins: new(mechanisms), started: c, last: c, log: hclog.NewNullLogger()}
+	if _, err := r.apply(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(old.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.apply(load(second.Files(t), "missing.pem")); err == nil {
+		t.Fatal("a missing store is accepted")
+	}
+	shown, err := ports.config.GetConfigForClient(&tls.ClientHelloInfo{Conn: nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cn := shown.Certificates[0].Leaf.Subject.CommonName; cn != "first" {
+		t.Errorf("after a reload that failed the certificate is %q", cn)
 	}
 }
 

@@ -14,90 +14,132 @@ import (
 )
 
 // tlsFiles holds the certificates of the ports for clients, or for other servers. Its zero value has
-// none. apply and close must not be called at the same time.
+// none. Its methods must not be called at the same time.
 type tlsFiles struct {
 	source  atomic.Pointer[tlsconf.Source] // nil until a configuration asks for TLS
-	cancel  context.CancelFunc
+	unused  atomic.Bool                    // TLS is off again
+	cancel  context.CancelFunc             // nil: the files are not watched
 	running sync.WaitGroup
 }
 
-// apply takes over options and returns the source, nil if there never was one. After an error nothing
-// has changed.
-func (t *tlsFiles) apply(wanted bool, o tlsconf.Options, log hclog.Logger) (_ *tlsconf.Source, err error) {
-	switch present := t.source.Load(); {
+// prepare reads the files of a configuration and returns the source, nil if there never was one. Nothing
+// changes until the caller calls use, before the next prepare.
+func (t *tlsFiles) prepare(wanted bool, o tlsconf.Options, log hclog.Logger) (source *tlsconf.Source, use func(), err error) {
+	source = t.source.Load()
+	switch {
 	case !wanted:
-		return present, nil
-	case present != nil:
-		return present, present.Reload(o)
+		return source, func() {}, nil
+	case source != nil:
+		take, err := source.Prepare(o)
+		return source, func() { take(); t.watch(source) }, err
 	}
-	source, err := tlsconf.Load(o, log)
-	if err != nil {
-		return nil, err
+	source, err = tlsconf.Load(o, log)
+	return source, func() { t.source.Store(source); t.watch(source) }, err
+}
+
+// watch looks for changed files until close.
+func (t *tlsFiles) watch(source *tlsconf.Source) {
+	t.unused.Store(false)
+	if t.cancel != nil {
+		return
 	}
-	t.source.Store(source)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
 	// Stopped and awaited by close.
 	t.running.Go(func() { source.Run(ctx) })
-	return source, nil
 }
 
 // close ends the search for changed files.
 func (t *tlsFiles) close() {
+	t.unused.Store(true)
 	if t.cancel != nil {
 		t.cancel()
+		t.cancel = nil
 	}
 	t.running.Wait()
 }
 
 // portTLS is the TLS of a server's ports: of those for clients, and of that for other servers. Its
-// zero value serves none. apply and close must not be called at the same time.
+// zero value serves none. prepare and close must not be called at the same time.
 type portTLS struct {
 	log            hclog.Logger
 	clients, peers tlsFiles
 	https          *endpointTLS // whose certificates are in the metrics, too; nil: there is none
 	config         *tls.Config  // of clients
+	secure         bool         // there is a port for TLS alone, which stays open
 }
 
-// apply takes over a configuration, and completes cfg.
-func (t *portTLS) apply(c config.Config, cfg *server.Config) error {
-	source, err := t.clients.apply(c.ServesTLS(), c.ClientTLS, named(t.log, "tls"))
+// prepare reads the files of a configuration, and completes cfg. Nothing else changes until the caller
+// calls use, after the server has taken over cfg.
+func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err error) {
+	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, named(t.log, "tls"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if t.config == nil && source != nil {
-		t.config = source.Server()
+	clients, secure := t.config, t.secure || cfg.SecureListen != ""
+	if clients == nil && source != nil {
+		clients = source.Server()
 	}
-	cfg.TLS, cfg.Certificates = t.config, t.certificates
+	cfg.TLS, cfg.Certificates = clients, t.certificates
 	mode, o := peerTLSMode(c), c.PeerTLS
 	// The server compares certificates with server lines by itself.
 	o.HostnameVerification, o.ClientHostnameVerification = false, false
-	if source, err = t.peers.apply(mode != server.PeerTLSOff, o, named(t.log, "peertls")); err != nil || mode == server.PeerTLSOff {
-		return err
+	source, usePeers, err := t.peers.prepare(mode != server.PeerTLSOff, o, named(t.log, "peertls"))
+	if err != nil {
+		return nil, err
 	}
-	cfg.PeerTLS = server.PeerTLS{
-		Mode: mode, Server: source.Server(), Client: source.Client,
-		AnyHost: !c.PeerTLS.HostnameVerification, AnyCallerHost: !c.PeerTLS.ClientHostnameVerification, ReverseDNS: c.PeerTLS.ReverseDNS,
-		Ensemble: c.PeerTLSEnsemble, DetectionTimeout: c.PeerTLSDetection,
+	if mode != server.PeerTLSOff {
+		cfg.PeerTLS = server.PeerTLS{
+			Mode: mode, Server: source.Server(), Client: source.Client,
+			AnyHost: !c.PeerTLS.HostnameVerification, AnyCallerHost: !c.PeerTLS.ClientHostnameVerification, ReverseDNS: c.PeerTLS.ReverseDNS,
+			Ensemble: c.PeerTLSEnsemble, DetectionTimeout: c.PeerTLSDetection,
+		}
 	}
-	return nil
+	return func() {
+		t.config, t.secure = clients, secure
+		useClients()
+		usePeers()
+		if !c.ServesTLS() && !secure {
+			t.clients.close()
+		}
+		if mode == server.PeerTLSOff {
+			t.peers.close()
+		}
+	}, nil
+}
+
+// used calls use, unless prepare has failed.
+func used(use func(), err error) error {
+	if err == nil {
+		use()
+	}
+	return err
 }
 
 // certificates adds up what is known about the certificates of all ports. It may be called at any time.
 func (t *portTLS) certificates() (all server.Certificates) {
-	files := []*tlsFiles{&t.clients, &t.peers}
-	if t.https != nil {
-		files = append(files, &t.https.admin, &t.https.metrics)
-	}
-	for _, f := range files {
-		if source := f.source.Load(); source != nil {
+	add := func(files ...*tlsFiles) { // of the same stores, so that a change counts once
+		var reloads, refused int64
+		for _, f := range files {
+			source := f.source.Load()
+			if source == nil {
+				continue
+			}
 			s := source.Stats()
-			all.Reloads, all.Refused = all.Reloads+s.Reloads, all.Refused+s.Failures
-			if all.Expires.IsZero() || s.Expires.Before(all.Expires) {
+			reloads, refused = max(reloads, s.Reloads), max(refused, s.Failures)
+			if !f.unused.Load() && (all.Expires.IsZero() || s.Expires.Before(all.Expires)) {
 				all.Expires = s.Expires
 			}
 		}
+		all.Reloads, all.Refused = all.Reloads+reloads, all.Refused+refused
 	}
+	add(&t.clients)
+	if t.https == nil {
+		add(&t.peers)
+		return all
+	}
+	add(&t.peers, &t.https.admin)
+	add(&t.https.metrics)
 	return all
 }
 

@@ -69,29 +69,39 @@ func Load(o Options, log hclog.Logger) (*Source, error) {
 
 // Reload replaces the options. After an error nothing has changed.
 func (s *Source) Reload(o Options) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	use, err := s.Prepare(o)
+	if err == nil {
+		use()
+	}
+	return err
+}
+
+// Prepare reads the files that o names. Nothing has changed until the caller calls use.
+func (s *Source) Prepare(o Options) (use func(), err error) {
 	if err := o.Check(); err != nil {
-		return err
+		return nil, err
 	}
 	files, err := o.files()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stamps := stampsOf(files) // before the files are read, so that a change meanwhile is noticed
 	in, err := readAll(files)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := build(o, in)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.options, s.stamps, s.used = o, stamps, in.hash()
-	s.seen = s.used
-	s.take(c, in)
-	s.show()
-	return nil
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.options, s.stamps, s.used = o, stamps, in.hash()
+		s.seen = s.used
+		s.take(c, in)
+		s.show()
+	}, nil
 }
 
 // take makes c the present content.

@@ -20,7 +20,7 @@ var adminTLSKeys = []key{
 		field: func(c *Config) any { return &c.AdminForceHTTPS }},
 	{name: "admin.needClientAuth", kind: boolean, def: "false", status: works, reload: true, note: "true: callers by HTTPS need a certificate that the trust store of `ssl.quorum.*` verifies. Plain HTTP stays open with admin.portUnification",
 		field: func(c *Config) any { return &c.AdminNeedCert }},
-	{name: "gozkd.admin.x509", kind: text, status: works, reload: true, note: "x509 identities of administrators, separated by semicolons, besides that of X509AuthenticationProvider.superUser: holders of such a certificate may run all [admin commands](monitoring.md#authorization) by HTTPS",
+	{name: "gozkd.admin.x509", kind: text, status: works, reload: true, note: "x509 identities of administrators, separated by semicolons (one within a name is `\\\\;` here, which the name has as `\\;`), besides that of X509AuthenticationProvider.superUser: holders of such a certificate may run all [admin commands](monitoring.md#authorization) by HTTPS",
 		field: func(c *Config) any { return &c.AdminX509 }},
 }
 
@@ -90,13 +90,26 @@ func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 	return o, c.AdminUnified || c.AdminForceHTTPS
 }
 
-// AdminIdentities returns the x509 identities of administrators.
+// AdminIdentities returns the x509 identities of administrators. A semicolon after a backslash, as names
+// of certificates have it, does not end an identity.
 func (c Config) AdminIdentities() (ids []string) {
-	for _, id := range append(strings.Split(c.AdminX509, ";"), c.X509SuperUser) {
+	add := func(id string) {
 		if id = strings.TrimSpace(id); id != "" {
 			ids = append(ids, id)
 		}
 	}
+	list := c.AdminX509
+	for i := 0; i < len(list); i++ {
+		switch list[i] {
+		case '\\':
+			i++
+		case ';':
+			add(list[:i])
+			list, i = list[i+1:], -1
+		}
+	}
+	add(list)
+	add(c.X509SuperUser)
 	return ids
 }
 

@@ -32,8 +32,8 @@ func TestAdminTLS_Options(t *testing.T) {
 			t.Errorf("%s", inv.Config)
 		}
 	}
-	c := good(t, "dataDir=/d\ngozkd.admin.x509=CN=a,O=x; CN=b;\nX509AuthenticationProvider.superUser=CN=root\n", nil).Config
-	if got := strings.Join(c.AdminIdentities(), "|"); got != "CN=a,O=x|CN=b|CN=root" {
+	c := good(t, "dataDir=/d\ngozkd.admin.x509=CN=a,O=x; CN=b\\\\;c\\\\\\\\;CN=d;\nX509AuthenticationProvider.superUser=CN=root\n", nil).Config
+	if got := strings.Join(c.AdminIdentities(), "|"); got != `CN=a,O=x|CN=b\;c\\|CN=d|CN=root` {
 		t.Errorf("identities %s", got)
 	}
 }

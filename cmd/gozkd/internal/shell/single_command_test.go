@@ -67,7 +67,7 @@ func TestSingleCommand_Usage(t *testing.T) {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
-	if got := runCLI(t, "", nil, "-client-configuration", "nosuch"); got.status != cli.Failed || !strings.Contains(got.err, "-client-configuration: stat nosuch") {
+	if got := runCLI(t, "", nil, "-client-configuration", "nosuch"); got.status != cli.Failed || !strings.Contains(got.err, "-client-configuration: open nosuch") {
 		t.Errorf("a missing file: %+v", got)
 	}
 	if got := runCLI(t, "", nil, "--help"); got.status != cli.OK || !strings.HasPrefix(got.out, Usage) {
