@@ -87,15 +87,20 @@ func TestReadOnly(t *testing.T) {
 			for what, r := range map[string]proto.ConnectRequest{
 				"a global session":                       {SessionID: owner.id, Passwd: owner.pass},
 				"a global session with a wrong password": {SessionID: owner.id, Passwd: make([]byte, 16)},
-				"a global session unknown here":          {SessionID: 1<<56 | 1<<32 | 12345, Passwd: make([]byte, 16)},
+				"a global session unknown here":          {SessionID: 1<<56 | proto.SessionID(last) + 1000, Passwd: make([]byte, 16)},
 				"a client that has seen a later state":   {LastZxidSeen: last + 1},
 			} {
 				if _, resp, answered := e.tryReadOnly(id, r); answered {
 					t.Errorf("%s: %+v", what, resp)
 				}
 			}
-			if _, resp, _ := e.tryReadOnly(id, proto.ConnectRequest{SessionID: 1<<56 | localBit | 1, Passwd: make([]byte, 16)}); resp.SessionID != 0 || !resp.ReadOnly {
-				t.Errorf("an unknown local session: %+v", resp)
+			for what, session := range map[string]proto.SessionID{
+				"an unknown local session": 1<<56 | localBit | 1, "a session whose end this server has seen": 1<<56 | proto.SessionID(last),
+			} {
+				_, resp, answered := e.tryReadOnly(id, proto.ConnectRequest{SessionID: session, Passwd: make([]byte, 16)})
+				if !answered || resp.SessionID != 0 || !resp.ReadOnly {
+					t.Errorf("%s: %v %+v", what, answered, resp)
+				}
 			}
 
 			c, resp, _ := e.tryReadOnly(id, proto.ConnectRequest{TimeoutMs: 10_000, LastZxidSeen: last})

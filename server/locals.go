@@ -216,12 +216,8 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 	case id != 0:
 		verdict, old = s.conns.locals.claim(id, req.Passwd, c, e.timeoutMs, now)
 		copy(e.passwd[:], req.Passwd)
-		if _, global := s.tree.Session(id); verdict == claimUnknown && readOnly {
-			// Whether a global session is over is not known here; its client must ask another server.
-			verdict = claimRefused
-			if global || id&localBit == 0 {
-				verdict = claimUnanswered
-			}
+		if verdict == claimUnknown && readOnly {
+			verdict = s.judgeReadOnly(id)
 		}
 	default:
 		id, err = s.openLocal(e, now)
@@ -248,6 +244,18 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 	}
 	c.flush()
 	return true, true, nil
+}
+
+// judgeReadOnly decides, on a read-only server, about a claim of a session that is not local here. Only
+// a quorum knows whether a global session lives, unless this server has seen its end: its id holds the
+// zxid of its creation. The tree's lock is held.
+func (s *Server) judgeReadOnly(id proto.SessionID) judgement {
+	const zxidBits = proto.SessionID(1)<<56 - 1
+	_, lives := s.tree.Session(id)
+	if lives || id&localBit == 0 && id&zxidBits > proto.SessionID(s.tree.LastZxid())&zxidBits {
+		return claimUnanswered
+	}
+	return claimRefused
 }
 
 // openLocal adds a local session with a new id. The tree's lock is held.
