@@ -50,6 +50,7 @@ compat:   ## against a real ZooKeeper and other people's clients; MOVING='-relea
 	$(GO) run ./test/compat/kerberos
 	$(GO) run ./test/compat/audit
 	$(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
+	$(GO) run ./test/compat/modes
 	$(GO) run ./test/compat
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata

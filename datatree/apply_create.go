@@ -29,9 +29,6 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 	op := proto.MultiOp{Op: x.Op, Path: c.Path, Data: c.Data, ACL: c.ACL, Mode: c.Mode, TTL: c.TTL}
 	var code proto.ErrCode
 	x.res.Path, x.res.Stat, code = t.createZnode(x, &op)
-	if code == proto.ErrSessionExpired && x.Session == 0 { // a local session; in a multi the code stays, as in ZooKeeper
-		code = proto.ErrEphemeralOnLocalSession
-	}
 	return code
 }
 
@@ -44,7 +41,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 		return "", none, code
 	}
 	if k == ephemeral && x.Session == 0 {
-		return "", none, proto.ErrSessionExpired
+		return "", none, proto.ErrEphemeralOnLocalSession
 	}
 	if !splittable(op.Path) {
 		return "", none, proto.ErrBadArguments

@@ -170,7 +170,7 @@ func TestLocalSession_WithoutUpgrades(t *testing.T) {
 		c.request(1, proto.OpMulti, multi{multiCreate(proto.OpCreate, "/n", 0), multiCreate(proto.OpCreate2, "/e", proto.ModeEphemeral)})
 		h, d := c.reply()
 		var resp proto.MultiResponse
-		if err := resp.Decode(d); err != nil || h.Err != proto.OK || len(resp.Results) != 2 || resp.Results[1].Err != proto.ErrSessionExpired {
+		if err := resp.Decode(d); err != nil || h.Err != proto.OK || len(resp.Results) != 2 || resp.Results[1].Err != proto.ErrEphemeralOnLocalSession {
 			t.Errorf("a multi with an ephemeral znode: %v %+v %v", h.Err, resp, err)
 		}
 		if c.exists("/e") || c.exists("/n") || !c.exists("/m") {

@@ -43,6 +43,9 @@ func (s *Server) multi(ctx context.Context, r datatree.Request, ops []proto.Mult
 			}
 		}
 	})
+	if opCode == proto.ErrEphemeralOnLocalSession { // there is none at all
+		opCode = proto.ErrSessionExpired
+	}
 	if failed >= 0 {
 		return failed, opCode
 	}

@@ -61,6 +61,11 @@ func Differences() []Difference {
 			Avoided: "the servers that are compared have a quorum",
 		},
 		{
+			ID:      "local-multi",
+			Reason:  "a ZooKeeper that does not lead says that a local session has expired, of an ephemeral znode in a multi; gozkd says what the session is",
+			Avoided: "standalone servers are compared, which have no local sessions",
+		},
+		{
 			ID:      "read-only-claims",
 			Reason:  "a read-only ZooKeeper says of a session that it does not know that it has expired; gozkd only if it has seen its end",
 			Avoided: "the servers that are compared have a quorum",

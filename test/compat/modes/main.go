@@ -1,0 +1,103 @@
+// Command modes plays scripts of local sessions and of read-only mode on ensembles of ZooKeeper and of
+// gozkd, with the bytes of the protocol, with the Java client and with kazoo, and compares what the
+// clients see line by line.
+//
+// Exit status: 1 if the lines differ or a server fails, 2 for wrong usage.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := must.Main("modes", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
+	stop()
+	os.Exit(status)
+}
+
+func run(ctx context.Context, args []string) {
+	flags := flag.NewFlagSet("modes", flag.ContinueOnError)
+	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
+	show := flags.Bool("v", false, "print all lines")
+	must.Parsed(flags.Parse(args))
+	work := must.Get(os.MkdirTemp("", "gozkd-modes-"))
+	defer must.Finally(func() error { return os.RemoveAll(work) })
+	root := install.Root(ctx)
+	if *binary == "" {
+		*binary = must.Get(server.BuildGozkd(ctx, root, work))
+	}
+	lines, differ := 0, 0
+	for _, upgrades := range []string{"false", "true"} {
+		want := played(ctx, root, upgrades, func(o server.EnsembleOptions) (*server.Ensemble, error) {
+			return server.StartZooKeeperEnsemble(ctx, server.Maven, o)
+		})
+		got := played(ctx, root, upgrades, func(o server.EnsembleOptions) (*server.Ensemble, error) {
+			return server.StartGozkdEnsemble(ctx, *binary, o)
+		})
+		for i := range max(len(want), len(got)) {
+			w, g := at(want, i), at(got, i)
+			switch {
+			case w != g && !intended(w, g):
+				differ++
+				fmt.Printf("%3d ZK %s\n    go %s\n", i+1, w, g)
+			case *show:
+				fmt.Printf("%3d    %s\n", i+1, w)
+			}
+		}
+		lines += len(want)
+	}
+	if differ > 0 {
+		must.Failf("%d lines differ", differ)
+	}
+	fmt.Printf("%d lines, all as intended\n", lines)
+}
+
+// intended reports whether a difference is local-multi in docs/reference/differences.md.
+func intended(w, g string) bool {
+	return strings.Contains(w, "follower: ") && strings.ReplaceAll(w, proto.ErrSessionExpired.String(), proto.ErrEphemeralOnLocalSession.String()) == g
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}
+
+// played plays the scripts on a new ensemble, and returns what the clients saw.
+func played(ctx context.Context, root, upgrades string, start func(server.EnsembleOptions) (*server.Ensemble, error)) []string {
+	keys := server.Defaults()
+	keys["localSessionsEnabled"], keys["localSessionsUpgradingEnabled"] = "true", upgrades
+	keys["readonlymode.enabled"] = "true" // for gozkd; ZooKeeper reads the property
+	e := must.Get(start(server.EnsembleOptions{
+		Members: 3, Keys: keys,
+		JVMFlags: []string{"-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dreadonlymode.enabled=true"},
+	}))
+	defer must.Finally(e.Stop)
+	p := &player{ctx: ctx, e: e, title: "upgrades " + upgrades}
+	err := must.Try(func() {
+		p.localSessions()
+		if upgrades == "true" {
+			p.readOnly([]*script{
+				startScript(ctx, "kazoo", install.Kazoo(ctx, root), root+"/test/compat/kazoo/modes.py", strings.Join(e.Addrs(), ",")),
+				startScript(ctx, "Java", "java", "-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "Modes", strings.Join(e.Addrs(), ",")),
+			})
+		}
+	})
+	if err != nil {
+		must.Failf("%s: %w\n%s\n%s", e.Name(), err, strings.Join(p.lines, "\n"), e.Log())
+	}
+	return p.lines
+}

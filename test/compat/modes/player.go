@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// patience bounds each exchange with a server, and each wait for one.
+const patience = 60 * time.Second
+
+// player plays scripts on an ensemble and keeps what it sees.
+type player struct {
+	ctx   context.Context
+	e     *server.Ensemble
+	title string
+	lines []string
+}
+
+// say adds a line.
+func (p *player) say(what string, outcome ...any) {
+	line := strings.TrimSuffix(fmt.Sprintln(outcome...), "\n")
+	p.lines = append(p.lines, p.title+": "+what+": "+line)
+}
+
+// session is a client's session and its connection.
+type session struct {
+	c    *rawclient.Conn
+	resp proto.ConnectResponse
+	xid  int32
+	zxid proto.Zxid
+}
+
+// open sends a connect request of a client that accepts a read-only server, and returns what the
+// answer was.
+func (p *player) open(m *server.Member, r proto.ConnectRequest) (*session, string) {
+	r.HasReadOnly, r.ReadOnly = true, true
+	return p.openAs(m, r)
+}
+
+func (p *player) openAs(m *server.Member, r proto.ConnectRequest) (*session, string) {
+	s := &session{c: must.Get(rawclient.Dial(p.ctx, m.Addr()))}
+	r.TimeoutMs = 10_000
+	if r.Passwd == nil {
+		r.Passwd = make([]byte, proto.PasswdBytes)
+	}
+	var err error
+	switch s.resp, err = s.c.Handshake(&r, patience); {
+	case errors.Is(err, rawclient.ErrClosed):
+		return s, "closed"
+	case err != nil:
+		must.Do(err)
+	case s.resp.SessionID == 0:
+		return s, fmt.Sprintf("refused, read-only %t", s.resp.ReadOnly)
+	case r.SessionID == s.resp.SessionID:
+		return s, fmt.Sprintf("resumed for %d ms, read-only %t", s.resp.TimeoutMs, s.resp.ReadOnly)
+	}
+	return s, fmt.Sprintf("opened for %d ms, read-only %t", s.resp.TimeoutMs, s.resp.ReadOnly)
+}
+
+func (s *session) claim() proto.ConnectRequest {
+	return proto.ConnectRequest{SessionID: s.resp.SessionID, Passwd: s.resp.Passwd}
+}
+
+type record interface{ Append([]byte) []byte }
+
+// do sends a request and returns the code of the reply, for a multi with those of its operations.
+func (s *session) do(op proto.OpCode, body record) string {
+	s.xid++
+	var b []byte
+	if body != nil {
+		b = body.Append(nil)
+	}
+	if err := s.c.Write(rawclient.AppendRequest(nil, s.xid, op, b), patience); err != nil {
+		return err.Error()
+	}
+	return s.answer(op)
+}
+
+// reply returns the next answer, to a request that is not a multi, or how the connection ended.
+func (s *session) reply() string { return s.answer(proto.OpPing) }
+
+func (s *session) answer(op proto.OpCode) string {
+	frame, err := s.c.ReadFrame(patience)
+	if err != nil {
+		return err.Error()
+	}
+	d := jute.NewDecoder(frame)
+	var h proto.ReplyHeader
+	h.Decode(&d)
+	if h.Zxid > 0 {
+		s.zxid = h.Zxid
+	}
+	text := h.Err.String()
+	if op == proto.OpMulti && d.Remaining() > 0 {
+		var m proto.MultiResponse
+		must.Do(m.Decode(&d))
+		for _, r := range m.Results {
+			text += ", " + r.Err.String()
+		}
+	}
+	return text
+}
+
+type create struct {
+	path string
+	mode proto.CreateMode
+	op   proto.OpCode
+	ttl  int64
+}
+
+func (c create) Append(b []byte) []byte {
+	return (&proto.CreateRequest{Path: c.path, Data: []byte("x"), ACL: proto.OpenACL(), Mode: c.mode, TTL: c.ttl}).Append(b, c.op)
+}
+
+type multi []proto.MultiOp
+
+func (m multi) Append(b []byte) []byte { return (&proto.MultiRequest{Ops: m}).Append(b) }
+
+func inMulti(op proto.OpCode, path string, mode proto.CreateMode) proto.MultiOp {
+	return proto.MultiOp{Op: op, Path: path, ACL: proto.OpenACL(), Mode: mode}
+}
+
+// roles returns the leader, and then the others.
+func (p *player) roles() []*server.Member {
+	roles := []*server.Member{must.Get(p.e.Leader(p.ctx))}
+	for _, m := range p.e.Members {
+		if m != roles[0] {
+			roles = append(roles, m)
+		}
+	}
+	return roles
+}
+
+// await waits until a word's answer is the wanted one.
+func (p *player) await(m *server.Member, word, want string) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	got := ""
+	for end := time.Now().Add(patience); time.Now().Before(end); <-ticker.C {
+		if got, _ = server.FourLetterWord(p.ctx, m.Addr(), word); got == want {
+			return
+		}
+	}
+	must.Failf("%s of member %d is %q, want %q", word, m.ID, got, want)
+}
