@@ -17,9 +17,10 @@ import (
 
 // bucket is a bucket of object storage, or the objects in it with a prefix.
 type bucket struct {
-	client *minio.Client
-	name   string
-	prefix string // empty, or it ends in a slash
+	client    *minio.Client
+	transport *http.Transport
+	name      string
+	prefix    string // empty, or it ends in a slash
 }
 
 // newS3 returns the bucket of a URL: s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION.
@@ -50,7 +51,7 @@ func newS3(u *url.URL, getenv func(string) string) (Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	b := &bucket{client: client, name: u.Host, prefix: strings.Trim(u.Path, "/")}
+	b := &bucket{client: client, transport: transport, name: u.Host, prefix: strings.Trim(u.Path, "/")}
 	if b.prefix != "" {
 		b.prefix += "/"
 	}

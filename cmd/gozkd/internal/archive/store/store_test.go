@@ -1,0 +1,240 @@
+package store
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fakeS3 answers as an S3 server does, at the edge of the network. It fails the requests that fail says.
+type fakeS3 struct {
+	mu      sync.Mutex
+	objects map[string][]byte
+	fail    func(r *http.Request) int // a status, or 0
+	tries   int
+}
+
+// listed is S3's answer to a listing, in the old and in the new form.
+type listed struct {
+	XMLName               xml.Name `xml:"ListBucketResult"`
+	IsTruncated           bool
+	NextContinuationToken string `xml:",omitempty"`
+	Contents              []listedObject
+}
+
+type listedObject struct {
+	Key  string
+	Size int
+}
+
+func (f *fakeS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tries++
+	if err != nil || !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=key/") {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	if status := f.fail(r); status != 0 {
+		w.WriteHeader(status)
+		return
+	}
+	key := strings.TrimPrefix(r.URL.Path, "/bucket/")
+	w.Header().Set("Last-Modified", "Sun, 22 Nov 2026 08:00:00 GMT")
+	switch data, there := f.objects[key]; {
+	case r.Method == http.MethodGet && r.URL.Query().Get("list-type") == "2":
+		f.list(w, r.URL.Query())
+	case r.Method == http.MethodPut:
+		f.objects[key] = decodeChunks(r, body)
+		w.Header().Set("ETag", `"0"`)
+	case r.Method == http.MethodDelete:
+		delete(f.objects, key)
+		w.WriteHeader(http.StatusNoContent)
+	case !there:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `<Error><Code>NoSuchKey</Code><Message>no such key</Message></Error>`) // the client has gone, or reads it
+	default:
+		w.Header().Set("ETag", `"0"`)
+		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+		_, _ = w.Write(data) // the same
+	}
+}
+
+// decodeChunks returns the content of a body that may be signed in chunks.
+func decodeChunks(r *http.Request, body []byte) []byte {
+	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING") {
+		return body
+	}
+	var data []byte
+	for {
+		line, rest, _ := bytes.Cut(body, []byte("\r\n"))
+		var size int
+		if _, err := fmt.Sscanf(string(line), "%x", &size); err != nil || size == 0 {
+			return data
+		}
+		data, body = append(data, rest[:size]...), rest[size+2:]
+	}
+}
+
+func (f *fakeS3) list(w http.ResponseWriter, q url.Values) {
+	const page = 3
+	var answer listed
+	after := max(q.Get("start-after"), q.Get("continuation-token"))
+	for _, key := range slices.Sorted(maps.Keys(f.objects)) {
+		if !strings.HasPrefix(key, q.Get("prefix")) || key <= after {
+			continue
+		}
+		if len(answer.Contents) == page {
+			answer.IsTruncated, answer.NextContinuationToken = true, answer.Contents[page-1].Key
+			break
+		}
+		answer.Contents = append(answer.Contents, listedObject{key, len(f.objects[key])})
+	}
+	_ = xml.NewEncoder(w).Encode(answer) // the client has gone, or reads it
+}
+
+func openFake(t *testing.T, fail func(*http.Request) int) (Store, *fakeS3) {
+	t.Helper()
+	f := &fakeS3{objects: make(map[string][]byte), fail: fail}
+	web := httptest.NewServer(f)
+	t.Cleanup(web.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	s, err := Open("s3://bucket/some/prefix?region=eu-west-1&endpoint="+web.URL, func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.(*bucket).transport.CloseIdleConnections() })
+	return s, f
+}
+
+func well(*http.Request) int { return 0 }
+
+// A directory and a bucket keep objects in the same way.
+func TestStores_Keep(t *testing.T) {
+	open := map[string]func(t *testing.T) Store{
+		"dir": func(t *testing.T) Store {
+			s, err := Open("file://"+filepath.ToSlash(t.TempDir()), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"s3": func(t *testing.T) Store { s, _ := openFake(t, well); return s },
+	}
+	for name, open := range open {
+		t.Run(name, func(t *testing.T) {
+			s, ctx := open(t), t.Context()
+			if list, err := s.List(ctx, "", ""); err != nil || len(list) != 0 {
+				t.Fatal(list, err)
+			}
+			names := []string{"a/base/1/0", "a/base/1/1.last", "a/log/1", "a/log/2", "a/log/3", "a/log/4", "b/log/1"}
+			for i, name := range names {
+				if err := s.Put(ctx, name, bytes.Repeat([]byte("x"), i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Put(ctx, names[6], []byte("again")); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []struct{ prefix, after, want string }{
+				{"", "", strings.Join(names, " ")}, {"a/", "", strings.Join(names[:6], " ")}, {"a/log/", "a/log/2", "a/log/3 a/log/4"},
+				{"a/log/", "a/log/25", "a/log/3 a/log/4"}, {"c/", "", ""},
+			} {
+				list, err := s.List(ctx, c.prefix, c.after)
+				var got []string
+				for _, o := range list {
+					got = append(got, o.Name)
+				}
+				if err != nil || strings.Join(got, " ") != c.want {
+					t.Errorf("%s after %s: %v, %v", c.prefix, c.after, got, err)
+				}
+			}
+			if got, err := s.Get(ctx, names[6]); err != nil || string(got) != "again" {
+				t.Errorf("%q %v", got, err)
+			}
+			for range 2 {
+				if err := s.Delete(ctx, "a/log/2"); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := s.Get(ctx, "a/log/2"); !errors.Is(err, ErrNotFound) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The client tries again after an error of the server, and says what a refusal is about.
+func TestS3_Errors(t *testing.T) {
+	n := 0
+	s, f := openFake(t, func(*http.Request) int {
+		if n++; n%2 == 1 {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	})
+	if err := s.Put(t.Context(), "a", []byte("x")); err != nil || f.tries != 2 {
+		t.Errorf("after %d tries: %v", f.tries, err)
+	}
+	s, _ = openFake(t, func(*http.Request) int { return http.StatusForbidden })
+	if err := s.Put(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "s3://bucket/some/prefix/: Access Denied") {
+		t.Error(err)
+	}
+	if list, err := s.List(t.Context(), "", ""); err == nil {
+		t.Error("listed ", list)
+	}
+}
+
+// Nothing is written where no file system is mounted, and what a crash has left is no object.
+func TestDir_Edges(t *testing.T) {
+	root := t.TempDir()
+	s, err := Open("file://"+filepath.ToSlash(filepath.Join(root, "none")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, listErr := s.List(t.Context(), "", "")
+	for _, err := range []error{s.Put(t.Context(), "a/b", nil), listErr} {
+		if err == nil || !strings.Contains(err.Error(), "none does not exist: make it, or mount its file system") {
+			t.Error(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "none", "a"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "none", "a", unfinished+"1"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.List(t.Context(), "", ""); err != nil || len(list) > 0 {
+		t.Error(list, err)
+	}
+}
+
+func TestOpen_Refuses(t *testing.T) {
+	for location, want := range map[string]string{
+		"/backup":                        "neither file:///DIRECTORY nor s3://BUCKET/PREFIX",
+		"file://host/backup":             "neither",
+		"s3:///prefix":                   "neither",
+		"s3://key:secret@bucket":         "the URL has a password",
+		"s3://bucket?acl=private":        `the parameter "acl"`,
+		"s3://bucket?endpoint=minio:900": "is not http://HOST:PORT",
+		"%zz://":                         "is no URL",
+	} {
+		if _, err := Open(location, func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", location, err)
+		}
+	}
+}
