@@ -14,7 +14,8 @@ type LogPosition struct {
 	Ensemble, Applied uint64 // the ensemble's id, 0 if it is not known yet; the index of the last applied entry
 	// Turn is how many members should archive the log before this one does: 0 for the first observer,
 	// or for the first follower if there are no observers. The leader comes last.
-	Turn int
+	Turn    int
+	Members int // how many there are, this one included
 	// Leads: this server leads, and has applied everything that was committed before its time.
 	Leads bool
 }
@@ -30,6 +31,7 @@ func (s *Server) LogPosition() LogPosition {
 	order := slices.Concat(slices.Sorted(slices.Values(st.Learners)), slices.Sorted(slices.Values(st.Voters)))
 	order = append(slices.DeleteFunc(order, func(id uint64) bool { return id == st.Leader }), st.Leader)
 	p.Turn = max(slices.Index(order, uint64(s.cfg.MemberID)), 0)
+	p.Members = len(order)
 	return p
 }
 

@@ -128,7 +128,11 @@ func (c *Core) cut() error {
 
 // KeepFrom says that the archive has the entries before an index. Until it is called, the archive
 // has none.
-func (c *Core) KeepFrom(index uint64) { c.retention.archived = max(c.retention.archived, index-1) }
+func (c *Core) KeepFrom(index uint64) {
+	if index > 0 {
+		c.retention.archived = max(c.retention.archived, index-1)
+	}
+}
 
 // Archives reports whether entries are kept for an archive.
 func (c *Core) Archives() bool { return c.retention.limits.ArchiveBytes > 0 }

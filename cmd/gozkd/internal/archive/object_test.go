@@ -152,7 +152,9 @@ func TestCatalog_Chains(t *testing.T) {
 		n, _ := encodeLog(ensemble, at(from), all[from:to])
 		return n.in(ensemble)
 	}
-	baseAt := func(p position) string { return baseName{position: p, writer: "00000000"}.in(ensemble) + partName(0, true) }
+	baseAt := func(p position) string {
+		return baseName{position: p, writer: "00000000"}.in(ensemble) + partName(0, true)
+	}
 	foreign, _ := encodeLog(ensemble, position{20, Chain{7}}, all[20:50])
 	for _, c := range []struct {
 		what  string

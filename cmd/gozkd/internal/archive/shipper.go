@@ -29,7 +29,7 @@ type Source interface {
 // Position says how far a server has applied the log. Its fields are those of server.LogPosition.
 type Position struct {
 	Ensemble, Applied uint64
-	Turn              int
+	Turn, Members     int
 	Leads             bool
 }
 
@@ -70,8 +70,6 @@ const (
 	captureTimeout = 5 * time.Second
 	// housekeeping is how many intervals are between two runs of compaction and retention.
 	housekeeping = 20
-	// gapTurns is for how many turns members that lack the next entry wait for one that has it.
-	gapTurns = 6
 )
 
 // Shipper writes a server's log to an archive, or stands by while another member does. It is made by
@@ -295,8 +293,8 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 	if !gap {
 		return nil
 	}
-	if s.pos.index > 0 && waited < 2*time.Duration(gapTurns+p.Turn)*s.cfg.Interval {
-		return nil // another member may have the entry
+	if s.pos.index > 0 && p.Members > 1 && waited < 2*time.Duration(p.Members+p.Turn)*s.cfg.Interval {
+		return nil // another member may have the entry, and had no turn yet
 	}
 	return s.begin(ctx)
 }

@@ -1,0 +1,168 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/server"
+)
+
+// If the store fails for longer than the members keep the log, there is a gap (A4): the archive shows
+// it, no moment in it is made up, and all moments before and after it restore.
+func TestArchive_GapIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShippingWith(t, 1, 1, server.Config{ArchiveBytes: 400 << 10})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.pause = 20 // ms: 200 entries per second, of some 200 bytes
+		wait := s.write(ctx)
+		time.Sleep(2 * shipInterval) // until the first base is there
+		s.watch(10 * time.Second)
+		time.Sleep(shipInterval + time.Second) // so all these are archived
+		s.memory.Set(storetest.Faults{Down: true})
+		time.Sleep(time.Second)
+		inGap := time.Now().Add(4 * time.Second)
+		time.Sleep(20 * time.Second)
+		s.memory.Set(storetest.Faults{})
+		time.Sleep(10 * time.Second)
+		s.watch(5 * time.Second)
+		cancel()
+		wait()
+		s.end()
+		if s.gaps != 1 {
+			t.Errorf("%d gaps were counted", s.gaps)
+		}
+		a := s.open()
+		if spans := a.Spans(); len(spans) != 2 || spans[0].Last >= spans[1].First {
+			t.Fatalf("spans %+v", spans)
+		}
+		s.compare(a, 0)
+		_, err := restoreMoment(t.Context(), a, archive.Moment{Time: inGap})
+		if !errors.Is(err, archive.ErrNotCovered) || !strings.Contains(err.Error(), "it has a gap from ") {
+			t.Errorf("a moment in the gap: %v", err)
+		}
+		_, err = restoreMoment(t.Context(), a, archive.Moment{Time: time.Unix(1, 0)})
+		if !errors.Is(err, archive.ErrNotCovered) || !strings.Contains(err.Error(), "it begins at ") {
+			t.Errorf("a moment before: %v", err)
+		}
+		_, err = restoreMoment(t.Context(), a, archive.Moment{Zxid: 0x7f00000000})
+		if !errors.Is(err, archive.ErrNotCovered) {
+			t.Errorf("a zxid of the future: %v", err)
+		}
+	})
+}
+
+// Small objects are merged (A6), and old ones deleted: what is left restores every moment of the
+// retention.
+func TestArchive_MergesAndForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShippingWith(t, 3, 1, server.Config{ArchiveBytes: 64 << 20, Tick: 10 * time.Second})
+		s.kill(1)
+		s.config.Interval, s.config.BaseInterval, s.config.Retention = 10*time.Second, time.Hour, 2*time.Hour
+		s.start(1)
+		s.pause = 20_000
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := s.write(ctx)
+		hours := exhaustive.Or(4, 30)
+		var kept []int64
+		for i := range hours * 6 {
+			time.Sleep(10 * time.Minute)
+			zxid := s.sample()
+			if i >= hours*6-11 {
+				kept = append(kept, zxid)
+			}
+			if i%7 == 3 { // a store that repeats requests after their objects were deleted
+				s.memory.Set(storetest.Faults{LoseReply: 0.2, Repeat: 0.2, Fail: 0.1, MaxDelay: 5 * time.Second})
+			} else {
+				s.memory.Set(storetest.Faults{})
+			}
+		}
+		cancel()
+		wait()
+		s.end()
+		if n, most := len(s.memory.Names()), 200; n > most {
+			t.Errorf("%d objects, want at most %d", n, most)
+		}
+		a := s.open()
+		if spans := a.Spans(); len(spans) != 1 || time.Since(spans[0].Begin) > 4*time.Hour {
+			for _, span := range spans {
+				t.Errorf("%d to %d, %v to %v", span.First, span.Last, span.Begin, span.End)
+			}
+		}
+		s.compare(a, kept[0])
+	})
+}
+
+// An older state of the same ensemble must not continue the archive of the newer one.
+func TestArchive_AheadOfTheEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShipping(t, 4, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := s.write(ctx)
+		time.Sleep(time.Minute)
+		cancel()
+		wait()
+		s.end()
+		a := s.open()
+		before := len(s.memory.Names())
+		id := a.String()[strings.LastIndex(a.String(), " ")+1:]
+		older := &rolledBack{id: id, last: a.Spans()[0].Last}
+		for _, term := range []uint64{1, 99} { // below the archive's end, and beyond it with other entries
+			older.last, older.term = older.last-5+20*(term/99), term
+			cfg := s.config
+			cfg.Store, cfg.Logger = s.memory.Client(), s.logger
+			shipper := archive.New(cfg)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			shipper.Run(ctx, older)
+			cancel()
+			if n := len(s.memory.Names()); n != before {
+				t.Errorf("term %d: %d objects, there were %d", term, n, before)
+			}
+		}
+		if got := s.log.Count("the archive is ahead of this ensemble"); got != 2 {
+			t.Errorf("the log says %d times that the archive is ahead:\n%s", got, s.log.String())
+		}
+	})
+}
+
+// The commands, as users type them, on a directory.
+func TestVerify_Commands(t *testing.T) {
+	dir := t.TempDir()
+	empty := "file://" + filepath.ToSlash(dir)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "name one URL"},
+		{[]string{"/backup"}, "neither file:///DIRECTORY nor s3://BUCKET/PREFIX"},
+		{[]string{empty}, "there are no objects of an archive in"},
+	} {
+		if status, _, stderr := run(t, Verify, c.args...); status == 0 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: %d %s", c.args, status, stderr)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{empty, "--at", "yesterday", "--into", filepath.Join(dir, "new")}, `"yesterday" is no moment`},
+		{[]string{"--from", "x.db", "--at", "0x1"}, "--at and --ensemble-id are for an archive"},
+		{[]string{empty, "--into", filepath.Join(dir, "new")}, "there are no objects"},
+	} {
+		if status, _, stderr := run(t, Restore, c.args...); status == 0 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: %d %s", c.args, status, stderr)
+		}
+	}
+	for text, want := range map[string]string{"0x1f": "", "2026-11-22T08:00:00Z": "", "2026-11-22T08:00:00.25+01:00": "", "0x": "is no moment", "0x1g": "is no moment", "12": "is no moment"} {
+		if _, err := archive.ParseMoment(text); (err == nil) != (want == "") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func seqOf(log []LogEntry) iter.Seq2[LogEntry, error] {
+	return func(yield func(LogEntry, error) bool) {
+		for _, e := range log {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// The applied entries, replayed on a checkpoint, give the state of the node, also in their encoded form.
+// Entries that are not archived stay in the log after checkpoints and restarts; without an archive
+// they do not.
+func TestLog_ReplaysToTheSameState(t *testing.T) {
+	for _, archive := range []int{0, 1 << 20} {
+		dir, base := t.TempDir(), filepath.Join(t.TempDir(), "base.db")
+		cfg := Config{Dir: dir, ArchiveBytes: archive, CheckpointRequests: 100, SegmentBytes: 1 << 16, NoSync: true}
+		n := open(t, cfg)
+		n.put(t, "before")
+		held, state, err := n.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := held.WriteCheckpoint(base, state, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3000 {
+			n.put(t, fmt.Sprint(i))
+		}
+		n.close(t)
+		n = open(t, cfg)
+		n.put(t, "after")
+		if _, _, err := n.Snapshot(t.Context()); err != nil { // one more turn: the status shows what is applied
+			t.Fatal(err)
+		}
+		log, err := n.Log(held.Index+1, 1<<30)
+		if archive == 0 {
+			if !errors.Is(err, ErrCompacted) {
+				t.Errorf("without an archive: %d entries, %v", len(log), err)
+			}
+			n.close(t)
+			continue
+		}
+		n.KeepFrom(0) // nothing is archived yet, as a shipper says before it knows
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range log {
+			if log[i], err = DecodeLogEntry(e.Index, slices.Clone(e.Data)); err != nil || log[i].Term != e.Term || !log[i].Time.Equal(e.Time) {
+				t.Fatalf("%+v is decoded as %+v, %v", e, log[i], err)
+			}
+		}
+		var sm list
+		got, err := ReplayLog(base, seqOf(log), &sm)
+		if err != nil || got.Index != log[len(log)-1].Index || got.Checkpoint != held.Index {
+			t.Errorf("%+v %v", got, err)
+		}
+		if want := n.list.all(); !slices.Equal(sm.all(), want) {
+			t.Errorf("%d values, the node has %d", len(sm.all()), len(want))
+		}
+		if _, err := ReplayLog(base, seqOf(log[1:]), &list{}); err == nil {
+			t.Error("a missing entry is not noticed")
+		}
+		if part, err := n.Log(held.Index+1, 1); err != nil || len(part) != 1 {
+			t.Errorf("at least one entry: %d, %v", len(part), err)
+		}
+		if none, err := n.Log(log[len(log)-1].Index+1, 1<<20); err != nil || len(none) != 0 {
+			t.Errorf("%d entries after the last one, %v", len(none), err)
+		}
+		n.close(t)
+	}
+}
