@@ -283,6 +283,8 @@ var table = []box{
 	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "describes data directories"},
 		{"cmd/gozkd/internal/cli", "is a command"},
+		{"cmd/gozkd/internal/moving", "reads the files of ZooKeeper"},
+		{"internal/zkfiles", "their transactions"},
 		{"consensus", "reads checkpoints and logs"},
 		{"datatree", "the state in them, and the effect of the log"},
 		{"proto", "the requests in the log"},

@@ -15,7 +15,8 @@ import (
 const usage = `usage: gozkd inspect [--log | --znodes | --sessions | --tree] [flags] DIR|FILE...
 
 Prints data files, and changes and locks nothing: a data directory, a checkpoint file or a backup, a
-segment of the log (*.wal) or the directory of the log.
+segment of the log (*.wal) or the directory of the log. ZooKeeper's data too: its dataDir, snapshots
+and logs.
 
 Without one of the four flags it describes the data directory of a stopped server, or a checkpoint
 file. Given several, it names the one with the most recent state.

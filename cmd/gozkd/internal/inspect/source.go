@@ -41,6 +41,9 @@ type format struct {
 var formats = []format{
 	{is: isSegment, open: openSegment, log: true},
 	{is: isWALDir, open: openWALDir, log: true},
+	{is: isZooKeeperLog, open: openZooKeeperLog, log: true},
+	{is: isZooKeeperSnapshot, open: openZooKeeperSnapshot},
+	{is: isZooKeeperDir, open: openZooKeeperDir},
 	{is: func(_ string, info os.FileInfo, _ []byte) bool { return info.IsDir() }, open: openDir, describe: true},
 	{is: func(string, os.FileInfo, []byte) bool { return true }, open: openCheckpoint, describe: true},
 }

@@ -34,7 +34,20 @@ func findDirectory(arg string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &directory{name: arg}
+	d, err := directoryAt(dir, logDir)
+	if err != nil {
+		return nil, err
+	}
+	d.name = arg
+	return d, nil
+}
+
+// directoryAt lists the files of a server. logDir "" means dir.
+func directoryAt(dir, logDir string) (d *directory, err error) {
+	if logDir == "" {
+		logDir = dir
+	}
+	d, dir, logDir = &directory{name: dir}, versioned(dir), versioned(logDir)
 	if d.snapshots, err = list(dir, "snapshot."); err != nil {
 		return nil, err
 	}
@@ -43,7 +56,7 @@ func findDirectory(arg string) (*directory, error) {
 	}
 	slices.Reverse(d.snapshots)
 	if len(d.snapshots)+len(d.logs) == 0 {
-		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", arg)
+		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", d.name)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "currentEpoch")); err == nil {
 		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
@@ -57,14 +70,14 @@ func findDirectory(arg string) (*directory, error) {
 // if a directory of the whole name exists.
 func splitDirs(arg string) (dir, logDir string, err error) {
 	if isDir(arg) {
-		return versioned(arg), versioned(arg), nil
+		return arg, arg, nil
 	}
 	for i := range len(arg) {
 		if arg[i] == ':' && isDir(arg[:i]) {
 			if !isDir(arg[i+1:]) {
 				return "", "", fmt.Errorf("%s, after the colon in %s, is no directory", arg[i+1:], arg)
 			}
-			return versioned(arg[:i]), versioned(arg[i+1:]), nil
+			return arg[:i], arg[i+1:], nil
 		}
 	}
 	return "", "", fmt.Errorf("%s: %w: name the dataDir of a ZooKeeper server, and if its dataLogDir differs, DATADIR:DATALOGDIR", arg, fs.ErrNotExist)

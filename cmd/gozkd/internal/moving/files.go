@@ -1,0 +1,79 @@
+package moving
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/zkfiles"
+)
+
+// HoldsZooKeeper reports whether a directory, or version-2 in it, has snapshots or logs of ZooKeeper.
+func HoldsZooKeeper(dir string) bool {
+	if !isDir(dir) {
+		return false
+	}
+	for _, prefix := range []string{"snapshot.", "log."} {
+		if files, err := list(versioned(dir), prefix); err == nil && len(files) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadDirectory returns the state of a ZooKeeper server, as an import would, and notes on what was
+// left out. logDir "" means dir.
+func ReadDirectory(ctx context.Context, dir, logDir string) (*datatree.Tree, []string, error) {
+	d, err := directoryAt(dir, logDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := load(ctx, d, options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	var notes []string
+	for _, s := range l.unfinished {
+		notes = append(notes, s+": left out: "+errUnfinished.Error())
+	}
+	return l.tree, append(notes, l.torn...), nil
+}
+
+// ReadSnapshot returns what a snapshot holds. If the snapshot was written under load, that is not the
+// state of one moment, and may have ephemerals without a session.
+func ReadSnapshot(ctx context.Context, path string) (*datatree.Tree, error) {
+	l := &loader{ctx: ctx}
+	err := l.snapshot(file{path: path})
+	if l.replay == nil {
+		return nil, err
+	}
+	return l.replay.Tree(), err
+}
+
+// ReadLogs calls f with the transactions of a log, or of all logs in a directory, until f returns
+// false. It returns notes on incomplete records.
+func ReadLogs(path string, f func(*zkfiles.Record) bool) (notes []string, err error) {
+	files := []file{{path: path}}
+	if isDir(path) {
+		if files, err = list(versioned(path), "log."); err != nil {
+			return nil, err
+		}
+	}
+	for _, log := range files {
+		err := readLog(log.path, func(r *zkfiles.Record, _ int64) error {
+			if !f(r) {
+				return errStop
+			}
+			return nil
+		})
+		switch {
+		case errors.Is(err, errStop):
+			return notes, nil
+		case errors.Is(err, zkfiles.ErrTorn):
+			notes = append(notes, err.Error())
+		case err != nil:
+			return notes, err
+		}
+	}
+	return notes, nil
+}
