@@ -283,7 +283,7 @@ var table = []box{
 	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "describes data directories"},
 		{"cmd/gozkd/internal/cli", "is a command"},
-		{"cmd/gozkd/internal/moving", "reads the files of ZooKeeper"},
+		{"cmd/gozkd/internal/zkdata", "reads the files of ZooKeeper"},
 		{"internal/zkfiles", "their transactions"},
 		{"consensus", "reads checkpoints and logs"},
 		{"datatree", "the state in them, and the effect of the log"},
@@ -291,15 +291,21 @@ var table = []box{
 		{"proto/jute", "decodes them"},
 		{"internal/printable", "paths are text of clients"},
 	}},
+	{pkg: "cmd/gozkd/internal/zkdata", there: true, may: []arrow{
+		{"datatree", "replays transactions"},
+		{"internal/zkfiles", "the files"},
+		{"proto", "zxids"},
+		{"github.com/golang/snappy", "a compression of snapshots"},
+	}},
 	{pkg: "cmd/gozkd/internal/moving", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "founds a data directory, and reads the state to export"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 		{"cmd/gozkd/internal/clientflags", "TLS to an admin endpoint"},
 		{"datatree", "the state, and the replay of transactions"},
-		{"internal/zkfiles", "ZooKeeper's files"},
+		{"cmd/gozkd/internal/zkdata", "reads the files of ZooKeeper"},
+		{"internal/zkfiles", "writes a snapshot"},
 		{"internal/vfs", "durable directories"},
 		{"proto", "zxids and paths"},
-		{"github.com/golang/snappy", "a compression of snapshots"},
 		{"golang.org/x/term", "progress on a terminal"},
 	}},
 	{pkg: "cmd/gozkd/internal/probe", there: true, may: []arrow{

@@ -50,7 +50,7 @@ func newestFiles(dir string) (names []string) {
 	return append(snapshots, logs[first:]...)
 }
 
-// corpus writes an archive per release for the tests of cmd/gozkd/internal/moving: what a server
+// corpus writes an archive per release for internal/testkit/zkcorpus: what a server
 // under a little load left behind when it was killed, and what it served after its restart.
 func (w *world) corpus(to, release string, n int) {
 	data := filepath.Join(w.work, "corpus-"+release)

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) {
 	rounds := flags.Int("rounds", 2, "how often each server is killed")
 	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "decides loads and kills, as far as time does not")
 	keep := flags.Bool("keep", false, "keep the directories of a run that failed")
-	corpus := flags.String("corpus", "", "write a corpus for the tests of cmd/gozkd/internal/moving into this directory, and test nothing")
+	corpus := flags.String("corpus", "", "write the corpus of internal/testkit/zkcorpus into this directory, and test nothing")
 	must.Parsed(flags.Parse(args))
 	if *releases == "all" {
 		*releases = allReleases

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/moving"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
@@ -38,7 +38,7 @@ func isZooKeeperSnapshot(path string, info os.FileInfo, head []byte) bool {
 
 func openZooKeeperSnapshot(path, _ string) (Source, error) {
 	return &zooKeeper{state: func() (*datatree.Tree, []string, error) {
-		t, err := moving.ReadSnapshot(context.Background(), path)
+		t, err := zkdata.ReadSnapshot(context.Background(), path)
 		return t, nil, err
 	}}, nil
 }
@@ -46,12 +46,12 @@ func openZooKeeperSnapshot(path, _ string) (Source, error) {
 func isZooKeeperDir(path string, info os.FileInfo, _ []byte) bool {
 	// A server of ours may have taken the place of a ZooKeeper.
 	_, err := os.Stat(filepath.Join(path, "checkpoint.db"))
-	return info.IsDir() && err != nil && moving.HoldsZooKeeper(path)
+	return info.IsDir() && err != nil && zkdata.HoldsZooKeeper(path)
 }
 
 func openZooKeeperDir(path, logDir string) (Source, error) {
 	z := &zooKeeper{logs: path, state: func() (*datatree.Tree, []string, error) {
-		return moving.ReadDirectory(context.Background(), path, logDir)
+		return zkdata.ReadDirectory(context.Background(), path, logDir)
 	}}
 	if logDir != "" {
 		z.logs = logDir
@@ -69,7 +69,7 @@ func (z *zooKeeper) Transactions(f func(*Txn) bool) (err error) {
 	if z.logs == "" {
 		return errNoLog
 	}
-	z.notes, err = moving.ReadLogs(z.logs, func(r *zkfiles.Record) bool {
+	z.notes, err = zkdata.ReadLogs(z.logs, func(r *zkfiles.Record) bool {
 		t := zooKeeperTxn(&r.Txn)
 		t.Zxid, t.Time, t.Session, t.Cxid, t.HasCxid = r.Zxid, time.UnixMilli(r.TimeMs).UTC(), r.Session, r.Cxid, true
 		return f(&t)

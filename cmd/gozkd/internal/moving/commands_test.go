@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/internal/testkit/zkcorpus"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -32,6 +34,15 @@ func mustRun(t *testing.T, main cli.Main, args ...string) string {
 	return stdout
 }
 
+func mustFind(t *testing.T, dir string) *zkdata.Directory {
+	t.Helper()
+	d, err := zkdata.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func mustReport(t *testing.T, args ...string) (r report) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(mustRun(t, Import, append(args, "--json")...)), &r); err != nil {
@@ -42,8 +53,8 @@ func mustReport(t *testing.T, args ...string) (r report) {
 
 // An import, its export, and the import of that are the same state. The sources are not changed.
 func TestImport_ExportAndBack(t *testing.T) {
-	for _, release := range exhaustive.Or([]string{"3.4.14", "3.9.5"}, releases) {
-		dir, _ := unpack(t, release)
+	for _, release := range exhaustive.Or([]string{"3.4.14", "3.9.5"}, zkcorpus.Releases) {
+		dir, _ := zkcorpus.Unpack(t, release)
 		before := vfstest.Fingerprint(t, dir)
 		first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 		r := mustReport(t, dir, "--into", first)
@@ -90,11 +101,15 @@ func mustLoadOwn(t *testing.T, dir string) *datatree.Tree {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "export")
 	mustRun(t, Export, "--zookeeper", out, "--from", dir)
-	return mustLoad(t, out, options{}).tree
+	tree, _, err := zkdata.ReadDirectory(t.Context(), out, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
 }
 
 func TestImport_Flags(t *testing.T) {
-	dir, want := unpack(t, "3.9.5")
+	dir, want := zkcorpus.Unpack(t, "3.9.5")
 	all := mustReport(t, dir, "--verify")
 	none := mustReport(t, dir, "--verify", "--without-sessions")
 	if none.Sessions != 0 || none.Ephemerals != 0 || none.Closed != all.Sessions || none.Znodes != all.Znodes-all.Ephemerals {
@@ -122,8 +137,8 @@ func TestImport_Flags(t *testing.T) {
 	if err := os.CopyFS(older, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	logs := mustFind(t, older).logs
-	if err := os.Remove(logs[len(logs)-1].path); err != nil {
+	logs := mustFind(t, older).Logs
+	if err := os.Remove(logs[len(logs)-1].Path); err != nil {
 		t.Fatal(err)
 	}
 	for _, dirs := range [][]string{{older, dir}, {dir, older}} {
@@ -140,14 +155,14 @@ func treeOf(tree *datatree.Tree) (paths []string) {
 
 // The log may be in a directory of its own, and both may be named with or without version-2.
 func TestImport_LogDirectory(t *testing.T) {
-	dir, _ := unpack(t, "3.8.4")
+	dir, _ := zkcorpus.Unpack(t, "3.8.4")
 	want := mustReport(t, dir, "--verify")
 	logs := filepath.Join(t.TempDir(), "logs:of zk", "version-2") // a colon, as on Windows after the drive
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		t.Skip("this disk has no names with a colon: ", err)
 	}
-	for _, f := range mustFind(t, dir).logs {
-		if err := os.Rename(f.path, filepath.Join(logs, filepath.Base(f.path))); err != nil {
+	for _, f := range mustFind(t, dir).Logs {
+		if err := os.Rename(f.Path, filepath.Join(logs, filepath.Base(f.Path))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +177,7 @@ func TestImport_LogDirectory(t *testing.T) {
 }
 
 func TestImport_Refusals(t *testing.T) {
-	dir, _ := unpack(t, "3.9.5")
+	dir, _ := zkcorpus.Unpack(t, "3.9.5")
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "precious"), nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/internal/zkfiles"
@@ -151,7 +152,7 @@ func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (*export
 			return nil, err
 		}
 	}
-	if err := verify(ctx, temporary, tree); err != nil {
+	if err := zkdata.Verify(ctx, temporary, tree); err != nil {
 		return nil, errors.Join(fmt.Errorf("the snapshot is not good: %w", err), os.Remove(temporary))
 	}
 	if err := os.Rename(temporary, r.File); err != nil {
@@ -217,23 +218,6 @@ func (c *exportCommand) fill(ctx context.Context, f *os.File, tree *datatree.Tre
 		err = errors.Join(err, w.write(zkfiles.AppendLastZxid(w.b[:0], tree.LastZxid())), w.seal())
 	}
 	return errors.Join(err, w.w.Flush())
-}
-
-// verify reads a snapshot and compares it with the tree that it is of.
-func verify(ctx context.Context, path string, tree *datatree.Tree) error {
-	l := &loader{ctx: ctx}
-	if err := l.snapshot(file{path: path, zxid: tree.LastZxid()}); err != nil {
-		return err
-	}
-	got := l.replay.Tree()
-	if got.NumZnodes() != tree.NumZnodes() || got.NumSessions() != tree.NumSessions() || got.NumEphemerals() != tree.NumEphemerals() {
-		return fmt.Errorf("it has %d znodes, %d ephemerals and %d sessions, want %d, %d and %d", got.NumZnodes(), got.NumEphemerals(), got.NumSessions(),
-			tree.NumZnodes(), tree.NumEphemerals(), tree.NumSessions())
-	}
-	if want := datatree.NewReplay(tree).Digest(); l.replay.Digest() != want {
-		return fmt.Errorf("its digest is %#x, want %#x", l.replay.Digest(), want)
-	}
-	return nil
 }
 
 func (c *exportCommand) print(r *exported) {

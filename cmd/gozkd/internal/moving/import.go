@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -69,15 +70,15 @@ func Import(ctx context.Context, args []string, env cli.Env) int {
 	if done {
 		return status
 	}
-	var opt options
-	if err := errors.Join(c.check(words), opt.until.parse(*until)); err != nil {
+	var opt zkdata.Options
+	if err := errors.Join(c.check(words), opt.Until.Parse(*until)); err != nil {
 		return c.Misused(err)
 	}
-	opt.progress = progressOn(env.Err)
+	opt.Progress = progressOn(env.Err)
 	began := time.Now()
 	r, err := c.run(ctx, words, opt)
-	if opt.progress != nil {
-		opt.progress("", 0)
+	if opt.Progress != nil {
+		opt.Progress("", 0)
 	}
 	if err != nil {
 		return c.Fail(err)
@@ -103,24 +104,6 @@ func (c *importCommand) check(words []string) error {
 	return nil
 }
 
-// parse reads the value of --until.
-func (l *limit) parse(text string) error {
-	if text == "" {
-		return nil
-	}
-	if digits, ok := strings.CutPrefix(text, "0x"); ok {
-		z, err := strconv.ParseUint(digits, 16, 63)
-		if err == nil && z > 0 {
-			l.zxid = proto.Zxid(z)
-			return nil
-		}
-	} else if at, err := time.Parse(time.RFC3339, text); err == nil && at.UnixMilli() > 0 {
-		l.timeMs = at.UnixMilli()
-		return nil
-	}
-	return fmt.Errorf("--until %s: want a zxid such as 0x1200000034, or a time such as 2026-01-31T12:00:00Z", text)
-}
-
 // report is what an import prints.
 type report struct {
 	From       string   `json:"from"`
@@ -141,7 +124,7 @@ type report struct {
 	Seconds    float64  `json:"seconds"`
 }
 
-func (c *importCommand) run(ctx context.Context, dirs []string, opt options) (*report, error) {
+func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Options) (*report, error) {
 	for _, dir := range []string{c.into, c.logDir} {
 		if dir == "" {
 			continue
@@ -150,34 +133,34 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt options) (*r
 			return nil, err
 		}
 	}
-	var all []*directory
+	var all []*zkdata.Directory
 	for _, dir := range dirs {
-		d, err := findDirectory(dir)
+		d, err := zkdata.Find(dir)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, d)
 	}
-	d, err := newest(all)
+	d, err := zkdata.Newest(all)
 	if err != nil {
 		return nil, err
 	}
-	l, err := load(ctx, d, opt)
+	l, err := zkdata.Load(ctx, d, opt)
 	if err != nil {
 		return nil, err
 	}
-	closed, err := c.reduce(l.tree)
+	closed, err := c.reduce(l.Tree)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.tree.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.name, err)
+	if err := l.Tree.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	r := &report{
-		From: d.name, Into: c.into, Snapshot: l.snapshot.path, Zxid: l.tree.LastZxid().String(),
-		Znodes: l.tree.NumZnodes(), Ephemerals: l.tree.NumEphemerals(), Sessions: l.tree.NumSessions(), Bytes: l.tree.ApproximateDataSize(),
-		Records: l.records, Compared: l.compared, Closed: closed, Unknown: l.unknown, Skipped: l.unfinished, Torn: l.torn,
-		Digest: fmt.Sprintf("%#x", datatree.NewReplay(l.tree).Digest()),
+		From: d.Name, Into: c.into, Snapshot: l.Snapshot.Path, Zxid: l.Tree.LastZxid().String(),
+		Znodes: l.Tree.NumZnodes(), Ephemerals: l.Tree.NumEphemerals(), Sessions: l.Tree.NumSessions(), Bytes: l.Tree.ApproximateDataSize(),
+		Records: l.Records, Compared: l.Compared, Closed: closed, Unknown: l.Unknown, Skipped: l.Unfinished, Torn: l.Torn,
+		Digest: fmt.Sprintf("%#x", datatree.NewReplay(l.Tree).Digest()),
 	}
 	if c.verify {
 		return r, nil
@@ -185,7 +168,7 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt options) (*r
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return r, backup.FoundWith(l.tree, c.member(), c.into, c.logDir)
+	return r, backup.FoundWith(l.Tree, c.member(), c.into, c.logDir)
 }
 
 // reduce leaves out what the flags leave out, and returns how many sessions were closed.

@@ -1,4 +1,4 @@
-package moving
+package zkdata
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
@@ -14,89 +16,107 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// limit ends a replay before the first transaction beyond it.
-type limit struct {
-	zxid   proto.Zxid // 0: none
-	timeMs int64      // 0: none
+// Limit ends a replay before the first transaction beyond it.
+type Limit struct {
+	Zxid   proto.Zxid // 0: none
+	TimeMs int64      // 0: none
 }
 
-func (l limit) none() bool { return l.zxid == 0 && l.timeMs == 0 }
-
-// options of load.
-type options struct {
-	until    limit
-	progress func(what string, n int64) // called now and then
+// Parse reads the value of --until.
+func (l *Limit) Parse(text string) error {
+	if text == "" {
+		return nil
+	}
+	if digits, ok := strings.CutPrefix(text, "0x"); ok {
+		z, err := strconv.ParseUint(digits, 16, 63)
+		if err == nil && z > 0 {
+			l.Zxid = proto.Zxid(z)
+			return nil
+		}
+	} else if at, err := time.Parse(time.RFC3339, text); err == nil && at.UnixMilli() > 0 {
+		l.TimeMs = at.UnixMilli()
+		return nil
+	}
+	return fmt.Errorf("--until %s: want a zxid such as 0x1200000034, or a time such as 2026-01-31T12:00:00Z", text)
 }
 
-// loaded describes a state that was read from ZooKeeper's files.
-type loaded struct {
-	from     string // the directory
-	tree     *datatree.Tree
-	snapshot file
-	// unfinished are later snapshots that were not written to their end, or that --until excludes.
-	unfinished []string
-	znodes     int64 // of the snapshot
-	records    int64 // of the log
-	compared   int64 // how often the digest was compared and equal
-	torn       []string
-	lastTimeMs int64
-	unknown    int // sessions that owned ephemerals and were in no table
+func (l Limit) none() bool { return l.Zxid == 0 && l.TimeMs == 0 }
+
+// Options of Load.
+type Options struct {
+	Until    Limit
+	Progress func(what string, n int64) // called now and then
 }
 
-// load reads the state of a server.
-func load(ctx context.Context, d *directory, opt options) (*loaded, error) {
-	if opt.until.timeMs != 0 {
-		z, err := lastBefore(d, opt.until.timeMs)
+// Loaded describes a state that was read from ZooKeeper's files.
+type Loaded struct {
+	From     string // the directory
+	Tree     *datatree.Tree
+	Snapshot File
+	// Unfinished are later snapshots that were not written to their end, or that --until excludes.
+	Unfinished []string
+	Znodes     int64 // of the snapshot
+	Records    int64 // of the log
+	Compared   int64 // how often the digest was compared and equal
+	Torn       []string
+	LastTimeMs int64
+	Unknown    int // sessions that owned ephemerals and were in no table
+}
+
+// Load reads the state of a server.
+func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
+	if opt.Until.TimeMs != 0 {
+		z, err := lastBefore(d, opt.Until.TimeMs)
 		if err != nil {
 			return nil, err
 		}
-		opt.until = limit{zxid: z}
+		opt.Until = Limit{Zxid: z}
 	}
 	l := &loader{ctx: ctx, d: d, opt: opt}
-	l.done.from = d.name
-	for i, s := range d.snapshots {
-		if opt.until.zxid != 0 && s.zxid > opt.until.zxid {
+	l.done.From = d.Name
+	for i, s := range d.Snapshots {
+		if opt.Until.Zxid != 0 && s.Zxid > opt.Until.Zxid {
 			continue
 		}
 		err := l.snapshot(s)
-		if err == nil && !opt.until.none() && !l.exactBefore(i) {
+		if err == nil && !opt.Until.none() && !l.exactBefore(i) {
 			err = fmt.Errorf("%w before the transaction of --until", errUnfinished)
 		}
 		if errors.Is(err, errUnfinished) {
-			l.done.unfinished = append(l.done.unfinished, s.path)
+			l.done.Unfinished = append(l.done.Unfinished, s.Path)
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w\nIf the snapshot is damaged, move it away: the previous one and the logs after it give the same state", s.path, err)
+			return nil, fmt.Errorf("%s: %w\nIf the snapshot is damaged, move it away: the previous one and the logs after it give the same state", s.Path, err)
 		}
 		if err := l.logs(); err != nil {
 			return nil, err
 		}
 		return l.finish()
 	}
-	return nil, fmt.Errorf("%s: %w%s", d.name, errNoSnapshot, l.why())
+	return nil, fmt.Errorf("%s: %w%s", d.Name, errNoSnapshot, l.why())
 }
 
 var errNoSnapshot = errors.New("there is no snapshot to begin with")
 
-// loader is the state of load.
+// loader is the state of Load.
 type loader struct {
 	ctx     context.Context
-	d       *directory
-	opt     options
+	d       *Directory
+	opt     Options
 	replay  *datatree.Replay
 	trailer zkfiles.Trailer
 	// exact: the tree is the state of one moment, so that its digest counts.
 	exact bool
-	done  loaded
+	done  Loaded
 }
 
 func (l *loader) why() string {
 	switch {
-	case len(l.d.snapshots) == 0:
+	case len(l.d.Snapshots) == 0:
 		return ": ZooKeeper makes one when it starts; name the dataDir with version-2/snapshot.*"
-	case !l.opt.until.none():
-		return fmt.Sprintf(" that was complete at zxid %v: name a later zxid or time", l.opt.until.zxid)
+	case !l.opt.Until.none():
+		return fmt.Sprintf(" that was complete at zxid %v: name a later zxid or time", l.opt.Until.Zxid)
 	}
 	return ": none was written to its end"
 }
@@ -106,17 +126,17 @@ func (l *loader) tick(what string, n int64) error {
 	if n%4096 != 0 {
 		return nil
 	}
-	if l.opt.progress != nil {
-		l.opt.progress(what, n)
+	if l.opt.Progress != nil {
+		l.opt.Progress(what, n)
 	}
 	return l.ctx.Err()
 }
 
 // snapshot begins with the state of a snapshot.
-func (l *loader) snapshot(s file) (err error) {
+func (l *loader) snapshot(s File) (err error) {
 	l.replay, l.trailer, l.exact = datatree.NewReplay(datatree.New(datatree.Options{})), zkfiles.Trailer{}, false
-	l.done.snapshot, l.done.znodes = s, 0
-	in, err := openSnapshot(s.path)
+	l.done.Snapshot, l.done.Znodes = s, 0
+	in, err := openSnapshot(s.Path)
 	if err != nil {
 		return err
 	}
@@ -135,15 +155,15 @@ func (l *loader) snapshot(s file) (err error) {
 		if err := l.replay.Znode(&z, r.ACLs); err != nil {
 			return fmt.Errorf("%w: at byte %d: znode %q: %w", zkfiles.ErrDamaged, r.Offset(), z.Path, err)
 		}
-		l.done.znodes++
-		if err := l.tick("znodes", l.done.znodes); err != nil {
+		l.done.Znodes++
+		if err := l.tick("znodes", l.done.Znodes); err != nil {
 			return err
 		}
 	}
 	if l.trailer, err = r.Trailer(); err != nil {
 		return err
 	}
-	l.replay.SetZxid(s.zxid)
+	l.replay.SetZxid(s.Zxid)
 	return l.compareSnapshot()
 }
 
@@ -151,16 +171,16 @@ func (l *loader) snapshot(s file) (err error) {
 // applied, so that it has no part of a later one: its digest names when it was complete, and a server
 // begins a snapshot only after the previous one.
 func (l *loader) exactBefore(i int) bool {
-	until := l.opt.until.zxid
+	until := l.opt.Until.Zxid
 	switch {
 	case l.replay.Newest() > until:
 		return false
 	case l.trailer.Digest != nil:
 		return l.trailer.Digest.Zxid <= until
 	case i == 0:
-		return l.d.snapshots[0].zxid == 0
+		return l.d.Snapshots[0].Zxid == 0
 	}
-	return l.d.snapshots[i-1].zxid <= until || l.d.snapshots[i].zxid == 0
+	return l.d.Snapshots[i-1].Zxid <= until || l.d.Snapshots[i].Zxid == 0
 }
 
 // compareSnapshot compares the tree with the digest in the snapshot, if the tree is at its zxid.
@@ -177,15 +197,15 @@ func (l *loader) compare(want uint64, what string) error {
 	if got := l.replay.Digest(); got != want {
 		return fmt.Errorf("%w: %s is %#x, computed is %#x", zkfiles.ErrDamaged, what, want, got)
 	}
-	l.done.compared++
+	l.done.Compared++
 	return nil
 }
 
 // firstLog returns the index of the first log that may have transactions after the snapshot.
 func (l *loader) firstLog() int {
 	first := 0
-	for i, f := range l.d.logs {
-		if f.zxid <= l.replay.Tree().LastZxid()+1 {
+	for i, f := range l.d.Logs {
+		if f.Zxid <= l.replay.Tree().LastZxid()+1 {
 			first = i
 		}
 	}
@@ -194,17 +214,17 @@ func (l *loader) firstLog() int {
 
 // logs replays the transactions after the snapshot.
 func (l *loader) logs() error {
-	logs := l.d.logs[l.firstLog():]
+	logs := l.d.Logs[l.firstLog():]
 	for _, f := range logs {
-		err := readLog(f.path, func(r *zkfiles.Record, at int64) error {
-			if r.Zxid <= l.done.snapshot.zxid {
+		err := readLog(f.Path, func(r *zkfiles.Record, at int64) error {
+			if r.Zxid <= l.done.Snapshot.Zxid {
 				return nil
 			}
-			if l.opt.until.zxid != 0 && r.Zxid > l.opt.until.zxid {
+			if l.opt.Until.Zxid != 0 && r.Zxid > l.opt.Until.Zxid {
 				return errStop
 			}
 			if err := l.apply(r); err != nil {
-				return fmt.Errorf("%s: at byte %d: %w", f.path, at, err)
+				return fmt.Errorf("%s: at byte %d: %w", f.Path, at, err)
 			}
 			return nil
 		})
@@ -214,7 +234,7 @@ func (l *loader) logs() error {
 		case errors.Is(err, zkfiles.ErrTorn):
 			// A server that was killed goes on in another file, whose first zxid shows that nothing
 			// is missing.
-			l.done.torn = append(l.done.torn, err.Error())
+			l.done.Torn = append(l.done.Torn, err.Error())
 		case err != nil:
 			return err
 		}
@@ -231,8 +251,8 @@ func (l *loader) apply(r *zkfiles.Record) error {
 	if _, err := l.replay.Apply(r); err != nil {
 		return err
 	}
-	l.done.records++
-	l.done.lastTimeMs = r.TimeMs
+	l.done.Records++
+	l.done.LastTimeMs = r.TimeMs
 	if err := l.compareRecord(r, follows(last, r.Zxid)); err != nil {
 		return err
 	}
@@ -241,7 +261,7 @@ func (l *loader) apply(r *zkfiles.Record) error {
 			return err
 		}
 	}
-	return l.tick("transactions", l.done.records)
+	return l.tick("transactions", l.done.Records)
 }
 
 // compareRecord compares the digest after a record. While the state is fuzzy, a difference means
@@ -257,7 +277,7 @@ func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 		l.exact = true
 		return l.compare(r.Digest, fmt.Sprintf("the digest after transaction %v", r.Zxid))
 	case !follows:
-		return fmt.Errorf("%w: transactions are missing before %v, the one before it is of an earlier zxid: a log file is missing, "+
+		return fmt.Errorf("%w: transactions are missing before %v, the one before it is of an earlier Zxid: a log file is missing, "+
 			"or start the ZooKeeper server once, so that it makes a new snapshot", zkfiles.ErrDamaged, r.Zxid)
 	}
 	return nil
@@ -268,13 +288,13 @@ func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 func follows(a, b proto.Zxid) bool { return b == a+1 || b.Epoch() > a.Epoch() && b.Counter() == 1 }
 
 // finish completes the tree and checks it.
-func (l *loader) finish() (*loaded, error) {
+func (l *loader) finish() (*Loaded, error) {
 	var err error
-	if l.done.unknown, err = l.replay.Finish(); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.d.name, err)
+	if l.done.Unknown, err = l.replay.Finish(); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.d.Name, err)
 	}
-	l.done.tree = l.replay.Tree()
-	if z := l.done.tree.LastZxid(); z.Epoch() >= math.MaxInt32-1 {
+	l.done.Tree = l.replay.Tree()
+	if z := l.done.Tree.LastZxid(); z.Epoch() >= math.MaxInt32-1 {
 		return nil, fmt.Errorf("zxid %v leaves no room for further epochs: copy the tree with gozkd cli export and import instead", z)
 	}
 	return &l.done, nil
@@ -306,9 +326,9 @@ func readLog(path string, f func(*zkfiles.Record, int64) error) (err error) {
 }
 
 // lastBefore returns the zxid of the last transaction at or before a time.
-func lastBefore(d *directory, timeMs int64) (last proto.Zxid, err error) {
-	for _, f := range d.logs {
-		err := readLog(f.path, func(r *zkfiles.Record, _ int64) error {
+func lastBefore(d *Directory, timeMs int64) (last proto.Zxid, err error) {
+	for _, f := range d.Logs {
+		err := readLog(f.Path, func(r *zkfiles.Record, _ int64) error {
 			if r.TimeMs > timeMs {
 				return errStop
 			}
@@ -335,13 +355,13 @@ func noStop(err error, timeMs int64) error {
 	return err
 }
 
-// newest returns the directory whose server would win an election: that of the highest epoch, and
+// Newest returns the directory whose server would win an election: that of the highest epoch, and
 // among these that with the last transaction.
-func newest(directories []*directory) (*directory, error) {
+func Newest(directories []*Directory) (*Directory, error) {
 	if len(directories) == 1 {
 		return directories[0], nil
 	}
-	var best *directory
+	var best *Directory
 	var most proto.Zxid
 	for _, d := range directories {
 		z, err := d.lastZxid()
@@ -356,13 +376,13 @@ func newest(directories []*directory) (*directory, error) {
 }
 
 // lastZxid returns the zxid of the last transaction of a server.
-func (d *directory) lastZxid() (last proto.Zxid, err error) {
-	if len(d.snapshots) > 0 {
-		last = d.snapshots[0].zxid
+func (d *Directory) lastZxid() (last proto.Zxid, err error) {
+	if len(d.Snapshots) > 0 {
+		last = d.Snapshots[0].Zxid
 	}
-	for i := len(d.logs) - 1; i >= 0; i-- {
+	for i := len(d.Logs) - 1; i >= 0; i-- {
 		found := false
-		err := readLog(d.logs[i].path, func(r *zkfiles.Record, _ int64) error {
+		err := readLog(d.Logs[i].Path, func(r *zkfiles.Record, _ int64) error {
 			last, found = max(last, r.Zxid), true
 			return nil
 		})

@@ -1,8 +1,9 @@
-package moving
+package zkdata
 
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/zkfiles"
@@ -28,22 +29,22 @@ func ReadDirectory(ctx context.Context, dir, logDir string) (*datatree.Tree, []s
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := load(ctx, d, options{})
+	l, err := Load(ctx, d, Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	var notes []string
-	for _, s := range l.unfinished {
+	for _, s := range l.Unfinished {
 		notes = append(notes, s+": left out: "+errUnfinished.Error())
 	}
-	return l.tree, append(notes, l.torn...), nil
+	return l.Tree, append(notes, l.Torn...), nil
 }
 
 // ReadSnapshot returns what a snapshot holds. If the snapshot was written under load, that is not the
 // state of one moment, and may have ephemerals without a session.
 func ReadSnapshot(ctx context.Context, path string) (*datatree.Tree, error) {
 	l := &loader{ctx: ctx}
-	err := l.snapshot(file{path: path})
+	err := l.snapshot(File{Path: path})
 	if l.replay == nil {
 		return nil, err
 	}
@@ -53,14 +54,14 @@ func ReadSnapshot(ctx context.Context, path string) (*datatree.Tree, error) {
 // ReadLogs calls f with the transactions of a log, or of all logs in a directory, until f returns
 // false. It returns notes on incomplete records.
 func ReadLogs(path string, f func(*zkfiles.Record) bool) (notes []string, err error) {
-	files := []file{{path: path}}
+	files := []File{{Path: path}}
 	if isDir(path) {
 		if files, err = list(versioned(path), "log."); err != nil {
 			return nil, err
 		}
 	}
 	for _, log := range files {
-		err := readLog(log.path, func(r *zkfiles.Record, _ int64) error {
+		err := readLog(log.Path, func(r *zkfiles.Record, _ int64) error {
 			if !f(r) {
 				return errStop
 			}
@@ -76,4 +77,21 @@ func ReadLogs(path string, f func(*zkfiles.Record) bool) (notes []string, err er
 		}
 	}
 	return notes, nil
+}
+
+// Verify reads a snapshot and compares it with the tree that it is of.
+func Verify(ctx context.Context, path string, tree *datatree.Tree) error {
+	l := &loader{ctx: ctx}
+	if err := l.snapshot(File{Path: path, Zxid: tree.LastZxid()}); err != nil {
+		return err
+	}
+	got := l.replay.Tree()
+	if got.NumZnodes() != tree.NumZnodes() || got.NumSessions() != tree.NumSessions() || got.NumEphemerals() != tree.NumEphemerals() {
+		return fmt.Errorf("it has %d znodes, %d ephemerals and %d sessions, want %d, %d and %d", got.NumZnodes(), got.NumEphemerals(), got.NumSessions(),
+			tree.NumZnodes(), tree.NumEphemerals(), tree.NumSessions())
+	}
+	if want := datatree.NewReplay(tree).Digest(); l.replay.Digest() != want {
+		return fmt.Errorf("its digest is %#x, want %#x", l.replay.Digest(), want)
+	}
+	return nil
 }

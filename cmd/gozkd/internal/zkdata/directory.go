@@ -1,4 +1,4 @@
-package moving
+package zkdata
 
 import (
 	"cmp"
@@ -13,23 +13,23 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// directory lists the files of a ZooKeeper server.
-type directory struct {
-	name      string // as the user gave it
-	snapshots []file // newest first
-	logs      []file // oldest first
+// Directory lists the files of a ZooKeeper server.
+type Directory struct {
+	Name      string // as the user gave it
+	Snapshots []File // newest first
+	Logs      []File // oldest first
 	epoch     uint32 // of currentEpoch; 0 without it
 }
 
-// file is a snapshot or log.
-type file struct {
-	path string
-	zxid proto.Zxid // in its name
+// File is a snapshot or log.
+type File struct {
+	Path string
+	Zxid proto.Zxid // in its name
 }
 
-// findDirectory lists the files of a server whose directories are given as DIR or DIR:LOGDIR. Each
+// Find lists the files of a server whose directories are given as DIR or DIR:LOGDIR. Each
 // may be the directory that the configuration names, or version-2 in it.
-func findDirectory(arg string) (*directory, error) {
+func Find(arg string) (*Directory, error) {
 	dir, logDir, err := splitDirs(arg)
 	if err != nil {
 		return nil, err
@@ -38,25 +38,25 @@ func findDirectory(arg string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.name = arg
+	d.Name = arg
 	return d, nil
 }
 
 // directoryAt lists the files of a server. logDir "" means dir.
-func directoryAt(dir, logDir string) (d *directory, err error) {
+func directoryAt(dir, logDir string) (d *Directory, err error) {
 	if logDir == "" {
 		logDir = dir
 	}
-	d, dir, logDir = &directory{name: dir}, versioned(dir), versioned(logDir)
-	if d.snapshots, err = list(dir, "snapshot."); err != nil {
+	d, dir, logDir = &Directory{Name: dir}, versioned(dir), versioned(logDir)
+	if d.Snapshots, err = list(dir, "snapshot."); err != nil {
 		return nil, err
 	}
-	if d.logs, err = list(logDir, "log."); err != nil {
+	if d.Logs, err = list(logDir, "log."); err != nil {
 		return nil, err
 	}
-	slices.Reverse(d.snapshots)
-	if len(d.snapshots)+len(d.logs) == 0 {
-		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", d.name)
+	slices.Reverse(d.Snapshots)
+	if len(d.Snapshots)+len(d.Logs) == 0 {
+		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", d.Name)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "currentEpoch")); err == nil {
 		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
@@ -96,12 +96,12 @@ func versioned(dir string) string {
 }
 
 // list returns the files whose names are the prefix and a zxid, oldest first.
-func list(dir, prefix string) ([]file, error) {
+func list(dir, prefix string) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	var files []file
+	var files []File
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), prefix)
 		if !ok || e.IsDir() {
@@ -109,9 +109,9 @@ func list(dir, prefix string) ([]file, error) {
 		}
 		rest = strings.TrimSuffix(strings.TrimSuffix(rest, ".gz"), ".snappy")
 		if zxid, err := strconv.ParseUint(rest, 16, 63); err == nil {
-			files = append(files, file{filepath.Join(dir, e.Name()), proto.Zxid(zxid)})
+			files = append(files, File{filepath.Join(dir, e.Name()), proto.Zxid(zxid)})
 		}
 	}
-	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.zxid, b.zxid) })
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	return files, nil
 }
