@@ -220,6 +220,7 @@ commands:
   ruok           report with the exit status whether a server is alive
   backup         copy the data of a server
   restore        found a new ensemble from a backup
+  verify         check an archive of the log, and print which moments can be restored
   import         found a new ensemble from the data of stopped ZooKeeper servers
   export         write a snapshot that ZooKeeper starts from
   inspect        describe a data directory; print its log, znodes, sessions, or sums of subtrees
