@@ -183,6 +183,19 @@ func fromCESU8(quoted string) string {
 	return strconv.Quote(b.String())
 }
 
+// replaced returns a quoted string with two U+FFFD in place of each character beyond U+FFFF.
+func replaced(quoted string) string {
+	var b strings.Builder
+	for _, r := range quoted {
+		if r > 0xffff {
+			b.WriteString("\ufffd\ufffd")
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // Transcript is a server's output for a sequence.
 type Transcript struct {
 	// Sequence is the played sequence with its root in place.
