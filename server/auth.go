@@ -1,7 +1,11 @@
 package server
 
 import (
-	"crypto/sha1" //nolint:gosec // the protocol's digest scheme is defined with SHA-1
+	"crypto"
+	_ "crypto/sha1" //nolint:gosec // the digest scheme's hash unless configured otherwise
+	_ "crypto/sha256"
+	_ "crypto/sha3"
+	_ "crypto/sha512"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
@@ -66,11 +70,22 @@ func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool)
 // maxIDBytes bounds the identities of a connection: each of its writes carries them into the log.
 const maxIDBytes = 8 << 10
 
+// defaultDigestAlgorithm is what ZooKeeper's digest scheme has always used.
+const defaultDigestAlgorithm = "SHA1"
+
+// digestHashes has the hashes of Config.DigestAlgorithm.
+var digestHashes = map[string]crypto.Hash{
+	defaultDigestAlgorithm: crypto.SHA1,
+	"SHA-224":              crypto.SHA224, "SHA-256": crypto.SHA256, "SHA-384": crypto.SHA384, "SHA-512": crypto.SHA512,
+	"SHA3-224": crypto.SHA3_224, "SHA3-256": crypto.SHA3_256, "SHA3-384": crypto.SHA3_384, "SHA3-512": crypto.SHA3_512,
+}
+
 // digestIDs returns the identities of a user with that password.
 func (s *Server) digestIDs(userPassword string) []proto.ID {
 	user, _, _ := strings.Cut(userPassword, ":")
-	sum := sha1.Sum([]byte(userPassword)) //nolint:gosec // see the import
-	id := user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+	hash := digestHashes[s.cfg.DigestAlgorithm].New()
+	_, _ = hash.Write([]byte(userPassword)) // never fails
+	id := user + ":" + base64.StdEncoding.EncodeToString(hash.Sum(nil))
 	ids := []proto.ID{{Scheme: "digest", ID: id}}
 	if super := s.live.Load().SuperDigest; super != "" && subtle.ConstantTimeCompare([]byte(super), []byte(id)) == 1 {
 		ids = append(ids, superID)

@@ -255,6 +255,24 @@ func TestShedConnections(t *testing.T) {
 	})
 }
 
+// An identity of the digest scheme has the configured hash. The values are those of ZooKeeper 3.9.5 with
+// DigestAuthenticationProvider.digestAlg.
+func TestDigestAlgorithm_Configured(t *testing.T) {
+	for algorithm, super := range map[string]string{
+		"":         "super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
+		"SHA-256":  "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=",
+		"SHA3-256": "super:cRy/KPYuDpW/dtsepniTMpuiuupnWgdU9txltIfv3hA=",
+	} {
+		s := start(t, server.Config{DigestAlgorithm: algorithm, SuperDigest: super})
+		if err := s.AuthorizeSuper("digest", "super:test", "127.0.0.1"); err != nil {
+			t.Errorf("%q: super:test is not the superuser: %v", algorithm, err)
+		}
+	}
+	if _, err := server.New(server.Config{Dir: t.TempDir(), DigestAlgorithm: "RipeMD160"}); err == nil {
+		t.Error("an unknown hash is accepted")
+	}
+}
+
 // The results are those of ZooKeeper 3.9.5, except that what everybody may do on the root znode makes
 // nobody an administrator.
 func TestAuthorize(t *testing.T) {

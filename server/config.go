@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -197,9 +198,13 @@ type Config struct {
 	RefuseTTL bool
 	// SkipACL lets every ACL check pass (skipACL).
 	SkipACL bool
-	// SuperDigest is user:base64(sha1(user:password)) of the user that passes every ACL check
+	// SuperDigest is user:base64(hash(user:password)), by DigestAlgorithm, of the user that passes every ACL check
 	// (DigestAuthenticationProvider.superDigest). Empty: there is none.
 	SuperDigest string
+	// DigestAlgorithm is the hash of the digest scheme, as Java names it: SHA1, SHA-224, SHA-256, SHA-384,
+	// SHA-512, or SHA3 with one of these lengths (DigestAuthenticationProvider.digestAlg). Identities in
+	// ACLs have this hash, and so has SuperDigest. It must be the same on all servers. Default: SHA1.
+	DigestAlgorithm string
 	// DisableDigest refuses the digest scheme (DigestAuthenticationProvider.enabled=false).
 	DisableDigest bool
 	// Auth is how clients prove who they are, except for digest.
@@ -284,6 +289,7 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.ContainerMaxPerMinute, 10_000)
 	setDefault(&c.ContainerNeverUsed, 5*time.Minute)
 	setDefault(&c.HandshakeTimeout, 10*time.Second)
+	setDefault(&c.DigestAlgorithm, defaultDigestAlgorithm)
 	setDefault(&c.Version, Version)
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -334,8 +340,11 @@ func (c *Config) ensureDefaults() error {
 		}
 	}
 	errs = append(errs, c.Auth.check()...)
+	if _, ok := digestHashes[c.DigestAlgorithm]; !ok {
+		bad("DigestAlgorithm %q is unknown; known: %s", c.DigestAlgorithm, strings.Join(slices.Sorted(maps.Keys(digestHashes)), ", "))
+	}
 	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
-		bad("SuperDigest is not user:base64(sha1(user:password))") // it may be a password, so it is not shown
+		bad("SuperDigest is not user:base64(hash(user:password))") // it may be a password, so it is not shown
 	}
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")

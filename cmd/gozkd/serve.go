@@ -194,7 +194,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		ConnectionThrottle: connectionThrottle(&c.Throttle), RequestThrottle: requestThrottle(&c.Throttle),
 		LargeRequestThreshold: c.Throttle.LargeThreshold, LargeRequestMaxBytes: c.Throttle.LargeBytes,
 		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
-		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota, RefuseUnreadable: c.RefuseUnreadable,
+		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DigestAlgorithm: c.DigestAlgorithm, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota, RefuseUnreadable: c.RefuseUnreadable,
 		ReconfigEnabled: c.ReconfigEnabled, ReadOnlyMode: c.ReadOnlyMode,
 		LocalSessions: c.LocalSessions, LocalSessionUpgrades: c.LocalSessionUpgrades, AuditReads: c.Audit.Reads, Words: c.Words(),
 		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,

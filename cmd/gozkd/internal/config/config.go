@@ -116,7 +116,9 @@ type Config struct {
 	EnforceQuota bool
 	// RefuseUnreadable refuses writes after which a reply would be larger than JuteMaxBuffer.
 	RefuseUnreadable bool
-	// SuperDigest is "user:base64(sha1(user:password))" of the superuser. If it is empty, there is
+	// DigestAlgorithm is the hash of the digest scheme.
+	DigestAlgorithm string
+	// SuperDigest is "user:base64(hash(user:password))" of the superuser. If it is empty, there is
 	// no superuser.
 	SuperDigest string
 	// DigestAuthEnabled enables the digest scheme.

@@ -121,6 +121,9 @@ func oneOf(words ...string) kind {
 	}
 }
 
+// digestAlgs lists the hashes of the digest scheme.
+var digestAlgs = []string{"SHA1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512"}
+
 var (
 	boolean = oneOf("true", "false")
 	// yesNo accepts only ZooKeeper's words: there skipACL=true does not skip ACLs, so other words
@@ -161,12 +164,12 @@ var (
 		},
 	}
 	digestAlg = kind{
-		allowed: "the name of a hash",
+		allowed: strings.Join(digestAlgs, ", "),
 		parse: func(v string) (string, bool) {
-			if strings.EqualFold(v, "SHA-1") || strings.EqualFold(v, "SHA1") {
-				return "SHA1", true
+			if strings.EqualFold(v, "SHA-1") || strings.EqualFold(v, "SHA") {
+				v = "SHA1" // Java knows it by all three names
 			}
-			return v, v != ""
+			return oneOf(digestAlgs...).parse(v)
 		},
 	}
 	digestID = kind{

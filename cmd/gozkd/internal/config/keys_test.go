@@ -65,8 +65,8 @@ var values = map[string]struct{ good, bad []string }{
 	urlPath.allowed:    {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
 	fraction.allowed:   {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},
 	archiveURL.allowed: {[]string{"file:///backup", "s3://bucket/a/b?region=eu&endpoint=http://h:1"}, []string{"", "/backup", "http://h/b", "s3://key:secret@b/", "s3://b?x=1"}},
-	digestAlg.allowed:  {[]string{"SHA1", "sha-1", "SHA-256"}, []string{""}},
 	digestID.allowed:   {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
+	digestAlg.allowed:  {[]string{"SHA1", "sha-1", "SHA-256", "sha3-512"}, []string{"", "RipeMD160"}},
 }
 
 // TestKeys_Values sets every key of zoo.cfg to valid and invalid values of its kind.

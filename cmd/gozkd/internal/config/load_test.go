@@ -81,6 +81,7 @@ func TestLoad_Defaults(t *testing.T) {
 			StallTime: 100 * time.Millisecond, DropStale: true, LargeThreshold: -1, LargeBytes: 100 << 20,
 		},
 		DigestAuthEnabled:      true,
+		DigestAlgorithm:        "SHA1",
 		Auth:                   Auth{JAASSection: "Server", ExtendedTypes: true},
 		Audit:                  Audit{Format: AuditJSON, MaxSizeMB: 10, MaxFiles: 10},
 		Archive:                Archive{IntervalMs: 3000, BaseHours: 24, BufferMB: 64},
