@@ -3,6 +3,8 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -69,7 +71,8 @@ func (s *Server) retarget() {
 			}
 		}
 	}
-	s.configured.Store(version != 0 || changing)
+	s.configured.begun.Store(version != 0 || changing)
+	s.configured.done.Store(version != 0)
 	s.node.SetTarget(t)
 	if err := s.peers.update(current, version, wanted); err != nil {
 		s.cfg.Logger.Warn("the addresses of the other servers cannot be saved for the next start", "error", err)
@@ -80,10 +83,17 @@ func (s *Server) retarget() {
 	}
 }
 
+// membersKnown reports whether /zookeeper/config has the members. The first client of a new ensemble
+// waits for them. Clients of a standalone server that grows into an ensemble do not: it serves alone
+// until others are there.
+func (s *Server) membersKnown() bool {
+	return s.alone() || s.configured.done.Load() || !slices.Equal(s.node.Status().Voters, s.members.Voters())
+}
+
 // beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out
 // of a standalone server: the membership that this leader is configured with.
 func (s *Server) beginEnsemble() {
-	if s.alone() || s.configured.Load() {
+	if s.alone() || s.configured.begun.Load() {
 		return
 	}
 	there := 1 // this server; a server that grows into an ensemble must wait for others

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -212,5 +213,33 @@ func TestEnsemble_Loopback(t *testing.T) {
 	}
 	if _, st, err := c.Get("/n"); err != nil || st.Version != 4 {
 		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// The first client of a new ensemble sees its members in /zookeeper/config, as with ZooKeeper. A client
+// that reads them when it connects, as Curator does, would take an empty text for an ensemble without
+// members.
+func TestEnsemble_FirstClientSeesTheMembers(t *testing.T) {
+	for id := 1; id <= 3; id++ {
+		withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+			var served []func() error
+			for _, m := range e.members {
+				served = append(served, m.begin(e.lines()))
+			}
+			if err := served[id-1](); err != nil {
+				t.Fatal(err)
+			}
+			if text := e.connect(id, time.Minute).config(); !strings.Contains(text, "server.3=") {
+				t.Errorf("the first client of member %d sees the members %q", id, text)
+			}
+			for i, served := range served {
+				if i == id-1 {
+					continue // it answers once
+				}
+				if err := served(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -51,7 +51,10 @@ type Server struct {
 	applier    applier
 	members    serverlist.Set // Config.Members
 	peers      *peerAddresses
-	configured atomic.Bool // the state names the ensemble's members, or is about to
+	configured struct {
+		begun atomic.Bool // the state names the ensemble's members, or is about to
+		done  atomic.Bool // it names them
+	}
 	leader     leaderContact
 	loop       sessionLoop
 	digests    digests
