@@ -16,7 +16,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat golden regress killtest sim simservers jepsen mutants attacks upgrade chart help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest sim simservers jepsen mutants attacks upgrade chart help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -52,6 +52,9 @@ compat:   ## against a real ZooKeeper and other people's clients; MOVING='-relea
 	$(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 	$(GO) run ./test/compat/modes
 	$(GO) run ./test/compat
+	$(GO) run ./test/compat/suites -quick
+compat-full: ## the test suites of other people, whole, on gozkd and on ZooKeeper; about an hour; SUITES for flags, such as -suite kazoo
+	$(GO) run ./test/compat/suites $(SUITES)
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/test/compat/cases"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // RunOwn runs the client's own integration tests, from its module's source at the version in
@@ -34,7 +35,7 @@ func RunOwn(ctx context.Context, root, bin, speaks string) (_ cases.Report, err 
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "ZOOKEEPER_BIN_PATH="+bin, "ZK_VERSION="+speaks)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
-	runErr := runGroup(cmd)
+	runErr := server.RunGroup(cmd)
 	report, err := parseEvents(&out)
 	report.Log = errOut.String() + report.Log
 	if runErr != nil && (err != nil || report.OK() || len(report.Results) == 0) {

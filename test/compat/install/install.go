@@ -119,9 +119,13 @@ func debian(ctx context.Context, packages ...string) {
 // Kazoo creates a Python environment with kazoo from test/compat/kazoo/requirements.txt and returns
 // its interpreter.
 func Kazoo(ctx context.Context, root string) (python string) {
-	dir := cacheDir(root, "")
-	requirements := filepath.Join(root, "test", "compat", "kazoo", "requirements.txt")
-	venv := filepath.Join(dir, "venv")
+	return Python(ctx, root, "venv", filepath.Join(root, "test", "compat", "kazoo", "requirements.txt"))
+}
+
+// Python creates a Python environment of this name with what a requirements file names, and returns
+// its interpreter.
+func Python(ctx context.Context, root, name, requirements string) (python string) {
+	venv := filepath.Join(cacheDir(root, ""), name)
 	python = filepath.Join(venv, "bin", "python")
 	// The stamp is written last: an environment without it is incomplete.
 	stamp := filepath.Join(venv, "installed")
@@ -158,8 +162,12 @@ func DebianShell(ctx context.Context) (path string) {
 // MavenZooKeeper resolves test/compat/java/pom.xml and returns the class path of the newer
 // ZooKeeper and of Curator.
 func MavenZooKeeper(ctx context.Context, root string) (classPath string) {
-	dir := cacheDir(root, "java")
-	pom := filepath.Join(root, "test", "compat", "java", "pom.xml")
+	return Maven(ctx, root, "java", filepath.Join(root, "test", "compat", "java", "pom.xml"))
+}
+
+// Maven returns the class path of what a pom names. name is a directory in the cache.
+func Maven(ctx context.Context, root, name, pom string) (classPath string) {
+	dir := cacheDir(root, name)
 	file := filepath.Join(dir, "classpath")
 	if cp, ok := cachedClassPath(file, pom); ok {
 		return cp
@@ -228,27 +236,37 @@ func cachedClassPath(file, pom string) (string, bool) {
 // JavaClient compiles test/compat/java/src and returns the class path of its main class, Compat.
 func JavaClient(ctx context.Context, root string) (classPath string) {
 	libs := MavenZooKeeper(ctx, root)
-	dir := cacheDir(root, "java")
+	classes := Javac(ctx, root, "java", libs, filepath.Join(root, "test", "compat", "java", "src"))
+	return classes + string(filepath.ListSeparator) + libs
+}
+
+// Javac compiles the Java sources below dirs, with libs on the class path, and returns the directory
+// of the classes. name is a directory in the cache.
+func Javac(ctx context.Context, root, name, libs string, dirs ...string) (classes string) {
 	var sources []string
-	must.Do(filepath.WalkDir(filepath.Join(root, "test", "compat", "java", "src"), func(path string, e fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".java") {
-			sources = append(sources, path)
-		}
-		return err
-	}))
-	if len(sources) == 0 {
-		must.Failf("install: no Java sources in test/compat/java/src")
+	for _, dir := range dirs {
+		must.Do(filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".java") {
+				sources = append(sources, path)
+			}
+			return err
+		}))
 	}
-	classes := filepath.Join(dir, "classes")
-	cp := classes + string(filepath.ListSeparator) + libs
-	if newer(filepath.Join(classes, "Compat.class"), sources...) {
-		return cp
+	if len(sources) == 0 {
+		must.Failf("install: no Java sources in %s", strings.Join(dirs, " and "))
+	}
+	dir := cacheDir(root, name)
+	classes = filepath.Join(dir, "classes")
+	stamp := filepath.Join(dir, "compiled") // written last
+	if newer(stamp, sources...) {
+		return classes
 	}
 	args := append([]string{"-nowarn", "-encoding", "UTF-8", "-proc:none", "-cp", libs, "-d", classes}, sources...)
 	if _, err := output(ctx, dir, "javac", args...); err != nil {
 		must.Failf("%w\n(javac is in Debian's default-jdk-headless)", err)
 	}
-	return cp
+	must.Do(os.WriteFile(stamp, nil, 0o644))
+	return classes
 }
 
 // MavenVersion returns the version of an artifact in the pom.

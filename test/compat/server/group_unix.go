@@ -1,6 +1,6 @@
 //go:build unix
 
-package gozk
+package server
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// runGroup runs cmd and ends everything that it started: an interrupted test leaves its servers.
-func runGroup(cmd *exec.Cmd) error {
+// RunGroup runs cmd and ends everything that it started: an interrupted test leaves its servers.
+func RunGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel = kill

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"archive/zip"
+	"context"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+// logback configures what the tests print.
+const logback = `<configuration>
+  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="OUT"/></root>
+</configuration>
+`
+
+// installZooKeeper prepares ZooKeeper's own tests. Our classes start the server of a test as a process,
+// where the tests would start it in their JVM.
+func installZooKeeper(ctx context.Context, root string) installed {
+	in := installJava(ctx, root, "src-zookeeper", func(jar string) bool {
+		return strings.HasPrefix(jar, "zookeeper-") && strings.HasSuffix(jar, "-tests.jar")
+	})
+	in.version = install.MavenVersion(root, "zookeeper")
+	in.quick = []string{"org.apache.zookeeper.test.ChrootTest", "org.apache.zookeeper.test.WatcherFuncTest", "org.apache.zookeeper.test.PersistentRecursiveWatcherTest"}
+	return in
+}
+
+// installCurator prepares the tests of Curator's client, framework and recipes.
+func installCurator(ctx context.Context, root string) installed {
+	in := installJava(ctx, root, "src-curator", func(jar string) bool {
+		return strings.HasPrefix(jar, "curator-") && strings.HasSuffix(jar, "-tests.jar")
+	})
+	in.version = install.MavenVersion(root, "curator-recipes")
+	in.quick = []string{"org.apache.curator.framework.imps.TestTransactionsNew",
+		"org.apache.curator.framework.recipes.barriers.TestDistributedDoubleBarrier"}
+	return in
+}
+
+// installJava prepares the tests in the jars that isTests names. shims has our classes.
+func installJava(ctx context.Context, root, shims string, isTests func(jar string) bool) installed {
+	java := filepath.Join(root, "test", "compat", "suites", "java")
+	libs := install.Maven(ctx, root, "suites", filepath.Join(java, "pom.xml"))
+	classes := install.Javac(ctx, root, "suites-"+shims, libs, filepath.Join(java, "src"), filepath.Join(java, shims))
+	var in installed
+	for _, jar := range filepath.SplitList(libs) {
+		if isTests(filepath.Base(jar)) {
+			in.parts = append(in.parts, testClasses(jar)...)
+		}
+	}
+	slices.Sort(in.parts)
+	in.command = func(ctx context.Context, t target, part, dir string) *exec.Cmd {
+		must.Do(os.WriteFile(filepath.Join(dir, "logback.xml"), []byte(logback), 0o644))
+		must.Do(os.Mkdir(filepath.Join(dir, "tmp"), 0o755))
+		classPath := libs
+		if !t.own {
+			classPath = classes + string(filepath.ListSeparator) + libs
+		}
+		// As ZooKeeper's and Curator's builds run them. Tests at once draw their ports from different ranges.
+		cmd := exec.CommandContext(ctx, "java", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.io.tmpdir="+filepath.Join(dir, "tmp"),
+			"-Dbuild.test.dir="+filepath.Join(dir, "build"), "-Dlogback.configurationFile="+filepath.Join(dir, "logback.xml"),
+			"-Dzookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
+			"-cp", classPath, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--details=none",
+			"--reports-dir="+dir, "--config=junit.jupiter.execution.timeout.default=180s", "--select-class="+part)
+		cmd.Env = append(os.Environ(), "SUITES_BIN="+t.bin)
+		return cmd
+	}
+	return in
+}
+
+// testClasses returns the classes in a jar that JUnit's conventions name.
+func testClasses(jar string) []string {
+	r := must.Get(zip.OpenReader(jar))
+	defer must.Finally(r.Close)
+	var list []string
+	for _, f := range r.File {
+		class, ok := strings.CutSuffix(f.Name, ".class")
+		name := path.Base(class)
+		if ok && !strings.Contains(name, "$") && (strings.HasSuffix(name, "Test") || strings.HasPrefix(name, "Test") || strings.HasSuffix(name, "Tests")) {
+			list = append(list, strings.ReplaceAll(class, "/", "."))
+		}
+	}
+	return list
+}

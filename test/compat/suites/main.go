@@ -1,0 +1,58 @@
+// Command suites runs the test suites of other people's ZooKeeper clients as they are published, on
+// gozkd and on the ZooKeeper of test/compat/java/pom.xml, and compares the sets of failures.
+// docs/quality/compatibility.md describes it.
+//
+// Exit status: 1 if a test that passes on ZooKeeper fails on gozkd, or a suite cannot be run; 2 for
+// wrong usage.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := must.Main("suites", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
+	stop()
+	os.Exit(status)
+}
+
+func run(ctx context.Context, args []string) {
+	var names []string
+	for _, s := range suites() {
+		names = append(names, s.name)
+	}
+	flags := flag.NewFlagSet("suites", flag.ContinueOnError)
+	o := options{root: install.Root(ctx)}
+	wanted := flags.String("suite", "all", "comma-separated: "+strings.Join(names, ", ")+", all")
+	flags.StringVar(&o.only, "only", "", "run the parts of the suites whose names contain this text")
+	flags.StringVar(&o.binary, "gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
+	flags.BoolVar(&o.alone, "alone", false, "do not run on ZooKeeper what fails on gozkd, nor anything else")
+	flags.BoolVar(&o.quick, "quick", false, "run the parts that are quick, one test of each kind")
+	flags.IntVar(&o.jobs, "jobs", 4, "how many parts to run at once; most tests wait most of the time")
+	flags.StringVar(&o.logs, "logs", "", "keep the output of parts with failures in this folder")
+	must.Parsed(flags.Parse(args))
+	var list []suite
+	for _, s := range suites() {
+		if *wanted == "all" || slices.Contains(strings.Split(*wanted, ","), s.name) {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		must.Failf("no suite %q; known: %s", *wanted, strings.Join(names, ", "))
+	}
+	if !runSuites(ctx, o, list) {
+		must.Failf("tests that pass on ZooKeeper fail on gozkd")
+	}
+	fmt.Println("no test that passes on ZooKeeper fails on gozkd")
+}

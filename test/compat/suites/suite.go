@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"os/exec"
+	"path"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+)
+
+// suite is a published test suite.
+type suite struct {
+	name string
+	// install fetches what the suite needs.
+	install func(ctx context.Context, root string) installed
+}
+
+// installed is a suite that can be run.
+type installed struct {
+	version string
+	// parts are run as processes of their own: classes or files.
+	parts []string
+	// quick lists the parts that make compat runs.
+	quick []string
+	// command returns the command that runs a part. It writes JUnit's XML into dir, where it may also
+	// write other files.
+	command func(ctx context.Context, t target, part, dir string) *exec.Cmd
+	// test shortens the name of a test, which JUnit gives as class and name. nil: class#name.
+	test func(class, name string) string
+}
+
+// target is a server under test.
+type target struct {
+	name string
+	// bin is a directory with a zkServer.sh that starts the server.
+	bin string
+	// own: the tests start ZooKeeper themselves, as they were published.
+	own bool
+}
+
+func suites() []suite {
+	return []suite{
+		{name: "kazoo", install: installKazoo},
+		{name: "zookeeper", install: installZooKeeper},
+		{name: "curator", install: installCurator},
+	}
+}
+
+// leftOut holds why tests of a suite are not run, or not judged.
+type leftOut []struct{ pattern, reason string }
+
+//go:embed leftout/*.txt
+var leftOutFiles embed.FS
+
+// readLeftOut reads leftout/SUITE.txt. Each line has a pattern as of package path, for a part or a
+// test, and a reason. Lines with # are comments.
+func readLeftOut(suite string) leftOut {
+	text := must.Get(leftOutFiles.ReadFile("leftout/" + suite + ".txt"))
+	return parseLeftOut(string(text))
+}
+
+func parseLeftOut(text string) leftOut {
+	var list leftOut
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		pattern, reason, _ := strings.Cut(line, " ")
+		if strings.TrimSpace(reason) == "" {
+			must.Failf("leftout: %s has no reason", pattern)
+		}
+		if _, err := path.Match(pattern, ""); err != nil {
+			must.Failf("leftout: %s: %w", pattern, err)
+		}
+		list = append(list, struct{ pattern, reason string }{pattern, reason})
+	}
+	return list
+}
+
+// has reports whether a part or test is left out.
+func (l leftOut) has(name string) bool {
+	for _, x := range l {
+		if ok, _ := path.Match(x.pattern, name); ok { // parseLeftOut has checked the pattern
+			return true
+		}
+	}
+	return false
+}
