@@ -9,6 +9,8 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +80,17 @@ var digestHashes = map[string]crypto.Hash{
 	defaultDigestAlgorithm: crypto.SHA1,
 	"SHA-224":              crypto.SHA224, "SHA-256": crypto.SHA256, "SHA-384": crypto.SHA384, "SHA-512": crypto.SHA512,
 	"SHA3-224": crypto.SHA3_224, "SHA3-256": crypto.SHA3_256, "SHA3-384": crypto.SHA3_384, "SHA3-512": crypto.SHA3_512,
+}
+
+func (c *Config) ensureDigest() (errs []error) {
+	setDefault(&c.DigestAlgorithm, defaultDigestAlgorithm)
+	if _, ok := digestHashes[c.DigestAlgorithm]; !ok {
+		errs = append(errs, fmt.Errorf("server: DigestAlgorithm %q is unknown; known: %s", c.DigestAlgorithm, strings.Join(slices.Sorted(maps.Keys(digestHashes)), ", ")))
+	}
+	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
+		errs = append(errs, errors.New("server: SuperDigest is not user:base64(hash(user:password))")) // it may be a password, so it is not shown
+	}
+	return errs
 }
 
 // digestIDs returns the identities of a user with that password.

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -289,7 +287,6 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.ContainerMaxPerMinute, 10_000)
 	setDefault(&c.ContainerNeverUsed, 5*time.Minute)
 	setDefault(&c.HandshakeTimeout, 10*time.Second)
-	setDefault(&c.DigestAlgorithm, defaultDigestAlgorithm)
 	setDefault(&c.Version, Version)
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -301,7 +298,7 @@ func (c *Config) ensureDefaults() error {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers())
+	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers(), c.ensureDigest())
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
 	if c.MemberID > 254 {
 		bad("MemberID is %d, allowed are 1 to 254", c.MemberID)
@@ -340,12 +337,6 @@ func (c *Config) ensureDefaults() error {
 		}
 	}
 	errs = append(errs, c.Auth.check()...)
-	if _, ok := digestHashes[c.DigestAlgorithm]; !ok {
-		bad("DigestAlgorithm %q is unknown; known: %s", c.DigestAlgorithm, strings.Join(slices.Sorted(maps.Keys(digestHashes)), ", "))
-	}
-	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
-		bad("SuperDigest is not user:base64(hash(user:password))") // it may be a password, so it is not shown
-	}
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")
 	}
