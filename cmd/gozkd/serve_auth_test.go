@@ -89,7 +89,7 @@ func TestCheckConfig_OpensFiles(t *testing.T) {
 		status         int
 	}{
 		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key), "", 0},
-		{members + "ssl.quorum.keyStore.location=" + dir + "/none.pem", "gozkd: ssl.quorum.keyStore.location: ", 1},
+		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(dir) + "/none.pem", "gozkd: ssl.quorum.keyStore.location: ", 1},
 		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key) + "\nssl.quorum.ciphersuites=TLS_AES_128_GCM_SHA256,TLS_NONE", "not supported, so not used: TLS_NONE", 0},
 		{jaas, "", 0},
 		{jaas + "security.auth_to_local=RULE:[1:$2]", "security.auth_to_local: ", 1},

@@ -31,15 +31,15 @@ func guest(w *world, t testing.TB) func(m *member, cfg *Config) {
 }
 
 // refusesGuest checks that a member does not take b, which calls it, as a guest.
-func (a *member) refusesGuest(b *member) {
-	a.t.Helper()
-	b.SetPeers(map[uint64]string{a.id: a.address})
-	b.await(a.id, "down")
-	if err := b.status(a.id).LastError; err == nil || !strings.Contains(err.Error(), "is not configured") {
-		a.t.Errorf("the guest is told %v", err)
+func (m *member) refusesGuest(b *member) {
+	m.t.Helper()
+	b.SetPeers(map[uint64]string{m.id: m.address})
+	b.await(m.id, "down")
+	if err := b.status(m.id).LastError; err == nil || !strings.Contains(err.Error(), "is not configured") {
+		m.t.Errorf("the guest is told %v", err)
 	}
-	if s := a.Status(); len(s) != 0 {
-		a.t.Errorf("peers of the host: %+v", s)
+	if s := m.Status(); len(s) != 0 {
+		m.t.Errorf("peers of the host: %+v", s)
 	}
 }
 
