@@ -282,6 +282,8 @@ var table = []box{
 	}},
 	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "describes data directories"},
+		{"cmd/gozkd/internal/archive", "the log in an archive"},
+		{"cmd/gozkd/internal/archive/store", "opens archives"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 		{"cmd/gozkd/internal/zkdata", "reads the files of ZooKeeper"},
 		{"internal/zkfiles", "their transactions"},

@@ -14,11 +14,11 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-const historyUsage = `usage: gozkd history [flags] PATH DIR|FILE...
+const historyUsage = `usage: gozkd history [flags] PATH DIR|FILE|URL...
 
-Prints who changed the znode PATH, and when, as far back as the log in a data directory reaches. It
-changes and locks nothing, so the server may run. Each server has its own log, and a server that was
-restored or has joined lately has a short one.
+Prints who changed the znode PATH, and when, as far back as the log in a data directory reaches, or an
+archive at file:///DIRECTORY or s3://BUCKET/PREFIX. It changes and locks nothing, so the server may
+run. Each server has its own log, and a server that was restored or has joined lately has a short one.
 
 Each line has the zxid, the time, the session and the identities of the client. "ok" says that the
 change was made. "?" says that the log no longer tells: the transaction is older than the checkpoint,
@@ -29,6 +29,7 @@ flags:
   --from, --to X  only changes from or up to a zxid (0x100000002) or a time (2026-11-23T08:00:00Z)
   --data          with the data that was written
   --log-dir DIR   the directory of the log, if dataLogDir differs from dataDir; for a single DIR
+  --ensemble ID   the ensemble, if an archive holds several
   -output FORMAT  text, or json: one object per line (text)
 `
 
@@ -42,6 +43,7 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 	fs.Var(&when.to, "to", "")
 	data := fs.Bool("data", false, "")
 	logDir := fs.String("log-dir", "", "")
+	ensemble := fs.String("ensemble", "", "")
 	output := fs.String("output", "text", "")
 	words, status, done := c.Parse(fs, args)
 	if done {
@@ -63,7 +65,7 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 	p := &printer{w: out, json: json, data: *data}
 	for _, path := range words[1:] {
 		h := newHistory(words[0], *below, when)
-		err := h.print(ctx, c, p, path, *logDir)
+		err := h.print(ctx, c, p, place{path, *logDir, *ensemble})
 		if flushErr := out.Flush(); p.err == nil {
 			p.err = flushErr
 		}
@@ -97,8 +99,8 @@ func (h *history) matches(path string) bool {
 	return path == h.path || h.below && subtree(h.path).has(path)
 }
 
-func (h *history) print(ctx context.Context, c cli.Command, p *printer, path, logDir string) error {
-	s, err := open(path, logDir)
+func (h *history) print(ctx context.Context, c cli.Command, p *printer, where place) error {
+	s, _, err := where.open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
@@ -114,9 +116,9 @@ func (h *history) print(ctx context.Context, c cli.Command, p *printer, path, lo
 	})
 	switch {
 	case h.first == nil:
-		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: the log holds no transactions\n", path))
+		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: the log holds no transactions\n", where.path))
 	case h.found == 0:
-		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", path, printable.Text(h.path), timeText(h.first.Time)))
+		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", where.path, printable.Text(h.path), timeText(h.first.Time)))
 	}
 	for _, note := range s.Notes() {
 		cli.Print(c.Env.Err, "gozkd history: "+note+"\n")

@@ -7,22 +7,24 @@ import (
 	"flag"
 	"fmt"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/datatree"
 )
 
-const usage = `usage: gozkd inspect [--log | --znodes | --sessions | --tree] [flags] DIR|FILE...
+const usage = `usage: gozkd inspect [--log | --znodes | --sessions | --tree] [flags] DIR|FILE|URL...
 
 Prints data files, and changes and locks nothing: a data directory, a checkpoint file or a backup, a
-segment of the log (*.wal) or the directory of the log. ZooKeeper's data too: its dataDir, snapshots
-and logs.
+segment of the log (*.wal) or the directory of the log; ZooKeeper's dataDir, snapshots and logs; or
+an archive at file:///DIRECTORY or s3://BUCKET/PREFIX, of which --znodes, --sessions and --tree print
+the last state.
 
 Without one of the four flags it describes the data directory of a stopped server, or a checkpoint
 file. Given several, it names the one with the most recent state.
 
 flags:
-  --log            transactions of the log, one per line (the default for a segment)
+  --log            transactions of the log, one per line (the default for a log alone and an archive)
   --znodes         znodes, one per line
   --sessions       sessions, one per line
   --tree           sums per subtree: znodes, ephemerals, bytes in paths and data
@@ -32,6 +34,7 @@ flags:
                    (2026-11-23T08:00:00Z)
   --data           with the data of znodes
   --log-dir DIR    the directory of the log, if dataLogDir differs from dataDir; for a single DIR
+  --ensemble ID    the ensemble, if an archive holds several
   -output FORMAT   text, or json: one object per line (text)
 `
 
@@ -42,7 +45,7 @@ type options struct {
 	below                       subtree
 	when                        interval
 	data, json                  bool
-	logDir                      string
+	logDir, ensemble            string
 }
 
 func (o *options) modes() (n int) {
@@ -67,6 +70,7 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 	fs.Var(&o.when.to, "to", "")
 	fs.BoolVar(&o.data, "data", false, "")
 	fs.StringVar(&o.logDir, "log-dir", "", "")
+	fs.StringVar(&o.ensemble, "ensemble", "", "")
 	output := fs.String("output", "text", "")
 	if words, status, done = c.Parse(fs, args); done {
 		return nil, status, true
@@ -131,6 +135,9 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 // describes reports whether the paths hold data that is described unless a flag says otherwise.
 func describes(paths []string) (bool, error) {
 	for _, path := range paths {
+		if store.IsURL(path) {
+			return false, nil
+		}
 		if f, err := formatOf(path); err != nil || !f.describe {
 			return false, err
 		}
@@ -140,17 +147,13 @@ func describes(paths []string) (bool, error) {
 
 // print prints the source at path. Notes are printed after the records, on standard error.
 func (o options) print(ctx context.Context, c cli.Command, p *printer, path string) error {
-	f, err := formatOf(path)
-	if err != nil {
-		return err
-	}
-	s, err := f.open(path, o.logDir)
+	s, log, err := place{path, o.logDir, o.ensemble}.open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
 	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
 	switch {
-	case o.log, o.modes() == 0 && f.log:
+	case o.log, o.modes() == 0 && log:
 		err = s.Transactions(func(t *Txn) bool {
 			if o.when.has(t) && (o.below == "" || t.touches(o.below.has)) {
 				p.txn(t)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +15,12 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
@@ -31,6 +36,11 @@ const sessionTimeout = time.Hour // no session expires because the machine is sl
 // serve runs a server with a data directory, lets a client do something, and stops the server.
 func serve(t *testing.T, dir string, snapCount int, do func(c *zk.Conn)) {
 	t.Helper()
+	serveWith(t, dir, snapCount, func(c *zk.Conn, _ *server.Server) { do(c) })
+}
+
+func serveWith(t *testing.T, dir string, snapCount int, do func(c *zk.Conn, s *server.Server)) {
+	t.Helper()
 	s, err := server.New(server.Config{Dir: dir, InProcess: true, Tick: 200 * time.Millisecond, MaxSessionTimeout: sessionTimeout, SnapCount: snapCount})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +52,7 @@ func serve(t *testing.T, dir string, snapCount int, do func(c *zk.Conn)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(c)
+	do(c, s)
 	c.Close()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -189,7 +199,7 @@ func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 		})
 	}
 	full := &saved{}
-	log, err := consensus.ReadLog(dir, "", checkpointMachine{full})
+	log, err := consensus.ReadLog(dir, "", &full.machine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +212,7 @@ func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from := range all {
-		cut := &saved{tree: full.tree}
+		cut := &saved{machine: machine{tree: full.tree}}
 		cut.log.Earlier, cut.log.Sure = all[from:], true
 		at, given := 0, 0
 		for _, b := range all[:from] {
@@ -388,5 +398,57 @@ func TestInspect_CommandLine(t *testing.T) {
 		if status, out, _ := run(t, main, "--help"); status != cli.OK || !strings.HasPrefix(out, "usage: gozkd ") {
 			t.Error(out)
 		}
+	}
+}
+
+// An archive holds the same transactions as the log of the server that wrote it, and its last state.
+func TestInspect_Archive(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	folder := filepath.ToSlash(t.TempDir())
+	url := "file:///" + strings.TrimPrefix(folder, "/")
+	s, err := store.Open(url, os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	serveWith(t, dir, 100_000, func(c *zk.Conn, srv *server.Server) {
+		want = fill(t, c)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		shipper := archive.New(archive.Config{Store: s, Logger: hclog.NewNullLogger(), Interval: 20 * time.Millisecond, BaseInterval: time.Hour, BaseBytes: 1 << 30})
+		// Stopped by stop, awaited below.
+		go func() { defer close(ended); shipper.Run(ctx, serversource.Of(srv)) }()
+		look := time.NewTicker(20 * time.Millisecond)
+		defer look.Stop()
+		based := false // the first base has everything so far; then come the writes of the archive's log
+		for n, late := 0, watchdog.Context(t, time.Minute); ; <-look.C {
+			status, out, _ := run(t, Main, "--tree", url)
+			if !based && status == cli.OK {
+				based = true
+				if _, err := c.Set("/app", []byte("archived"), -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			status, out, stderr := run(t, History, "/app", url)
+			if n = strings.Count(out, "setData /app"); based && status == cli.OK && n == 1 && strings.Contains(out, " ok ") {
+				break
+			}
+			if late.Err() != nil {
+				t.Fatalf("no change is in the archive within a minute: %d\n%s%s", status, out, stderr)
+			}
+		}
+		stop()
+		<-ended
+	})
+	znodes := lines[znodeJSON](t, Main, "--znodes", "--path", "/app", "--data", url)
+	if len(want) == 0 || len(znodes) == 0 || string(znodes[0].Data) != "archived" {
+		t.Errorf("znodes in the archive: %+v", znodes)
+	}
+	inLog := lines[txnJSON](t, History, "/app", dir)
+	inArchive := lines[txnJSON](t, History, "/app", url)
+	last := inLog[len(inLog)-1]
+	last.Uncommitted = false
+	if len(inArchive) != 1 || mustJSON(t, inArchive[0]) != mustJSON(t, last) {
+		t.Errorf("the archive says %s, the log %s", mustJSON(t, inArchive), mustJSON(t, last))
 	}
 }

@@ -3,11 +3,9 @@ package inspect
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -16,35 +14,14 @@ import (
 
 // saved is a Source in our own formats.
 type saved struct {
-	tree    *datatree.Tree // nil: there is no checkpoint
+	machine // without a tree if there is no checkpoint
 	log     consensus.SavedLog
 	applied bool // the entries after the checkpoint are in the tree
 }
 
-// checkpointMachine is a state machine that a checkpoint is restored into.
-type checkpointMachine struct{ s *saved }
-
-// Restore implements consensus.StateMachine.
-func (m checkpointMachine) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
-	t, err := datatree.Restore(datatree.Options{}, state)
-	if err != nil {
-		return nil, err
-	}
-	return func() { m.s.tree = t }, nil
-}
-
-// Apply implements consensus.StateMachine. It is not called: the log is printed instead.
-func (m checkpointMachine) Apply([]consensus.Batch) { panic("inspect: the log is applied elsewhere") }
-
-// Capture implements consensus.StateMachine.
-func (m checkpointMachine) Capture() consensus.Changes { return m.s.tree.CaptureAll() }
-
-// CaptureAll implements consensus.StateMachine.
-func (m checkpointMachine) CaptureAll() consensus.Changes { return m.s.tree.CaptureAll() }
-
 func openDir(path, logDir string) (Source, error) {
 	s := &saved{}
-	log, err := consensus.ReadLog(path, logDir, checkpointMachine{s})
+	log, err := consensus.ReadLog(path, logDir, &s.machine)
 	if s.log = log; err == nil {
 		s.rewind()
 	}
@@ -60,7 +37,7 @@ func (s *saved) rewind() {
 	if s.tree == nil || len(s.log.Earlier) == 0 || s.log.Earlier[0].Index != firstIndex {
 		return
 	}
-	again := &saved{tree: datatree.New(datatree.Options{})}
+	again := &saved{machine: machine{tree: datatree.New(datatree.Options{})}}
 	again.log.Later = s.log.Earlier
 	if err := again.apply(nil); err != nil || again.tree.Digest() != s.tree.Digest() || again.tree.LastZxid() != s.tree.LastZxid() {
 		return
@@ -71,7 +48,7 @@ func (s *saved) rewind() {
 
 func openCheckpoint(path, _ string) (Source, error) {
 	s := &saved{}
-	state, err := consensus.ReadCheckpoint(path, checkpointMachine{s})
+	state, err := consensus.ReadCheckpoint(path, &s.machine)
 	s.log.State = state
 	return s, err
 }
@@ -108,11 +85,14 @@ func (s *saved) Notes() []string {
 
 // Transactions implements Source.
 func (s *saved) Transactions(f func(*Txn) bool) error {
+	s.committed = max(s.log.Committed, 1) // 0 would mean that all are
 	numbers := s.number()
-	for i, b := range s.log.Earlier {
+	for i := range s.log.Earlier {
+		b := &s.log.Earlier[i]
+		s.term = b.Term
 		for j := range b.Requests {
 			r := datatree.CommittedRequest(b.Requests[j].Payload)
-			t := s.txn(&b, &r)
+			t := s.txn(&b.Batch, &r)
 			if numbers[i] != 0 {
 				t.Zxid = numbers[i] + proto.Zxid(j) + 1
 			}
@@ -124,31 +104,12 @@ func (s *saved) Transactions(f func(*Txn) bool) error {
 	return s.apply(f)
 }
 
-func (s *saved) txn(b *consensus.LoggedBatch, r *datatree.Request) Txn {
-	t := decodeTxn(r)
-	t.Time, t.Index, t.Term = time.UnixMilli(b.TimeMs).UTC(), b.Index, b.Term
-	t.Uncommitted = b.Index > s.log.Committed
-	return t
-}
-
 // apply applies the entries after the checkpoint, and hands them to f until f returns false.
 func (s *saved) apply(f func(*Txn) bool) error {
-	s.applied = true
+	s.applied, s.emit = true, f
 	for _, b := range s.log.Later {
-		if b.NewTerm {
-			s.tree.SetLastZxid(s.tree.LastZxid().NextEpoch())
-		}
-		for j := range b.Requests {
-			r := datatree.CommittedRequest(b.Requests[j].Payload)
-			res, events := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: b.TimeMs}, &r)
-			if f == nil {
-				continue
-			}
-			t := s.txn(&b, &r)
-			if t.setResult(&r, &res, events); !f(&t) {
-				f = nil
-			}
-		}
+		s.term = b.Term
+		s.Apply([]consensus.Batch{b.Batch})
 	}
 	return s.log.Damage
 }
@@ -215,7 +176,7 @@ func (s *saved) state() error {
 func (s *saved) Znodes(f func(*datatree.ZnodeInfo) bool) error {
 	err := s.state()
 	if s.tree != nil {
-		s.tree.Walk("/", func(z datatree.ZnodeInfo) bool { return f(&z) })
+		walk(s.tree, f)
 	}
 	return err
 }
@@ -224,11 +185,7 @@ func (s *saved) Znodes(f func(*datatree.ZnodeInfo) bool) error {
 func (s *saved) Sessions(f func(datatree.SessionInfo) bool) error {
 	err := s.state()
 	if s.tree != nil {
-		for info := range s.tree.Sessions() {
-			if !f(info) {
-				break
-			}
-		}
+		sessions(s.tree, f)
 	}
 	return err
 }

@@ -1,10 +1,13 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -78,13 +81,25 @@ func formatOf(path string) (*format, error) {
 	panic("inspect: no format takes everything")
 }
 
-// open opens the source at path.
-func open(path, logDir string) (Source, error) {
-	f, err := formatOf(path)
-	if err != nil {
-		return nil, err
+// place is where a source is.
+type place struct {
+	path     string // of a file or directory, or the URL of an archive
+	logDir   string // the directory of the log; "" if the user named none
+	ensemble string // the id of the ensemble in an archive; "" if there is only one
+}
+
+// open opens the source at a place. log says that it holds transactions and no state.
+func (p place) open(ctx context.Context, env cli.Env) (s Source, log bool, err error) {
+	if store.IsURL(p.path) {
+		s, err = openArchive(ctx, p.path, p.ensemble, env.Getenv)
+		return s, true, err
 	}
-	return f.open(path, logDir)
+	f, err := formatOf(p.path)
+	if err != nil {
+		return nil, false, err
+	}
+	s, err = f.open(p.path, p.logDir)
+	return s, f.log, err
 }
 
 // subtree is what a user wrote as --path: a znode and all below it. "" is everything.
