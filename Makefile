@@ -16,7 +16,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest sim simservers jepsen mutants attacks upgrade chart help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest archivetest sim simservers jepsen mutants attacks upgrade chart help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -65,6 +65,8 @@ simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SE
 	GOEXPERIMENT=norandomizedheapbase64 $(GO) test -overlay "$$($(GO) run ./test/sim/overlay)" -cpu 1 -timeout 0 -count=1 -v \
 		-exec 'env GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1,gcstoptheworld=2' -run '^TestSim$$' \
 		./test/sim -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
+archivetest: ## 1,000 kills of shippers, members and the store of the archive, in virtual time; every sampled moment is restored
+	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 30m -count=1 -v -run '^TestArchive_' ./cmd/gozkd/internal/backup
 sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
 mutants:  ## plant bugs and see that the checks find them; MUTANTS for flags, such as -run wal or -subset 3/10

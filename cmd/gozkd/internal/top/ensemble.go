@@ -239,6 +239,9 @@ func (e *ensemble) problems() []string {
 	if len(readers) > 0 {
 		list = append(list, "without a quorum, serving only reads: "+strings.Join(readers, ", "))
 	}
+	if note, late := e.archive(); late {
+		list = append(list, note)
+	}
 	return list
 }
 

@@ -184,7 +184,7 @@ func (e *ensemble) text() string {
 	for _, p := range e.problems() {
 		lines = append(lines, "! "+clean(p))
 	}
-	lines = append(lines, m.notes(e.upgrade())...)
+	lines = append(lines, m.notes(e.info())...)
 	lines = append(lines, memberLines(e, m.theme, wide, len(e.members)+1)...)
 	lines = append(lines, m.notes(e.missing(func(s *Sample) error { return s.MonitorErr }))...)
 	lines = append(lines, "")

@@ -58,7 +58,7 @@ func (m *model) head() []string {
 	for _, p := range e.problems() {
 		lines = append(lines, th.bad.Render(fit("! "+clean(p), m.width, false)))
 	}
-	lines = append(lines, m.notes(e.upgrade())...)
+	lines = append(lines, m.notes(e.info())...)
 	lines = append(lines, memberLines(e, th, m.width, max(3, m.height/2))...)
 	lines = append(lines, m.notes(e.missing(func(s *Sample) error { return s.MonitorErr }))...)
 	return append(lines, "")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// upgrade returns the versions of the members while these differ, and the feature level while members
-// are ready for a higher one.
-func (e *ensemble) upgrade() (notes []string) {
+// info returns the versions of the members while these differ, the feature level while members are
+// ready for a higher one, and the state of the archive unless it is a problem.
+func (e *ensemble) info() (notes []string) {
 	versions := e.onMembers(func(m *member) (string, bool) { return versionText(m), m.last.State.Gozkd() })
 	if len(versions) > 1 {
 		notes = append(notes, "versions: "+strings.Join(versions, ", "))
@@ -20,6 +20,9 @@ func (e *ensemble) upgrade() (notes []string) {
 	})
 	if len(ready) > 0 {
 		notes = append(notes, fmt.Sprintf("feature level %d, ready for %s", level, strings.Join(ready, ", ")))
+	}
+	if note, late := e.archive(); note != "" && !late {
+		notes = append(notes, note)
 	}
 	return notes
 }

@@ -1,0 +1,42 @@
+package top
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+)
+
+// An archive is a note with its writer; one that is late is a problem.
+func TestArchive_NoteOrProblem(t *testing.T) {
+	for _, c := range []struct {
+		lags     []string // by member; "": it has no archive
+		note     string
+		problems []string
+	}{
+		{[]string{"", ""}, "", nil},
+		{[]string{"0", "1.6"}, "archive written by a:1, 2s behind", nil},
+		{[]string{"0", "61"}, "", []string{"archive written by a:1, 1m1s behind"}},
+	} {
+		var e ensemble
+		for i, lag := range c.lags {
+			m := &member{Entry: Entry{Address: string(rune('a'+i)) + ":1"}, hasSample: true, last: Sample{Monitor: probe.Monitor{}}}
+			if m.last.State.Mode = probe.ModeStandalone; lag != "" {
+				m.last.Monitor["gozkd_archive_lag_seconds"] = lag
+				m.last.Monitor["gozkd_archive_shipper"] = []string{"1", "0"}[min(i, 1)]
+			}
+			e.members = append(e.members, m)
+		}
+		info := ""
+		if list := e.info(); len(list) > 0 {
+			info = list[0]
+		}
+		if info != c.note {
+			t.Errorf("%q: note %q, want %q", c.lags, info, c.note)
+		}
+		problems := slices.DeleteFunc(e.problems(), func(p string) bool { return p != "" && p[0] == 's' }) // standalone, because they have no leader
+		if !slices.Equal(problems, c.problems) {
+			t.Errorf("%q: problems %q, want %q", c.lags, problems, c.problems)
+		}
+	}
+}
