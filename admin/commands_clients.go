@@ -87,8 +87,12 @@ func expireSession(h *handler, r *http.Request) (object, error) {
 
 func dump(s *server.Server) object {
 	expiries := object{}
-	for _, e := range s.Expiries() {
-		expiries = append(expiries, field{strconv.FormatInt(e.At.UnixMilli(), 10), e.Sessions})
+	at := make(map[int64][]int64)
+	for _, e := range slices.Concat(s.LocalExpiries(), s.Expiries()) {
+		at[e.At.UnixMilli()] = append(at[e.At.UnixMilli()], e.Sessions...)
+	}
+	for _, ms := range slices.Sorted(maps.Keys(at)) {
+		expiries = append(expiries, field{strconv.FormatInt(ms, 10), at[ms]})
 	}
 	return object{{"expiry_time_to_session_ids", expiries}, {"session_id_to_ephemeral_paths", bySession(s.Ephemerals())}}
 }

@@ -43,17 +43,17 @@ func TestConnThrottle_Tokens(t *testing.T) {
 	}
 }
 
-// With weights, the tokens are those of new sessions.
+// With weights, the tokens are those of new global sessions.
 func TestConnThrottle_Weights(t *testing.T) {
 	cfg := ConnectionThrottle{Tokens: 2, FillTime: time.Hour, Weighted: true}
 	cfg.ensureDefaults()
 	var b connThrottle
 	now := time.Unix(1, 0)
 	for i, c := range []struct {
-		renew, ok bool
-		missing   int
-	}{{false, true, 3}, {true, true, 5}, {true, false, 5}, {false, false, 5}} {
-		if ok, _, missing := b.admit(&cfg, c.renew, false, now, 0); ok != c.ok || missing != c.missing {
+		renew, local, ok bool
+		missing          int
+	}{{false, false, true, 3}, {true, false, true, 5}, {true, true, false, 5}, {false, false, false, 5}, {false, true, true, 6}, {false, true, false, 6}} {
+		if ok, _, missing := b.admit(&cfg, c.renew, c.local, now, 0); ok != c.ok || missing != c.missing {
 			t.Errorf("request %d: %v, %d tokens are missing", i, ok, missing)
 		}
 	}
