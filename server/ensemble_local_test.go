@@ -210,14 +210,18 @@ func TestLocalSession_Upgrade(t *testing.T) {
 			if !c.exists(path) {
 				t.Error("the znode is gone")
 			}
-			c.code(proto.OpCreate, create{path: path + "x", mode: proto.ModeEphemeral})
+			if code := c.code(proto.OpCreate, create{path: path + "x", mode: proto.ModeEphemeral}); code != proto.OK {
+				t.Error(code)
+			}
 			time.Sleep(33 * time.Second)
 			w := e.connect(id, 10*time.Second)
 			w.sync()
 			if w.exists(path) || w.exists(path+"x") {
 				t.Error("the znodes outlive the session")
 			}
-			w.code(proto.OpCloseSession, nil)
+			if code := w.code(proto.OpCloseSession, nil); code != proto.OK {
+				t.Error(code)
+			}
 		}
 	})
 }

@@ -23,8 +23,13 @@ type localSessions struct {
 	mu      sync.Mutex // guards all; a leaf lock
 	tracker *session.Tracker
 	byID    map[proto.SessionID]*localSession
+	idle    int       // sessions without a connection
 	jumped  time.Time // as expiry.jumped
 }
+
+// maxIdleLocals bounds the local sessions without a connection, about 20 MiB: to leave one behind
+// costs a client next to nothing. Beyond it no local session is opened until some have expired.
+const maxIdleLocals = 1 << 16
 
 // localSession is a session in localSessions.
 type localSession struct {
@@ -42,6 +47,12 @@ func (l *localSessions) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.byID)
+}
+
+func (l *localSessions) crowded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.idle >= maxIdleLocals
 }
 
 // get returns a copy of a session.
@@ -87,6 +98,9 @@ func (l *localSessions) claim(id proto.SessionID, passwd []byte, c *conn, timeou
 	case e.upgrading: // until that is applied, nobody knows which table the session is in
 		return claimUnanswered, nil
 	default:
+		if e.conn == nil {
+			l.idle--
+		}
 		old, e.conn, e.timeoutMs = e.conn, c, timeoutMs
 		l.heard(id, e, now)
 		return claimRight, old
@@ -112,6 +126,7 @@ func (l *localSessions) release(id proto.SessionID, c *conn) {
 	defer l.mu.Unlock()
 	if e := l.byID[id]; e != nil && e.conn == c {
 		e.conn = nil
+		l.idle++
 		l.tracker.Touch(id, c.heard())
 	}
 }
@@ -127,6 +142,9 @@ func (l *localSessions) removeLocked(id proto.SessionID) (c *conn, known bool) {
 	e := l.byID[id]
 	if e == nil {
 		return nil, false
+	}
+	if e.conn == nil {
+		l.idle--
 	}
 	l.tracker.Remove(id)
 	delete(l.byID, id)
@@ -219,6 +237,9 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 		if verdict == claimUnknown && readOnly {
 			verdict = s.judgeReadOnly(id)
 		}
+	case s.conns.locals.crowded():
+		verdict = claimUnanswered
+		c.logger().Warn("client refused: too many clients left without closing their local sessions, which have not expired yet", "max", maxIdleLocals)
 	default:
 		id, err = s.openLocal(e, now)
 	}

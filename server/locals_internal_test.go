@@ -1,0 +1,44 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Clients that leave without closing their local sessions cannot fill the memory, and the count of such
+// sessions follows what happens to them.
+func TestLocalSessions_Idle(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, now := &s.conns.locals, time.Now()
+	s.startedWall = now
+	c := &conn{server: s}
+	for id := range proto.SessionID(maxIdleLocals) {
+		if l.crowded() {
+			t.Fatalf("crowded by %d", id)
+		}
+		if !l.add(id, &localSession{conn: c, timeoutMs: 10_000}, now) {
+			t.Fatal("an id is taken")
+		}
+		l.release(id, c)
+	}
+	if !l.crowded() {
+		t.Error("there is no limit")
+	}
+	if verdict, _ := l.claim(1, make([]byte, proto.PasswdBytes), c, 10_000, now); verdict != claimRight || l.crowded() {
+		t.Errorf("%v: a session that is resumed counts", verdict)
+	}
+	if l.release(1, c); !l.crowded() {
+		t.Error("a session that is left again does not count")
+	}
+	if l.remove(1); l.crowded() {
+		t.Error("a session that has ended counts")
+	}
+	if l.expire(now.Add(time.Minute)); l.idle != 0 || l.count() != 0 {
+		t.Errorf("%d of %d sessions are idle after all have expired", l.idle, l.count())
+	}
+}
