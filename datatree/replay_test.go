@@ -234,6 +234,59 @@ func TestReplay_OfAFuzzySnapshot(t *testing.T) {
 	}
 }
 
+// replayed returns a tree after transactions of a session, numbered from 1.
+func replayed(t *testing.T, txns ...zkfiles.Txn) *Replay {
+	t.Helper()
+	r := NewReplay(New(Options{}))
+	for i, x := range txns {
+		if x.Op == proto.OpCreate {
+			x.ACL = proto.OpenACL()
+		}
+		if _, err := r.Apply(&zkfiles.Record{Session: 1, Zxid: proto.Zxid(i + 1), TimeMs: 5, Txn: x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestReplay_FailedMultiChangesNothing(t *testing.T) {
+	ops := []zkfiles.Txn{
+		{Op: proto.OpCreate, Path: "/a", ACL: proto.OpenACL(), ParentCversion: 1},
+		{Op: proto.OpCreate, Path: "/b", ACL: proto.OpenACL(), ParentCversion: 2},
+	}
+	if r := replayed(t, zkfiles.Txn{Op: proto.OpMulti, Ops: ops}); r.t.get("/a") == nil || r.t.get("/b") == nil {
+		t.Error("a multi is not applied")
+	}
+	r := replayed(t, zkfiles.Txn{Op: proto.OpMulti, Ops: append(ops, zkfiles.Txn{Op: proto.OpError, Err: proto.ErrNoNode})})
+	if root := r.t.root.record(); r.t.get("/a") != nil || root.cversion != 0 {
+		t.Error("a failed multi is applied")
+	}
+}
+
+// A fuzzy snapshot can have a later znode at the path of a transaction.
+func TestReplay_LaterZnodeAtThePath(t *testing.T) {
+	later := []zkfiles.Txn{
+		{Op: proto.OpCreate, Path: "/a", ParentCversion: 7}, {Op: proto.OpCreate, Path: "/a/b", ParentCversion: 1},
+		{Op: proto.OpCreate, Path: "/a/b/c", ParentCversion: 1},
+	}
+	// The earlier one was created: it is there, and its parent counts it.
+	r := replayed(t, append(later, zkfiles.Txn{Op: proto.OpCreate, Path: "/a/b", Data: []byte("earlier"), ParentCversion: 5})...)
+	if a, b := r.t.get("/a").record(), r.t.get("/a/b").record(); a.cversion != 5 || a.pzxid != 4 || b.data != "" || b.czxid != 2 {
+		t.Errorf("%+v %+v", a, b)
+	}
+	// The earlier one was deleted: so is the later one, with everything below. The log creates it again.
+	r = replayed(t, append(later, zkfiles.Txn{Op: proto.OpDelete, Path: "/a/b"})...)
+	if r.t.get("/a/b") != nil || r.t.get("/a/b/c") != nil || r.t.get("/a").record().pzxid != 4 {
+		t.Error("a later znode is left")
+	}
+	if err := r.t.Check(); err != nil {
+		t.Error(err)
+	}
+	if fresh := NewReplay(r.t); fresh.Digest() != r.Digest() {
+		t.Error("ZooKeeper's digest is wrong")
+	}
+}
+
 // A fuzzy snapshot without its log is refused: for its zxids, or for an ACL that is in neither.
 func TestReplay_FuzzySnapshotWithoutItsLog(t *testing.T) {
 	r := NewReplay(New(Options{}))

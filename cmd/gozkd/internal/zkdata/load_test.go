@@ -152,6 +152,9 @@ func TestLoad_Until(t *testing.T) {
 				if n++; l.Tree.LastZxid() != r.Zxid {
 					t.Fatalf("%s: %v, want %v", release, l.Tree.LastZxid(), r.Zxid)
 				}
+				if got := datatree.NewReplay(l.Tree).Digest(); r.HasDigest && l.Unknown == 0 && got != r.Digest {
+					t.Fatalf("%s: %v: the digest is %#x, ZooKeeper's %#x", release, r.Zxid, got, r.Digest)
+				}
 				return l.Tree.Check()
 			})
 			if err != nil && !errors.Is(err, zkfiles.ErrTorn) {

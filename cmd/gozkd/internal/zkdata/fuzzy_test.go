@@ -1,0 +1,69 @@
+package zkdata
+
+import (
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/zkfiles"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A snapshot that became complete after the transaction of --until lacks what was deleted in between,
+// and leaves no trace of it. So it does not count, and neither does a wrong digest in it pass.
+func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
+	dir, znodes := t.TempDir(), []byte(nil)
+	replay, log := datatree.NewReplay(datatree.New(datatree.Options{})), zkfiles.AppendLogHeader(nil)
+	for i, x := range []zkfiles.Txn{
+		{Op: proto.OpCreate, Path: "/gone", ACL: proto.OpenACL(), ParentCversion: 1},
+		{Op: proto.OpCreate, Path: "/left", ACL: proto.OpenACL(), ParentCversion: 2},
+		{Op: proto.OpSetData, Path: "/left", Version: 1},
+		{Op: proto.OpDelete, Path: "/gone"},
+	} {
+		if x.Op == proto.OpDelete { // between the root and the others
+			_ = replay.Tree().ZooKeeperZnodes(func(z *zkfiles.Znode) error {
+				if z.Path != x.Path {
+					znodes = z.Append(znodes)
+				}
+				return nil
+			})
+		}
+		r := &zkfiles.Record{Zxid: proto.Zxid(i + 1), TimeMs: 5, Txn: x}
+		if _, err := replay.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+		log = zkfiles.AppendLogRecord(log, r)
+	}
+	tree, digest := replay.Tree(), replay.Digest()
+	write := func(name string, b []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snapshot := func(value uint64) {
+		b := zkfiles.AppendSnapshotHeader(nil, nil, tree.ZooKeeperACLs())
+		b = zkfiles.AppendTreeEnd(append(b, znodes...))
+		b = zkfiles.AppendSeal(b, adler32.Checksum(b))
+		b = (&zkfiles.SnapshotDigest{Zxid: 4, Version: zkfiles.DigestVersion, Value: value}).Append(b)
+		write("snapshot.2", zkfiles.AppendSeal(b, adler32.Checksum(b))) // begun at 2, complete at 4
+	}
+	write("log.1", log)
+	snapshot(digest)
+	if l := mustLoad(t, dir, Options{}); l.Compared != 1 || l.Tree.LastZxid() != 4 {
+		t.Errorf("%d digests compared, zxid %v", l.Compared, l.Tree.LastZxid())
+	}
+	if _, err := Load(t.Context(), mustFind(t, dir), Options{Until: Limit{Zxid: 3}}); !errors.Is(err, errNoSnapshot) {
+		t.Errorf("until 3: %v", err)
+	}
+	snapshot(digest + 1)
+	_, err := Load(t.Context(), mustFind(t, dir), Options{})
+	if want := fmt.Sprintf("the snapshot's digest of zxid 0x4 is %#x, computed is %#x", digest+1, digest); !errors.Is(err, zkfiles.ErrDamaged) || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+}
