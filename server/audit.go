@@ -33,8 +33,8 @@ func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID
 	}
 }
 
-// maxAuditScheme bounds what a client calls the scheme in the audit log: a few requests with long ones
-// must not take the room of other events.
+// maxAuditScheme bounds the name of a scheme in the audit log: a few requests with long names must not
+// take the room of other events.
 const maxAuditScheme = 256
 
 // auditAuth records that the client proved an identity under a scheme, or failed to. c.mu is held.

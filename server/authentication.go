@@ -35,9 +35,9 @@ type Authentication struct {
 	// no identity.
 	Ensemble      bool
 	EnsembleNames []string
-	// Required are schemes, of which a client needs an identity of one (enforce.auth.schemes). Otherwise
-	// its first request other than auth and sasl is refused, and its connection closed. Empty: none is
-	// needed.
+	// Required are schemes (enforce.auth.schemes): a client needs an identity of any of them. Otherwise
+	// the server refuses its first request other than auth and sasl, and closes the connection. Empty:
+	// no identity is needed.
 	Required []string
 	// ACLSchemes are the schemes, of x509 and sasl, that ACLs may name beside world, auth, digest and
 	// ip, once the ensemble has feature level 2.

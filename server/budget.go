@@ -50,7 +50,7 @@ type account struct {
 	// Server.startedMono, or 0. It begins anew when the client has taken all output that was being
 	// written. Read without conn.mu.
 	since atomic.Int64
-	// queued counts what the server frees when it answers: requests, and input behind them.
+	// queued counts what the server frees when it answers: requests, and input after them.
 	queued int64
 
 	// shared are the references to shared data that are charged: first those of the output that is being
@@ -159,8 +159,8 @@ func (s *Server) relieve() {
 }
 
 // evictWatchers closes connections until an eighth of the memory of watches is free: first those from
-// the address whose watches take most, so that many connections of one client are not spared for the
-// sake of a client that needs many watches on one.
+// the address whose watches take most, so that a client with many connections is not spared at the
+// expense of a client with many watches on a single connection.
 func (s *Server) evictWatchers() {
 	b, limit := &s.conns.budget, s.live.Load().WatchMemory
 	b.evicting.Lock()

@@ -66,9 +66,9 @@ type Config struct {
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
 	// PeerSecret is known to the members only, at least 16 random bytes: they prove to each other
-	// that they know it when they connect. Members with different secrets refuse each other, and so
-	// do members of which one has none, unless the other sets PeerSecretOptional. Empty: a member is
-	// known by its address, at which it is asked whether a connection is its own.
+	// that they know it when they connect. Members with different secrets refuse each other. A member
+	// with a secret refuses members without, unless it sets PeerSecretOptional. Empty: a member is known
+	// by its address, at which it is asked whether a connection is its own.
 	PeerSecret         []byte
 	PeerSecretOptional bool
 	// PeerTLS says which connections between members are encrypted, and which certificates are
@@ -126,8 +126,8 @@ type Config struct {
 	// When it is reached, a host with fewer of them than another takes the place of the oldest of
 	// the other's; otherwise its connection is closed. Default: 250. Negative: no limit.
 	HandshakeLimit int
-	// Certificates tells the metrics about the certificates behind TLS and PeerTLS. It is called for
-	// each answer, from any goroutine. Nil: there are no such metrics.
+	// Certificates tells the metrics about the certificates of TLS and PeerTLS. It is called for each
+	// answer, from any goroutine. Nil: there are no such metrics.
 	Certificates func() Certificates
 	// ListenBacklog is how many connections of Listen may wait to be accepted
 	// (clientPortListenBacklog). The system may have a lower limit. Default: the system's limit.

@@ -3,8 +3,8 @@ package server
 import "sync"
 
 // handshakes bounds the TLS handshakes under way, which cost memory and time before the client has
-// proved anything. Hosts share the places fairly: unfinished handshakes of one host do not keep
-// others out.
+// proved anything. Hosts share the places fairly: unfinished handshakes of a host do not keep other
+// hosts out.
 type handshakes struct {
 	mu     sync.Mutex
 	byHost map[string][]*conn // the oldest first

@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/session"
 )
 
-// localBit is set in the id of every session that was opened as a local one. Ids of global sessions
+// localBit is set in the id of every session that was opened as a local session. Ids of global sessions
 // have an epoch there, which does not become that large.
 const localBit = proto.SessionID(1) << 55
 
@@ -192,7 +192,7 @@ func (l *localSessions) giveBack(lost time.Duration, now time.Time) {
 }
 
 // opensLocal reports whether new sessions are local: if the configuration says so and, where local
-// sessions can become global ones, if all members know how.
+// sessions can become global, if all members know how.
 func (s *Server) opensLocal() bool {
 	return s.cfg.LocalSessions && !s.alone() && (!s.cfg.LocalSessionUpgrades || s.level2())
 }
@@ -224,7 +224,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 	now := s.cfg.Now()
 	e := &localSession{conn: c, timeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
 	id, verdict, old := req.SessionID, claimRight, (*conn)(nil)
-	// The lock of the tree keeps a session from becoming a global one meanwhile. The sessions are
+	// The lock of the tree keeps a session from becoming global meanwhile. The sessions are
 	// cleared after connections were closed, so c must not be closed when its session is added.
 	s.treeMu.RLock()
 	c.mu.Lock()
@@ -316,7 +316,7 @@ func (c *conn) greetLocal(req *proto.ConnectRequest, e *localSession, now time.T
 }
 
 // localRequest handles the requests that are different for a local session: those that a read-only
-// server refuses, the end of the session, and those for which the session must become a global one.
+// server refuses, the end of the session, and those for which the session must become global.
 // done is false if the request is to be handled as usual. The tree's lock and c.mu are held.
 func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p pause, done bool) {
 	s := c.server
@@ -343,7 +343,7 @@ func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p 
 	return pauseNone, false // without upgrades, the tree refuses an ephemeral znode
 }
 
-// upgrade makes the local session of c a global one, with the same id, and returns when that is
+// upgrade makes the local session of c global, with the same id, and returns when that is
 // applied here. It returns false if the connection closes first.
 func (c *conn) upgrade(in *input) bool {
 	s := c.server

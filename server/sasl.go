@@ -21,7 +21,7 @@ const (
 )
 
 // saslExchange is the SASL exchange of a connection. It is owned by the goroutine that reads the
-// connection. There is one exchange per connection.
+// connection. A connection has at most one exchange.
 type saslExchange struct {
 	mechanism sasl.Exchange // nil: over
 	begun     time.Time
@@ -37,8 +37,8 @@ type saslStep struct {
 	err   error
 }
 
-// answerSASL answers a request of a SASL exchange. The mechanism may take milliseconds, so answerSASL returns
-// pauseSASL first: then stepSASL must be called without locks.
+// answerSASL answers a request of a SASL exchange. The mechanism may take milliseconds, so
+// answerSASL returns pauseSASL first: then stepSASL must be called without locks.
 func (c *conn) answerSASL(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) (pause, error) {
 	var r proto.TokenRecord
 	if r.Decode(d); d.Err() != nil || r.Token == nil {

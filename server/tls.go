@@ -23,8 +23,8 @@ const (
 var errHandshakeTooLong = errors.New("the handshake is longer than 64 KiB")
 
 // tlsLayer is TLS on a connection. On a socket, TLS only transforms bytes: conn reads ciphertext from
-// the wire's memory and writes ciphertext to it, and never waits. So a connection with TLS waits for
-// its client exactly as one without: in the runtime's poller, without a buffer, and what it holds for
+// the wire's memory and writes ciphertext to it, and never waits. So a connection waits for its
+// client in the same way with and without TLS: in the runtime's poller, without a buffer, and what it holds for
 // the client is counted. On anything else, conn reads and writes by itself.
 type tlsLayer struct {
 	conn *tls.Conn

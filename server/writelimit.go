@@ -76,7 +76,7 @@ func (l *writeLimit) setMax(limit int) {
 func (l *writeLimit) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
 
 // A multi with a longer body is big: it may take tens of milliseconds to apply. At most maxBig of
-// them are under way, so that other writes do not wait behind a long row of them.
+// them are under way, so that other writes do not wait for a long row of them.
 const (
 	bigMultiBytes = 64 << 10
 	maxBig        = 2
@@ -158,8 +158,8 @@ func (l *writeLimit) close() {
 	l.mu.Unlock()
 }
 
-// take adds a write even if the limit is reached: for connect requests, of which a client can have
-// only one under way.
+// take adds a write even if the limit is reached: for connect requests. A client can have only a single
+// connect request under way.
 func (l *writeLimit) take(bytes int) {
 	l.mu.Lock()
 	l.add(bytes, 1)

@@ -20,8 +20,8 @@ func CertificateID(cert *x509.Certificate) (string, error) {
 
 // CertificateIDOf returns a function for X509.ID that takes the identity from this part of a
 // certificate: "subject" or "" is CertificateID; "cn" is the common name; "san:uri", "san:dns" and
-// "san:email" are the subject alternative name of that kind. A certificate that has none or several of
-// it is an error: which one counted would be left to chance.
+// "san:email" are the subject alternative name of that kind. A certificate without such a name, or with
+// several, is an error: chance would decide which name counts.
 func CertificateIDOf(part string) (func(*x509.Certificate) (string, error), error) {
 	var names func(*x509.Certificate) []string
 	switch part {
