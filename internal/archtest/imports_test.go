@@ -261,6 +261,7 @@ var table = []box{
 	{pkg: "cmd/gozkd/internal/archive", there: true, may: []arrow{
 		{"cmd/gozkd/internal/archive/store", "where objects are"},
 		{"consensus", "entries of the log"},
+		{"github.com/klauspost/compress", "deflate in half the time"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "cmd/gozkd/internal/archive/serversource", there: true, may: []arrow{

@@ -33,10 +33,10 @@ func firstChain(ensemble, index, term uint64) Chain {
 // next returns the chain after an entry.
 func (c Chain) next(index uint64, data []byte) Chain {
 	h := sha256.New()
-	h.Write(binary.BigEndian.AppendUint64(c[:len(c):len(c)], index))
+	var buf [sha256.Size]byte
+	h.Write(binary.BigEndian.AppendUint64(append(buf[:0], c[:]...), index))
 	h.Write(data)
-	var sum [sha256.Size]byte
-	return Chain(h.Sum(sum[:0])[:16])
+	return Chain(h.Sum(buf[:0])[:16])
 }
 
 // position is a place in a history: after the entry with an index.

@@ -2,12 +2,13 @@ package archive
 
 import (
 	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/klauspost/compress/flate"
 
 	"github.com/gozkd/gozkd/consensus"
 )
