@@ -143,12 +143,33 @@ func (w *world) back(release, dir, imported string, want map[string]znode, sessi
 	if resumed == 0 {
 		must.Failf("ZooKeeper resumed no session of %d", len(sessions))
 	}
+	if round == 0 {
+		w.backToEnsemble(release, dir, imported, want, sessions)
+	}
 	again := filepath.Join(dir, fmt.Sprintf("again-%d", round))
 	r := w.imports(again, data)
 	own := must.Get(server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: again, Keys: keys("")}))
 	compareTrees(want, readTree(w.ctx, own.Addr()), nil)
 	must.Do(own.Stop())
 	fmt.Printf("%-7s round %d back  : %d znodes, %d sessions, %d digests\n", release, round+1, r.Znodes, r.Sessions, r.Compared)
+}
+
+// backToEnsemble moves an imported state to three ZooKeeper servers, and compares what each serves.
+func (w *world) backToEnsemble(release, dir, imported string, want map[string]znode, sessions []sessionID) {
+	data := filepath.Join(dir, "export-ensemble")
+	w.run("export", "--zookeeper", data, "--from", imported)
+	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: 3, Keys: keys(""), Prepare: func(to string) error {
+		return os.CopyFS(filepath.Join(to, "version-2"), os.DirFS(filepath.Join(data, "version-2")))
+	}}))
+	defer must.Finally(e.Stop)
+	for _, addr := range e.Addrs() {
+		compareTrees(want, readTree(w.ctx, addr), nil)
+	}
+	resumed := resume(w.ctx, e.Addrs()[2], sessions)
+	fmt.Printf("%-7s to three servers: each serves the same, %d sessions resumed\n", release, resumed)
+	if resumed == 0 {
+		must.Failf("an ensemble of ZooKeeper resumed no session of %d", len(sessions))
+	}
 }
 
 // report is what `gozkd import --json` prints.

@@ -24,6 +24,8 @@ type EnsembleOptions struct {
 	JVMFlags []string
 	// Audit: each member writes ZooKeeper's lines to its AuditLog, if the keys have audit.enable.
 	Audit bool
+	// Prepare, if any, fills the data directory of each member before the first start.
+	Prepare func(data string) error
 	// Starting, if any, is called with the client addresses of all members just before the first of
 	// them is started, once for each try.
 	Starting func(addrs []string)
@@ -312,6 +314,11 @@ func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]
 		}
 		if err := os.WriteFile(filepath.Join(data, "myid"), fmt.Appendln(nil, m.ID), 0o644); err != nil {
 			return fmt.Errorf("server: %w", err)
+		}
+		if opts.Prepare != nil {
+			if err := opts.Prepare(data); err != nil {
+				return err
+			}
 		}
 		keys["dataDir"] = data
 		if m.command, err = command(m.dir, maps.Clone(keys)); err != nil {

@@ -25,8 +25,8 @@ import (
 const exportUsage = `usage: gozkd export --zookeeper DIR --from SOURCE [flags]
 
 Writes the state of one moment to DIR/version-2 as a snapshot that ZooKeeper 3.5 to 3.9 starts from:
-standalone, or as the first server of an ensemble, whose others start with empty directories. Znodes
-keep everything, sequence numbers and zxids go on. DIR must be empty, except for myid.
+standalone, or as an ensemble, each of whose servers gets a copy of version-2 before the first of them
+starts. Znodes keep everything, sequence numbers and zxids go on. DIR must be empty, except for myid.
 
 A client resumes its session if a ZooKeeper created the session: ZooKeeper computes the password from
 the session's id. Other clients are told that their session has expired, and its ephemerals go after
@@ -242,7 +242,7 @@ func (c *exportCommand) print(r *exported) {
 		line("NEEDED", "a larger -Djute.maxbuffer for ZooKeeper, because of %s", z)
 	}
 	cli.Print(c.Env.Out, fmt.Sprintf(`
-Next: stop every gozkd server of the ensemble, and start ZooKeeper with dataDir=%s and no other dataLogDir. In an ensemble start this
-  server and enough others, with empty directories, for a majority.
+Next: stop every gozkd server of the ensemble, and start ZooKeeper with dataDir=%s and no other dataLogDir. In an ensemble copy
+  version-2 to each server before you start any: a majority of empty servers would found an empty ensemble.
 `, c.dir))
 }
