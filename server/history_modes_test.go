@@ -70,3 +70,20 @@ func (c *recordedClient) own() bool {
 	}
 	return true
 }
+
+// special handles what only local sessions and read-only servers answer, and reports whether the action
+// is not recorded.
+func (c *recordedClient) special(h proto.ReplyHeader, a *action) bool {
+	switch {
+	case c.readOnly && a.kind <= actionCAS:
+		if h.Err != proto.ErrNotReadOnly {
+			c.r.complain("client %d: %v on a read-only connection: %v", c.id, *a, h.Err)
+		}
+		return true // it never happens, so nobody may see its value
+	case c.readOnly:
+		a.kind = actionRead // the sync was refused
+	}
+	// No write was needed to open the session, so a client that has seen nothing may read a state from
+	// before the znodes.
+	return h.Err == proto.ErrNoNode && a.kind == actionRead && c.sess.SessionID&localBit != 0 && h.Zxid < c.r.prepared
+}

@@ -216,6 +216,8 @@ type recorder struct {
 	clock atomic.Int64
 	value atomic.Int64
 
+	prepared proto.Zxid // the znodes are there
+
 	mu       sync.Mutex
 	history  []action
 	problems []string
@@ -230,9 +232,11 @@ func (r *recorder) prepare() {
 	c := r.e.connect(1, time.Minute)
 	for i := range historyKeys {
 		body := (&proto.CreateRequest{Path: key(i), Data: []byte("0"), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
-		if h, _ := c.call(1, proto.OpCreate, bytesRecord(body)); h.Err != proto.OK {
+		h, _ := c.call(1, proto.OpCreate, bytesRecord(body))
+		if h.Err != proto.OK {
 			r.e.t.Fatal(h.Err)
 		}
+		r.prepared = h.Zxid
 	}
 }
 
@@ -455,12 +459,10 @@ func (c *recordedClient) reply(a *action, xid *int32) bool {
 		c.seen = h.Zxid
 	}
 	a.zxid = h.Zxid
+	if c.special(h, a) {
+		return true
+	}
 	switch {
-	case c.readOnly && a.kind <= actionCAS:
-		if h.Err != proto.ErrNotReadOnly {
-			c.r.complain("client %d: %v on a read-only connection: %v", c.id, *a, h.Err)
-		}
-		return true // it never happens, so nobody may see its value
 	case h.Err == proto.ErrBadVersion && a.kind == actionCAS:
 		a.result = resultBadVersion
 	case h.Err != proto.OK:
@@ -474,9 +476,6 @@ func (c *recordedClient) reply(a *action, xid *int32) bool {
 		}
 		a.result, a.version, a.mzxid = resultOK, st.Version, st.Mzxid
 	default:
-		if c.readOnly {
-			a.kind = actionRead // the sync was refused
-		}
 		var resp proto.DataResponse
 		resp.Decode(&d)
 		a.result, a.version, a.mzxid = resultOK, resp.Stat.Version, resp.Stat.Mzxid
