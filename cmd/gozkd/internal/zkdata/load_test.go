@@ -101,7 +101,7 @@ func TestLoad_ChangedByte(t *testing.T) {
 				files = append(files, f)
 			}
 		}
-		for range exhaustive.Or(40, 2500) {
+		for range exhaustive.Or(12, 2500) {
 			path := files[rng.IntN(len(files))].Path
 			b, err := os.ReadFile(path)
 			if err != nil {
@@ -138,7 +138,7 @@ func TestLoad_Until(t *testing.T) {
 		n := 0
 		for _, f := range d.Logs {
 			err := readLog(f.Path, func(r *zkfiles.Record, _ int64) error {
-				if r.Zxid <= begin {
+				if r.Zxid <= begin || int(r.Zxid)%exhaustive.Or(5, 1) != 0 {
 					return nil
 				}
 				l, err := Load(t.Context(), d, Options{Until: Limit{Zxid: r.Zxid}})
@@ -240,7 +240,7 @@ func TestLoad_UnfinishedSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, cut := range []int{0, 3, 12, len(b) / 2, len(b) - 1} {
+		for _, cut := range []int{3, len(b) / 2, len(b) - 1} {
 			if err := os.WriteFile(want.Snapshot.Path, b[:cut], 0o644); err != nil {
 				t.Fatal(err)
 			}
