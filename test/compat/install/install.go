@@ -3,6 +3,7 @@ package install
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -267,6 +269,56 @@ func Javac(ctx context.Context, root, name, libs string, dirs ...string) (classe
 	}
 	must.Do(os.WriteFile(stamp, nil, 0o644))
 	return classes
+}
+
+// RustTests builds the tests of a published crate and returns the program. extra is a crate of ours that
+// its tests need.
+func RustTests(ctx context.Context, root, crate, version, extra string) (program string) {
+	if _, err := exec.LookPath("cargo"); err != nil {
+		debian(ctx, "cargo")
+	}
+	dir := cacheDir(root, "rust")
+	program = filepath.Join(dir, crate+"-tests")
+	if newer(program, filepath.Join(extra, "src", "lib.rs")) {
+		return program
+	}
+	// A crate that depends on the published one has cargo fetch its source.
+	must.Do(os.MkdirAll(filepath.Join(dir, "fetch", "src"), 0o755))
+	must.Do(os.WriteFile(filepath.Join(dir, "fetch", "src", "lib.rs"), nil, 0o644))
+	manifest := fmt.Sprintf("[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[workspace]\n[dependencies]\n%s = \"=%s\"\n", crate, version)
+	must.Do(os.WriteFile(filepath.Join(dir, "fetch", "Cargo.toml"), []byte(manifest), 0o644))
+	var metadata struct {
+		Packages []struct {
+			Name string
+			Path string `json:"manifest_path"`
+		}
+	}
+	must.Do(json.Unmarshal([]byte(must.Get(output(ctx, filepath.Join(dir, "fetch"), "cargo", "metadata", "-q", "--format-version=1"))), &metadata))
+	source := filepath.Join(dir, "source")
+	must.Do(os.RemoveAll(source))
+	for _, p := range metadata.Packages {
+		if p.Name == crate {
+			must.Do(os.CopyFS(source, os.DirFS(filepath.Dir(p.Path))))
+		}
+	}
+	file := filepath.Join(source, "Cargo.toml")
+	manifest = string(must.Get(os.ReadFile(file))) + fmt.Sprintf("\n[workspace]\n[dev-dependencies.%s]\npath = %q\n", filepath.Base(extra), extra)
+	must.Do(os.WriteFile(file, []byte(manifest), 0o644))
+	lines := must.Get(output(ctx, source, "env", "CARGO_PROFILE_DEV_LTO=off", "CARGO_PROFILE_DEV_DEBUG=0",
+		"cargo", "test", "-q", "--no-run", "--tests", "--message-format=json", "--target-dir", filepath.Join(dir, "target")))
+	for line := range strings.Lines(lines) {
+		var built struct {
+			Executable string
+			Target     struct{ Kind []string }
+		}
+		if json.Unmarshal([]byte(line), &built) == nil && built.Executable != "" && slices.Contains(built.Target.Kind, "test") {
+			must.Do(os.WriteFile(program, must.Get(os.ReadFile(built.Executable)), 0o755))
+		}
+	}
+	if !newer(program, filepath.Join(extra, "src", "lib.rs")) {
+		must.Failf("install: cargo built no test of %s", crate)
+	}
+	return program
 }
 
 // MavenVersion returns the version of an artifact in the pom.

@@ -39,7 +39,9 @@ func runSuites(ctx context.Context, o options, list []suite) bool {
 		binary = must.Get(server.BuildGozkd(ctx, o.root, dir))
 	}
 	must.Do(server.WriteGozkdScript(must.Get(filepath.Abs(binary)), dir))
-	gozkd, zooKeeper := target{name: "gozkd", bin: dir}, target{name: "ZooKeeper", own: true}
+	gozkd, zooKeeper := target{name: "gozkd", bin: dir}, target{name: "ZooKeeper", bin: filepath.Join(dir, "zookeeper"), own: true}
+	must.Do(os.Mkdir(zooKeeper.bin, 0o755))
+	must.Do(server.WriteZooKeeperScript(ctx, server.Maven, zooKeeper.bin))
 	good := true
 	for _, s := range list {
 		r := &runner{options: o, suite: s, installed: s.install(ctx, o.root), leftOut: readLeftOut(s.name), dir: dir}
@@ -199,8 +201,14 @@ func (r *runner) try(ctx context.Context, t target, part string, try int) (resul
 	if name == nil {
 		name = func(class, name string) string { return class + "#" + name }
 	}
-	found, err := readReports(dir, name)
 	text := must.Get(os.ReadFile(log.Name()))
+	var found results
+	var err error
+	if r.read != nil {
+		found = r.read(text)
+	} else {
+		found, err = readReports(dir, name)
+	}
 	if err = errors.Join(err, ctx.Err()); err != nil || len(found) == 0 && runErr != nil {
 		why := fmt.Sprintf("did not finish: %v", errors.Join(err, runErr))
 		return results{part + "#run": {why: why}}, text

@@ -24,9 +24,11 @@ type installed struct {
 	parts []string
 	// quick lists the parts that make compat runs.
 	quick []string
-	// command returns the command that runs a part. It writes JUnit's XML into dir, where it may also
-	// write other files.
+	// command returns the command that runs a part. Unless there is read, it writes JUnit's XML
+	// into dir, where it may also write other files.
 	command func(ctx context.Context, t target, part, dir string) *exec.Cmd
+	// read reads the results from the output of a part. nil: they are in JUnit's XML.
+	read func(output []byte) results
 	// test shortens the name of a test, which JUnit gives as class and name. nil: class#name.
 	test func(class, name string) string
 }
@@ -45,6 +47,7 @@ func suites() []suite {
 		{name: "kazoo", install: installKazoo},
 		{name: "zookeeper", install: installZooKeeper},
 		{name: "curator", install: installCurator},
+		{name: "rust", install: installRust},
 	}
 }
 

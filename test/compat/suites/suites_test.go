@@ -92,3 +92,10 @@ func TestLeftOut_FilesAreReadable(t *testing.T) {
 		}
 	}
 }
+
+func TestReadLibtest(t *testing.T) {
+	got := readLibtest([]byte("running 3 tests\ntest a::case_1 ... ok\ntest b ... FAILED\ntest c ... ignored, no network\n\ntest result: FAILED. 1 passed\n"))
+	if len(got) != 3 || !got["a::case_1"].passed || got["b"].why == "" || !got["c"].skipped {
+		t.Errorf("got %+v", got)
+	}
+}
