@@ -305,7 +305,7 @@ func RustTests(ctx context.Context, root, crate, version, extra string) (program
 	manifest = string(must.Get(os.ReadFile(file))) + fmt.Sprintf("\n[workspace]\n[dev-dependencies.%s]\npath = %q\n", filepath.Base(extra), extra)
 	must.Do(os.WriteFile(file, []byte(manifest), 0o644))
 	lines := must.Get(output(ctx, source, "env", "CARGO_PROFILE_DEV_LTO=off", "CARGO_PROFILE_DEV_DEBUG=0",
-		"cargo", "test", "-q", "--no-run", "--tests", "--message-format=json", "--target-dir", filepath.Join(dir, "target")))
+		"cargo", "test", "-q", "--no-run", "--test", "*", "--message-format=json", "--target-dir", filepath.Join(dir, "target")))
 	for line := range strings.Lines(lines) {
 		var built struct {
 			Executable string
