@@ -210,7 +210,7 @@ func secrets(dir string) error {
 	if err != nil {
 		return err
 	}
-	self := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gozkd"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	self := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gozkd"}, NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true}
 	certificate, err := x509.CreateCertificate(rand.Reader, self, self, key.Public(), key)
 	if err != nil {
 		return err

@@ -422,8 +422,7 @@ func TestInspect_Archive(t *testing.T) {
 		defer look.Stop()
 		based := false // the first base has everything so far; then come the writes of the archive's log
 		for n, late := 0, watchdog.Context(t, time.Minute); ; <-look.C {
-			status, out, _ := run(t, Main, "--tree", url)
-			if !based && status == cli.OK {
+			if status, _, _ := run(t, Main, "--tree", url); !based && status == cli.OK {
 				based = true
 				if _, err := c.Set("/app", []byte("archived"), -1); err != nil {
 					t.Fatal(err)
