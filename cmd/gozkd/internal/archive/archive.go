@@ -160,10 +160,19 @@ func (a *Archive) At(m Moment) (Span, error) {
 		return Span{}, fmt.Errorf("%w: %v has no complete base yet", ErrNotCovered, a)
 	case s.Base == "":
 		return Span{}, fmt.Errorf("%w: it begins at %s, zxid %#x", ErrNotCovered, shown(timeOf(all[0].ms)), all[0].zxid)
+	case a.End() > s.Last && after == nil && !m.Time.IsZero() && m.Time.After(s.End):
+		return Span{}, fmt.Errorf("%w: it has a gap after %s, which no complete base follows; choose that moment or one before", ErrNotCovered, shown(s.End))
 	case after != nil && s.Last < after.index && !m.Time.IsZero() && m.Time.After(s.End):
 		return Span{}, fmt.Errorf("%w: it has a gap from %s to %s; choose a moment before or after it", ErrNotCovered, shown(s.End), shown(timeOf(after.ms)))
 	}
 	return s, nil
+}
+
+// End returns the index of the last entry in the archive. Behind a gap that no complete base follows,
+// it is not in any span.
+func (a *Archive) End() uint64 {
+	end, _ := a.catalog.tail()
+	return end.index
 }
 
 func shown(t time.Time) string {

@@ -74,7 +74,8 @@ func (s *Shipper) makeBase(ctx context.Context) error {
 	return nil
 }
 
-// needsBase reports whether the newest base is missing, too old, or too far behind.
+// needsBase reports whether the newest base is missing, or too old or too far behind. A base after
+// which there is nothing is neither: another one would be the same.
 func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
 	if !s.baseDue && s.rounds%housekeeping != 1 {
 		return false, nil
@@ -96,7 +97,7 @@ func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
 		for _, o := range path {
 			size += o.size
 		}
-		if size < s.cfg.BaseBytes && time.Since(timeOf(b.ms)) < s.cfg.BaseInterval {
+		if len(path) == 0 || size < s.cfg.BaseBytes && time.Since(timeOf(b.ms)) < s.cfg.BaseInterval {
 			s.baseDue = false
 		}
 	}

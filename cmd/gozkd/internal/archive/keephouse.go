@@ -142,10 +142,16 @@ func (s *Shipper) merge(ctx context.Context, run []object) error {
 
 // outdated returns the names of what the retention no longer keeps, and of unfinished bases.
 func (c *catalog) outdated(now time.Time, retention time.Duration) (names []string) {
-	keep := uint64(0) // index of the first base that is kept
-	for _, b := range c.whole() {
-		if retention > 0 && b.ms > 0 && !timeOf(b.ms).After(now.Add(-retention)) {
-			keep = max(keep, b.index)
+	// keep is the index of the first base that is kept: one from which the log goes on as far as from
+	// any base before it. That is not so for a base between the objects of a writer whom another passed.
+	keep, furthest := uint64(0), uint64(0)
+	if retention > 0 {
+		for _, b := range c.whole() {
+			_, end := c.reach(b.position)
+			if end.index >= furthest && b.ms > 0 && !timeOf(b.ms).After(now.Add(-retention)) {
+				keep = b.index
+			}
+			furthest = max(furthest, end.index)
 		}
 	}
 	for _, o := range c.logs {

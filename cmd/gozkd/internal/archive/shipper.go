@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -299,13 +300,17 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 	return s.begin(ctx)
 }
 
-// sameHistory reports whether the history that ends at pos is that of this member: the terms of the
-// last entries are equal. It is false if this member does not have that entry any more.
+// sameHistory reports whether the history that ends at pos is that of this member: the last entries
+// are equal, and not only their terms, which an ensemble that was brought back counts again. It is false if this member does not have that entry any more.
 func (s *Shipper) sameHistory(ctx context.Context) (bool, error) {
 	if s.checked || s.last == nil {
 		return true, nil // a position after a base or an object of this shipper
 	}
 	theirs, err := s.get(ctx, s.last.name)
+	if errors.Is(err, store.ErrNotFound) {
+		// It was merged or deleted since it was listed. The next round lists what is there now.
+		s.pos, s.last, s.known = position{}, nil, false
+	}
 	if err != nil {
 		return false, err
 	}
@@ -320,7 +325,7 @@ func (s *Shipper) sameHistory(ctx context.Context) (bool, error) {
 		return false, nil
 	case err != nil || len(own) == 0:
 		return false, err
-	case own[0].Term != last.Term:
+	case own[0].Term != last.Term || !bytes.Equal(own[0].Data, last.Data):
 		return false, errAhead
 	}
 	s.checked = true

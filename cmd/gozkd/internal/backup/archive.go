@@ -136,6 +136,9 @@ func Verify(ctx context.Context, args []string, env cli.Env) int {
 			status = c.Fail(err)
 		}
 	}
+	if last := spans[len(spans)-1].Last; a.End() > last {
+		c.line("gap", "no complete base is before entries up to %d: no moment after entry %d can be restored", a.End(), last)
+	}
 	for _, name := range a.Strange() {
 		c.line("unknown", "%s: no object of an archive", name)
 	}

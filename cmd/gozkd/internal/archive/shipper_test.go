@@ -1,0 +1,195 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
+	"github.com/gozkd/gozkd/consensus"
+)
+
+// fixedSource has applied a part of a log.
+type fixedSource struct {
+	log     []consensus.LogEntry
+	applied atomic.Uint64
+	at      time.Time // of the last batch in captures
+}
+
+// Position implements Source.
+func (f *fixedSource) Position() Position {
+	return Position{Ensemble: ensemble, Applied: f.applied.Load(), Members: 1, Leads: true}
+}
+
+// Log implements Source.
+func (f *fixedSource) Log(from uint64, _ int64) ([]consensus.LogEntry, error) {
+	return f.log[from-1 : f.applied.Load()], nil
+}
+
+// Keep implements Source.
+func (f *fixedSource) Keep(uint64) {}
+
+// Capture implements Source.
+func (f *fixedSource) Capture(context.Context) (*Capture, error) {
+	return &Capture{Index: f.applied.Load(), Term: 5, Time: f.at, File: func(context.Context) (io.ReadCloser, int64, error) {
+		return io.NopCloser(strings.NewReader("state")), 5, nil
+	}}, nil
+}
+
+// archiving runs a shipper until the test ends, or until stop is called.
+func archiving(t *testing.T, m *storetest.Memory, source Source) (stop func()) {
+	t.Helper()
+	s := New(Config{Store: m.Client(), Logger: hclog.NewNullLogger(), Interval: time.Second, BaseInterval: 24 * time.Hour, BaseBytes: 1 << 30})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	// Stopped and awaited by stop.
+	go func() {
+		defer close(done)
+		s.Run(ctx, source)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// put writes the objects of entries, which follow the base of entry 4, and returns their names.
+func put(t *testing.T, m *storetest.Memory, all []consensus.LogEntry, pieces ...uint64) (names []string) {
+	t.Helper()
+	at := position{4, firstChain(ensemble, 4, 5)}
+	for _, last := range pieces {
+		n, b := encodeLog(ensemble, at, all[at.index:last])
+		if err := m.Client().Put(t.Context(), n.in(ensemble), b); err != nil {
+			t.Fatal(err)
+		}
+		names, at = append(names, n.in(ensemble)), n.after()
+	}
+	return names
+}
+
+func listed(t *testing.T, m *storetest.Memory) *catalog {
+	t.Helper()
+	c, err := readCatalog(t.Context(), m.Client(), ensemble)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A member that stands by goes on after the writer has merged the object that this member knew as the
+// last one.
+func TestShipper_LastObjectWasMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
+		names := put(t, m, f.log, 10, 20)
+		f.applied.Store(20)
+		stop := archiving(t, m, f)
+		defer stop()
+		time.Sleep(10 * time.Second)
+		put(t, m, f.log, 20)
+		for _, name := range names {
+			if err := m.Client().Delete(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.applied.Store(30)
+		time.Sleep(10 * time.Second)
+		if _, end := listed(t, m).reach(position{4, firstChain(ensemble, 4, 5)}); end.index != 30 {
+			t.Errorf("the archive ends at entry %d, want 30", end.index)
+		}
+	})
+}
+
+// While nothing is written, an old base is as good as a new one.
+func TestShipper_OneBaseWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30), at: time.Now().Add(-48 * time.Hour)}
+		f.applied.Store(20)
+		stop := archiving(t, m, f)
+		defer stop()
+		time.Sleep(time.Hour)
+		if n := len(listed(t, m).bases); n != 1 {
+			t.Errorf("%d bases of the same state, want 1", n)
+		}
+	})
+}
+
+// An ensemble that was brought back, and counted its terms as before, does not continue the archive.
+func TestShipper_AheadWithTheSameTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
+		put(t, m, f.log, 10, 20)
+		f.log = entriesFrom(t, 2, 30)
+		for i := range f.log {
+			f.log[i].Index--
+		}
+		f.applied.Store(30)
+		before := m.Names()
+		stop := archiving(t, m, f)
+		time.Sleep(time.Minute)
+		stop()
+		if after := m.Names(); len(after) != len(before) {
+			t.Errorf("another history continues the archive: %v", after)
+		}
+	})
+}
+
+// Retention keeps the base from which all later moments are reached, although a newer one is old
+// enough: the writer of that one was passed by another, whose objects do not end where it is.
+func TestOutdated_BaseThatLeadsNowhere(t *testing.T) {
+	all := entriesFrom(t, 1, 60)
+	start := position{4, firstChain(ensemble, 4, 5)}
+	at := func(index uint64) position {
+		n, _ := encodeLog(ensemble, start, all[start.index:index])
+		return n.after()
+	}
+	piece := func(from, to uint64) string {
+		n, _ := encodeLog(ensemble, at(from), all[from:to])
+		return n.in(ensemble)
+	}
+	base := func(index uint64) string {
+		p := start
+		if index > start.index {
+			p = at(index)
+		}
+		return baseName{position: p, ms: 1, writer: "00000000"}.in(ensemble) + partName(0, true)
+	}
+	first, _ := encodeLog(ensemble, start, all[start.index:15])
+	names := []string{first.in(ensemble), piece(15, 25), piece(25, 30), piece(15, 40), piece(40, 60), base(4), base(25)}
+	if got := catalogOf(names...).outdated(time.Now(), time.Hour); len(got) != 0 {
+		t.Errorf("deleted, although the moments after entry 30 need it: %v", got)
+	}
+	if got := catalogOf(append(names, base(60))...).outdated(time.Now(), time.Hour); len(got) != len(names) {
+		t.Errorf("of %d objects before a base with everything, %d are outdated", len(names), len(got))
+	}
+}
+
+// A moment behind a gap is refused, also while no complete base follows the gap.
+func TestArchive_GapWithoutABase(t *testing.T) {
+	m, all := storetest.New(1), entriesFrom(t, 1, 60)
+	put(t, m, all, 20)
+	behind, b := encodeLog(ensemble, position{30, firstChain(ensemble, 30, 5)}, all[30:40])
+	part := baseName{position: position{4, firstChain(ensemble, 4, 5)}, ms: 1, writer: "00000000"}
+	err := errors.Join(m.Client().Put(t.Context(), behind.in(ensemble), b),
+		m.Client().Put(t.Context(), part.in(ensemble)+partName(0, true), encodePart(ensemble, part, 0, bytes.Repeat([]byte("x"), 9))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s store.Store = m.Client()
+	a, err := Open(t.Context(), s, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if span, err := a.At(Moment{Time: time.UnixMilli(10)}); err != nil || span.Last != 20 || a.End() != 40 {
+		t.Error(span.Last, a.End(), err)
+	}
+	if span, err := a.At(Moment{Time: time.UnixMilli(38)}); !errors.Is(err, ErrNotCovered) {
+		t.Errorf("a moment behind the gap: entries up to %d, %v", span.Last, err)
+	}
+}
