@@ -102,7 +102,11 @@ func (h header) decode(b []byte) (body []byte, err error) {
 // encodeLog returns the object with entries, the first of which follows a position.
 func encodeLog(ensemble uint64, from position, entries []consensus.LogEntry) (logName, []byte) {
 	n := logName{first: from.index + 1, last: from.index, prev: from.chain, chain: from.chain}
-	var body []byte
+	size := 0
+	for _, e := range entries {
+		size += binary.MaxVarintLen32 + len(e.Data)
+	}
+	body := make([]byte, 0, size)
 	for _, e := range entries {
 		n.last++
 		n.chain, n.ms = n.chain.next(n.last, e.Data), max(n.ms, msOf(e.Time))

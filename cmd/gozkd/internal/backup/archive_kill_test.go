@@ -51,7 +51,10 @@ type process struct {
 	done    chan struct{}
 }
 
-const shipInterval = 3 * time.Second
+const (
+	shipInterval = 3 * time.Second
+	listDelay    = 20 * time.Second
+)
 
 func newShipping(t *testing.T, seed uint64, members int) *shipping {
 	t.Helper()
@@ -232,7 +235,7 @@ func (s *shipping) settle() {
 			lag += p.shipper.Stats().Lag
 		}
 		if lag == 0 {
-			time.Sleep(time.Minute) // until everything is in listings
+			time.Sleep(listDelay) // until everything is in listings
 			return
 		}
 	}
@@ -241,7 +244,7 @@ func (s *shipping) settle() {
 
 // misbehave draws faults of the store.
 func (s *shipping) misbehave() {
-	f := storetest.Faults{ListDelay: 20 * time.Second}
+	f := storetest.Faults{ListDelay: listDelay}
 	switch s.rand.IntN(4) {
 	case 0:
 		f.Down = true
@@ -393,7 +396,7 @@ func TestArchive_Kills(t *testing.T) {
 				s := newShipping(t, uint64(plan), 3)
 				ctx, cancel := context.WithCancel(t.Context())
 				wait := s.write(ctx)
-				time.Sleep(time.Minute) // the first base is there
+				time.Sleep(10 * time.Second) // the first base is there
 				from, _ := s.member(1).Server().Digest()
 				for done := 0; done < kills; {
 					for range 1 + s.rand.IntN(10) {

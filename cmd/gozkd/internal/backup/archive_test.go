@@ -19,17 +19,17 @@ import (
 // it, no moment in it is made up, and all moments before and after it restore.
 func TestArchive_GapIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShippingWith(t, 1, 1, server.Config{ArchiveBytes: 400 << 10})
+		s := newShippingWith(t, 1, 1, server.Config{ArchiveBytes: 200 << 10})
 		ctx, cancel := context.WithCancel(t.Context())
-		s.pause = 20 // ms: 200 entries per second, of some 200 bytes
+		s.pause = 40 // ms: 100 entries per second, of some 200 bytes
 		wait := s.write(ctx)
 		time.Sleep(2 * shipInterval) // until the first base is there
-		s.watch(10 * time.Second)
+		s.watch(5 * time.Second)
 		time.Sleep(shipInterval + time.Second) // so all these are archived
 		s.memory.Set(storetest.Faults{Down: true})
 		time.Sleep(time.Second)
 		inGap := time.Now().Add(4 * time.Second)
-		time.Sleep(20 * time.Second)
+		time.Sleep(45 * time.Second)
 		s.memory.Set(storetest.Faults{})
 		time.Sleep(10 * time.Second)
 		s.watch(5 * time.Second)
@@ -65,17 +65,17 @@ func TestArchive_MergesAndForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShippingWith(t, 3, 1, server.Config{ArchiveBytes: 64 << 20, Tick: 10 * time.Second})
 		s.kill(1)
-		s.config.Interval, s.config.BaseInterval, s.config.Retention = 10*time.Second, time.Hour, 2*time.Hour
+		s.config.Interval, s.config.BaseInterval, s.config.Retention = 10*time.Second, 30*time.Minute, time.Hour
 		s.start(1)
 		s.pause = 20_000
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := s.write(ctx)
-		hours := exhaustive.Or(4, 30)
+		steps := exhaustive.Or(14, 180)
 		var kept []int64
-		for i := range hours * 6 {
+		for i := range steps {
 			time.Sleep(10 * time.Minute)
 			zxid := s.sample()
-			if i >= hours*6-11 {
+			if i >= steps-5 {
 				kept = append(kept, zxid)
 			}
 			if i%7 == 3 { // a store that repeats requests after their objects were deleted
@@ -91,7 +91,7 @@ func TestArchive_MergesAndForgets(t *testing.T) {
 			t.Errorf("%d objects, want at most %d", n, most)
 		}
 		a := s.open()
-		if spans := a.Spans(); len(spans) != 1 || time.Since(spans[0].Begin) > 4*time.Hour {
+		if spans := a.Spans(); len(spans) != 1 || time.Since(spans[0].Begin) > 2*time.Hour {
 			for _, span := range spans {
 				t.Errorf("%d to %d, %v to %v", span.First, span.Last, span.Begin, span.End)
 			}
