@@ -104,13 +104,11 @@ func (c *Core) cut() error {
 	case c.role == raft.StateLeader:
 		needed = c.neededFrom()
 	}
-	// Entries beyond the soft bound go unless a member or the archive needs them; beyond the hard
-	// bound all go.
+	// Entries beyond the soft bound go unless a member needs them; beyond the hard bound all go. What
+	// the archive needs stays in both cases, up to a bound of its own.
 	index, drop, bytes := c.applied-uint64(len(t.sizes)), 0, t.bytes
-	unneeded := func() bool {
-		return bytes > soft && index < needed && (index < t.archived || bytes > t.limits.ArchiveBytes)
-	}
-	for drop < len(t.sizes) && (bytes > t.limits.MaxBytes || unneeded()) {
+	archived := func() bool { return index < t.archived || bytes > t.limits.ArchiveBytes }
+	for drop < len(t.sizes) && archived() && (bytes > t.limits.MaxBytes || bytes > soft && index < needed) {
 		bytes -= int(t.sizes[drop])
 		drop++
 		index++

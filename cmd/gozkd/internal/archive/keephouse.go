@@ -159,8 +159,10 @@ func (c *catalog) outdated(now time.Time, retention time.Duration) (names []stri
 			names = append(names, o.name)
 		}
 	}
+	tail, _ := c.tail()
 	for _, b := range c.bases {
-		if b.index < keep || !b.whole && timeOf(b.ms).Before(now.Add(-unfinishedAge)) {
+		// The base at the end of the log may be under way, however old its last batch is.
+		if b.index < keep || !b.whole && b.index < tail.index && timeOf(b.ms).Before(now.Add(-unfinishedAge)) {
 			names = append(names, b.parts...)
 		}
 	}

@@ -170,6 +170,19 @@ func TestOutdated_BaseThatLeadsNowhere(t *testing.T) {
 	}
 }
 
+// While nobody writes, the base that is being uploaded is as old as the last batch.
+func TestOutdated_BaseUnderWay(t *testing.T) {
+	start := position{4, firstChain(ensemble, 4, 5)}
+	half := baseName{position: start, ms: 1, writer: "00000000"}.in(ensemble) + partName(0, false)
+	if got := catalogOf(half).outdated(time.Now(), 0); len(got) != 0 {
+		t.Errorf("deleted: %v", got)
+	}
+	next, _ := encodeLog(ensemble, start, entriesFrom(t, 5, 3))
+	if got := catalogOf(half, next.in(ensemble)).outdated(time.Now(), 0); len(got) != 1 || got[0] != half {
+		t.Errorf("the log has gone on, deleted: %v", got)
+	}
+}
+
 // A moment behind a gap is refused, also while no complete base follows the gap.
 func TestArchive_GapWithoutABase(t *testing.T) {
 	m, all := storetest.New(1), entriesFrom(t, 1, 60)
