@@ -184,6 +184,7 @@ pub mod core {
         fn serves(&self) -> bool {
             let mut answer = String::new();
             let Ok(mut conn) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+            conn.set_read_timeout(Some(Duration::from_secs(2))).unwrap(); // a server that starts may not answer
             conn.write_all(b"srvr").is_ok() && conn.read_to_string(&mut answer).is_ok() && answer.contains("Mode: ")
         }
 
