@@ -53,9 +53,11 @@ type PeerLink = peer.Status
 // MinPeerSecret is the minimum size of Config.PeerSecret, in bytes.
 const MinPeerSecret = peer.MinSecret
 
-// Level2 is the first level after that of versions without feature levels: see its comment in package
-// core.
-const Level2 = core.Level2
+// The levels after that of versions without feature levels: see their comments in package core.
+const (
+	Level2 = core.Level2
+	Level3 = core.Level3
+)
 
 // ErrLevel is wrapped by errors about data that was written at a feature level that this program
 // does not support.

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 )
@@ -35,22 +37,24 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 		}
 		return n.Status().Level
 	}
-	if got := level(Config{Levels: toLevel(3), MaxLevel: 2}); got != 2 {
+	this := core.SupportedLevels.Max
+	next := this + 1
+	if got := level(Config{Levels: toLevel(next), MaxLevel: this}); got != this {
 		t.Fatalf("held back, the level is %d", got)
 	}
-	if got := level(Config{Levels: toLevel(2)}); got != 2 {
+	if got := level(Config{Levels: toLevel(this)}); got != this {
 		t.Fatalf("after the downgrade the level is %d", got)
 	}
-	if got := level(Config{Levels: toLevel(3)}); got != 3 {
+	if got := level(Config{Levels: toLevel(next)}); got != next {
 		t.Fatalf("the level is %d", got)
 	}
 	refused := func(why string) {
 		t.Helper()
 		before := vfstest.Fingerprint(t, dir)
-		_, err := tryOpen(t, Config{Dir: dir, Levels: toLevel(2)})
+		_, err := tryOpen(t, Config{Dir: dir, Levels: toLevel(this)})
 		_, readErr := ReadDir(dir, "", &list{})
 		for _, err := range []error{err, readErr} {
-			if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "has level 3, this program supports 1 to 2:") {
+			if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), fmt.Sprintf("has level %d, this program supports 1 to %d:", next, this)) {
 				t.Errorf("%v; want %s", err, why)
 			}
 		}
@@ -59,14 +63,14 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 		}
 	}
 	refused("of the log in " + filepath.Join(dir, "wal"))
-	if got := level(Config{Levels: toLevel(4), MaxLevel: 3, CheckpointRequests: 1}); got != 3 {
+	if got := level(Config{Levels: toLevel(next + 1), MaxLevel: next, CheckpointRequests: 1}); got != next {
 		t.Fatalf("after a restart the level is %d", got)
 	}
 	refused("the checkpoint " + filepath.Join(dir, "checkpoint.db"))
 	if _, err := ReadCheckpoint(filepath.Join(dir, "checkpoint.db"), &list{}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a restore: %v", err)
 	}
-	if _, err := tryOpen(t, Config{Dir: dir, Levels: LevelRange{Min: 4, Max: 5}}); !errors.Is(err, ErrLevel) {
+	if _, err := tryOpen(t, Config{Dir: dir, Levels: LevelRange{Min: next + 1, Max: next + 2}}); !errors.Is(err, ErrLevel) {
 		t.Errorf("a version that no longer supports the level: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ type sessionRecord struct {
 
 // createSession creates a session with a unique id: the origin's member id in the high byte, then
 // 24 bits of the epoch, then the counter of the zxid. A request with an id makes the origin's local
-// session of that id one that all members know; servers send it from feature level 2 on.
+// session of that id one that all members know; servers send it from feature level 3 on.
 func (t *Tree) createSession(x *txn) proto.ErrCode {
 	var body CreateSessionBody
 	if !body.decode(t.body(x)) {

@@ -35,7 +35,7 @@ const (
 	// FlagX509Text lets ids of the scheme x509 be any text, and not only distinguished names. It has no
 	// effect without FlagX509.
 	FlagX509Text
-	// FlagMultiAddress lets the server lines of a reconfig have several addresses.
+	// FlagMultiAddress lets the server lines of a reconfig have several addresses: feature level 3.
 	FlagMultiAddress
 )
 

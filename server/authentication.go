@@ -142,7 +142,7 @@ func (s *Server) saslIDs(id string) []proto.ID {
 	if slices.Contains(auth.SASLSupers, id) {
 		ids = append(ids, superID)
 	}
-	if s.level2() { // older versions would not know these, and apply the client's writes otherwise
+	if s.hasLevel(consensus.Level2) { // older versions would not know these, and apply the client's writes otherwise
 		if id == "super" { // the name, not the setting
 			ids = append(ids, proto.ID{Scheme: datatree.SchemeSASLAll})
 		}
@@ -165,8 +165,8 @@ func hiddenID(id proto.ID) bool {
 	return id.Scheme == datatree.SchemeSASLAll || id.Scheme == datatree.SchemeSASLAny
 }
 
-// level2 reports whether requests may have what feature level 2 has brought.
-func (s *Server) level2() bool { return s.node.Status().Level >= consensus.Level2 }
+// hasLevel reports whether requests may have what a feature level has brought.
+func (s *Server) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
 
 // requestFlags returns the settings that are part of a client's request.
 func (s *Server) requestFlags() (f datatree.RequestFlags) {
@@ -177,7 +177,7 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 	if cfg.SkipACL {
 		f |= datatree.FlagSkipACL
 	}
-	if (len(cfg.Auth.ACLSchemes) > 0 || cfg.RefuseTTL || cfg.OneVoter || cfg.MultiAddress) && s.level2() {
+	if (len(cfg.Auth.ACLSchemes) > 0 || cfg.RefuseTTL || cfg.OneVoter) && s.hasLevel(consensus.Level2) {
 		if slices.Contains(cfg.Auth.ACLSchemes, schemeX509) {
 			f |= datatree.FlagX509
 			if cfg.Auth.X509.TextIDs {
@@ -193,9 +193,9 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 		if cfg.OneVoter {
 			f |= datatree.FlagOneVoter
 		}
-		if cfg.MultiAddress {
-			f |= datatree.FlagMultiAddress
-		}
+	}
+	if cfg.MultiAddress && s.hasLevel(consensus.Level3) {
+		f |= datatree.FlagMultiAddress
 	}
 	return f
 }

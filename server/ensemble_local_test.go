@@ -284,9 +284,9 @@ func TestLocalSession_UpgradeUnderWay(t *testing.T) {
 
 // Older versions do not know how to make a local session a global one. As long as one of them may
 // come back, sessions are global from the beginning.
-func TestLocalSession_UpgradesNeedLevel2(t *testing.T) {
+func TestLocalSession_UpgradesNeedLevel3(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
-		e.each(func(c *server.Config) { c.LocalSessions, c.LocalSessionUpgrades, c.MaxFeatureLevel = true, true, 1 })
+		e.each(func(c *server.Config) { c.LocalSessions, c.LocalSessionUpgrades, c.MaxFeatureLevel = true, true, 2 })
 		e.startAll()
 		c := e.connect(1, 10*time.Second)
 		if c.id&localBit != 0 {

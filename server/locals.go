@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/session"
@@ -194,7 +195,7 @@ func (l *localSessions) giveBack(lost time.Duration, now time.Time) {
 // opensLocal reports whether new sessions are local: if the configuration says so and, where local
 // sessions can become global, if all members know how.
 func (s *Server) opensLocal() bool {
-	return s.cfg.LocalSessions && !s.alone() && (!s.cfg.LocalSessionUpgrades || s.level2())
+	return s.cfg.LocalSessions && !s.alone() && (!s.cfg.LocalSessionUpgrades || s.hasLevel(consensus.Level3))
 }
 
 // expireLocal ends the local sessions that were not heard from in time.

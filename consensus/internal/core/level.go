@@ -20,13 +20,15 @@ type Level uint64
 const (
 	// Level1 is everything that versions without feature levels read and write.
 	Level1 Level = 1
-	// Level2 has the request flags FlagX509, FlagSASL, FlagRefuseTTL, FlagOneVoter, FlagX509Text and
-	// FlagMultiAddress of package datatree, and its identities with the schemes SchemeSASLAll and SchemeSASLAny.
+	// Level2 has the request flags FlagX509, FlagSASL, FlagRefuseTTL, FlagOneVoter and FlagX509Text of
+	// package datatree, and its identities with the schemes SchemeSASLAll and SchemeSASLAny.
 	Level2 Level = 2
+	// Level3 has the request flag FlagMultiAddress, and createSession for a local session.
+	Level3 Level = 3
 )
 
 // SupportedLevels are the levels of this program.
-var SupportedLevels = LevelRange{Min: Level1, Max: Level2}
+var SupportedLevels = LevelRange{Min: Level1, Max: Level3}
 
 // LevelRange is a range of levels, including both ends.
 type LevelRange struct{ Min, Max Level }

@@ -19,7 +19,7 @@ type raised struct {
 
 func (r *raised) Apply(batches []consensus.Batch) {
 	r.replica.Apply(batches)
-	if batches[len(batches)-1].Level == 3 {
+	if batches[len(batches)-1].Level == consensus.Level3+1 {
 		close(r.reached)
 	}
 }
@@ -29,7 +29,7 @@ func (r *raised) Apply(batches []consensus.Batch) {
 func TestCommands_RefuseALaterLevel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	sm := &raised{replica{tree: datatree.New(datatree.Options{})}, make(chan struct{})}
-	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: 1, Max: 3}})
+	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: 1, Max: consensus.Level3 + 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestCommands_RefuseALaterLevel(t *testing.T) {
 			main = Restore
 		}
 		status, stdout, stderr := run(t, main, args...)
-		if status == 0 || !strings.Contains(stderr, "has level 3, this program supports 1 to 2: start a version of gozkd that supports level 3") ||
+		if status == 0 || !strings.Contains(stderr, "has level 4, this program supports 1 to 3: start a version of gozkd that supports level 4") ||
 			strings.Contains(stdout+stderr, "alone") {
 			t.Errorf("%s: %d\n%s%s", name, status, stdout, stderr)
 		}

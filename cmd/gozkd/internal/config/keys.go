@@ -107,7 +107,7 @@ var ensembleKeys = []key{
 		field: func(c *Config) any { return &c.StandaloneEnabled }},
 	{name: "quorumListenOnAllIPs", kind: boolean, def: "false", status: works, note: "listen for other servers on all addresses instead of that of the server line",
 		field: func(c *Config) any { return &c.ListenOnAllIPs }},
-	{name: "multiAddress.enabled", kind: boolean, def: "false", status: works, note: "server lines, also those of a reconfig, may have several addresses, `host:peerPort:electionPort` separated by `\\|`. This server listens on all of its own, and tries those of another one after the other",
+	{name: "multiAddress.enabled", kind: boolean, def: "false", status: works, note: "server lines, also those of a reconfig, may have several addresses, `host:peerPort:electionPort` separated by `\\|`. This server listens on all of its own, and tries those of another one after the other. For reconfig, once the ensemble has feature level 3",
 		field: func(c *Config) any { return &c.MultiAddress }},
 	{name: "multiAddress.reachabilityCheckTimeoutMs", kind: integer(1, maxInt), def: "1000", status: works, note: "ms; how long each of several addresses is tried, except the last",
 		field: func(c *Config) any { return &c.ReachabilityTimeout }},
