@@ -16,9 +16,14 @@ import (
 // archiver archives the log of this process's server; nil: there is no archive.
 type archiver struct {
 	shipper *archive.Shipper
+	log     hclog.Logger
 	cancel  context.CancelFunc // nil: it does not run
 	done    chan struct{}
 }
+
+// stopTime bounds the wait for the last writes: in a directory whose file system does not answer, a
+// write blocks for ever.
+const stopTime = 30 * time.Second
 
 // baseBytes is how much of the log may follow the newest base.
 const baseBytes = 1 << 30
@@ -32,8 +37,9 @@ func openArchiver(c config.Archive, cfg *server.Config, getenv func(string) stri
 	if err != nil {
 		return nil, err
 	}
-	a := &archiver{shipper: archive.New(archive.Config{
-		Store: place, Logger: log.Named("archive"), Interval: time.Duration(c.IntervalMs) * time.Millisecond,
+	log = log.Named("archive")
+	a := &archiver{log: log, shipper: archive.New(archive.Config{
+		Store: place, Logger: log, Interval: time.Duration(c.IntervalMs) * time.Millisecond,
 		BaseInterval: time.Duration(c.BaseHours) * time.Hour, BaseBytes: baseBytes, Retention: time.Duration(c.RetentionDays) * 24 * time.Hour,
 	})}
 	cfg.ArchiveBytes, cfg.ArchiveStats = c.BufferMB<<20, serversource.Stats(a.shipper)
@@ -48,7 +54,7 @@ func (a *archiver) start(s *server.Server) {
 	var ctx context.Context
 	ctx, a.cancel = context.WithCancel(context.Background())
 	a.done = make(chan struct{})
-	// Stopped and awaited by stop.
+	// Stopped and awaited by stop; if the storage blocks it, it ends with the process.
 	go func() {
 		defer close(a.done)
 		a.shipper.Run(ctx, serversource.Of(s))
@@ -57,9 +63,14 @@ func (a *archiver) start(s *server.Server) {
 
 // stop archives what is left, while the server still runs.
 func (a *archiver) stop() {
-	if a != nil && a.cancel != nil {
-		a.cancel()
-		<-a.done
-		a.cancel = nil
+	if a == nil || a.cancel == nil {
+		return
+	}
+	a.cancel()
+	a.cancel = nil
+	select {
+	case <-a.done:
+	case <-time.After(stopTime):
+		a.log.Warn("the archive does not answer; the server stops without having archived the last writes", "waited", stopTime)
 	}
 }
