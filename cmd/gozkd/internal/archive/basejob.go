@@ -30,7 +30,7 @@ func (j *baseJob) boundary() uint64 {
 func (j *baseJob) stop() {
 	if j != nil && j.cancel != nil {
 		j.cancel()
-		_ = <-j.done // most likely that it was canceled
+		<-j.done // most likely that it was canceled
 	}
 }
 
