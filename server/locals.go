@@ -139,6 +139,17 @@ func (l *localSessions) remove(id proto.SessionID) (c *conn, known bool) {
 	return l.removeLocked(id)
 }
 
+// end ends the session of c, and returns false if c is not its connection any more.
+func (l *localSessions) end(id proto.SessionID, c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.byID[id]; e == nil || e.conn != c {
+		return false
+	}
+	l.removeLocked(id)
+	return true
+}
+
 func (l *localSessions) removeLocked(id proto.SessionID) (c *conn, known bool) {
 	e := l.byID[id]
 	if e == nil {
@@ -323,7 +334,10 @@ func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p 
 	s := c.server
 	switch {
 	case h.Op == proto.OpCloseSession:
-		s.conns.locals.remove(c.session)
+		if !s.conns.locals.end(c.session, c) { // it moved to another connection, or has expired
+			c.closeLocked()
+			return pauseClosed, true
+		}
 		if s.cfg.Audit != nil {
 			e := c.auditEvent(audit.CloseSession, proto.OK, c.ids, r.now)
 			e.Xid = h.Xid

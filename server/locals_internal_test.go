@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -40,5 +41,26 @@ func TestLocalSessions_Idle(t *testing.T) {
 	}
 	if l.expire(now.Add(time.Minute)); l.idle != 0 || l.count() != 0 {
 		t.Errorf("%d of %d sessions are idle after all have expired", l.idle, l.count())
+	}
+}
+
+// A connection that has lost its session to another one does not end the session.
+func TestLocalSessions_ClosedByAFormerConnection(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	nc, _ := net.Pipe() // nothing reads or writes
+	former := &conn{server: s, transport: transport{nc: nc}}
+	former.room.L = &former.mu
+	former.session, former.local = 1, true
+	s.conns.locals.add(1, &localSession{conn: former, timeoutMs: 10_000}, now)
+	if verdict, old := s.conns.locals.claim(1, make([]byte, proto.PasswdBytes), &conn{server: s}, 10_000, now); verdict != claimRight || old != former {
+		t.Fatalf("the session does not move: %v", verdict)
+	}
+	p, done := former.localRequest(proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}, nil, &received{now, s.meter.Batch()})
+	if _, known := s.conns.locals.get(1); !known || !done || p != pauseClosed {
+		t.Errorf("session known: %v; done %v, pause %d", known, done, p)
 	}
 }

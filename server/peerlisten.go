@@ -116,5 +116,18 @@ func (j *joinedListener) closeAll() error {
 	return err
 }
 
-// Addr returns the address of the first listener.
-func (j *joinedListener) Addr() net.Addr { return j.listeners[0].Addr() }
+// Addr returns the addresses of all listeners.
+func (j *joinedListener) Addr() net.Addr { return joinedAddr(j.listeners) }
+
+// joinedAddr prints the addresses of listeners as PeerAddress does.
+type joinedAddr []net.Listener
+
+func (a joinedAddr) Network() string { return a[0].Addr().Network() }
+
+func (a joinedAddr) String() string {
+	all := make([]string, 0, len(a))
+	for _, l := range a {
+		all = append(all, l.Addr().String())
+	}
+	return strings.Join(all, serverlist.AddressSeparator)
+}

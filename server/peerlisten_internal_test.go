@@ -3,7 +3,10 @@ package server
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
 // A server listens for others on each of its addresses, and no longer after Close.
@@ -43,5 +46,28 @@ func TestJoinListeners(t *testing.T) {
 		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
 			t.Errorf("%v still accepts: %v", l.Addr(), c.Close())
 		}
+	}
+}
+
+// Whoever asks whether strangers can reach a listener must see all its addresses: a member takes guests
+// without a proof only if all are loopback addresses.
+func TestJoinedListener_NamesAllAddresses(t *testing.T) {
+	var listeners []net.Listener
+	var want []string
+	for _, address := range []string{"127.0.0.1:0", "localhost:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners, want = append(listeners, l), append(want, l.Addr().String())
+	}
+	j := joinListeners(listeners)
+	defer func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if got := j.Addr(); got.Network() != "tcp" || got.String() != strings.Join(want, serverlist.AddressSeparator) {
+		t.Errorf("the address is %s %s, the listeners are at %v", got.Network(), got, want)
 	}
 }
