@@ -40,3 +40,25 @@ func TestDial_SeveralAddresses(t *testing.T) {
 		})
 	})
 }
+
+// A long AddressPatience leaves time for the other addresses: when this member connects, and when it
+// asks the peer whether a connection is its own.
+func TestDial_PatienceIsShared(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		patient := func(_ *member, cfg *Config) {
+			cfg.AddressPatience = time.Hour
+			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+				if address == "silent" {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return w.dial(ctx, address)
+			}
+		}
+		a, b := w.start(t, 1, patient), w.start(t, 2, patient)
+		a.SetPeers(map[uint64]string{2: "silent|" + b.address})
+		b.SetPeers(map[uint64]string{1: "silent|silent|" + a.address})
+		a.await(2, "up")
+		b.await(1, "up")
+	})
+}

@@ -147,7 +147,11 @@ func (n *Network) dial(ctx context.Context, to uint64, addresses string) (conn n
 		address, rest, more = strings.Cut(rest, addressSeparator)
 		within, cancel := ctx, context.CancelFunc(func() {})
 		if more {
-			within, cancel = context.WithTimeout(ctx, n.cfg.AddressPatience)
+			patience := n.cfg.AddressPatience
+			if end, bounded := ctx.Deadline(); bounded { // the addresses after it have their shares of the time
+				patience = min(patience, time.Until(end)/time.Duration(2+strings.Count(rest, addressSeparator)))
+			}
+			within, cancel = context.WithTimeout(ctx, patience)
 		}
 		c, e, failed := n.dialAddress(within, to, address)
 		cancel()
