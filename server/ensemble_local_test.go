@@ -298,6 +298,16 @@ func TestLocalSession_UpgradesNeedLevel3(t *testing.T) {
 	})
 }
 
+// Who leaves local sessions behind does not keep others out: their sessions are global meanwhile.
+func TestLocalSession_CrowdedOut(t *testing.T) {
+	withLocal(t, true, func(t *testing.T, e *ensemble) {
+		server.FillLocals(e.m(1).s)
+		if c := e.connect(1, time.Minute); c.id&localBit != 0 {
+			t.Errorf("%v is a local session", c.id)
+		}
+	})
+}
+
 // A server that is cut off forgets its local sessions with its connections, as ZooKeeper does.
 func TestLocalSession_CutOff(t *testing.T) {
 	withLocal(t, true, func(t *testing.T, e *ensemble) {

@@ -230,8 +230,8 @@ func (s *Server) endLocal(id proto.SessionID, c *conn) {
 // ensemble must decide about the request. readOnly: this server is read-only.
 func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done bool, err error) {
 	s := c.server
-	if req.SessionID == 0 && !readOnly && !s.opensLocal() {
-		return false, false, nil
+	if req.SessionID == 0 && !readOnly && (!s.opensLocal() || s.conns.locals.crowded()) {
+		return false, false, nil // a global session
 	}
 	now := s.cfg.Now()
 	e := &localSession{conn: c, timeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}

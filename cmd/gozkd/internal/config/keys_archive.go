@@ -29,7 +29,7 @@ var archiveURL = kind{
 }
 
 var archiveKeys = []key{
-	{name: "gozkd.archive.url", kind: archiveURL, status: works, note: "place of the [archive](../guide/backup.md), to which the log is written all the time, so that any moment can be restored: `file:///DIRECTORY` or `s3://BUCKET/PREFIX`, the same on all servers. Credentials come from the environment, `~/.aws/credentials` or the machine's role",
+	{name: "gozkd.archive.url", kind: archiveURL, status: works, note: "place of the [archive](../guide/backup.md), to which the log is written all the time, so that any moment can be restored: `file:///DIRECTORY` or `s3://BUCKET/PREFIX`, the same on all servers. Credentials come from the environment, `~/.aws/credentials` or the machine's role", secret: true,
 		field: func(c *Config) any { return &c.Archive.URL }},
 	{name: "gozkd.archive.intervalMs", kind: property32(100, 3_600_000), def: "3000", status: works, note: "ms; how long a write may wait until it is in the archive" + noArchive,
 		field: func(c *Config) any { return &c.Archive.IntervalMs }},

@@ -34,8 +34,11 @@ func newS3(u *url.URL, getenv func(string) string) (Store, error) {
 	}
 	endpoint := cmp.Or(q.Get("endpoint"), getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
 	e, err := url.Parse(endpoint)
+	if err == nil && e.User != nil {
+		return nil, errPassword
+	}
 	if err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "" || strings.Trim(e.Path, "/") != "" {
-		return nil, fmt.Errorf("archive: the endpoint %q is not http://HOST:PORT or https://HOST:PORT", endpoint)
+		return nil, fmt.Errorf("archive: the endpoint %s is not http://HOST:PORT or https://HOST:PORT", shown(endpoint))
 	}
 	transport, err := minio.DefaultTransport(e.Scheme == "https")
 	if err != nil {

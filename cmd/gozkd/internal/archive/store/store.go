@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
 // ErrNotFound means that there is no object of a name.
 var ErrNotFound = errors.New("archive: no such object")
+
+var errPassword = errors.New("archive: the URL has a password: give credentials by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in ~/.aws/credentials")
 
 // Object is an object in a listing.
 type Object struct {
@@ -38,17 +41,25 @@ type Store interface {
 func Open(location string, getenv func(string) string) (Store, error) {
 	u, err := url.Parse(location)
 	if err != nil {
-		return nil, fmt.Errorf("archive: %q is no URL: name it as file:///DIRECTORY or s3://BUCKET/PREFIX", location)
+		return nil, fmt.Errorf("archive: %s is no URL: name it as file:///DIRECTORY or s3://BUCKET/PREFIX", shown(location))
 	}
 	switch {
 	case u.User != nil:
-		return nil, errors.New("archive: the URL has a password: give credentials by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in ~/.aws/credentials")
+		return nil, errPassword
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && u.Path != "":
 		return newDir(u.Path), nil
 	case u.Scheme == "s3" && u.Host != "":
 		return newS3(u, getenv)
 	}
-	return nil, fmt.Errorf("archive: %q is neither file:///DIRECTORY nor s3://BUCKET/PREFIX", location)
+	return nil, fmt.Errorf("archive: %s is neither file:///DIRECTORY nor s3://BUCKET/PREFIX", shown(location))
+}
+
+// shown returns a location as a message may show it: not if it may have a password.
+func shown(location string) string {
+	if strings.Contains(location, "@") {
+		return "the location, which has an @,"
+	}
+	return strconv.Quote(location)
 }
 
 // IsURL reports whether s names a store.

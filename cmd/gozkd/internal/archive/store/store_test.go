@@ -225,15 +225,19 @@ func TestDir_Edges(t *testing.T) {
 
 func TestOpen_Refuses(t *testing.T) {
 	for location, want := range map[string]string{
-		"/backup":                        "neither file:///DIRECTORY nor s3://BUCKET/PREFIX",
-		"file://host/backup":             "neither",
-		"s3:///prefix":                   "neither",
-		"s3://key:secret@bucket":         "the URL has a password",
-		"s3://bucket?acl=private":        `the parameter "acl"`,
-		"s3://bucket?endpoint=minio:900": "is not http://HOST:PORT",
-		"%zz://":                         "is no URL",
+		"/backup":                                   "neither file:///DIRECTORY nor s3://BUCKET/PREFIX",
+		"file://host/backup":                        "neither",
+		"s3:///prefix":                              "neither",
+		"s3://key:secret@bucket":                    "the URL has a password",
+		"s3://key:secret/+@bucket":                  "is no URL",
+		"minio://key:secret@bucket/":                "the URL has a password",
+		"s3://b?endpoint=http://a:secret@minio:900": "the URL has a password",
+		"s3://b?endpoint=http://a:secret/@minio":    "is not http://HOST:PORT",
+		"s3://bucket?acl=private":                   `the parameter "acl"`,
+		"s3://bucket?endpoint=minio:900":            "is not http://HOST:PORT",
+		"%zz://":                                    "is no URL",
 	} {
-		if _, err := Open(location, func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(location, func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", location, err)
 		}
 	}
