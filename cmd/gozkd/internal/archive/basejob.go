@@ -30,7 +30,7 @@ func (j *baseJob) boundary() uint64 {
 func (j *baseJob) stop() {
 	if j != nil && j.cancel != nil {
 		j.cancel()
-		<-j.done // most likely that it was canceled
+		<-j.done //nolint:errcheck // most likely that it was canceled
 	}
 }
 
