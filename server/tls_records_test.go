@@ -62,15 +62,22 @@ func (r *raw) checkRecords() {
 func (r *raw) lastBeginsRecord(frames int) (begun bool) {
 	r.t.Helper()
 	b := make([]byte, 64<<10)
+	var head []byte // of a frame, whose length is incomplete
 	for left := 0; frames > 0; {
 		n, err := r.nc.Read(b) // of a single record
 		if err != nil {
 			r.t.Fatalf("%d frames are missing: %v", frames, err)
 		}
-		begun = begun && left > 0
+		begun = begun && (left > 0 || len(head) > 0)
 		for at := 0; at < n; {
 			if left == 0 {
-				begun, left = at == 0, 4+int(binary.BigEndian.Uint32(b[at:n]))
+				begun = begun && len(head) > 0 || at == 0 && len(head) == 0
+				part := min(4-len(head), n-at)
+				head = append(head, b[at:at+part]...)
+				if at += part; len(head) == 4 {
+					left, head = int(binary.BigEndian.Uint32(head)), head[:0]
+				}
+				continue
 			}
 			part := min(left, n-at)
 			at, left = at+part, left-part
