@@ -7,13 +7,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // versions are the programs between which the ensemble moves.
-type versions struct{ from, this, next string }
+type versions struct {
+	from, this, next string
+	nextLevel        int // the highest that next supports
+}
 
 // build builds all versions into dir.
 func build(ctx context.Context, root, dir, from string) versions {
@@ -22,27 +26,30 @@ func build(ctx context.Context, root, dir, from string) versions {
 	must.Do(os.Mkdir(source, 0o755))
 	command(ctx, root, "git", "archive", "-o", archive, from)
 	command(ctx, source, "tar", "-xf", archive)
-	for _, b := range []struct{ in, out, overlay string }{{source, v.from, ""}, {root, v.this, ""}, {root, v.next, oneLevelMore(root, dir)}} {
+	overlay, level := oneLevelMore(root, dir)
+	v.nextLevel = level
+	for _, b := range []struct{ in, out, overlay string }{{source, v.from, ""}, {root, v.this, ""}, {root, v.next, overlay}} {
 		command(ctx, b.in, "go", "build", "-overlay", b.overlay, "-o", b.out, "./cmd/gozkd")
 	}
 	return v
 }
 
-var supported = regexp.MustCompile(`(var SupportedLevels = LevelRange\{Min: \w+, Max: )(\w+)\}`)
+var supported = regexp.MustCompile(`(var SupportedLevels = LevelRange\{Min: \w+, Max: Level)(\d+)\}`)
 
 // oneLevelMore writes an overlay for go build with which the program supports another feature level,
-// and returns its path.
-func oneLevelMore(root, dir string) (overlay string) {
+// and returns its path and that level.
+func oneLevelMore(root, dir string) (overlay string, level int) {
 	path := filepath.Join(root, "consensus", "internal", "core", "level.go")
 	code := must.Get(os.ReadFile(path))
-	if !supported.Match(code) {
+	match := supported.FindSubmatch(code)
+	if match == nil {
 		must.Failf("%s: no line matches %v", path, supported)
 	}
 	replacement := filepath.Join(dir, "level.go")
 	must.Do(os.WriteFile(replacement, supported.ReplaceAll(code, []byte("${1}${2} + 1}")), 0o644))
 	overlay = filepath.Join(dir, "overlay.json")
 	must.Do(os.WriteFile(overlay, must.Get(json.Marshal(map[string]map[string]string{"Replace": {path: replacement}})), 0o644))
-	return overlay
+	return overlay, must.Get(strconv.Atoi(string(match[2]))) + 1
 }
 
 func command(ctx context.Context, dir, name string, args ...string) {

@@ -135,7 +135,7 @@ func (r *roll) raise(ctx context.Context) {
 		must.Do(os.WriteFile(m.ConfigFile(), []byte(next), 0o644))
 		must.Do(must.Get(os.FindProcess(m.Pid())).Signal(syscall.SIGHUP)) // it reads its configuration again
 	}
-	r.levelIs(ctx, 3)
+	r.levelIs(ctx, r.versions.nextLevel)
 }
 
 // refused starts a member as the older versions, which must end. With an emptied disk they must find
@@ -150,7 +150,7 @@ func (r *roll) refused(ctx context.Context) {
 		select {
 		case <-m.Done():
 		case <-time.After(startLimit):
-			must.Do(errors.Join(errors.New("an older version serves data of level 3"), m.Kill()))
+			must.Do(errors.Join(fmt.Errorf("an older version serves data of level %d", r.versions.nextLevel), m.Kill()))
 		}
 		last := ""
 		for line := range strings.Lines(m.Log()[before:]) {
@@ -160,7 +160,7 @@ func (r *roll) refused(ctx context.Context) {
 		emptyDisk(m)
 		before = len(m.Log())
 		must.Do(m.Start())
-		reason := fmt.Sprintf("start member %d with a version of gozkd that supports level 3", m.ID)
+		reason := fmt.Sprintf("start member %d with a version of gozkd that supports level %d", m.ID, r.versions.nextLevel)
 		await(ctx, "an older version without data knows why it is refused", func() error {
 			if !strings.Contains(m.Log()[before:], reason) {
 				return errors.New("its log does not say " + reason)
@@ -170,7 +170,7 @@ func (r *roll) refused(ctx context.Context) {
 		must.Do(m.Stop())
 		r.start(ctx, m, r.versions.next)
 	}
-	r.levelIs(ctx, 3)
+	r.levelIs(ctx, r.versions.nextLevel)
 }
 
 // levelIs waits until all members that know levels have this one.
@@ -181,8 +181,11 @@ func (r *roll) levelIs(ctx context.Context, want int) {
 			if errors.Is(err, errNoValue) && want == 1 {
 				continue // of a version without levels
 			}
-			if err != nil || got != want {
-				return fmt.Errorf("member %d has level %d: %w", m.ID, got, err)
+			if err != nil {
+				return err
+			}
+			if got != want {
+				return fmt.Errorf("member %d has level %d", m.ID, got)
 			}
 		}
 		return nil
