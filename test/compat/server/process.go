@@ -113,6 +113,9 @@ func (p *Process) removeTemp() error {
 	return os.RemoveAll(p.tempDir)
 }
 
+// endedEarly is part of the error for a process that is gone.
+const endedEarly = "ended before it answered"
+
 // awaitAnswer polls srvr until the server answers, and takes the name from the first line.
 func (p *Process) awaitAnswer(ctx context.Context, product string) error {
 	const interval = 20 * time.Millisecond
@@ -131,7 +134,7 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("server: %s at %s does not answer: %w\n%s", product, p.addr, ctx.Err(), p.Log())
 		case <-p.done:
-			return fmt.Errorf("server: %s ended before it answered:\n%s", product, p.Log())
+			return fmt.Errorf("server: %s %s:\n%s", product, endedEarly, p.Log())
 		case <-tick.C:
 		}
 	}
