@@ -108,6 +108,22 @@ func mustLoadOwn(t *testing.T, dir string) *datatree.Tree {
 	return tree
 }
 
+// A leader that was elected and wrote nothing leaves its epoch only in a file. Its clients have seen the
+// first zxid of that epoch, so the next one must be above it.
+func TestImport_EpochWithoutWrites(t *testing.T) {
+	dir, _ := zkcorpus.Unpack(t, "3.9.5")
+	last := mustReport(t, dir, "--verify").Zxid
+	if err := os.WriteFile(filepath.Join(dir, "version-2", "currentEpoch"), []byte("7"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := mustReport(t, dir, "--verify"); r.Zxid != "0x700000000" {
+		t.Errorf("the last zxid is %s", r.Zxid)
+	}
+	if r := mustReport(t, dir, "--verify", "--until", last); r.Zxid != last {
+		t.Errorf("--until %s: the last zxid is %s", last, r.Zxid)
+	}
+}
+
 func TestImport_Flags(t *testing.T) {
 	dir, want := zkcorpus.Unpack(t, "3.9.5")
 	all := mustReport(t, dir, "--verify")

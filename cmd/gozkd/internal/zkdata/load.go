@@ -290,6 +290,10 @@ func follows(a, b proto.Zxid) bool { return b == a+1 || b.Epoch() > a.Epoch() &&
 // finish completes the tree and checks it.
 func (l *loader) finish() (*Loaded, error) {
 	var err error
+	if l.opt.Until.none() {
+		// A leader that has written nothing yet shows its clients the beginning of its epoch.
+		l.replay.SetZxid(proto.MakeZxid(l.d.epoch, 0))
+	}
 	if l.done.Unknown, err = l.replay.Finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", l.d.Name, err)
 	}
