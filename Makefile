@@ -8,6 +8,7 @@ SEEDS     ?= 1000
 HOURS     ?= 1
 COMPAT_OPS ?= 200000
 COMPAT_TLS_OPS ?= 3000
+COMPAT_MEMBERS_OPS ?= 2000
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
@@ -41,11 +42,12 @@ lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run ./...
 fmt:      ## gofmt everything
 	gofmt -l -w .
-compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores) and COMPAT_SEED
+compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
 	$(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 	for stores in PEM PKCS12 JKS; do \
 		$(GO) run ./test/compat/diff -tls $$stores -ops $(COMPAT_TLS_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED)) || exit 1; \
 	done
+	$(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 	$(GO) run ./test/compat/security
 	$(GO) run ./test/compat/kerberos
 	$(GO) run ./test/compat/audit

@@ -13,8 +13,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
-	"github.com/gozkd/gozkd/test/compat/diff/generate"
-	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // maxRoots is how many sequences a pair of servers plays before it is replaced: exchange.Root has
@@ -27,7 +25,7 @@ type duel struct {
 	nameA, nameB string
 	out          io.Writer
 	regress      string
-	a, b         *server.Process
+	a, b         *side
 	roots        int // used since the servers were started
 	stats        *stats
 	differences  []exchange.Difference
@@ -43,18 +41,18 @@ type finding struct {
 // restart replaces both servers by new ones.
 func (d *duel) restart(ctx context.Context) {
 	must.Do(d.stop())
-	d.a = d.start.start(ctx, d.nameA)
-	d.b = d.start.start(ctx, d.nameB)
+	d.a = d.start.play(ctx, d.nameA)
+	d.b = d.start.play(ctx, d.nameB)
 	d.roots = 0
 }
 
 // stop ends both servers.
 func (d *duel) stop() error {
 	var errs []error
-	for _, p := range []**server.Process{&d.a, &d.b} {
-		if *p != nil {
-			errs = append(errs, (*p).Stop())
-			*p = nil
+	for _, s := range []**side{&d.a, &d.b} {
+		if *s != nil {
+			errs = append(errs, (*s).stop())
+			*s = nil
 		}
 	}
 	return errors.Join(errs...)
@@ -68,8 +66,8 @@ func (d *duel) play(ctx context.Context, s *exchange.Sequence) (a, b *exchange.T
 	root := exchange.Root(d.roots)
 	err := must.Try(func() {
 		must.All(
-			func() { a = must.Get(d.start.player(d.a).Play(ctx, s, root)) },
-			func() { b = must.Get(d.start.player(d.b).Play(ctx, s, root)) })
+			func() { a = must.Get(d.a.Play(ctx, s, root)) },
+			func() { b = must.Get(d.b.Play(ctx, s, root)) })
 	})
 	if err != nil {
 		must.Failf("%s: %w%s", s.Name, err, d.deaths())
@@ -80,7 +78,7 @@ func (d *duel) play(ctx context.Context, s *exchange.Sequence) (a, b *exchange.T
 // deaths lists the servers that have ended, with their logs.
 func (d *duel) deaths() string {
 	var b strings.Builder
-	for _, p := range []*server.Process{d.a, d.b} {
+	for _, p := range append(d.a.processes, d.b.processes...) {
 		select {
 		case <-p.Done():
 			log := p.Log()
@@ -118,7 +116,7 @@ func (d *duel) replay(ctx context.Context) {
 func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int) {
 	started, told, before := time.Now(), time.Now(), d.stats.requests
 	for n := first; d.stats.requests-before < ops && len(d.findings) < most; n++ {
-		s := generate.Sequence(seed, n)
+		s := d.start.sequence(seed, n)
 		if m := d.compare(ctx, s); m != nil {
 			if d.found(s.Name, m) {
 				d.shrinkAndSave(ctx, s, m)

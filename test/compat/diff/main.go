@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string) {
 	first := flags.Uint64("first", 0, "number of the first sequence")
 	most := flags.Int("most", 20, "stop after this many different findings")
 	format := flags.String("tls", "", "play over TLS, the servers with key stores in this format: PEM, PKCS12 or JKS (default: without TLS)")
+	members := flags.Int("members", 1, "play on two ensembles of this many members, without malformed writes (default: on two standalone servers)")
 	golden := flags.String("golden", "", "record exchanges with server a into this folder and end")
 	regress := flags.String("regress", "", "folder of saved sequences (default: test/compat/diff/testdata/regress)")
 	must.Parsed(flags.Parse(args))
@@ -45,7 +46,10 @@ func run(ctx context.Context, args []string) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	root := install.Root(ctx)
-	start := starter{root: root, binary: *binary, format: *format}
+	if *members > 1 && *format != "" {
+		must.Failf("ensembles are played without TLS: leave out -members or -tls")
+	}
+	start := starter{root: root, binary: *binary, format: *format, members: *members}
 	defer must.Finally(start.cleanUp)
 	if *golden != "" {
 		record(ctx, &start, *nameA, *golden)
@@ -53,12 +57,15 @@ func run(ctx context.Context, args []string) {
 	}
 	if *regress == "" {
 		*regress = root + "/test/compat/diff/testdata/regress"
+		if *members > 1 {
+			*regress += "/ensemble" // the others have malformed writes
+		}
 	}
 	duel := &duel{start: &start, nameA: *nameA, nameB: *nameB, out: os.Stdout, regress: *regress, stats: newStats(),
 		differences: differences(*nameA, *nameB)}
 	defer must.Finally(duel.stop)
 	duel.restart(ctx)
-	fmt.Printf("a: %s, b: %s, seed %d\n", duel.a.Name(), duel.b.Name(), *seed)
+	fmt.Printf("a: %s, b: %s, seed %d\n", duel.a.server.Name(), duel.b.server.Name(), *seed)
 	duel.replay(ctx)
 	duel.generated(ctx, *seed, *first, *ops, *most)
 	duel.report()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
+	"github.com/gozkd/gozkd/test/compat/diff/generate"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -20,6 +22,7 @@ const startTimeout = 10 * time.Minute
 // starter starts servers by name, and builds gozkd once.
 type starter struct {
 	root, binary string
+	members      int    // of each ensemble; 1: a standalone server
 	format       string // of the stores for TLS; empty: without TLS
 	tempDir      string
 	stores       *server.Stores // nil: not made yet, or not needed
@@ -36,6 +39,77 @@ func keys() map[string]string {
 	k["enforceQuota"] = "true"
 	k["forceSync"] = "no"
 	return k
+}
+
+// side is one of the two servers, or ensembles, and the player that plays on it.
+type side struct {
+	*exchange.Player
+	server interface {
+		Name() string
+		Log() string
+		Stop() error
+	}
+	processes []*server.Process
+}
+
+// stop ends the servers.
+func (s *side) stop() error { return errors.Join(s.Close(), s.server.Stop()) }
+
+// play starts a server or an ensemble.
+func (s *starter) play(ctx context.Context, name string) *side {
+	if s.members > 1 {
+		return s.ensemble(ctx, name)
+	}
+	p := s.start(ctx, name)
+	player := exchange.NewPlayer(p.Addr())
+	if s.stores != nil {
+		player = exchange.NewPlayer(p.SecureAddr())
+		player.TLS = must.Get(s.stores.Client())
+	}
+	return &side{player, p, []*server.Process{p}}
+}
+
+// ensemble starts an ensemble. Its leader is the first member that the player knows.
+func (s *starter) ensemble(ctx context.Context, name string) *side {
+	opts := server.EnsembleOptions{Members: s.members, Keys: keys()}
+	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var e *server.Ensemble
+	switch name {
+	case "zookeeper-3.8":
+		e = must.Get(server.StartZooKeeperEnsemble(startCtx, server.Debian, opts))
+	case "zookeeper-3.9":
+		e = must.Get(server.StartZooKeeperEnsemble(startCtx, server.Maven, opts))
+	case "gozkd":
+		e = must.Get(server.StartGozkdEnsemble(startCtx, s.gozkd(startCtx), opts))
+	default:
+		must.Failf("no server %q: know %s", name, serverNames)
+	}
+	leader := must.Get(e.Leader(ctx))
+	side := &side{Player: exchange.NewPlayer(leader.Addr()), server: e}
+	for _, m := range e.Members {
+		side.processes = append(side.processes, m.Process)
+		if m != leader {
+			side.Members = append(side.Members, m.Addr())
+		}
+	}
+	return side
+}
+
+// sequence returns the nth sequence of seed.
+func (s *starter) sequence(seed, n uint64) *exchange.Sequence {
+	if s.members > 1 {
+		return generate.Ensemble(seed, n, s.members)
+	}
+	return generate.Sequence(seed, n)
+}
+
+// gozkd returns the binary of gozkd, which it builds if none was given.
+func (s *starter) gozkd(ctx context.Context) string {
+	if s.binary == "" {
+		s.binary = must.Get(server.BuildGozkd(ctx, s.root, s.dir()))
+	}
+	return s.binary
 }
 
 func (s *starter) start(ctx context.Context, name string) *server.Process {
@@ -55,10 +129,7 @@ func (s *starter) start(ctx context.Context, name string) *server.Process {
 	case "zookeeper-3.9":
 		return must.Get(server.StartZooKeeper(ctx, server.Maven, opts))
 	case "gozkd":
-		if s.binary == "" {
-			s.binary = must.Get(server.BuildGozkd(ctx, s.root, s.dir()))
-		}
-		return must.Get(server.StartGozkd(ctx, s.binary, opts))
+		return must.Get(server.StartGozkd(ctx, s.gozkd(ctx), opts))
 	default:
 		must.Failf("no server %q: know %s", name, serverNames)
 		return nil
@@ -71,15 +142,6 @@ func (s *starter) dir() string {
 		s.tempDir = must.Get(os.MkdirTemp("", "gozkd-diff-"))
 	}
 	return s.tempDir
-}
-
-// player returns a player for a server.
-func (s *starter) player(p *server.Process) *exchange.Player {
-	player := exchange.NewPlayer(p.Addr())
-	if s.stores != nil {
-		player.Addr, player.TLS = p.SecureAddr(), must.Get(s.stores.Client())
-	}
-	return player
 }
 
 // cleanUp removes what start has made.

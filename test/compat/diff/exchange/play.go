@@ -19,19 +19,23 @@ import (
 
 // A Player plays sequences on a server. Not safe for concurrent use.
 type Player struct {
-	Addr string
+	// Members are the addresses of the servers: one, or the members of an ensemble. Before each step all
+	// members catch up with the leader.
+	Members []string
 	// TLS is the configuration of the connections; nil: without TLS.
 	TLS *tls.Config
 	// ReplyTimeout is how long a reply is awaited.
 	ReplyTimeout time.Duration
 	// CloseTimeout is how long the server's close is awaited where ZooKeeper closes.
 	CloseTimeout time.Duration
+
+	syncs []*rawclient.Conn // to each member, for sync; empty for one server
 }
 
 // NewPlayer returns a Player with timeouts for a server on this machine, garbage collection
-// included.
-func NewPlayer(addr string) *Player {
-	return &Player{Addr: addr, ReplyTimeout: 5 * time.Second, CloseTimeout: 2 * time.Second}
+// included. Close releases it.
+func NewPlayer(members ...string) *Player {
+	return &Player{Members: members, ReplyTimeout: 5 * time.Second, CloseTimeout: 2 * time.Second}
 }
 
 // wrongPasswd is a password that fits no session.
@@ -46,7 +50,7 @@ const unknownSession proto.SessionID = 0x7e00000000000001
 func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcript, error) {
 	s = s.WithRoot(root)
 	g := &game{
-		Player: p, ctx: ctx,
+		Player: p, ctx: ctx, root: root,
 		conns:  make(map[int]*client),
 		seen:   make([]proto.Zxid, len(s.Steps)),
 		closed: make(map[int]bool),
@@ -57,9 +61,16 @@ func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcrip
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := g.step(i, &s.Steps[i]); err != nil {
+		err := p.catchUp(ctx)
+		if err == nil {
+			err = g.step(i, &s.Steps[i])
+		}
+		if err != nil {
 			return nil, fmt.Errorf("exchange: step %d: %w", i, err)
 		}
+	}
+	if err := p.catchUp(ctx); err != nil {
+		return nil, fmt.Errorf("exchange: after the last step: %w", err)
 	}
 	g.flush()
 	return g.t, g.closeSessions()
@@ -69,6 +80,7 @@ func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcrip
 type game struct {
 	*Player
 	ctx      context.Context
+	root     string
 	t        *Transcript
 	conns    map[int]*client
 	lastZxid proto.Zxid   // largest in any reply so far
@@ -77,10 +89,10 @@ type game struct {
 	out      []byte
 }
 
-// client is an open connection and the slot of its session.
+// client is an open connection, the slot of its session, and the server's index in Player.Members.
 type client struct {
 	*rawclient.Conn
-	session int
+	session, member int
 }
 
 func (g *game) step(i int, step *Step) error {
@@ -122,11 +134,12 @@ func (g *game) step(i int, step *Step) error {
 	return nil
 }
 
-func (g *game) dial() (*rawclient.Conn, error) {
-	if g.TLS == nil {
-		return rawclient.Dial(g.ctx, g.Addr)
+func (p *Player) dial(ctx context.Context, member int) (*rawclient.Conn, error) {
+	addr := p.Members[member%len(p.Members)]
+	if p.TLS == nil {
+		return rawclient.Dial(ctx, addr)
 	}
-	nc, err := (&tls.Dialer{Config: g.TLS}).DialContext(g.ctx, "tcp", g.Addr)
+	nc, err := (&tls.Dialer{Config: p.TLS}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +150,11 @@ func (g *game) dial() (*rawclient.Conn, error) {
 func (g *game) connect(step *Step, items *[]Item) error {
 	g.drop(step.Conn)
 	h := step.Connect
-	conn, err := g.dial()
+	conn, err := g.dial(g.ctx, h.Member)
 	if err != nil {
 		return err
 	}
-	g.conns[step.Conn] = &client{conn, h.Session}
+	g.conns[step.Conn] = &client{conn, h.Session, h.Member}
 	req := proto.ConnectRequest{ProtocolVersion: h.Protocol, TimeoutMs: h.TimeoutMs, Passwd: h.Passwd}
 	if h.ReadOnly != nil {
 		req.HasReadOnly, req.ReadOnly = true, *h.ReadOnly
@@ -194,6 +207,10 @@ func (g *game) awaitVictims(conn, session int, items *[]Item) {
 	}
 	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
 		if slot == conn || g.conns[slot].session != session {
+			continue
+		}
+		if g.conns[slot].member != g.conns[conn].member {
+			g.writeMoved(slot, items)
 			continue
 		}
 		var arrived []Item
@@ -320,7 +337,7 @@ func (g *game) closeSessions() error {
 }
 
 func (g *game) resumeAndClose(s Session) error {
-	conn, err := g.dial()
+	conn, err := g.dial(g.ctx, 0)
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ type Connect struct {
 	Protocol  int32   `json:"protocol,omitempty"`
 	LastZxid  ZxidArg `json:"lastZxid,omitempty"`
 	Passwd    Hex     `json:"passwd,omitempty"` // of a new session, where it is ignored; nil is null
+	Member    int     `json:"member,omitempty"` // index of the server in Player.Members
 }
 
 // How selects the session of a handshake.
@@ -229,7 +230,8 @@ const (
 	NoteOpen     Note = "open"      // still open, where ZooKeeper closes
 	NoteNoReply  Note = "no reply"  // in time; the client dropped the connection
 	NoteNotThere Note = "not there" // the connection is closed or was never opened: nothing was sent
-	// Of a connection whose session was resumed, or attempted with a wrong password:
+	// Of a connection whose session was resumed, or attempted with a wrong password. After a resumption
+	// at another member, closed means that a write through the old connection is not answered.
 	NoteVictimClosed Note = "victim closed"
 	NoteVictimOpen   Note = "victim open"
 )

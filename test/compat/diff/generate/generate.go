@@ -11,13 +11,24 @@ import (
 // Sequence returns the nth sequence of seed.
 func Sequence(seed, n uint64) *exchange.Sequence { return generate(seed, n, 10, 40) }
 
+// Ensemble returns the nth sequence of seed for an ensemble: its connections go to any of the members,
+// and no write is malformed, see malformed-write in docs/reference/differences.md.
+func Ensemble(seed, n uint64, members int) *exchange.Sequence {
+	return generateFor(members, seed, n, 10, 40)
+}
+
 // Short returns a sequence of few steps, for people to read.
 func Short(seed, n uint64) *exchange.Sequence { return generate(seed, n, 2, 6) }
 
 func generate(seed, n uint64, minSteps, maxSteps int) *exchange.Sequence {
+	return generateFor(1, seed, n, minSteps, maxSteps)
+}
+
+func generateFor(members int, seed, n uint64, minSteps, maxSteps int) *exchange.Sequence {
 	g := &gen{
-		Rand: rand.New(rand.NewPCG(seed, n)),
-		seq:  &exchange.Sequence{Name: fmt.Sprintf("seed-%d-%d", seed, n)},
+		Rand:    rand.New(rand.NewPCG(seed, n)),
+		seq:     &exchange.Sequence{Name: fmt.Sprintf("seed-%d-%d", seed, n)},
+		members: members,
 	}
 	g.sequence(minSteps + g.IntN(maxSteps-minSteps))
 	return g.seq
@@ -31,6 +42,7 @@ const (
 // gen is the state of a sequence under construction.
 type gen struct {
 	inMulti bool // inside a multi
+	members int  // of the ensemble; 1: a single server
 
 	*rand.Rand
 	seq      *exchange.Sequence
@@ -93,6 +105,9 @@ func one[T any](g *gen, list ...T) T { return list[g.IntN(len(list))] }
 func (g *gen) newSession() *exchange.Connect {
 	h := &exchange.Connect{Session: g.sessions, How: exchange.HowNew, TimeoutMs: 30000}
 	g.sessions++
+	if g.members > 1 {
+		h.Member = g.IntN(g.members)
+	}
 	if g.chance(100) {
 		h.TimeoutMs = one[int32](g, 0, -5, 1, 25000, 1e9)
 	}

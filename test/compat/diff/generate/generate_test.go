@@ -5,6 +5,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // The rules of what a sequence never holds, over many sequences: see the comments where they are
@@ -46,6 +47,47 @@ func TestSequence_Rules(t *testing.T) {
 		if seen[op] == 0 {
 			t.Errorf("no sequence has a %v", op)
 		}
+	}
+}
+
+// A sequence for an ensemble has no write that stops a ZooKeeper ensemble, and uses every member.
+func TestEnsemble_Rules(t *testing.T) {
+	const members = 3
+	used, damaged := make(map[int]int), 0
+	for n := range exhaustive.Or[uint64](300, 3000) {
+		s := Ensemble(7, n, members)
+		for i, step := range s.Steps {
+			if step.Connect != nil {
+				used[step.Connect.Member]++
+			}
+			for _, r := range step.Send {
+				switch d := jute.NewDecoder(r.Body); r.Op {
+				case proto.OpMulti:
+					var m proto.MultiRequest
+					_ = m.Decode(&d, r.Op) // the operations before an error are there
+					for _, o := range m.Ops {
+						if o.Op.Info().Write && o.Op != proto.OpDelete && o.Op != proto.OpSetData && o.ACL == nil {
+							t.Errorf("sequence %d step %d has a %v with a null ACL in a multi", n, i, o.Op)
+						}
+					}
+				case proto.OpSetData:
+					if _, _, _ = d.NullString(), d.Buffer(), d.Int(); d.Err() != nil {
+						t.Errorf("sequence %d step %d has a setData that cannot be decoded", n, i)
+					}
+				case proto.OpDelete:
+					if _, _ = d.NullString(), d.Int(); d.Err() != nil {
+						t.Errorf("sequence %d step %d has a delete that cannot be decoded", n, i)
+					}
+				case proto.OpGetData:
+					if _, _ = d.NullString(), d.Bool(); d.Err() != nil {
+						damaged++
+					}
+				}
+			}
+		}
+	}
+	if len(used) != members || damaged == 0 {
+		t.Errorf("connections by member: %v; damaged reads: %d", used, damaged)
 	}
 }
 

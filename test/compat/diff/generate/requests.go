@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 
@@ -46,7 +47,7 @@ func (g *gen) op() proto.OpCode {
 func (g *gen) anyRequest(slot int, op proto.OpCode) exchange.Request {
 	body := g.body(op)
 	if g.chance(30) && op != proto.OpAuth && op != proto.OpSASL {
-		if damaged := g.damage(body); !kills(op, damaged) && !locks(op, damaged) && !ahead(op, damaged) {
+		if damaged := g.damage(body); !kills(op, damaged) && !locks(op, damaged) && !ahead(op, damaged) && !g.stops(op, body, damaged) {
 			body = damaged
 		}
 	}
@@ -221,6 +222,12 @@ func kills(op proto.OpCode, body []byte) bool {
 	var c proto.CreateRequest
 	c.Decode(&d, op)
 	return d.Err() == nil && !c.Mode.TTL() && c.TTL < 0
+}
+
+// stops reports whether the damaged body of a write may be one after which a ZooKeeper ensemble answers
+// no write any more, see malformed-write. Bytes after the end do no harm.
+func (g *gen) stops(op proto.OpCode, body, damaged []byte) bool {
+	return g.members > 1 && op.Info().Write && !bytes.HasPrefix(damaged, body)
 }
 
 // ahead reports whether the body is a setWatches with a zxid between the servers' own, which means

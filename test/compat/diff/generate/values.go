@@ -92,6 +92,9 @@ func (g *gen) acls() []acl {
 	case g.chance(700):
 		return openACL
 	case g.chance(30):
+		if g.inMulti && g.members > 1 {
+			return openACL // it would stop a ZooKeeper ensemble, see malformed-write
+		}
 		return nil
 	case g.chance(30):
 		return []acl{}
