@@ -40,7 +40,7 @@ var workingKeys = []key{
 		field: func(c *Config) any { return &c.MaxClientCnxns }},
 	{name: "maxCnxns", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "connections in all; 0 means as many as the limit of file descriptors (`ulimit -n`) suffices for, except a quarter of them, 32 to 2,048, for everything else",
 		field: func(c *Config) any { return &c.MaxCnxns }},
-	{name: "jute.maxbuffer", kind: property32(1024, 256<<20), def: "1048575", status: works, note: "bytes; the largest request accepted",
+	{name: "jute.maxbuffer", kind: property32(-maxInt-1, maxInt), def: "1048575", status: works, note: "bytes; the largest request accepted. Less than 1024 counts as 1024, more than 256 MiB as 256 MiB",
 		field: func(c *Config) any { return &c.JuteMaxBuffer }},
 	{name: "globalOutstandingLimit", kind: integer(1, maxInt), def: "1000", status: works, reload: true, note: "bound on requests in flight; above it the server stops reading from connections",
 		field: func(c *Config) any { return &c.GlobalOutstandingLimit }},

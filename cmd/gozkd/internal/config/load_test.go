@@ -185,6 +185,21 @@ func TestLoad_SessionTimeouts(t *testing.T) {
 		"zoo.cfg:2: minSessionTimeout: minSessionTimeout is 70000 ms, more than maxSessionTimeout, which is 60000 ms")
 }
 
+// ZooKeeper starts with any jute.maxbuffer.
+func TestLoad_MaxBuffer(t *testing.T) {
+	for text, want := range map[string]int{"100": 1024, "0": 1024, "-5": 1024, "0x7fffffff": 256 << 20} {
+		inv := good(t, "dataDir=d\njute.maxbuffer="+text, nil)
+		if inv.Config.JuteMaxBuffer != want || len(inv.Warnings) != 1 || !strings.Contains(inv.Warnings[0], "jute.maxbuffer: is ") {
+			t.Errorf("jute.maxbuffer=%s became %d, with the warnings %q", text, inv.Config.JuteMaxBuffer, inv.Warnings)
+		}
+	}
+	for _, n := range []int{1024, 256 << 20} {
+		if inv := good(t, fmt.Sprintf("dataDir=d\njute.maxbuffer=%d", n), nil); inv.Config.JuteMaxBuffer != n || len(inv.Warnings) != 0 {
+			t.Errorf("jute.maxbuffer=%d became %d, with the warnings %q", n, inv.Config.JuteMaxBuffer, inv.Warnings)
+		}
+	}
+}
+
 func TestLoad_Memory(t *testing.T) {
 	inv := good(t, "clientPort=0", nil, "--memory")
 	if !inv.Config.Memory || inv.Config.DataDir != "" || inv.Config.DataLogDir != "" || len(inv.Warnings) > 0 {

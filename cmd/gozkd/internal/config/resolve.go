@@ -147,6 +147,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.secret(&c)
 	r.members(&c)
 	r.sessionTimeouts(&c)
+	r.maxBuffer(&c)
 	r.clientMemory(&c)
 	r.words(&c)
 	r.tls(&c)
@@ -239,6 +240,17 @@ func (r *resolver) sessionTimeouts(c *Config) {
 		}
 		r.problem(w.from, w.key, "minSessionTimeout is %d ms, more than maxSessionTimeout, which is %d ms",
 			c.MinSessionTimeout.Milliseconds(), c.MaxSessionTimeout.Milliseconds())
+	}
+}
+
+// maxBuffer bounds jute.maxbuffer. ZooKeeper starts with any value; below the size of a connect request,
+// no client can use it.
+func (r *resolver) maxBuffer(c *Config) {
+	const least, most = 1024, 256 << 20 // of server.Config
+	if n := min(max(c.JuteMaxBuffer, least), most); n != c.JuteMaxBuffer {
+		w := r.won["jute.maxbuffer"]
+		r.warn(w.from, w.key, "is %d; requests of up to %d bytes are accepted, because allowed are %d to %d", c.JuteMaxBuffer, n, least, most)
+		c.JuteMaxBuffer = n
 	}
 }
 
