@@ -21,7 +21,8 @@ type checkpointFile struct {
 }
 
 // load reads the checkpoint, if there is one, and restores sm from it. With strict both meta pages
-// of the file must be good. The checkpoint's level must be one of levels.
+// of the file must be good. The checkpoint's level must be one of levels. If the state is damaged,
+// load returns the meta nevertheless, with the error.
 func (c checkpointFile) load(strict bool, levels LevelRange, sm StateMachine) (meta core.Meta, found bool, err error) {
 	r, err := checkpoint.Open(c.disk, c.path, strict)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,26 +31,74 @@ func (c checkpointFile) load(strict bool, levels LevelRange, sm StateMachine) (m
 	if err != nil {
 		return core.Meta{}, false, err
 	}
+	meta, err = c.restore(r, levels, sm)
+	return meta, err == nil, err
+}
+
+// restore restores sm from r, and closes r.
+func (c checkpointFile) restore(r *checkpoint.Reader, levels LevelRange, sm StateMachine) (meta core.Meta, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	meta, err = core.DecodeMeta(r.Meta())
 	switch {
 	case errors.Is(err, ErrLevel):
-		return core.Meta{}, false, fmt.Errorf("%w (%s)", err, c.path)
+		return core.Meta{}, fmt.Errorf("%w (%s)", err, c.path)
 	case err != nil:
-		return core.Meta{}, false, r.Invalid(err)
+		return core.Meta{}, r.Invalid(err)
 	}
 	if err := levels.Check(meta.Level, "the checkpoint "+c.path); err != nil {
-		return core.Meta{}, false, err
+		return core.Meta{}, err
 	}
 	install, err := restoreFrom(r.Range, sm)
 	if err != nil {
-		return core.Meta{}, false, r.Invalid(err)
+		return meta, r.Invalid(err)
 	}
 	if err := r.CheckFreelist(); err != nil {
-		return core.Meta{}, false, err
+		return meta, err
 	}
 	install()
-	return meta, true, nil
+	return meta, nil
+}
+
+// loadedCheckpoint is the checkpoint with which a start begins.
+type loadedCheckpoint struct {
+	meta  core.Meta
+	found bool
+	// damage is the error of the newest checkpoint if it is damaged and meta is that of the previous
+	// checkpoint. newest is then the index of the newest checkpoint, or 0 if it is not readable.
+	damage error
+	newest uint64
+}
+
+// loadNewest restores sm from the newest checkpoint that is not damaged. The caller must check with
+// loadedCheckpoint.continued that the log holds everything since.
+func (c checkpointFile) loadNewest(levels LevelRange, sm StateMachine) (loadedCheckpoint, error) {
+	meta, found, err := c.load(false, levels, sm)
+	if !errors.Is(err, ErrCorruptCheckpoint) {
+		return loadedCheckpoint{meta: meta, found: found}, err
+	}
+	l := loadedCheckpoint{found: true, damage: err, newest: meta.Index}
+	r, previousErr := checkpoint.OpenPrevious(c.disk, c.path)
+	if previousErr != nil {
+		return loadedCheckpoint{}, err
+	}
+	if l.meta, previousErr = c.restore(r, levels, sm); previousErr != nil {
+		return loadedCheckpoint{}, err
+	}
+	return l, nil
+}
+
+// continued returns l.damage unless the log of r continues the previous checkpoint beyond the
+// damaged one. joined is the result of joining the previous checkpoint and the log.
+func (l loadedCheckpoint) continued(r *recovered, joined error) error {
+	switch last := r.meta.Index + uint64(len(r.entries)); {
+	case l.damage == nil:
+		return joined
+	case joined != nil:
+		return fmt.Errorf("%w; the previous checkpoint is intact, but the log does not continue it: %w", l.damage, joined)
+	case r.useless || last <= r.meta.Index || last < l.newest:
+		return fmt.Errorf("%w; the previous checkpoint, of entry %d, is intact, but the log does not continue it", l.damage, r.meta.Index)
+	}
+	return nil
 }
 
 // restoreFrom passes pairs to sm's Restore. An error of pairs takes precedence: it is the reason
@@ -87,6 +136,9 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 
 // replace puts a complete checkpoint file in the place of this file.
 func (c checkpointFile) replace(path string) error { return checkpoint.Replace(c.disk, path, c.path) }
+
+// revert makes the previous checkpoint the newest one.
+func (c checkpointFile) revert() error { return checkpoint.Revert(c.disk, c.path) }
 
 // stream writes the file as a checkpoint stream. At a damaged page, stream returns
 // ErrCorruptCheckpoint.

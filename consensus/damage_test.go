@@ -201,7 +201,8 @@ func TestC4_MissingBucketOrMeta(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(db.Update(change), db.Close()); err != nil {
+		other := func(tx *bolt.Tx) error { return tx.Bucket([]byte("state")).Put([]byte("y"), []byte("another state")) }
+		if err := errors.Join(db.Update(other), db.Update(change), db.Close()); err != nil { // both transactions are wrong
 			t.Fatal(err)
 		}
 		_, err = tryState(t, cfg)

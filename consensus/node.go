@@ -32,6 +32,7 @@ type Node struct {
 
 	log         logThread
 	checkpoints checkpointFile
+	reverted    bool         // see Status.Reverted
 	reserve     *vfs.Reserve // of the disk; nil: in memory
 	lock        io.Closer    // of the data directory; nil: in memory
 	memory      *Memory      // nil: the state is lost with the node

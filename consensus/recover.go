@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -44,29 +45,59 @@ func (n *Node) recover(r *recovered) error {
 	if err := cfg.DirFS.SyncDir(cfg.Dir); err != nil {
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := n.checkpoints.load(false, cfg.Levels, cfg.StateMachine)
+	loaded, err := n.checkpoints.loadNewest(cfg.Levels, cfg.StateMachine)
 	if err != nil {
 		return err
 	}
-	log, rec, err := wal.Open(cfg.walDir(), wal.Config{
+	walConfig := wal.Config{
 		FS: cfg.FS, SegmentBytes: cfg.SegmentBytes, NoSync: cfg.NoSync, Logger: cfg.Logger.Named("wal"), OnSync: cfg.OnSync,
-	})
+	}
+	if cfg.PeerListener == nil && cfg.ArchiveBytes == 0 { // nobody needs earlier entries
+		walConfig.From = loaded.meta.Index
+	}
+	log, rec, err := wal.Open(cfg.walDir(), walConfig)
 	if err != nil {
 		return err
 	}
 	n.log.writer.log = log
 	n.log.writer.size.Store(log.Size())
 	where := dataPaths{checkpoint: cfg.checkpointPath(), log: cfg.walDir(), dir: cfg.Dir}
-	if found {
-		r.meta = meta
+	if loaded.found {
+		r.meta = loaded.meta
 	}
-	if err := r.join(rec, found, cfg.ID, where); err != nil {
+	if err := loaded.continued(r, r.join(rec, loaded.found, cfg.ID, where)); err != nil {
 		return err
 	}
+	r.trimTail(max(core.DefaultRetention().Bytes, cfg.ArchiveBytes))
 	if err := errors.Join(r.checkAlone(cfg, "data directory "+cfg.Dir), r.checkLevels(cfg.Levels, where)); err != nil {
 		return err
 	}
+	if loaded.damage != nil {
+		if err := n.revertCheckpoint(loaded, r); err != nil {
+			return err
+		}
+	}
 	return log.Append(r.begin(n.clockIncarnation(), n.random()))
+}
+
+// revertCheckpoint makes the previous checkpoint the newest one, so that the next checkpoint is based
+// on the state that this start begins with.
+func (n *Node) revertCheckpoint(loaded loadedCheckpoint, r *recovered) error {
+	n.cfg.Logger.Error("the newest checkpoint is damaged: started from the previous checkpoint and the log, which hold everything; check the disk",
+		"damage", loaded.damage, "checkpoint", r.meta.Index, "log", r.meta.Index+uint64(len(r.entries)))
+	n.reverted = true
+	return n.checkpoints.revert()
+}
+
+// trimTail drops the first entries of the tail beyond that many bytes. The last entry stays.
+func (r *recovered) trimTail(limit int) {
+	bytes := 0
+	for i := len(r.tail) - 1; i >= 0; i-- {
+		if bytes += len(r.tail[i].GetData()); bytes > limit {
+			r.tail = slices.Clone(r.tail[min(i+1, len(r.tail)-1):])
+			return
+		}
+	}
 }
 
 // checkAlone refuses, if no other members are configured, the state of one of several members, and

@@ -62,6 +62,8 @@ func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
 // of the log; "" means dir. Nothing is changed. No server can start with the directory until
 // ReadDir returns.
 //
+// If the newest checkpoint is damaged, ReadDir begins with the previous checkpoint, as Open does.
+//
 // A missing or damaged log is an error, as for Open, and so is a directory in use
 // ([vfs.ErrLocked]). A directory without state returns ErrNoState.
 func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
@@ -80,7 +82,7 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return SavedState{}, fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := checkpointFile{vfs.OS{}, where.checkpoint}.load(false, core.SupportedLevels, sm)
+	loaded, err := checkpointFile{vfs.OS{}, where.checkpoint}.loadNewest(core.SupportedLevels, sm)
 	if err != nil {
 		return SavedState{}, err
 	}
@@ -89,13 +91,13 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 		return SavedState{}, err
 	}
 	r := recovered{meta: core.Meta{Streams: core.Streams{}}}
-	if found {
-		r.meta = meta
+	if loaded.found {
+		r.meta = loaded.meta
 	}
-	if err := r.join(rec, found, r.meta.Member, where); err != nil {
+	if err := loaded.continued(&r, r.join(rec, loaded.found, r.meta.Member, where)); err != nil {
 		return SavedState{}, err
 	}
-	if !found {
+	if !loaded.found {
 		return SavedState{}, fmt.Errorf("%w in data directory %s", ErrNoState, dir)
 	}
 	if err := r.checkLevels(core.SupportedLevels, where); err != nil {

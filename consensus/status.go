@@ -29,6 +29,8 @@ type Status struct {
 	// LogStalled: for an election timeout the log's disk has not answered. If this member leads, it
 	// tries to hand over.
 	LogStalled bool
+	// Reverted: the newest checkpoint was damaged, and this start began with the previous checkpoint.
+	Reverted bool
 	// Progress is when something was last applied or nothing waited to be applied, by a clock that
 	// does not jump: requests of this member or, if it leads, of any member. If Progress is long
 	// ago, this member cannot commit or apply anything: there is no quorum, a disk hangs, or the
@@ -85,7 +87,7 @@ func (n *Node) publish() {
 	c, b, levels := n.core, &n.status, n.core.LevelInfo()
 	s := Status{
 		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
-		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Outdated: c.Outdated() != "", Joining: c.Joining(), LogStalled: n.loop.LogStalled(),
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Outdated: c.Outdated() != "", Joining: c.Joining(), LogStalled: n.loop.LogStalled(), Reverted: n.reverted,
 		Level: c.Level(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()

@@ -163,6 +163,7 @@ var table = map[string]metric{
 	"gozkd_log_sync_duration_seconds":       {help: "Time of a write and sync of the log."},
 	"gozkd_log_pending_seconds":             {gauge, "", "Time for which the present write of the log has been waiting for the disk; 0: there is none."},
 	"gozkd_log_stalls_total":                {counter, "", "Writes of the log that took longer than an election timeout."},
+	"gozkd_checkpoint_reverted":             {gauge, "", "1: the newest checkpoint was damaged at the start, which began with the previous checkpoint."},
 	"gozkd_checkpoint_duration_seconds":     {help: "Time of writing a checkpoint."},
 	"gozkd_apply_duration_seconds":          {help: "Time of applying the entries that became known to be committed at once."},
 	"gozkd_entry_requests":                  {help: "Requests of an entry."},

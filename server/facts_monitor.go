@@ -55,6 +55,7 @@ func (s *Server) Monitor() []Value {
 	st := s.node.Status()
 	list.Add("gozkd_feature_level", int64(st.Level))
 	list.Add("gozkd_feature_level_max", int64(st.MaxLevel))
+	list.Add("gozkd_checkpoint_reverted", flag(st.Reverted))
 	pending, stalls := s.node.LogPending()
 	list.Add("gozkd_expensive_requests_refused_total", s.meter.Requests.Expensive.Load())
 	list.Add("gozkd_log_pending_seconds", float64(pending.Milliseconds())/1000)

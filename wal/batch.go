@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Entry is an entry of raft's log.
@@ -144,6 +145,16 @@ func (r *replay) payload(p []byte) (want, got string, ok bool) {
 		}
 	}
 	return "", "", true
+}
+
+// forget drops the entries before an index.
+func (r *replay) forget(index uint64) {
+	if index <= r.base+1 {
+		return
+	}
+	n := min(index-1-r.base, uint64(len(r.entries)))
+	r.base += n
+	r.entries = slices.Clone(r.entries[n:])
 }
 
 // cutFrom drops the entries from index on. An index below the oldest entry is valid: the segments

@@ -34,6 +34,7 @@ func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err
 			return content, nil, err
 		}
 		last = r
+		content.forget(l.cfg.From)
 		s := segment{number: number, bytes: r.size, highest: content.last()}
 		l.size.Add(r.size)
 		if i < len(numbers)-1 {

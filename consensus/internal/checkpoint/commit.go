@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // commit copies the rest of the old tree, writes what is pending, and makes the transaction count.
@@ -146,9 +148,13 @@ func (m *merge) writeFreelist() (id uint64, err error) {
 }
 
 func (m *merge) writeMeta(txid, root, list uint64) error {
-	b := appendMetaPage(make([]byte, 0, m.pageSize),
-		metaPage{pageSize: int64(m.pageSize), root: root, freelist: list, end: m.end, txid: txid})
-	if _, err := m.file.WriteAt(b[:m.pageSize], int64(txid%2)*int64(m.pageSize)); err != nil {
+	return writeMetaPage(m.file, metaPage{pageSize: int64(m.pageSize), root: root, freelist: list, end: m.end, txid: txid})
+}
+
+// writeMetaPage writes the meta page of a transaction to its place.
+func writeMetaPage(f vfs.File, m metaPage) error {
+	b := appendMetaPage(make([]byte, 0, m.pageSize), m)
+	if _, err := f.WriteAt(b[:m.pageSize], int64(m.txid%2)*m.pageSize); err != nil {
 		return fmt.Errorf("meta page: %w", err)
 	}
 	return nil

@@ -71,7 +71,7 @@ func (unsynced) Sync() error { return nil }
 
 // stateOf reads a file and verifies all of it.
 func stateOf(f vfs.File) (index uint64, state map[string]string, err error) {
-	p, err := newPageReader(f, false)
+	p, err := newPageReader(f, newest)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -47,45 +47,59 @@ func readMetaPage(f io.ReaderAt, at int64) (m metaPage, ok bool, err error) {
 	return m, ok, nil
 }
 
-// currentMeta returns the current meta page. With strict both must be good.
+// metaPages are the readable meta pages of a file.
+type metaPages struct {
+	current  metaPage
+	previous metaPage // the zero value if only one page is good
+	good     int
+}
+
+// readMetaPages reads both meta pages. It returns an error if none is good.
 //
 // An I/O error is not corruption: without reading both meta pages we cannot tell which of them is
 // current.
-func currentMeta(f io.ReaderAt, fileSize int64, strict bool) (metaPage, error) {
-	current, ok, err := readMetaPage(f, 0)
-	good := 0
-	other := func(at int64) {
-		var m metaPage
-		var otherOK bool
-		if m, otherOK, err = readMetaPage(f, at); otherOK {
-			if good++; good == 1 || m.txid > current.txid {
-				current = m
-			}
-		}
-	}
+func readMetaPages(f io.ReaderAt, fileSize int64) (m metaPages, err error) {
+	first, ok, err := readMetaPage(f, 0)
 	if ok {
-		good = 1
-		if at := current.pageSize; err == nil && at >= minPageSize && at < fileSize {
-			other(at)
+		m.add(first)
+		if at := first.pageSize; err == nil && at >= minPageSize && at < fileSize {
+			err = m.read(f, at)
 		}
 	} else { // only the other meta page knows the page size
-		for at := int64(minPageSize); err == nil && at <= maxPageSize && good == 0; at *= 2 {
-			other(at)
+		for at := int64(minPageSize); err == nil && at <= maxPageSize && m.good == 0; at *= 2 {
+			err = m.read(f, at)
 		}
 	}
-	switch {
-	case err != nil:
-		return metaPage{}, err
-	case good == 0:
-		return metaPage{}, errors.New("both meta pages are damaged")
-	case strict && good == 1:
-		return metaPage{}, errors.New("one meta page is damaged, and the other one may be older")
-	case current.pageSize < minPageSize || current.pageSize > maxPageSize:
-		return metaPage{}, fmt.Errorf("page size %d is not between %d and %d", current.pageSize, minPageSize, maxPageSize)
-	case current.end < firstDataPage || current.end > uint64(fileSize)/uint64(current.pageSize):
-		return metaPage{}, fmt.Errorf("the file has %d pages, its meta page says %d", fileSize/current.pageSize, current.end)
+	if err == nil && m.good == 0 {
+		err = errors.New("both meta pages are damaged")
 	}
-	return current, nil
+	return m, err
+}
+
+func (m *metaPages) read(f io.ReaderAt, at int64) error {
+	page, ok, err := readMetaPage(f, at)
+	if ok {
+		m.add(page)
+	}
+	return err
+}
+
+func (m *metaPages) add(page metaPage) {
+	if m.good++; m.good == 1 || page.txid > m.current.txid {
+		m.current, page = page, m.current
+	}
+	m.previous = page
+}
+
+// check verifies that a file of that size can have the pages of m.
+func (m *metaPage) check(fileSize int64) error {
+	switch {
+	case m.pageSize < minPageSize || m.pageSize > maxPageSize:
+		return fmt.Errorf("page size %d is not between %d and %d", m.pageSize, minPageSize, maxPageSize)
+	case m.end < firstDataPage || m.end > uint64(fileSize)/uint64(m.pageSize):
+		return fmt.Errorf("the file has %d pages, its meta page says %d", fileSize/m.pageSize, m.end)
+	}
+	return nil
 }
 
 // appendMetaPage appends the meta page of a transaction, without the zeros up to its end.

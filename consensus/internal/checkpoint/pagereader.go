@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -26,14 +27,37 @@ type pageReader struct {
 	next    uint64 // the page after the last page that was read
 }
 
-// newPageReader reads the meta pages. With strict both must be good.
-func newPageReader(f vfs.File, strict bool) (*pageReader, error) {
+// transaction selects a transaction of a file.
+type transaction int
+
+const (
+	// newest is the transaction of the newest good meta page.
+	newest transaction = iota
+	// newestOfTwo demands that both meta pages are good: no other transaction can be the newest.
+	newestOfTwo
+	// previous is the transaction before newest, whose pages newest left unchanged.
+	previous
+)
+
+// newPageReader reads the meta pages, and returns a reader of the selected transaction.
+func newPageReader(f vfs.File, which transaction) (*pageReader, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
 	}
-	meta, err := currentMeta(f, size, strict)
-	if err != nil {
+	pages, err := readMetaPages(f, size)
+	meta := pages.current
+	switch {
+	case err != nil:
+		return nil, err
+	case which != newest && pages.good < 2:
+		return nil, errors.New("one meta page is damaged, and the other one may be older")
+	case which == previous && pages.previous.root == meta.root:
+		return nil, errors.New("there is no previous transaction")
+	case which == previous:
+		meta = pages.previous
+	}
+	if err := meta.check(size); err != nil {
 		return nil, err
 	}
 	p := &pageReader{metaPage: meta, file: f, used: make([]uint64, meta.end/64+1)}

@@ -25,6 +25,18 @@ type Reader struct {
 // An error wraps [io/fs.ErrNotExist] or [ErrCorrupt], comes from the disk, or says that a writer
 // has held its lock for more than a second.
 func Open(disk vfs.FS, path string, strict bool) (*Reader, error) {
+	if strict {
+		return open(disk, path, newestOfTwo)
+	}
+	return open(disk, path, newest)
+}
+
+// OpenPrevious opens the checkpoint before the newest one of a file, for the case that the newest is
+// damaged. The previous checkpoint is complete until the next [Merge] begins. Errors are those of
+// Open; a file without a previous checkpoint is an error that wraps [ErrCorrupt].
+func OpenPrevious(disk vfs.FS, path string) (*Reader, error) { return open(disk, path, previous) }
+
+func open(disk vfs.FS, path string, which transaction) (*Reader, error) {
 	file, err := disk.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
@@ -33,14 +45,14 @@ func Open(disk vfs.FS, path string, strict bool) (*Reader, error) {
 	if err := lockFile(file, false); err != nil {
 		return nil, errors.Join(fileError("lock", path, err), file.Close())
 	}
-	if err := r.begin(strict); err != nil {
+	if err := r.begin(which); err != nil {
 		return nil, errors.Join(fileError("read", path, err), file.Close())
 	}
 	return r, nil
 }
 
-func (r *Reader) begin(strict bool) (err error) {
-	if r.pages, err = newPageReader(r.file, strict); err != nil {
+func (r *Reader) begin(which transaction) (err error) {
+	if r.pages, err = newPageReader(r.file, which); err != nil {
 		return err
 	}
 	r.meta, r.state, err = r.pages.buckets()

@@ -200,7 +200,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 		for range 1 + rng.IntN(100) {
 			d[fmt.Sprintf("%05d", rng.IntN(600))] = strings.Repeat("v", rng.IntN(900))
 		}
-		old, err := newPageReader(f, true)
+		old, err := newPageReader(f, newestOfTwo)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 	for index := uint64(1); index < exhaustive.Or[uint64](150, 400); index += 3 {
 		merge(index)
 		reader := func() *pageReader { // of the current transaction
-			p, err := newPageReader(f, true)
+			p, err := newPageReader(f, newestOfTwo)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func Merge(disk vfs.FS, path string, check func(meta []byte) error, meta []byte,
 }
 
 func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, changes Pairs) error {
-	old, err := newPageReader(file, false)
+	old, err := newPageReader(file, newest)
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,40 @@ func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, change
 		return err
 	}
 	return m.commit(meta)
+}
+
+// Revert makes the previous checkpoint of the file at path the newest one. The caller must have read
+// the previous checkpoint completely ([OpenPrevious]). After an error either counts.
+func Revert(disk vfs.FS, path string) error {
+	file, err := disk.OpenRW(path)
+	if err != nil {
+		return fmt.Errorf("revert checkpoint: %w", err)
+	}
+	err = lockFile(file, true)
+	if err == nil {
+		err = revert(file)
+	}
+	return fileError("revert", path, errors.Join(err, file.Close()))
+}
+
+// revert replaces the meta page of the newest transaction, T, by a page that names the pages of the
+// previous transaction, S. S's own meta page stays, so that a torn write leaves S. The new
+// transaction has T's number plus 2, because that number belongs to T's meta page.
+func revert(file vfs.File) error {
+	damaged, err := newPageReader(file, newestOfTwo)
+	if err != nil {
+		return err
+	}
+	old, err := newPageReader(file, previous)
+	if err != nil {
+		return err
+	}
+	meta := old.metaPage
+	meta.txid = damaged.txid + 2
+	if err := writeMetaPage(file, meta); err != nil {
+		return err
+	}
+	return file.Sync()
 }
 
 // Create writes a new checkpoint file, and syncs the file but not its directory. If the file exists

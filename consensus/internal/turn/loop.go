@@ -217,19 +217,21 @@ func (l *Loop) writeCheckpoint() {
 }
 
 // CheckpointWritten says that the checkpoint of that index is durable, and how long it took. The
-// entries that it covers are dropped from the log, except those that stay in memory for other
-// members or an archive.
+// entries that the previous checkpoint covers are dropped from the log, except those that stay in
+// memory for other members or an archive. The entries since the previous checkpoint stay: a start
+// that finds the newest checkpoint damaged needs them.
 func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 	l.checkpoint.schedule.written(l.host.Monotonic(), took)
+	previous := l.checkpoint.last
 	l.checkpoint.writing, l.checkpoint.last = false, index
 	first, err := l.core.FirstIndex()
 	if err != nil {
 		return err
 	}
 	if l.cfg.HasPeers || l.core.Archives() {
-		index = min(index, first-1)
+		previous = min(previous, first-1)
 	}
-	if err := l.host.WriteLog([]LogWork{{Compact: index}}, false); err != nil {
+	if err := l.host.WriteLog([]LogWork{{Compact: previous}}, false); err != nil {
 		return err
 	}
 	return l.sendCheckpoints(nil)

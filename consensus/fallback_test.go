@@ -1,0 +1,173 @@
+package consensus
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// newestPages returns the numbers of the pages that differ between two versions of a checkpoint file,
+// without the meta pages.
+func newestPages(before, after []byte) (pages []int) {
+	size := os.Getpagesize()
+	for at := 2 * size; at < len(after); at += size {
+		if at >= len(before) || !bytes.Equal(before[at:at+size], after[at:at+size]) {
+			pages = append(pages, at/size)
+		}
+	}
+	return pages
+}
+
+// fallbackDir returns a data directory whose log has entries after its newest checkpoint, the items
+// in it, and the pages that the newest checkpoint wrote.
+func fallbackDir(t *testing.T) (cfg Config, items []string, written []int) {
+	cfg = Config{Dir: t.TempDir(), CheckpointRequests: 1 << 30, SegmentBytes: 4 << 10}
+	put := func(n int) {
+		node := open(t, cfg)
+		for range n {
+			items = append(items, fmt.Sprint(len(items), strings.Repeat("x", 300)))
+			node.put(t, items[len(items)-1])
+		}
+		node.close(t)
+	}
+	checkpointAfter := func(requests int) {
+		cfg.CheckpointRequests = requests
+		put(requests)
+		cfg.CheckpointRequests = 1 << 30
+	}
+	checkpointAfter(40)
+	before := readFile(t, cfg.checkpointPath())
+	checkpointAfter(30)
+	written = newestPages(before, readFile(t, cfg.checkpointPath()))
+	put(10)
+	return cfg, items, written
+}
+
+// C4: a start that finds the newest checkpoint damaged begins with the previous checkpoint and the
+// log, loses nothing, and writes later checkpoints that are good.
+func TestC4_PreviousCheckpoint(t *testing.T) {
+	cfg, items, written := fallbackDir(t)
+	if len(written) == 0 {
+		t.Fatal("the newest checkpoint wrote no page")
+	}
+	good := readFile(t, cfg.checkpointPath())
+	for _, page := range written {
+		cfg := cfg
+		cfg.Dir = copyDir(t, cfg.Dir)
+		bad := slices.Clone(good)
+		fill(bad[page*os.Getpagesize():][:os.Getpagesize()], 0xa5)
+		writeFile(t, cfg.checkpointPath(), bad)
+		var read list
+		if _, err := ReadDir(cfg.Dir, "", &read); err != nil || !slices.Equal(read.all(), items) {
+			t.Fatalf("page %d: ReadDir: %d items, %v; want %d items", page, len(read.all()), err, len(items))
+		}
+		if !bytes.Equal(readFile(t, cfg.checkpointPath()), bad) {
+			t.Fatal("ReadDir changed the checkpoint file")
+		}
+		for start := range 3 {
+			cfg.CheckpointRequests = 1 << start // the third start writes no checkpoint
+			n, err := tryOpen(t, cfg)
+			if err != nil {
+				t.Fatalf("page %d, start %d: %v", page, start, err)
+			}
+			n.wait(t)
+			if got := n.Status().Reverted; got != (start == 0) {
+				t.Fatalf("page %d, start %d: reverted is %v", page, start, got)
+			}
+			if start > 0 {
+				n.put(t, "more")
+			}
+			n.close(t)
+			if got, want := n.list.all(), len(items)+start; len(got) != want || !slices.Equal(got[:len(items)], items) {
+				t.Fatalf("page %d, start %d: %d items, want %d", page, start, len(got), want)
+			}
+		}
+	}
+}
+
+// A damaged checkpoint whose previous checkpoint the log does not continue is an error that says so,
+// and changes nothing.
+func TestC4_PreviousCheckpointWithoutLog(t *testing.T) {
+	cfg, _, written := fallbackDir(t)
+	cfg.LogDir = cfg.Dir
+	segments, err := os.ReadDir(cfg.walDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, 0, len(segments))
+	for _, s := range segments {
+		if strings.HasSuffix(s.Name(), ".wal") {
+			names = append(names, s.Name())
+		}
+	}
+	if len(names) < 3 {
+		t.Fatalf("the log has the segments %v: too few to drop the first ones", names)
+	}
+	for _, name := range names[:len(names)-1] { // what a log that was compacted up to the newest checkpoint lacks
+		if err := os.Remove(cfg.walDir() + "/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := readFile(t, cfg.checkpointPath())
+	fill(bad[written[0]*os.Getpagesize():][:os.Getpagesize()], 0xa5)
+	writeFile(t, cfg.checkpointPath(), bad)
+	_, err = tryState(t, cfg)
+	mustBeCorrupt(t, cfg.checkpointPath(), err)
+	if !strings.Contains(err.Error(), "the log does not continue it") {
+		t.Errorf("the error does not name the log: %v", err)
+	}
+	if !bytes.Equal(readFile(t, cfg.checkpointPath()), bad) {
+		t.Error("the start changed the checkpoint file")
+	}
+}
+
+// Revert is atomic: whatever part of its write reaches the disk, a start can read the previous
+// transaction.
+func TestC4_RevertTorn(t *testing.T) {
+	cfg, _, written := fallbackDir(t)
+	bad := readFile(t, cfg.checkpointPath())
+	fill(bad[written[0]*os.Getpagesize():][:os.Getpagesize()], 0xa5)
+	path := t.TempDir() + "/checkpoint.db"
+	writeFile(t, path, bad)
+	if err := checkpoint.Revert(vfs.OS{}, path); err != nil {
+		t.Fatal(err)
+	}
+	reverted := readFile(t, path)
+	rapid.Check(t, func(t *rapid.T) {
+		torn := slices.Clone(bad)
+		for at := 0; at < 2*os.Getpagesize(); at++ {
+			if torn[at] != reverted[at] && rapid.Bool().Draw(t, "written") {
+				torn[at] = reverted[at]
+			}
+		}
+		if err := os.WriteFile(path, torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := checkpoint.Open(vfs.OS{}, path, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		var l list
+		_, err = restoreFrom(r.Range, &l)
+		if previous, previousErr := checkpoint.OpenPrevious(vfs.OS{}, path); err != nil && previousErr != nil {
+			t.Fatalf("neither transaction is readable: %v; %v", err, previousErr)
+		} else if previousErr == nil {
+			if err := previous.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
