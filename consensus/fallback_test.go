@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -30,24 +33,33 @@ func newestPages(before, after []byte) (pages []int) {
 // in it, and the pages that the newest checkpoint wrote.
 func fallbackDir(t *testing.T) (cfg Config, items []string, written []int) {
 	cfg = Config{Dir: t.TempDir(), CheckpointRequests: 1 << 30, SegmentBytes: 4 << 10}
-	put := func(n int) {
-		node := open(t, cfg)
+	put := func(node *running, n int) {
 		for range n {
 			items = append(items, fmt.Sprint(len(items), strings.Repeat("x", 300)))
 			node.put(t, items[len(items)-1])
 		}
-		node.close(t)
 	}
-	checkpointAfter := func(requests int) {
+	// checkpointAfter writes a checkpoint and waits until the log was compacted.
+	checkpointAfter := func(requests int, compacted func() bool) {
 		cfg.CheckpointRequests = requests
-		put(requests)
+		node := open(t, cfg)
+		put(node, requests)
+		for patience := watchdog.Context(t, 20*time.Second); !compacted(); time.Sleep(time.Millisecond) {
+			if patience.Err() != nil {
+				t.Fatal("the log was not compacted")
+			}
+		}
+		node.close(t)
 		cfg.CheckpointRequests = 1 << 30
 	}
-	checkpointAfter(40)
+	firstSegment := filepath.Join(cfg.Dir, "wal", fmt.Sprintf("%016x.wal", 1))
+	checkpointAfter(40, func() bool { return true })
 	before := readFile(t, cfg.checkpointPath())
-	checkpointAfter(30)
+	checkpointAfter(30, func() bool { _, err := os.Stat(firstSegment); return err != nil })
 	written = newestPages(before, readFile(t, cfg.checkpointPath()))
-	put(10)
+	node := open(t, cfg)
+	put(node, 10)
+	node.close(t)
 	return cfg, items, written
 }
 
@@ -93,39 +105,37 @@ func TestC4_PreviousCheckpoint(t *testing.T) {
 	}
 }
 
-// A damaged checkpoint whose previous checkpoint the log does not continue is an error that says so,
-// and changes nothing.
+// A damaged checkpoint whose previous checkpoint the log does not continue, or does not continue far
+// enough, is an error that says so, and changes nothing.
 func TestC4_PreviousCheckpointWithoutLog(t *testing.T) {
-	cfg, _, written := fallbackDir(t)
-	cfg.LogDir = cfg.Dir
-	segments, err := os.ReadDir(cfg.walDir())
-	if err != nil {
-		t.Fatal(err)
+	whole, _, written := fallbackDir(t)
+	whole.LogDir = whole.Dir
+	segments, err := filepath.Glob(filepath.Join(whole.walDir(), "*.wal"))
+	if err != nil || len(segments) < 3 {
+		t.Fatalf("the log has the segments %v: too few; %v", segments, err)
 	}
-	names := make([]string, 0, len(segments))
-	for _, s := range segments {
-		if strings.HasSuffix(s.Name(), ".wal") {
-			names = append(names, s.Name())
-		}
-	}
-	if len(names) < 3 {
-		t.Fatalf("the log has the segments %v: too few to drop the first ones", names)
-	}
-	for _, name := range names[:len(names)-1] { // what a log that was compacted up to the newest checkpoint lacks
-		if err := os.Remove(cfg.walDir() + "/" + name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bad := readFile(t, cfg.checkpointPath())
+	bad := readFile(t, whole.checkpointPath())
 	fill(bad[written[0]*os.Getpagesize():][:os.Getpagesize()], 0xa5)
-	writeFile(t, cfg.checkpointPath(), bad)
-	_, err = tryState(t, cfg)
-	mustBeCorrupt(t, cfg.checkpointPath(), err)
-	if !strings.Contains(err.Error(), "the log does not continue it") {
-		t.Errorf("the error does not name the log: %v", err)
-	}
-	if !bytes.Equal(readFile(t, cfg.checkpointPath()), bad) {
-		t.Error("the start changed the checkpoint file")
+	for name, lost := range map[string][]string{
+		"beginning": segments[:len(segments)-1], // as if compacted up to the newest checkpoint
+		"end":       segments[len(segments)/2:], // as if the disk had lost synced files
+	} {
+		cfg := Config{Dir: copyDir(t, whole.Dir)}
+		cfg.LogDir = cfg.Dir
+		for _, s := range lost {
+			if err := os.Remove(filepath.Join(cfg.walDir(), filepath.Base(s))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writeFile(t, cfg.checkpointPath(), bad)
+		_, err = tryState(t, cfg)
+		mustBeCorrupt(t, cfg.checkpointPath(), err)
+		if !strings.Contains(err.Error(), "the log does not continue it") {
+			t.Errorf("%s: the error does not name the log: %v", name, err)
+		}
+		if !bytes.Equal(readFile(t, cfg.checkpointPath()), bad) {
+			t.Errorf("%s: the start changed the checkpoint file", name)
+		}
 	}
 }
 
