@@ -41,7 +41,7 @@ const sessionTimeout = time.Hour
 // serve runs a server with a data directory until stop.
 func serve(t *testing.T, cfg server.Config) (s *server.Server, stop func()) {
 	t.Helper()
-	cfg.InProcess, cfg.Tick = true, 200*time.Millisecond
+	cfg.InProcess, cfg.Tick = cfg.Listener == nil, 200*time.Millisecond
 	cfg.MaxSessionTimeout = sessionTimeout // the default is 20 ticks
 	s, err := server.New(cfg)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 
 const restoreUsage = `usage: gozkd restore --from SOURCE [--from-log-dir DIR] [flags of serve] [zoo.cfg]
        gozkd restore URL [--at MOMENT] [--into DIR] [flags of serve] [zoo.cfg]
+       gozkd restore SOURCE --subtree PATH --to HOST:PORT,... (gozkd restore --subtree --help)
 
 Makes a new data directory with the state of SOURCE, at the place where serve with the same flags and
 zoo.cfg looks for it. The server starts a new ensemble: alone, or, if zoo.cfg has server lines, one
@@ -51,6 +52,9 @@ const minSkip = 1 << 16
 // Restore runs `gozkd restore`.
 func Restore(ctx context.Context, args []string, env cli.Env) int {
 	c := &command{cli.Command{Env: env, Name: "restore", Usage: restoreUsage}}
+	if wantsSubtree(args) {
+		return restoreSubtree(ctx, c, args)
+	}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	from := fs.String("from", "", "")
 	fromLog := fs.String("from-log-dir", "", "")
@@ -76,16 +80,9 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	if *into != "" {
 		t.dir, t.logDir = *into, *into
 	}
-	read := func() (*source, error) { return readSource(*from, *fromLog) }
-	switch {
-	case store.IsURL(*from):
-		read = func() (*source, error) { return readArchive(ctx, moment{*from, *ensemble, *at}, env.Getenv) }
-	case *at != "" || *ensemble != "":
-		return c.Misused(errors.New("--at and --ensemble-id are for an archive: name its URL"))
-	case isURL(*from):
-		read = func() (*source, error) {
-			return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + *from + " FILE")
-		}
+	read, err := c.reader(ctx, moment{*from, *ensemble, *at}, *fromLog)
+	if err != nil {
+		return c.Misused(err)
 	}
 	done, err := restore(ctx, read, t, time.Now())
 	if err != nil {
@@ -93,6 +90,22 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	}
 	c.report(done, len(inv.Config.Members) > 1)
 	return cli.OK
+}
+
+// reader returns a function that reads the state at a moment of an archive, or that of a backup or data
+// directory whose log is in logDir.
+func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (*source, error), error) {
+	switch {
+	case store.IsURL(m.url):
+		return func() (*source, error) { return readArchive(ctx, m, c.Env.Getenv) }, nil
+	case m.at != "" || m.ensemble != "":
+		return nil, errors.New("--at and --ensemble-id are for an archive: name its URL")
+	case isURL(m.url):
+		return func() (*source, error) {
+			return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + m.url + " FILE")
+		}, nil
+	}
+	return func() (*source, error) { return readSource(m.url, logDir) }, nil
 }
 
 // target is the data directory to make.

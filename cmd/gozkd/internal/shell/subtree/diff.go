@@ -27,18 +27,35 @@ type Change struct {
 	Data, ACL, Ephemeral, Access bool
 }
 
+// same reports whether the znode exists on both sides without a difference.
+func (c *Change) same() bool {
+	return c.Left != nil && c.Right != nil && !c.Data && !c.ACL && !c.Ephemeral && !c.Access
+}
+
 // Diff calls emit with each difference, in the order of a walk, and returns the number of equal
 // paths. ACLs are compared only if withACL is true; versions, zxids and times never are.
 func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change) error) (same int64, err error) {
-	nextLeft, stopLeft := iter.Pull2(left.nodes(ctx, withACL))
+	err = merge(left.nodes(ctx, withACL), right.nodes(ctx, withACL), func(c Change) error {
+		if c.same() {
+			same++
+			return nil
+		}
+		return emit(c)
+	})
+	return same, err
+}
+
+// merge calls emit with each path of two sides, in the order of a walk.
+func merge(left, right iter.Seq2[*Znode, error], emit func(Change) error) error {
+	nextLeft, stopLeft := iter.Pull2(left)
 	defer stopLeft()
-	nextRight, stopRight := iter.Pull2(right.nodes(ctx, withACL))
+	nextRight, stopRight := iter.Pull2(right)
 	defer stopRight()
 	a, errA, okA := nextLeft()
 	b, errB, okB := nextRight()
 	for okA || okB {
 		if err := errors.Join(errA, errB); err != nil {
-			return same, err
+			return err
 		}
 		order := 0
 		switch {
@@ -58,12 +75,8 @@ func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change)
 		default:
 			c = compare(a, b)
 		}
-		if order != 0 || c.Data || c.ACL || c.Ephemeral || c.Access {
-			if err := emit(c); err != nil {
-				return same, err
-			}
-		} else {
-			same++
+		if err := emit(c); err != nil {
+			return err
 		}
 		if order <= 0 {
 			a, errA, okA = nextLeft()
@@ -72,7 +85,7 @@ func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change)
 			b, errB, okB = nextRight()
 		}
 	}
-	return same, nil
+	return nil
 }
 
 func compare(a, b *Znode) Change {

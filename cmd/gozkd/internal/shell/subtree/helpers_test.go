@@ -44,7 +44,7 @@ func (w *wire) breakAll() {
 // start returns a client of a new server in the process. Both end with the test.
 func start(t testing.TB) (*client.Client, *wire) {
 	t.Helper()
-	s, err := server.New(server.Config{InProcess: true})
+	s, err := server.New(server.Config{InProcess: true, SuperDigest: "super:lK75jTNcA+U9vtVEw5vB51mj/w4="}) // super:secret
 	if err != nil {
 		t.Fatal(err)
 	}
