@@ -18,6 +18,9 @@ func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) er
 	return nil
 }
 
+// Logf writes a line to the Client's Logger.
+func (c *Client) Logf(format string, args ...any) { c.core.cfg.logger.Printf(format, args...) }
+
 // backgroundKey is the context key under which the ctx of Background holds its core.
 type backgroundKey struct{}
 

@@ -73,7 +73,7 @@ func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 	s.ClearFaults()
 	switch after := s.Tree("/"); {
 	case err == nil:
-		if op.name != "set any" {
+		if op.name != "idempotent set any" {
 			op.verify(t, s.Service, 1)
 		}
 	case !errors.Is(err, context.Canceled) && !op.once:
@@ -83,10 +83,10 @@ func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 			t.Errorf("request %d: error %v, and it left %q", k, err, after)
 		}
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
-		if !maps.Equal(before, after) && op.name != "set any" { // may have been applied twice
+		if !maps.Equal(before, after) && op.name != "idempotent set any" { // may have been applied twice
 			op.verify(t, s.Service, 1)
 		}
-	case strings.HasPrefix(op.name, "create"), op.fault == zktest.Set, op.fault == zktest.Delete, op.fault == zktest.Multi:
+	case strings.Contains(op.name, "create"), op.fault == zktest.Set, op.fault == zktest.Delete, op.fault == zktest.Multi:
 		// Either the answer to the write came before ctx ended, and the read after it failed; or
 		// the write was not sent.
 		if !maps.Equal(before, after) {

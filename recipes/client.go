@@ -20,6 +20,8 @@ import (
 type Client struct {
 	core *core
 	root string // the namespace's path; "" if none
+	// idempotent repeats a write whose answer was lost; see Idempotent.
+	idempotent bool
 }
 
 // Connect connects to one of servers, each "host:port", and returns when a session is established.
@@ -95,13 +97,31 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 func (c *Client) Close() error { return c.core.close() }
 
 // Namespace returns a Client for the same connection whose paths are relative to path. Missing
-// znodes down to path are created on first use, as containers if the server supports them.
-// Namespace panics if path does not begin with a slash, or ends with a slash.
+// znodes down to path are created on first use, as containers if the server supports them. Slashes
+// at the ends of path make no difference: "app" is "/app", and "" is "/", the Client's own paths. If
+// path is not valid otherwise, operations fail.
 func (c *Client) Namespace(path string) *Client {
-	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
-		panic("recipes: namespace " + path + " must begin with a slash and not end with one")
+	root := c.root
+	if path = strings.Trim(path, "/"); path != "" {
+		root += "/" + path
 	}
-	return &Client{c.core, c.root + path}
+	return &Client{core: c.core, root: root, idempotent: c.idempotent}
+}
+
+// Idempotent returns a Client for the same connection that repeats a Create, Set or Delete whose
+// answer was lost, until the znode is as wanted. Other clients may have done the same meanwhile, or
+// more: a Delete may delete a znode that was created again, and a Set with version -1 may overwrite
+// a later Set. After a lost answer
+//
+//   - Create counts as done if the znode exists with this data and version 0, and for an ephemeral
+//     with this session as its owner,
+//   - Set with a version counts as done if the znode has the next version and this data,
+//   - Delete counts as done if the znode is missing.
+//
+// Otherwise the error's Unknown is set. Use Idempotent if these effects do no harm, for example
+// with names that are never used again.
+func (c *Client) Idempotent() *Client {
+	return &Client{core: c.core, root: c.root, idempotent: true}
 }
 
 // Session returns the current session: after Lost, the lost session until a new session is

@@ -31,9 +31,10 @@ type core struct {
 	refused   chan error    // gets the reason if a server refused the credentials; capacity 1
 	watches   watchTable
 
-	noContainers atomic.Bool // the server does not support containers
-	demanded     atomic.Bool // the server has closed the connection because it demands an identity
-	shared       sync.Map    // by sharedKey; see Client.Shared
+	seenZxid     atomic.Int64 // the greatest zxid of a Stat
+	noContainers atomic.Bool  // the server does not support containers
+	demanded     atomic.Bool  // the server has closed the connection because it demands an identity
+	shared       sync.Map     // by sharedKey; see Client.Shared
 
 	mu              sync.Mutex // guards the fields below; never held while waiting
 	state           ConnState

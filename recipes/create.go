@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Mode is the kind of a znode.
@@ -55,9 +57,10 @@ type CreateOptions struct {
 //   - Protected: Create looks for the znode, and repeats the request only if there is none.
 //   - Sequential and not protected: the outcome cannot be known. Create does not retry, and the
 //     error's Unknown is set.
-//   - Otherwise Create retries. If the znode then exists with this data and version 0, and for an
-//     ephemeral with this session as its owner, the znode counts as created by this call, although
-//     another client may have created it at that moment.
+//   - An ephemeral of this session that has this data counts as created by this call, although
+//     another goroutine of this Client may have created it at that moment.
+//   - Otherwise Create repeats the request only if the znode certainly has not been created since;
+//     if not, the error's Unknown is set. See Idempotent.
 //
 // When ctx ends before the answer arrives, the znode may be created nevertheless. Create then
 // deletes the znode in the background, unless somebody has changed it. If in addition the answer is
@@ -71,7 +74,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	if o.ACL == nil {
 		o.ACL = k.cfg.acl
 	}
-	n := &createCall{client: c, path: c.absolute(path), data: nonNil(data), opts: o}
+	n := &createCall{client: c, path: c.absolute(path), data: nonNil(data), opts: o, before: k.seenZxid.Load()}
 	if o.Protected {
 		n.protect()
 	}
@@ -105,8 +108,10 @@ type createCall struct {
 	prefix         string // "_c_<guid>-" of a protected znode
 	data           []byte
 	opts           CreateOptions
-	answerLost     bool // the answer to a create request was lost
-	outcomeUnknown bool // an answer was lost or not awaited
+	before         int64    // a zxid that was seen before the call
+	sentIn         *Session // the session before the latest request
+	answerLost     bool     // the answer to a create request was lost
+	outcomeUnknown bool     // an answer was lost or not awaited
 }
 
 // tryOnce makes one attempt.
@@ -119,6 +124,10 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 		}
 	case before && n.opts.Mode.IsSequential():
 		return "", errNotRepeatable
+	case before && !n.client.idempotent:
+		if found, err := n.resolveLost(ctx); err != nil || found != "" {
+			return found, err
+		}
 	}
 	created, err := n.send(ctx)
 	parent := n.lastParent()
@@ -128,16 +137,35 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 		}
 		created, err = n.send(ctx)
 	}
-	if before && errors.Is(err, zk.ErrNodeExists) && !n.opts.Mode.IsSequential() {
+	if before && n.client.idempotent && errors.Is(err, zk.ErrNodeExists) && !n.opts.Mode.IsSequential() {
 		return n.adoptExisting(ctx, err)
 	}
 	return created, err
+}
+
+// resolveLost returns the znode's path if the znode is the work of an earlier attempt, "" if the
+// request may be repeated, and otherwise an ambiguousError.
+func (n *createCall) resolveLost(ctx context.Context) (string, error) {
+	k := n.client.core
+	err := k.checkNotCreated(ctx, n.path, znodepath.Parent(n.path), n.before)
+	exists := errors.Is(err, zk.ErrNodeExists)
+	switch u := (*ambiguousError)(nil); {
+	case !errors.As(err, &u) || n.opts.Mode != Ephemeral:
+	case exists:
+		if created, e := n.adoptExisting(ctx, err); e == nil || classify(e) != answered {
+			return created, e
+		}
+	case n.sentIn != k.currentSession(): // if it was created, it is gone with its session
+		return "", nil
+	}
+	return "", err
 }
 
 // send sends the create request. If ctx ends before the answer arrives, the znode is deleted in the
 // background.
 func (n *createCall) send(ctx context.Context) (string, error) {
 	k := n.client.core
+	n.sentIn = k.currentSession()
 	created, err := call(ctx, k, n.request, func(created string, err error) {
 		switch {
 		case err == nil:

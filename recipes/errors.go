@@ -39,7 +39,8 @@ type Error struct {
 	Path string // as the caller gave it
 	Err  error
 	// Unknown is set if the operation may have been applied nevertheless. errors.Is(err,
-	// ErrOutcomeUnknown) then reports true.
+	// ErrOutcomeUnknown) then reports true. After a lost answer a write is repeated only if the
+	// znodes' zxids prove that the write was not applied, or on a Client of Idempotent.
 	Unknown bool
 }
 

@@ -37,7 +37,7 @@ func TestEssentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stat, err := n.Set(ctx, created, []byte("y"), 0)
+		stat, err := n.Idempotent().Set(ctx, created, []byte("y"), 0)
 		if err != nil || stat.Version != 1 {
 			t.Fatalf("set: %+v, %v", stat, err)
 		}

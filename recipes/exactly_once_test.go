@@ -49,7 +49,7 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 					kept[path] = true
 					mu.Unlock()
 					if r%2 == 1 { // a created znode can be deleted once
-						if err := c.Delete(t.Context(), path, 0); err != nil {
+						if err := c.Idempotent().Delete(t.Context(), path, 0); err != nil {
 							t.Errorf("delete: %v", err)
 						}
 						mu.Lock()
@@ -60,7 +60,7 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 					t.Errorf("create: %v", err)
 				}
 				cancel()
-				stat, err := c.Set(t.Context(), fmt.Sprint("/c", w), []byte(fmt.Sprint("round ", r)), version)
+				stat, err := c.Idempotent().Set(t.Context(), fmt.Sprint("/c", w), []byte(fmt.Sprint("round ", r)), version)
 				if err != nil || stat.Version != version+1 {
 					t.Errorf("set: %+v, %v", stat, err)
 					return

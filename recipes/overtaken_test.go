@@ -24,19 +24,19 @@ func TestOvertaken(t *testing.T) {
 		want  error
 	}{
 		"set, changed": {zktest.Set, func(ctx context.Context, c *recipes.Client) error {
-			_, err := c.Set(ctx, "/dir/z", []byte("mine"), 0)
+			_, err := c.Idempotent().Set(ctx, "/dir/z", []byte("mine"), 0)
 			return err
 		}, map[string]string{"/dir/z": "other"}, zk.ErrBadVersion},
 		"set, deleted": {zktest.Set, func(ctx context.Context, c *recipes.Client) error {
-			_, err := c.Set(ctx, "/dir/z", []byte("mine"), 0)
+			_, err := c.Idempotent().Set(ctx, "/dir/z", []byte("mine"), 0)
 			return err
 		}, nil, zk.ErrNoNode},
 		"create, changed": {zktest.Create, func(ctx context.Context, c *recipes.Client) error {
-			_, err := c.Create(ctx, "/dir/n", []byte("mine"), recipes.CreateOptions{})
+			_, err := c.Idempotent().Create(ctx, "/dir/n", []byte("mine"), recipes.CreateOptions{})
 			return err
 		}, map[string]string{"/dir/n": "other"}, zk.ErrNodeExists},
 		"delete, made again": {zktest.Delete, func(ctx context.Context, c *recipes.Client) error {
-			return c.Delete(ctx, "/dir/z", 0)
+			return c.Idempotent().Delete(ctx, "/dir/z", 0)
 		}, map[string]string{"/dir/z": "again", "/dir/z/child": ""}, zk.ErrNotEmpty},
 	} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {

@@ -103,6 +103,7 @@ func (c *Client) readWatched(ctx context.Context, op, path string, kinds []watch
 		}
 		reconnect := k.nextReconnect()
 		n, err = arm(path)
+		k.noteStat(n.stat)
 		kind := kinds[0]
 		if !n.exists {
 			kind = kinds[len(kinds)-1]
@@ -136,16 +137,19 @@ func (n readResult) statIfThere() *zk.Stat {
 
 func (k *core) get(path string) (readResult, error) {
 	data, stat, err := k.conn.Get(path)
+	k.noteStat(stat)
 	return readResult{data: data, stat: stat}, err
 }
 
 func (k *core) exists(path string) (readResult, error) {
 	exists, stat, err := k.conn.Exists(path)
+	k.noteStat(stat)
 	return readResult{exists: exists, stat: stat}, err
 }
 
 func (k *core) children(path string) (readResult, error) {
 	children, stat, err := k.conn.Children(path)
+	k.noteStat(stat)
 	return readResult{children: children, stat: stat}, err
 }
 

@@ -27,9 +27,10 @@ type operation struct {
 	children int
 	data     string
 	version  int32
-	// once is set if the operation is not retried after a lost answer, because its outcome cannot
-	// be known.
+	// once is set if the operation's outcome cannot be known after a lost answer.
 	once bool
+	// recognized is set if that outcome is known when the operation was applied.
+	recognized bool
 }
 
 func operations() []operation {
@@ -55,18 +56,18 @@ func operations() []operation {
 	read := func(f func(ctx context.Context, c *recipes.Client) error) func(ctx context.Context, c *recipes.Client) error {
 		return f
 	}
-	return []operation{
-		{name: "create", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{}), children: 2, data: "old"},
-		{name: "create ephemeral", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Ephemeral}), children: 2, data: "old"},
-		{name: "create container", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Container}), children: 2, data: "old"},
-		{name: "create ttl", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.TTL, TTL: time.Hour}), children: 2, data: "old"},
+	all := []operation{
+		{name: "create", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{}), children: 2, data: "old", once: true},
+		{name: "create ephemeral", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Ephemeral}), children: 2, data: "old", once: true, recognized: true},
+		{name: "create container", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Container}), children: 2, data: "old", once: true},
+		{name: "create ttl", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.TTL, TTL: time.Hour}), children: 2, data: "old", once: true},
 		{name: "create sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.PersistentSequential}), children: 2, data: "old", once: true},
 		{name: "create protected", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Protected: true}), children: 2, data: "old"},
 		{name: "create protected sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.PersistentSequential, Protected: true}), children: 2, data: "old"},
 		{name: "create protected ephemeral sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}), children: 2, data: "old"},
-		{name: "set", fault: zktest.Set, do: set(0), children: 1, data: "new", version: 1},
-		{name: "set any", fault: zktest.Set, do: set(-1), children: 1, data: "new", version: 1},
-		{name: "delete", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/dir/z", 0) }},
+		{name: "set", fault: zktest.Set, do: set(0), children: 1, data: "new", version: 1, once: true},
+		{name: "set any", fault: zktest.Set, do: set(-1), children: 1, data: "new", version: 1, once: true},
+		{name: "delete", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/dir/z", 0) }, once: true},
 		{name: "delete guaranteed", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.DeleteGuaranteed(ctx, "/dir/z") }},
 		{name: "multi", fault: zktest.Multi, do: func(ctx context.Context, c *recipes.Client) error {
 			_, err := c.Multi(ctx, &zk.SetDataRequest{Path: "/dir/z", Data: []byte("new"), Version: -1})
@@ -85,6 +86,15 @@ func operations() []operation {
 			return err
 		}), children: 1, data: "old"},
 	}
+	for _, op := range all {
+		if op.once && op.fault != zktest.Multi && op.name != "create sequential" {
+			do := op.do
+			op.do = func(ctx context.Context, c *recipes.Client) error { return do(ctx, c.Idempotent()) }
+			op.name, op.once = "idempotent "+op.name, false
+			all = append(all, op)
+		}
+	}
+	return all
 }
 
 // each runs f for each operation and each kind of Client, in a bubble with its own server.
@@ -109,7 +119,7 @@ func (op operation) verify(t *testing.T, s *zktest.Service, times int) {
 	if times > 0 {
 		want = op
 	}
-	if op.name == "set any" && times > 1 {
+	if op.name == "idempotent set any" && times > 1 {
 		want.version = int32(times) // the operation is repeated to make sure
 	}
 	got := operation{}
@@ -134,12 +144,12 @@ func TestLostReply(t *testing.T) {
 		err := op.do(t.Context(), c)
 		f.Wait()
 		switch {
-		case op.once && !errors.Is(err, recipes.ErrOutcomeUnknown):
+		case op.once && !op.recognized && !errors.Is(err, recipes.ErrOutcomeUnknown):
 			t.Errorf("error %v, want outcome unknown", err)
-		case !op.once && err != nil:
+		case (!op.once || op.recognized) && err != nil:
 			t.Error(err)
 		}
-		op.verify(t, s.Service, map[bool]int{false: 1, true: 2}[op.name == "set any"])
+		op.verify(t, s.Service, map[bool]int{false: 1, true: 2}[op.name == "idempotent set any"])
 		if c.Session() != session || session.Context().Err() != nil {
 			t.Error("the client has another session")
 		}
@@ -148,7 +158,7 @@ func TestLostReply(t *testing.T) {
 
 func TestLostReply_Twice(t *testing.T) {
 	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
-		if op.once {
+		if op.once && !op.recognized {
 			return
 		}
 		s.DropReply(op.fault, zktest.Times(2))
@@ -160,7 +170,7 @@ func TestLostReply_Twice(t *testing.T) {
 		}
 		s.ClearFaults()
 		times := 1
-		if op.name == "set any" {
+		if op.name == "idempotent set any" {
 			times = 3
 		}
 		op.verify(t, s.Service, times)

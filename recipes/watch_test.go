@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -308,4 +309,22 @@ func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)
 	return ctx
+}
+
+// TestNamespace_Configured gives namespaces as they come from configurations.
+func TestNamespace_Configured(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
+		s := zktest.Start(t)
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
+		for namespace, want := range map[string]string{"": "/a", "/": "/b", "app": "/app/c", "/app/": "/app/d"} {
+			name := want[strings.LastIndex(want, "/"):]
+			if created, err := c.Namespace(namespace).Create(t.Context(), name, nil, recipes.CreateOptions{}); err != nil || created != name {
+				t.Errorf("%q: %q, %v", namespace, created, err)
+			}
+			s.AssertExists(want)
+		}
+		if _, err := c.Namespace("a/../b").Exists(t.Context(), "/x"); err == nil {
+			t.Error("an invalid namespace can be used")
+		}
+	})
 }

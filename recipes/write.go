@@ -14,31 +14,23 @@ import (
 // Set replaces the data of a znode if the znode has the given version; -1 matches any. If Set
 // fails because ctx ended, the request may still be sent, and data must not be modified.
 //
-// After a lost answer, a znode that has the next version and this data counts as set by this call,
-// although another client may have written the same. If the znode was changed further or deleted,
-// the outcome cannot be known, and the error's Unknown is set. With version -1, Set simply writes
-// again.
+// After a lost answer, Set repeats the request only if the znode certainly has not been written
+// since: see Error.Unknown and Idempotent.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
 	k, full, data := c.core, c.absolute(path), nonNil(data)
+	before := k.seenZxid.Load()
 	err = c.retry(ctx, "set", path, func(ctx context.Context, unknown bool) (err error) {
+		if unknown && !c.idempotent {
+			if err := k.checkNotSet(ctx, full, before); err != nil {
+				return err
+			}
+		}
 		stat, err = call(ctx, k, func() (*zk.Stat, error) { return k.conn.Set(full, data, version) }, nil)
-		switch {
-		case unknown && errors.Is(err, zk.ErrNoNode):
-			return &ambiguousError{err}
-		case !unknown || !errors.Is(err, zk.ErrBadVersion):
-			return err
+		if unknown && c.idempotent {
+			stat, err = k.resolveSet(ctx, full, data, version, stat, err)
 		}
-		n, readErr := call(ctx, k, func() (readResult, error) { return k.get(full) }, nil)
-		switch {
-		case readErr != nil && classify(readErr) != answered:
-			return readErr
-		case readErr != nil || n.stat.Version != version+1: // changed again by others
-			return &ambiguousError{err}
-		case !bytes.Equal(n.data, data):
-			return err
-		}
-		stat = n.stat
-		return nil
+		k.noteStat(stat)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -46,18 +38,46 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	return stat, nil
 }
 
-// Delete deletes a znode without children if the znode has the given version; -1 matches any. After
-// a lost answer, a missing znode counts as deleted by this call. A znode that is there and cannot
-// be deleted may be a new znode, and the error's Unknown is set.
+// resolveSet returns the result of a repeated Set whose latest attempt had the result stat and err.
+func (k *core) resolveSet(ctx context.Context, full string, data []byte, version int32, stat *zk.Stat, err error) (*zk.Stat, error) {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil, &ambiguousError{err}
+	case !errors.Is(err, zk.ErrBadVersion):
+		return stat, err
+	}
+	n, readErr := call(ctx, k, func() (readResult, error) { return k.get(full) }, nil)
+	switch {
+	case readErr != nil && classify(readErr) != answered:
+		return nil, readErr
+	case readErr != nil || n.stat.Version != version+1: // changed again by others
+		return nil, &ambiguousError{err}
+	case !bytes.Equal(n.data, data):
+		return nil, err
+	}
+	return n.stat, nil
+}
+
+// Delete deletes a znode without children if the znode has the given version; -1 matches any.
+//
+// After a lost answer, Delete repeats the request only if the znode is there and was not created
+// since: see Error.Unknown and Idempotent. If the znode is missing, the error is also zk.ErrNoNode.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	full := c.absolute(path)
+	k, full := c.core, c.absolute(path)
+	before := k.seenZxid.Load()
 	return c.retry(ctx, "delete", path, func(ctx context.Context, unknown bool) error {
-		err := c.core.delete(ctx, full, version)
+		if unknown && !c.idempotent {
+			if err := k.checkNotDeleted(ctx, full, before); err != nil {
+				return err
+			}
+		}
+		err := k.delete(ctx, full, version)
 		switch {
-		case unknown && errors.Is(err, zk.ErrNoNode):
+		case !unknown || !c.idempotent:
+			return err
+		case errors.Is(err, zk.ErrNoNode):
 			return nil
-		// perhaps a new znode
-		case unknown && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNotEmpty)):
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNotEmpty): // perhaps a new znode
 			return &ambiguousError{err}
 		}
 		return err

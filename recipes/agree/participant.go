@@ -103,7 +103,7 @@ func (p *Participant) Done(ctx context.Context) error {
 	if p.outcome == Undecided {
 		return fmt.Errorf("agree: done with %s as %q: the outcome is not known; call Outcome first", p.path, p.site)
 	}
-	err := p.client.Delete(ctx, p.votePath(p.site), -1)
+	err := p.client.Idempotent().Delete(ctx, p.votePath(p.site), -1)
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil
 	}

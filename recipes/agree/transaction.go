@@ -171,7 +171,7 @@ func (t *Transaction) create(ctx context.Context, ops []any, mark string) error 
 func (t *Transaction) delete(ctx context.Context) error {
 	deleteAll := func(paths ...string) error {
 		for _, path := range paths {
-			if err := t.client.Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			if err := t.client.Idempotent().Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return err
 			}
 		}
@@ -207,7 +207,7 @@ func (t *Transaction) readDecision(ctx context.Context, watch bool) (Decision, <
 // decide decides for d unless there is a decision, and returns the decision. The author of a
 // decision makes no difference, so a lost answer does no harm.
 func (t *Transaction) decide(ctx context.Context, d Decision) (Decision, error) {
-	if _, err := t.client.Set(ctx, t.path, []byte(d), 0); err == nil {
+	if _, err := t.client.Idempotent().Set(ctx, t.path, []byte(d), 0); err == nil {
 		return d, nil
 	} else if !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 		return Undecided, err

@@ -41,8 +41,9 @@ func (b *Barrier) Set(ctx context.Context) error {
 	}
 }
 
-// Remove removes the barrier, and the callers of Wait proceed. A missing barrier is no error. After
-// a lost answer Remove repeats the request, which can remove a barrier that was set meanwhile.
+// Remove removes the barrier, and the callers of Wait proceed. A missing barrier is no error. If an
+// answer was lost and the barrier is set afterwards, somebody may have set it again: then the
+// barrier stays, and the error is recipes.ErrOutcomeUnknown.
 func (b *Barrier) Remove(ctx context.Context) error {
 	err := b.client.Delete(ctx, b.path, -1)
 	if errors.Is(err, zk.ErrNoNode) {

@@ -158,6 +158,9 @@ func TestBarrier_Faults(t *testing.T) {
 				begun := time.Now()
 				err := do(s.Ctx, barrier.New(s.Client, "/dir/gate"))
 				took := time.Since(begun)
+				if name == "remove" && s.Ctx.Err() == nil && errors.Is(err, recipes.ErrOutcomeUnknown) {
+					err = do(s.Ctx, barrier.New(s.Client, "/dir/gate")) // nobody sets the barrier again
+				}
 				switch {
 				case s.Ctx.Err() == nil && err != nil:
 					t.Error(err)

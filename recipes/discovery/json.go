@@ -3,6 +3,7 @@ package discovery
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -79,6 +80,35 @@ const classKey = "@class"
 
 // listClass is the class of a list without a PayloadClass.
 const listClass = "java.util.ArrayList"
+
+// JavaMap is the PayloadClass of an object that Java reads as a map, or that only Go reads.
+const JavaMap = "java.util.LinkedHashMap"
+
+// ErrNoPayloadClass means that a payload is an object and its Java class is not known. An instance
+// with such a payload would make Curator's queries for the service fail.
+var ErrNoPayloadClass = errors.New("the payload is an object without PayloadClass: set it to the payload's class in Java, " +
+	"or to discovery.JavaMap if Java programs read a Map or there are none")
+
+// encode is MarshalJSON for an instance to be registered, which Java must be able to read. An empty
+// struct is null, which Java reads as any class.
+func (in Instance[T]) encode() ([]byte, error) {
+	data, err := in.MarshalJSON()
+	if err != nil || in.PayloadClass != "" {
+		return data, err
+	}
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, err
+	}
+	switch _, empty := any(in.Payload).(struct{}); {
+	case empty:
+		r.Payload = nil
+		return marshal(r)
+	case bytes.HasPrefix(r.Payload, []byte("{")):
+		return nil, ErrNoPayloadClass
+	}
+	return data, nil
+}
 
 // withClass adds the class to a payload as Jackson's Id.CLASS does: to an object as its first
 // field, to other values as an array of both. Values that need no class stay as they are: null, and

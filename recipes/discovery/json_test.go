@@ -5,12 +5,14 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/recipes/discovery"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // details is a payload.
@@ -157,6 +159,32 @@ func TestD4_RoundTrip(t *testing.T) {
 		}
 		if !reflect.DeepEqual(in, out) {
 			rt.Errorf("%s:\n%+v, want\n%+v", data, out, in)
+		}
+	})
+}
+
+// TestRegister_NoClass checks that no instance is registered at which Curator's queries fail.
+func TestRegister_NoClass(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		in := discovery.Instance[details]{Name: "shop", ID: "1", Payload: details{Val: "x"}}
+		if _, err := discovery.New[details](c, "/services").Register(t.Context(), in); !errors.Is(err, discovery.ErrNoPayloadClass) {
+			t.Error(err)
+		}
+		in.PayloadClass = discovery.JavaMap
+		r, err := discovery.New[details](c, "/services").Register(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.PayloadClass = ""
+		if err := r.Update(t.Context(), in); !errors.Is(err, discovery.ErrNoPayloadClass) {
+			t.Error(err)
+		}
+		if _, err := discovery.New[struct{}](c, "/services").Register(t.Context(), discovery.Instance[struct{}]{Name: "shop", ID: "2"}); err != nil {
+			t.Error(err)
+		}
+		if data := string(w.Znode("/services/shop/2").Data); !strings.Contains(data, `"payload":null`) {
+			t.Error(data)
 		}
 	})
 }

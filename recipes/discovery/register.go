@@ -32,7 +32,7 @@ func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registrat
 	if err != nil {
 		return nil, err
 	}
-	data, err := in.MarshalJSON()
+	data, err := in.encode()
 	if err != nil {
 		return nil, fmt.Errorf("discovery: register %s: %w", path, err)
 	}
@@ -78,7 +78,7 @@ func (r *Registration[T]) startUpdate(in Instance[T]) (wait func(ctx context.Con
 	if in.Registered.IsZero() {
 		in.Registered = r.instance.Registered
 	}
-	data, err := in.MarshalJSON()
+	data, err := in.encode()
 	if err != nil {
 		return nil, fmt.Errorf("discovery: update %s/%s: %w", in.Name, in.ID, err)
 	}

@@ -118,7 +118,7 @@ var revokeMessage = []byte("__REVOKE__")
 // does not wait for the release, and the holder may ignore the request. The contender's data are
 // overwritten. A missing znode is no error.
 func Revoke(ctx context.Context, c *recipes.Client, path string) error {
-	_, err := c.Set(ctx, path, revokeMessage, -1)
+	_, err := c.Idempotent().Set(ctx, path, revokeMessage, -1)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

@@ -329,3 +329,16 @@ func TestRevoke(t *testing.T) {
 		w.AssertChildren("/lock")
 	})
 }
+
+// TestMutex_Root: the root has children of all kinds, so it cannot be a lock.
+func TestMutex_Root(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		m := lock.NewMutex(w.Client(), "/", nil)
+		if _, err := m.Lock(t.Context()); !errors.Is(err, zk.ErrInvalidPath) {
+			t.Error(err)
+		}
+		if _, err := m.TryLock(t.Context()); !errors.Is(err, zk.ErrInvalidPath) {
+			t.Error(err)
+		}
+	})
+}

@@ -287,7 +287,7 @@ func (s *Semaphore) checkKazooMaximum(ctx context.Context) error {
 	if !s.kazoo || s.maximumChecked.Load() {
 		return nil
 	}
-	_, err := s.client.Create(ctx, s.leases, []byte(strconv.Itoa(s.fixed)), recipes.CreateOptions{Parents: true})
+	_, err := s.client.Idempotent().Create(ctx, s.leases, []byte(strconv.Itoa(s.fixed)), recipes.CreateOptions{Parents: true})
 	if errors.Is(err, zk.ErrNodeExists) {
 		var data []byte
 		data, _, err = s.client.Get(ctx, s.leases)

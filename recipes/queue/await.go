@@ -27,7 +27,7 @@ const (
 	chiefName  = "chief"
 	waitPrefix = "wait-"
 	// clockLook bounds how long a consumer waits for a due time without another look at the wall
-	// clock, which somebody may have set.
+	// clock, which somebody may have set, and how long it passes over items that cannot be taken.
 	clockLook = 15 * time.Second
 )
 
@@ -68,8 +68,11 @@ func (e *engine) waitForItems(ctx context.Context) error {
 		return err
 	}
 	var due <-chan time.Time
-	if len(c.available) > 0 {
-		until := min(clockLook, time.Until(time.UnixMilli(c.available[0].due)))
+	if len(c.available) > 0 || len(c.skipped) > 0 {
+		until := clockLook
+		if len(c.available) > 0 {
+			until = min(until, time.Until(time.UnixMilli(c.available[0].due)))
+		}
 		timer := time.NewTimer(until)
 		defer timer.Stop()
 		due = timer.C
@@ -78,7 +81,9 @@ func (e *engine) waitForItems(ctx context.Context) error {
 	case <-watches[0]:
 	case <-watches[1]:
 	case <-due:
-		return nil // the listing is current: otherwise the watch would have fired
+		if len(c.skipped) == 0 {
+			return nil // the listing is current: otherwise the watch would have fired
+		}
 	case <-e.wakeLeader:
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -133,7 +138,7 @@ func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 // tryBecomeChief makes this consumer the chief, unless there is one.
 func (e *engine) tryBecomeChief(ctx context.Context) error {
 	c := &e.consumer
-	_, err := e.client.Create(ctx, znodepath.Join(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
+	_, err := e.client.Idempotent().Create(ctx, znodepath.Join(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
 	switch {
 	case err == nil:
 		c.role = roleChief

@@ -132,8 +132,10 @@ func (e *engine) claimRefused(ctx context.Context, found []assignment, owners []
 		e.requeue(found)
 	case owner == len(found):
 		e.answerAll(found, takeResult{err: err})
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNotEmpty):
-		// Somebody else has the item, or has given the item's znode children.
+	case errors.Is(err, zk.ErrNotEmpty):
+		e.skip(found[owner].entry, err)
+		e.requeue(found)
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists): // somebody else has the item
 		c.remove(found[owner].entry)
 		c.misses++
 		c.batchSize = max(1, c.batchSize/2)

@@ -126,7 +126,7 @@ func (e *engine) makePaths(ctx context.Context) error {
 		if path == "" {
 			continue
 		}
-		_, err := e.client.Create(ctx, path, nil, recipes.CreateOptions{Parents: true})
+		_, err := e.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{Parents: true})
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}

@@ -22,6 +22,10 @@ type consumer struct {
 	creationMark int64     // of the queue when it was listed
 	batchSize    int       // most items to claim at once; halved when others claim the same
 	misses       int       // items that others had taken, since the last success
+	// skipped holds the items that cannot be taken, because this client may not read them or they
+	// have children. Tried again when skippedSince is clockLook ago.
+	skipped      map[string]struct{}
+	skippedSince time.Time
 
 	session     *recipes.Session // owns the fields below
 	role        waitRole
@@ -125,6 +129,17 @@ func (c *consumer) takeable(n int, now time.Time) []*entry {
 	return c.available
 }
 
+// skip passes over an item that cannot be taken for now.
+func (e *engine) skip(x *entry, why error) {
+	c := &e.consumer
+	c.remove(x)
+	if c.skipped == nil {
+		c.skipped, c.skippedSince = make(map[string]struct{}), time.Now()
+	}
+	c.skipped[x.name] = struct{}{}
+	e.client.Logf("queue %s: item %s cannot be taken and is passed over: %v", e.path, x.name, why)
+}
+
 // remove removes an entry from the list.
 func (c *consumer) remove(x *entry) {
 	if i := slices.Index(c.available, x); i == 0 {
@@ -154,10 +169,14 @@ func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.E
 		}
 		c.available, c.listedAt, c.misses = e.layout.sorted(items.names), time.Now(), 0
 		c.creationMark = creationMark(items.stat)
+		if time.Since(c.skippedSince) > clockLook {
+			c.skipped = nil
+		}
 		slices.Sort(locks.names)
 		c.available = slices.DeleteFunc(c.available, func(x *entry) bool {
 			_, locked := slices.BinarySearch(locks.names, x.name)
-			return locked
+			_, skipped := c.skipped[x.name]
+			return locked || skipped
 		})
 		return []<-chan zk.Event{items.watch, locks.watch}, nil
 	}
@@ -237,6 +256,10 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 			there = append(there, x)
 			continue
 		}
+		if x.forbidden != nil {
+			e.skip(x, x.forbidden)
+			continue
+		}
 		c.remove(x)
 		c.misses++
 	}
@@ -244,6 +267,7 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 }
 
 // fetch concurrently reads the entries that have no content. Entries that are gone stay without.
+// Entries that may not be read are marked.
 func (e *engine) fetch(ctx context.Context, entries []*entry) error {
 	var (
 		wg   sync.WaitGroup
@@ -254,6 +278,8 @@ func (e *engine) fetch(ctx context.Context, entries []*entry) error {
 		switch {
 		case err == nil:
 			x.content = &content{data, stat}
+		case errors.Is(err, zk.ErrNoAuth):
+			x.forbidden = err
 		case !errors.Is(err, zk.ErrNoNode):
 			errs[i] = err
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/queue"
@@ -174,6 +176,49 @@ func TestExplain(t *testing.T) {
 		}
 		if s, err = queue.Explain(t.Context(), other, "/none"); err != nil || len(s.Items) != 0 {
 			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// TestTake_PassesOver checks that items which cannot be taken do not block the others, cost no
+// requests while nothing changes, and are taken once that is possible.
+func TestTake_PassesOver(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		owner := w.Connect(t)
+		w.Load(map[string]string{"/q": ""})
+		if _, err := owner.Create("/q/qn-0000000000", []byte("secret"), 0, zk.DigestACL(zk.PermAll, "anna", "secret")); err != nil {
+			t.Fatal(err)
+		}
+		w.Load(map[string]string{"/q/qn-0000000001": "parent", "/q/qn-0000000001/child": "", "/q/qn-0000000002": "free"})
+		c, hooks := w.Hooked()
+		q := queue.NewSimple(c, "/q")
+		if m, err := q.Take(t.Context()); err != nil || string(m.Data) != "free" {
+			t.Fatalf("%q, %v", m.Data, err)
+		}
+		if s, err := q.Explain(t.Context()); err != nil || len(s.Items) != 2 || s.Items[0].Data != nil {
+			t.Errorf("%+v, %v", s, err)
+		}
+		taken := make(chan queue.Message, 1)
+		go func() { // ends with the item
+			m, err := q.Take(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- m
+		}()
+		hooks.Arm(nil, nil)
+		time.Sleep(time.Minute)
+		if n := len(hooks.Requests()); n > 60 {
+			t.Errorf("%d requests in a minute without changes", n)
+		}
+		if err := owner.AddAuth("digest", []byte("anna:secret")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := owner.SetACL("/q/qn-0000000000", zk.WorldACL(zk.PermAll), -1); err != nil {
+			t.Fatal(err)
+		}
+		if m := <-taken; string(m.Data) != "secret" {
+			t.Errorf("%q", m.Data)
 		}
 	})
 }

@@ -41,6 +41,8 @@ type entry struct {
 	number  int32
 	due     int64    // Unix ms; 0 means at once
 	content *content // nil until read
+	// forbidden is the error of a read that the item's ACL forbids.
+	forbidden error
 }
 
 // sorted returns the items among names, in the order in which they are to be taken.

@@ -101,7 +101,8 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*H
 	if err != nil {
 		return nil, err
 	}
-	end := time.Now().Add(l.duration).UTC().Truncate(time.Second)
+	// The format has whole seconds. Rounded up: a lease lasts no less than was asked for.
+	end := time.Now().Add(l.duration + time.Second - 1).UTC().Truncate(time.Second)
 	set := &zk.SetDataRequest{Path: holder, Data: encodeLease(l.holder, end), Version: -1}
 	ops := []any{set}
 	if stat == nil {
@@ -201,7 +202,7 @@ func (h *HeldLease) Release(ctx context.Context) error {
 		return nil
 	}
 	return contend.Finish(ctx, h.client, "release", h.path, func(ctx context.Context) error {
-		_, err := h.client.Set(ctx, h.path, encodeLease(h.holder, time.Now()), h.version)
+		_, err := h.client.Idempotent().Set(ctx, h.path, encodeLease(h.holder, time.Now()), h.version)
 		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
 			err = nil
 		}

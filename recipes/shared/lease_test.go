@@ -82,7 +82,7 @@ func TestLease(t *testing.T) {
 		// An old lease of kazoo.
 		w.Load(map[string]string{"/db/clean/lease_holder": `{"end": "1999-12-31T23:59:59", "holder": "kazoo", "version": 1}`})
 		err = of(b, time.Minute).With(ctx, func(ctx context.Context) error {
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute + time.Second)
 			return ctx.Err()
 		})
 		if !errors.Is(err, context.Canceled) {
@@ -202,6 +202,21 @@ func TestLease_One(t *testing.T) {
 			if holds.Len() == 0 {
 				t.Error("nobody had it")
 			}
+		}
+	})
+}
+
+// TestLease_Short checks that a lease lasts no less than was asked for: the layout has whole seconds.
+func TestLease_Short(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		time.Sleep(671 * time.Millisecond)
+		held, err := shared.NewLease(c, "/lease", "anna", 900*time.Millisecond).Obtain(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(held.End()); left < 900*time.Millisecond || left > 2*time.Second {
+			t.Errorf("a lease of 900 ms lasts %v", left)
 		}
 	})
 }

@@ -275,3 +275,26 @@ func TestNumber_Counts(t *testing.T) {
 		}
 	})
 }
+
+// TestNumber_SharesMarker checks that a number leaves one znode per Client, however often it is made.
+func TestNumber_SharesMarker(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		for range 10 {
+			if _, err := shared.NewLong(c, "/n").Add(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := w.Znode("/n").Stat.NumChildren; n != 1 {
+			t.Errorf("%d children, want the marker alone", n)
+		}
+		n := shared.NewLong(c, "/n")
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.AssertChildren("/n")
+		if change, err := n.Add(t.Context(), 1); err != nil || change.After.Value != 11 {
+			t.Errorf("%+v, %v", change, err)
+		}
+	})
+}

@@ -38,8 +38,9 @@ type Change[T any] struct {
 // Value is the data of a znode that many processes change. The first change creates the znode. Safe
 // for concurrent use; a Value makes one change at a time.
 //
-// Its first change creates an ephemeral child of the znode, which shows after a lost answer whether
-// the change was applied. Close deletes the child.
+// The first change of a Client creates an ephemeral child of the znode, which shows after a lost
+// answer whether the change was applied. All Values and Numbers of the Client with the same path
+// share the child. Close deletes the child.
 type Value struct{ *atomicValue[[]byte] }
 
 // NewValue returns the value at path.
@@ -57,10 +58,14 @@ type atomicValue[T any] struct {
 }
 
 func newAtomicValue[T any](c *recipes.Client, path string, codec codec[T], opts []Option) *atomicValue[T] {
-	return &atomicValue[T]{c, path, codec, newConfig(opts), exactlyonce.New(c, path)}
+	writer := c.Shared(writerKey(path), func() any { return exactlyonce.New(c, path) }).(*exactlyonce.Writer)
+	return &atomicValue[T]{c, path, codec, newConfig(opts), writer}
 }
 
-// Close deletes the child that the first change created. The value may be used again afterwards.
+// writerKey is the key of the Writer that a Client's values of the same path share.
+type writerKey string
+
+// Close deletes the child that the first change created; the next change creates another.
 func (v *atomicValue[T]) Close(ctx context.Context) error { return v.writer.Close(ctx) }
 
 // Get returns the value according to the Client's server. After Client.Sync that is the latest.

@@ -58,7 +58,8 @@ func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []st
 	return Read(ctx, c, paths)
 }
 
-// Read returns the contenders at paths, in that order, except those that are gone.
+// Read returns the contenders at paths, in that order, except those that are gone. Of those that may
+// not be read, it returns the path alone.
 func Read(ctx context.Context, c *recipes.Client, paths []string) ([]recipes.Contender, error) {
 	var (
 		all   = make([]recipes.Contender, len(paths))
@@ -72,6 +73,10 @@ func Read(ctx context.Context, c *recipes.Client, paths []string) ([]recipes.Con
 		wg.Go(func() {
 			defer func() { <-slots }()
 			data, stat, err := c.Get(ctx, path)
+			if errors.Is(err, zk.ErrNoAuth) {
+				all[i] = recipes.Contender{Path: path}
+				return
+			}
 			if err != nil {
 				errs[i] = err
 				return

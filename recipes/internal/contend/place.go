@@ -14,6 +14,7 @@ package contend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -47,10 +48,16 @@ type Place struct {
 	path    string
 }
 
+// errRoot: the children of the root are znodes of many kinds, some of which could look like contenders.
+var errRoot = fmt.Errorf("contenders cannot stand in line below the root: choose a path of its own: %w", zk.ErrInvalidPath)
+
 // Join appends a place to the line of dir, with a znode "_c_<guid>-<name><number>" that contains
 // data, which the Explain functions show. Missing parents are created. When Join fails, no znode is
 // left behind.
 func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte) (*Place, error) {
+	if dir == "/" {
+		return nil, &recipes.Error{Op: "join", Path: dir, Err: errRoot}
+	}
 	s, err := c.AwaitSession(ctx)
 	if err != nil {
 		return nil, err

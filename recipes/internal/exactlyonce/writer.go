@@ -114,7 +114,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	if w.marker = ""; marker == "" {
 		return nil
 	}
-	err := w.client.Delete(ctx, marker, -1)
+	err := w.client.Idempotent().Delete(ctx, marker, -1)
 	var e *recipes.Error
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -211,7 +211,7 @@ func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown
 // session: the marker may have existed before and been deleted with its session, whose end the
 // Client has not noticed yet.
 func (w *Writer) sameSession(in context.Context) error {
-	if _, err := w.client.Create(in, w.marker, nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+	if _, err := w.client.Idempotent().Create(in, w.marker, nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
 		return err
 	}
 	stat, err := w.client.Exists(in, w.marker)
@@ -241,7 +241,7 @@ func (w *Writer) deleteLater(marker string) error {
 		backoff.Retry(ctx, func() bool {
 			err := w.client.Sync(ctx, marker)
 			if err == nil {
-				err = w.client.Delete(ctx, marker, -1)
+				err = w.client.Idempotent().Delete(ctx, marker, -1)
 			}
 			var e *recipes.Error
 			return err == nil || errors.As(err, &e) && e.Refused()

@@ -164,7 +164,7 @@ func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 	}
 	s := k.client.Session() // if the session changes meanwhile, the next check notices
 	k.mayExist = true
-	created, err := k.client.Create(ctx, path, data, o)
+	created, err := k.client.Idempotent().Create(ctx, path, data, o)
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return false, nil
@@ -253,7 +253,7 @@ func (k *maintainer) set(ctx context.Context, s *recipes.Session, data []byte) (
 			return stat, err
 		}
 	}
-	return k.client.Set(ctx, k.path, data, k.version)
+	return k.client.Idempotent().Set(ctx, k.path, data, k.version)
 }
 
 // inSession returns a context for requests that change the znode. If the znode is an ephemeral, the

@@ -39,15 +39,15 @@ func (k *maintainer) touch(ctx context.Context) (<-chan time.Time, error) {
 func (k *maintainer) touchChild(ctx context.Context) error {
 	path := k.path + "/" + touchName
 	if k.touchExists {
-		_, err := k.client.Set(ctx, path, nil, -1)
+		_, err := k.client.Idempotent().Set(ctx, path, nil, -1)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 	}
-	_, err := k.client.Create(ctx, path, nil, recipes.CreateOptions{Mode: recipes.TTL, TTL: k.opts.TTL, ACL: k.opts.ACL})
+	_, err := k.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{Mode: recipes.TTL, TTL: k.opts.TTL, ACL: k.opts.ACL})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
-		_, err = k.client.Set(ctx, path, nil, -1)
+		_, err = k.client.Idempotent().Set(ctx, path, nil, -1)
 	case errors.Is(err, zk.ErrNoNode): // the znode is gone, and its watch fires
 		return nil
 	}

@@ -82,7 +82,7 @@ func TestSteps(t *testing.T) {
 				s.Arm()
 				path, err := s.Client.Create(s.Ctx, "/dir/n-", nil, sequential)
 				if err == nil {
-					err = s.Client.Delete(s.Ctx, path, -1)
+					err = s.Client.Idempotent().Delete(s.Ctx, path, -1)
 				}
 				if s.FaultHappened() {
 					struck[s.Fault]++
@@ -112,9 +112,9 @@ func TestSteps(t *testing.T) {
 func leaking(t testing.TB, s *Step) {
 	s.Load(map[string]string{"/dir": ""})
 	s.Arm()
-	path, err := s.Client.Create(s.Ctx, "/dir/n", nil, recipes.CreateOptions{})
+	path, err := s.Client.Idempotent().Create(s.Ctx, "/dir/n", nil, recipes.CreateOptions{})
 	if err == nil {
-		err = s.Client.Delete(s.Ctx, path, -1)
+		err = s.Client.Idempotent().Delete(s.Ctx, path, -1)
 	}
 	s.Settle()
 	if z := s.Tree("/dir"); len(z) > 1 {

@@ -1,0 +1,82 @@
+package recipes
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A write that the leader accepts gets a zxid greater than every zxid that any client has seen
+// before the write was sent. So after a lost answer, a znode whose zxid the Client may have seen
+// before proves that the write was not applied. A sync comes first: after that a write that was not
+// applied never will be; see S1 in docs/internals/recipes.md.
+
+// noteStat notes the zxids of a Stat, which may be nil.
+func (k *core) noteStat(stat *zk.Stat) {
+	if stat == nil {
+		return
+	}
+	latest := max(stat.Czxid, stat.Mzxid, stat.Pzxid)
+	for seen := k.seenZxid.Load(); seen < latest && !k.seenZxid.CompareAndSwap(seen, latest); {
+		seen = k.seenZxid.Load()
+	}
+}
+
+// lookAfterSync returns the Stat of a znode, nil if there is none, as of now.
+func (k *core) lookAfterSync(ctx context.Context, full string) (*zk.Stat, error) {
+	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(full) }, nil); err != nil {
+		return nil, err
+	}
+	n, err := call(ctx, k, func() (readResult, error) { return k.exists(full) }, nil)
+	return n.statIfThere(), err
+}
+
+// checkNotSet returns an ambiguousError unless the znode was last written at before or earlier.
+func (k *core) checkNotSet(ctx context.Context, full string, before int64) error {
+	stat, err := k.lookAfterSync(ctx, full)
+	switch {
+	case err != nil:
+		return err
+	case stat == nil:
+		return &ambiguousError{zk.ErrNoNode}
+	case stat.Mzxid > before:
+		return errNotRepeatable
+	}
+	return nil
+}
+
+// checkNotDeleted returns an ambiguousError unless the znode exists since before or earlier.
+func (k *core) checkNotDeleted(ctx context.Context, full string, before int64) error {
+	stat, err := k.lookAfterSync(ctx, full)
+	switch {
+	case err != nil:
+		return err
+	case stat == nil:
+		return &ambiguousError{zk.ErrNoNode}
+	case stat.Czxid > before:
+		return errNotRepeatable
+	}
+	return nil
+}
+
+// checkNotCreated returns an ambiguousError unless the znode exists since before or earlier, or is
+// missing and its parent has had the same children since before.
+func (k *core) checkNotCreated(ctx context.Context, full, parent string, before int64) error {
+	stat, err := k.lookAfterSync(ctx, full)
+	switch {
+	case err != nil:
+		return err
+	case stat != nil && stat.Czxid > before:
+		return &ambiguousError{zk.ErrNodeExists}
+	case stat != nil: // the server will refuse
+		return nil
+	}
+	n, err := call(ctx, k, func() (readResult, error) { return k.exists(parent) }, nil)
+	switch {
+	case err != nil:
+		return err
+	case !n.exists || n.stat.Pzxid > before:
+		return errNotRepeatable
+	}
+	return nil
+}
