@@ -55,7 +55,8 @@ compat:   ## against a real ZooKeeper and other people's clients; MOVING='-relea
 	$(GO) run ./test/compat/modes
 	$(GO) run ./test/compat
 	$(GO) run ./test/compat/suites -quick
-compat-full: ## the test suites of other people, whole, on gozkd and on ZooKeeper; about an hour; SUITES for flags, such as -suite kazoo
+compat-full: ## programs and whole test suites of other people, on gozkd and on ZooKeeper; more than an hour; PROGRAMS and SUITES for flags, such as -suite kazoo
+	$(GO) run ./test/compat/programs $(PROGRAMS)
 	$(GO) run ./test/compat/suites $(SUITES)
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata

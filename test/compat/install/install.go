@@ -321,12 +321,16 @@ func RustTests(ctx context.Context, root, crate, version, extra string) (program
 	return program
 }
 
-// MavenVersion returns the version of an artifact in the pom.
+// MavenVersion returns the version of an artifact in test/compat/java/pom.xml.
 func MavenVersion(root, artifact string) string {
-	pom := must.Get(os.ReadFile(filepath.Join(root, "test", "compat", "java", "pom.xml")))
-	m := regexp.MustCompile(`<artifactId>` + regexp.QuoteMeta(artifact) + `</artifactId>\s*<version>([^<]+)<`).FindSubmatch(pom)
+	return PomVersion(filepath.Join(root, "test", "compat", "java", "pom.xml"), artifact)
+}
+
+// PomVersion returns the version of an artifact in a pom.
+func PomVersion(pom, artifact string) string {
+	m := regexp.MustCompile(`<artifactId>` + regexp.QuoteMeta(artifact) + `</artifactId>\s*<version>([^<]+)<`).FindSubmatch(must.Get(os.ReadFile(pom)))
 	if m == nil {
-		must.Failf("install: pom.xml names no version of %s", artifact)
+		must.Failf("install: %s names no version of %s", pom, artifact)
 	}
 	return string(m[1])
 }

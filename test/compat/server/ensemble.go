@@ -292,7 +292,7 @@ func tryEnsemble(ctx context.Context, product string, opts EnsembleOptions,
 // layOut creates the members' directories and configurations.
 func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]string) ([]string, error)) error {
 	const portsEach = 3 // for other members, for elections, for clients
-	ports, err := freePorts(portsEach * opts.Members)
+	ports, err := FreePorts(portsEach * opts.Members)
 	if err != nil {
 		return err
 	}

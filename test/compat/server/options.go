@@ -105,7 +105,7 @@ func (o *Options) secure() (addr string, err error) {
 	if o.TLS == nil {
 		return "", nil
 	}
-	ports, err := freePorts(1)
+	ports, err := FreePorts(1)
 	if err != nil {
 		return "", err
 	}
@@ -128,9 +128,9 @@ func writeConfig(dir string, keys map[string]string) (string, error) {
 	return path, nil
 }
 
-// freePorts returns n different ports of 127.0.0.1 that were free a moment ago, below those that
+// FreePorts returns n different ports of 127.0.0.1 that were free a moment ago, below those that
 // systems use for outgoing connections: a stopped member must find its ports free when it returns.
-func freePorts(n int) (ports []int, err error) {
+func FreePorts(n int) (ports []int, err error) {
 	const first, last, attempts = 16384, 32767, 1000
 	var held []net.Listener
 	defer func() {

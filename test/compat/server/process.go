@@ -31,6 +31,17 @@ type Process struct {
 	done       chan struct{} // closed once the process was waited for
 }
 
+// Start runs cmd, a program that is not a ZooKeeper server, with its output appended to logPath. Name
+// returns name; there is no address.
+func Start(name string, cmd *exec.Cmd, logPath string) (*Process, error) {
+	p, err := start(cmd, logPath)
+	if err != nil {
+		return nil, err
+	}
+	p.name = name
+	return p, nil
+}
+
 // start runs cmd with its output appended to logPath.
 func start(cmd *exec.Cmd, logPath string) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)

@@ -73,7 +73,7 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 		}
 	}()
 	if opts.Port == 0 {
-		ports, err := freePorts(1) // ZooKeeper takes clientPort=0 for "none"
+		ports, err := FreePorts(1) // ZooKeeper takes clientPort=0 for "none"
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,113 @@
+// Command programs runs programs that need ZooKeeper, unchanged, on an ensemble of three gozkd servers and on
+// an ensemble of the ZooKeeper of test/compat/java/pom.xml, and kills the ensemble's leader while the programs
+// work. See docs/quality/compatibility.md.
+//
+// Exit status: 1 if a check fails on either server, or a program cannot be run; 2 for wrong usage.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// program is a program that needs ZooKeeper.
+type program struct {
+	name string
+	// checked describes the check in a few words, for the table.
+	checked string
+	// install fetches the program and returns its version and a function that runs it on an ensemble. The
+	// function returns figures for the table and ends at the first failed check, as package must does.
+	install func(ctx context.Context, root string) (version string, check func(ctx context.Context, w *world) string)
+}
+
+func programs() []program {
+	return []program{
+		{"kafka", "produce and consume, its controller killed, topics created", installKafka},
+		{"bookkeeper", "ledgers written and read, the auditor killed, its copies replaced", installBookKeeper},
+		{"helix", "partitions balanced, a participant and the active controller killed", installHelix},
+		{"patroni", "rows committed, the primary killed and returned", installPatroni},
+		{"clickhouse", "rows inserted, a column added, a replica killed and returned", installClickHouse},
+	}
+}
+
+// checkTimeout bounds the run of a program on a server. The slowest takes about two minutes.
+const checkTimeout = 15 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := must.Main("programs", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
+	stop()
+	os.Exit(status)
+}
+
+func run(ctx context.Context, args []string) {
+	all := programs()
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = p.name
+	}
+	flags := flag.NewFlagSet("programs", flag.ContinueOnError)
+	root := install.Root(ctx)
+	wanted := flags.String("program", "all", "comma-separated: "+strings.Join(names, ", ")+", all")
+	servers := flags.String("server", "all", "comma-separated: gozkd, zookeeper, all")
+	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
+	logs := flags.String("logs", "", "keep the output of the programs and servers in this folder")
+	must.Parsed(flags.Parse(args))
+	chosen := choose("program", *wanted, names)
+	on := choose("server", *servers, []string{"gozkd", "zookeeper"})
+	dir := must.Get(os.MkdirTemp("", "gozkd-programs-"))
+	defer func() { must.Do(os.RemoveAll(dir)) }()
+	if *binary == "" {
+		*binary = must.Get(server.BuildGozkd(ctx, root, dir))
+	}
+	good := true
+	fmt.Print("| program | version | checked | server | result | time |\n| --- | --- | --- | --- | --- | --- |\n")
+	for _, p := range all {
+		if !slices.Contains(chosen, p.name) {
+			continue
+		}
+		version, check := p.install(ctx, root)
+		for _, s := range on {
+			w := &world{dir: filepath.Join(dir, p.name+"-"+s), logs: *logs}
+			started := time.Now()
+			var figures string
+			err := must.Try(func() { figures = w.run(ctx, s, *binary, check) })
+			if err != nil {
+				figures, good = "FAILED", false
+			}
+			fmt.Printf("| %s | %s | %s | %s | %s | %d s |\n", p.name, version, p.checked, w.name, figures, int(time.Since(started).Seconds()))
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "%s on %s: %v\n", p.name, w.name, err)
+			}
+		}
+	}
+	if !good {
+		must.Failf("a check failed")
+	}
+}
+
+// choose returns the names in a comma-separated list, or all of them for "all".
+func choose(kind, list string, known []string) []string {
+	if list == "all" {
+		return known
+	}
+	chosen := strings.Split(list, ",")
+	for _, name := range chosen {
+		if !slices.Contains(known, name) {
+			must.Failf("no %s %q; known: %s", kind, name, strings.Join(known, ", "))
+		}
+	}
+	return chosen
+}

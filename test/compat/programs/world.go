@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// world is an ensemble and the processes of a program that uses it.
+type world struct {
+	dir, logs string
+	name      string // of the ensemble
+	ensemble  *server.Ensemble
+	started   []*server.Process
+	dead      *server.Member // the member that killLeader killed
+}
+
+// run starts an ensemble, runs check, and ends all processes.
+func (w *world) run(ctx context.Context, kind, binary string, check func(context.Context, *world) string) (figures string) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	w.name = kind
+	must.Do(os.MkdirAll(w.dir, 0o755))
+	keys := server.Defaults()
+	keys["tickTime"], keys["minSessionTimeout"] = "1000", "2000"
+	opts := server.EnsembleOptions{Members: 3, Keys: keys}
+	if kind == "gozkd" {
+		w.ensemble = must.Get(server.StartGozkdEnsemble(ctx, binary, opts))
+	} else {
+		w.ensemble = must.Get(server.StartZooKeeperEnsemble(ctx, server.Maven, opts))
+	}
+	w.name = w.ensemble.Name()
+	defer must.Finally(w.ensemble.Stop)
+	defer must.Finally(w.stop)
+	return check(ctx, w)
+}
+
+// stop ends the program's processes and keeps all logs if there is a folder for them.
+func (w *world) stop() error {
+	for i := len(w.started) - 1; i >= 0; i-- {
+		if err := w.started[i].Kill(); err != nil {
+			return err
+		}
+	}
+	if w.logs == "" {
+		return nil
+	}
+	to := filepath.Join(w.logs, filepath.Base(w.dir))
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, p := range w.started {
+		if err := os.WriteFile(filepath.Join(to, p.Name()+".log"), []byte(p.Log()), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(to, "ensemble.log"), []byte(w.ensemble.Log()), 0o644)
+}
+
+// connect returns the addresses of the members, for the connect string of a client.
+func (w *world) connect(separator string) string {
+	return strings.Join(w.ensemble.Addrs(), separator)
+}
+
+// start starts a process of the program. A process of the same name continues its log.
+func (w *world) start(name string, cmd *exec.Cmd) *server.Process {
+	p := must.Get(server.Start(name, cmd, w.log(name)))
+	w.started = append(w.started, p)
+	return p
+}
+
+func (w *world) log(name string) string { return filepath.Join(w.dir, name+".log") }
+
+// ask runs a command to its end and returns its output.
+func (w *world) ask(ctx context.Context, name string, cmd *exec.Cmd) string {
+	must.Do(os.RemoveAll(w.log(name))) // of an earlier command
+	p := w.start(name, cmd)
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		must.Failf("%s: %w", name, ctx.Err())
+	}
+	if cmd.ProcessState.ExitCode() != 0 {
+		must.Failf("%s: %s\n%s", name, cmd.ProcessState, tail(p.Log()))
+	}
+	return p.Log()
+}
+
+// await polls until ready returns nil.
+func (w *world) await(ctx context.Context, what string, ready func() error) {
+	const interval, patience = 200 * time.Millisecond, 3 * time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := must.Try(func() { must.Do(ready()) })
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			must.Failf("waiting for %s: %w; last: %w", what, ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// killLeader kills the ensemble's leader as kill -9 does, and returns when the others serve.
+func (w *world) killLeader(ctx context.Context) {
+	w.await(ctx, "a leader of the ensemble", func() (err error) {
+		w.dead, err = w.ensemble.Leader(ctx)
+		return err
+	})
+	must.Do(w.dead.Kill())
+	must.Do(w.ensemble.AwaitServing(ctx))
+}
+
+// returnLeader restarts the member that killLeader killed.
+func (w *world) returnLeader(ctx context.Context) {
+	must.Do(w.dead.Start())
+	must.Do(w.ensemble.AwaitServing(ctx))
+}
+
+// worker is a process that works until a line arrives at its standard input, and prints "acked ID" for each
+// acknowledged piece of work.
+type worker struct {
+	*server.Process
+	stdin io.WriteCloser
+}
+
+func (w *world) startWorker(name string, cmd *exec.Cmd) worker {
+	stdin := must.Get(cmd.StdinPipe())
+	return worker{w.start(name, cmd), stdin}
+}
+
+// acked returns the acknowledged ids so far.
+func (k worker) acked() []string { return values(k.Log(), "acked") }
+
+// more waits until n more ids are acknowledged.
+func (k worker) more(ctx context.Context, w *world, n int) {
+	target := len(k.acked()) + n
+	w.await(ctx, fmt.Sprintf("%d acknowledgements", target), func() error {
+		select {
+		case <-k.Done():
+			must.Failf("%s ended:\n%s", k.Name(), tail(k.Log()))
+		default:
+		}
+		if got := len(k.acked()); got < target {
+			return fmt.Errorf("%s: %d acknowledgements of %d", k.Name(), got, target)
+		}
+		return nil
+	})
+}
+
+// end lets the worker end and returns its output.
+func (k worker) end(ctx context.Context) string {
+	must.Get(io.WriteString(k.stdin, "\n"))
+	must.Do(k.stdin.Close())
+	select {
+	case <-k.Done():
+	case <-ctx.Done():
+		must.Failf("%s does not end: %w\n%s", k.Name(), ctx.Err(), tail(k.Log()))
+	}
+	return k.Log()
+}
+
+// tail returns the last lines of a log.
+func tail(log string) string {
+	const size = 2000
+	return log[max(0, len(log)-size):]
+}
