@@ -62,14 +62,12 @@ func peers(s *server.Server) object {
 	return object{{"peers", list}}
 }
 
-// observers answers with the observers that are in step, which only the leader knows.
+// observers answers with the observers that this server sends the log to.
 func observers(s *server.Server) object {
 	values, list := s.Monitor(), []object{}
 	for _, m := range s.Members() {
-		inStep := func(v server.Value) bool {
-			return v.Name == "gozkd_peer_in_step" && v.Peer == m.ID && v.Is == int64(1)
-		}
-		if m.Observer && slices.ContainsFunc(values, inStep) {
+		fed := func(v server.Value) bool { return v.Name == "gozkd_peer_observing" && v.Peer == m.ID }
+		if m.Observer && slices.ContainsFunc(values, fed) {
 			list = append(list, object{{"sid", m.ID}})
 		}
 	}

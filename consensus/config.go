@@ -133,6 +133,9 @@ type Config struct {
 	// count only while there is no data. A member that is not among them waits to be let in.
 	// Default: this member alone.
 	Voters, Learners []uint64
+	// Relayed: while this member has no vote, it asks a voter for entries, so that the leader need not
+	// send them. The leader sends them if no voter does.
+	Relayed bool
 	// JoinOnly: while there is no data, this member takes no part in forming a new ensemble, and
 	// waits to be let in by one that exists. A member that has lost its disk then can't found an
 	// empty ensemble in place of the one that has the data.

@@ -100,7 +100,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.core, err = core.New(core.Config{
 		ID: cfg.ID, Incarnation: r.state.Incarnation, Past: r.past, Outdated: r.state.Outdated, Storage: w.storage, Meta: r.meta,
 		Voters: cfg.Voters, Learners: cfg.Learners, Nonce: n.random() | 1, GraceTicks: cfg.FormTicks,
-		Levels: cfg.Levels, LevelLimit: cfg.MaxLevel,
+		Levels: cfg.Levels, LevelLimit: cfg.MaxLevel, Relayed: cfg.Relayed,
 		Retention: retention, Validate: cfg.Validate, Random: n.random, Logger: raftLogger{cfg.Logger.Named("raft")},
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import "github.com/gozkd/gozkd/consensus/internal/core"
 type peerActivity struct {
 	ticks      uint64
 	peers      []PeerStatus
+	relays     []uint64          // see Status.Relays
 	lastActive map[uint64]uint64 // by member: the tick at which it was last active
 	inStep     map[uint64]bool   // members that get entries as they come
 	caughtUp   int64             // see Counts
@@ -17,7 +18,7 @@ type peerActivity struct {
 // member counts as active for one more timeout.
 func (a *peerActivity) update(c *core.Core) {
 	a.ticks++
-	a.peers = c.Peers()
+	a.peers, a.relays = c.Peers(), c.Relays()
 	if a.peers == nil {
 		a.lastActive, a.inStep = nil, nil
 		return

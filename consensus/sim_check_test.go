@@ -100,6 +100,9 @@ func (c *simChecks) promises(m *simMember, r *raftpb.Message) {
 		if r.GetTerm() > written.Term {
 			m.w.fatalf("C1: member %d answers in term %d, but its log knows only term %d", m.id, r.GetTerm(), written.Term)
 		}
+		if last, err := m.storage.LastIndex(); err != nil || !r.GetReject() && r.GetTerm() == written.Term && r.GetIndex() > last {
+			m.w.fatalf("C1: member %d acknowledges entry %d, but its log ends at %d, %v", m.id, r.GetIndex(), last, err)
+		}
 	case raftpb.MsgVoteResp:
 		if r.GetTerm() > written.Term || !r.GetReject() && r.GetTerm() == written.Term && written.Vote != r.GetTo() {
 			m.w.fatalf("C1: member %d votes for member %d in term %d, but its log knows of a vote for %d in term %d",

@@ -16,6 +16,7 @@ type plan struct {
 	Members int
 	// Learners is the number of initial members that don't vote: those with the highest ids.
 	Learners int
+	Relayed  bool // learners ask voters for entries
 	// StartMs is when each member is first started; -1: when everything is healed.
 	StartMs []int
 	Encode  bool // messages go through their frames
@@ -80,8 +81,8 @@ func (k stepKind) String() string { return stepNames[k] }
 
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %d members (%d learners) started at %v ms, %d requests per 10 s, encode %v, small memory %v, levels %v\n",
-		p.Seed, p.Members, p.Learners, p.StartMs, p.Rate, p.Encode, p.Rapid, p.Levels)
+	fmt.Fprintf(&b, "seed %d, %d members (%d learners, relayed %v) started at %v ms, %d requests per 10 s, encode %v, small memory %v, levels %v\n",
+		p.Seed, p.Members, p.Learners, p.Relayed, p.StartMs, p.Rate, p.Encode, p.Rapid, p.Levels)
 	at := 0
 	for _, s := range p.Steps {
 		at += s.GapMs
@@ -139,6 +140,7 @@ var planGen = rapid.Custom(func(t *rapid.T) plan {
 	for range 6 { // rapid's slices are short
 		p.Steps = append(p.Steps, rapid.SliceOfN(stepGen, 0, 10).Draw(t, "steps")...)
 	}
+	p.Relayed = rapid.Bool().Draw(t, "relayed")
 	return p
 })
 

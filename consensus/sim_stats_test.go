@@ -35,6 +35,7 @@ func (s *simStats) counters() []simCounter {
 		{"restored", &s.rolledBack}, {"found outdated", &s.outdated}, {"memberships", &s.confChanges},
 		{"targets reached or not", &s.reconciled}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},
 		{"levels activated", &s.activated}, {"starts refused for a level", &s.levelRefused}, {"requests of level 2", &s.levelRequests},
+		{"entries relayed to learners", &s.relayedEntries}, {"entries sent to learners by the leader", &s.unrelayedEntries},
 		{"answers in time", &s.progress.answers}, {"after more than two election timeouts", &s.progress.slow},
 	}
 }

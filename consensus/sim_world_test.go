@@ -53,6 +53,7 @@ type simStats struct {
 	forms, readmitted, rolledBack, outdated, confChanges, reconciled, notReached int
 	expired, lateExpiries                                                        int
 	activated, levelRefused, levelRequests                                       int
+	relayedEntries, unrelayedEntries                                             int
 	progress                                                                     simProgressStats
 }
 

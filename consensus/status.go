@@ -42,6 +42,10 @@ type Status struct {
 
 	Voters, Learners []uint64     // raft's membership, which differs from the target during a change
 	Peers            []PeerStatus // the other members, if this member leads
+	// Relay is the voter that sends this member entries in place of the leader; 0: none. Relays are the
+	// members to which this member does, as of its last tick.
+	Relay  uint64
+	Relays []uint64
 
 	Counts Counts
 }
@@ -91,6 +95,7 @@ func (n *Node) publish() {
 		Level: c.Level(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()
+	s.Relay, s.Relays = c.Relay(), n.peers.relays
 	s.Since, s.Progress, s.Voters, s.Learners = old.Since, old.Progress, old.Voters, old.Learners
 	if conf := c.Conf(); conf != b.conf {
 		b.conf = conf

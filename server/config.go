@@ -75,6 +75,9 @@ type Config struct {
 	// accepted. An ensemble moves to TLS in three steps of its Mode, each made on all members, by
 	// Reload or by a restart: PeerTLSAccepted, PeerTLSDialed, PeerTLSRequired. Default: none (sslQuorum).
 	PeerTLS PeerTLS
+	// RelayedObservers makes this server, if it is an observer, follow a follower and not the leader
+	// (observerMasterPort). No further port is opened.
+	RelayedObservers bool
 	// OneVoter lets a reconfig leave a single voter (standaloneEnabled=false). Default: two are the least.
 	OneVoter bool
 	// MultiAddress lets the lines of a reconfig have several addresses (multiAddress.enabled). Those of

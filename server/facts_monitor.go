@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -118,7 +119,16 @@ func (s *Server) addMember(l *facts.Values) {
 		l.Add("leader_uptime", time.Since(st.Since).Milliseconds())
 		s.addLearners(l, set, st)
 	} else if mode == facts.Follower {
-		l.Add("synced_observers", int64(0)) // ZooKeeper's followers may have observers of their own
+		l.Add("synced_observers", int64(len(st.Relays)))
+		for _, id := range st.Relays {
+			l.AddPeer("gozkd_peer_observing", id, int64(1))
+		}
+	} else if mode == facts.Observer {
+		master := int64(cmp.Or(st.Relay, st.Leader))
+		if master == 0 {
+			master = -1
+		}
+		l.Add("observer_master_id", master)
 	}
 
 	links := s.node.PeerLinks()
@@ -172,7 +182,10 @@ func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.S
 		switch {
 		case !p.InStep:
 		case known && m.Role == serverlist.Observer:
-			observers++
+			if !p.Relayed { // the follower counts it
+				observers++
+				l.AddPeer("gozkd_peer_observing", p.ID, int64(1))
+			}
 		default:
 			followers++
 			if p.Learner {

@@ -195,7 +195,7 @@ func (s *Server) openNode() error {
 	opening := time.Now()
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
-		JoinOnly: s.cfg.JoinOnly, PeerListener: peerListener, PeerAddress: s.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
+		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS,
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,

@@ -123,6 +123,9 @@ func TestWords_MemberMonitor(t *testing.T) {
 			if mode == "follower" {
 				want["zk_synced_observers"] = "0"
 			}
+			if mode == "observer" {
+				want["zk_observer_master_id"] = strconv.Itoa(leader)
+			}
 			for _, reason := range []string{"malformed", "version", "silent", "unknown_member", "unreachable", "rejected", "crowded"} {
 				want["zk_gozkd_peers_refused_"+reason+"_total"] = `\d+`
 			}
@@ -140,7 +143,7 @@ func TestWords_MemberMonitor(t *testing.T) {
 			}
 			if m.id == leader {
 				maps.Copy(want, map[string]string{
-					"zk_leader_uptime": `\d+`, "zk_learners": "3", "zk_followers": "3", "zk_synced_followers": "2", "zk_synced_observers": "1",
+					"zk_gozkd_peer_4_observing": "1", "zk_leader_uptime": `\d+`, "zk_learners": "3", "zk_followers": "3", "zk_synced_followers": "2", "zk_synced_observers": "1",
 					"zk_synced_non_voting_followers": "0", "zk_last_proposal_size": `\d+`, "zk_min_proposal_size": `\d+`, "zk_max_proposal_size": `\d+`,
 				})
 			}

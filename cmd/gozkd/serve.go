@@ -183,7 +183,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	}
 	return server.Config{
 		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
-		OneVoter: !c.StandaloneEnabled, LeaderWithoutClients: !c.LeaderServes, MultiAddress: c.MultiAddress, AddressPatience: c.ReachabilityTimeout, LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
+		RelayedObservers: c.ObserverMasterPort > 0, OneVoter: !c.StandaloneEnabled, LeaderWithoutClients: !c.LeaderServes, MultiAddress: c.MultiAddress, AddressPatience: c.ReachabilityTimeout, LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
 		PeerSecret: c.PeerSecret, PeerSecretOptional: c.PeerSecretMode == config.PreferSecret,
 		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), InProcess: c.SecureOnly, ListenBacklog: c.ClientPortListenBacklog,
 		SecureListen: c.SecureListenAddress(), PortUnification: c.PortUnification, HandshakeLimit: orNone(max(c.HandshakeLimit, 0)),

@@ -97,10 +97,12 @@ type Config struct {
 	// highest of them that this member agrees to activate; 0: no limit.
 	Levels     LevelRange
 	LevelLimit Level
-	Retention  RetentionLimits
-	Validate   func(payload []byte) error // nil: every request is valid
-	Random     func() uint64
-	Logger     raft.Logger
+	// Relayed: as a learner, this member asks a voter for entries, so that the leader need not send them.
+	Relayed   bool
+	Retention RetentionLimits
+	Validate  func(payload []byte) error // nil: every request is valid
+	Random    func() uint64
+	Logger    raft.Logger
 }
 
 // New starts raft on the log in Storage.
@@ -116,7 +118,7 @@ func New(cfg Config) (*Core, error) {
 	if c.streams == nil {
 		c.streams = Streams{}
 	}
-	c.start.nonce = cfg.Nonce
+	c.start.nonce, c.wire.relays.wanted = cfg.Nonce, cfg.Relayed
 	if c.conf == nil {
 		c.conf = &raftpb.ConfState{}
 		c.start = startup{fresh: true, voters: cfg.Voters, learners: cfg.Learners, nonce: cfg.Nonce, graceTicks: cfg.GraceTicks}
@@ -241,6 +243,9 @@ func (c *Core) stepRaft(m *Message) error {
 		c.refuse(r, reason)
 		return nil
 	}
+	if r = c.stepRelay(r); r == nil {
+		return nil
+	}
 	if r.GetType() == raftpb.MsgHeartbeat {
 		if ok, err := c.checkCommit(r); !ok {
 			return err
@@ -291,6 +296,7 @@ func (c *Core) Tick() {
 	c.tickReads()
 	c.tickMembership()
 	c.tickRetention()
+	c.tickRelays()
 }
 
 // Ready returns the work that is to be done. nowMs is the wall clock, used if this server leads.
@@ -312,6 +318,7 @@ func (c *Core) Ready(nowMs int64) (Output, error) {
 	}
 	out.Messages, c.wire.outbox = append(out.Messages, c.wire.outbox...), nil
 	c.releaseReads(&out)
+	c.feedLearners(&out)
 	return out, c.cut()
 }
 
@@ -341,9 +348,13 @@ func (c *Core) collect(out *Output, rd raft.Ready) error {
 			}
 		case m.GetType() == raftpb.MsgSnap:
 			out.NeedCheckpoint = append(out.NeedCheckpoint, m.GetTo())
+		case m.GetType() == raftpb.MsgApp && c.Leased(m.GetTo()):
 		case c.repeats(m):
 		default:
 			out.Messages = append(out.Messages, Message{To: m.GetTo(), From: c.id, Raft: m})
+			if m.GetType() == raftpb.MsgHeartbeatResp {
+				c.report(out)
+			}
 		}
 	}
 	return nil
@@ -357,6 +368,7 @@ func (c *Core) leadershipChanged() {
 	c.retryReadRound()
 	c.stall.probes = probes{}
 	c.membership.leadershipChanged()
+	c.wire.relays.reset()
 	c.levels.proposed, c.levels.checkDue = false, true
 	clear(c.retention.pinned)
 	if c.leader != raft.None {

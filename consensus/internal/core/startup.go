@@ -296,6 +296,10 @@ func (c *Core) Reachable(peer uint64) {
 func (c *Core) Unreachable(peer uint64, gone bool) {
 	delete(c.start.connected, peer)
 	delete(c.levels.peers, peer)
+	c.wire.relays.endFeed(peer)
+	if c.wire.relays.source.id == peer {
+		c.wire.relays.source.giveUp()
+	}
 	c.stall.probes.forget(peer)
 	c.raft.ReportUnreachable(peer)
 	if gone && peer == c.leader && c.role == raft.StateFollower {

@@ -73,6 +73,7 @@ type PeerStatus struct {
 	// if not.
 	InStep, Checkpoint bool
 	Learner            bool
+	Relayed            bool // a voter sends the member entries, in place of the leader
 }
 
 // Peers returns the status of the other members if this member leads, and nil otherwise. Active
@@ -87,6 +88,7 @@ func (c *Core) Peers() (peers []PeerStatus) {
 				ID: id, Active: pr.RecentActive, Match: pr.Match, Lag: c.applied - min(c.applied, pr.Match), Learner: pr.IsLearner,
 				InStep:     pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= c.applied,
 				Checkpoint: pr.State == tracker.StateSnapshot,
+				Relayed:    c.Leased(id),
 			})
 		}
 	})

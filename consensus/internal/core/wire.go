@@ -27,6 +27,7 @@ type wire struct {
 	outbox  []Message // made outside of Ready, sent by the next Ready
 	last    uint64    // the newest entry that was handed to the log: no member can have acknowledged a later one
 	refused uint64    // messages that no member sends
+	relays  relays
 }
 
 // noteAppend notes what is handed to the log, before it is sent to other members.

@@ -17,6 +17,7 @@ type world struct {
 	t       testing.TB
 	rng     *rand.Rand
 	members []*member
+	voters  int // the first members; the others do not vote
 	net     []Message
 
 	log    []Batch             // as first applied, by index; without Refs
@@ -48,14 +49,21 @@ type member struct {
 	levels   LevelRange
 }
 
-func newWorld(t testing.TB, seed uint64, n int) *world {
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), runs: map[string]struct{}{}, nowMs: 1_000_000}
+func newWorld(t testing.TB, seed uint64, n int) *world { return newWorldWith(t, seed, n, 0) }
+
+// newWorldWith makes a world of n members, of which the last do not vote, and ask for relays.
+func newWorldWith(t testing.TB, seed uint64, n, learners int) *world {
+	w := &world{t: t, voters: n - learners, rng: rand.New(rand.NewPCG(seed, 1)), runs: map[string]struct{}{}, nowMs: 1_000_000}
 	w.log = make([]Batch, 2) // index 1 is the initial state
 	conf := &raftpb.ConfState{}
-	for id := range uint64(n) {
-		conf.Voters = append(conf.Voters, id+1)
+	for id := uint64(1); id <= uint64(n); id++ {
+		if id <= uint64(n-learners) {
+			conf.Voters = append(conf.Voters, id)
+		} else {
+			conf.Learners = append(conf.Learners, id)
+		}
 	}
-	for _, id := range conf.Voters {
+	for id := uint64(1); id <= uint64(n); id++ {
 		m := &member{w: w, id: id, state: LogState{Term: 1, Commit: 1},
 			checkpoint: Meta{Member: id, Index: 1, Term: 1, Conf: conf, Streams: Streams{}}}
 		w.members = append(w.members, m)
@@ -85,7 +93,7 @@ func (m *member) start() {
 	}
 	m.applied = meta.Index
 	m.core, err = New(Config{
-		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Levels: m.levels, Retention: DefaultRetention(), Random: m.w.rng.Uint64, Logger: quiet,
+		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Levels: m.levels, Relayed: true, Retention: DefaultRetention(), Random: m.w.rng.Uint64, Logger: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +167,9 @@ func (m *member) write(n int) {
 	}
 	m.queue = m.queue[n:]
 	for _, r := range responses {
+		if m.core.Withheld(r) {
+			continue
+		}
 		if r.GetTo() != m.id {
 			m.w.send(Message{To: r.GetTo(), From: m.id, Raft: r})
 		} else if err := m.core.Persisted(r); err != nil {
@@ -214,7 +225,7 @@ func (m *member) apply(b *Batch) {
 func (w *world) checkC1(index uint64) {
 	copies := map[string]int{}
 	most := 0
-	for _, m := range w.members {
+	for _, m := range w.members[:w.voters] {
 		if uint64(len(m.disk)) > index-2 {
 			e := m.disk[index-2]
 			key := fmt.Sprint(e.GetTerm(), e.GetData())
@@ -222,8 +233,8 @@ func (w *world) checkC1(index uint64) {
 			most = max(most, copies[key])
 		}
 	}
-	if most <= len(w.members)/2 {
-		w.t.Fatalf("C1: entry %d is applied and on %d disks of %d", index, most, len(w.members))
+	if most <= w.voters/2 {
+		w.t.Fatalf("C1: entry %d is applied and on %d disks of %d", index, most, w.voters)
 	}
 }
 

@@ -73,7 +73,9 @@ func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at t
 	}
 	for _, m := range responses {
 		if m.GetTo() != l.core.ID() {
-			l.host.Send(core.Message{To: m.GetTo(), From: l.core.ID(), Raft: m})
+			if !l.core.Withheld(m) {
+				l.host.Send(core.Message{To: m.GetTo(), From: l.core.ID(), Raft: m})
+			}
 			continue
 		}
 		l.trace.noteWritten(m, at)

@@ -33,6 +33,8 @@ type Config struct {
 	// tried.
 	MultiAddress        bool
 	ReachabilityTimeout time.Duration
+	// ObserverMasterPort is not 0 if observers follow followers. Nothing listens on the port.
+	ObserverMasterPort int
 	// LeaderServes lets the leader serve clients although there are other members.
 	LeaderServes bool
 	// InitLimit is how long a server may take to catch up with the leader, SyncLimit how long it

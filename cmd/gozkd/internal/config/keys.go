@@ -118,7 +118,8 @@ var ensembleKeys = []key{
 	{name: "electionAlg", kind: integer(3, 3), def: "3", status: harmless, note: "raft elects the leader"},
 	{name: "leaderServes", kind: yesNo, def: "yes", status: works, note: "no: the leader refuses clients while the ensemble has other members, and a server that becomes leader closes the connections of its clients",
 		field: func(c *Config) any { return &c.LeaderServes }},
-	{name: "observerMasterPort", kind: integer(0, 65535), def: "0", status: later, fine: []string{"0"}, note: "observers follow the leader, not another member"},
+	{name: "observerMasterPort", kind: integer(0, 65535), def: "0", status: works, note: "not 0: this server, if it is an observer, gets the log from a follower and not from the leader, over the peer ports. Nothing listens on this port",
+		field: func(c *Config) any { return &c.ObserverMasterPort }},
 	{name: "syncEnabled", aliases: []string{"observer.syncEnabled"}, kind: boolean, def: "true", status: harmless, note: "observers always keep their data on disk"},
 	{name: "tcpKeepAlive", kind: boolean, status: harmless, note: javaPeers},
 }

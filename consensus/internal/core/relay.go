@@ -1,0 +1,331 @@
+package core
+
+import (
+	"maps"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// A relay is a voter that sends the entries that it has applied to learners, so that the leader need
+// not. Entries that are applied are committed: every leader of this term or a later one has them, so
+// raft at the learner may take them as appends of the leader, whoever sends them.
+//
+//   - The learner chooses a relay, and asks it for the entries after those that it has applied. The
+//     request is a MsgAppResp to a member that does not lead, which members of earlier versions ignore.
+//   - The relay answers with MsgApps that have the context relayed, and sends further entries as it
+//     applies them, while the requests come.
+//   - The learner tells the leader in each report what it has applied, by a MsgAppResp with the
+//     context relayed. The leader withholds appends from the learner for leaseTicks. A learner that
+//     has lost its relay sends the context unrelayed.
+//
+// Elections, heartbeats, reads and requests do not involve the relay.
+const (
+	relayed   = 1
+	unrelayed = 0
+	// relayPatience is how many ticks a relay may be silent.
+	relayPatience = electionTicks / 2
+	// leaseTicks is how long the leader withholds appends after a report.
+	leaseTicks = electionTicks
+	// reportTicks is the most ticks between two reports.
+	reportTicks = 3
+	// relayWindow is how many bytes of entries a relay sends without a report that makes progress;
+	// twice that may be under way.
+	relayWindow = 8 << 20
+)
+
+// relays is this member's part in relaying, as a learner, as a relay and as the leader.
+type relays struct {
+	wanted bool                   // see Config.Relayed
+	source relaySource            // of this learner
+	feeds  []*relayFeed           // the learners that this member sends entries to
+	leases map[uint64]*relayLease // by learner that does not need the leader's appends
+}
+
+// relaySource is the relay of this learner.
+type relaySource struct {
+	id       uint64 // the relay, or the voter that was asked to be; 0: none
+	active   bool   // the relay sends entries
+	silence  int    // ticks since the relay was heard from, or chosen
+	since    int    // ticks for which it has been active
+	last     uint64 // the newest entry that came from the relay
+	skipped  uint64 // voters that were of no use
+	due      bool   // a tick has passed since the last report
+	reported uint64 // in the last report
+	age      int    // ticks since the last report
+	lost     bool   // the leader is to be told that the relay is lost
+}
+
+// relayFeed is what this member knows about a learner that it sends entries to.
+type relayFeed struct {
+	learner  uint64
+	have     uint64 // the learner has applied this entry
+	next     uint64 // entry to send next
+	mark     uint64 // when the learner has this entry, the window opens again
+	window   int    // bytes that may be sent
+	silence  int    // ticks since the last request
+	waiting  int    // ticks in which the learner lacked entries that were sent, and reported no progress
+	answered bool   // since the last request
+}
+
+// relayLease is a learner that has said that it has a relay.
+type relayLease struct {
+	ticks   int    // for which the leader withholds appends
+	match   uint64 // raft's Match of the learner, when it last made progress
+	goal    uint64 // what was applied here then
+	idle    int    // ticks since, if the learner has not reached the goal
+	refused int    // ticks for which the learner's relay does not count
+}
+
+// reset forgets all agreements, which are those of a term. The learner keeps its choice.
+func (r *relays) reset() {
+	r.source = relaySource{id: r.source.id, skipped: r.source.skipped}
+	r.feeds = nil
+	clear(r.leases)
+}
+
+// Relay returns the voter that sends entries to this learner; 0: the leader does.
+func (c *Core) Relay() uint64 {
+	if !c.wire.relays.source.active {
+		return 0
+	}
+	return c.wire.relays.source.id
+}
+
+// Relays returns the learners that this member sends entries to in place of the leader, sorted.
+func (c *Core) Relays() (learners []uint64) {
+	for _, f := range c.wire.relays.feeds {
+		learners = append(learners, f.learner)
+	}
+	slices.Sort(learners)
+	return learners
+}
+
+// endFeed ends what this member sends to a learner.
+func (r *relays) endFeed(learner uint64) {
+	r.feeds = slices.DeleteFunc(r.feeds, func(f *relayFeed) bool { return f.learner == learner })
+}
+
+func (c *Core) isLearner(id uint64) bool { return slices.Contains(c.conf.GetLearners(), id) }
+
+// tickRelays advances the timers of relaying.
+func (c *Core) tickRelays() {
+	c.tickRelaySource()
+	c.wire.relays.feeds = slices.DeleteFunc(c.wire.relays.feeds, func(f *relayFeed) bool {
+		f.silence++
+		f.waiting++
+		return f.silence > relayPatience || !c.isLearner(f.learner)
+	})
+	c.tickLeases()
+}
+
+// tickRelaySource chooses a relay for this learner, and gives up one that is silent. Learners with
+// consecutive ids choose different relays.
+func (c *Core) tickRelaySource() {
+	s := &c.wire.relays.source
+	s.due, s.age, s.silence, s.since = true, s.age+1, s.silence+1, s.since+1
+	if s.id != 0 && (s.silence > relayPatience || !c.mayRelay(s.id)) {
+		s.giveUp()
+	}
+	if s.id != 0 || !c.wire.relays.wanted || !c.isLearner(c.id) || !c.Current() || !c.takesPart() {
+		return
+	}
+	candidates := slices.DeleteFunc(slices.Sorted(slices.Values(c.conf.GetVoters())), func(id uint64) bool { return !c.mayRelay(id) })
+	if n := uint64(len(candidates)); n > 0 {
+		s.id, s.silence, s.reported = candidates[(c.id+s.skipped)%n], 0, 0
+	}
+}
+
+// mayRelay reports whether a member can be the relay of this learner.
+func (c *Core) mayRelay(id uint64) bool {
+	return c.wire.relays.wanted && c.isLearner(c.id) && c.isVoter(id) && id != c.leader && c.start.connected[id]
+}
+
+// giveUp makes the learner choose another relay at the next tick.
+func (s *relaySource) giveUp() {
+	*s = relaySource{skipped: s.skipped + 1, due: s.due, lost: s.active || s.lost}
+}
+
+// report tells the relay and the leader what this learner has applied. It leaves together with the
+// answer to a heartbeat. What is applied is on this member's disk, and so is the term, because an
+// entry of this term is applied.
+func (c *Core) report(out *Output) {
+	s := &c.wire.relays.source
+	if s.id == 0 && !s.lost || !s.due || !c.Current() || s.reported == c.applied && s.age < reportTicks && !s.lost {
+		return
+	}
+	s.due, s.age, s.reported = false, 0, c.applied
+	send := func(to uint64, context []byte) {
+		out.Messages = append(out.Messages, Message{To: to, From: c.id, Raft: &raftpb.Message{
+			Type: raftpb.MsgAppResp.Enum(), To: &to, From: &c.id, Term: new(c.raftTerm), Index: new(c.applied), Context: context,
+		}})
+	}
+	if s.id != 0 {
+		send(s.id, []byte{relayed})
+	}
+	switch {
+	case s.active:
+		send(c.leader, []byte{relayed})
+	case s.lost:
+		s.lost = false
+		send(c.leader, []byte{unrelayed})
+	}
+}
+
+// Withheld reports whether an answer to the leader need not be sent, because a report takes its
+// place: the answer to an append of the relay.
+func (c *Core) Withheld(m *raftpb.Message) bool {
+	s := &c.wire.relays.source
+	return s.active && m.GetType() == raftpb.MsgAppResp && m.GetTerm() == c.raftTerm && m.GetIndex() <= s.last
+}
+
+// stepRelay takes the messages that only relaying needs, and returns the message that raft is to
+// see instead; nil: none.
+func (c *Core) stepRelay(r *raftpb.Message) *raftpb.Message {
+	from := r.GetFrom()
+	switch r.GetType() {
+	case raftpb.MsgApp:
+		if len(r.GetContext()) > 0 {
+			return c.fromRelay(r)
+		}
+		// The leader sends entries again after it was told of the relay: the relay is not good enough.
+		if s := &c.wire.relays.source; s.active && s.since > 2*electionTicks && len(r.GetEntries()) > 0 {
+			s.giveUp()
+		}
+	case raftpb.MsgAppResp:
+		switch {
+		case r.GetTerm() != c.raftTerm || !c.isLearner(from) || len(r.GetContext()) == 0:
+		case c.role == raft.StateLeader:
+			c.noteLease(from, r.GetContext()[0] == relayed)
+		default:
+			c.feedRequested(from, r.GetIndex())
+		}
+	}
+	return r
+}
+
+// fromRelay returns an append of the relay as one of the leader.
+func (c *Core) fromRelay(r *raftpb.Message) *raftpb.Message {
+	s := &c.wire.relays.source
+	if s.id == 0 || r.GetFrom() != s.id || r.GetTerm() != c.raftTerm || c.leader == raft.None || c.role == raft.StateLeader {
+		return nil
+	}
+	s.silence = 0
+	if !s.active {
+		s.active, s.since = true, 0
+	}
+	s.last = max(s.last, r.GetIndex()+uint64(len(r.GetEntries())))
+	return &raftpb.Message{
+		Type: raftpb.MsgApp.Enum(), To: r.To, From: new(c.leader), Term: r.Term, Index: r.Index, LogTerm: r.LogTerm, Entries: r.GetEntries(), Commit: r.Commit,
+	}
+}
+
+// feedRequested notes that a learner asks this member for the entries after the entry have. A member
+// that cannot relay is silent: the learner then asks another one.
+func (c *Core) feedRequested(learner, have uint64) {
+	if !c.Voter() || !c.Current() || c.passive() || have == 0 {
+		return
+	}
+	i := slices.IndexFunc(c.wire.relays.feeds, func(f *relayFeed) bool { return f.learner == learner })
+	if i < 0 {
+		i = len(c.wire.relays.feeds)
+		c.wire.relays.feeds = append(c.wire.relays.feeds, &relayFeed{learner: learner, next: have + 1, window: relayWindow, mark: have})
+	}
+	f := c.wire.relays.feeds[i]
+	if have > f.have || have+1 >= f.next {
+		f.waiting = 0
+	}
+	f.have, f.next, f.silence, f.answered = have, max(f.next, have+1), 0, false
+	switch {
+	case f.waiting > relayPatience: // what was sent may be lost
+		f.next, f.waiting = have+1, 0
+		fallthrough
+	case have >= f.mark:
+		f.mark, f.window = f.next-1, relayWindow
+	}
+}
+
+// feedLearners sends the entries that are applied here to the learners that ask for them.
+func (c *Core) feedLearners(out *Output) {
+	c.wire.relays.feeds = slices.DeleteFunc(c.wire.relays.feeds, func(f *relayFeed) bool {
+		for !f.answered || f.next <= c.applied && f.window > 0 {
+			m := c.nextFeed(f)
+			if m == nil {
+				return true
+			}
+			f.answered = true
+			out.Messages = append(out.Messages, Message{To: f.learner, From: c.id, Raft: m})
+		}
+		return false
+	})
+}
+
+// nextFeed returns the next entries for a learner, or nil if they are not in memory any longer.
+func (c *Core) nextFeed(f *relayFeed) *raftpb.Message {
+	before := min(f.next-1, c.applied) // the learner may be ahead, if it has just left another source
+	term, err := c.storage.Term(before)
+	if err != nil {
+		return nil
+	}
+	var entries []*raftpb.Entry
+	if f.next <= c.applied && f.window > 0 {
+		if entries, err = c.storage.Entries(f.next, c.applied+1, maxBatchBytes); err != nil {
+			return nil
+		}
+	}
+	m := &raftpb.Message{
+		Type: raftpb.MsgApp.Enum(), To: &f.learner, From: &c.id, Term: new(c.raftTerm), Index: &before, LogTerm: &term,
+		Entries: entries, Commit: new(c.applied), Context: []byte{relayed},
+	}
+	for _, e := range entries {
+		f.window -= len(e.GetData()) + entryBytes
+	}
+	f.next += uint64(len(entries))
+	return m
+}
+
+// noteLease notes whether a learner needs no appends of this leader.
+func (c *Core) noteLease(learner uint64, has bool) {
+	l := c.wire.relays.leases[learner]
+	switch {
+	case l == nil && !has:
+	case l == nil:
+		if c.wire.relays.leases == nil {
+			c.wire.relays.leases = make(map[uint64]*relayLease)
+		}
+		c.wire.relays.leases[learner] = &relayLease{ticks: leaseTicks}
+	case !has:
+		l.ticks = 0
+	case l.refused == 0:
+		l.ticks = leaseTicks
+	}
+}
+
+// Leased reports whether this leader withholds appends from a learner, because it has a relay.
+func (c *Core) Leased(learner uint64) bool {
+	l := c.wire.relays.leases[learner]
+	return l != nil && l.ticks > 0 && c.isLearner(learner)
+}
+
+// tickLeases ends the leases of learners that are silent, and refuses those of learners whose relay
+// leaves them behind: they lack what was applied here an election timeout ago, and got nothing since.
+func (c *Core) tickLeases() {
+	if len(c.wire.relays.leases) == 0 {
+		return
+	}
+	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		l := c.wire.relays.leases[id]
+		if l == nil {
+			return
+		}
+		l.ticks, l.refused = max(l.ticks-1, 0), max(l.refused-1, 0)
+		if l.idle++; pr.Match > l.match || pr.Match >= l.goal {
+			l.match, l.goal, l.idle = pr.Match, c.applied, 0
+		}
+		if l.ticks > 0 && l.idle > electionTicks {
+			l.ticks, l.refused = 0, patienceTicks
+		}
+	})
+	maps.DeleteFunc(c.wire.relays.leases, func(id uint64, l *relayLease) bool { return l.ticks == 0 && l.refused == 0 })
+}
