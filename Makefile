@@ -9,6 +9,7 @@ HOURS     ?= 1
 COMPAT_OPS ?= 200000
 COMPAT_TLS_OPS ?= 3000
 COMPAT_MEMBERS_OPS ?= 2000
+COMPAT_JOBS ?= 2
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
@@ -30,8 +31,12 @@ race:     ## all tests with the race detector, never without
 	CGO_ENABLED=1 $(GO) test -timeout 40m -race ./...
 inv:      ## all tests with the invariant checks compiled in
 	$(GO) test -timeout 40m -tags invariants ./...
+# In the packages left out, make test runs the same tests: their test binaries contain neither
+# internal/testkit/exhaustive nor internal/invariants.
 exhaustive: ## all tests over their whole range, with the invariant checks: every truncation, many drawn runs
-	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 60m -tags invariants ./...
+	packages=$$($(GO) list -tags invariants -test -f '{{range .Deps}}{{.}} {{end}}: {{.ImportPath}}' ./... | \
+		sed -En 's,.*/internal/(testkit/exhaustive|invariants) .*: ([^ ]*)\.test$$,\2,p') && test -n "$$packages" && \
+	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 60m -tags invariants $$packages
 fuzz:     ## each fuzz target FUZZRUNS (500000x) times
 	.ci/fuzz $(FUZZRUNS)
 bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
@@ -43,18 +48,18 @@ lint:     ## golangci-lint, at the version pinned in tools/go.mod
 fmt:      ## gofmt everything
 	gofmt -l -w .
 compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
-	$(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
-	for stores in PEM PKCS12 JKS; do \
-		$(GO) run ./test/compat/diff -tls $$stores -ops $(COMPAT_TLS_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED)) || exit 1; \
-	done
-	$(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
-	$(GO) run ./test/compat/security
-	$(GO) run ./test/compat/kerberos
-	$(GO) run ./test/compat/audit
-	$(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
-	$(GO) run ./test/compat/modes
-	$(GO) run ./test/compat
-	$(GO) run ./test/compat/suites -quick
+	$(MAKE) -j$(COMPAT_JOBS) --output-sync=target $(COMPAT)
+# The programs wait most of the time: COMPAT_JOBS of them run at once. The longest come first.
+COMPAT = $(addprefix compat-,clients suites moving modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
+.PHONY: $(COMPAT)
+COMPAT_SEEDED = $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
+compat-clients: ; $(GO) run ./test/compat
+compat-suites:  ; $(GO) run ./test/compat/suites -quick
+compat-moving:  ; $(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(COMPAT_SEEDED)
+compat-diff:    ; $(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(COMPAT_SEEDED)
+compat-diff-members: ; $(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(COMPAT_SEEDED)
+compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run ./test/compat/diff -tls $* -ops $(COMPAT_TLS_OPS) $(COMPAT_SEEDED)
+compat-modes compat-security compat-kerberos compat-audit: compat-%: ; $(GO) run ./test/compat/$*
 compat-full: ## programs and whole test suites of other people, on gozkd and on ZooKeeper; more than an hour; PROGRAMS and SUITES for flags, such as -suite kazoo
 	$(GO) run ./test/compat/programs $(PROGRAMS)
 	$(GO) run ./test/compat/suites $(SUITES)

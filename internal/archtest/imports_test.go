@@ -433,6 +433,7 @@ var table = []box{
 		{"sasl/kerberos", "the client side under test"},
 		{"sasl", "its interfaces"},
 		{"internal/zkfiles", "what ZooKeeper logged"},
+		{"internal/vfs", "locks what is installed"},
 		{"test/...", "harnesses share parts"},
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},

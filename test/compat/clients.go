@@ -24,7 +24,7 @@ import (
 // client is a script for a client library.
 type client struct {
 	name string
-	// install fetches and builds what run needs, so that run's time is the client's alone.
+	// install fetches and builds what run needs. It is called once, before any client runs.
 	install func(ctx context.Context, root string)
 	run     func(ctx context.Context, root, addr string) (cases.Report, error)
 	// own replaces run for a client that starts its servers itself; bin has its zkServer.sh.
@@ -171,17 +171,16 @@ type language func(ctx context.Context, root string) interop.Command
 
 // sharing is a client that lets processes of several languages share recipes.
 func sharing(name string, languages ...language) client {
-	install := func(ctx context.Context, root string) (commands []interop.Command) {
-		for _, l := range languages {
-			commands = append(commands, l(ctx, root))
-		}
-		return commands
-	}
+	var commands []interop.Command // set by install: a program in use must not be built again
 	return client{
-		name:    name,
-		install: func(ctx context.Context, root string) { install(ctx, root) },
-		run: func(ctx context.Context, root, addr string) (cases.Report, error) {
-			return interop.Run(ctx, addr, install(ctx, root), recipesSeed)
+		name: name,
+		install: func(ctx context.Context, root string) {
+			for _, l := range languages {
+				commands = append(commands, l(ctx, root))
+			}
+		},
+		run: func(ctx context.Context, _, addr string) (cases.Report, error) {
+			return interop.Run(ctx, addr, commands, recipesSeed)
 		},
 	}
 }

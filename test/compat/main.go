@@ -11,12 +11,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 func main() {
@@ -32,10 +35,22 @@ func run(ctx context.Context, args []string) {
 	clientNames := flags.String("client", "all", "comma-separated: "+strings.Join(names(clients()), ", ")+", all")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	verbose := flags.Bool("v", false, "print every case")
+	jobs := flags.Int("jobs", 3, "how many clients to run at once; most wait most of the time")
 	must.Parsed(flags.Parse(args))
+	if *jobs < 1 {
+		must.Failf("-jobs %d: run at least one client at a time", *jobs)
+	}
 	root := install.Root(ctx)
-	chosenServers, chosenClients := must.Get(choose(servers(root, *binary), *serverNames)), must.Get(choose(clients(), *clientNames))
-	rows := runAll(ctx, root, chosenServers, chosenClients, *verbose)
+	dir := must.Get(os.MkdirTemp("", "gozkd-compat-bin-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
+	build := sync.OnceValues(func() (string, error) {
+		if *binary != "" {
+			return filepath.Abs(*binary)
+		}
+		return server.BuildGozkd(ctx, root, dir)
+	})
+	chosenServers, chosenClients := must.Get(choose(servers(root, build), *serverNames)), must.Get(choose(clients(), *clientNames))
+	rows := runAll(ctx, root, chosenServers, chosenClients, *jobs, *verbose)
 	if len(rows) == 0 {
 		must.Failf("none of these clients runs on any of these servers")
 	}

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -42,8 +44,8 @@ type target struct {
 
 func (t target) flagName() string { return t.name }
 
-// servers returns the servers to choose from. If binary is empty, cmd/gozkd is built.
-func servers(root, binary string) []target {
+// servers returns the servers to choose from. build returns the path of gozkd's binary.
+func servers(root string, build func() (string, error)) []target {
 	zooKeeper := func(version string) target {
 		return target{
 			name: "zookeeper-" + version,
@@ -60,49 +62,25 @@ func servers(root, binary string) []target {
 		{
 			name: "gozkd",
 			start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
-				return startGozkd(ctx, root, binary, opts)
+				binary, err := build()
+				if err != nil {
+					return nil, err
+				}
+				return server.StartGozkd(ctx, binary, opts)
 			},
-			script: func(ctx context.Context, dir string) error { return writeGozkdScript(ctx, root, binary, dir) },
+			script: func(_ context.Context, dir string) error {
+				binary, err := build()
+				if err != nil {
+					return err
+				}
+				return server.WriteGozkdScript(binary, dir)
+			},
 			startForTests: func(ctx context.Context) (*server.Process, error) {
 				return server.StartTestkit(ctx, root)
 			},
 			tries: 1,
 		},
 	}
-}
-
-func startGozkd(ctx context.Context, root, binary string, opts server.Options) (*server.Process, error) {
-	return withBinary(ctx, root, binary, func(ctx context.Context, binary string) (*server.Process, error) {
-		return server.StartGozkd(ctx, binary, opts)
-	})
-}
-
-// withBinary calls start with the binary; an empty one is built, and exists until start returns.
-func withBinary(ctx context.Context, root, binary string, start func(ctx context.Context, binary string) (*server.Process, error)) (_ *server.Process, err error) {
-	if binary == "" {
-		dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		if binary, err = server.BuildGozkd(ctx, root, dir); err != nil {
-			return nil, err
-		}
-	}
-	return start(ctx, binary)
-}
-
-// writeGozkdScript writes a zkServer.sh for gozkd.
-func writeGozkdScript(ctx context.Context, root, binary, dir string) (err error) {
-	if binary == "" {
-		binary, err = server.BuildGozkd(ctx, root, dir)
-	} else {
-		binary, err = filepath.Abs(binary)
-	}
-	if err != nil {
-		return err
-	}
-	return server.WriteGozkdScript(binary, dir)
 }
 
 // row is a line of the table.
@@ -116,38 +94,80 @@ type row struct {
 
 func (r row) ok() bool { return r.err == nil && r.report.OK() }
 
-// runAll runs every client on every server. Each pair has a server process of its own, so that
-// clients do not affect each other.
-func runAll(ctx context.Context, root string, targets []target, list []client, verbose bool) []row {
-	var rows []row
+// pair is a client and a server to run it on.
+type pair struct {
+	client client
+	target target
+	row    int // its place in the table
+}
+
+// runAll installs the clients, runs each on every server that it applies to, jobs at once, and returns
+// the rows of the table. Each pair has a server process of its own, so that clients do not affect each
+// other.
+func runAll(ctx context.Context, root string, targets []target, list []client, jobs int, verbose bool) []row {
+	installed := make(map[string]error)
+	for _, c := range list {
+		installed[c.name] = must.Try(func() {
+			ctx, cancel := context.WithTimeout(ctx, startTimeout)
+			defer cancel()
+			c.install(ctx, root)
+		})
+	}
+	turns, n := plan(targets, list)
+	rows := make([]row, n)
+	var next atomic.Int32
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < len(turns) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			for _, p := range turns[i] {
+				if err := installed[p.client.name]; err != nil {
+					rows[p.row] = row{client: p.client.name, server: p.target.name, err: err}
+				} else {
+					rows[p.row] = runTries(ctx, root, p, verbose)
+				}
+				fmt.Print(formatRow(rows[p.row], verbose))
+			}
+		}
+	}
+	must.All(slices.Repeat([]func(){work}, jobs)...)
+	return slices.DeleteFunc(rows, func(r row) bool { return r.client == "" }) // those left at an interrupt
+}
+
+// plan returns the pairs, and how many they are. Pairs of one turn run one after the other: the servers
+// of a client that starts them itself may draw the same ports. These turns take longest and come first.
+func plan(targets []target, list []client) (turns [][]pair, n int) {
+	alone := make(map[string][]pair)
 	for _, t := range targets {
 		for _, c := range list {
 			if !c.runsOn(t) {
 				continue
 			}
-			r := runPair(ctx, root, t, c)
-			for try := 2; try <= t.tries && !r.ok() && ctx.Err() == nil; try++ {
-				fmt.Print(formatRow(r, verbose))
-				r = runPair(ctx, root, t, c)
-				r.try = try
-			}
-			rows = append(rows, r)
-			fmt.Print(formatRow(r, verbose))
-			if ctx.Err() != nil {
-				return rows
+			p := pair{client: c, target: t, row: n}
+			n++
+			if c.own != nil {
+				alone[c.name] = append(alone[c.name], p)
+			} else {
+				turns = append(turns, []pair{p})
 			}
 		}
 	}
-	return rows
+	return slices.Insert(turns, 0, slices.Collect(maps.Values(alone))...), n
+}
+
+// runTries runs a pair until it passes, as often as its server permits.
+func runTries(ctx context.Context, root string, p pair, verbose bool) row {
+	r := runPair(ctx, root, p.target, p.client)
+	for try := 2; try <= p.target.tries && !r.ok() && ctx.Err() == nil; try++ {
+		fmt.Print(formatRow(r, verbose))
+		r = runPair(ctx, root, p.target, p.client)
+		r.try = try
+	}
+	return r
 }
 
 func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	r = row{client: c.name, server: t.name}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if r.err = must.Try(func() { c.install(startCtx, root) }); r.err != nil {
-		return r
-	}
 	if c.own != nil {
 		runOwn(ctx, root, t, c, &r)
 		return r

@@ -13,7 +13,8 @@
 // does not tell the load, the watchdog assumes unknownLoad.
 //
 // The watchdog is off while benchmarks run, while a fuzz target runs, with -timeout 0, and for
-// tests of make exhaustive, which have the limit of -timeout alone.
+// tests of make exhaustive, which have the limit of -timeout alone. This package does not import
+// internal/testkit/exhaustive: make exhaustive runs the packages that do.
 package watchdog
 
 import (
@@ -27,8 +28,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 const (
@@ -68,7 +67,7 @@ func applies() bool {
 		}
 		return ""
 	}
-	return value("bench") == "" && value("fuzz") == "" && value("fuzzworker") != "true" && value("timeout") != "0s" && !exhaustive.Enabled()
+	return value("bench") == "" && value("fuzz") == "" && value("fuzzworker") != "true" && value("timeout") != "0s" && os.Getenv("GOZKD_EXHAUSTIVE") == ""
 }
 
 // dog watches the steps of a run of the tests. It uses a timer instead of a goroutine, because

@@ -17,6 +17,7 @@ import (
 // the program's path.
 func SecureCClient(ctx context.Context, root string) (program string) {
 	debian(ctx, "gcc", "libc6-dev", "make", "cmake", "libssl-dev", "libsasl2-dev", "libsasl2-modules")
+	defer alone(ctx, root, "c-secure")()
 	dir := cacheDir(root, "c-secure")
 	source := filepath.Join(root, "test", "compat", "cclient", "client.c")
 	program = filepath.Join(dir, "client")

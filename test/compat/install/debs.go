@@ -15,6 +15,7 @@ import (
 // LD_LIBRARY_PATH, see DebLibraries.
 func Debs(ctx context.Context, root, name string, packages ...string) (dir string) {
 	cache := cacheDir(root, name)
+	defer alone(ctx, root, "apt")()
 	dir = filepath.Join(cache, "root")
 	// The stamp is written last: a directory without it, or with another list, is incomplete.
 	stamp, list := filepath.Join(cache, "unpacked"), strings.Join(packages, " ")
@@ -48,6 +49,7 @@ const PureSASL = "pure-sasl==0.6.2"
 // KazooWith is Kazoo with further packages of Python in the environment.
 func KazooWith(ctx context.Context, root string, packages ...string) (python string) {
 	python = Kazoo(ctx, root)
+	defer alone(ctx, root, "venv")()
 	stamp := filepath.Join(filepath.Dir(filepath.Dir(python)), "installed-"+strings.Join(packages, "-"))
 	if newer(stamp) {
 		return python

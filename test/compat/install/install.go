@@ -76,6 +76,7 @@ func CShell(ctx context.Context) (path, version string) {
 // program's path.
 func CClient(ctx context.Context, root string) (program string) {
 	debian(ctx, "gcc", "libc6-dev", "libzookeeper-mt-dev")
+	defer alone(ctx, root, "c")()
 	dir := cacheDir(root, "c")
 	source := filepath.Join(root, "test", "compat", "cclient", "client.c")
 	program = filepath.Join(dir, "client")
@@ -107,6 +108,7 @@ func debian(ctx context.Context, packages ...string) {
 		must.Failf("install: missing Debian packages; install them with: sudo apt-get install --no-install-recommends %s",
 			strings.Join(missing, " "))
 	}
+	defer alone(ctx, Root(ctx), "apt")()
 	get := func(args ...string) error {
 		_, err := output(ctx, "", "env", append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"}, args...)...)
 		return err
@@ -129,6 +131,7 @@ func Kazoo(ctx context.Context, root string) (python string) {
 func Python(ctx context.Context, root, name, requirements string) (python string) {
 	venv := filepath.Join(cacheDir(root, ""), name)
 	python = filepath.Join(venv, "bin", "python")
+	defer alone(ctx, root, name)()
 	// The stamp is written last: an environment without it is incomplete.
 	stamp := filepath.Join(venv, "installed")
 	if newer(stamp, requirements) {
@@ -169,6 +172,7 @@ func MavenZooKeeper(ctx context.Context, root string) (classPath string) {
 
 // Maven returns the class path of what a pom names. name is a directory in the cache.
 func Maven(ctx context.Context, root, name, pom string) (classPath string) {
+	defer alone(ctx, root, "m2")()
 	dir := cacheDir(root, name)
 	file := filepath.Join(dir, "classpath")
 	if cp, ok := cachedClassPath(file, pom); ok {
@@ -188,6 +192,7 @@ func Maven(ctx context.Context, root, name, pom string) (classPath string) {
 // ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with what its distribution adds,
 // and returns the class path of its server.
 func ZooKeeperRelease(ctx context.Context, root, release string) (classPath string) {
+	defer alone(ctx, root, "m2")()
 	dir := cacheDir(root, filepath.Join("releases", release))
 	file, pom := filepath.Join(dir, "classpath"), filepath.Join(dir, "pom.xml")
 	if cp, ok := cachedClassPath(file, pom); ok {
@@ -259,6 +264,7 @@ func Javac(ctx context.Context, root, name, libs string, dirs ...string) (classe
 	}
 	dir := cacheDir(root, name)
 	classes = filepath.Join(dir, "classes")
+	defer alone(ctx, root, name+"-classes")()
 	stamp := filepath.Join(dir, "compiled") // written last
 	if newer(stamp, sources...) {
 		return classes
@@ -274,6 +280,7 @@ func Javac(ctx context.Context, root, name, libs string, dirs ...string) (classe
 // RustTests builds the tests of a published crate and returns the program. extra is a crate of ours that
 // its tests need.
 func RustTests(ctx context.Context, root, crate, version, extra string) (program string) {
+	defer alone(ctx, root, "rust")()
 	if _, err := exec.LookPath("cargo"); err != nil {
 		debian(ctx, "cargo")
 	}

@@ -1,0 +1,35 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// alone waits until no other goroutine or process holds the lock of this name, and returns what
+// releases it. Programs of test/compat run at the same time and share what they install. To avoid a
+// deadlock, a holder takes further locks only in this order: a directory of the cache, m2, apt.
+func alone(ctx context.Context, root, name string) (release func()) {
+	const interval = 50 * time.Millisecond
+	file := filepath.Join(cacheDir(root, "locks"), name)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		lock, err := vfs.OS{}.Lock(file)
+		if err == nil {
+			return func() { must.Do(lock.Close()) }
+		}
+		if !errors.Is(err, vfs.ErrLocked) {
+			must.Do(err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			must.Failf("install: wait for %s: %w", file, ctx.Err())
+		}
+	}
+}
