@@ -26,12 +26,45 @@ const logback = `<configuration>
 // installZooKeeper prepares ZooKeeper's own tests. Our classes start the server of a test as a process,
 // where the tests would start it in their JVM.
 func installZooKeeper(ctx context.Context, root string) installed {
+	data := testData(ctx, root)
 	in := installJava(ctx, root, "src-zookeeper", func(jar string) bool {
 		return strings.HasPrefix(jar, "zookeeper-") && strings.HasSuffix(jar, "-tests.jar")
 	})
+	command := in.command
+	in.command = func(ctx context.Context, t target, part, dir string) *exec.Cmd {
+		cmd := command(ctx, t, part, dir)
+		cmd.Args = slices.Insert(cmd.Args, 1, "-Dtest.data.dir="+data)
+		return cmd
+	}
 	in.version = install.MavenVersion(root, "zookeeper")
 	in.quick = []string{"org.apache.zookeeper.test.ChrootTest", "org.apache.zookeeper.test.WatcherFuncTest", "org.apache.zookeeper.test.PersistentRecursiveWatcherTest"}
 	return in
+}
+
+// testData makes the key stores of ZooKeeper's tests, which are not in the published jar, and returns the
+// directory that their property test.data.dir names.
+func testData(ctx context.Context, root string) string {
+	data := filepath.Join(root, ".cache", "compat", "suites-data")
+	ssl := filepath.Join(data, "ssl")
+	if _, err := os.Stat(filepath.Join(ssl, "testTrustStore.jks")); err == nil { // made last
+		return data
+	}
+	must.Do(os.RemoveAll(ssl))
+	must.Do(os.MkdirAll(ssl, 0o755))
+	keytool := func(args ...string) {
+		cmd := exec.CommandContext(ctx, "keytool", append(args, "-storetype", "JKS", "-storepass", "testpass", "-alias", "key")...)
+		cmd.Dir = ssl
+		if out, err := cmd.CombinedOutput(); err != nil {
+			must.Failf("%v: %w\n%s", cmd.Args, err, out)
+		}
+	}
+	for _, store := range []string{"testKeyStore.jks", "testUntrustedKeyStore.jks"} {
+		keytool("-genkeypair", "-keystore", store, "-keypass", "testpass", "-keyalg", "EC", "-groupname", "secp256r1",
+			"-validity", "3650", "-dname", "CN=localhost", "-ext", "san=dns:localhost,ip:127.0.0.1")
+	}
+	keytool("-exportcert", "-keystore", "testKeyStore.jks", "-file", "test.crt")
+	keytool("-importcert", "-noprompt", "-keystore", "testTrustStore.jks", "-file", "test.crt")
+	return data
 }
 
 // installCurator prepares the tests of Curator's client, framework and recipes.
