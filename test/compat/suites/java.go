@@ -3,12 +3,14 @@ package main
 import (
 	"archive/zip"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
@@ -23,6 +25,9 @@ const logback = `<configuration>
 </configuration>
 `
 
+// portRanges is more than the number of classes that run at once.
+const portRanges = 16
+
 // installZooKeeper prepares ZooKeeper's own tests. Our classes start the server of a test as a process,
 // where the tests would start it in their JVM.
 func installZooKeeper(ctx context.Context, root string) installed {
@@ -30,10 +35,13 @@ func installZooKeeper(ctx context.Context, root string) installed {
 	in := installJava(ctx, root, "src-zookeeper", func(jar string) bool {
 		return strings.HasPrefix(jar, "zookeeper-") && strings.HasSuffix(jar, "-tests.jar")
 	})
+	var started atomic.Int32
 	command := in.command
 	in.command = func(ctx context.Context, t target, part, dir string) *exec.Cmd {
 		cmd := command(ctx, t, part, dir)
-		cmd.Args = slices.Insert(cmd.Args, 1, "-Dtest.data.dir="+data)
+		// PortAssignment gives each of these JVMs a range of ports.
+		cmd.Args = slices.Insert(cmd.Args, 1, "-Dtest.data.dir="+data, fmt.Sprintf("-Dtest.junit.threads=%d", portRanges),
+			fmt.Sprintf("-Dzookeeper.junit.threadid=%d", 1+started.Add(1)%portRanges))
 		return cmd
 	}
 	in.version = install.MavenVersion(root, "zookeeper")
@@ -97,7 +105,7 @@ func installJava(ctx context.Context, root, shims string, isTests func(jar strin
 		if !t.own {
 			classPath = classes + string(filepath.ListSeparator) + libs
 		}
-		// As ZooKeeper's and Curator's builds run them. Tests at once draw their ports from different ranges.
+		// As ZooKeeper's and Curator's builds run them.
 		cmd := exec.CommandContext(ctx, "java", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.io.tmpdir="+filepath.Join(dir, "tmp"),
 			"-Dbuild.test.dir="+filepath.Join(dir, "build"), "-Dlogback.configurationFile="+filepath.Join(dir, "logback.xml"),
 			"-Dzookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
