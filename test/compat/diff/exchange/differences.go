@@ -235,6 +235,11 @@ func Differences() []Difference {
 			Avoided: "the servers that are compared have the default",
 		},
 		{
+			ID:      "observer-masters",
+			Reason:  "an observer exchanges requests and heartbeats with the leader",
+			Avoided: "the servers that are compared have no observer",
+		},
+		{
 			ID:      "throttle-keys",
 			Reason:  "gozkd honours the documented names of the keys",
 			Avoided: "the servers that are compared have no throttle",
