@@ -96,6 +96,9 @@ type Shipper struct {
 	stats shipperStats
 }
 
+// maxSightings bounds Shipper.seen: one hour at the default interval.
+const maxSightings = 1200
+
 // sighting is when this shipper saw that an index was applied.
 type sighting struct {
 	index uint64
@@ -185,9 +188,7 @@ func (s *Shipper) ship(ctx context.Context) error {
 	if p.Ensemble != s.ensemble {
 		s.ensemble, s.pos, s.last, s.known, s.active, s.seen = p.Ensemble, position{}, nil, false, false, nil
 	}
-	if k := len(s.seen); k == 0 || p.Applied > s.seen[k-1].index {
-		s.seen = append(s.seen, sighting{p.Applied, now})
-	}
+	s.see(p.Applied, now)
 	if !s.known || p.Applied > s.pos.index {
 		if err := s.follow(ctx); err != nil {
 			return err
@@ -206,6 +207,19 @@ func (s *Shipper) ship(ctx context.Context) error {
 		return nil
 	}
 	return s.write(ctx, p, waited)
+}
+
+// see notes that an index was applied. While the store fails for long, the last sighting stands for all
+// later ones, so that entries are taken for older than they are, never for younger.
+func (s *Shipper) see(applied uint64, now time.Time) {
+	k := len(s.seen)
+	switch {
+	case k > 0 && applied <= s.seen[k-1].index:
+	case k < maxSightings:
+		s.seen = append(s.seen, sighting{applied, now})
+	default:
+		s.seen[k-1].index = applied
+	}
 }
 
 // settle forgets the sightings that are in the archive, and lets the server truncate its log.

@@ -206,3 +206,27 @@ func TestArchive_GapWithoutABase(t *testing.T) {
 		t.Errorf("a moment behind the gap: entries up to %d, %v", span.Last, err)
 	}
 }
+
+// While the store fails for long, what is kept about entries that wait stays bounded, and none is taken
+// for younger than it is.
+func TestShipper_SightingsAreBounded(t *testing.T) {
+	s, begin := New(Config{}), time.Unix(1e9, 0)
+	s.source = &fixedSource{}
+	const n = 3 * maxSightings
+	for i := range uint64(n) {
+		s.see(i+1, begin.Add(time.Duration(i)*time.Second))
+	}
+	if len(s.seen) != maxSightings || s.seen[maxSightings-1].index != n {
+		t.Errorf("%d sightings, the last of entry %d", len(s.seen), s.seen[len(s.seen)-1].index)
+	}
+	s.pos.index = n - 1
+	s.settle()
+	if len(s.seen) != 1 || s.seen[0].at.After(begin.Add(n*time.Second)) {
+		t.Errorf("%+v", s.seen)
+	}
+	s.pos.index = n
+	s.settle()
+	if len(s.seen) != 0 || s.stats.waiting.Load() != 0 {
+		t.Errorf("%+v", s.seen)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -66,7 +67,11 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 	if z := int64(r.tree.LastZxid()); z < m.Zxid && !r.reached {
 		return nil, fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x", archive.ErrNotCovered, m.Zxid, z)
 	}
-	return &source{path: a.String(), held: held, tree: r.tree}, nil
+	s := &source{path: a.String(), held: held, tree: r.tree}
+	if m == (archive.Moment{}) && a.End() > span.Last {
+		s.lost = fmt.Sprintf("the archive has a gap after entry %d: its entries up to %d, which no complete base precedes, are not in this state", span.Last, a.End())
+	}
+	return s, nil
 }
 
 // replay restores a state machine from the base of a span, and applies the entries up to a time. It
@@ -140,7 +145,7 @@ func Verify(ctx context.Context, args []string, env cli.Env) int {
 		c.line("gap", "no complete base is before entries up to %d: no moment after entry %d can be restored", a.End(), last)
 	}
 	for _, name := range a.Strange() {
-		c.line("unknown", "%s: no object of an archive", name)
+		c.line("unknown", "%s: no object of an archive", printable.Text(name))
 	}
 	return status
 }

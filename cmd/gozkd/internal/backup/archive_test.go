@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,6 +56,24 @@ func TestArchive_GapIsShown(t *testing.T) {
 		_, err = restoreMoment(t.Context(), a, archive.Moment{Zxid: 0x7f00000000})
 		if !errors.Is(err, archive.ErrNotCovered) {
 			t.Errorf("a zxid of the future: %v", err)
+		}
+
+		// Without a base after the gap, the last moment is the one before the gap, and says so.
+		whole, err := restoreMoment(t.Context(), a, archive.Moment{})
+		if err != nil || whole.lost != "" {
+			t.Errorf("the last moment: %v, lost %q", err, whole.lost)
+		}
+		last := a.Spans()[0].Last
+		for _, name := range s.memory.Names() {
+			if strings.Contains(name, "/"+a.Spans()[1].Base+"/") {
+				if err := s.memory.Client().Delete(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cut, err := restoreMoment(t.Context(), s.open(), archive.Moment{})
+		if err != nil || !strings.Contains(cut.lost, fmt.Sprintf("a gap after entry %d", last)) {
+			t.Errorf("the last moment before a gap: %v, lost %q", err, cut.lost)
 		}
 	})
 }

@@ -237,6 +237,7 @@ func (c *command) report(r *restored, several bool) {
 	c.line("state", "zxid %s, %d znodes, digest %s, last written %s", r.was.zxid, r.was.znodes, r.was.digest, h.Time.UTC().Format(time.RFC3339))
 	c.line("closed", "%d sessions and their %d ephemeral znodes: clients are told that their session has expired", r.closed.Sessions, r.closed.Ephemerals)
 	c.line("begins", "member %d of the new ensemble %016x, zxid %v, term %d", r.target.id, r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
+	c.warnOfLoss(r.from)
 	alone := len(h.Voters) == 1 && h.Voters[0] == h.Member
 	if r.from.dir && !alone {
 		cli.Print(c.Env.Out, fmt.Sprintf(`
@@ -254,4 +255,11 @@ WARNING: %s holds the state of %s. Writes that others acknowledged and this memb
   Members of the old ensemble must not run again with their data: they can't join this ensemble, but a quorum of them would serve the old state.`
 	}
 	cli.Print(c.Env.Out, "\nNext: "+next+"\n")
+}
+
+// warnOfLoss says what is missing from the end of an archive.
+func (c *command) warnOfLoss(s *source) {
+	if s.lost != "" {
+		c.line("WARNING", "%s", s.lost)
+	}
 }

@@ -185,6 +185,7 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 		return err
 	}
 	r.line("state", "%s, zxid %v, last written %s", s.path, s.tree.LastZxid(), s.held.Time.UTC().Format(time.RFC3339))
+	r.warnOfLoss(s)
 	r.show(patch)
 	switch {
 	case patch.Empty():
