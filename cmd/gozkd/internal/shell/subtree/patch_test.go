@@ -246,8 +246,8 @@ func TestPatch_Large(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := patch(t, c, func(yield func(*subtree.Znode, error) bool) {
-		for n := range wanted {
-			yield(n, nil)
+		for n, err := range wanted {
+			yield(n, err)
 			return
 		}
 	}, "/u", 0)
