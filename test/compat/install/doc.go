@@ -1,5 +1,6 @@
 // Package install installs the tools of other projects that make compat needs: Apache ZooKeeper
-// from Debian and from Maven, kazoo from PyPI, and the C client from Debian.
+// from Debian and from Maven, kazoo from PyPI, the C client from Debian, and the programs of
+// test/compat/programs.
 //
 // Each function is idempotent and returns at once if its part is installed. Everything except
 // Debian packages goes to .cache/compat below the repository's root. Only the ordinary package

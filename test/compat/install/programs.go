@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-// PostgreSQL installs Debian's PostgreSQL unless one is there, and returns the directory of its programs.
+// PostgreSQL installs Debian's PostgreSQL unless one is there, and returns the directory of its
+// programs.
 func PostgreSQL(ctx context.Context) (bin string) {
 	const pattern = "/usr/lib/postgresql/*/bin"
 	if found := must.Get(filepath.Glob(pattern)); len(found) > 0 {
@@ -23,8 +24,8 @@ func PostgreSQL(ctx context.Context) (bin string) {
 	return slices.Max(found)
 }
 
-// ClickHouse unpacks Debian's ClickHouse below the cache and returns the directory that takes the place of /
-// and the version. It does not install it: the package would start a server.
+// ClickHouse unpacks Debian's ClickHouse below the cache and returns the directory that takes the
+// place of / and the version. It does not install it: the package would start a server.
 func ClickHouse(ctx context.Context, root string) (dir, version string) {
 	dir = Debs(ctx, root, "clickhouse", "clickhouse-server", "clickhouse-common", "libboost-filesystem1.74.0",
 		"libboost-program-options1.74.0", "libcapnp-0.9.2", "libcctz2", "libcpuinfo0", "libdouble-conversion3", "libfarmhash0",

@@ -24,8 +24,8 @@ type bookKeeper struct {
 	bookies map[string]*server.Process // by host:port
 }
 
-// check kills the ensemble's leader and then the bookie that is the auditor while ledgers are written, and
-// waits until the other bookies have copies of all entries on that bookie.
+// check kills the ensemble's leader and then the bookie that is the auditor while ledgers are
+// written, and waits until the other bookies have copies of all entries on that bookie.
 func (b *bookKeeper) check(ctx context.Context, w *world) string {
 	const bookies, some = 4, 400
 	b.world, b.bookies = w, make(map[string]*server.Process)
@@ -86,7 +86,8 @@ func (b *bookKeeper) client(ctx context.Context, command string) string {
 	return b.ask(ctx, command, b.command(b.world, "BookKeeperClient", command, b.uri()))
 }
 
-// awaitBookies waits until n bookies are available and one of them is the auditor, and returns the auditor.
+// awaitBookies waits until n bookies are available and one of them is the auditor, and returns the
+// auditor.
 func (b *bookKeeper) awaitBookies(ctx context.Context, n int) (auditor string) {
 	b.await(ctx, fmt.Sprintf("%d bookies and an auditor", n), func() error {
 		view := b.client(ctx, "view")

@@ -42,12 +42,12 @@ type clickHouseReplica struct {
 	down                    atomic.Bool // revive leaves the replica dead
 }
 
-// check adds a column and kills the ensemble's leader and then a replica while rows are inserted. An insert
-// that fails is repeated, possibly on the other replica: ClickHouse keeps the hashes of inserts in ZooKeeper
-// to insert such a block once.
+// check adds a column and kills the ensemble's leader and then a replica while rows are inserted.
+// An insert that fails is repeated, possibly on the other replica: ClickHouse keeps the hashes of
+// inserts in ZooKeeper to insert such a block once.
 //
-// A replica that ends by itself is started again, as a service manager does: this version may abort when
-// its connection to ZooKeeper breaks.
+// A replica that ends by itself is started again, as a service manager does: this version may abort
+// when its connection to ZooKeeper breaks.
 func (c *clickHouse) check(ctx context.Context, w *world) string {
 	const replicas, some = 2, 150
 	c.world, c.replicas, c.acked = w, nil, nil
@@ -97,7 +97,8 @@ func (c *clickHouse) check(ctx context.Context, w *world) string {
 	return fmt.Sprintf("%d inserts, each once on both replicas", len(c.acked))
 }
 
-// insert sends the insert of a number to one replica after the other until a replica acknowledges the insert.
+// insert sends the insert of a number to one replica after the other until a replica acknowledges
+// the insert.
 func (c *clickHouse) insert(ctx context.Context, number int) {
 	row := strconv.Itoa(number)
 	c.await(ctx, "the insert of "+row, func() error {

@@ -19,7 +19,8 @@ func installHelix(ctx context.Context, root string) (string, func(context.Contex
 	return h.version, h.check
 }
 
-// helix is a cluster of two controllers and four participants. Each partition has a master and a slave.
+// helix is a cluster of two controllers and four participants. Each partition has a master and a
+// slave.
 type helix struct {
 	javaProgram
 	*world
@@ -32,8 +33,8 @@ type mastership struct {
 	from, to               int64 // milliseconds
 }
 
-// check kills the ensemble's leader, then a participant, then the active controller, and expects after each
-// that all partitions have a master and a slave on living participants.
+// check kills the ensemble's leader, then a participant, then the active controller, and expects
+// after each that all partitions have a master and a slave on living participants.
 func (h *helix) check(ctx context.Context, w *world) string {
 	const participants, partitions = 4, 12
 	h.world, h.masters = w, nil
@@ -78,8 +79,8 @@ func (h *helix) client(ctx context.Context, command string, args ...string) stri
 	return h.ask(ctx, command, h.command(h.world, "HelixClient", append([]string{command, h.connect(",")}, args...)...))
 }
 
-// awaitBalance waits until so many participants are alive and the partitions are balanced, and returns the
-// name of the controller.
+// awaitBalance waits until so many participants are alive and the partitions are balanced, and
+// returns the name of the controller.
 func (h *helix) awaitBalance(ctx context.Context, partitions, participants int) (controller string) {
 	h.await(ctx, fmt.Sprintf("%d partitions on %d participants", partitions, participants), func() error {
 		view := h.client(ctx, "view")
@@ -92,8 +93,8 @@ func (h *helix) awaitBalance(ctx context.Context, partitions, participants int) 
 	return controller
 }
 
-// balanced returns an error unless each partition in the view has one master and one slave, on participants
-// that are alive.
+// balanced returns an error unless each partition in the view has one master and one slave, on
+// participants that are alive.
 func balanced(view string, partitions int) error {
 	states := make(map[string][]string)
 	alive := values(view, "alive")

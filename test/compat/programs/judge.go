@@ -16,8 +16,8 @@ func values(output, word string) []string {
 	return list
 }
 
-// kept returns an error if an acknowledged id was not found, or any id was found twice. Ids that were not
-// acknowledged may be found, because their replies may have been lost.
+// kept returns an error if an acknowledged id was not found, or any id was found twice. Ids that
+// were not acknowledged may be found, because their replies may have been lost.
 func kept(acked, found []string) error {
 	times := make(map[string]int)
 	for _, id := range found {

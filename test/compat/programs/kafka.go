@@ -28,7 +28,8 @@ type kafka struct {
 	bootstrap string
 }
 
-// check kills the ensemble's leader and then the broker that is the controller while records are produced.
+// check kills the ensemble's leader and then the broker that is the controller while records are
+// produced.
 func (k *kafka) check(ctx context.Context, w *world) string {
 	const brokers, some = 3, 300
 	k.world = w

@@ -1,6 +1,6 @@
-// Command programs runs programs that need ZooKeeper, unchanged, on an ensemble of three gozkd servers and on
-// an ensemble of the ZooKeeper of test/compat/java/pom.xml, and kills the ensemble's leader while the programs
-// work. See docs/quality/compatibility.md.
+// Command programs runs programs that need ZooKeeper, unchanged, on an ensemble of three gozkd
+// servers and on an ensemble of the ZooKeeper of test/compat/java/pom.xml, and kills the ensemble's
+// leader while the programs work. See docs/quality/compatibility.md.
 //
 // Exit status: 1 if a check fails on either server, or a program cannot be run; 2 for wrong usage.
 package main
@@ -27,8 +27,9 @@ type program struct {
 	name string
 	// checked describes the check in a few words, for the table.
 	checked string
-	// install fetches the program and returns its version and a function that runs it on an ensemble. The
-	// function returns figures for the table and ends at the first failed check, as package must does.
+	// install fetches the program and returns its version and a function that runs it on an
+	// ensemble. The function returns figures for the table and ends at the first failed check, as
+	// package must does.
 	install func(ctx context.Context, root string) (version string, check func(ctx context.Context, w *world) string)
 }
 

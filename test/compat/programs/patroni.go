@@ -37,14 +37,16 @@ type patroni struct {
 	members []*patroniMember
 }
 
-// patroniMember is a process of Patroni and the PostgreSQL that this process starts. PostgreSQL outlives a killed Patroni.
+// patroniMember is a process of Patroni and the PostgreSQL that this process starts. PostgreSQL
+// outlives a killed Patroni.
 type patroniMember struct {
 	*server.Process
 	name           string
 	rest, database int // ports
 }
 
-// check kills the ensemble's leader and then the primary while rows are inserted, and restarts the primary.
+// check kills the ensemble's leader and then the primary while rows are inserted, and restarts the
+// primary.
 func (p *patroni) check(ctx context.Context, w *world) string {
 	const members, some = 3, 200
 	p.world, p.members = w, nil
@@ -128,8 +130,8 @@ postgresql:
 	m.Process = p.start(m.name, exec.Command(args[0], args[1:]...))
 }
 
-// awaitCluster waits until Patroni shows n members, all in step: a primary, a synchronous standby, and others
-// that stream, and returns the primary.
+// awaitCluster waits until Patroni shows n members, all in step: a primary, a synchronous standby,
+// and others that stream, and returns the primary.
 func (p *patroni) awaitCluster(ctx context.Context, n int) (primary *patroniMember) {
 	p.await(ctx, fmt.Sprintf("%d members in step", n), func() error {
 		shown := p.shown(ctx)
@@ -197,7 +199,8 @@ func (p *patroni) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// endPostgreSQL sends a signal to the PostgreSQL of a member that has ended, and waits for the end of PostgreSQL.
+// endPostgreSQL sends a signal to the PostgreSQL of a member that has ended, and waits for the end
+// of PostgreSQL.
 func (p *patroni) endPostgreSQL(m *patroniMember, signal syscall.Signal) error {
 	file, err := os.ReadFile(filepath.Join(p.data(m), "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -130,8 +130,8 @@ func (w *world) returnLeader(ctx context.Context) {
 	must.Do(w.ensemble.AwaitServing(ctx))
 }
 
-// worker is a process that works until a line arrives at its standard input, and prints "acked ID" for each
-// acknowledged piece of work.
+// worker is a process that works until a line arrives at its standard input, and prints "acked ID"
+// for each acknowledged piece of work.
 type worker struct {
 	*server.Process
 	stdin io.WriteCloser
@@ -148,10 +148,12 @@ func (k worker) acked() []string { return values(k.Log(), "acked") }
 // more waits until n more ids are acknowledged.
 func (k worker) more(ctx context.Context, w *world, n int) {
 	target := len(k.acked()) + n
+	var ended bool
 	w.await(ctx, fmt.Sprintf("%d acknowledgements", target), func() error {
 		select {
 		case <-k.Done():
-			must.Failf("%s ended:\n%s", k.Name(), tail(k.Log()))
+			ended = true
+			return nil
 		default:
 		}
 		if got := len(k.acked()); got < target {
@@ -159,6 +161,9 @@ func (k worker) more(ctx context.Context, w *world, n int) {
 		}
 		return nil
 	})
+	if ended {
+		must.Failf("%s ended:\n%s", k.Name(), tail(k.Log()))
+	}
 }
 
 // end lets the worker end and returns its output.

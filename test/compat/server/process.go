@@ -31,8 +31,8 @@ type Process struct {
 	done       chan struct{} // closed once the process was waited for
 }
 
-// Start runs cmd, a program that is not a ZooKeeper server, with its output appended to logPath. Name
-// returns name; there is no address.
+// Start runs cmd, a program that is not a ZooKeeper server, with its output appended to logPath.
+// Name returns name; there is no address.
 func Start(name string, cmd *exec.Cmd, logPath string) (*Process, error) {
 	p, err := start(cmd, logPath)
 	if err != nil {
