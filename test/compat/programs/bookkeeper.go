@@ -73,7 +73,7 @@ func (b *bookKeeper) startBookie(port int) {
 		"ledgerDirectories=" + filepath.Join(data, "ledgers"),
 		"autoRecoveryDaemonEnabled=true",
 		"lostBookieRecoveryDelay=0",
-		"openLedgerRereplicationGracePeriod=1000",
+		"openLedgerRereplicationGracePeriod=10000",
 		"diskUsageThreshold=0.99",
 		"diskUsageWarnThreshold=0.98",
 		"httpServerEnabled=false",
