@@ -3,7 +3,6 @@ package consensus
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"math"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
-	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // LogEntry is an entry of the replicated log. Its content must not be changed.
@@ -33,11 +31,16 @@ func DecodeLogEntry(index uint64, data []byte) (LogEntry, error) {
 	if err != nil {
 		return LogEntry{}, err
 	}
-	l := LogEntry{Index: index, Term: e.GetTerm(), Data: data, entry: e}
+	return logEntry(e, data), nil
+}
+
+// logEntry returns raft's entry with its encoded form.
+func logEntry(e *raftpb.Entry, data []byte) LogEntry {
+	l := LogEntry{Index: e.GetIndex(), Term: e.GetTerm(), Data: data, entry: e}
 	if ms := core.EntryTime(e); ms > 0 {
 		l.Time = time.UnixMilli(ms)
 	}
-	return l, nil
+	return l
 }
 
 // ErrCompacted means that this node does not have an entry of the log any more.
@@ -62,11 +65,7 @@ func (n *Node) Log(from uint64, size int64) ([]LogEntry, error) {
 	}
 	log := make([]LogEntry, 0, len(entries))
 	for _, e := range entries {
-		l := LogEntry{Index: e.GetIndex(), Term: e.GetTerm(), Data: core.AppendEntry(nil, e), entry: e}
-		if ms := core.EntryTime(e); ms > 0 {
-			l.Time = time.UnixMilli(ms)
-		}
-		log = append(log, l)
+		log = append(log, logEntry(e, core.AppendEntry(nil, e)))
 	}
 	return log, nil
 }
@@ -83,19 +82,16 @@ func (n *Node) Cluster() uint64 { return n.network.cluster.Load() }
 // ReplayLog restores sm from a checkpoint file and applies entries, the first of which follows the
 // checkpoint. Entries that begin or continue elsewhere are an error.
 func ReplayLog(path string, entries iter.Seq2[LogEntry, error], sm StateMachine) (SavedState, error) {
-	meta, found, err := checkpointFile{vfs.OS{}, path}.load(true, core.SupportedLevels, sm)
-	switch {
-	case err != nil:
+	held, err := ReadCheckpoint(path, sm)
+	if err != nil {
 		return SavedState{}, err
-	case !found:
-		return SavedState{}, fmt.Errorf("consensus: checkpoint %s: %w", path, fs.ErrNotExist)
 	}
-	r := recovered{meta: meta, state: core.LogState{Term: meta.Term, Commit: meta.Index}}
+	r := recovered{meta: held.meta, state: core.LogState{Term: held.Term, Commit: held.Index}}
 	storage := raft.NewMemoryStorage()
 	if err := r.fill(storage); err != nil {
 		return SavedState{}, err
 	}
-	p, err := newReplayer(meta, storage, math.MaxUint64, func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) })
+	p, err := newReplayer(held.meta, storage, math.MaxUint64, func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) })
 	if err != nil {
 		return SavedState{}, err
 	}

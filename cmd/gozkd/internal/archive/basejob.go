@@ -80,11 +80,7 @@ func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
 	if !s.baseDue && s.rounds%housekeeping != 1 {
 		return false, nil
 	}
-	var c *catalog
-	err := s.request(ctx, func(ctx context.Context) (err error) {
-		c, err = readCatalog(ctx, s.cfg.Store, s.ensemble)
-		return err
-	})
+	c, err := s.catalog(ctx)
 	if err != nil {
 		return false, err
 	}

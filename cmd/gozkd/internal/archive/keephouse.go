@@ -27,11 +27,7 @@ const (
 
 // keepHouse merges small objects and deletes what is older than the retention.
 func (s *Shipper) keepHouse(ctx context.Context) error {
-	var c *catalog
-	err := s.request(ctx, func(ctx context.Context) (err error) {
-		c, err = readCatalog(ctx, s.cfg.Store, s.ensemble)
-		return err
-	})
+	c, err := s.catalog(ctx)
 	if err != nil {
 		return err
 	}

@@ -254,11 +254,8 @@ func (s *Shipper) follow(ctx context.Context) error {
 		}
 		c.finish()
 	} else {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
 		var err error
-		if c, err = readCatalog(ctx, s.cfg.Store, s.ensemble); err != nil {
-			s.stats.errs.Add(1)
+		if c, err = s.catalog(ctx); err != nil {
 			return err
 		}
 		s.known = true
@@ -315,7 +312,8 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 }
 
 // sameHistory reports whether the history that ends at pos is that of this member: the last entries
-// are equal, and not only their terms, which an ensemble that was brought back counts again. It is false if this member does not have that entry any more.
+// are equal, and not only their terms, which an ensemble that was brought back counts again. It is
+// false if this member does not have that entry any more.
 func (s *Shipper) sameHistory(ctx context.Context) (bool, error) {
 	if s.checked || s.last == nil {
 		return true, nil // a position after a base or an object of this shipper
@@ -387,6 +385,12 @@ func (s *Shipper) get(ctx context.Context, name string) (b []byte, err error) {
 func (s *Shipper) list(ctx context.Context, prefix, after string) (list []store.Object, err error) {
 	err = s.request(ctx, func(ctx context.Context) error { list, err = s.cfg.Store.List(ctx, prefix, after); return err })
 	return list, err
+}
+
+// catalog lists all objects of the ensemble.
+func (s *Shipper) catalog(ctx context.Context) (c *catalog, err error) {
+	err = s.request(ctx, func(ctx context.Context) error { c, err = readCatalog(ctx, s.cfg.Store, s.ensemble); return err })
+	return c, err
 }
 
 func (s *Shipper) request(ctx context.Context, f func(ctx context.Context) error) error {
