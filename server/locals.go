@@ -29,7 +29,8 @@ type localSessions struct {
 }
 
 // maxIdleLocals bounds the local sessions without a connection, about 20 MiB: to leave one behind
-// costs a client next to nothing. Beyond it no local session is opened until some have expired.
+// costs a client next to nothing. Beyond it new sessions are global until some have expired; a
+// read-only server, which cannot open global ones, refuses them.
 const maxIdleLocals = 1 << 16
 
 // localSession is a session in localSessions.
