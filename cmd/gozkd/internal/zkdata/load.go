@@ -277,8 +277,8 @@ func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 		l.exact = true
 		return l.compare(r.Digest, fmt.Sprintf("the digest after transaction %v", r.Zxid))
 	case !follows:
-		return fmt.Errorf("%w: transactions are missing before %v, the one before it is of an earlier Zxid: a log file is missing, "+
-			"or start the ZooKeeper server once, so that it makes a new snapshot", zkfiles.ErrDamaged, r.Zxid)
+		return fmt.Errorf("%w: transactions are missing before %v: add the missing log file, or start the ZooKeeper server once, "+
+			"so that it makes a new snapshot", zkfiles.ErrDamaged, r.Zxid)
 	}
 	return nil
 }
