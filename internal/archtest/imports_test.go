@@ -269,7 +269,13 @@ var table = []box{
 		{"server", "has the log"},
 		{"consensus", "entries of the log"},
 	}},
+	{pkg: "cmd/gozkd/internal/replica", there: true, may: []arrow{
+		{"consensus", "is a state machine of the log"},
+		{"datatree", "the state"},
+		{"proto", "zxids"},
+	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
+		{"cmd/gozkd/internal/replica", "applies logs"},
 		{"cmd/gozkd/internal/archive", "a moment of an archive can be restored, and an archive verified"},
 		{"cmd/gozkd/internal/archive/store", "opens archives"},
 		{"proto", "zxids of moments"},
@@ -285,6 +291,7 @@ var table = []box{
 		{"cmd/gozkd/internal/cli", "is a command"},
 	}},
 	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
+		{"cmd/gozkd/internal/replica", "applies logs"},
 		{"cmd/gozkd/internal/backup", "describes data directories"},
 		{"cmd/gozkd/internal/archive", "the log in an archive"},
 		{"cmd/gozkd/internal/archive/store", "opens archives"},
@@ -307,6 +314,8 @@ var table = []box{
 		{"cmd/gozkd/internal/backup", "founds a data directory, and reads the state to export"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 		{"cmd/gozkd/internal/clientflags", "TLS to an admin endpoint"},
+		{"cmd/gozkd/internal/config", "the format of myid"},
+		{"internal/serverlist", "the numbers of servers"},
 		{"datatree", "the state, and the replay of transactions"},
 		{"cmd/gozkd/internal/zkdata", "reads the files of ZooKeeper"},
 		{"internal/zkfiles", "writes a snapshot"},

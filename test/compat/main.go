@@ -13,11 +13,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/choose"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -32,7 +32,7 @@ func main() {
 func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
 	serverNames := flags.String("server", "all", "comma-separated: zookeeper-3.8, zookeeper-3.9, gozkd, all")
-	clientNames := flags.String("client", "all", "comma-separated: "+strings.Join(names(clients()), ", ")+", all")
+	clientNames := flags.String("client", "all", "comma-separated: "+choose.Names(clients(), client.flagName)+", all")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	verbose := flags.Bool("v", false, "print every case")
 	jobs := flags.Int("jobs", 3, "how many clients to run at once; most wait most of the time")
@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) {
 		}
 		return server.BuildGozkd(ctx, root, dir)
 	})
-	chosenServers, chosenClients := must.Get(choose(servers(root, build), *serverNames)), must.Get(choose(clients(), *clientNames))
+	chosenServers, chosenClients := must.Get(choose.From(servers(root, build), target.flagName, *serverNames)), must.Get(choose.From(clients(), client.flagName, *clientNames))
 	rows := runAll(ctx, root, chosenServers, chosenClients, *jobs, *verbose)
 	if len(rows) == 0 {
 		must.Failf("none of these clients runs on any of these servers")
@@ -58,33 +58,4 @@ func run(ctx context.Context, args []string) {
 	if i := slices.IndexFunc(rows, func(r row) bool { return !r.ok() }); i >= 0 {
 		must.Failf("not everything passed")
 	}
-}
-
-// choose returns those of all that the comma-separated list names, in the order of all.
-func choose[T named](all []T, list string) ([]T, error) {
-	if list == "all" {
-		return all, nil
-	}
-	wanted := strings.Split(list, ",")
-	var chosen []T
-	for _, x := range all {
-		if i := slices.Index(wanted, x.flagName()); i >= 0 {
-			chosen = append(chosen, x)
-			wanted = slices.Delete(wanted, i, i+1)
-		}
-	}
-	if len(wanted) > 0 {
-		return nil, fmt.Errorf("unknown: %s; known: %s", strings.Join(wanted, ", "), strings.Join(names(all), ", "))
-	}
-	return chosen, nil
-}
-
-type named interface{ flagName() string }
-
-func names[T named](all []T) []string {
-	var list []string
-	for _, x := range all {
-		list = append(list, x.flagName())
-	}
-	return list
 }

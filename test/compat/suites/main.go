@@ -12,11 +12,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/choose"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
@@ -28,13 +27,10 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) {
-	var names []string
-	for _, s := range suites() {
-		names = append(names, s.name)
-	}
+	name := func(s suite) string { return s.name }
 	flags := flag.NewFlagSet("suites", flag.ContinueOnError)
 	o := options{root: install.Root(ctx)}
-	wanted := flags.String("suite", "all", "comma-separated: "+strings.Join(names, ", ")+", all")
+	wanted := flags.String("suite", "all", "comma-separated: "+choose.Names(suites(), name)+", all")
 	flags.StringVar(&o.only, "only", "", "run the parts of the suites whose names contain this text")
 	flags.StringVar(&o.binary, "gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	flags.BoolVar(&o.alone, "alone", false, "do not run on ZooKeeper what fails on gozkd, nor anything else")
@@ -42,16 +38,7 @@ func run(ctx context.Context, args []string) {
 	flags.IntVar(&o.jobs, "jobs", 4, "how many parts to run at once; most tests wait most of the time")
 	flags.StringVar(&o.logs, "logs", "", "keep the output of parts with failures in this folder")
 	must.Parsed(flags.Parse(args))
-	var list []suite
-	for _, s := range suites() {
-		if *wanted == "all" || slices.Contains(strings.Split(*wanted, ","), s.name) {
-			list = append(list, s)
-		}
-	}
-	if len(list) == 0 {
-		must.Failf("no suite %q; known: %s", *wanted, strings.Join(names, ", "))
-	}
-	if !runSuites(ctx, o, list) {
+	if !runSuites(ctx, o, must.Get(choose.From(suites(), name, *wanted))) {
 		must.Failf("tests that pass on ZooKeeper fail on gozkd")
 	}
 	fmt.Println("no test that passes on ZooKeeper fails on gozkd")

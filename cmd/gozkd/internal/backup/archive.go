@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
@@ -56,18 +57,18 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{until: proto.Zxid(m.Zxid)}
-	held, err := replay(ctx, a, span, r, func(e consensus.LogEntry) bool { return r.reached }, m.Time)
+	r := &replica.Replica{Until: proto.Zxid(m.Zxid)}
+	held, err := replay(ctx, a, span, r, func(e consensus.LogEntry) bool { return r.Reached() }, m.Time)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.tree.Check(); err != nil {
+	if err := r.Tree.Check(); err != nil {
 		return nil, fmt.Errorf("%v: %w", a, err)
 	}
-	if z := int64(r.tree.LastZxid()); z < m.Zxid && !r.reached {
+	if z := int64(r.Tree.LastZxid()); z < m.Zxid && !r.Reached() {
 		return nil, fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x", archive.ErrNotCovered, m.Zxid, z)
 	}
-	s := &source{path: a.String(), held: held, tree: r.tree}
+	s := &source{path: a.String(), held: held, tree: r.Tree}
 	if m == (archive.Moment{}) && a.End() > span.Last {
 		s.lost = fmt.Sprintf("the archive has a gap after entry %d: its entries up to %d, which no complete base precedes, are not in this state", span.Last, a.End())
 	}
@@ -128,24 +129,24 @@ func Verify(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.Fail(err)
 	}
-	c.line("archive", "%v", a)
+	c.Line("archive", "%v", a)
 	spans := a.Spans()
 	if len(spans) == 0 {
 		return c.Fail(errors.New("there is no complete base yet: no moment can be restored"))
 	}
 	for i, span := range spans {
 		if i > 0 {
-			c.line("gap", "entries %d to %d are missing", spans[i-1].Last+1, span.First)
+			c.Line("gap", "entries %d to %d are missing", spans[i-1].Last+1, span.First)
 		}
 		if err := c.verify(ctx, a, span); err != nil {
 			status = c.Fail(err)
 		}
 	}
 	if last := spans[len(spans)-1].Last; a.End() > last {
-		c.line("gap", "no complete base is before entries up to %d: no moment after entry %d can be restored", a.End(), last)
+		c.Line("gap", "no complete base is before entries up to %d: no moment after entry %d can be restored", a.End(), last)
 	}
 	for _, name := range a.Strange() {
-		c.line("unknown", "%s: no object of an archive", printable.Text(name))
+		c.Line("unknown", "%s: no object of an archive", printable.Text(name))
 	}
 	return status
 }
@@ -156,7 +157,7 @@ func (c *command) verify(ctx context.Context, a *archive.Archive, span archive.S
 	if err != nil {
 		return err
 	}
-	r, wrong, compared := &replica{}, error(nil), 0
+	r, wrong, compared := &replica.Replica{}, error(nil), 0
 	_, err = replay(ctx, a, span, r, func(e consensus.LogEntry) bool {
 		w, ok := want[e.Index]
 		if ok && wrong == nil {
@@ -169,12 +170,12 @@ func (c *command) verify(ctx context.Context, a *archive.Archive, span archive.S
 		return err
 	}
 	if wrong == nil {
-		wrong = r.tree.Check()
+		wrong = r.Tree.Check()
 	}
 	if wrong != nil {
 		return wrong
 	}
-	c.line("moments", "%s to %s, zxid %#x to %v", shownTime(span.Begin), shownTime(span.End), span.FirstZxid, r.tree.LastZxid())
+	c.Line("moments", "%s to %s, zxid %#x to %v", shownTime(span.Begin), shownTime(span.End), span.FirstZxid, r.Tree.LastZxid())
 	bases := "1 base"
 	if n := span.NumBases(); n > 1 {
 		bases = fmt.Sprintf("%d bases, all equal to the state that the log gives", n)
@@ -182,8 +183,8 @@ func (c *command) verify(ctx context.Context, a *archive.Archive, span archive.S
 	if compared != span.NumBases()-1 {
 		return fmt.Errorf("%d of %d bases could not be compared", span.NumBases()-1-compared, span.NumBases()-1)
 	}
-	c.line("entries", "%d to %d in %d objects, %s; %s", span.First, span.Last, span.Objects, inBytes(span.Bytes), bases)
-	c.line("digest", "%#016x after the last entry", r.tree.Digest())
+	c.Line("entries", "%d to %d in %d objects, %s; %s", span.First, span.Last, span.Objects, inBytes(span.Bytes), bases)
+	c.Line("digest", "%#016x after the last entry", r.Tree.Digest())
 	return nil
 }
 
@@ -193,12 +194,12 @@ type digestAt struct {
 	digest uint64
 }
 
-func (d digestAt) compare(index uint64, r *replica) error {
-	if d.zxid == r.tree.LastZxid() && d.digest == r.tree.Digest() {
+func (d digestAt) compare(index uint64, r *replica.Replica) error {
+	if d.zxid == r.Tree.LastZxid() && d.digest == r.Tree.Digest() {
 		return nil
 	}
 	return fmt.Errorf("the base of entry %d has zxid %v and digest %#x, but the log gives %v and %#x: the archive is wrong from there on; restore a moment before, and set gozkd.archive.url to another place",
-		index, d.zxid, d.digest, r.tree.LastZxid(), r.tree.Digest())
+		index, d.zxid, d.digest, r.Tree.LastZxid(), r.Tree.Digest())
 }
 
 // statesOf reads the later bases of a span, one after the other.
@@ -214,11 +215,11 @@ func statesOf(ctx context.Context, a *archive.Archive, span archive.Span) (state
 		if err := download(ctx, file); err != nil {
 			return nil, err
 		}
-		r := &replica{}
+		r := &replica.Replica{}
 		if _, err := consensus.ReadCheckpoint(file, r); err != nil {
 			return nil, fmt.Errorf("the base of entry %d: %w", index, err)
 		}
-		states[index] = digestAt{r.tree.LastZxid(), r.tree.Digest()}
+		states[index] = digestAt{r.Tree.LastZxid(), r.Tree.Digest()}
 		if err := os.Remove(file); err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
@@ -351,7 +352,7 @@ func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 
 // checked is a replica that compares digests on its way.
 type checked struct {
-	replica
+	replica.Replica
 	t       *testing.T
 	samples map[int64]uint64
 	seen    map[int64]bool
@@ -359,7 +360,7 @@ type checked struct {
 
 // Restore implements consensus.StateMachine.
 func (c *checked) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
-	restored, err := c.replica.Restore(state)
+	restored, err := c.Replica.Restore(state)
 	return func() { restored(); c.compare() }, err
 }
 
@@ -367,21 +368,21 @@ func (c *checked) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 func (c *checked) Apply(batches []consensus.Batch) {
 	for _, b := range batches {
 		if b.NewTerm {
-			c.replica.Apply([]consensus.Batch{{Index: b.Index, NewTerm: true, TimeMs: b.TimeMs}})
+			c.Replica.Apply([]consensus.Batch{{Index: b.Index, NewTerm: true, TimeMs: b.TimeMs}})
 			c.compare()
 		}
 		for i := range b.Requests {
-			c.replica.Apply([]consensus.Batch{{Index: b.Index, TimeMs: b.TimeMs, Requests: b.Requests[i : i+1]}})
+			c.Replica.Apply([]consensus.Batch{{Index: b.Index, TimeMs: b.TimeMs, Requests: b.Requests[i : i+1]}})
 			c.compare()
 		}
 	}
 }
 
 func (c *checked) compare() {
-	zxid := int64(c.tree.LastZxid())
+	zxid := int64(c.Tree.LastZxid())
 	c.seen[zxid] = true
-	if want, ok := c.samples[zxid]; ok && want != c.tree.Digest() {
-		c.t.Errorf("zxid %#x has digest %x, was %x", zxid, c.tree.Digest(), want)
+	if want, ok := c.samples[zxid]; ok && want != c.Tree.Digest() {
+		c.t.Errorf("zxid %#x has digest %x, was %x", zxid, c.Tree.Digest(), want)
 	}
 }
 

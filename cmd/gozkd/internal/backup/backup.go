@@ -64,7 +64,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.Fail(err)
 	}
-	c.line("backup", "%s, %s, read back and verified", path, inBytes(sizeOf(path)))
+	c.Line("backup", "%s, %s, read back and verified", path, inBytes(sizeOf(path)))
 	c.describeState(got)
 	return cli.OK
 }
@@ -115,20 +115,16 @@ func (c *command) describeState(s *source) {
 	if !s.held.Time.IsZero() {
 		written = s.held.Time.UTC().Format(time.RFC3339)
 	}
-	c.line("state", "zxid %v, last written %s, term %d, index %d", s.tree.LastZxid(), written, s.held.Term, s.held.Index)
-	c.line("holds", "%d znodes, %d of them ephemeral, %s in paths and data; %d sessions", s.tree.NumZnodes(), s.tree.NumEphemerals(),
+	c.Line("state", "zxid %v, last written %s, term %d, index %d", s.tree.LastZxid(), written, s.held.Term, s.held.Index)
+	c.Line("holds", "%d znodes, %d of them ephemeral, %s in paths and data; %d sessions", s.tree.NumZnodes(), s.tree.NumEphemerals(),
 		inBytes(s.tree.ApproximateDataSize()), s.tree.NumSessions())
-	c.line("digest", "%#016x", s.tree.Digest())
+	c.Line("digest", "%#016x", s.tree.Digest())
 }
 
 // command is a running subcommand of this package.
 type command struct{ cli.Command }
 
 // line writes a line of a table: a label and its value.
-func (c *command) line(label, format string, args ...any) {
-	cli.Print(c.Env.Out, fmt.Sprintf("%-11s %s\n", label, fmt.Sprintf(format, args...)))
-}
-
 // inBytes formats a number of bytes.
 func inBytes(n int64) string {
 	switch {

@@ -72,27 +72,27 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 	}
 	h := s.held
 	if s.path == path && s.dir {
-		c.line("directory", "%s", path)
+		c.Line("directory", "%s", path)
 		if h.TornBytes > 0 {
 			log = fmt.Sprintf("whole, plus %d bytes of an unfinished append that was never acknowledged", h.TornBytes)
 		}
 	} else {
-		c.line("file", "%s", s.path)
+		c.Line("file", "%s", s.path)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		if logDir == "" {
 			logDir = path
 		}
-		c.line("log", "%s; %s in %s", log, inBytes(vfs.SizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
+		c.Line("log", "%s; %s in %s", log, inBytes(vfs.SizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
 	}
-	c.line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
-	c.line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
-	c.line("member", "%d of ensemble %016x, voters %v, learners %v", h.Member, h.Cluster, h.Voters, h.Learners)
+	c.Line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
+	c.Line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
+	c.Line("member", "%d of ensemble %016x, voters %v, learners %v", h.Member, h.Cluster, h.Voters, h.Learners)
 	if h.Level > 1 {
-		c.line("level", "%d; versions of gozkd that do not support this feature level cannot use it", h.Level)
+		c.Line("level", "%d; versions of gozkd that do not support this feature level cannot use it", h.Level)
 	}
 	if set, version := s.tree.Config(); len(set) > 0 {
-		c.line("servers", "%s", strings.ReplaceAll(set.Text(version), "\n", "\n            "))
+		c.Line("servers", "%s", strings.ReplaceAll(set.Text(version), "\n", "\n            "))
 	}
 	c.describeState(s)
 	return s, err

@@ -7,18 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 )
 
 // raised is a state machine that tells when the feature level is 3.
 type raised struct {
-	replica
+	replica.Replica
 	reached chan struct{}
 }
 
 func (r *raised) Apply(batches []consensus.Batch) {
-	r.replica.Apply(batches)
+	r.Replica.Apply(batches)
 	if batches[len(batches)-1].Level == consensus.Level3+1 {
 		close(r.reached)
 	}
@@ -28,7 +29,7 @@ func (r *raised) Apply(batches []consensus.Batch) {
 // checkpoint alone, or recommends that.
 func TestCommands_RefuseALaterLevel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	sm := &raised{replica{tree: datatree.New(datatree.Options{})}, make(chan struct{})}
+	sm := &raised{replica.Replica{Tree: datatree.New(datatree.Options{})}, make(chan struct{})}
 	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: 1, Max: consensus.Level3 + 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -233,10 +233,10 @@ func roleOf(h consensus.SavedState) string {
 // report prints a summary, what may be lost, and the next steps.
 func (c *command) report(r *restored, several bool) {
 	h := r.from.held
-	c.line("restored", "%s from %s", r.target.dir, r.from.path)
-	c.line("state", "zxid %s, %d znodes, digest %s, last written %s", r.was.zxid, r.was.znodes, r.was.digest, h.Time.UTC().Format(time.RFC3339))
-	c.line("closed", "%d sessions and their %d ephemeral znodes: clients are told that their session has expired", r.closed.Sessions, r.closed.Ephemerals)
-	c.line("begins", "member %d of the new ensemble %016x, zxid %v, term %d", r.target.id, r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
+	c.Line("restored", "%s from %s", r.target.dir, r.from.path)
+	c.Line("state", "zxid %s, %d znodes, digest %s, last written %s", r.was.zxid, r.was.znodes, r.was.digest, h.Time.UTC().Format(time.RFC3339))
+	c.Line("closed", "%d sessions and their %d ephemeral znodes: clients are told that their session has expired", r.closed.Sessions, r.closed.Ephemerals)
+	c.Line("begins", "member %d of the new ensemble %016x, zxid %v, term %d", r.target.id, r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
 	c.warnOfLoss(r.from)
 	alone := len(h.Voters) == 1 && h.Voters[0] == h.Member
 	if r.from.dir && !alone {
@@ -260,6 +260,6 @@ WARNING: %s holds the state of %s. Writes that others acknowledged and this memb
 // warnOfLoss says what is missing from the end of an archive.
 func (c *command) warnOfLoss(s *source) {
 	if s.lost != "" {
-		c.line("WARNING", "%s", s.lost)
+		c.Line("WARNING", "%s", s.lost)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -19,10 +18,10 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
-	"github.com/gozkd/gozkd/proto"
 )
 
 // source is a state that was read from a file or data directory.
@@ -41,7 +40,7 @@ func readSource(path, logDir string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, r := &source{path: path, dir: info.IsDir()}, &replica{}
+	s, r := &source{path: path, dir: info.IsDir()}, &replica.Replica{}
 	if s.dir {
 		file := checkpointIn(path)
 		if text, err := os.ReadFile(filepath.Join(path, "DIVERGED")); err == nil {
@@ -59,10 +58,10 @@ func readSource(path, logDir string) (*source, error) {
 			return nil, err
 		}
 	}
-	if err := r.tree.Check(); err != nil {
+	if err := r.Tree.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.tree = r.tree
+	s.tree = r.Tree
 	return s, nil
 }
 
@@ -91,53 +90,6 @@ func (e *logError) Error() string {
 }
 
 func (e *logError) Unwrap() error { return e.err }
-
-// replica is the state machine of a member that does not run. It applies the entries of the log as
-// package server does, but there are no clients to answer.
-type replica struct {
-	tree    *datatree.Tree
-	until   proto.Zxid // the last zxid to apply; 0: all
-	reached bool       // later requests were left out
-}
-
-// Restore implements consensus.StateMachine.
-func (r *replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
-	t, err := datatree.Restore(datatree.Options{}, state)
-	if err != nil {
-		return nil, err
-	}
-	return func() { r.tree = t }, nil
-}
-
-// Apply implements consensus.StateMachine.
-func (r *replica) Apply(batches []consensus.Batch) {
-	for _, b := range batches {
-		if b.NewTerm && r.reaches(r.tree.LastZxid().NextEpoch()) {
-			r.tree.SetLastZxid(r.tree.LastZxid().NextEpoch())
-		}
-		for _, request := range b.Requests {
-			zxid := r.tree.LastZxid().Next()
-			if !r.reaches(zxid) {
-				return
-			}
-			decoded := datatree.CommittedRequest(request.Payload)
-			r.tree.Apply(datatree.Header{Zxid: zxid, TimeMs: b.TimeMs}, &decoded)
-		}
-	}
-}
-
-// reaches reports whether a zxid is to be applied.
-func (r *replica) reaches(zxid proto.Zxid) bool {
-	r.reached = r.reached || r.until != 0 && zxid > r.until
-	return !r.reached
-}
-
-// Capture implements consensus.StateMachine. It returns the whole state, because there was no
-// earlier capture.
-func (r *replica) Capture() consensus.Changes { return r.tree.CaptureAll() }
-
-// CaptureAll implements consensus.StateMachine.
-func (r *replica) CaptureAll() consensus.Changes { return r.tree.CaptureAll() }
 
 // answerTimeout bounds the wait for the first byte of the answer: the server writes the backup to
 // its own disk first.

@@ -184,12 +184,12 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 	if err != nil {
 		return err
 	}
-	r.line("state", "%s, zxid %v, last written %s", s.path, s.tree.LastZxid(), s.held.Time.UTC().Format(time.RFC3339))
+	r.Line("state", "%s, zxid %v, last written %s", s.path, s.tree.LastZxid(), s.held.Time.UTC().Format(time.RFC3339))
 	r.warnOfLoss(s)
 	r.show(patch)
 	switch {
 	case patch.Empty():
-		r.line("restored", "%s is in that state: nothing to change", r.destination)
+		r.Line("restored", "%s is in that state: nothing to change", r.destination)
 		return nil
 	case r.dryRun:
 		return nil
@@ -199,7 +199,7 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 	if err := patch.Apply(ctx); err != nil {
 		return fmt.Errorf("%w\nOnly a part is restored (%s): run restore again to continue", err, patch.Done())
 	}
-	r.line("restored", "%s: %s", r.destination, patch.Done())
+	r.Line("restored", "%s: %s", r.destination, patch.Done())
 	return nil
 }
 
@@ -230,17 +230,17 @@ func (r *subtreeRestore) show(p *subtree.Patch) {
 		r.list(label, paths)
 	}
 	for _, c := range p.Counters {
-		r.line("counter", "%s by %d", printable.Text(c.Path), c.By)
+		r.Line("counter", "%s by %d", printable.Text(c.Path), c.By)
 	}
 	for _, c := range p.Behind {
-		r.line("WARNING", "%s: its sequence counter stays %d behind, so numbers repeat: allow that many creations with --counters", printable.Text(c.Path), c.By)
+		r.Line("WARNING", "%s: its sequence counter stays %d behind, so numbers repeat: allow that many creations with --counters", printable.Text(c.Path), c.By)
 	}
-	r.line("same", "%d znodes", p.Same)
+	r.Line("same", "%d znodes", p.Same)
 	if p.Ephemerals > 0 {
-		r.line("left out", "%d ephemeral znodes: they belonged to sessions", p.Ephemerals)
+		r.Line("left out", "%d ephemeral znodes: they belonged to sessions", p.Ephemerals)
 	}
 	for _, path := range p.Kept {
-		r.line("kept", "%s: an ephemeral znode of a session is below", printable.Text(path))
+		r.Line("kept", "%s: an ephemeral znode of a session is below", printable.Text(path))
 	}
 }
 
@@ -249,13 +249,13 @@ func (r *subtreeRestore) list(label string, paths []string) {
 	if len(paths) == 0 {
 		return
 	}
-	r.line(label, "%d", len(paths))
+	r.Line(label, "%d", len(paths))
 	for i, path := range paths {
 		if i == maxShown && !r.dryRun {
-			r.line("", "... %d more: --dry-run shows all", len(paths)-i)
+			r.Line("", "... %d more: --dry-run shows all", len(paths)-i)
 			return
 		}
-		r.line("", "%s", printable.Text(path))
+		r.Line("", "%s", printable.Text(path))
 	}
 }
 

@@ -7,6 +7,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -98,6 +99,20 @@ func (c Command) Misused(err error) int {
 func (c Command) Fail(err error) int {
 	Print(c.Env.Err, "gozkd "+c.Name+": "+strings.ReplaceAll(err.Error(), "\n", "\n  ")+"\n")
 	return Failed
+}
+
+// Line prints a line of a report: a label, and the text beside it.
+func (c Command) Line(label, format string, args ...any) {
+	Print(c.Env.Out, fmt.Sprintf("%-11s %s\n", label, fmt.Sprintf(format, args...)))
+}
+
+// PrintJSON prints a value, which must have a JSON form, as a line.
+func (c Command) PrintJSON(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	Print(c.Env.Out, string(b)+"\n")
 }
 
 // Output reads the value of a flag that selects the output format, and reports whether it is JSON.

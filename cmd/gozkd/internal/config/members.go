@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"net"
@@ -321,11 +322,10 @@ func (r *resolver) identity(c *Config) identity {
 		me.wrong = true
 		return me
 	}
-	text, _, _ := strings.Cut(string(data), "\n")
-	id, err := strconv.ParseInt(trim(text), 10, 64)
+	id, err := ParseMyID(data)
 	switch {
 	case err != nil:
-		r.problem(from, "", "is %q; allowed: the number of this server", trim(text))
+		r.problem(from, "", "%v", err)
 		me.wrong = true
 	case me.known && !me.wrong && me.id != id && me.from.layer > fromImage:
 		r.problem(me.from, me.key, "is %d, but %s contains %d: the data belongs to server %d; correct one of them", me.id, me.file, id, id)
@@ -337,6 +337,17 @@ func (r *resolver) identity(c *Config) identity {
 		}
 	}
 	return me
+}
+
+// ParseMyID reads the number in a file myid. The number may be that of no server. The text of an error
+// continues the file's name.
+func ParseMyID(data []byte) (int64, error) {
+	text, _, _ := strings.Cut(string(data), "\n")
+	id, err := strconv.ParseInt(trim(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("is %q; allowed: the number of this server", trim(text))
+	}
+	return id, nil
 }
 
 // check reports whether a server line has the number, and adds a problem if not. first is the first

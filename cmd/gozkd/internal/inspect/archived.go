@@ -66,10 +66,11 @@ func (a *archived) replay(span archive.Span, f func(*Txn) bool) (_ *machine, err
 	if err := a.archive.Download(a.ctx, span, file); err != nil {
 		return nil, err
 	}
-	m := &machine{emit: f}
+	m := &machine{}
+	m.handOut(f)
 	var entries iter.Seq2[consensus.LogEntry, error] = func(yield func(consensus.LogEntry, error) bool) {
 		for e, err := range a.archive.Entries(a.ctx, span, time.Time{}) {
-			if m.term = e.Term; !yield(e, err) || f != nil && m.emit == nil {
+			if m.term = e.Term; !yield(e, err) || f != nil && m.Applied == nil {
 				return
 			}
 		}
@@ -90,7 +91,7 @@ func (a *archived) state() (*datatree.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.tree, nil
+	return m.Tree, nil
 }
 
 // Znodes implements Source.

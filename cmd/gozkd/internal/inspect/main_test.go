@@ -22,6 +22,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -212,7 +213,7 @@ func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from := range all {
-		cut := &saved{machine: machine{tree: full.tree}}
+		cut := &saved{machine: machine{Replica: replica.Replica{Tree: full.Tree}}}
 		cut.log.Earlier, cut.log.Sure = all[from:], true
 		at, given := 0, 0
 		for _, b := range all[:from] {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
@@ -34,15 +35,15 @@ const firstIndex = 2
 // rewind goes back from the checkpoint to the empty tree if the log reaches back so far and leads to
 // the same state: then all results are known.
 func (s *saved) rewind() {
-	if s.tree == nil || len(s.log.Earlier) == 0 || s.log.Earlier[0].Index != firstIndex {
+	if s.Tree == nil || len(s.log.Earlier) == 0 || s.log.Earlier[0].Index != firstIndex {
 		return
 	}
-	again := &saved{machine: machine{tree: datatree.New(datatree.Options{})}}
+	again := &saved{machine: machine{Replica: replica.Replica{Tree: datatree.New(datatree.Options{})}}}
 	again.log.Later = s.log.Earlier
-	if err := again.apply(nil); err != nil || again.tree.Digest() != s.tree.Digest() || again.tree.LastZxid() != s.tree.LastZxid() {
+	if err := again.apply(nil); err != nil || again.Tree.Digest() != s.Tree.Digest() || again.Tree.LastZxid() != s.Tree.LastZxid() {
 		return
 	}
-	s.tree = datatree.New(datatree.Options{})
+	s.Tree = datatree.New(datatree.Options{})
 	s.log.Earlier, s.log.Later = nil, append(s.log.Earlier, s.log.Later...)
 }
 
@@ -106,7 +107,8 @@ func (s *saved) Transactions(f func(*Txn) bool) error {
 
 // apply applies the entries after the checkpoint, and hands them to f until f returns false.
 func (s *saved) apply(f func(*Txn) bool) error {
-	s.applied, s.emit = true, f
+	s.applied = true
+	s.handOut(f)
 	for _, b := range s.log.Later {
 		s.term = b.Term
 		s.Apply([]consensus.Batch{b.Batch})
@@ -119,12 +121,12 @@ func (s *saved) apply(f func(*Txn) bool) error {
 func (s *saved) number() []proto.Zxid {
 	log := s.log.Earlier
 	before := make([]proto.Zxid, len(log))
-	if s.tree == nil || !s.log.Sure {
+	if s.Tree == nil || !s.log.Sure {
 		return before
 	}
 	// Backwards through the term of the checkpoint. If the term begins in the log, the count must end
 	// at 0.
-	next := s.tree.LastZxid()
+	next := s.Tree.LastZxid()
 	i := len(log) - 1
 	for ; i >= 0; i-- {
 		n := proto.Zxid(len(log[i].Requests))
@@ -138,7 +140,7 @@ func (s *saved) number() []proto.Zxid {
 		}
 	}
 	// Forwards through each earlier term that begins in the log.
-	epoch := s.tree.LastZxid().Epoch()
+	epoch := s.Tree.LastZxid().Epoch()
 	for end := i; end > 0 && epoch > 0; {
 		epoch--
 		begin := end - 1
@@ -163,7 +165,7 @@ var errNoState = errors.New("a log alone holds no znodes and no sessions: name t
 
 // state brings the tree up to the end of the log. A damaged log ends the state early.
 func (s *saved) state() error {
-	if s.tree == nil {
+	if s.Tree == nil {
 		return errNoState
 	}
 	if s.applied {
@@ -175,8 +177,8 @@ func (s *saved) state() error {
 // Znodes implements Source.
 func (s *saved) Znodes(f func(*datatree.ZnodeInfo) bool) error {
 	err := s.state()
-	if s.tree != nil {
-		walk(s.tree, f)
+	if s.Tree != nil {
+		walk(s.Tree, f)
 	}
 	return err
 }
@@ -184,8 +186,8 @@ func (s *saved) Znodes(f func(*datatree.ZnodeInfo) bool) error {
 // Sessions implements Source.
 func (s *saved) Sessions(f func(datatree.SessionInfo) bool) error {
 	err := s.state()
-	if s.tree != nil {
-		sessions(s.tree, f)
+	if s.Tree != nil {
+		sessions(s.Tree, f)
 	}
 	return err
 }

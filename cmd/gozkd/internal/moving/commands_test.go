@@ -2,13 +2,17 @@ package moving
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
@@ -124,6 +128,37 @@ func TestImport_EpochWithoutWrites(t *testing.T) {
 	}
 }
 
+// The number of the server is that in myid, which must be good and agree with --id.
+func TestImport_Number(t *testing.T) {
+	dir, _ := zkcorpus.Unpack(t, "3.9.5")
+	for _, c := range []struct{ myid, id, want string }{
+		{"", "", "1"}, {"", "7", "7"}, {"3\n", "", "3"}, {" 3 \nx", "3", "3"},
+		{"", "255", "is 1 to 254"}, {"3", "4", "--id is 4"}, {"0", "", "allowed: 1 to 254"}, {"300", "", "allowed: 1 to 254"}, {"three", "", `is "three"; allowed`},
+	} {
+		into := t.TempDir()
+		args := []string{dir, "--into", into}
+		if c.id != "" {
+			args = append(args, "--id", c.id)
+		}
+		if c.myid != "" {
+			if err := os.WriteFile(filepath.Join(into, "myid"), []byte(c.myid), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status, _, stderr := run(t, Import, args...)
+		if _, err := strconv.Atoi(c.want); err != nil {
+			if status == cli.OK || !strings.Contains(stderr, c.want) {
+				t.Errorf("%+v: status %d\n%s", c, status, stderr)
+			}
+			continue
+		}
+		held, err := consensus.ReadCheckpoint(filepath.Join(into, "checkpoint.db"), &replica.Replica{})
+		if status != cli.OK || err != nil || fmt.Sprint(held.Member) != c.want {
+			t.Errorf("%+v: status %d, member %d, %v\n%s", c, status, held.Member, err, stderr)
+		}
+	}
+}
+
 func TestImport_Flags(t *testing.T) {
 	dir, want := zkcorpus.Unpack(t, "3.9.5")
 	all := mustReport(t, dir, "--verify")
@@ -138,8 +173,12 @@ func TestImport_Flags(t *testing.T) {
 		}
 	}
 	into := filepath.Join(t.TempDir(), "into")
-	mustRun(t, Import, dir, "--into", into, "--only", top)
-	for _, z := range treeOf(mustLoadOwn(t, into)) {
+	part := mustReport(t, dir, "--into", into, "--only", top, "--without-sessions")
+	own := mustLoadOwn(t, into)
+	if want := fmt.Sprintf("%#x", datatree.NewReplay(own).Digest()); part.Digest != want || part.Digest == all.Digest {
+		t.Errorf("the digest of a part is %s, want %s; all is %s", part.Digest, want, all.Digest)
+	}
+	for _, z := range treeOf(own) {
 		if z != "/" && !strings.HasPrefix(z+"/", top+"/") && !strings.HasPrefix(z, "/zookeeper") {
 			t.Errorf("--only %s keeps %s", top, z)
 		}

@@ -3,7 +3,6 @@ package moving
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -222,24 +221,17 @@ func (c *exportCommand) fill(ctx context.Context, f *os.File, tree *datatree.Tre
 
 func (c *exportCommand) print(r *exported) {
 	if c.json {
-		b, err := json.Marshal(r)
-		if err != nil {
-			panic(err) // its fields are numbers and strings
-		}
-		cli.Print(c.Env.Out, string(b)+"\n")
+		c.PrintJSON(r)
 		return
 	}
-	line := func(label, format string, args ...any) {
-		cli.Print(c.Env.Out, fmt.Sprintf("%-11s %s\n", label, fmt.Sprintf(format, args...)))
-	}
-	line("exported", "%s, read back and verified", r.File)
-	line("state", "zxid %s, %d znodes, %d containers, %d with a time to live; digest %s", r.Zxid, r.Znodes, r.Containers, r.TTLs, r.Digest)
-	line("sessions", "%d, of which clients can resume %d: ZooKeeper computes the password from the id, and the others began on gozkd", r.Sessions, r.Resumable)
+	c.Line("exported", "%s, read back and verified", r.File)
+	c.Line("state", "zxid %s, %d znodes, %d containers, %d with a time to live; digest %s", r.Zxid, r.Znodes, r.Containers, r.TTLs, r.Digest)
+	c.Line("sessions", "%d, of which clients can resume %d: ZooKeeper computes the password from the id, and the others began on gozkd", r.Sessions, r.Resumable)
 	if r.TTLs > 0 {
-		line("NEEDED", "extendedTypesEnabled=true in ZooKeeper's zoo.cfg: without it ZooKeeper deletes the %d znodes with a time to live when it starts", r.TTLs)
+		c.Line("NEEDED", "extendedTypesEnabled=true in ZooKeeper's zoo.cfg: without it ZooKeeper deletes the %d znodes with a time to live when it starts", r.TTLs)
 	}
 	for _, z := range r.Large {
-		line("NEEDED", "a larger -Djute.maxbuffer for ZooKeeper, because of %s", z)
+		c.Line("NEEDED", "a larger -Djute.maxbuffer for ZooKeeper, because of %s", z)
 	}
 	cli.Print(c.Env.Out, fmt.Sprintf(`
 Next: stop every gozkd server of the ensemble, and start ZooKeeper with dataDir=%s and no other dataLogDir. In an ensemble copy

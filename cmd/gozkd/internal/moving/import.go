@@ -2,22 +2,23 @@ package moving
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"strconv"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -96,8 +97,8 @@ func (c *importCommand) check(words []string) error {
 		return errors.New("--into is missing: name the data directory to make, or use --verify to write nothing")
 	case c.into != "" && c.verify:
 		return errors.New("--verify writes nothing: leave --into out")
-	case c.id > 254:
-		return fmt.Errorf("--id %d: the number of a server is 1 to 254", c.id)
+	case c.id > serverlist.MaxID:
+		return fmt.Errorf("--id %d: the number of a server is 1 to %d", c.id, serverlist.MaxID)
 	case c.only != "" && proto.ValidatePath(c.only) != nil:
 		return fmt.Errorf("--only %s: %w", c.only, proto.ValidatePath(c.only))
 	}
@@ -125,6 +126,10 @@ type report struct {
 }
 
 func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Options) (*report, error) {
+	id, err := c.member()
+	if err != nil {
+		return nil, err
+	}
 	for _, dir := range []string{c.into, c.logDir} {
 		if dir == "" {
 			continue
@@ -149,7 +154,7 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Optio
 	if err != nil {
 		return nil, err
 	}
-	closed, err := c.reduce(l.Tree)
+	closed, err := c.reduce(l.Replay)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +165,7 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Optio
 		From: d.Name, Into: c.into, Snapshot: l.Snapshot.Path, Zxid: l.Tree.LastZxid().String(),
 		Znodes: l.Tree.NumZnodes(), Ephemerals: l.Tree.NumEphemerals(), Sessions: l.Tree.NumSessions(), Bytes: l.Tree.ApproximateDataSize(),
 		Records: l.Records, Compared: l.Compared, Closed: closed, Unknown: l.Unknown, Skipped: l.Unfinished, Torn: l.Torn,
-		Digest: fmt.Sprintf("%#x", datatree.NewReplay(l.Tree).Digest()),
+		Digest: fmt.Sprintf("%#x", l.Replay.Digest()),
 	}
 	if c.verify {
 		return r, nil
@@ -168,14 +173,13 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Optio
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return r, backup.FoundWith(l.Tree, c.member(), c.into, c.logDir)
+	return r, backup.FoundWith(l.Tree, id, c.into, c.logDir)
 }
 
 // reduce leaves out what the flags leave out, and returns how many sessions were closed.
-func (c *importCommand) reduce(t *datatree.Tree) (closed int, err error) {
-	replay := datatree.NewReplay(t)
+func (c *importCommand) reduce(replay *datatree.Replay) (closed int, err error) {
 	if c.withoutSessions {
-		for s := range t.Sessions() {
+		for s := range replay.Tree().Sessions() {
 			closed++
 			if err := replay.DropSession(s.ID); err != nil {
 				return 0, err
@@ -189,56 +193,58 @@ func (c *importCommand) reduce(t *datatree.Tree) (closed int, err error) {
 }
 
 // member returns the number of the server that gets the data.
-func (c *importCommand) member() uint64 {
-	if c.id != 0 {
-		return c.id
+func (c *importCommand) member() (uint64, error) {
+	if c.verify {
+		return 0, nil
 	}
-	text, err := os.ReadFile(c.into + string(os.PathSeparator) + "myid")
-	if err != nil {
-		return 1
+	file := filepath.Join(c.into, "myid")
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return max(c.id, 1), nil
+	case err != nil:
+		return 0, err
 	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 8)
-	if err != nil || n == 0 {
-		return 1
+	id, err := config.ParseMyID(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s %w", file, err)
+	case id < 1 || id > serverlist.MaxID:
+		return 0, fmt.Errorf("%s contains %d; allowed: 1 to %d", file, id, serverlist.MaxID)
+	case c.id != 0 && c.id != uint64(id):
+		return 0, fmt.Errorf("--id is %d, but %s contains %d: correct one of them", c.id, file, id)
 	}
-	return n
+	return uint64(id), nil
 }
 
 func (c *importCommand) print(r *report) {
 	if c.json {
-		b, err := json.Marshal(r)
-		if err != nil {
-			panic(err) // its fields are numbers and strings
-		}
-		cli.Print(c.Env.Out, string(b)+"\n")
+		c.PrintJSON(r)
 		return
 	}
-	line := func(label, format string, args ...any) {
-		cli.Print(c.Env.Out, fmt.Sprintf("%-11s %s\n", label, fmt.Sprintf(format, args...)))
-	}
-	what := "verified"
+	done := "verified"
 	if r.Into != "" {
-		what = "imported"
+		done = "imported"
 	}
-	line(what, "%s: %s and %d transactions after it, in %.1f s", r.From, r.Snapshot, r.Records, r.Seconds)
-	line("state", "zxid %s, %d znodes, %d of them ephemeral, %d sessions", r.Zxid, r.Znodes, r.Ephemerals, r.Sessions)
+	c.Line(done, "%s: %s and %d transactions after it, in %.1f s", r.From, r.Snapshot, r.Records, r.Seconds)
+	c.Line("state", "zxid %s, %d znodes, %d of them ephemeral, %d sessions", r.Zxid, r.Znodes, r.Ephemerals, r.Sessions)
 	switch r.Compared {
 	case 0:
-		line("digest", "%s; not compared: servers before 3.6 wrote none", r.Digest)
+		c.Line("digest", "%s; not compared: servers before 3.6 wrote none", r.Digest)
 	default:
-		line("digest", "%s; compared with ZooKeeper's %d times, and equal", r.Digest, r.Compared)
+		c.Line("digest", "%s; compared with ZooKeeper's %d times, and equal", r.Digest, r.Compared)
 	}
 	for _, s := range r.Skipped {
-		line("left out", "snapshot %s, which is not complete", s)
+		c.Line("left out", "snapshot %s, which is not complete", s)
 	}
 	for _, s := range r.Torn {
-		line("left out", "%s: the server was killed while it wrote it, and acknowledged nothing of it", s)
+		c.Line("left out", "%s: the server was killed while it wrote it, and acknowledged nothing of it", s)
 	}
 	if r.Closed > 0 {
-		line("closed", "%d sessions: their clients are told that their session has expired", r.Closed)
+		c.Line("closed", "%d sessions: their clients are told that their session has expired", r.Closed)
 	}
 	if r.Unknown > 0 {
-		line("closed", "%d sessions that owned ephemerals but were not open", r.Unknown)
+		c.Line("closed", "%d sessions that owned ephemerals but were not open", r.Unknown)
 	}
 	if r.Into != "" {
 		cli.Print(c.Env.Out, fmt.Sprintf(`
@@ -248,20 +254,20 @@ Next: start this server with dataDir=%s. In an ensemble wait until it serves cli
 	}
 }
 
-// progressOn returns a function that shows progress on a terminal, or nil.
-func progressOn(w io.Writer) func(what string, n int64) {
+// progressOn returns a function that shows progress on a terminal, or nil. An empty unit ends it.
+func progressOn(w io.Writer) func(unit string, n int64) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
 	var last time.Time
-	return func(what string, n int64) {
+	return func(unit string, n int64) {
 		switch now := time.Now(); {
-		case what == "":
+		case unit == "":
 			cli.Print(w, "\r\x1b[K")
 		case now.Sub(last) > 200*time.Millisecond:
 			last = now
-			cli.Print(w, fmt.Sprintf("\r\x1b[K%d %s", n, what))
+			cli.Print(w, fmt.Sprintf("\r\x1b[K%d %s", n, unit))
 		}
 	}
 }

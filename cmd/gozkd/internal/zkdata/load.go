@@ -52,6 +52,7 @@ type Options struct {
 type Loaded struct {
 	From     string // the directory
 	Tree     *datatree.Tree
+	Replay   *datatree.Replay // of Tree
 	Snapshot File
 	// Unfinished are later snapshots that were not written to their end, or that --until excludes.
 	Unfinished []string
@@ -297,7 +298,7 @@ func (l *loader) finish() (*Loaded, error) {
 	if l.done.Unknown, err = l.replay.Finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", l.d.Name, err)
 	}
-	l.done.Tree = l.replay.Tree()
+	l.done.Tree, l.done.Replay = l.replay.Tree(), l.replay
 	if z := l.done.Tree.LastZxid(); z.Epoch() >= math.MaxInt32-1 {
 		return nil, fmt.Errorf("zxid %v leaves no room for further epochs: copy the tree with gozkd cli export and import instead", z)
 	}

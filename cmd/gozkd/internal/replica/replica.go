@@ -1,0 +1,69 @@
+// Package replica applies the log of a member that does not run. It is for commands that read data
+// directories, backups and archives.
+package replica
+
+import (
+	"iter"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Replica is a consensus.StateMachine that applies batches to a tree as package server does, without
+// clients: the first batch of a term begins an epoch, and each request takes the next zxid.
+type Replica struct {
+	Tree *datatree.Tree // nil until Restore, unless it is set
+	// Until is the last zxid to apply; 0: there is no limit.
+	Until proto.Zxid
+	// Applied, unless nil, is called after each request. It may change Applied.
+	Applied func(b *consensus.Batch, r *datatree.Request, res *datatree.Result, events []datatree.Event)
+
+	reached bool
+}
+
+// Reached reports whether a change beyond Until was left out. Nothing is applied after that.
+func (r *Replica) Reached() bool { return r.reached }
+
+// Restore implements consensus.StateMachine.
+func (r *Replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
+	t, err := datatree.Restore(datatree.Options{}, state)
+	if err != nil {
+		return nil, err
+	}
+	return func() { r.Tree = t }, nil
+}
+
+// Apply implements consensus.StateMachine.
+func (r *Replica) Apply(batches []consensus.Batch) {
+	for i := range batches {
+		b := &batches[i]
+		if b.NewTerm && r.within(r.Tree.LastZxid().NextEpoch()) {
+			r.Tree.SetLastZxid(r.Tree.LastZxid().NextEpoch())
+		}
+		for j := range b.Requests {
+			zxid := r.Tree.LastZxid().Next()
+			if !r.within(zxid) {
+				return
+			}
+			request := datatree.CommittedRequest(b.Requests[j].Payload)
+			result, events := r.Tree.Apply(datatree.Header{Zxid: zxid, TimeMs: b.TimeMs}, &request)
+			if r.Applied != nil {
+				r.Applied(b, &request, &result, events)
+			}
+		}
+	}
+}
+
+// within reports whether a zxid is to be applied.
+func (r *Replica) within(zxid proto.Zxid) bool {
+	r.reached = r.reached || r.Until != 0 && zxid > r.Until
+	return !r.reached
+}
+
+// Capture implements consensus.StateMachine. It returns the whole state, because there was no
+// earlier capture.
+func (r *Replica) Capture() consensus.Changes { return r.Tree.CaptureAll() }
+
+// CaptureAll implements consensus.StateMachine.
+func (r *Replica) CaptureAll() consensus.Changes { return r.Tree.CaptureAll() }
