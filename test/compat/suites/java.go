@@ -28,8 +28,8 @@ const logback = `<configuration>
 // portRanges is more than the number of classes that run at once.
 const portRanges = 16
 
-// installZooKeeper prepares ZooKeeper's own tests. Our classes start the server of a test as a process,
-// where the tests would start it in their JVM.
+// installZooKeeper prepares ZooKeeper's own tests. Our classes start the server of a test, or the members
+// of its ensemble, as processes, where the tests would start them in their JVM.
 func installZooKeeper(ctx context.Context, root string) installed {
 	data := testData(ctx, root)
 	in := installJava(ctx, root, "src-zookeeper", func(jar string) bool {
