@@ -22,6 +22,7 @@ import (
 //
 // Elections, heartbeats, reads and requests do not involve the relay.
 const (
+	// relayed and unrelayed are the contexts of the messages.
 	relayed   = 1
 	unrelayed = 0
 	// relayPatience is how many ticks a relay may be silent.
