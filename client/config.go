@@ -6,19 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/internal/connectstring"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
 )
 
 // DefaultPort is the port of a server whose address has no port.
-const DefaultPort = "2181"
+const DefaultPort = connectstring.DefaultPort
 
 const (
 	defaultSessionTimeout = 30 * time.Second
@@ -133,44 +132,10 @@ func (cfg Config) withDefaults() (Config, error) {
 // ParseServers splits a connect string such as host[:port],[::1]:2181,.../chroot into the fields of
 // Config. Servers without a port get DefaultPort. chroot is "" if there is none.
 func ParseServers(connect string) (servers []string, chroot string, err error) {
-	list := connect
-	if i := strings.IndexByte(connect, '/'); i >= 0 {
-		list, chroot = connect[:i], connect[i:]
-		if chroot == "/" {
-			chroot = ""
-		} else if err := proto.ValidatePath(chroot); err != nil {
-			return nil, "", fmt.Errorf("client: connect string %q: %w", connect, err)
-		}
-	}
-	for s := range strings.SplitSeq(list, ",") {
-		address, err := parseServer(strings.TrimSpace(s))
-		if err != nil {
-			return nil, "", fmt.Errorf("client: connect string %q: %w", connect, err)
-		}
-		servers = append(servers, address)
+	if servers, chroot, err = connectstring.Parse(connect); err != nil {
+		return nil, "", fmt.Errorf("client: %w", err)
 	}
 	return servers, chroot, nil
-}
-
-func parseServer(s string) (string, error) {
-	host, port := s, DefaultPort
-	switch bare, err := netip.ParseAddr(s); {
-	case err == nil && bare.Is6(): // an IPv6 address without brackets, whose colons do not mean a port
-	case strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]"):
-		host = s[1 : len(s)-1]
-	case strings.ContainsRune(s, ':'):
-		var err error
-		if host, port, err = net.SplitHostPort(s); err != nil {
-			return "", err
-		}
-	}
-	if host == "" {
-		return "", fmt.Errorf("%q names no host", s)
-	}
-	if n, err := net.LookupPort("tcp", port); err != nil || n == 0 {
-		return "", fmt.Errorf("%q: %q is no port", s, port)
-	}
-	return net.JoinHostPort(host, port), nil
 }
 
 // configPath is the znode in which servers publish the membership.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/internal/connectstring"
 	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
@@ -24,15 +26,24 @@ type Client struct {
 	idempotent bool
 }
 
-// Connect connects to one of servers, each "host:port", and returns when a session is established.
-// If ctx ends first, Connect gives up. ctx has no effect afterwards. The Client must be closed.
+// Connect connects to one of servers and returns when a session is established. Each of servers is
+// "host:port", or a connect string as ZooKeeper's clients take: "host1:port,host2:port/chroot". With
+// a chroot, which may only be at the end of the last, the result is the Client's Namespace of it.
+//
+// If ctx ends first, Connect fails with the reason of the latest attempt. While Connect waits for
+// longer, it tells the Logger so, or without Logger the standard logger of package log. ctx has no
+// effect after Connect. The Client must be closed.
 func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, err
 	}
-	if len(servers) == 0 {
-		return nil, errors.New("recipes: no servers to connect to")
+	if i := slices.IndexFunc(servers, func(s string) bool { return strings.Contains(s, "/") }); i >= 0 && i < len(servers)-1 {
+		return nil, fmt.Errorf("recipes: connect: %q has a chroot and is not the last of the servers", servers[i])
+	}
+	servers, chroot, err := connectstring.Parse(strings.Join(servers, ","))
+	if err != nil {
+		return nil, fmt.Errorf("recipes: connect: %w", err)
 	}
 	k := newCore(cfg, false)
 	provider := &hostProvider{closing: k.closing, maxPause: k.maxReconnectPause}
@@ -50,10 +61,10 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	}
 	k.conn, k.ownConn, k.events = conn, conn, events
 	c := &Client{core: k}
-	if err := k.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("recipes: connect: %w", err), c.Close())
+	if err := k.start(ctx, "connect to "+strings.Join(servers, ",")); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	return c, nil
+	return c.Namespace(chroot), nil
 }
 
 // Wrap makes a Client from an existing connection, and returns when conn has answered a request or
@@ -81,8 +92,8 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	c := &Client{core: k}
 	// Ends with the connection or when the Client is closed. Close waits.
 	k.loops.Go(k.followEvents)
-	if err := k.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("recipes: wrap: %w", err), c.Close())
+	if err := k.start(ctx, "wrap"); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }

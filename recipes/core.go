@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -66,23 +67,12 @@ func newCore(cfg config, wrapped bool) *core {
 	return k
 }
 
-// start waits for the first session and adds the credentials.
-func (k *core) start(ctx context.Context) error {
+// start waits for the first session and adds the credentials. op names the operation in errors.
+func (k *core) start(ctx context.Context, op string) error {
 	// Ends when the Client is closed; Close waits.
 	k.loops.Go(k.probeLoop)
-	select {
-	case <-k.ready:
-	case err := <-k.refused:
-		return err
-	case <-ctx.Done():
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if k.connectErr != nil {
-			return fmt.Errorf("%w; the latest attempt: %w", context.Cause(ctx), k.connectErr)
-		}
-		return context.Cause(ctx)
-	case <-k.closing:
-		return ErrClosed
+	if err := k.awaitReady(ctx, op); err != nil {
+		return fmt.Errorf("recipes: %s: %w", op, err)
 	}
 	c := &Client{core: k}
 	for _, a := range k.cfg.auth {
@@ -95,6 +85,47 @@ func (k *core) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// The pauses between the log lines of a Client that waits for its first session.
+const (
+	firstWaitReport = 5 * time.Second
+	lastWaitReport  = time.Minute
+)
+
+// awaitReady waits for the first session, and says from time to time why there is none.
+func (k *core) awaitReady(ctx context.Context, op string) error {
+	begun, wait := k.now(), firstWaitReport
+	report := time.NewTimer(wait)
+	defer report.Stop()
+	for {
+		select {
+		case <-k.ready:
+			return nil
+		case err := <-k.refused:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%w; %w", context.Cause(ctx), k.latestFailure())
+		case <-k.closing:
+			return ErrClosed
+		case <-report.C:
+			k.cfg.waitLogger.Printf("recipes: %s: no session after %v, still trying; %v", op, (k.now() - begun).Round(time.Second), k.latestFailure())
+			wait = min(2*wait, lastWaitReport)
+			report.Reset(wait)
+		}
+	}
+}
+
+// latestFailure says why there is no session.
+func (k *core) latestFailure() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.connectErr == nil {
+		return errNoAnswer
+	}
+	return fmt.Errorf("the latest attempt: %w", k.connectErr)
+}
+
+var errNoAnswer = errors.New("no server has answered so far")
 
 // noteDemand returns ErrIdentityDemanded in place of its code, and otherwise err. The server has
 // closed the connection then, and would close the next one too.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"time"
 
@@ -28,6 +29,8 @@ type config struct {
 	auth    []credentials
 	acl     []zk.ACL
 	logger  zk.Logger
+	// waitLogger gets the lines of a Connect that waits for a session.
+	waitLogger zk.Logger
 
 	suspended func() time.Duration // replaced by tests
 }
@@ -68,8 +71,8 @@ func Auth(scheme string, auth []byte) Option {
 func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
 
 // Logger sets the destination of log lines, including those of Connect's zk.Conn. By default
-// nothing is logged.
-func Logger(l zk.Logger) Option { return func(c *config) { c.logger = l } }
+// nothing is logged, except that Connect waits for a session.
+func Logger(l zk.Logger) Option { return func(c *config) { c.logger, c.waitLogger = l, l } }
 
 type discardLogger struct{}
 
@@ -77,12 +80,14 @@ func (discardLogger) Printf(string, ...any) {}
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		timeout:   DefaultSessionTimeout,
-		retry:     Exponential(50*time.Millisecond, time.Second, 10),
-		dialer:    net.DialTimeout,
-		acl:       zk.WorldACL(zk.PermAll),
-		logger:    discardLogger{},
-		suspended: suspended,
+		timeout: DefaultSessionTimeout,
+		retry:   Exponential(50*time.Millisecond, time.Second, 10),
+		dialer:  net.DialTimeout,
+		acl:     zk.WorldACL(zk.PermAll),
+		logger:  discardLogger{},
+
+		waitLogger: log.Default(),
+		suspended:  suspended,
 	}
 	for _, opt := range opts {
 		opt(&c)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/lastzxid"
+	"github.com/gozkd/gozkd/recipes"
 )
 
 // DefaultSessionTimeout is the session timeout that the clients of Connect ask for.
@@ -29,7 +31,7 @@ func (s *Service) Connect(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 // ConnectTimeout is Connect with another session timeout.
 func (s *Service) ConnectTimeout(t testing.TB, timeout time.Duration, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	return s.connect(t, timeout, s.addresses(), s.Dialer(), options)
+	return s.connect(t, timeout, s.Servers(), s.Dialer(), options)
 }
 
 func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string, dial zk.Dialer, options []func(*zk.Conn)) *zk.Conn {
@@ -75,6 +77,49 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 	}
 }
 
+// Client returns a Client of package client that has a session, for operations that go-zookeeper
+// lacks. The Client is closed with the test. set may change the configuration.
+func (s *Service) Client(t testing.TB, set ...func(*client.Config)) *client.Client {
+	t.Helper()
+	dial := s.Dialer()
+	cfg := client.Config{
+		Servers: s.Servers(), SessionTimeout: DefaultSessionTimeout,
+		Dial: func(_ context.Context, address string) (net.Conn, error) { return dial("tcp", address, waitTimeout) },
+	}
+	for _, f := range set {
+		f(&cfg)
+	}
+	ctx, cancel := s.context()
+	defer cancel()
+	c, err := client.Connect(ctx, cfg)
+	if err != nil {
+		t.Fatalf("zktest: %v", err)
+	}
+	t.Cleanup(func() {
+		s.show(t)
+		_ = c.Close() // fails if the test has stopped the servers
+	})
+	return c
+}
+
+// Recipes returns a Client for recipes that has a session. The Client is closed with the test.
+func (s *Service) Recipes(t testing.TB, opts ...recipes.Option) *recipes.Client {
+	t.Helper()
+	ctx, cancel := s.context()
+	defer cancel()
+	c, err := recipes.Connect(ctx, s.Servers(), append([]recipes.Option{recipes.Dialer(s.Dialer()), recipes.Logger(s.logs)}, opts...)...)
+	if err != nil {
+		t.Fatalf("zktest: %v", err)
+	}
+	t.Cleanup(func() {
+		s.show(t)
+		if err := c.Close(); err != nil {
+			t.Errorf("zktest: %v", err)
+		}
+	})
+	return c
+}
+
 // farewell is how long a client may try to close its session if no server answers.
 const farewell = 50 * time.Millisecond
 
@@ -116,7 +161,8 @@ func (l *line) hangUp() {
 // ConnectString returns the addresses of all members, host:port,host:port, for any client.
 func (s *Service) ConnectString() string { return s.cluster.ConnectString() }
 
-func (s *Service) addresses() []string { return strings.Split(s.ConnectString(), ",") }
+// Servers returns the addresses of all members, each host:port.
+func (s *Service) Servers() []string { return strings.Split(s.ConnectString(), ",") }
 
 // Dialer returns a dial function for zk.WithDialer that connects to the addresses in ConnectString.
 // A client in a bubble needs this function; elsewhere it dials TCP.

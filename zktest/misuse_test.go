@@ -118,7 +118,6 @@ func TestMisuse(t *testing.T) {
 		"load a bad path":     {one(func(s *zktest.Server) { s.Load(map[string]string{"a": "", "/b/": ""}) }), `load "a": `},
 		"load an empty txtar": {one(func(s *zktest.Server) { s.LoadTxtar("no files") }), "the archive has no files"},
 		"rewind to nothing":   {one(func(s *zktest.Server) { s.Rewind(zktest.Snapshot{}) }), "rewind"},
-		"tree of nothing":     {one(func(s *zktest.Server) { s.Tree("/no") }), "zktest: there is no znode /no"},
 		"advance while down":  {one(func(s *zktest.Server) { s.Kill(); s.Advance(time.Hour) }), "zktest: the server down"},
 		"missing while down":  {one(func(s *zktest.Server) { s.Kill(); s.AssertMissing("/a") }), "zktest: the server down"},
 		"expire without majority": {three(func(e *zktest.Ensemble) {

@@ -57,7 +57,7 @@ func (a *Authority) Files(t testing.TB, name string) (cert, key, ca string) {
 // ConnectTLS is Connect over TLS.
 func (s *Service) ConnectTLS(t testing.TB, cfg *tls.Config, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	return s.connect(t, DefaultSessionTimeout, s.addresses(), s.TLSDialer(cfg), options)
+	return s.connect(t, DefaultSessionTimeout, s.Servers(), s.TLSDialer(cfg), options)
 }
 
 // TLSDialer is Dialer over TLS.

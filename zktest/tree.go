@@ -47,27 +47,18 @@ func (s *Service) LoadTxtar(archive string) {
 	s.Load(znodes)
 }
 
-// Tree returns the data of the znode at path and all below it, by path, without /zookeeper.
+// Tree returns the data of the znode at path and all below it, by path, without /zookeeper. Without
+// a znode at path the map is empty.
 func (s *Service) Tree(path string) map[string]string {
 	s.t.Helper()
-	tree, found := s.tree(path)
-	if !found {
-		s.t.Fatalf("zktest: there is no znode %s", path)
-	}
-	return tree
-}
-
-// tree is Tree, except that it returns an empty map if there is no znode at path.
-func (s *Service) tree(path string) (tree map[string]string, found bool) {
-	s.t.Helper()
-	tree = make(map[string]string)
-	found = s.walk(path, func(z server.Znode) bool {
+	tree := make(map[string]string)
+	s.walk(path, func(z server.Znode) bool {
 		if z.Path != "/zookeeper" && !strings.HasPrefix(z.Path, "/zookeeper/") {
 			tree[z.Path] = string(z.Data)
 		}
 		return true
 	})
-	return tree, found
+	return tree
 }
 
 // walk calls f for the znode at path and those below, and reports whether there is a znode at path.
@@ -193,7 +184,7 @@ func (s *Service) AssertOwner(path string, session int64) {
 func (s *Service) Await(path string, cond func(tree map[string]string) bool) {
 	s.t.Helper()
 	s.eventually(func() error {
-		tree, _ := s.tree(path)
+		tree := s.Tree(path)
 		if cond(tree) {
 			return nil
 		}

@@ -25,6 +25,7 @@ var table = []box{
 	{pkg: "internal/tcpport", there: true},
 	{pkg: "internal/memberdir", there: true},
 	{pkg: "internal/lastzxid", there: true},
+	{pkg: "internal/connectstring", there: true, may: []arrow{{"proto", "the rules of paths"}}},
 	{pkg: "internal/archtest", there: true},
 	{pkg: "internal/testca", there: true},
 	{pkg: "internal/tlsreason", there: true},
@@ -110,6 +111,7 @@ var table = []box{
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
 		{"internal/lastzxid", "a race and a fault in go-zookeeper"},
+		{"internal/connectstring", "parses a list of servers"},
 		{"internal/clientauth", "TLS and SASL on a new connection"},
 		{"sasl", "the mechanism is handed in"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
@@ -194,6 +196,7 @@ var table = []box{
 		{"sasl", "the mechanism is handed in"},
 	}},
 	{pkg: "client", there: true, may: []arrow{
+		{"internal/connectstring", "parses a list of servers"},
 		{"internal/clientauth", "TLS and SASL on a new connection"},
 		{"sasl", "the mechanism is handed in"},
 		{"proto", "replies and events"},
@@ -206,6 +209,8 @@ var table = []box{
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
 	}},
 	{pkg: "zktest", there: true, may: []arrow{
+		{"client", "a client that it connects"},
+		{"recipes", "a client that it connects"},
 		{"internal/testca", "certificates"},
 		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
 		{"internal/cluster", "servers, and faults in them"},
