@@ -28,6 +28,8 @@ var (
 	// ErrOutcomeUnknown means that a write may have been applied, or may still be: its answer was
 	// lost, or the caller stopped waiting.
 	ErrOutcomeUnknown = errors.New("recipes: outcome unknown")
+	// ErrNotStarted is the error of waiting for something whose Start was not called.
+	ErrNotStarted = errors.New("recipes: not started: call Start before waiting")
 	// ErrNotHeld means that a write was refused because the hold that guards the write is gone.
 	// Nothing was written.
 	ErrNotHeld = errors.New("recipes: no longer held")

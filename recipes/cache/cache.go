@@ -3,7 +3,10 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+
+	"github.com/gozkd/gozkd/recipes"
 )
 
 // ErrClosed means that the cache or its Client was closed, or that the ctx of Start has ended.
@@ -51,8 +54,18 @@ func (c *cache) Close() {
 
 // Wait waits until the cache is complete: until everything that existed when the connection was
 // made has been read since. Wait fails when ctx or the cache ends, and when the server does not
-// allow to read the root znode, although that is retried.
-func (c *cache) Wait(ctx context.Context) error { return c.engine.view.wait(ctx) }
+// allow to read the root znode, although that is retried. Before Start the error is
+// recipes.ErrNotStarted.
+func (c *cache) Wait(ctx context.Context) error {
+	g := c.engine
+	g.mu.Lock()
+	idle := g.cancel == nil && !g.closed && ctx.Err() == nil
+	g.mu.Unlock()
+	if idle {
+		return fmt.Errorf("cache: wait: %w", recipes.ErrNotStarted)
+	}
+	return g.view.wait(ctx)
+}
 
 // Complete reports whether the cache is complete; see Wait. From the loss of the connection until
 // everything was read again, the answer is false.

@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
@@ -60,13 +61,16 @@ func (l *Latch) Start() {
 //
 // To resign, release the leadership: the latch then joins again at the end of the line. If the
 // server refuses the latch, Await returns that error and the latch stays out of the election. After
-// Close the error is ErrClosed.
+// Close the error is ErrClosed, and before Start recipes.ErrNotStarted.
 func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 	for {
 		l.mu.Lock()
 		held, err, changed := l.hold, l.err, l.changed
-		if l.closed {
+		switch {
+		case l.closed:
 			err = ErrClosed
+		case !l.started:
+			err = fmt.Errorf("election: await leadership of %s: %w", l.path, recipes.ErrNotStarted)
 		}
 		l.mu.Unlock()
 		switch {

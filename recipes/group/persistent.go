@@ -53,7 +53,8 @@ func (p *PersistentZnode) Start() { p.znode.Start() }
 
 // Wait waits until the znode exists and returns its path. Wait fails with the server's error if the
 // server refuses to create the znode, although the request is retried; with ErrTaken in addition to
-// ctx's error if ctx ends while another session has the znode; and with ErrClosed.
+// ctx's error if ctx ends while another session has the znode; with ErrClosed; and before Start with
+// recipes.ErrNotStarted.
 func (p *PersistentZnode) Wait(ctx context.Context) (path string, err error) {
 	return p.znode.Wait(ctx)
 }

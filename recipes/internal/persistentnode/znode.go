@@ -119,8 +119,15 @@ func (n *Znode) Start() {
 
 // Wait waits until the znode exists and returns its path. Wait fails with the server's error if the
 // server refuses to create the znode, although that is retried; with ErrTaken in addition to ctx's
-// error if ctx ends while another session has the znode; and with ErrClosed.
+// error if ctx ends while another session has the znode; with ErrClosed; and before Start with
+// recipes.ErrNotStarted.
 func (n *Znode) Wait(ctx context.Context) (string, error) {
+	n.mu.Lock()
+	idle := n.done == nil && !n.closing
+	n.mu.Unlock()
+	if idle {
+		return "", &recipes.Error{Op: "wait for", Path: n.requestedPath, Err: recipes.ErrNotStarted}
+	}
 	var path string
 	err := n.await(ctx, func() bool {
 		path = n.path
