@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ var (
 	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; empty: all")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
+	jobsFlag   = flag.Int("sim.jobs", runtime.NumCPU(), "how many runs at once, each in a process on one processor; with -sim.hours")
 	resultFlag = flag.String("sim.result", "", "file for the result of a single run, which another process adds up")
 )
 
@@ -43,11 +45,10 @@ func TestSim(t *testing.T) {
 	var sum result
 	kinds := chosenFaults(t)
 	seed := *seedFlag
+	if *hoursFlag > 0 {
+		seed += runMany(t, seed, hours, &sum)
+	}
 	for ; seed == *seedFlag || sum.Virtual.Hours() < hours; seed++ {
-		if *hoursFlag > 0 {
-			sum.add(runApart(t, seed))
-			continue
-		}
 		p := drawPlan(seed, length, kinds)
 		if *hoursFlag < 0 && !exhaustive.Enabled() {
 			p.pace = 10 * time.Second // for the race detector
@@ -84,6 +85,24 @@ func TestSim(t *testing.T) {
 		sum.Longest, sum.faultList())
 }
 
+// runMany runs plans from seed on, several at once, until they add up to the hours. It returns how many
+// it ran.
+func runMany(t *testing.T, seed uint64, hours float64, sum *result) (n uint64) {
+	t.Helper()
+	results := make(chan result)
+	for running := 0; running > 0 || sum.Virtual.Hours() < hours; {
+		if running < max(1, *jobsFlag) && sum.Virtual.Hours() < hours {
+			go func(seed uint64) { results <- runApart(t, seed) }(seed + n) // ends with its run; its result is awaited below
+			n++
+			running++
+			continue
+		}
+		sum.add(<-results)
+		running--
+	}
+	return n
+}
+
 // runApart runs a plan in a process of its own: earlier runs change where objects are in memory, on
 // which the order of some maps depends, so a run after others would not be the same run.
 func runApart(t *testing.T, seed uint64) (r result) {
@@ -100,13 +119,11 @@ func runApart(t *testing.T, seed uint64) (r result) {
 	}
 	b, err := os.ReadFile(file)
 	if err != nil { // it panicked, and says so above
-		if !t.Failed() {
-			t.Fatal(err)
-		}
+		t.Errorf("seed %d: %v", seed, err)
 		return r
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
-		t.Fatal(err)
+		t.Errorf("seed %d: %v", seed, err)
 	}
 	return r
 }
