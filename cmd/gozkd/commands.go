@@ -26,6 +26,7 @@ var commands = map[string]cli.Main{
 	"import":  moving.Import,
 	"history": inspect.History,
 	"inspect": inspect.Main,
+	"migrate": moving.Migrate,
 	"restore": backup.Restore,
 	"cli":     shell.Main,
 	"ruok":    status.Ruok,

@@ -68,6 +68,10 @@ func (t *Txn) Failed() bool {
 	return false
 }
 
+// Follows reports whether no transaction lies between two zxids: the counter grows by one, and an
+// epoch begins with 1.
+func Follows(a, b proto.Zxid) bool { return b == a+1 || b.Epoch() > a.Epoch() && b.Counter() == 1 }
+
 // digestBytes is the size of a digest after a transaction.
 const digestBytes = 12
 

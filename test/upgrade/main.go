@@ -22,6 +22,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/lockload"
 )
 
 func main() {
@@ -46,11 +47,11 @@ func run(ctx context.Context, args []string) {
 	r := &roll{versions: build(ctx, root, dir, *from), rest: *rest}
 	r.begin(ctx)
 	defer must.Finally(r.ensemble.Stop)
-	r.load = startLoad(ctx, root, r.ensemble.Addrs(), strings.Split(*clients, ","))
+	r.load = lockload.Start(ctx, root, r.ensemble.Addrs(), strings.Split(*clients, ","))
 	err := must.Try(func() { r.stages(ctx) })
 	fmt.Print(r.table())
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, r.ensemble.Log())
 	}
-	must.Do(errors.Join(r.load.end(), err))
+	must.Do(errors.Join(r.load.End(), err))
 }

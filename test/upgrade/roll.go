@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/lockload"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -27,7 +28,7 @@ type roll struct {
 	versions versions
 	rest     time.Duration
 	ensemble *server.Ensemble
-	load     *load
+	load     *lockload.Load
 	results  []result
 }
 
@@ -35,7 +36,7 @@ type roll struct {
 type result struct {
 	stage string
 	took  time.Duration
-	seen  counts
+	seen  lockload.Counts
 }
 
 // begin starts the ensemble as the old version.
@@ -63,12 +64,12 @@ func (r *roll) stages(ctx context.Context) {
 		{"older versions are refused", r.refused},
 	} {
 		began := time.Now()
-		r.load.counts() // forget what was between the stages
+		r.load.Counts() // forget what was between the stages
 		err := must.Try(func() {
 			s.act(ctx)
 			must.Do(wait(ctx, r.rest))
 		})
-		r.results = append(r.results, result{s.name, time.Since(began), r.load.counts()})
+		r.results = append(r.results, result{s.name, time.Since(began), r.load.Counts()})
 		if err != nil {
 			must.Failf("%s: %w", s.name, err)
 		}
@@ -238,7 +239,7 @@ func (r *roll) table() string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STAGE\tSECONDS\tDONE\tREPEATED\tLONGEST PAUSE ms\tSESSIONS LOST\tERRORS")
 	for _, s := range r.results {
-		fmt.Fprintf(w, "%s\t%.0f\t%d\t%d\t%d\t%d\t%d\n", s.stage, s.took.Seconds(), s.seen.done, s.seen.repeated, s.seen.pause.Milliseconds(), s.seen.lost, s.seen.failed)
+		fmt.Fprintf(w, "%s\t%.0f\t%d\t%d\t%d\t%d\t%d\n", s.stage, s.took.Seconds(), s.seen.Done, s.seen.Repeated, s.seen.Pause.Milliseconds(), s.seen.Lost, s.seen.Failed)
 	}
 	_ = w.Flush() // to memory
 	return b.String()

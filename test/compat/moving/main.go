@@ -3,6 +3,10 @@
 // left behind, and compares everything with what that ZooKeeper serves after its own restart. Then it
 // exports the import, starts ZooKeeper from it, and imports again.
 //
+//	go run ./test/compat/moving -live 3.9.5
+//
+// migrates a running ensemble, whose leader is killed twice meanwhile, under clients that take locks.
+//
 // Exit status: 1 if anything differs or a server fails, 2 for wrong usage.
 package main
 
@@ -53,6 +57,9 @@ func run(ctx context.Context, args []string) {
 	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "decides loads and kills, as far as time does not")
 	keep := flags.Bool("keep", false, "keep the directories of a run that failed")
 	corpus := flags.String("corpus", "", "write the corpus of internal/testkit/zkcorpus into this directory, and test nothing")
+	live := flags.String("live", "", "instead, migrate a running ensemble of this release, such as 3.9.5")
+	servers := flags.Int("servers", 3, "with -live: the number of its servers")
+	clients := flags.String("client", "go-zookeeper,kazoo,curator", "with -live: whose clients work on it")
 	must.Parsed(flags.Parse(args))
 	if *releases == "all" {
 		*releases = allReleases
@@ -70,6 +77,11 @@ func run(ctx context.Context, args []string) {
 		w.gozkd = must.Get(server.BuildGozkd(ctx, install.Root(ctx), w.work))
 	}
 	fmt.Printf("seed %d\n", *seed)
+	if *live != "" {
+		w.live(*live, *servers, strings.Split(*clients, ","))
+		failed = false
+		return
+	}
 	for i, release := range strings.Split(*releases, ",") {
 		must.Doing("ZooKeeper "+release, func() {
 			if *corpus != "" {

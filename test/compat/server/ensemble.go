@@ -47,6 +47,7 @@ type Member struct {
 	ID int
 
 	addr    string
+	peer    string
 	dir     string
 	command []string
 }
@@ -183,6 +184,12 @@ func (m *Member) Become(binary string) { m.command[0] = binary }
 // ConfigFile returns the path of the member's zoo.cfg, if it is a gozkd.
 func (m *Member) ConfigFile() string { return m.command[len(m.command)-1] }
 
+// PeerAddr returns the host:port for other members, on which the leader of a ZooKeeper listens.
+func (m *Member) PeerAddr() string { return m.peer }
+
+// DataDir returns the member's data directory.
+func (m *Member) DataDir() string { return filepath.Join(m.dir, "data") }
+
 // AuditLog returns the file of the member's audit log, see EnsembleOptions.Audit.
 func (m *Member) AuditLog() string { return auditLog(m.dir) }
 
@@ -304,11 +311,11 @@ func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]
 	for i := range opts.Members {
 		p := ports[portsEach*i:]
 		keys[fmt.Sprintf("server.%d", i+1)] = fmt.Sprintf("127.0.0.1:%d:%d:participant;127.0.0.1:%d", p[0], p[1], p[2])
-		e.Members = append(e.Members, &Member{ID: i + 1, addr: fmt.Sprintf("127.0.0.1:%d", p[2])})
+		e.Members = append(e.Members, &Member{ID: i + 1, addr: fmt.Sprintf("127.0.0.1:%d", p[2]), peer: fmt.Sprintf("127.0.0.1:%d", p[0])})
 	}
 	for _, m := range e.Members {
 		m.dir = filepath.Join(e.dir, strconv.Itoa(m.ID))
-		data := filepath.Join(m.dir, "data")
+		data := m.DataDir()
 		if err := os.MkdirAll(data, 0o755); err != nil {
 			return fmt.Errorf("server: %w", err)
 		}

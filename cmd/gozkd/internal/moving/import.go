@@ -6,16 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/term"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/serverlist"
@@ -48,8 +44,7 @@ flags:
 // importCommand is a running `gozkd import`.
 type importCommand struct {
 	cli.Command
-	into, logDir    string
-	id              uint64
+	target
 	verify, json    bool
 	only            string
 	withoutSessions bool
@@ -126,15 +121,8 @@ type report struct {
 }
 
 func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Options) (*report, error) {
-	id, err := c.member()
-	if err != nil {
-		return nil, err
-	}
-	for _, dir := range []string{c.into, c.logDir} {
-		if dir == "" {
-			continue
-		}
-		if err := backup.CheckEmpty(dir); err != nil {
+	if !c.verify {
+		if err := c.usable(); err != nil {
 			return nil, err
 		}
 	}
@@ -173,7 +161,7 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Optio
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return r, backup.FoundWith(l.Tree, id, c.into, c.logDir)
+	return r, c.found(l.Tree)
 }
 
 // reduce leaves out what the flags leave out, and returns how many sessions were closed.
@@ -190,31 +178,6 @@ func (c *importCommand) reduce(replay *datatree.Replay) (closed int, err error) 
 		return 0, fmt.Errorf("--only %s: there is no such znode", c.only)
 	}
 	return closed, nil
-}
-
-// member returns the number of the server that gets the data.
-func (c *importCommand) member() (uint64, error) {
-	if c.verify {
-		return 0, nil
-	}
-	file := filepath.Join(c.into, "myid")
-	text, err := os.ReadFile(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return max(c.id, 1), nil
-	case err != nil:
-		return 0, err
-	}
-	id, err := config.ParseMyID(text)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%s %w", file, err)
-	case id < 1 || id > serverlist.MaxID:
-		return 0, fmt.Errorf("%s contains %d; allowed: 1 to %d", file, id, serverlist.MaxID)
-	case c.id != 0 && c.id != uint64(id):
-		return 0, fmt.Errorf("--id is %d, but %s contains %d: correct one of them", c.id, file, id)
-	}
-	return uint64(id), nil
 }
 
 func (c *importCommand) print(r *report) {
@@ -247,10 +210,7 @@ func (c *importCommand) print(r *report) {
 		c.Line("closed", "%d sessions that owned ephemerals but were not open", r.Unknown)
 	}
 	if r.Into != "" {
-		cli.Print(c.Env.Out, fmt.Sprintf(`
-Next: start this server with dataDir=%s. In an ensemble wait until it serves clients (gozkd ruok -ready), and only then start the
-  others, each with an EMPTY data directory. ZooKeeper must not run again with its data: it would serve the same clients another state.
-`, r.Into))
+		c.Line("next", "%s", c.nextSteps())
 	}
 }
 

@@ -254,7 +254,7 @@ func (l *loader) apply(r *zkfiles.Record) error {
 	}
 	l.done.Records++
 	l.done.LastTimeMs = r.TimeMs
-	if err := l.compareRecord(r, follows(last, r.Zxid)); err != nil {
+	if err := l.compareRecord(r, zkfiles.Follows(last, r.Zxid)); err != nil {
 		return err
 	}
 	if d := l.trailer.Digest; d != nil && r.Zxid == d.Zxid {
@@ -283,10 +283,6 @@ func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 	}
 	return nil
 }
-
-// follows reports whether no transaction lies between two zxids: the counter grows by one, and an
-// epoch begins with 1.
-func follows(a, b proto.Zxid) bool { return b == a+1 || b.Epoch() > a.Epoch() && b.Counter() == 1 }
 
 // finish completes the tree and checks it.
 func (l *loader) finish() (*Loaded, error) {

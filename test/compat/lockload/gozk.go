@@ -1,4 +1,4 @@
-package main
+package lockload
 
 import (
 	"errors"
@@ -18,14 +18,16 @@ const (
 	lockPath       = "/upgrade-lock"
 	counterPath    = "/upgrade-counter"
 	livePath       = "/upgrade-live"
+	sequencePath   = "/upgrade-sequence"
 )
 
 // locker is a client with go-zookeeper. It counts under a lock, and has an ephemeral.
 type locker struct {
-	l       *load
+	l       *Load
 	name    string
 	conn    *zk.Conn
 	session int64
+	number  string // of its last sequential znode
 }
 
 type silent struct{}
@@ -33,7 +35,7 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // startGo starts lockers.
-func (l *load) startGo(addrs []string) {
+func (l *Load) startGo(addrs []string) {
 	for i := range goLockers {
 		w := &locker{l: l, name: fmt.Sprintf("go-zookeeper %d", i+1)}
 		w.conn, _ = must.Get2(zk.Connect(addrs, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
@@ -45,7 +47,7 @@ func (l *load) startGo(addrs []string) {
 			w.conn.Close()
 			must.Do(err)
 		}
-		l.running.Go(w.run) // ends with stopping; end waits for it
+		l.running.Go(w.run) // ends with stopping; End waits for it
 	}
 }
 
@@ -62,7 +64,7 @@ func (w *locker) insist(request func() error) error {
 }
 
 func (w *locker) prepare() {
-	for _, path := range []string{lockPath, counterPath, livePath} {
+	for _, path := range []string{lockPath, counterPath, livePath, sequencePath} {
 		w.create(path, "0", 0)
 	}
 	w.create(w.ephemeral(), "", zk.FlagEphemeral)
@@ -128,6 +130,28 @@ func (w *locker) count() {
 		return nil
 	})
 	w.increment()
+	w.advance()
+}
+
+// advance creates a sequential znode, and deletes it: its number is above that of the last one.
+func (w *locker) advance() {
+	must.Do(w.insist(func() error {
+		path, err := w.conn.Create(sequencePath+"/n-", nil, zk.FlagSequence|zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		switch {
+		case err != nil:
+			return fmt.Errorf("create a sequential znode: %w", err)
+		case path <= w.number:
+			return fmt.Errorf("sequential znode %s comes after %s", path, w.number)
+		}
+		w.number = path
+		return nil
+	}))
+	must.Do(w.insist(func() error {
+		if err := w.conn.Delete(w.number, -1); !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		return nil // a request that failed with its connection had been executed
+	}))
 }
 
 // increment changes the counter with its version: only the lock's holder may do that. If the

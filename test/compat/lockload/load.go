@@ -1,4 +1,7 @@
-package main
+// Package lockload runs other people's clients, which take locks and count under them without a break:
+// go-zookeeper, kazoo and Curator. It notes each lost session, and each error that a client does not
+// survive by repeating its request.
+package lockload
 
 import (
 	"bufio"
@@ -16,34 +19,37 @@ import (
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// load is clients that take locks and write until they are stopped.
-type load struct {
-	stopping chan struct{} // closed by end
+// startLimit bounds how long a client may take to do something, on a machine under load.
+const startLimit = 2 * time.Minute
+
+// Load is clients that take locks and write until they are stopped.
+type Load struct {
+	stopping chan struct{} // closed by End
 	running  sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
-	now     counts
+	now     Counts
 	last    time.Time // when a client was last successful
-	total   counts
+	total   Counts
 	reasons []string
 }
 
-// counts are what the clients saw during a time.
-type counts struct {
-	done     int // locks taken and released with a change made under them, and writes
-	repeated int // requests that failed with the connection, and were made again
-	lost     int // sessions
-	failed   int // everything else: a client that repeats its requests does not survive it
-	pause    time.Duration
+// Counts are what the clients saw during a time.
+type Counts struct {
+	Done     int // locks taken and released with a change made under them, and writes
+	Repeated int // requests that failed with the connection, and were made again
+	Lost     int // sessions
+	Failed   int // everything else: a client that repeats its requests does not survive it
+	Pause    time.Duration
 }
 
-// startLoad starts clients, and returns when each has done something.
-func startLoad(ctx context.Context, root string, addrs, clients []string) *load {
-	l := &load{stopping: make(chan struct{}), last: time.Now()}
+// Start starts clients, and returns when each has done something.
+func Start(ctx context.Context, root string, addrs, clients []string) *Load {
+	l := &Load{stopping: make(chan struct{}), last: time.Now()}
 	start := map[string]func(){
 		"go-zookeeper": func() { l.startGo(addrs) },
 		"kazoo": func() {
-			l.startScript("kazoo", exec.Command(install.Kazoo(ctx, root), root+"/test/upgrade/locks.py", strings.Join(addrs, ",")))
+			l.startScript("kazoo", exec.Command(install.Kazoo(ctx, root), root+"/test/compat/lockload/locks.py", strings.Join(addrs, ",")))
 		},
 		"curator": func() {
 			l.startScript("curator", exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
@@ -52,16 +58,16 @@ func startLoad(ctx context.Context, root string, addrs, clients []string) *load 
 	}
 	for _, name := range clients {
 		if start[name] == nil {
-			must.Do(errors.Join(fmt.Errorf("%q is not a client", name), l.end()))
+			must.Do(errors.Join(fmt.Errorf("%q is not a client", name), l.End()))
 		}
 		if err := must.Try(start[name]); err != nil {
-			must.Do(errors.Join(fmt.Errorf("%s: %w", name, err), l.end()))
+			must.Do(errors.Join(fmt.Errorf("%s: %w", name, err), l.End()))
 		}
 	}
 	return l
 }
 
-func (l *load) stopped() bool {
+func (l *Load) stopped() bool {
 	select {
 	case <-l.stopping:
 		return true
@@ -70,74 +76,74 @@ func (l *load) stopped() bool {
 	}
 }
 
-func (l *load) did() {
+func (l *Load) did() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now.done++
+	l.now.Done++
 	l.note()
 }
 
 // note updates the longest time without success. The caller must hold mu.
-func (l *load) note() {
+func (l *Load) note() {
 	now := time.Now()
-	l.now.pause = max(l.now.pause, now.Sub(l.last))
+	l.now.Pause = max(l.now.Pause, now.Sub(l.last))
 	l.last = now
 }
 
-func (l *load) repeats() {
+func (l *Load) repeats() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now.repeated++
+	l.now.Repeated++
 }
 
-func (l *load) lost(who string) {
+func (l *Load) lost(who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now.lost++
+	l.now.Lost++
 	l.reasons = append(l.reasons, who+" lost its session")
 }
 
-func (l *load) fails(who, why string) {
+func (l *Load) fails(who, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now.failed++
+	l.now.Failed++
 	l.reasons = append(l.reasons, who+": "+why)
 }
 
-// counts returns what was seen since the last call.
-func (l *load) counts() counts {
+// Counts returns what was seen since the last call.
+func (l *Load) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note()
 	c := l.now
-	l.total.lost += c.lost
-	l.total.failed += c.failed
-	l.now = counts{}
+	l.total.Lost += c.Lost
+	l.total.Failed += c.Failed
+	l.now = Counts{}
 	return c
 }
 
-// end stops the clients, and returns what went wrong with them.
-func (l *load) end() error {
+// End stops the clients, and returns what went wrong with them.
+func (l *Load) End() error {
 	if !l.stopped() {
 		close(l.stopping)
 	}
 	l.running.Wait()
-	l.counts()
-	if l.total.lost+l.total.failed == 0 {
+	l.Counts()
+	if l.total.Lost+l.total.Failed == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d sessions lost, %d errors that a client does not survive:\n%s", l.total.lost, l.total.failed, strings.Join(l.reasons[:min(20, len(l.reasons))], "\n"))
+	return fmt.Errorf("%d sessions lost, %d errors that a client does not survive:\n%s", l.total.Lost, l.total.Failed, strings.Join(l.reasons[:min(20, len(l.reasons))], "\n"))
 }
 
 // startScript starts a client in another language, and returns after its first success. It prints a
 // line for what it did: done, repeated, lost, or failed and the reason. It ends when its standard
 // input is closed.
-func (l *load) startScript(name string, cmd *exec.Cmd) {
+func (l *Load) startScript(name string, cmd *exec.Cmd) {
 	in, out := must.Get(cmd.StdinPipe()), must.Get(cmd.StdoutPipe())
 	cmd.Stderr = os.Stderr
 	must.Do(cmd.Start())
 	first, over := make(chan struct{}), make(chan struct{})
-	// Ends when the script closes its output; end waits for it.
+	// Ends when the script closes its output; End waits for it.
 	l.running.Go(func() {
 		defer close(over)
 		l.readScript(name, out, first)
@@ -145,7 +151,7 @@ func (l *load) startScript(name string, cmd *exec.Cmd) {
 			l.fails(name, fmt.Sprintf("the script ended: %v", err))
 		}
 	})
-	// Ends with stopping or the script; end waits for it.
+	// Ends with stopping or the script; End waits for it.
 	l.running.Go(func() {
 		select {
 		case <-l.stopping:
@@ -162,7 +168,7 @@ func (l *load) startScript(name string, cmd *exec.Cmd) {
 	}
 }
 
-func (l *load) readScript(name string, out io.Reader, first chan struct{}) {
+func (l *Load) readScript(name string, out io.Reader, first chan struct{}) {
 	begin := sync.OnceFunc(func() { close(first) })
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		switch word, rest, _ := strings.Cut(lines.Text(), " "); word {

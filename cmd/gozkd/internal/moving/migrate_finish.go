@@ -1,0 +1,222 @@
+package moving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
+	"github.com/gozkd/gozkd/internal/zkfiles"
+	"github.com/gozkd/gozkd/internal/zklearner"
+)
+
+// say prints a line of a report.
+type say func(label, format string, args ...any)
+
+// finish founds the data directory once the source is stopped. After an error that the migration
+// survives, it can be called again.
+func (m *migration) finish(ctx context.Context, q *question, say say) error {
+	if !m.finishing.TryLock() {
+		return errors.New("another finish is waiting: interrupt it first")
+	}
+	defer m.finishing.Unlock()
+	if (len(q.Tail) > 0) == q.Unverified {
+		return errors.New("name the directories of the ZooKeeper servers with --verify-tail, or say --unverified")
+	}
+	for _, dir := range q.Tail {
+		if _, err := zkdata.Find(dir); err != nil {
+			return err
+		}
+	}
+	if err := m.usable(); err != nil {
+		return err
+	}
+	if err := m.awaitEnd(ctx, q, say); err != nil {
+		return err
+	}
+	return m.learner.Do(ctx, func(r *zklearner.Replica) error { return m.foundWith(r, q, say) })
+}
+
+// awaitEnd waits until no leader is followed and so many voters are stopped that nothing commits.
+func (m *migration) awaitEnd(ctx context.Context, q *question, say say) error {
+	const interval = 200 * time.Millisecond
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	said := ""
+	st := m.learner.Status()
+	if st.Leaders == 0 {
+		return fmt.Errorf("no leader of ZooKeeper has been followed yet:\n%w", st.Why)
+	}
+	m.survey(ctx, st.Ensemble) // remembers which servers can be reached
+	for ; ; st = m.learner.Status() {
+		text := ""
+		switch {
+		case st.Leader != "":
+			text = fmt.Sprintf("stop the ZooKeeper servers now, the leader %s last", st.Leader)
+		case q.Stopped:
+			return nil
+		case len(st.Ensemble.Voters) == 0:
+			return errors.New("ZooKeeper before 3.5 does not name its servers: stop them all and keep them stopped, and say --stopped")
+		default:
+			stopped, rest := m.survey(ctx, st.Ensemble)
+			if stopped >= st.Ensemble.Blocking() {
+				say("stopped", "%d of %d ZooKeeper servers: nothing can be committed any more", stopped, len(st.Ensemble.Voters))
+				return nil
+			}
+			text = fmt.Sprintf("%d of %d servers are stopped, and %d must be\n%s", stopped, len(st.Ensemble.Voters), st.Ensemble.Blocking(), strings.Join(rest, "\n"))
+		}
+		if text != said {
+			say("waiting", "%s", text)
+			said = text
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("interrupted: the migration goes on")
+		case <-tick.C:
+		}
+	}
+}
+
+// survey connects to the election ports of the voters, on which a running server listens. It returns how
+// many are stopped: the connection is refused, and was not before. rest says what is known about the
+// others.
+func (m *migration) survey(ctx context.Context, e zklearner.Ensemble) (stopped int, rest []string) {
+	states := make([]string, len(e.Voters))
+	var running sync.WaitGroup
+	for i, v := range e.Voters {
+		running.Go(func() { states[i] = m.probe(ctx, v) })
+	}
+	running.Wait()
+	for i, state := range states {
+		if state == "" {
+			stopped++
+			continue
+		}
+		rest = append(rest, e.Voters[i].Name+": "+state)
+	}
+	return stopped, rest
+}
+
+// probe returns "" for a stopped voter, and otherwise what is known about it.
+func (m *migration) probe(ctx context.Context, v zklearner.Voter) string {
+	const timeout = time.Second
+	d := net.Dialer{Timeout: timeout}
+	for _, addr := range v.Election {
+		if host, _, err := net.SplitHostPort(addr); err != nil || net.ParseIP(host).IsUnspecified() {
+			return "its server line has the address " + addr + ", which is that of no server: say --stopped when it is"
+		}
+		c, err := d.DialContext(ctx, "tcp", addr)
+		if err == nil {
+			_ = c.Close() // nothing was sent
+		}
+		m.mu.Lock()
+		m.seen[addr] = m.seen[addr] || err == nil
+		seen := m.seen[addr]
+		m.mu.Unlock()
+		switch {
+		case err == nil:
+			return "is running: it listens on " + addr
+		case !seen:
+			return "unknown: it could not be reached before either: " + err.Error()
+		case !refused(err):
+			return "unknown: " + err.Error()
+		}
+	}
+	if len(v.Election) == 0 {
+		return "unknown: its server line has no port for elections that can be read"
+	}
+	return ""
+}
+
+// refused reports whether no process listens.
+func refused(err error) bool {
+	const wsaeconnrefused = 10061 // on Windows, where syscall.ECONNREFUSED is an invented number
+	var errno syscall.Errno
+	return errors.As(err, &errno) && (errno == syscall.ECONNREFUSED || runtime.GOOS == "windows" && errno == wsaeconnrefused)
+}
+
+// foundWith founds the data directory with the replica. From the first change of the replica on, an error
+// ends the migration.
+func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error {
+	voters := m.learner.Status().Ensemble
+	proved := len(q.Tail) > 0 && voters.Blocking() > 0 && len(q.Tail) >= voters.Blocking()
+	if err := m.verifyTail(r, q.Tail, say); err != nil {
+		return err
+	}
+	if !r.Settled() && !proved {
+		return errors.New("the last leader did not confirm its state: start ZooKeeper again, name the logs of a majority with --verify-tail, or use gozkd import")
+	}
+	compared, upTo := r.Compared()
+	digest := r.Digest()
+	tree, closed, err := r.Finish()
+	if err == nil {
+		err = m.found(tree)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\nUse gozkd import on the stopped servers", err)
+		m.end(err)
+		return err
+	}
+	say("founded", "%s: zxid %v, %d znodes, %d of them ephemeral, %d sessions", m.into, tree.LastZxid(), tree.NumZnodes(), tree.NumEphemerals(), tree.NumSessions())
+	if closed > 0 {
+		say("closed", "%d sessions that owned ephemerals but were not open", closed)
+	}
+	if compared > 0 {
+		say("digest", "%#x; compared with ZooKeeper's %d times, and equal up to %v", digest, compared, upTo)
+	} else {
+		say("digest", "%#x; not compared: servers before 3.6 send none", digest)
+	}
+	switch {
+	case proved:
+		say("proved", "nothing that was committed is missing: the logs of %d of %d servers were read", len(q.Tail), len(voters.Voters))
+	case len(q.Tail) > 0:
+		say("not proved", "that nothing is missing: the logs of %d servers were read, and that is no majority of the voters that are known, %d", len(q.Tail), len(voters.Voters))
+	default:
+		say("not proved", "that nothing is missing: what the leader committed in its last moment could be, since no logs were read")
+	}
+	say("next", "%s", m.nextSteps())
+	m.end(nil)
+	return nil
+}
+
+// verifyTail applies what stopped servers have in their logs after the last transaction of the replica.
+func (m *migration) verifyTail(r *zklearner.Replica, dirs []string, say say) error {
+	if len(dirs) == 0 {
+		return nil
+	}
+	var all []*zkdata.Directory
+	for _, dir := range dirs {
+		d, err := zkdata.Find(dir)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	d, err := zkdata.Newest(all)
+	if err != nil {
+		return err
+	}
+	last, n := r.Last(), 0
+	found, torn, err := zkdata.Tail(d, last, func(x *zkfiles.Record) error {
+		n++
+		return r.Apply(x)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", d.Name, err)
+	case !found:
+		return fmt.Errorf("%s, the newest of the directories, does not have transaction %v, which the leader has sent: are these all servers of this ensemble?\n"+
+			"Name the others, or use gozkd import", d.Name, last)
+	}
+	say("tail", "%s: %d transactions after %v", d.Name, n, last)
+	for _, t := range torn {
+		say("left out", "%s: the server was killed while it wrote it, and acknowledged nothing of it", t)
+	}
+	return nil
+}

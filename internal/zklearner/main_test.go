@@ -1,0 +1,11 @@
+package zklearner
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }

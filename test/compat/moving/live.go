@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/lockload"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+const (
+	// longestPause bounds the time without a write at the cut-over.
+	longestPause = 5 * time.Second
+	// patience bounds what a migration waits for, on a machine under load.
+	patience = 2 * time.Minute
+)
+
+// live migrates a running ensemble while clients work on it, and kills its leader twice before that.
+func (w *world) live(release string, servers int, clients []string) {
+	k := server.Defaults()
+	if servers == 1 {
+		k["standaloneEnabled"] = "false" // a standalone server listens for no others
+	}
+	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: servers, Keys: k}))
+	defer must.Finally(e.Stop)
+	own := w.layOut(servers)
+	defer must.Finally(own.stop)
+
+	into := own.members[0].data
+	var peers []string
+	for _, m := range e.Members {
+		peers = append(peers, m.PeerAddr())
+	}
+	m := w.migrate(strings.Join(peers, ","), into)
+	defer must.Finally(m.kill)
+	load := lockload.Start(w.ctx, install.Root(w.ctx), append(e.Addrs(), own.addrs()...), clients)
+	defer must.Finally(load.End)
+	random := startLoad(w.ctx, e.Addrs()[0], release, w.rng, 2) // every kind of transaction, until that server is gone
+	defer random.wait()
+	must.Do(sleep(w.ctx, 2*time.Second))
+	if servers > 1 {
+		for range 2 {
+			leader := must.Get(e.Leader(w.ctx))
+			must.Do(leader.Kill())
+			must.Do(e.AwaitServing(w.ctx))
+			must.Do(leader.Start())
+			must.Do(e.AwaitServing(w.ctx))
+			must.Do(sleep(w.ctx, time.Second))
+		}
+	}
+	m.awaitLeader()
+	fmt.Printf("%-7s before the cut-over: %s\n", release, describe(load.Counts()))
+	w.cutOver(release, e, own, m, load)
+}
+
+// cutOver ends the migration: ZooKeeper stops, the new servers start, and the clients go on.
+func (w *world) cutOver(release string, e *server.Ensemble, own *newEnsemble, m *running, load *lockload.Load) {
+	finish := []string{"migrate", "finish", own.members[0].data}
+	for _, member := range e.Members {
+		finish = append(finish, "--verify-tail", member.DataDir())
+	}
+	finished := make(chan error, 1)
+	var report string
+	// Ends with the command; its end is awaited below.
+	go func() { finished <- must.Try(func() { report = w.run(finish...) }) }()
+	leader := must.Get(e.Leader(w.ctx))
+	began := time.Now()
+	for _, member := range e.Members {
+		if member != leader {
+			must.Do(member.Process.Stop())
+		}
+	}
+	if leader.Running() { // a leader without followers may have ended
+		must.Do(leader.Process.Stop())
+	}
+	stopped := time.Now()
+	must.Do(<-finished)
+	must.Do(m.wait())
+	founded := time.Now()
+	must.Do(own.start(w))
+	serving := time.Now()
+	must.Do(sleep(w.ctx, 3*time.Second))
+	seen := load.Counts()
+	fmt.Print(report)
+	fmt.Printf("%-7s %d servers: stopped in %d ms, founded after %d ms, started after %d ms; %s\n", release, len(e.Members),
+		stopped.Sub(began).Milliseconds(), founded.Sub(stopped).Milliseconds(), serving.Sub(founded).Milliseconds(), describe(seen))
+	for _, word := range []string{"proved", "equal up to"} {
+		if !strings.Contains(report, word) {
+			must.Failf("the report does not say %q", word)
+		}
+	}
+	var dirs []string
+	for _, member := range e.Members {
+		dirs = append(dirs, member.DataDir())
+	}
+	verified := w.run(append([]string{"import", "--verify"}, dirs...)...)
+	if want := digestIn(report); want == "" || digestIn(verified) != want {
+		must.Failf("an import of the stopped servers has another digest:\n%s", verified)
+	}
+	switch {
+	case seen.Lost+seen.Failed > 0 || seen.Done == 0:
+		must.Failf("the clients did not survive the cut-over")
+	case seen.Pause > longestPause:
+		must.Failf("no client wrote for %v, and %v are allowed", seen.Pause, longestPause)
+	}
+}
+
+// digestIn returns the digest in a report.
+func digestIn(report string) string {
+	_, rest, _ := strings.Cut(report, "\ndigest      ")
+	digest, _, _ := strings.Cut(rest, ";")
+	return digest
+}
+
+func describe(c lockload.Counts) string {
+	return fmt.Sprintf("%d writes under locks, %d repeated, %d sessions lost, %d failed, longest pause %d ms", c.Done, c.Repeated, c.Lost, c.Failed, c.Pause.Milliseconds())
+}
+
+// running is a running `gozkd migrate`.
+type running struct {
+	w    *world
+	into string
+	cmd  *exec.Cmd
+	out  *os.File
+	done chan error
+}
+
+func (w *world) migrate(from, into string) *running {
+	out := must.Get(os.Create(filepath.Join(w.work, "migrate.log")))
+	m := &running{w: w, into: into, out: out, done: make(chan error, 1)}
+	m.cmd = exec.Command(w.gozkd, "migrate", "--from", from, "--into", into)
+	m.cmd.Stdout, m.cmd.Stderr = out, out
+	must.Do(m.cmd.Start())
+	// Ends with the process; wait and kill wait for it.
+	go func() {
+		m.done <- m.cmd.Wait()
+		close(m.done)
+	}()
+	return m
+}
+
+// awaitLeader waits until the migration follows a leader and lags by little.
+func (m *running) awaitLeader() {
+	ctx, cancel := context.WithTimeout(m.w.ctx, patience)
+	defer cancel()
+	for {
+		status := m.w.run("migrate", "status", m.into)
+		if strings.Contains(status, "number ") {
+			fmt.Print(status)
+			return
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			must.Failf("no leader is followed: %w\n%s", err, status)
+		}
+	}
+}
+
+// wait waits for the end, which is that of the finish.
+func (m *running) wait() error {
+	err := <-m.done
+	if err != nil {
+		text, _ := os.ReadFile(m.out.Name())
+		err = fmt.Errorf("gozkd migrate: %w\n%s", err, text)
+	}
+	return err
+}
+
+func (m *running) kill() error {
+	_ = m.cmd.Process.Kill() // it may have ended
+	<-m.done
+	return m.out.Close()
+}
+
+// newEnsemble is the ensemble that takes over.
+type newEnsemble struct{ members []*newMember }
+
+type newMember struct {
+	*server.Process
+	port int
+	data string
+	keys map[string]string
+}
+
+// layOut makes the configuration of the new servers, so that clients know their addresses before.
+func (w *world) layOut(servers int) *newEnsemble {
+	ports := must.Get(server.FreePorts(3 * servers))
+	lines := server.Defaults()
+	if servers > 1 {
+		for i := range servers {
+			p := ports[3*i:]
+			lines["server."+strconv.Itoa(i+1)] = fmt.Sprintf("127.0.0.1:%d:%d;127.0.0.1:%d", p[0], p[1], p[2])
+		}
+	}
+	e := &newEnsemble{}
+	for i := range servers {
+		m := &newMember{port: ports[3*i+2], data: filepath.Join(w.work, fmt.Sprintf("new-%d", i+1)), keys: lines}
+		must.Do(os.MkdirAll(m.data, 0o755))
+		must.Do(os.WriteFile(filepath.Join(m.data, "myid"), fmt.Appendln(nil, i+1), 0o644))
+		e.members = append(e.members, m)
+	}
+	return e
+}
+
+func (e *newEnsemble) addrs() (addrs []string) {
+	for _, m := range e.members {
+		addrs = append(addrs, net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)))
+	}
+	return addrs
+}
+
+// start starts the server with the data, and then the others.
+func (e *newEnsemble) start(w *world) (err error) {
+	for _, m := range e.members {
+		if m.Process, err = server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: m.data, Port: m.port, Keys: m.keys}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *newEnsemble) stop() (err error) {
+	for _, m := range e.members {
+		if m.Process != nil {
+			err = errors.Join(err, m.Stop())
+		}
+	}
+	return err
+}
