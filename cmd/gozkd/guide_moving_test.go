@@ -6,10 +6,12 @@ import (
 	"hash/adler32"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/zkleader"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -23,8 +25,9 @@ func TestGuide_Moving(t *testing.T) {
 		}
 	}
 	writePrograms(t, dir)
-	writeZooKeeper(t, filepath.Join(dir, "zookeeper", "version-2"))
+	history, writeLast := writeZooKeeper(t, filepath.Join(dir, "zookeeper", "version-2"))
 	ports := reserveGuidePorts(t)
+	defer stopOnRequest(t, dir, zkleader.Start(t, ports.toFree("127.0.0.1:2881"), ports.toFree("127.0.0.1:3881"), history), writeLast)()
 	sh := startShell(t, dir, ports)
 	commands := 0
 	for _, b := range readGuide(t, "moving.md", ports) {
@@ -33,13 +36,47 @@ func TestGuide_Moving(t *testing.T) {
 			commands++
 		}
 	}
-	if commands < 7 {
+	if commands < 12 {
 		t.Errorf("only %d commands in the page", commands)
 	}
 }
 
-// writeZooKeeper writes the files of the ZooKeeper server of the page.
-func writeZooKeeper(t *testing.T, dir string) {
+// stopOnRequest writes a zkServer.sh that stops the server. A write that nobody received is then in its
+// log. The result waits for the script's use, or ends the wait.
+func stopOnRequest(t *testing.T, dir string, zk *zkleader.Leader, writeLast func()) (end func()) {
+	t.Helper()
+	pipe := filepath.Join(dir, "stop")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testca.WriteFile(t, filepath.Join(dir, "bin", "zkServer.sh"), []byte("#!/bin/sh\nexec echo stop > '"+pipe+"'\n"))
+	if err := os.Chmod(filepath.Join(dir, "bin", "zkServer.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	requests, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0) // so that neither the open nor Close waits for the script
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	// Ends with a request, or when end closes the pipe; end waits for it.
+	go func() {
+		defer close(done)
+		if _, err := requests.Read(make([]byte, 5)); err != nil {
+			return
+		}
+		zk.AwaitProbe()
+		writeLast()
+		zk.Stop()
+	}()
+	return func() {
+		_ = requests.Close() // it may be read from
+		<-done
+	}
+}
+
+// writeZooKeeper writes the files of the ZooKeeper server of the page. It returns its transactions, and a
+// function that adds one more to its log.
+func writeZooKeeper(t *testing.T, dir string) (history []zkleader.Txn, writeLast func()) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -52,6 +89,7 @@ func writeZooKeeper(t *testing.T, dir string) {
 	snapshot = zkfiles.AppendTreeEnd(snapshot)
 	testca.WriteFile(t, filepath.Join(dir, "snapshot.0"), zkfiles.AppendSeal(snapshot, adler32.Checksum(snapshot)))
 
+	name := filepath.Join(dir, "log.100000001")
 	replay, log := datatree.NewReplay(datatree.New(datatree.Options{})), zkfiles.AppendLogHeader(nil)
 	for i, x := range []zkfiles.Txn{
 		{Op: proto.OpCreateSession, TimeoutMs: 30_000},
@@ -61,6 +99,7 @@ func writeZooKeeper(t *testing.T, dir string) {
 		{Op: proto.OpCreate, Path: "/shop/orders/o-0000000001", Data: []byte("second"), ParentCversion: 2},
 		{Op: proto.OpDelete, Path: "/shop/orders/o-0000000000"},
 		{Op: proto.OpCreate, Path: "/shop/locks", Ephemeral: true, ParentCversion: 2},
+		{Op: proto.OpSetData, Path: "/shop/orders/o-0000000001", Data: []byte("second, changed"), Version: 1},
 	} {
 		if x.Op == proto.OpCreate {
 			x.ACL = proto.OpenACL()
@@ -70,7 +109,13 @@ func writeZooKeeper(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		r.HasDigest, r.DigestVersion, r.Digest = true, zkfiles.DigestVersion, replay.Digest()
+		if x.Op == proto.OpSetData {
+			writeLast = func() { testca.WriteFile(t, name, append(zkfiles.AppendLogRecord(log, r), make([]byte, 4096)...)) }
+			break
+		}
 		log = zkfiles.AppendLogRecord(log, r)
+		history = append(history, zkleader.Txn{Zxid: r.Zxid, Data: r.Append(nil)})
 	}
-	testca.WriteFile(t, filepath.Join(dir, "log.100000001"), append(log, make([]byte, 4096)...))
+	testca.WriteFile(t, name, append(log, make([]byte, 4096)...))
+	return history, writeLast
 }
