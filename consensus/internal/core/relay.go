@@ -239,9 +239,8 @@ func (c *Core) feedRequested(learner, have uint64) {
 	}
 	f.have, f.next, f.silence, f.answered = have, max(f.next, have+1), 0, false
 	switch {
-	case f.waiting > relayPatience: // what was sent may be lost
-		f.next, f.waiting = have+1, 0
-		fallthrough
+	case f.waiting > relayPatience: // what was sent may be lost; the learner's log may also hang, so send little
+		f.next, f.waiting, f.mark, f.window = have+1, 0, have+1, maxBatchBytes
 	case have >= f.mark:
 		f.mark, f.window = f.next-1, relayWindow
 	}
@@ -328,5 +327,7 @@ func (c *Core) tickLeases() {
 			l.ticks, l.refused = 0, patienceTicks
 		}
 	})
-	maps.DeleteFunc(c.wire.relays.leases, func(id uint64, l *relayLease) bool { return l.ticks == 0 && l.refused == 0 })
+	maps.DeleteFunc(c.wire.relays.leases, func(id uint64, l *relayLease) bool {
+		return l.ticks == 0 && l.refused == 0 || !c.isLearner(id) // one that comes back may lack its log
+	})
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
@@ -129,5 +130,55 @@ func TestRelay_Strangers(t *testing.T) {
 		if len(learner.queue) > 0 || learner.core.Leader() != lead.id || learner.core.RaftTerm() != before {
 			t.Errorf("%s: the learner appends %d times, its leader is %d and its term %d", name, len(learner.queue), learner.core.Leader(), learner.core.RaftTerm())
 		}
+	}
+}
+
+// A relay sends little to a learner whose log hangs: such a learner reports, and drops all entries.
+func TestRelay_HungLearner(t *testing.T) {
+	const entries, learner = 40, 4
+	c := &Core{
+		id: 2, leader: 1, raftTerm: 1, appliedTerm: 1, applied: entries, storage: raft.NewMemoryStorage(),
+		conf: &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{learner}},
+	}
+	data := make([]byte, maxBatchBytes)
+	for i := range uint64(entries) {
+		if err := c.storage.Append([]*raftpb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Data: data}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent := func(have uint64, ticks int) (n, last int) {
+		for range ticks {
+			c.feedRequested(learner, have)
+			var out Output
+			c.feedLearners(&out)
+			for _, m := range out.Messages {
+				n += len(m.Raft.GetEntries())
+				last = int(m.Raft.GetIndex()) + len(m.Raft.GetEntries())
+			}
+			c.tickRelays()
+		}
+		return n, last
+	}
+	const window, periods = relayWindow / maxBatchBytes, 20
+	if n, _ := sent(1, periods*(relayPatience+1)); n < window+periods/2 || n > 2*window+2*periods {
+		t.Errorf("%d entries of %d bytes were sent to a learner that acknowledges nothing", n, maxBatchBytes)
+	}
+	for have := uint64(2); have < entries; { // the log goes on
+		n, last := sent(have, 1)
+		if n == 0 && last == int(have) {
+			t.Fatalf("the relay stops after entry %d", have)
+		}
+		have = min(have+window, uint64(max(last, int(have)+1)))
+	}
+}
+
+// A leader forgets the lease of a learner that was removed: it may come back without its log.
+func TestRelay_LeaseOfRemoved(t *testing.T) {
+	w, lead, _, _ := relayWorld(t)
+	const removed = 99
+	lead.core.noteLease(removed, true)
+	w.ticks(1)
+	if lead.core.wire.relays.leases[removed] != nil {
+		t.Error("the leader keeps a lease of a member that is none")
 	}
 }
