@@ -88,7 +88,8 @@ func (c checkpointFile) loadNewest(levels LevelRange, sm StateMachine) (loadedCh
 }
 
 // continued returns l.damage unless the log of r continues the previous checkpoint beyond the
-// damaged one. joined is the result of joining the previous checkpoint and the log.
+// damaged one, whose entries are committed. joined is the result of joining the previous checkpoint
+// and the log.
 func (l loadedCheckpoint) continued(r *recovered, joined error) error {
 	switch last := r.meta.Index + uint64(len(r.entries)); {
 	case l.damage == nil:
@@ -98,6 +99,7 @@ func (l loadedCheckpoint) continued(r *recovered, joined error) error {
 	case r.useless || last <= r.meta.Index || last < l.newest:
 		return fmt.Errorf("%w; the previous checkpoint, of entry %d, is intact, but the log does not continue it", l.damage, r.meta.Index)
 	}
+	r.state.Commit = max(r.state.Commit, l.newest)
 	return nil
 }
 

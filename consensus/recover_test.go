@@ -1,7 +1,10 @@
 package consensus
 
 import (
+	"errors"
 	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
@@ -25,5 +28,15 @@ func TestRecovered_IncarnationsAreUnique(t *testing.T) {
 		if past := max(r.state.Incarnation, r.earlier); first.state.Incarnation <= past || first.past != past {
 			t.Errorf("%s: incarnation %x after %x", name, first.state.Incarnation, past)
 		}
+	}
+}
+
+// The entries up to a damaged checkpoint stay committed, although the log may say less: a member that
+// finds no quorum shows them, and raft knows the membership that they made.
+func TestC4_PreviousCheckpointCommit(t *testing.T) {
+	r := recovered{meta: core.Meta{Index: 5}, entries: make([]*raftpb.Entry, 5), state: core.LogState{Commit: 6}}
+	l := loadedCheckpoint{found: true, damage: errors.New("damaged"), newest: 8}
+	if err := l.continued(&r, nil); err != nil || r.state.Commit != 8 {
+		t.Errorf("entries up to %d are committed, %v; want 8", r.state.Commit, err)
 	}
 }

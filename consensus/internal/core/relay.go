@@ -239,7 +239,7 @@ func (c *Core) feedRequested(learner, have uint64) {
 	}
 	f.have, f.next, f.silence, f.answered = have, max(f.next, have+1), 0, false
 	switch {
-	case f.waiting > relayPatience: // what was sent may be lost; the learner's log may also hang, so send little
+	case f.waiting > relayPatience: // what was sent may be lost; or the learner's log hangs: send little
 		f.next, f.waiting, f.mark, f.window = have+1, 0, have+1, maxBatchBytes
 	case have >= f.mark:
 		f.mark, f.window = f.next-1, relayWindow
