@@ -50,12 +50,13 @@ fmt:      ## gofmt everything
 compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
 	$(MAKE) -j$(COMPAT_JOBS) --output-sync=target $(COMPAT)
 # The programs wait most of the time: COMPAT_JOBS of them run at once. The longest come first.
-COMPAT = $(addprefix compat-,clients suites moving modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
+COMPAT = $(addprefix compat-,clients suites moving migrate modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
 .PHONY: $(COMPAT)
 COMPAT_SEEDED = $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 compat-clients: ; $(GO) run ./test/compat
 compat-suites:  ; $(GO) run ./test/compat/suites -quick
 compat-moving:  ; $(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(COMPAT_SEEDED)
+compat-migrate: ; $(GO) run ./test/compat/moving -live 3.9.5 $(COMPAT_SEEDED)
 compat-diff:    ; $(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(COMPAT_SEEDED)
 compat-diff-members: ; $(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(COMPAT_SEEDED)
 compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run ./test/compat/diff -tls $* -ops $(COMPAT_TLS_OPS) $(COMPAT_SEEDED)

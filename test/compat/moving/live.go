@@ -33,7 +33,7 @@ func (w *world) live(release string, servers int, clients []string) {
 	}
 	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: servers, Keys: k}))
 	defer must.Finally(e.Stop)
-	own := w.layOut(servers)
+	own := w.layOut(e.Addrs())
 	defer must.Finally(own.stop)
 
 	into := own.members[0].data
@@ -43,7 +43,7 @@ func (w *world) live(release string, servers int, clients []string) {
 	}
 	m := w.migrate(strings.Join(peers, ","), into)
 	defer must.Finally(m.kill)
-	load := lockload.Start(w.ctx, install.Root(w.ctx), append(e.Addrs(), own.addrs()...), clients)
+	load := lockload.Start(w.ctx, install.Root(w.ctx), e.Addrs(), clients)
 	defer must.Finally(load.End)
 	random := startLoad(w.ctx, e.Addrs()[0], release, w.rng, 2) // every kind of transaction, until that server is gone
 	defer random.wait()
@@ -177,7 +177,7 @@ func (m *running) wait() error {
 
 func (m *running) kill() error {
 	_ = m.cmd.Process.Kill() // it may have ended
-	<-m.done
+	_ = <-m.done             // the error says that it was killed
 	return m.out.Close()
 }
 
@@ -191,31 +191,24 @@ type newMember struct {
 	keys map[string]string
 }
 
-// layOut makes the configuration of the new servers, so that clients know their addresses before.
-func (w *world) layOut(servers int) *newEnsemble {
-	ports := must.Get(server.FreePorts(3 * servers))
+// layOut makes the configuration of the new servers, which take over the client addresses.
+func (w *world) layOut(addrs []string) *newEnsemble {
+	ports := must.Get(server.FreePorts(2 * len(addrs)))
 	lines := server.Defaults()
-	if servers > 1 {
-		for i := range servers {
-			p := ports[3*i:]
-			lines["server."+strconv.Itoa(i+1)] = fmt.Sprintf("127.0.0.1:%d:%d;127.0.0.1:%d", p[0], p[1], p[2])
-		}
-	}
 	e := &newEnsemble{}
-	for i := range servers {
-		m := &newMember{port: ports[3*i+2], data: filepath.Join(w.work, fmt.Sprintf("new-%d", i+1)), keys: lines}
+	for i, addr := range addrs {
+		id := strconv.Itoa(i + 1)
+		if len(addrs) > 1 {
+			lines["server."+id] = fmt.Sprintf("127.0.0.1:%d:%d;%s", ports[2*i], ports[2*i+1], addr)
+		}
+		_, port, err := net.SplitHostPort(addr)
+		must.Do(err)
+		m := &newMember{port: must.Get(strconv.Atoi(port)), data: filepath.Join(w.work, "new-"+id), keys: lines}
 		must.Do(os.MkdirAll(m.data, 0o755))
-		must.Do(os.WriteFile(filepath.Join(m.data, "myid"), fmt.Appendln(nil, i+1), 0o644))
+		must.Do(os.WriteFile(filepath.Join(m.data, "myid"), []byte(id+"\n"), 0o644))
 		e.members = append(e.members, m)
 	}
 	return e
-}
-
-func (e *newEnsemble) addrs() (addrs []string) {
-	for _, m := range e.members {
-		addrs = append(addrs, net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)))
-	}
-	return addrs
 }
 
 // start starts the server with the data, and then the others.

@@ -29,9 +29,7 @@ final class LockLoad {
         AtomicBoolean stopping = new AtomicBoolean();
         Thread[] workers = new Thread[2];
         for (int i = 0; i < workers.length; i++) {
-            // The tracker would replace the list by the servers in /zookeeper/config, and a migration has others.
-            CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(10_000)
-                    .connectionTimeoutMs(10_000).retryPolicy(new RetryForever(50)).ensembleTracker(false).build();
+            CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 10_000, 10_000, new RetryForever(50));
             client.getConnectionStateListenable().addListener((c, state) -> {
                 if (state == ConnectionState.LOST && !stopping.get()) {
                     say("lost");
