@@ -69,9 +69,14 @@ type unsynced struct{ vfs.File }
 
 func (unsynced) Sync() error { return nil }
 
-// stateOf reads a file and verifies all of it.
+// stateOf reads the newest transaction of a file and verifies all of it.
 func stateOf(f vfs.File) (index uint64, state map[string]string, err error) {
-	p, err := newPageReader(f, newest)
+	return transactionOf(f, newest)
+}
+
+// transactionOf reads a transaction of a file and verifies all of it.
+func transactionOf(f vfs.File, which transaction) (index uint64, state map[string]string, err error) {
+	p, err := newPageReader(f, which)
 	if err != nil {
 		return 0, nil, err
 	}
