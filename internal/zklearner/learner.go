@@ -25,6 +25,9 @@ type Config struct {
 	Changed func(Status)
 }
 
+// errNotAsked is the reason why there is no leader at first.
+var errNotAsked = errors.New("not all servers have been asked yet")
+
 // Learner follows an ensemble. Run owns the replica; Status may be called from any goroutine.
 type Learner struct {
 	cfg     Config
@@ -71,7 +74,7 @@ func New(cfg Config) *Learner {
 	if cfg.Changed == nil {
 		cfg.Changed = func(Status) {}
 	}
-	return &Learner{cfg: cfg, replica: newReplica(), do: make(chan func(*Replica) error)}
+	return &Learner{cfg: cfg, replica: newReplica(), do: make(chan func(*Replica) error), status: Status{Why: errNotAsked}}
 }
 
 // Status returns the current status.

@@ -19,8 +19,8 @@ type Replica struct {
 	replay *datatree.Replay
 	last   proto.Zxid // the last transaction
 	epoch  uint32     // of the last leader that confirmed its state
-	// fuzzy: the tree was sent while transactions changed it, and not all of these have been applied
-	// again.
+	// fuzzy: no leader has sent its whole state yet. The tree is empty, or it was sent while transactions
+	// changed it, and not all of these have been applied again.
 	fuzzy   bool
 	settled bool // see G3
 
@@ -37,7 +37,7 @@ func newReplica() *Replica {
 
 // reset discards the state. The epoch stays: a leader of an earlier one must not be followed.
 func (r *Replica) reset() {
-	*r = Replica{replay: datatree.NewReplay(datatree.New(datatree.Options{})), trees: r.trees, epoch: r.epoch}
+	*r = Replica{replay: datatree.NewReplay(datatree.New(datatree.Options{})), fuzzy: true, trees: r.trees, epoch: r.epoch}
 }
 
 // Tree returns the tree.
@@ -45,6 +45,10 @@ func (r *Replica) Tree() *datatree.Tree { return r.replay.Tree() }
 
 // Last returns the zxid of the last transaction.
 func (r *Replica) Last() proto.Zxid { return r.last }
+
+// Whole reports whether the replica has been the whole state of a leader. Otherwise it must not be used,
+// whatever logs are applied to it: they may have been purged of what came before.
+func (r *Replica) Whole() bool { return !r.fuzzy }
 
 // Settled reports whether the source has committed everything that the replica has.
 func (r *Replica) Settled() bool { return r.settled && !r.fuzzy }
@@ -58,7 +62,7 @@ func (r *Replica) Compared() (n int64, upTo proto.Zxid) { return r.compared, r.e
 // load begins with the tree that follows a Snap packet.
 func (r *Replica) load(in *bufio.Reader, zxid proto.Zxid) error {
 	r.reset()
-	r.trees, r.fuzzy = r.trees+1, true
+	r.trees++
 	tree, err := zkfiles.NewTreeReader(in)
 	if err != nil {
 		return err

@@ -139,7 +139,7 @@ func (m *migration) watch(ctx context.Context) error {
 		select {
 		case err := <-m.ended:
 			switch {
-			case ctx.Err() != nil:
+			case errors.Is(err, context.Canceled): // not if a finish came first: then there is a new ensemble
 				return errors.New("interrupted: nothing was written; start it again to go on")
 			case errors.Is(err, zklearner.ErrDiffers):
 				return fmt.Errorf("%w\nStart the migration again. If this repeats, use gozkd import on the stopped servers", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,10 +30,8 @@ func (m *migration) finish(ctx context.Context, q *question, say say) error {
 	if (len(q.Tail) > 0) == q.Unverified {
 		return errors.New("name the directories of the ZooKeeper servers with --verify-tail, or say --unverified")
 	}
-	for _, dir := range q.Tail {
-		if _, err := zkdata.Find(dir); err != nil {
-			return err
-		}
+	if _, err := findAll(q.Tail); err != nil {
+		return err
 	}
 	if err := m.usable(); err != nil {
 		return err
@@ -41,6 +40,35 @@ func (m *migration) finish(ctx context.Context, q *question, say say) error {
 		return err
 	}
 	return m.learner.Do(ctx, func(r *zklearner.Replica) error { return m.foundWith(r, q, say) })
+}
+
+// findAll finds the directories of servers, which must be different ones: a server that counts twice
+// would prove what it does not.
+func findAll(dirs []string) (all []*zkdata.Directory, err error) {
+	for _, dir := range dirs {
+		d, err := zkdata.Find(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range all {
+			if zkdata.SameServer(d, other) {
+				return nil, fmt.Errorf("--verify-tail %s and %s are the same server: name each server once", other.Name, d.Name)
+			}
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// votersAmong counts the directories that are not those of an observer.
+func votersAmong(all []*zkdata.Directory, e zklearner.Ensemble) (n int) {
+	for _, d := range all {
+		name := fmt.Sprintf("server.%d", d.ID)
+		if d.ID == 0 || slices.ContainsFunc(e.Voters, func(v zklearner.Voter) bool { return v.Name == name }) {
+			n++
+		}
+	}
+	return n
 }
 
 // awaitEnd waits until no leader is followed and so many voters are stopped that nothing commits.
@@ -145,8 +173,16 @@ func refused(err error) bool {
 // ends the migration.
 func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error {
 	voters := m.learner.Status().Ensemble
-	proved := len(q.Tail) > 0 && voters.Blocking() > 0 && len(q.Tail) >= voters.Blocking()
-	if err := m.verifyTail(r, q.Tail, say); err != nil {
+	if !r.Whole() {
+		return errors.New("the last leader did not send its whole state: start ZooKeeper again, or use gozkd import on the stopped servers")
+	}
+	all, err := findAll(q.Tail)
+	if err != nil {
+		return err
+	}
+	read := votersAmong(all, voters)
+	proved := voters.Blocking() > 0 && read >= voters.Blocking()
+	if err := m.verifyTail(r, all, say); err != nil {
 		return err
 	}
 	if !r.Settled() && !proved {
@@ -174,9 +210,9 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 	}
 	switch {
 	case proved:
-		say("proved", "nothing that was committed is missing: the logs of %d of %d servers were read", len(q.Tail), len(voters.Voters))
+		say("proved", "nothing that was committed is missing: the logs of %d of %d servers were read", read, len(voters.Voters))
 	case len(q.Tail) > 0:
-		say("not proved", "that nothing is missing: the logs of %d servers were read, and that is no majority of the voters that are known, %d", len(q.Tail), len(voters.Voters))
+		say("not proved", "that nothing is missing: the logs of %d voters were read, and that is no majority of the voters that are known, %d", read, len(voters.Voters))
 	default:
 		say("not proved", "that nothing is missing: what the leader committed in its last moment could be, since no logs were read")
 	}
@@ -186,17 +222,9 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 }
 
 // verifyTail applies what stopped servers have in their logs after the last transaction of the replica.
-func (m *migration) verifyTail(r *zklearner.Replica, dirs []string, say say) error {
-	if len(dirs) == 0 {
+func (m *migration) verifyTail(r *zklearner.Replica, all []*zkdata.Directory, say say) error {
+	if len(all) == 0 {
 		return nil
-	}
-	var all []*zkdata.Directory
-	for _, dir := range dirs {
-		d, err := zkdata.Find(dir)
-		if err != nil {
-			return err
-		}
-		all = append(all, d)
 	}
 	d, err := zkdata.Newest(all)
 	if err != nil {

@@ -18,6 +18,8 @@ type Directory struct {
 	Name      string // as the user gave it
 	Snapshots []File // newest first
 	Logs      []File // oldest first
+	ID        uint64 // of the file myid; 0 without it
+	logDir    string // holds Logs
 	epoch     uint32 // of currentEpoch; 0 without it
 }
 
@@ -48,6 +50,9 @@ func directoryAt(dir, logDir string) (d *Directory, err error) {
 		logDir = dir
 	}
 	d, dir, logDir = &Directory{Name: dir}, versioned(dir), versioned(logDir)
+	if d.logDir = logDir; filepath.Base(dir) == "version-2" {
+		d.ID = numberIn(filepath.Dir(dir), "myid")
+	}
 	if d.Snapshots, err = list(dir, "snapshot."); err != nil {
 		return nil, err
 	}
@@ -58,12 +63,28 @@ func directoryAt(dir, logDir string) (d *Directory, err error) {
 	if len(d.Snapshots)+len(d.Logs) == 0 {
 		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", d.Name)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "currentEpoch")); err == nil {
-		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
-			d.epoch = uint32(n)
-		}
-	}
+	d.epoch = uint32(numberIn(dir, "currentEpoch"))
 	return d, nil
+}
+
+// numberIn returns the number in a file, or 0.
+func numberIn(dir, file string) uint64 {
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// SameServer reports whether two directories are those of one server, as far as they show it.
+func SameServer(a, b *Directory) bool {
+	x, err := os.Stat(a.logDir)
+	y, err2 := os.Stat(b.logDir)
+	return a.ID != 0 && a.ID == b.ID || err == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // splitDirs returns the directories with the files. A colon in a name, as on Windows, is no separator

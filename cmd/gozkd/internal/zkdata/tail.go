@@ -3,6 +3,7 @@ package zkdata
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
@@ -22,9 +23,17 @@ func Absolute(arg string) (string, error) {
 	return a + ":" + b, nil
 }
 
+// errMissing ends the reading of logs that do not have a transaction.
+var errMissing = errors.New("the log does not have the transaction")
+
 // Tail calls f with the transactions in a server's logs after the transaction last, until f returns
-// an error. found reports whether the server has last itself. torn are notes on incomplete records.
+// an error. found reports whether the server has last itself; otherwise f is not called. torn are notes
+// on incomplete records.
 func Tail(d *Directory, last proto.Zxid, f func(*zkfiles.Record) error) (found bool, torn []string, err error) {
+	// The first zxid of an epoch is that of no transaction: a server of this epoch has what came before.
+	found = last.Counter() == 0 && d.epoch >= last.Epoch()
+	// A server that received the state with last from its leader has no log of it.
+	found = found || slices.ContainsFunc(d.Snapshots, func(s File) bool { return s.Zxid == last })
 	first := 0
 	for i, log := range d.Logs {
 		if log.Zxid <= last {
@@ -33,19 +42,23 @@ func Tail(d *Directory, last proto.Zxid, f func(*zkfiles.Record) error) (found b
 	}
 	for _, log := range d.Logs[first:] {
 		err := readLog(log.Path, func(r *zkfiles.Record, _ int64) error {
-			if r.Zxid > last {
-				return f(r)
+			switch {
+			case r.Zxid <= last:
+				found = found || r.Zxid == last
+				return nil
+			case !found:
+				return errMissing
 			}
-			found = found || r.Zxid == last
-			return nil
+			return f(r)
 		})
 		switch {
+		case errors.Is(err, errMissing):
+			return false, torn, nil
 		case errors.Is(err, zkfiles.ErrTorn):
 			torn = append(torn, err.Error())
 		case err != nil:
 			return found, torn, err
 		}
 	}
-	// The first zxid of an epoch is that of no transaction: a server of this epoch has what came before.
-	return found || last.Counter() == 0 && d.epoch >= last.Epoch(), torn, nil
+	return found, torn, nil
 }
