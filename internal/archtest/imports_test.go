@@ -78,6 +78,7 @@ var table = []box{
 	}},
 	{pkg: "internal/zklearner", there: true, may: []arrow{
 		{"datatree", "replays the transactions of the source"},
+		{"internal/printable", "the names of its servers"},
 		{"internal/serverlist", "the server lines of the source"},
 		{"internal/zkfiles", "the records that a leader sends"},
 		{"proto", "zxids and op codes"},

@@ -3,6 +3,7 @@ package zklearner
 import (
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
@@ -22,6 +23,10 @@ type Voter struct {
 // maxVoters bounds the voters: a server's number is below 256.
 const maxVoters = 256
 
+// maxServerLine bounds the bytes of a server line that is parsed: the time to parse one grows with the
+// square of its addresses.
+const maxServerLine = 4096
+
 // parseEnsemble reads the server lines that a leader sends.
 func parseEnsemble(text string) Ensemble {
 	var e Ensemble
@@ -31,8 +36,12 @@ func parseEnsemble(text string) Ensemble {
 		case strings.HasPrefix(key, "group."), strings.HasPrefix(key, "weight."):
 			e.Groups = true
 		case strings.HasPrefix(key, "server.") && len(e.Voters) < maxVoters:
+			if len(key)+len(value) > maxServerLine {
+				e.Voters = append(e.Voters, Voter{Name: "a server line that is too long"})
+				continue
+			}
 			m, err := serverlist.Parse(key, value)
-			v := Voter{Name: key}
+			v := Voter{Name: printable.Text(key)}
 			switch {
 			case err == nil && m.Role == serverlist.Observer:
 				continue

@@ -291,6 +291,11 @@ func TestEnsemble_Blocking(t *testing.T) {
 			t.Errorf("%d voters in groups: %d", n, got)
 		}
 	}
+	// A server line costs little and shows nothing that a terminal would obey.
+	hostile := "server.1=" + strings.Repeat("h:1:2|", maxServerLine) + "\nserver.\x1b[31m=h:1:2"
+	if e := parseEnsemble(hostile); fmt.Sprint(e.Voters) != `[{a server line that is too long []} {server.\x1b[31m []}]` {
+		t.Errorf("voters %v", e.Voters)
+	}
 	if e := parseEnsemble("server.300=h:1:2\nserver.1=[::1]:1:2|h:3:4"); fmt.Sprint(e.Voters) != "[{server.300 []} {server.1 [[::1]:2 h:4]}]" {
 		t.Errorf("voters %v", e.Voters)
 	}
