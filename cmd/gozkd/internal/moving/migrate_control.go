@@ -55,7 +55,7 @@ func listenControl(into string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("the socket of the migration: %w", err)
+		return nil, fmt.Errorf("the socket of the migration: %w\nIts path may have about 100 bytes: if %s is too long, name --into relative to a directory near it", err, path)
 	}
 	return l, os.Chmod(path, 0o600)
 }

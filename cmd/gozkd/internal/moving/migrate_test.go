@@ -180,3 +180,11 @@ func TestMigrate_InterruptedTooLate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The path of a socket is short on every system.
+func TestMigrate_LongPath(t *testing.T) {
+	status, _, stderr := run(t, Migrate, "--from", "127.0.0.1:1", "--into", filepath.Join(t.TempDir(), strings.Repeat("x", 120)))
+	if status == cli.OK || !strings.Contains(stderr, "name --into relative") {
+		t.Error(stderr)
+	}
+}
