@@ -21,6 +21,7 @@ type clientPort struct {
 	throttle   connThrottle
 	words      wordGate
 	handshakes handshakes
+	move       portMove
 }
 
 // listenClients opens the ports for clients, unless there are none.
@@ -72,6 +73,9 @@ func (p *clientPort) opened(l net.Listener, addr *atomic.Pointer[net.Addr]) {
 
 // close closes the listeners.
 func (p *clientPort) close() (err error) {
+	p.move.mu.Lock()
+	defer p.move.mu.Unlock()
+	p.move.closed = true
 	for _, l := range []net.Listener{p.listener, p.secure} {
 		if l != nil {
 			err = errors.Join(err, l.Close())

@@ -107,7 +107,10 @@ type Config struct {
 	// server, as in ZooKeeper.
 	LinearizableReads bool
 	// Listen is the address for clients, host:port; port 0 is any free port. Default: 127.0.0.1:0.
-	Listen string
+	// With ReconfigEnabled, a reconfig that changes the client address in this server's line moves the
+	// port, unless ListenFixed is set.
+	Listen      string
+	ListenFixed bool
 	// Listener accepts clients instead of a listener on Listen: a Unix socket, or pipes in a test.
 	// The server closes it. For TLS see SecureListener.
 	Listener net.Listener

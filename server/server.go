@@ -89,6 +89,7 @@ func New(cfg Config) (*Server, error) {
 	s.life.init()
 	s.conns.init()
 	s.port.words.init()
+	s.port.move.init()
 	s.expiry.init(cfg.Tick)
 	s.conns.locals.init(cfg.Tick)
 	s.digests.forget()
@@ -157,6 +158,9 @@ func (s *Server) start(ctx context.Context) (err error) {
 	// Stopped by closing the listeners, awaited by shutdown.
 	if l := s.port.listener; l != nil {
 		s.life.goroutines.Go(func() { s.accept(run, l, portPlain) })
+	}
+	if s.cfg.Listener == nil && !s.cfg.InProcess && !s.cfg.ListenFixed && !s.alone() {
+		s.life.goroutines.Go(func() { s.followClientAddress(run) }) // stopped by cancel, awaited by shutdown
 	}
 	if l := s.port.secure; l != nil {
 		s.life.goroutines.Go(func() { s.accept(run, l, portSecure) })

@@ -185,7 +185,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		RelayedObservers: c.ObserverMasterPort > 0, OneVoter: !c.StandaloneEnabled, LeaderWithoutClients: !c.LeaderServes, MultiAddress: c.MultiAddress, AddressPatience: c.ReachabilityTimeout, LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
 		PeerSecret: c.PeerSecret, PeerSecretOptional: c.PeerSecretMode == config.PreferSecret,
-		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), InProcess: c.SecureOnly, ListenBacklog: c.ClientPortListenBacklog,
+		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), ListenFixed: c.ClientPortFixed, InProcess: c.SecureOnly, ListenBacklog: c.ClientPortListenBacklog,
 		SecureListen: c.SecureListenAddress(), PortUnification: c.PortUnification, HandshakeLimit: orNone(max(c.HandshakeLimit, 0)),
 		Auth: authentication(&c), RefuseTTL: !c.Auth.ExtendedTypes,
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,

@@ -51,6 +51,9 @@ type Config struct {
 	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
 	// addresses.
 	ClientPortAddress string
+	// ClientPortFixed: a flag sets one of the two, over the own server line, so that a reconfig does
+	// not move the port.
+	ClientPortFixed bool
 	// ClientPortListenBacklog is how many connections may wait to be accepted; -1 or 0 means the
 	// system's limit.
 	ClientPortListenBacklog int

@@ -132,6 +132,8 @@ func (r *resolver) soleMember(c *Config, line won) {
 // clientAddress uses the client address of this server's own line, unless a flag sets it. Source:
 // spec section 13.2; ZooKeeper QuorumPeerConfig.setupClientPort.
 func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
+	port, address := r.won["clientPort"], r.won["clientPortAddress"]
+	c.ClientPortFixed = port.from.layer > line.from.layer || address.from.layer > line.from.layer
 	if r.ownPort = m.ClientPort != 0; !r.ownPort {
 		return
 	}
@@ -139,7 +141,6 @@ func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	if hostname == "0.0.0.0" {
 		hostname = "" // ZooKeeper's notation for all addresses, including IPv6
 	}
-	port, address := r.won["clientPort"], r.won["clientPortAddress"]
 	switch {
 	case port.from.layer > line.from.layer:
 		return

@@ -111,6 +111,9 @@ func TestLoad_EnsembleFlags(t *testing.T) {
 		{"--client-port 0", "server.2=b:2888:3888:participant", ":0"},
 	} {
 		inv := good(t, lines+"dataDir=d\n", nil, append(strings.Fields(c.flags), "--id", "2")...)
+		if fixed := c.flags != ""; inv.Config.ClientPortFixed != fixed {
+			t.Errorf("%s: ClientPortFixed is %v", c.flags, !fixed)
+		}
 		if got := inv.Config.Members[1].String(); got != c.own || inv.Config.ListenAddress() != c.listens {
 			t.Errorf("%s: %s, listens on %s; want %s, %s", c.flags, got, inv.Config.ListenAddress(), c.own, c.listens)
 		}
