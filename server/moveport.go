@@ -22,7 +22,7 @@ const leastMoveRetry, mostMoveRetry = time.Second, time.Minute
 
 // portMove is how a client address in the committed members reaches the goroutine that listens there.
 type portMove struct {
-	line    atomic.Pointer[serverlist.Member] // this server's line in the committed members; nil: not known
+	line    atomic.Pointer[serverlist.Member] // this server's, as committed; nil: not known
 	changed chan struct{}                     // capacity 1: line was stored
 
 	mu     sync.Mutex // guards clientPort.listener and closed once connections are accepted
