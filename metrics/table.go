@@ -185,6 +185,8 @@ var table = map[string]metric{
 	"gozkd_archive_bytes_total":             {counter, "", "Bytes that this server has written to the archive."},
 	"gozkd_archive_errors_total":            {counter, "", "Failed requests to the storage of the archive."},
 	"gozkd_archive_gaps_total":              {counter, "", "Gaps in the archive: parts of the log that no server had any more."},
+	"gozkd_archive_verified_seconds":        {gauge, "", "When the last verification of the archive began, in seconds since 1970; 0: never."},
+	"gozkd_archive_verify_failed":           {gauge, "", "1: the last verification of the archive failed."},
 	"gozkd_slow_requests_total":             {counter, "", "Requests that took at least as long as the threshold for slow requests."},
 	"gozkd_sessions_lost_since_election":    {gauge, "", "Sessions that expired since the leader was elected."},
 	"gozkd_requests_resent_total":           {counter, "", "Writes of this member that were sent again because the leader or the network may have lost them."},

@@ -60,6 +60,8 @@ type ArchiveStats struct {
 	Objects, Bytes int64         // written
 	Errors         int64         // failed requests to the storage
 	Gaps           int64         // breaks of the log that a new base had to mend
+	Verified       time.Time     // when the last verification of the archive began; zero: never
+	VerifyFailed   bool          // it failed
 }
 
 // addArchive appends what the program knows about the archive.
@@ -68,9 +70,15 @@ func (s *Server) addArchive(l *facts.Values) {
 		return
 	}
 	a := s.cfg.ArchiveStats()
-	shipper := int64(0)
+	shipper, failed, verified := int64(0), int64(0), int64(0)
 	if a.Shipper {
 		shipper = 1
+	}
+	if a.VerifyFailed {
+		failed = 1
+	}
+	if !a.Verified.IsZero() {
+		verified = a.Verified.Unix()
 	}
 	l.Add("gozkd_archive_lag_seconds", float64(a.Lag.Milliseconds())/1000)
 	l.Add("gozkd_archive_shipper", shipper)
@@ -78,4 +86,6 @@ func (s *Server) addArchive(l *facts.Values) {
 	l.Add("gozkd_archive_bytes_total", a.Bytes)
 	l.Add("gozkd_archive_errors_total", a.Errors)
 	l.Add("gozkd_archive_gaps_total", a.Gaps)
+	l.Add("gozkd_archive_verified_seconds", verified)
+	l.Add("gozkd_archive_verify_failed", failed)
 }

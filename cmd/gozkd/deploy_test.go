@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
@@ -113,6 +114,23 @@ func TestUnit(t *testing.T) {
 	}
 	if c := loads(t, words[1:], nil); c.DataDir != "/var/lib/gozkd" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// The unit that the timer starts runs a command that the program understands, and waits for a
+// configuration.
+func TestUnit_Verify(t *testing.T) {
+	file(t, "gozkd-verify.timer", `(?m)^OnCalendar=`)
+	env := file(t, "gozkd-verify.service", `(?m)^ConditionPathExists=(.*)$`)[0][1]
+	if from := file(t, "gozkd-verify.service", `(?m)^EnvironmentFile=(.*)$`)[0][1]; from != env {
+		t.Errorf("waits for %s, and reads %s", env, from)
+	}
+	words := strings.Fields(file(t, "gozkd-verify.service", `(?m)^ExecStart=(.*)$`)[0][1])
+	words[len(words)-1] = "file://" + filepath.ToSlash(t.TempDir())
+	var out, errs strings.Builder
+	status := commands[words[1]](t.Context(), words[2:], cli.Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	if status != cli.Failed || !strings.Contains(errs.String(), "there are no objects of an archive") {
+		t.Errorf("%q: %d %s", words, status, errs.String())
 	}
 }
 

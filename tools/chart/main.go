@@ -27,6 +27,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,8 @@ var cases = map[string]map[string]any{
 	"tls":             {"tls": map[string]any{"secretName": "gozkd-tls"}},
 	"everything":      {"tls": map[string]any{"secretName": "gozkd-tls", "quorum": true}, "peerSecret": map[string]any{"secretName": "p"}, "config": map[string]any{"tickTime": 500, "maxClientCnxns": 0}, "nodeSelector": map[string]any{"a": "b"}, "tolerations": []any{map[string]any{"key": "k", "operator": "Exists"}}},
 	"without metrics": {"metrics": map[string]any{"enabled": false}},
+	"archive":         {"archive": map[string]any{"url": "s3://backups/zk", "secretName": "s3", "verify": map[string]any{"ensemble": "00000000000000ab"}}},
+	"archive by key":  {"config": map[string]any{"gozkd.archive.url": "s3://backups/zk?region=eu-west-1"}},
 }
 
 func main() {
@@ -97,12 +100,13 @@ func check(c *chart.Chart, values map[string]any, gozkd string) (objects int, er
 			objects++
 		}
 	}
-	return objects, errors.Join(r.references(), r.configuration(gozkd))
+	return objects, errors.Join(r.references(), r.configuration(gozkd), r.verification(gozkd))
 }
 
 // rendered are the objects of a release.
 type rendered struct {
 	set      *appsv1.StatefulSet
+	verify   *batchv1.CronJob
 	budget   *policyv1.PodDisruptionBudget
 	maps     map[string]*corev1.ConfigMap
 	services map[string]*corev1.Service
@@ -118,6 +122,8 @@ func (r *rendered) add(document string) error {
 	switch o := object.(type) {
 	case *appsv1.StatefulSet:
 		r.set = o
+	case *batchv1.CronJob:
+		r.verify = o
 	case *policyv1.PodDisruptionBudget:
 		r.budget = o
 	case *corev1.ConfigMap:
@@ -198,6 +204,39 @@ func (r *rendered) references() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// verification checks the CronJob: it is there if there is an archive, names the archive with flags that
+// gozkd takes, and no service or budget selects its pods.
+func (r *rendered) verification(gozkd string) error {
+	var text string
+	for _, m := range r.maps {
+		text += m.Data["zoo.cfg"] + "\n"
+	}
+	_, url, archived := strings.Cut(text, "gozkd.archive.url=")
+	if url, _, _ = strings.Cut(url, "\n"); archived != (r.verify != nil) {
+		return fmt.Errorf("archive: %v, CronJob: %v", archived, r.verify != nil)
+	}
+	if r.verify == nil {
+		return nil
+	}
+	pod := r.verify.Spec.JobTemplate.Spec.Template
+	if name := r.set.Spec.Selector.MatchLabels["app.kubernetes.io/name"]; pod.Labels["app.kubernetes.io/name"] == name {
+		return fmt.Errorf("pods of the CronJob look like servers: %v", pod.Labels)
+	}
+	c := pod.Spec.Containers[0]
+	if len(c.VolumeMounts) != 1 || c.VolumeMounts[0].Name != pod.Spec.Volumes[0].Name {
+		return errors.New("the CronJob has no volume for its temporary files")
+	}
+	if last := c.Args[len(c.Args)-1]; last != url {
+		return fmt.Errorf("the CronJob verifies %s, the archive is %s", last, url)
+	}
+	// In a directory that does not exist the command fails, with another status than for a wrong flag.
+	out, err := exec.Command(gozkd, append(c.Args[:len(c.Args)-1:len(c.Args)-1], "file:///nowhere/at/all")...).CombinedOutput()
+	if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.ExitCode() != 1 {
+		return fmt.Errorf("%q: %v\n%s", c.Args, err, out)
+	}
+	return nil
 }
 
 // secrets makes the files that come from secrets in a cluster.

@@ -15,7 +15,8 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-// Archive reads what the members of an ensemble have archived, as it was when it was opened.
+// Archive reads what the members of an ensemble had archived when it was opened. Objects that were merged
+// since are read in their new form.
 type Archive struct {
 	store   store.Store
 	catalog *catalog
@@ -97,6 +98,12 @@ type Span struct {
 
 // NumBases returns the number of bases in the span.
 func (s *Span) NumBases() int { return 1 + len(s.bases) }
+
+// BeginsHistory reports whether the servers began a new chain with the base of a span, given the term of
+// the last entry in the base. Otherwise objects led to the base.
+func (a *Archive) BeginsHistory(s Span, term uint64) bool {
+	return s.base.chain == firstChain(a.catalog.ensemble, s.First, term)
+}
 
 // has reports whether a base belongs to the span's history.
 func (s *Span) has(b base) bool {
@@ -224,10 +231,17 @@ func (a *Archive) Bases(s Span) iter.Seq2[uint64, func(ctx context.Context, file
 // the zero time is no limit. After an error there are no more.
 func (a *Archive) Entries(ctx context.Context, s Span, until time.Time) iter.Seq2[consensus.LogEntry, error] {
 	return func(yield func(consensus.LogEntry, error) bool) {
-		for _, o := range s.path {
+		reached := s.First
+		for path := s.path; len(path) > 0 && reached < s.Last; {
+			o := path[0]
+			if path = path[1:]; o.last <= reached {
+				continue
+			}
 			b, err := a.store.Get(ctx, o.name)
 			if errors.Is(err, store.ErrNotFound) {
-				err = fmt.Errorf("%w; it was merged or deleted meanwhile: try again", err)
+				if path, err = a.merged(ctx, s, o.name, err); err == nil {
+					continue
+				}
 			}
 			var entries []consensus.LogEntry
 			if err == nil {
@@ -240,10 +254,28 @@ func (a *Archive) Entries(ctx context.Context, s Span, until time.Time) iter.Seq
 				return
 			}
 			for _, e := range entries {
-				if !until.IsZero() && e.Time.After(until) || !yield(e, nil) {
+				if e.Index <= reached {
+					continue
+				}
+				if e.Index > s.Last || !until.IsZero() && e.Time.After(until) || !yield(e, nil) {
 					return
 				}
+				reached = e.Index
 			}
 		}
 	}
+}
+
+// merged returns the objects of a span after one of them was merged with others. An object that is gone
+// for another reason is an error.
+func (a *Archive) merged(ctx context.Context, s Span, gone string, cause error) ([]object, error) {
+	c, err := readCatalog(ctx, a.store, a.catalog.ensemble)
+	if err != nil {
+		return nil, err
+	}
+	path := c.path(s.base.position)
+	if endOf(s.base.position, path).index < s.Last || slices.ContainsFunc(path, func(o object) bool { return o.name == gone }) {
+		return nil, fmt.Errorf("%w; it was deleted meanwhile: try again", cause)
+	}
+	return path, nil
 }

@@ -56,6 +56,10 @@ func (c *catalog) add(o store.Object) {
 			c.logs = append(c.logs, object{n, o.Name, o.Size})
 			return
 		}
+	case "verified":
+		if _, err := parseVerification(rest); err == nil {
+			return
+		}
 	case "base":
 		dir, file := path.Split(rest)
 		n, err := parseBaseName(strings.TrimSuffix(dir, "/"))

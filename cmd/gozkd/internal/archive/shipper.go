@@ -48,6 +48,8 @@ type Stats struct {
 	Lag                          time.Duration
 	Shipper                      bool
 	Objects, Bytes, Errors, Gaps int64
+	Verified                     time.Time
+	VerifyFailed                 bool
 }
 
 // Config configures a Shipper. All fields but Retention are required.
@@ -69,7 +71,8 @@ const (
 	requestTimeout = 30 * time.Second
 	// captureTimeout bounds the wait for the state, which needs a leader.
 	captureTimeout = 5 * time.Second
-	// housekeeping is how many intervals are between two runs of compaction and retention.
+	// housekeeping is how many intervals are between two runs of compaction and retention, and between
+	// two looks for the result of a verification.
 	housekeeping = 20
 )
 
@@ -110,6 +113,7 @@ type shipperStats struct {
 	waiting                     atomic.Int64 // Unix nanoseconds of the oldest sighting; 0: nothing waits
 	active                      atomic.Bool
 	objects, bytes, errs, holes atomic.Int64
+	verified                    atomic.Pointer[Verification] // the last one; nil: none is known
 }
 
 // New returns a Shipper.
@@ -122,6 +126,9 @@ func (s *Shipper) Stats() Stats {
 	}
 	if since := s.stats.waiting.Load(); since != 0 {
 		a.Lag = max(time.Since(time.Unix(0, since)), 0)
+	}
+	if v := s.stats.verified.Load(); v != nil {
+		a.Verified, a.VerifyFailed = v.Begun, !v.Sound
 	}
 	return a
 }
@@ -159,6 +166,9 @@ func (s *Shipper) round(ctx context.Context) {
 	if err == nil && s.active && s.rounds%housekeeping == 0 {
 		err = s.keepHouse(ctx)
 	}
+	if err == nil && s.rounds%housekeeping == 1 {
+		err = s.lookForVerification(ctx)
+	}
 	if ctx.Err() == nil {
 		s.note(err)
 	}
@@ -187,6 +197,7 @@ func (s *Shipper) ship(ctx context.Context) error {
 	}
 	if p.Ensemble != s.ensemble {
 		s.ensemble, s.pos, s.last, s.known, s.active, s.seen = p.Ensemble, position{}, nil, false, false, nil
+		s.stats.verified.Store(nil)
 	}
 	s.see(p.Applied, now)
 	if !s.known || p.Applied > s.pos.index {

@@ -230,3 +230,38 @@ func TestShipper_SightingsAreBounded(t *testing.T) {
 		t.Errorf("%+v", s.seen)
 	}
 }
+
+// A reader goes on when objects that it has listed are merged, some of which it has read.
+func TestArchive_EntriesOfMergedObjects(t *testing.T) {
+	m, all := storetest.New(1), entriesFrom(t, 1, 60)
+	names := put(t, m, all, 10, 20, 30, 40)
+	part := baseName{position: position{4, firstChain(ensemble, 4, 5)}, ms: 1, writer: "00000000"}
+	if err := m.Client().Put(t.Context(), part.in(ensemble)+partName(0, true), encodePart(ensemble, part, 0, []byte("x"))); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), m.Client(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := uint64(5)
+	for e, err := range a.Entries(t.Context(), a.Spans()[0], time.Time{}) {
+		if err != nil || e.Index != next {
+			t.Fatalf("entry %d, want %d: %v", e.Index, next, err)
+		}
+		if next++; e.Index == 12 {
+			put(t, m, all, 50) // the merged object, with entries that the reader did not list
+			for _, name := range names {
+				m.Change(name, func([]byte) []byte { return nil })
+			}
+		}
+	}
+	if next != 41 {
+		t.Errorf("the last entry was %d, want 40", next-1)
+	}
+	for _, err := range a.Entries(t.Context(), Span{Last: 60, base: a.Spans()[0].base, path: a.Spans()[0].path}, time.Time{}) {
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("entries that were deleted: %v", err)
+		}
+		break
+	}
+}

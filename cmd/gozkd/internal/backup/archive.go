@@ -3,7 +3,6 @@ package backup
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"iter"
 	"os"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
-	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -100,138 +97,6 @@ func replay(
 		err = fmt.Errorf("%v: %w", a, err)
 	}
 	return held, err
-}
-
-const verifyUsage = `usage: gozkd verify [--ensemble ID] URL
-
-Checks an archive: reads every object, replays each unbroken part of the log from its first base, and
-compares the state with every later base. Nothing is changed. Shows which moments can be restored.
-
-URL is the place that gozkd.archive.url names: file:///DIRECTORY or s3://BUCKET/PREFIX
-
-flags:
-  --ensemble ID  the ensemble, if there are objects of several
-`
-
-// Verify runs `gozkd verify`.
-func Verify(ctx context.Context, args []string, env cli.Env) int {
-	c := &command{cli.Command{Env: env, Name: "verify", Usage: verifyUsage}}
-	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	ensemble := flags.String("ensemble", "", "")
-	words, status, done := c.Parse(flags, args)
-	switch {
-	case done:
-		return status
-	case len(words) != 1:
-		return c.Misused(errors.New("name one URL"))
-	}
-	a, err := openArchive(ctx, words[0], *ensemble, env.Getenv)
-	if err != nil {
-		return c.Fail(err)
-	}
-	c.Line("archive", "%v", a)
-	spans := a.Spans()
-	if len(spans) == 0 {
-		return c.Fail(errors.New("there is no complete base yet: no moment can be restored"))
-	}
-	for i, span := range spans {
-		if i > 0 {
-			c.Line("gap", "entries %d to %d are missing", spans[i-1].Last+1, span.First)
-		}
-		if err := c.verify(ctx, a, span); err != nil {
-			status = c.Fail(err)
-		}
-	}
-	if last := spans[len(spans)-1].Last; a.End() > last {
-		c.Line("gap", "no complete base is before entries up to %d: no moment after entry %d can be restored", a.End(), last)
-	}
-	for _, name := range a.Strange() {
-		c.Line("unknown", "%s: no object of an archive", printable.Text(name))
-	}
-	return status
-}
-
-// verify checks an unbroken part of an archive.
-func (c *command) verify(ctx context.Context, a *archive.Archive, span archive.Span) error {
-	want, err := statesOf(ctx, a, span)
-	if err != nil {
-		return err
-	}
-	r, wrong, compared := &replica.Replica{}, error(nil), 0
-	_, err = replay(ctx, a, span, r, func(e consensus.LogEntry) bool {
-		w, ok := want[e.Index]
-		if ok && wrong == nil {
-			compared++
-			wrong = w.compare(e.Index, r)
-		}
-		return false
-	}, time.Time{})
-	if err != nil {
-		return err
-	}
-	if wrong == nil {
-		wrong = r.Tree.Check()
-	}
-	if wrong != nil {
-		return wrong
-	}
-	c.Line("moments", "%s to %s, zxid %#x to %v", shownTime(span.Begin), shownTime(span.End), span.FirstZxid, r.Tree.LastZxid())
-	bases := "1 base"
-	if n := span.NumBases(); n > 1 {
-		bases = fmt.Sprintf("%d bases, all equal to the state that the log gives", n)
-	}
-	if compared != span.NumBases()-1 {
-		return fmt.Errorf("%d of %d bases could not be compared", span.NumBases()-1-compared, span.NumBases()-1)
-	}
-	c.Line("entries", "%d to %d in %d objects, %s; %s", span.First, span.Last, span.Objects, inBytes(span.Bytes), bases)
-	c.Line("digest", "%#016x after the last entry", r.Tree.Digest())
-	return nil
-}
-
-// digestAt is the digest of a base.
-type digestAt struct {
-	zxid   proto.Zxid
-	digest uint64
-}
-
-func (d digestAt) compare(index uint64, r *replica.Replica) error {
-	if d.zxid == r.Tree.LastZxid() && d.digest == r.Tree.Digest() {
-		return nil
-	}
-	return fmt.Errorf("the base of entry %d has zxid %v and digest %#x, but the log gives %v and %#x: the archive is wrong from there on; restore a moment before, and set gozkd.archive.url to another place",
-		index, d.zxid, d.digest, r.Tree.LastZxid(), r.Tree.Digest())
-}
-
-// statesOf reads the later bases of a span, one after the other.
-func statesOf(ctx context.Context, a *archive.Archive, span archive.Span) (states map[uint64]digestAt, err error) {
-	states = make(map[uint64]digestAt)
-	dir, err := os.MkdirTemp("", "gozkd-archive-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	for index, download := range a.Bases(span) {
-		file := filepath.Join(dir, fmt.Sprint(index, ".db"))
-		if err := download(ctx, file); err != nil {
-			return nil, err
-		}
-		r := &replica.Replica{}
-		if _, err := consensus.ReadCheckpoint(file, r); err != nil {
-			return nil, fmt.Errorf("the base of entry %d: %w", index, err)
-		}
-		states[index] = digestAt{r.Tree.LastZxid(), r.Tree.Digest()}
-		if err := os.Remove(file); err != nil {
-			return nil, err
-		}
-	}
-	return states, nil
-}
-
-func shownTime(t time.Time) string {
-	if t.IsZero() {
-		return "the first write"
-	}
-	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // withURL turns the URL of an archive among the words of a command line into a --from flag.

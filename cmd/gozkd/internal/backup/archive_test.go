@@ -45,6 +45,9 @@ func TestArchive_GapIsShown(t *testing.T) {
 			t.Fatalf("spans %+v", spans)
 		}
 		s.compare(a, 0)
+		if r, _, err := verify(t.Context(), s.memory.Client(), ""); err != nil || !r.Sound || len(r.Gaps) != 1 {
+			t.Errorf("a gap that the servers know of: %v %+v", err, r)
+		}
 		_, err := restoreMoment(t.Context(), a, archive.Moment{Time: inGap})
 		if !errors.Is(err, archive.ErrNotCovered) || !strings.Contains(err.Error(), "it has a gap from ") {
 			t.Errorf("a moment in the gap: %v", err)
@@ -70,6 +73,9 @@ func TestArchive_GapIsShown(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+		}
+		if r, _, err := verify(t.Context(), s.memory.Client(), ""); err != nil || r.Sound {
+			t.Errorf("the last moments cannot be restored: %v %+v", err, r)
 		}
 		cut, err := restoreMoment(t.Context(), s.open(), archive.Moment{})
 		if err != nil || !strings.Contains(cut.lost, fmt.Sprintf("a gap after entry %d", last)) {

@@ -9,11 +9,12 @@ import (
 // archiveLate is how late the archive must be to be a problem.
 const archiveLate = time.Minute
 
-// archive returns how far the archive is behind, if the servers have one, and which of them writes it.
-// late: this is a problem.
-func (e *ensemble) archive() (note string, late bool) {
+// archive returns how far the archive is behind, if the servers have one, which of them writes it, and
+// the result of its last verification. bad: it is late, or the verification failed.
+func (e *ensemble) archive() (note string, bad bool) {
 	var lag time.Duration
 	var writers []string
+	verified, failed := int64(0), false
 	for _, m := range e.members {
 		seconds, ok := m.last.Monitor.Float("gozkd_archive_lag_seconds")
 		if !m.up() || !ok {
@@ -23,6 +24,10 @@ func (e *ensemble) archive() (note string, late bool) {
 		if n, _ := m.last.Monitor.Int("gozkd_archive_shipper"); n > 0 {
 			writers = append(writers, m.name())
 		}
+		if at, _ := m.last.Monitor.Int("gozkd_archive_verified_seconds"); at > verified {
+			n, _ := m.last.Monitor.Int("gozkd_archive_verify_failed")
+			verified, failed = at, n > 0
+		}
 	}
 	switch {
 	case note == "":
@@ -30,5 +35,10 @@ func (e *ensemble) archive() (note string, late bool) {
 	case len(writers) > 0:
 		note += " written by " + strings.Join(writers, " ")
 	}
-	return fmt.Sprintf("%s, %v behind", note, lag.Round(time.Second)), lag > archiveLate
+	note = fmt.Sprintf("%s, %v behind", note, lag.Round(time.Second))
+	if verified > 0 {
+		result := map[bool]string{false: "verified", true: "verification FAILED"}[failed]
+		note += fmt.Sprintf(", %s %s", result, time.Unix(verified, 0).UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	return note, lag > archiveLate || failed
 }

@@ -11,12 +11,16 @@ import (
 func TestArchive_NoteOrProblem(t *testing.T) {
 	for _, c := range []struct {
 		lags     []string // by member; "": it has no archive
+		verified string   // by the second member; "": it knows of no verification
+		failed   string
 		note     string
 		problems []string
 	}{
-		{[]string{"", ""}, "", nil},
-		{[]string{"0", "1.6"}, "archive written by a:1, 2s behind", nil},
-		{[]string{"0", "61"}, "", []string{"archive written by a:1, 1m1s behind"}},
+		{[]string{"", ""}, "", "", "", nil},
+		{[]string{"0", "1.6"}, "0", "0", "archive written by a:1, 2s behind", nil},
+		{[]string{"0", "1.6"}, "1000000000", "0", "archive written by a:1, 2s behind, verified 2001-09-09 01:46 UTC", nil},
+		{[]string{"0", "1.6"}, "1000000000", "1", "", []string{"archive written by a:1, 2s behind, verification FAILED 2001-09-09 01:46 UTC"}},
+		{[]string{"0", "61"}, "", "", "", []string{"archive written by a:1, 1m1s behind"}},
 	} {
 		var e ensemble
 		for i, lag := range c.lags {
@@ -24,6 +28,9 @@ func TestArchive_NoteOrProblem(t *testing.T) {
 			if m.last.State.Mode = probe.ModeStandalone; lag != "" {
 				m.last.Monitor["gozkd_archive_lag_seconds"] = lag
 				m.last.Monitor["gozkd_archive_shipper"] = []string{"1", "0"}[min(i, 1)]
+				if i == 1 {
+					m.last.Monitor["gozkd_archive_verified_seconds"], m.last.Monitor["gozkd_archive_verify_failed"] = c.verified, c.failed
+				}
 			}
 			e.members = append(e.members, m)
 		}

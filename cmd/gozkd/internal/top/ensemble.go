@@ -239,7 +239,7 @@ func (e *ensemble) problems() []string {
 	if len(readers) > 0 {
 		list = append(list, "without a quorum, serving only reads: "+strings.Join(readers, ", "))
 	}
-	if note, late := e.archive(); late {
+	if note, bad := e.archive(); bad {
 		list = append(list, note)
 	}
 	return list

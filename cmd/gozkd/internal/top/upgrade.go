@@ -21,7 +21,7 @@ func (e *ensemble) info() (notes []string) {
 	if len(ready) > 0 {
 		notes = append(notes, fmt.Sprintf("feature level %d, ready for %s", level, strings.Join(ready, ", ")))
 	}
-	if note, late := e.archive(); note != "" && !late {
+	if note, bad := e.archive(); note != "" && !bad {
 		notes = append(notes, note)
 	}
 	return notes

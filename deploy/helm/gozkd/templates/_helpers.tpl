@@ -14,12 +14,24 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{- /* Labels of the pods that verify the archive: no service or budget of the servers may select these. */}}
+{{- define "gozkd.verifyLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-verify
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* The URL of the archive; empty: there is none. */}}
+{{- define "gozkd.archive" -}}
+{{ .Values.archive.url | default (get .Values.config "gozkd.archive.url") }}
+{{- end }}
+
 {{- /* The configuration of all servers. Which of them a server is, its pod's ordinal says. */}}
 {{- define "gozkd.config" -}}
 {{- $keys := dict "dataDir" "/data" "clientPort" 2181 "admin.serverAddress" "0.0.0.0" "admin.serverPort" 8080 "4lw.commands.whitelist" "srvr,ruok,mntr" "quorumListenOnAllIPs" true -}}
 {{- $_ := set $keys "db.autocreate" (not .Values.persistence.enabled) -}}
 {{- if .Values.persistence.logSize }}{{ $_ := set $keys "dataLogDir" "/datalog" }}{{ end -}}
 {{- if .Values.metrics.enabled }}{{ $_ := set $keys "metricsProvider.className" "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider" }}{{ end -}}
+{{- if .Values.archive.url }}{{ $_ := set $keys "gozkd.archive.url" .Values.archive.url }}{{ end -}}
 {{- if .Values.peerSecret.secretName }}{{ $_ := set $keys "gozkd.peer.secretFile" "/peer/secret" }}{{ end -}}
 {{- if .Values.tls.secretName -}}
 {{- $_ := set $keys "secureClientPort" 2281 -}}

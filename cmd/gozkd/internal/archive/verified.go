@@ -1,0 +1,80 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+)
+
+// Verification is the result of a verification. All of it is in the name of its record, so that
+// members learn it from a listing.
+type Verification struct {
+	Begun time.Time
+	Last  uint64 // index of the last entry in the archive
+	Sound bool
+}
+
+func (v Verification) in(ensemble uint64) string {
+	result := "failed"
+	if v.Sound {
+		result = "sound"
+	}
+	return fmt.Sprintf("%s%013d-%020d-%s", verifiedFolder(ensemble), v.Begun.UnixMilli(), v.Last, result)
+}
+
+func verifiedFolder(ensemble uint64) string { return folder(ensemble) + "verified/" }
+
+// parseVerification reads the last element of a name.
+func parseVerification(s string) (v Verification, err error) {
+	p := nameParser{fields: strings.Split(s, "-")}
+	v = Verification{Begun: time.UnixMilli(int64(p.number(10))), Last: p.number(10)}
+	result := p.text()
+	if v.Sound = result == "sound"; p.bad || len(p.fields) > 0 || !v.Sound && result != "failed" {
+		return Verification{}, fmt.Errorf("%w: %q", errName, s)
+	}
+	return v, nil
+}
+
+// Record writes the record of a verification with a report, and deletes earlier records (A7).
+func (a *Archive) Record(ctx context.Context, v Verification, report []byte) error {
+	name := v.in(a.catalog.ensemble)
+	if err := a.store.Put(ctx, name, report); err != nil {
+		return err
+	}
+	listed, err := a.store.List(ctx, verifiedFolder(a.catalog.ensemble), "")
+	if err != nil {
+		return err
+	}
+	for _, o := range listed {
+		if o.Name < name {
+			err = errors.Join(err, a.store.Delete(ctx, o.Name))
+		}
+	}
+	return err
+}
+
+// lastVerification returns the newest of the listed records; nil: there is none.
+func lastVerification(ensemble uint64, listed []store.Object) (last *Verification) {
+	for _, o := range listed { // in the order of names, which begin with the time
+		if v, err := parseVerification(strings.TrimPrefix(o.Name, verifiedFolder(ensemble))); err == nil {
+			last = &v
+		}
+	}
+	return last
+}
+
+// lookForVerification reads the result of the last verification from a listing.
+func (s *Shipper) lookForVerification(ctx context.Context) error {
+	if s.ensemble == 0 {
+		return nil
+	}
+	listed, err := s.list(ctx, verifiedFolder(s.ensemble), "")
+	if err == nil {
+		s.stats.verified.Store(lastVerification(s.ensemble, listed))
+	}
+	return err
+}
