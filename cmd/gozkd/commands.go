@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/inspect"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/mirror"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/moving"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/status"
@@ -27,6 +28,7 @@ var commands = map[string]cli.Main{
 	"history": inspect.History,
 	"inspect": inspect.Main,
 	"migrate": moving.Migrate,
+	"mirror":  mirror.Main,
 	"restore": backup.Restore,
 	"cli":     shell.Main,
 	"ruok":    status.Ruok,

@@ -323,6 +323,15 @@ var table = []box{
 		{"proto", "zxids"},
 		{"github.com/golang/snappy", "a compression of snapshots"},
 	}},
+	{pkg: "cmd/gozkd/internal/mirror", there: true, may: []arrow{
+		{"cmd/gozkd/internal/shell/subtree", "compares and writes subtrees"},
+		{"client", "the sessions on both sides"},
+		{"cmd/gozkd/internal/clientflags", "TLS, SASL and credentials"},
+		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
+		{"cmd/gozkd/internal/cli", "is a command"},
+		{"internal/printable", "paths on a terminal"},
+		{"proto", "events, zxids and error codes"},
+	}},
 	{pkg: "cmd/gozkd/internal/moving", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "founds a data directory, and reads the state to export"},
 		{"cmd/gozkd/internal/cli", "is a command"},
@@ -383,6 +392,7 @@ var table = []box{
 		{"cmd/gozkd/internal/archive/serversource", "a server as its source"},
 		{"cmd/gozkd/internal/backup", "its commands"},
 		{"cmd/gozkd/internal/inspect", "its commands"},
+		{"cmd/gozkd/internal/mirror", "a command"},
 		{"cmd/gozkd/internal/moving", "its commands"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/status", "a command"},

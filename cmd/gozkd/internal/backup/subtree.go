@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"iter"
-	"os"
 	"strings"
 	"time"
 
@@ -106,7 +105,7 @@ func restoreSubtree(ctx context.Context, c *command, args []string) int {
 	if r.security, err = r.secure.Resolve(c.Env); err != nil {
 		return clientflags.Fail(c.Command, err)
 	}
-	if err := r.readCredential(); err != nil {
+	if r.cred, err = clientflags.ReadAuthFile(r.authFile); err != nil {
 		return c.Fail(err)
 	}
 	if err := r.run(ctx, read); err != nil {
@@ -143,23 +142,6 @@ func (r *subtreeRestore) check(words []string) (err error) {
 	r.servers, r.chroot, err = client.ParseServers(r.to)
 	r.destination = subtree.Join(r.to, r.as)
 	return err
-}
-
-// readCredential reads the file of --auth-file.
-func (r *subtreeRestore) readCredential() error {
-	if r.authFile == "" {
-		return nil
-	}
-	text, err := os.ReadFile(r.authFile)
-	if err != nil {
-		return err
-	}
-	scheme, credential, ok := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if !ok {
-		return fmt.Errorf("%s holds no credential: write SCHEME CREDENTIAL, such as digest super:PASSWORD", r.authFile)
-	}
-	r.cred = []client.Auth{{Scheme: scheme, Credential: []byte(credential)}}
-	return nil
 }
 
 // run compares, asks and restores.

@@ -223,6 +223,7 @@ commands:
   verify         check an archive of the log, and print which moments can be restored
   import         found a new ensemble from the data of stopped ZooKeeper servers
   migrate        follow a running ZooKeeper ensemble, and found a new ensemble when it is stopped
+  mirror         copy a subtree to another ensemble while both run, and follow its changes
   export         write a snapshot that ZooKeeper starts from
   inspect        describe a data directory; print its log, znodes, sessions, or sums of subtrees
   history        print who changed a znode and when, from the log in a data directory

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Side is one of two subtrees.
@@ -17,6 +18,8 @@ type Side struct {
 	// Connect is the connect string of ZK.
 	Connect string
 	Kinds   Kinds // of the znodes that ZK sees; Diff ignores Kinds
+	// KindsAt is a zxid from before Kinds was read: znodes created later may be missing in Kinds.
+	KindsAt proto.Zxid
 }
 
 // Change is a difference at one path below both roots.
@@ -105,7 +108,7 @@ var errStopped = errors.New("subtree: stopped")
 // nodes yields the znodes of a walk. An error is the last element.
 func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] {
 	return func(yield func(*Znode, error) bool) {
-		err := Walk(ctx, s.ZK, s.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true}, func(n *Znode) error {
+		err := Walk(ctx, s.ZK, s.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true, Kinds: s.Kinds}, func(n *Znode) error {
 			if !yield(n, nil) {
 				return errStopped
 			}

@@ -1,0 +1,319 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/proto"
+)
+
+const (
+	connectTimeout = 30 * time.Second
+	firstPause     = 50 * time.Millisecond // after an error
+	lastPause      = 30 * time.Second
+	conflicts      = 3       // attempts for changes that conflict, before the whole subtrees are compared
+	maxPasses      = 10      // of --once
+	maxKindsBytes  = 1 << 30 // about ten million containers and TTL znodes
+)
+
+// errFatal marks an error that another attempt does not cure.
+var errFatal = errors.New("the mirror stops")
+
+// follower copies a subtree and follows its changes.
+type follower struct {
+	from, to       client.Config
+	path           string
+	overwrite      bool // the target may lose data at the start
+	once           bool
+	withoutACL     bool
+	interval       time.Duration // between comparisons of the whole subtrees
+	creations      int64         // see subtree.Mirror
+	line           func(label, format string, args ...any)
+	source, target *client.Client // nil: not connected
+	changes        *changes
+	watching       bool // the source tells of changes
+	knowsKinds     bool // the source has told the kinds of znodes
+	warned         bool // that it does not
+	highest        proto.Zxid
+	compared       time.Time // when the last comparison of the whole subtrees ended
+	followed       int64     // changes written since then
+}
+
+// run mirrors until ctx ends; with once, until both sides are equal. An error before the first copy is
+// final, because an address or a permission is probably wrong. Later ones are printed, and tried again.
+func (f *follower) run(ctx context.Context) error {
+	defer f.disconnect()
+	if err := f.connect(ctx); err != nil {
+		return err
+	}
+	if err := f.admit(ctx); err != nil {
+		return err
+	}
+	if f.once {
+		return f.untilEqual(ctx)
+	}
+	pause := firstPause
+	for f.changes.compareAll(); ctx.Err() == nil; {
+		err := f.connect(ctx)
+		if err == nil {
+			err = f.next(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, errFatal):
+			return err
+		case err != nil:
+			f.line("retrying", "in %v: %v", pause, err)
+			f.changes.compareAll()
+			sleep(ctx, pause)
+			pause = min(2*pause, lastPause)
+		default:
+			pause = firstPause
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// connect opens the sessions that are missing or have ended.
+func (f *follower) connect(ctx context.Context) error {
+	if f.target == nil || f.target.Err() != nil {
+		zk, err := open(ctx, f.target, f.to)
+		if f.target = zk; err != nil {
+			return fmt.Errorf("the target: %w", err)
+		}
+	}
+	if f.source != nil && f.source.Err() == nil {
+		return nil
+	}
+	cfg := f.from
+	cfg.OnEvent = f.changes.event
+	zk, err := open(ctx, f.source, cfg)
+	if f.source = zk; err != nil {
+		return fmt.Errorf("the source: %w", err)
+	}
+	if _, err := zk.Sync(ctx, f.path); err != nil {
+		return err
+	}
+	if at := zk.LastZxid(); at < f.highest {
+		return fmt.Errorf("%w: the source is at zxid %v and was at %v before: another ensemble, or an older state of it", errFatal, at, f.highest)
+	}
+	return f.watch(ctx)
+}
+
+func open(ctx context.Context, old *client.Client, cfg client.Config) (*client.Client, error) {
+	if old != nil {
+		_ = old.Close() // the session has ended
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return client.Connect(ctx, cfg)
+}
+
+func (f *follower) disconnect() {
+	for _, zk := range []*client.Client{f.source, f.target} {
+		if zk != nil {
+			_ = zk.Close() // otherwise the session expires
+		}
+	}
+}
+
+// watch sets the watch. A server that does not know it refuses or breaks the connection.
+func (f *follower) watch(ctx context.Context) (err error) {
+	const tries = 3
+	f.watching = false
+	for range tries {
+		err = f.source.AddWatch(ctx, f.path, proto.AddWatchPersistentRecursive)
+		if !errors.Is(err, proto.ErrConnectionLoss) {
+			break
+		}
+	}
+	switch {
+	case err == nil:
+		f.watching = true
+	case ctx.Err() != nil || f.source.Err() != nil:
+		return err
+	default:
+		f.line("comparing", "every %v: the source does not report changes (%v)", f.interval, err)
+	}
+	return nil
+}
+
+// admit refuses a target that would lose data, unless that is wanted.
+func (f *follower) admit(ctx context.Context) error {
+	if parent := proto.ParentPath(f.path); f.path != "/" {
+		if _, there, err := f.target.Exists(ctx, parent, false); err != nil || !there {
+			return errors.Join(err, fmt.Errorf("the target has no %s: create it first", parent))
+		}
+	}
+	if f.overwrite {
+		return nil
+	}
+	m := f.mirror()
+	m.DryRun = true
+	d, err := m.Run(ctx, nil)
+	switch {
+	case err != nil:
+		return err
+	case d.Lost() == 0:
+		return nil
+	}
+	more := ""
+	if d.Lost() > int64(len(d.Replaced)) {
+		more = "\n..."
+	}
+	return fmt.Errorf("the target has other znodes at %s: %d that the source does not have, %d with other data, %d with another ACL:\n%s%s\n"+
+		"Nothing was changed. If the addresses are right, --overwrite makes the target equal to the source and deletes those",
+		f.path, d.Deleted, d.Data, d.ACLs, printable.Text(strings.Join(d.Replaced, " ")), more)
+}
+
+func (f *follower) mirror() *subtree.Mirror {
+	return &subtree.Mirror{
+		From: subtree.Side{ZK: f.source, Path: f.path}, To: subtree.Side{ZK: f.target, Path: f.path},
+		WithoutACL: f.withoutACL, Creations: f.creations,
+	}
+}
+
+// next compares what changed; without changes it waits for them until the interval is over.
+func (f *follower) next(ctx context.Context) error {
+	interval := time.NewTimer(time.Until(f.compared.Add(f.interval)))
+	defer interval.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-f.source.Done():
+		return f.source.Err()
+	case <-f.target.Done():
+		return f.target.Err()
+	case <-f.changes.signal:
+	case <-interval.C:
+		f.changes.compareAll()
+	}
+	if t := f.changes.take(); t.whole || len(t.rels) > 0 {
+		_, err := f.pass(ctx, t)
+		return err
+	}
+	return nil
+}
+
+// pass copies what differs.
+func (f *follower) pass(ctx context.Context, t todo) (d subtree.Mirrored, err error) {
+	m := f.mirror()
+	if t.whole || t.created {
+		if err := f.kinds(ctx, &m.From); err != nil {
+			return d, err
+		}
+	} else if f.knowsKinds {
+		m.From.Kinds = subtree.Kinds{} // nothing is created without its kind
+	}
+	begun := time.Now()
+	for range conflicts {
+		if d, err = m.Run(ctx, t.paths()); t.whole || !conflict(err) {
+			break
+		}
+	}
+	f.highest = max(f.highest, f.source.LastZxid())
+	if err != nil {
+		return d, err
+	}
+	if !t.whole {
+		f.followed += d.Created + d.Lost()
+		if d.Later > 0 && !t.created {
+			f.changes.compareAll()
+		}
+		return d, nil
+	}
+	f.compared = time.Now()
+	f.line("compared", "in %v: %s; %d changes followed before", time.Since(begun).Round(time.Millisecond), describe(&d), f.followed)
+	f.followed = 0
+	return d, nil
+}
+
+// conflict reports whether a znode changed between its comparison and the write, as when the source
+// deletes and creates it at that time.
+func conflict(err error) bool {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case proto.ErrBadVersion, proto.ErrNoNode, proto.ErrNodeExists, proto.ErrNotEmpty:
+		return true
+	}
+	return false
+}
+
+// describe says what a comparison of the whole subtrees found and did.
+func describe(d *subtree.Mirrored) string {
+	text := fmt.Sprintf("%d znodes equal", d.Same)
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{
+		{d.Created, "created"}, {d.Data, "data set"}, {d.ACLs, "ACLs set"}, {d.Deleted, "deleted"},
+		{d.Counters, "sequence counters moved"}, {d.Ephemerals, "ephemeral left out"}, {d.Later, "left to the next comparison"},
+		{d.Kept, "kept above ephemerals of the target"}, {d.Behind, "sequence counters BEHIND: numbers repeat, see --counters"},
+	} {
+		if c.n > 0 {
+			text += fmt.Sprintf(", %d %s", c.n, c.what)
+		}
+	}
+	return text
+}
+
+// kinds asks the source which znodes are containers and which have a TTL.
+func (f *follower) kinds(ctx context.Context, s *subtree.Side) error {
+	if _, err := s.ZK.Sync(ctx, s.Path); err != nil {
+		return err
+	}
+	at := s.ZK.LastZxid()
+	answer, err := probe.Asker{MaxBytes: maxKindsBytes, Dial: f.from.Dial}.Ask(ctx, s.ZK.Session().Server, "kind")
+	var kinds subtree.Kinds
+	if err == nil {
+		kinds, err = subtree.ParseKinds(answer, f.from.Chroot)
+	}
+	switch {
+	case err == nil:
+		f.knowsKinds, s.Kinds, s.KindsAt = true, kinds, at
+	case f.knowsKinds:
+		return fmt.Errorf("the kinds of znodes: %w", err)
+	case !f.warned:
+		f.warned = true
+		why := "the source does not tell them apart"
+		if errors.Is(err, probe.ErrNotAllowed) {
+			why = "add kind to 4lw.commands.whitelist of the source, so that it tells them apart"
+		}
+		f.line("WARNING", "containers and TTL znodes are copied as persistent: %s", why)
+	}
+	return nil
+}
+
+// untilEqual copies until a comparison finds no difference.
+func (f *follower) untilEqual(ctx context.Context) error {
+	for range maxPasses {
+		d, err := f.pass(ctx, todo{whole: true})
+		switch {
+		case err != nil && !errors.Is(err, proto.ErrConnectionLoss) && !conflict(err):
+			return err
+		case err == nil && d.Equal():
+			f.line("equal", "%s: the data and ACLs of %d znodes", f.path, d.Same)
+			return nil
+		}
+	}
+	return fmt.Errorf("not equal after %d comparisons: stop the writers of the source and the target", maxPasses)
+}
