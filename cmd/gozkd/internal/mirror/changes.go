@@ -14,7 +14,7 @@ import (
 // maxChanges bounds the paths that are remembered. If more change, the whole subtrees are compared.
 const maxChanges = 10_000
 
-// changes collects what changed in the source since the last take.
+// changes collects the changes of the source since the last take.
 type changes struct {
 	root   string
 	signal chan struct{} // has an element after a change
@@ -23,7 +23,7 @@ type changes struct {
 	set todo
 }
 
-// todo says what is to be compared.
+// todo holds the paths to compare.
 type todo struct {
 	whole   bool                // the whole subtrees
 	created bool                // an event told of a creation

@@ -44,7 +44,7 @@ flags:
                         the properties of ZooKeeper's client, for TLS and SASL
 `
 
-// side is what the command line says about the source or the target.
+// side holds the flags of the source or the target.
 type side struct {
 	connect, authFile, configuration string
 }

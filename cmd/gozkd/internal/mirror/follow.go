@@ -40,7 +40,7 @@ type follower struct {
 	changes        *changes
 	watching       bool // the source tells of changes
 	knowsKinds     bool // the source has told the kinds of znodes
-	warned         bool // that it does not
+	warned         bool // that the source does not
 	highest        proto.Zxid
 	compared       time.Time // when the last comparison of the whole subtrees ended
 	followed       int64     // changes written since then
@@ -154,7 +154,7 @@ func (f *follower) watch(ctx context.Context) (err error) {
 	return nil
 }
 
-// admit refuses a target that would lose data, unless that is wanted.
+// admit refuses a target that would lose data, except with --overwrite.
 func (f *follower) admit(ctx context.Context) error {
 	if parent := proto.ParentPath(f.path); f.path != "/" {
 		if _, there, err := f.target.Exists(ctx, parent, false); err != nil || !there {
@@ -189,7 +189,7 @@ func (f *follower) mirror() *subtree.Mirror {
 	}
 }
 
-// next compares what changed; without changes it waits for them until the interval is over.
+// next waits for changes or the end of the interval, and compares.
 func (f *follower) next(ctx context.Context) error {
 	interval := time.NewTimer(time.Until(f.compared.Add(f.interval)))
 	defer interval.Stop()
@@ -211,7 +211,7 @@ func (f *follower) next(ctx context.Context) error {
 	return nil
 }
 
-// pass copies what differs.
+// pass compares, and copies the differences.
 func (f *follower) pass(ctx context.Context, t todo) (d subtree.Mirrored, err error) {
 	m := f.mirror()
 	if t.whole || t.created {
@@ -258,7 +258,7 @@ func conflict(err error) bool {
 	return false
 }
 
-// describe says what a comparison of the whole subtrees found and did.
+// describe returns the result of a comparison of the whole subtrees.
 func describe(d *subtree.Mirrored) string {
 	text := fmt.Sprintf("%d znodes equal", d.Same)
 	for _, c := range []struct {
