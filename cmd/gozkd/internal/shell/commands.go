@@ -94,7 +94,7 @@ func quotaFlags(value bool) []flag {
 func subtreeCommands() []*command {
 	quiet := flag{"q", false, "no progress on standard error"}
 	return []*command{
-		{name: "cp", args: "[-r] [-q] source target", flags: []flag{{"r", false, "also all znodes below it"}, quiet},
+		{name: "cp", args: "[-r] [--counters N] [-q] source target", flags: []flag{{"r", false, "also all znodes below it"}, countersFlag, quiet},
 			minArgs: 2, explains: true, about: "copy a znode, also from or to another server", run: runCopy},
 		{name: "diff", args: "[-A] [-q] path path", flags: []flag{{"A", false, "ignore ACLs"}, quiet},
 			minArgs: 2, explains: true, about: "compare two subtrees, also of two servers", lines: true, run: runDiff},
@@ -109,11 +109,11 @@ func subtreeCommands() []*command {
 			{"owner", true, "ephemeral znodes of the session, 0x..."},
 			{"type", true, "p persistent, e ephemeral, s with a sequential name"}, quiet,
 		}, minArgs: 1, explains: true, about: "list the paths of all znodes that meet every condition", lines: true, run: runFind},
-		{name: "import", args: "[-u|-k] [-e] [-A] [-q] path [file]", flags: []flag{
+		{name: "import", args: "[-u|-k] [-e] [-A] [--counters N] [-q] path [file]", flags: []flag{
 			{"u", false, "update existing znodes"}, {"k", false, "keep existing znodes"},
-			{"e", false, "also ephemeral znodes, owned by this session"}, {"A", false, "without ACLs: open to everybody"}, quiet,
+			{"e", false, "also ephemeral znodes, owned by this session"}, {"A", false, "without ACLs: open to everybody"}, countersFlag, quiet,
 		}, minArgs: 1, explains: true, about: "create the znodes of an export", run: runImport},
-		{name: "mv", args: "[-q] source target", flags: []flag{quiet},
+		{name: "mv", args: "[--counters N] [-q] source target", flags: []flag{countersFlag, quiet},
 			minArgs: 2, explains: true, about: "move a znode and all znodes below it", run: runMove},
 		{name: "tree", args: "[-L depth] [-s] [-q] path", flags: []flag{
 			{"L", true, "number of levels to show"}, {"s", false, "with data sizes"}, quiet,

@@ -18,9 +18,16 @@ func (c *call) copy(ctx context.Context, move bool) error {
 		return err
 	}
 	defer end()
+	limit, err := c.number(countersFlag.name, 0, defaultCreations)
+	if err != nil {
+		return err
+	}
 	from.Kinds = c.kinds(ctx, from.ZK, from.Connect)
 	p := c.progress()
-	work := subtree.Copy{From: from, To: to, Recursive: c.has("r"), Move: move, Seen: func(done *subtree.Copied) { p.report(done.Created, 0) }}
+	work := subtree.Copy{
+		From: from, To: to, Recursive: c.has("r"), Move: move,
+		Counters: subtree.Counters{Limit: int64(limit)}, Seen: func(done *subtree.Copied) { p.report(done.Created, 0) },
+	}
 	done, err := work.Run(ctx)
 	if err != nil {
 		return subtreeError(ctx, err)
@@ -38,16 +45,30 @@ func (c *call) copy(ctx context.Context, move bool) error {
 	if done.Skipped > 0 {
 		text += fmt.Sprintf("Skipped: %s\n", plural(done.Skipped, "ephemeral znode"))
 	}
-	return c.show(result{value: done, err: text + sequentialWarning(done.Sequential)})
+	return c.show(result{err: text + countersWarning(&work.Counters), value: struct {
+		*subtree.Copied
+		Behind []subtree.Counter `json:"counters_behind,omitempty"`
+	}{done, work.Counters.Behind}})
 }
 
-// sequentialWarning warns that a copy does not preserve counters of sequential znodes, or returns
-// "".
-func sequentialWarning(sequential int64) string {
-	if sequential == 0 {
-		return ""
+// defaultCreations is how many creations move sequence counters without the flag --counters.
+const defaultCreations = 100_000
+
+var countersFlag = flag{"-counters", true, "move sequence counters by at most this many creations, default 100000"}
+
+// countersWarning names the sequence counters that stay behind, a line for each.
+func countersWarning(c *subtree.Counters) (text string) {
+	for _, o := range c.Behind {
+		reason := "allow that many creations with --counters"
+		if o.Err != nil {
+			reason = o.Err.Error()
+		}
+		text += fmt.Sprintf("%s: its sequence counter stays %d behind, so numbers repeat: %s\n", o.Path, o.By, reason)
 	}
-	return fmt.Sprintf("%s with a sequential name: a copy does not preserve the counters\n", plural(sequential, "znode"))
+	if more := c.NBehind - int64(len(c.Behind)); more > 0 {
+		text += fmt.Sprintf("%s behind in addition\n", plural(more, "sequence counter"))
+	}
+	return text
 }
 
 func runDiff(ctx context.Context, c *call) error {

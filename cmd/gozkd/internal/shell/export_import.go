@@ -81,9 +81,6 @@ func (c *call) showExported(e *subtree.Exported) error {
 		line += fmt.Sprintf("; %d ephemeral, which import skips by default", e.Ephemerals)
 	}
 	c.say(c.err, line)
-	if warning := sequentialWarning(e.Sequential); warning != "" {
-		c.say(c.err, strings.TrimSuffix(warning, "\n"))
-	}
 	if e.Masked > 0 {
 		return failure(fmt.Sprintf("%s with an ACL that the server shows only in part: export again with a credential that may change the ACL (addauth)",
 			plural(e.Masked, "znode")))
@@ -106,12 +103,19 @@ func runImport(ctx context.Context, c *call) error {
 	if c.has("u") && c.has("k") {
 		return usageError("-u and -k exclude each other")
 	}
+	limit, err := c.number(countersFlag.name, 0, defaultCreations)
+	if err != nil {
+		return err
+	}
 	in, end, err := c.openImport()
 	if err != nil {
 		return err
 	}
 	defer end()
-	l := &subtree.Loader{ZK: c.zk, To: to, Ephemerals: c.has("e"), WithoutACL: c.has("A")}
+	l := &subtree.Loader{
+		ZK: c.zk, To: to, Ephemerals: c.has("e"), WithoutACL: c.has("A"),
+		Counters: subtree.Counters{Limit: int64(limit)},
+	}
 	switch {
 	case c.has("u"):
 		l.Existing = subtree.Replace
@@ -141,12 +145,13 @@ func (c *call) showImported(l *subtree.Loader) error {
 	if l.Skipped > 0 {
 		text += fmt.Sprintf(", skipped %s", plural(l.Skipped, "ephemeral znode"))
 	}
-	return c.show(result{err: text + "\n", value: struct {
-		Created    int64 `json:"created"`
-		Changed    int64 `json:"changed,omitempty"`
-		Kept       int64 `json:"kept,omitempty"`
-		Ephemerals int64 `json:"ephemerals_left_out,omitempty"`
-	}{l.Created, l.Changed, l.Kept, l.Skipped}})
+	return c.show(result{err: text + "\n" + countersWarning(&l.Counters), value: struct {
+		Created    int64             `json:"created"`
+		Changed    int64             `json:"changed,omitempty"`
+		Kept       int64             `json:"kept,omitempty"`
+		Ephemerals int64             `json:"ephemerals_left_out,omitempty"`
+		Behind     []subtree.Counter `json:"counters_behind,omitempty"`
+	}{l.Created, l.Changed, l.Kept, l.Skipped, l.Counters.Behind}})
 }
 
 // openImport opens the named file. Without a name it returns standard input, unless the shell reads

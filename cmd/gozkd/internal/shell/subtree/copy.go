@@ -17,24 +17,25 @@ const maxTransaction = 1_000_000
 
 // Copied is the outcome of a copy.
 type Copied struct {
-	Created    int64 `json:"created"`
-	Deleted    int64 `json:"deleted,omitempty"`
-	Skipped    int64 `json:"ephemerals_left_out,omitempty"` // ephemeral znodes
-	Sequential int64 `json:"sequential,omitempty"`          // znodes with a sequential name
-	Atomic     bool  `json:"atomic"`                        // in one transaction
+	Created int64 `json:"created"`
+	Deleted int64 `json:"deleted,omitempty"`
+	Skipped int64 `json:"ephemerals_left_out,omitempty"` // ephemeral znodes
+	Atomic  bool  `json:"atomic"`                        // in one transaction
 }
 
 // Copy copies or moves a subtree.
 type Copy struct {
-	From, To  Side // To.Path must not exist, its parent must
-	Recursive bool // false: only the znode itself
-	Move      bool // delete the source; From and To must have the same client
+	From, To  Side     // To.Path must not exist, its parent must
+	Recursive bool     // false: only the znode itself
+	Move      bool     // delete the source; From and To must have the same client
+	Counters  Counters // moved forward with Recursive or Move
 	Seen      func(*Copied)
 }
 
 // Run copies the subtree and, with Move, deletes the source.
 //
-// If all znodes fit into one multi, the copy is atomic, and fails if the source changes meanwhile.
+// If all znodes, and the creations that move their sequence counters, fit into one multi, the copy is
+// atomic, and fails if the source changes meanwhile.
 // Otherwise the copy is written in parts. A move then deletes the source afterwards, except znodes
 // that have changed since Run began.
 //
@@ -50,46 +51,54 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	}
 	begun := c.From.ZK.LastZxid()
 	var first []*Znode // znodes so far; nil after they exceeded one transaction
-	l := &Loader{ZK: c.To.ZK, To: c.To.Path, Seen: func(l *Loader) {
+	l := &Loader{ZK: c.To.ZK, To: c.To.Path, Counters: c.Counters, Seen: func(l *Loader) {
 		done.Created = l.Created
 		if c.Seen != nil {
 			c.Seen(done)
 		}
 	}}
-	size, whole := 0, true
+	var size int64
+	whole := c.From.ZK == c.To.ZK
 	err := Walk(ctx, c.From.ZK, c.From.Path, c.options(), func(n *Znode) error {
 		if n.Depth > 0 && n.Stat.Czxid > begun {
 			return nil // otherwise a copy below its source over another connection, which check cannot detect, would never end
 		}
-		if ok, err := c.wanted(n, done); err != nil || !ok {
+		ok, err := c.wanted(n, done)
+		if err != nil {
 			return err
 		}
-		if whole {
+		if !c.all() {
+			n.Stat.Cversion, n.Stat.NumChildren = 0, 0 // the counter belongs to the children
+		}
+		if ok && !whole {
+			return l.Add(ctx, n.Record())
+		}
+		if ok {
 			first = append(first, n)
-			if size += c.size(n); size <= maxTransaction && c.From.ZK == c.To.ZK {
-				return nil
-			}
-			whole = false
-			if err := c.tooLarge(ctx); err != nil {
-				return err
-			}
-			for _, n := range first {
-				if err := l.Add(ctx, n.Record()); err != nil {
-					return err
-				}
-			}
-			first = nil
+		}
+		if size += c.size(n, ok); size <= maxTransaction || !whole {
 			return nil
 		}
-		return l.Add(ctx, n.Record())
+		whole = false
+		if err := c.tooLarge(ctx); err != nil {
+			return err
+		}
+		for _, n := range first {
+			if err := l.Add(ctx, n.Record()); err != nil {
+				return err
+			}
+		}
+		first = nil
+		return nil
 	})
 	if err == nil && whole {
 		done.Atomic = true
 		return done, c.transaction(ctx, first, done)
 	}
 	if err == nil {
-		err = l.Flush(ctx)
+		err = l.Finish(ctx)
 	}
+	c.Counters = l.Counters
 	if err != nil {
 		if done.Created > 0 {
 			err = fmt.Errorf("%w; before that %d znodes were written at %s", err, done.Created, c.To.Path)
@@ -104,11 +113,13 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 
 func (c *Copy) options() Options {
 	o := Options{Data: true, ACL: true, NoSystem: true, Kinds: c.From.Kinds}
-	if c.Recursive || c.Move {
+	if c.all() {
 		o.Below = All
 	}
 	return o
 }
+
+func (c *Copy) all() bool { return c.Recursive || c.Move }
 
 func (c *Copy) check() error {
 	if c.From.ZK == c.To.ZK && Within(c.To.Path, c.From.Path) {
@@ -132,16 +143,22 @@ func (c *Copy) wanted(n *Znode, done *Copied) (bool, error) {
 	case Masked(n.ACL):
 		return false, fmt.Errorf("%s: the server does not show its ACL in full: add a credential that may change the ACL (addauth)", n.Path)
 	}
-	if Sequential(n.Path) {
-		done.Sequential++
-	}
 	return true, nil
 }
 
-// size returns the approximate number of bytes that a znode adds to a transaction.
-func (c *Copy) size(n *Znode) int {
-	p := pending{path: Join(c.To.Path, n.Rel), data: n.Data, options: client.CreateOptions{ACL: n.ACL}}
-	return p.size() + opBytes + len(n.Path)
+// size returns the approximate number of bytes that a znode adds to a transaction. Each child that
+// is not copied costs a creation that moves the counter of its parent.
+func (c *Copy) size(n *Znode, copied bool) int64 {
+	path := Join(c.To.Path, n.Rel)
+	if !copied {
+		return forwardSize(path, 1)
+	}
+	p := pending{path: path, data: n.Data, options: client.CreateOptions{ACL: n.ACL}}
+	size := int64(p.size() + opBytes + len(n.Path))
+	if gone := creations(n.Stat) - int64(n.Stat.NumChildren); gone > 0 && gone <= c.Counters.Limit {
+		size += forwardSize(path, gone)
+	}
+	return size
 }
 
 // tooLarge prepares writing in parts. It looks for ephemeral znodes first, because a move must not
@@ -159,13 +176,23 @@ func (c *Copy) tooLarge(ctx context.Context) error {
 // transaction copies or moves everything at once.
 func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) error {
 	var ops []client.Op
+	created := map[string]int64{} // children, by Rel of the parent
 	for _, n := range nodes {
+		if n.Depth > 0 {
+			created[parent(n.Rel)]++
+		}
 		if !c.Move {
 			ops = append(ops, client.CheckOp(n.Path, n.Stat.Version))
 		}
 		ops = append(ops, client.CreateOp(Join(c.To.Path, n.Rel), n.Data, client.CreateOptions{
 			ACL: n.ACL, Container: n.Container, TTL: time.Duration(n.TTLMs) * time.Millisecond,
 		}))
+	}
+	for _, n := range nodes {
+		behind := Counter{Path: Join(c.To.Path, n.Rel), By: creations(n.Stat) - created[n.Rel]}
+		if empties := n.Container && created[n.Rel] == 0; behind.By > 0 && !empties && c.Counters.allow(behind) {
+			ops = append(ops, forward(behind.Path, behind.By)...)
+		}
 	}
 	if c.Move {
 		for _, n := range slices.Backward(nodes) {

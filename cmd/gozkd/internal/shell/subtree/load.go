@@ -37,12 +37,16 @@ type Loader struct {
 	Existing   Existing
 	Ephemerals bool // create ephemeral znodes of this session; otherwise skip them
 	WithoutACL bool // every ACL becomes world:anyone:cdrwa
+	Counters   Counters
 	Seen       func(*Loader)
 
 	Created, Changed, Kept, Skipped int64 // Skipped: ephemeral znodes
 
 	batch []pending
 	bytes int
+
+	parents []parentCounter // from the root to the last record
+	behind  []Counter       // By is the wanted number of creations
 }
 
 // pending is a znode in the next multi.
@@ -77,7 +81,7 @@ func (l *Loader) Load(ctx context.Context, in io.Reader) error {
 	for {
 		record, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return l.Flush(ctx)
+			return l.Finish(ctx)
 		}
 		if err != nil {
 			return err
@@ -91,8 +95,17 @@ func (l *Loader) Load(ctx context.Context, in io.Reader) error {
 // Add adds a record to the batch and writes the batch if it is full.
 func (l *Loader) Add(ctx context.Context, r Record) error {
 	p, ok, err := l.pending(r)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	l.count(&r, Join(l.To, r.rel()), ok)
+	if len(l.behind) >= batchOps {
+		if err := l.moveCounters(ctx); err != nil {
+			return err
+		}
+	}
+	if !ok {
+		return nil
 	}
 	if len(l.batch) > 0 && (len(l.batch) == batchOps || l.bytes+p.size() > batchBytes) {
 		if err := l.Flush(ctx); err != nil {

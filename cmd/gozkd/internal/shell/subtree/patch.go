@@ -51,16 +51,6 @@ const (
 	numStepKinds
 )
 
-// Counter is a sequence counter that is behind the wanted one: the number of children that were ever
-// created below a znode.
-type Counter struct {
-	Path string
-	By   int64 // missing creations
-}
-
-// counterChild is the znode that moves a counter forward: it is created and deleted in one transaction.
-const counterChild = "gozkd-sequence-counter"
-
 // NewPatch compares the subtree to with the wanted znodes, which are in the order of a walk. Counters
 // are moved forward by at most limit creations in total. The error names a znode that cannot be
 // compared or restored.
@@ -139,7 +129,7 @@ func (p *comparison) add(c Change) error {
 		c.Right.Data = nil
 	}
 	if by > 0 {
-		p.counters = append(p.counters, Counter{c.Rel, by})
+		p.counters = append(p.counters, Counter{Path: c.Rel, By: by})
 	}
 	return nil
 }
@@ -169,10 +159,6 @@ func (p *comparison) finish(limit int64) {
 
 // parent returns the Rel of the parent; that of the root is the root.
 func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }
-
-// creations returns how many children were ever created below a znode: ZooKeeper numbers sequential
-// znodes with it. A Stat shows it as Cversion, the number of creations and deletions.
-func creations(s proto.Stat) int64 { return (int64(uint32(s.Cversion)) + int64(s.NumChildren)) / 2 }
 
 // Apply makes the changes. Changes that fit into one transaction are made at once, except ACLs, which
 // have no transactions.
@@ -210,9 +196,8 @@ func (p *Patch) apply(ctx context.Context) error {
 		}
 	}
 	for _, c := range p.Counters {
-		child := Join(c.Path, counterChild)
 		for range c.By {
-			if err := p.add(ctx, numStepKinds, 2*(opBytes+len(child)), client.CreateOp(child, nil, client.CreateOptions{}), client.DeleteOp(child, 0)); err != nil {
+			if err := p.add(ctx, numStepKinds, int(forwardSize(c.Path, 1)), forward(c.Path, 1)...); err != nil {
 				return err
 			}
 		}

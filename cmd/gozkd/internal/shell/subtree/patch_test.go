@@ -55,6 +55,29 @@ func nextNumber(t testing.TB, c *client.Client, path string) string {
 	return created
 }
 
+// TestPatch_RootCounter: the Cversion of a new server's root is negative, which is not a large counter.
+func TestPatch_RootCounter(t *testing.T) {
+	c, _ := start(t)
+	other, _ := start(t)
+	if p := patch(t, other, func(yield func(*subtree.Znode, error) bool) {
+		for n, err := range saved(t, c, "/") {
+			if n.Depth == 0 && !yield(n, err) {
+				return
+			}
+		}
+	}, "/", 10); !p.Empty() || p.Behind != nil {
+		t.Errorf("%+v", p)
+	}
+	_, stat, err := c.Get(t.Context(), "/", false)
+	if err != nil || stat.Cversion != -1 {
+		t.Errorf("%+v, %v: the root is no longer as ZooKeeper's", stat, err)
+	}
+	create(t, other, client.CreateOptions{}, "/a") // the live counter is 1, the wanted one is 0
+	if p := patch(t, other, saved(t, c, "/"), "/", 10); p.Behind != nil {
+		t.Errorf("%+v", p.Behind)
+	}
+}
+
 // change makes random changes below a subtree.
 func change(t testing.TB, c *client.Client, paths []string, r *rand.Rand) {
 	t.Helper()

@@ -34,7 +34,8 @@ type Record struct {
 	Owner      string      `json:"owner,omitempty"` // of an ephemeral znode
 	Data       *string     `json:"data,omitempty"`  // the data if it is UTF-8; without both data fields the data is null
 	DataBase64 []byte      `json:"data_base64,omitempty"`
-	ACL        []ACLRecord `json:"acl,omitempty"` // missing: world:anyone:cdrwa
+	ACL        []ACLRecord `json:"acl,omitempty"`       // missing: world:anyone:cdrwa
+	Creations  int64       `json:"creations,omitempty"` // children ever created: the counter of sequential names
 }
 
 // ACLRecord is an entry of an access control list.
@@ -94,7 +95,7 @@ func ParsePerms(s string) (proto.Perms, error) {
 
 // Record returns the record of a znode.
 func (n *Znode) Record() Record {
-	r := Record{Path: n.Rel}
+	r := Record{Path: n.Rel, Creations: creations(n.Stat)}
 	if r.Path == "" {
 		r.Path = "/"
 	}
@@ -175,6 +176,9 @@ func (r *Record) check() error {
 	}
 	if r.Data != nil && r.DataBase64 != nil {
 		return errors.New("both data and data_base64")
+	}
+	if r.Creations < 0 || r.Creations >= maxCreations {
+		return fmt.Errorf("creations %d: must be from 0 to %d", r.Creations, int64(maxCreations)-1)
 	}
 	_, err := r.options()
 	return err
@@ -323,7 +327,6 @@ type Exported struct {
 	Missing            []string // the first paths that could not be read
 	NMissing           int64    // number of paths that could not be read
 	Masked             int64    // znodes whose ACL the server did not show in full
-	Sequential         int64    // znodes with a sequential name
 }
 
 // maxNamed bounds the paths in Exported.Missing.
@@ -364,9 +367,6 @@ func (e *Exported) count(n *Znode) {
 	}
 	if Masked(n.ACL) {
 		e.Masked++
-	}
-	if Sequential(n.Path) {
-		e.Sequential++
 	}
 }
 

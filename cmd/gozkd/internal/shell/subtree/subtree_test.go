@@ -209,7 +209,7 @@ func TestExportImport(t *testing.T) {
 	if e.Znodes != n {
 		t.Errorf("exported %d of %d", e.Znodes, n)
 	}
-	l := &subtree.Loader{ZK: other, To: "/copy"}
+	l := &subtree.Loader{ZK: other, To: "/copy", Counters: subtree.Counters{Limit: noLimit}}
 	written := 0
 	l.Seen = func(*subtree.Loader) {
 		if written++; written%2 == 0 {
@@ -294,6 +294,8 @@ func TestReader_Refuses(t *testing.T) {
 		{head + `{"path":"/a","kind":"ttl"}` + "\n", "ttl_ms 0"},
 		{head + `{"path":"/a","kind":"ttl","ttl_ms":18446744073710}` + "\n", "ttl_ms 18446744073710"},
 		{head + `{"path":"/a","colour":1}` + "\n", "unknown field"},
+		{head + `{"path":"/a","creations":-1}` + "\n", "creations -1: must be"},
+		{head + `{"path":"/a","creations":2147483648}` + "\n", "creations 2147483648: must be"},
 		{head + `{"path":"/a"} {}` + "\n", "data after"},
 		{head + `{"path":"/a","data":"x","data_base64":"eA=="}` + "\n", "data and data_base64"},
 		{head + `{"path":"/a","acl":[{"scheme":"world","id":"anyone","perms":"q"}]}` + "\n", "permissions"},

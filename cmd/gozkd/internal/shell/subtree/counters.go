@@ -1,0 +1,216 @@
+package subtree
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Counter is a sequence counter that is behind the wanted one: the number of children that were ever
+// created below a znode.
+type Counter struct {
+	Path string `json:"path"`
+	By   int64  `json:"by"` // missing creations
+	Err  error  `json:"-"`  // why the server refused to move the counter; nil: there are too many missing creations
+}
+
+// counterChild is the znode that moves a counter forward: it is created and deleted in one transaction.
+const counterChild = "gozkd-sequence-counter"
+
+// maxCreations is where the creations that a Stat shows begin again at 0.
+const maxCreations = 1 << 31
+
+// creations returns how many children were ever created below a znode: ZooKeeper numbers sequential
+// znodes with it. A Stat shows it as Cversion, twice the creations minus the children. The root of
+// a new ZooKeeper has a child that was not counted, so Cversion can be negative.
+func creations(s proto.Stat) int64 {
+	return int64((uint32(s.Cversion) + uint32(s.NumChildren)) / 2)
+}
+
+// forward returns the operations that move the counter of a znode forward.
+func forward(path string, by int64) (ops []client.Op) {
+	child := Join(path, counterChild)
+	for range by {
+		ops = append(ops, client.CreateOp(child, nil, client.CreateOptions{}), client.DeleteOp(child, 0))
+	}
+	return ops
+}
+
+// forwardSize returns the approximate size of the operations of forward.
+func forwardSize(path string, by int64) int64 {
+	return by * 2 * int64(opBytes+len(path)+1+len(counterChild))
+}
+
+// Counters moves sequence counters forward to the wanted ones, with at most Limit creations in total.
+// The zero value moves none.
+type Counters struct {
+	Limit int64
+	// Behind has the first counters that stay behind, NBehind is the number of all.
+	Behind  []Counter
+	NBehind int64
+}
+
+// allow reports whether a counter may move forward, and takes the creations from the limit.
+func (c *Counters) allow(o Counter) bool {
+	if o.By > c.Limit {
+		c.stay(o)
+		return false
+	}
+	c.Limit -= o.By
+	return true
+}
+
+// stay notes a counter that stays behind.
+func (c *Counters) stay(o Counter) {
+	if c.NBehind++; len(c.Behind) < maxNamed {
+		c.Behind = append(c.Behind, o)
+	}
+}
+
+// move moves counters forward. By is the wanted number of creations in total. The live counters are
+// read first, and again after a lost connection, so that no creation is repeated.
+func (c *Counters) move(ctx context.Context, zk *client.Client, wanted []Counter) error {
+	behind := make([]Counter, len(wanted))
+	err := each(len(wanted), func(i int) (err error) {
+		behind[i] = Counter{Path: wanted[i].Path}
+		behind[i].By, err = missing(ctx, zk, wanted[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var moving []int
+	for i, o := range behind {
+		if o.By > 0 && c.allow(o) {
+			moving = append(moving, i)
+		}
+	}
+	refused := make([]error, len(moving))
+	err = each(len(moving), func(i int) error {
+		err := moveOne(ctx, zk, wanted[moving[i]])
+		var e *client.Error
+		if errors.As(err, &e) && (e.Code == proto.ErrNoAuth || e.Code == proto.ErrNodeExists || e.Code == proto.ErrQuotaExceeded) {
+			refused[i] = err
+			return nil
+		}
+		return err
+	})
+	for i, refusal := range refused {
+		if refusal != nil {
+			o := behind[moving[i]]
+			o.Err = refusal
+			c.stay(o)
+		}
+	}
+	return err
+}
+
+// each calls f with the numbers below n, several at once, and returns the first error by number.
+func each(n int, f func(int) error) error {
+	errs := make([]error, n)
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, window)
+	for i := range n {
+		slots <- struct{}{}
+		calls.Go(func() { // ends with its requests; each waits for it
+			errs[i] = f(i)
+			<-slots
+		})
+	}
+	calls.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing returns how many creations a counter lacks. A znode that was deleted lacks none.
+func missing(ctx context.Context, zk *client.Client, wanted Counter) (int64, error) {
+	var stat proto.Stat
+	var there bool
+	err := retry(func() (err error) { stat, there, err = zk.Exists(ctx, wanted.Path, false); return err })
+	if err != nil || !there {
+		return 0, err
+	}
+	return max(0, wanted.By-creations(stat)), nil
+}
+
+// moveOne moves a single counter.
+func moveOne(ctx context.Context, zk *client.Client, wanted Counter) error {
+	for lost := 0; ; {
+		by, err := missing(ctx, zk, wanted)
+		if err != nil || by == 0 {
+			return err
+		}
+		_, err = zk.Multi(ctx, forward(wanted.Path, min(by, batchOps/2))...)
+		switch {
+		case err == nil || errors.Is(err, proto.ErrNoNode): // deleted meanwhile: missing says so
+		case errors.Is(err, proto.ErrConnectionLoss) && lost < attempts:
+			lost++
+			if err := retry(func() error { _, err := zk.Sync(ctx, wanted.Path); return err }); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// parentCounter is a znode whose children a Loader is adding.
+type parentCounter struct {
+	path    string
+	wanted  int64 // creations
+	created int64 // children that the Loader has added: the live counter has at least as many
+	// container: without a child, a creation would make the server delete the znode.
+	container bool
+}
+
+// count notes a record for the counters. It must be called in the order of the records.
+func (l *Loader) count(r *Record, path string, added bool) {
+	for len(l.parents) > 0 && !Within(path, l.parents[len(l.parents)-1].path) {
+		l.leave()
+	}
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if n := len(l.parents); n > 0 && added && Join(l.parents[n-1].path, name) == path {
+		l.parents[n-1].created++
+	}
+	if added || path == "/" {
+		l.parents = append(l.parents, parentCounter{path: path, wanted: r.Creations, container: r.Kind == Container})
+	}
+}
+
+// leave ends the innermost parent.
+func (l *Loader) leave() {
+	p := l.parents[len(l.parents)-1]
+	l.parents = l.parents[:len(l.parents)-1]
+	if p.wanted > p.created && (p.created > 0 || !p.container) {
+		l.behind = append(l.behind, Counter{Path: p.path, By: p.wanted})
+	}
+}
+
+// moveCounters moves the counters of the parents that were left.
+func (l *Loader) moveCounters(ctx context.Context) error {
+	if len(l.behind) == 0 {
+		return nil
+	}
+	if err := l.Flush(ctx); err != nil {
+		return err
+	}
+	err := l.Counters.move(ctx, l.ZK, l.behind)
+	l.behind = l.behind[:0]
+	return err
+}
+
+// Finish writes the rest after the last Add.
+func (l *Loader) Finish(ctx context.Context) error {
+	for len(l.parents) > 0 {
+		l.leave()
+	}
+	return errors.Join(l.Flush(ctx), l.moveCounters(ctx))
+}
