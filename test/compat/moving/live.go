@@ -177,7 +177,8 @@ func (m *running) wait() error {
 
 func (m *running) kill() error {
 	_ = m.cmd.Process.Kill() // it may have ended
-	_ = <-m.done             // the error says that it was killed
+	for range m.done {       // until the process has ended
+	}
 	return m.out.Close()
 }
 
