@@ -70,22 +70,16 @@ func (s *Server) addArchive(l *facts.Values) {
 		return
 	}
 	a := s.cfg.ArchiveStats()
-	shipper, failed, verified := int64(0), int64(0), int64(0)
-	if a.Shipper {
-		shipper = 1
-	}
-	if a.VerifyFailed {
-		failed = 1
-	}
+	verified := int64(0)
 	if !a.Verified.IsZero() {
 		verified = a.Verified.Unix()
 	}
 	l.Add("gozkd_archive_lag_seconds", float64(a.Lag.Milliseconds())/1000)
-	l.Add("gozkd_archive_shipper", shipper)
+	l.Add("gozkd_archive_shipper", flag(a.Shipper))
 	l.Add("gozkd_archive_objects_total", a.Objects)
 	l.Add("gozkd_archive_bytes_total", a.Bytes)
 	l.Add("gozkd_archive_errors_total", a.Errors)
 	l.Add("gozkd_archive_gaps_total", a.Gaps)
 	l.Add("gozkd_archive_verified_seconds", verified)
-	l.Add("gozkd_archive_verify_failed", failed)
+	l.Add("gozkd_archive_verify_failed", flag(a.VerifyFailed))
 }
