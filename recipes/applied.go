@@ -33,27 +33,23 @@ func (k *core) lookAfterSync(ctx context.Context, full string) (*zk.Stat, error)
 
 // checkNotSet returns an ambiguousError unless the znode was last written at before or earlier.
 func (k *core) checkNotSet(ctx context.Context, full string, before int64) error {
-	stat, err := k.lookAfterSync(ctx, full)
-	switch {
-	case err != nil:
-		return err
-	case stat == nil:
-		return &ambiguousError{zk.ErrNoNode}
-	case stat.Mzxid > before:
-		return errNotRepeatable
-	}
-	return nil
+	return k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Mzxid })
 }
 
 // checkNotDeleted returns an ambiguousError unless the znode exists since before or earlier.
 func (k *core) checkNotDeleted(ctx context.Context, full string, before int64) error {
+	return k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Czxid })
+}
+
+// checkUntouched returns an ambiguousError unless the znode exists, and has a zxid up to before.
+func (k *core) checkUntouched(ctx context.Context, full string, before int64, zxid func(*zk.Stat) int64) error {
 	stat, err := k.lookAfterSync(ctx, full)
 	switch {
 	case err != nil:
 		return err
 	case stat == nil:
 		return &ambiguousError{zk.ErrNoNode}
-	case stat.Czxid > before:
+	case zxid(stat) > before:
 		return errNotRepeatable
 	}
 	return nil
