@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -265,7 +266,8 @@ type Config struct {
 	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the
 	// runtime's clock. Now may jump, see MoveClock. Default: time.Now.
 	Now func() time.Time
-	// Rand is the source of session passwords. Default: crypto/rand.
+	// Rand is the source of session passwords, of which the server makes one call at a time. Default:
+	// crypto/rand.
 	Rand io.Reader
 	// FS is the file system of LogDir, DirFS that of Dir. Backups are always on the operating
 	// system's. Default: the operating system's.
@@ -304,6 +306,8 @@ func (c *Config) ensureDefaults() error {
 	setDefault[vfs.FS](&c.DirFS, vfs.OS{})
 	if c.Rand == nil {
 		c.Rand = rand.Reader
+	} else {
+		c.Rand = &serialReader{r: c.Rand}
 	}
 	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers(), c.ensureDigest())
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
@@ -380,4 +384,16 @@ func setDefault[T comparable](v *T, def T) {
 	if *v == zero {
 		*v = def
 	}
+}
+
+// serialReader makes one call of r at a time, and fills the whole buffer.
+type serialReader struct {
+	mu sync.Mutex
+	r  io.Reader
+}
+
+func (s *serialReader) Read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return io.ReadFull(s.r, b)
 }
