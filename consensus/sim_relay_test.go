@@ -24,7 +24,7 @@ func (m *simMember) countEntries(r *raftpb.Message) {
 func TestSim_Relayed(t *testing.T) {
 	plans := huntGen(stepWeights)
 	var all simStats
-	for seed := range exhaustive.Or(2, 400) {
+	for seed := range exhaustive.Or(2, 100) {
 		p := plans.Example(seed)
 		p.Members, p.Learners, p.Relayed, p.StartMs = 5, 2, true, []int{0, 0, 0, 0, 0}
 		if p.Levels != nil {

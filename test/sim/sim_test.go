@@ -40,7 +40,7 @@ var (
 func TestSim(t *testing.T) {
 	hours, length := *hoursFlag, *lengthFlag
 	if hours < 0 {
-		hours, length = exhaustive.Or(0.0, 2), exhaustive.Or(20*time.Second, length)
+		hours, length = exhaustive.Or(0.0, 0.5), exhaustive.Or(20*time.Second, length)
 	}
 	var sum result
 	kinds := chosenFaults(t)
