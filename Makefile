@@ -48,7 +48,7 @@ lint:     ## golangci-lint, at the version pinned in tools/go.mod
 fmt:      ## gofmt everything
 	gofmt -l -w .
 compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
-	$(MAKE) -j$(COMPAT_JOBS) --output-sync=target $(COMPAT)
+	$(MAKE) -j$(COMPAT_JOBS) --output-sync=line $(COMPAT)
 # The programs wait most of the time: COMPAT_JOBS of them run at once. The longest come first.
 COMPAT = $(addprefix compat-,clients suites moving migrate modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
 .PHONY: $(COMPAT)

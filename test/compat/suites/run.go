@@ -44,10 +44,16 @@ func runSuites(ctx context.Context, o options, list []suite) bool {
 	must.Do(server.WriteZooKeeperScript(ctx, server.Maven, zooKeeper.bin))
 	good := true
 	for _, s := range list {
+		if o.quick && s.slow {
+			continue
+		}
 		r := &runner{options: o, suite: s, installed: s.install(ctx, o.root), leftOut: readLeftOut(s.name), dir: dir}
 		parts := r.chosen()
 		started := time.Now()
 		ours := r.all(ctx, gozkd, parts)
+		if len(ours) == 0 && o.only == "" {
+			must.Failf("%s: none of its tests ran", s.name)
+		}
 		fmt.Printf("%s %s on gozkd: %s, in %s\n", s.name, r.version, ours.summary(r.leftOut), time.Since(started).Round(time.Second))
 		if o.alone {
 			good = r.explain("fails on gozkd", ours.failed(r.leftOut), ours) == 0 && good

@@ -15,6 +15,8 @@ type suite struct {
 	name string
 	// install fetches what the suite needs.
 	install func(ctx context.Context, root string) installed
+	// slow: make compat runs no part of it.
+	slow bool
 }
 
 // installed is a suite that can be run.
@@ -47,7 +49,7 @@ func suites() []suite {
 		{name: "kazoo", install: installKazoo},
 		{name: "zookeeper", install: installZooKeeper},
 		{name: "curator", install: installCurator},
-		{name: "rust", install: installRust},
+		{name: "rust", install: installRust, slow: true},
 	}
 }
 
