@@ -124,7 +124,6 @@ func (c *command) describeState(s *source) {
 // command is a running subcommand of this package.
 type command struct{ cli.Command }
 
-// line writes a line of a table: a label and its value.
 // inBytes formats a number of bytes.
 func inBytes(n int64) string {
 	switch {
