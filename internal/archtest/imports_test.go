@@ -211,6 +211,10 @@ var table = []box{
 		{"proto/jute", "requests and replies"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
+	{pkg: "internal/subtree", there: true, may: []arrow{
+		{"client", "reads and writes the znodes"},
+		{"proto", "ACLs, Stats, error codes"},
+	}},
 	{pkg: "admin", there: true, may: []arrow{{"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "renders its facts"},
@@ -294,7 +298,7 @@ var table = []box{
 		{"proto", "zxids of moments"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
-		{"cmd/gozkd/internal/shell/subtree", "compares and restores subtrees of a running ensemble"},
+		{"internal/subtree", "compares and restores subtrees of a running ensemble"},
 		{"client", "the session for that"},
 		{"internal/printable", "paths on a terminal"},
 		{"consensus", "reads and founds data directories"},
@@ -324,7 +328,7 @@ var table = []box{
 		{"github.com/golang/snappy", "a compression of snapshots"},
 	}},
 	{pkg: "cmd/gozkd/internal/mirror", there: true, may: []arrow{
-		{"cmd/gozkd/internal/shell/subtree", "compares and writes subtrees"},
+		{"internal/subtree", "compares and writes subtrees"},
 		{"client", "the sessions on both sides"},
 		{"cmd/gozkd/internal/clientflags", "TLS, SASL and credentials"},
 		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
@@ -372,15 +376,11 @@ var table = []box{
 		{"golang.org/x/term", "the line editor"},
 		{"golang.org/x/sys", "console modes on Windows"},
 	}},
-	{pkg: "cmd/gozkd/internal/shell/subtree", there: true, may: []arrow{
-		{"client", "reads and writes the znodes"},
-		{"proto", "ACLs, Stats, error codes"},
-	}},
 	{pkg: "cmd/gozkd/internal/shell", there: true, may: []arrow{
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
 		{"cmd/gozkd/internal/shell/console", "lines from a terminal"},
-		{"cmd/gozkd/internal/shell/subtree", "commands on whole subtrees"},
+		{"internal/subtree", "commands on whole subtrees"},
 		{"client", "the session that its commands run in"},
 		{"internal/serverlist", "server lines, in what config and reconfig show and take"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},

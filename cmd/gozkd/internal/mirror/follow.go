@@ -9,8 +9,8 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
 	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 

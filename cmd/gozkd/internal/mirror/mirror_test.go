@@ -17,7 +17,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"

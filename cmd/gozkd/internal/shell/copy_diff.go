@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 )
 
 func runCopy(ctx context.Context, c *call) error { return c.copy(ctx, false) }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 )
 
 func runAddAuth(ctx context.Context, c *call) error {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 )

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/internal/subtree"
 )
 
 func TestParseKinds(t *testing.T) {
