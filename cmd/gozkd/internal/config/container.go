@@ -67,7 +67,7 @@ var variables = []variable{
 	{name: "ZOO_RECONFIG_ENABLED", of: bitnami, key: "reconfigEnabled", read: yes("true", "false"), status: works, note: "clients may change the members"},
 	{name: "ZOO_LISTEN_ALLIPS_ENABLED", of: bitnami, key: "quorumListenOnAllIPs", read: yes("true", "false"), status: works, note: "listen for other servers on all addresses"},
 	{name: "ZOO_PRE_ALLOC_SIZE", of: bitnami, key: "preAllocSize", status: works, note: "KiB; size of a segment of the log"},
-	{name: "ZOO_SNAPCOUNT", of: bitnami, key: "snapCount", status: works, note: "transactions between checkpoints; up to 4 times as many if checkpoints would take more than a fifth of the time"},
+	{name: "ZOO_SNAPCOUNT", of: bitnami, key: "snapCount", status: works, note: "transactions between checkpoints; up to 4 times as many if checkpoints take over a fifth of the time"},
 	{name: "ZOO_LOG_LEVEL", of: bitnami, key: "gozkd.logLevel", read: javaLevel, status: works, note: "ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF"},
 	{name: "ZOO_LOG4J_PROP", of: official, key: "gozkd.logLevel", read: rootLogger, status: works, note: "its first word is the level; in images of ZooKeeper before 3.8"},
 	{name: "ZOO_CFG_EXTRA", of: official, status: works, note: "keys of `zoo.cfg`: `key=value`, separated by white space"},

@@ -17,8 +17,6 @@ type Archive struct {
 	BufferMB int
 }
 
-const noArchive = "; no effect without gozkd.archive.url"
-
 // archiveURL is the URL of an archive.
 var archiveURL = kind{
 	allowed: "a URL, file:///DIRECTORY or s3://BUCKET/PREFIX",
@@ -29,14 +27,14 @@ var archiveURL = kind{
 }
 
 var archiveKeys = []key{
-	{name: "gozkd.archive.url", kind: archiveURL, status: works, note: "place of the [archive](../guide/backup.md), to which the log is written all the time, so that any moment can be restored: `file:///DIRECTORY` or `s3://BUCKET/PREFIX`, the same on all servers. Credentials come from the environment, `~/.aws/credentials` or the machine's role", secret: true,
+	{name: "gozkd.archive.url", kind: archiveURL, status: works, note: "place of the [archive](../guide/backup.md), the same on all servers", secret: true,
 		field: func(c *Config) any { return &c.Archive.URL }},
-	{name: "gozkd.archive.intervalMs", kind: property32(100, 3_600_000), def: "3000", status: works, note: "ms; how long a write may wait until it is in the archive" + noArchive,
+	{name: "gozkd.archive.intervalMs", kind: property32(100, 3_600_000), def: "3000", status: works, note: "ms until a write must be in the archive",
 		field: func(c *Config) any { return &c.Archive.IntervalMs }},
-	{name: "gozkd.archive.baseHours", kind: integer(1, 8760), def: "24", status: works, note: "hours; how old the newest complete state in the archive may become. A new one is also written after 1 GiB of the log" + noArchive,
+	{name: "gozkd.archive.baseHours", kind: integer(1, 8760), def: "24", status: works, note: "hours between complete states in the archive; also after 1 GiB of log",
 		field: func(c *Config) any { return &c.Archive.BaseHours }},
-	{name: "gozkd.archive.retentionDays", kind: integer(0, 36500), def: "0", status: works, note: "days for which every moment can be restored; 0 means all of them" + noArchive,
+	{name: "gozkd.archive.retentionDays", kind: integer(0, 36500), def: "0", status: works, note: "days for which every moment can be restored; 0: all",
 		field: func(c *Config) any { return &c.Archive.RetentionDays }},
-	{name: "gozkd.archive.bufferMB", kind: integer(1, 1<<10), def: "64", status: works, note: "MiB of the log that are kept in memory and on disk while the archive cannot be written; beyond it the moments until the next complete state are lost" + noArchive,
+	{name: "gozkd.archive.bufferMB", kind: integer(1, 1<<10), def: "64", status: works, note: "MiB of log kept while the archive cannot be written; beyond it the moments until the next complete state are lost",
 		field: func(c *Config) any { return &c.Archive.BufferMB }},
 }

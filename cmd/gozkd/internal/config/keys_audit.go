@@ -49,23 +49,21 @@ var znodeList = kind{
 	},
 }
 
-const noAudit = "; no effect without audit.enable"
-
 var auditKeys = []key{
-	{name: "audit.enable", kind: boolean, def: "false", status: works, note: "an [audit log](monitoring.md#the-audit-log): who changed what",
+	{name: "audit.enable", kind: boolean, def: "false", status: works, note: "the [audit log](monitoring.md#the-audit-log)",
 		field: func(c *Config) any { return &c.Audit.Enabled }},
-	{name: "audit.impl.class", kind: oneOf("org.apache.zookeeper.audit.Slf4jAuditLogger", "org.apache.zookeeper.audit.Log4jAuditLogger"), status: harmless, note: "only ZooKeeper's own classes are accepted; gozkd.audit.format and gozkd.audit.file say what is written and where"},
-	{name: "gozkd.audit.format", kind: oneOf(AuditJSON, AuditZooKeeper), def: AuditJSON, status: works, note: "json, or zookeeper: ZooKeeper's line, which has ZooKeeper's events only" + noAudit,
+	{name: "audit.impl.class", kind: oneOf("org.apache.zookeeper.audit.Slf4jAuditLogger", "org.apache.zookeeper.audit.Log4jAuditLogger"), status: harmless, note: "only ZooKeeper's own classes are accepted; gozkd.audit.* set format and file"},
+	{name: "gozkd.audit.format", kind: oneOf(AuditJSON, AuditZooKeeper), def: AuditJSON, status: works, note: "zookeeper: ZooKeeper's line, for ZooKeeper's events only",
 		field: func(c *Config) any { return &c.Audit.Format }},
-	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "file of the audit log; `-` is standard error. It is opened again on SIGHUP" + noAudit,
+	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "its file; `-` is standard error. Opened again on SIGHUP",
 		field: func(c *Config) any { return &c.Audit.File }},
-	{name: "gozkd.audit.maxSizeMB", kind: integer(1, 1<<20), def: "10", status: works, note: "MiB; a longer file is renamed, and a new one begun" + noAudit,
+	{name: "gozkd.audit.maxSizeMB", kind: integer(1, 1<<20), def: "10", status: works, note: "MiB above which the file is renamed and a new one begun",
 		field: func(c *Config) any { return &c.Audit.MaxSizeMB }},
-	{name: "gozkd.audit.maxFiles", kind: integer(0, maxInt), def: "10", status: works, note: "how many renamed files are kept; 0 means all" + noAudit,
+	{name: "gozkd.audit.maxFiles", kind: integer(0, maxInt), def: "10", status: works, note: "renamed files that are kept; 0: all",
 		field: func(c *Config) any { return &c.Audit.MaxFiles }},
-	{name: "gozkd.audit.block", kind: boolean, def: "false", status: works, note: "true: clients wait while the audit log cannot be written. false: its events are dropped and counted" + noAudit,
+	{name: "gozkd.audit.block", kind: boolean, def: "false", status: works, note: "true: clients wait while the log cannot be written; false: its events are dropped and counted",
 		field: func(c *Config) any { return &c.Audit.Block }},
-	{name: "gozkd.audit.reads", kind: znodeList, status: works, note: "znodes: reads of these, and of znodes below them, are in the audit log as well" + noAudit,
+	{name: "gozkd.audit.reads", kind: znodeList, status: works, note: "also log reads at and below these znodes",
 		field: func(c *Config) any { return &c.Audit.Reads }},
 	{name: "auditlog.*", kind: anything, status: harmless, note: "properties of ZooKeeper's logback.xml; gozkd.audit.file names the file"},
 	{name: "audit.logger", kind: anything, status: harmless, note: "a property of ZooKeeper's logback.xml"},

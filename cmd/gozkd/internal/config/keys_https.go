@@ -14,22 +14,22 @@ import (
 const metricsTLS = "metricsProvider.ssl."
 
 var adminTLSKeys = []key{
-	{name: "admin.portUnification", kind: boolean, def: "false", status: works, note: "true: admin.serverPort also accepts HTTPS, with the key store of `ssl.quorum.*`",
+	{name: "admin.portUnification", kind: boolean, def: "false", status: works, note: "admin.serverPort also accepts HTTPS, with the key store of `ssl.quorum.*`",
 		field: func(c *Config) any { return &c.AdminUnified }},
-	{name: "admin.forceHttps", kind: boolean, def: "false", status: works, note: "true: admin.serverPort accepts only HTTPS",
+	{name: "admin.forceHttps", kind: boolean, def: "false", status: works, note: "admin.serverPort accepts only HTTPS",
 		field: func(c *Config) any { return &c.AdminForceHTTPS }},
-	{name: "admin.needClientAuth", kind: boolean, def: "false", status: works, reload: true, note: "true: callers by HTTPS need a certificate that the trust store of `ssl.quorum.*` verifies. Plain HTTP stays open with admin.portUnification",
+	{name: "admin.needClientAuth", kind: boolean, def: "false", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store of `ssl.quorum.*`",
 		field: func(c *Config) any { return &c.AdminNeedCert }},
-	{name: "gozkd.admin.x509", kind: text, status: works, reload: true, note: "x509 identities of administrators, separated by semicolons (one within a name is `\\\\;` here, which the name has as `\\;`), besides that of X509AuthenticationProvider.superUser: holders of such a certificate may run all [admin commands](monitoring.md#authorization) by HTTPS",
+	{name: "gozkd.admin.x509", kind: text, status: works, reload: true, note: "x509 identities of [administrators](monitoring.md#authorization) by HTTPS, separated by `;` (within a name: `\\\\;`), besides X509AuthenticationProvider.superUser",
 		field: func(c *Config) any { return &c.AdminX509 }},
 }
 
 var metricsTLSKeys = slices.Concat([]key{
-	{name: "metricsProvider.httpsPort", kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1 means none, 0 any free port. With it, httpPort is open only if it is set",
+	{name: "metricsProvider.httpsPort", kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; 0: any free port; -1: none. With it, httpPort is open only if set",
 		field: func(c *Config) any { return &c.MetricsHTTPSPort }},
-	{name: metricsTLS + "need.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate that the trust store verifies",
+	{name: metricsTLS + "need.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store",
 		field: func(c *Config) any { return &c.MetricsNeedCert }},
-	{name: metricsTLS + "want.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "without need.client.auth: a caller's certificate is verified if there is one, which needs a trust store",
+	{name: metricsTLS + "want.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "a caller's certificate, if there is one, is verified; needs a trust store",
 		field: func(c *Config) any { return &c.MetricsWantCert }},
 }, metricsStoreKeys())
 

@@ -12,18 +12,16 @@ type Kerberos struct {
 	RequireConf bool
 }
 
-const noKerberos = "; no effect without a Krb5LoginModule in the JAAS file"
-
 var kerberosKeys = []key{
-	{name: "java.security.krb5.conf", kind: text, def: "/etc/krb5.conf", status: works, reload: true, note: "file with the default realm and the clock skew that is allowed" + noKerberos,
+	{name: "java.security.krb5.conf", kind: text, def: "/etc/krb5.conf", status: works, reload: true, note: "file with the default realm and the allowed clock skew",
 		field: func(c *Config) any { return &c.Kerberos.Conf }},
-	{name: "kerberos.removeHostFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "true: the id of `zk/host@REALM` is `zk@REALM`" + noKerberos,
+	{name: "kerberos.removeHostFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "the id of `zk/host@REALM` is `zk@REALM`",
 		field: func(c *Config) any { return &c.Kerberos.RemoveHost }},
-	{name: "kerberos.removeRealmFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "true: the id of `alice@REALM` is `alice`, in every realm that the rules admit" + noKerberos,
+	{name: "kerberos.removeRealmFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "the id of `alice@REALM` is `alice`, in every realm that the rules admit",
 		field: func(c *Config) any { return &c.Kerberos.RemoveRealm }},
-	{name: "security.auth_to_local", kind: text, def: "DEFAULT", status: works, reload: true, note: "rules that make the short name of a principal, in ZooKeeper's syntax: `RULE:[n:format](regexp)s/pattern/replacement/g`, `DEFAULT`. A principal that no rule applies to is refused; DEFAULT applies to the default realm only" + noKerberos,
+	{name: "security.auth_to_local", kind: text, def: "DEFAULT", status: works, reload: true, note: "ZooKeeper's rules for short names of principals: `RULE:[n:format](regexp)s/pattern/replacement/g`, `DEFAULT` (the default realm). A principal that no rule matches is refused",
 		field: func(c *Config) any { return &c.Kerberos.AuthToLocal }},
-	{name: "requireKerberosConfig", kind: boolean, def: "false", status: works, reload: true, note: "true: krb5.conf must name a default realm" + noKerberos,
+	{name: "requireKerberosConfig", kind: boolean, def: "false", status: works, reload: true, note: "krb5.conf must name a default realm",
 		field: func(c *Config) any { return &c.Kerberos.RequireConf }},
 	{name: "kerberos.*", kind: anything, status: harmless, note: "not a key of ZooKeeper's server"},
 	{name: "kinit", kind: anything, status: harmless, note: "a server needs no ticket of its own"},

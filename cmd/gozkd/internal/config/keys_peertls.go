@@ -12,11 +12,11 @@ const peerTLS = "ssl.quorum."
 
 // peerTLSKeys say which connections between servers use TLS, and how.
 var peerTLSKeys = append([]key{
-	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "true: connections to other servers use [TLS](../guide/operate.md#tls-between-servers), and other connections are refused, unless portUnification is set",
+	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "[TLS between servers](../guide/operate.md#tls-between-servers); plain connections are refused unless portUnification is set",
 		field: func(c *Config) any { return &c.SSLQuorum }},
-	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "true: the peer port accepts both TLS and plain connections; no effect without ssl.quorum.keyStore.location",
+	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "the peer port accepts TLS, if there is a key store, and plain connections",
 		field: func(c *Config) any { return &c.PeerPortUnification }},
-	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "name of the ensemble that certificates with a URI gozkd://ENSEMBLE/ID must have; without it, any name",
+	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "the ENSEMBLE that URIs gozkd://ENSEMBLE/ID of certificates must have; default: any",
 		field: func(c *Config) any { return &c.PeerTLSEnsemble }},
 	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "changed files of keys, certificates and revocation lists are always noticed, within a second or two"},
 }, quorumKeys()...)
@@ -25,11 +25,11 @@ var peerTLSKeys = append([]key{
 // so none of them prevents the start: peerTLS refuses those that must not be ignored.
 func quorumKeys() (rows []key) {
 	notes := map[string]string{
-		"hostnameVerification":       "a server's certificate must be valid for the host of its server line; false also turns clientHostnameVerification off",
-		"clientHostnameVerification": "the same for servers that call",
-		"allowReverseDnsLookup":      "if that host is an IP address, the certificate may also be valid for a name that the DNS has for it, and that resolves to it",
-		"clientAuth":                 "need: servers without a certificate are refused; want and none: a server may have none, and proves who it is as without TLS",
-		"trustStore.location":        "file with the certificates of the authorities that the servers' certificates must come from; required for TLS",
+		"hostnameVerification":       "a server's certificate must name the host of its server line; false also turns clientHostnameVerification off",
+		"clientHostnameVerification": "the same for calling servers",
+		"allowReverseDnsLookup":      "if that host is an IP address, the certificate may name a DNS name of it that resolves back",
+		"clientAuth":                 "need: servers without a certificate are refused; want, none: they are identified as without TLS",
+		"trustStore.location":        "file with the authorities of the servers' certificates; required for TLS",
 	}
 	for _, k := range tlsKeys(peerTLS, true, func(c *Config) *tlsconf.Options { return &c.PeerTLS }) {
 		name := strings.TrimPrefix(k.name, peerTLS)
@@ -38,7 +38,7 @@ func quorumKeys() (rows []key) {
 		}
 		switch {
 		case name == "handshakeDetectionTimeoutMillis":
-			k = key{name: k.name, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms; how long a caller at the peer port may take for its first byte, at most 5 s",
+			k = key{name: k.name, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms for a caller's first byte at the peer port, at most 5 s",
 				field: func(c *Config) any { return &c.PeerTLSDetection }}
 		case k.status == refused:
 			k.status, k.secret = harmless, true

@@ -256,7 +256,7 @@ func FuzzLoad(f *testing.F) {
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/reference/configuration.md and docs/guide/container.md")
 
-// TestDocumentation: docs/reference/configuration.md contains the table and the help.
+// TestDocumentation: docs/reference/configuration.md contains the tables and the flags.
 func TestDocumentation(t *testing.T) {
 	const path = "../../../../docs/reference/configuration.md"
 	page, err := os.ReadFile(path)
@@ -264,7 +264,12 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := replaceBetween(t, string(page), "keys", keyTable())
-	want = replaceBetween(t, want, "help", "```\n"+Help+"```\n")
+	_, flags, _ := strings.Cut(Help, "\n\nflags of serve:\n")
+	flags, _, ok := strings.Cut(flags, "\nexamples:\n")
+	if !ok {
+		t.Fatal("the help has no flags of serve before its examples")
+	}
+	want = replaceBetween(t, want, "flags", "```\n"+flags+"```\n")
 	keepPage(t, path, string(page), want)
 }
 
@@ -285,22 +290,29 @@ func keepPage(t *testing.T, path, page, want string) {
 // keyTable returns two tables in Markdown: the supported keys and all others. Keys of which everything
 // else is equal share a row.
 func keyTable() string {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", "any text except the empty one", "text", ", decimal, 0x hexadecimal or 0 octal", " (0x, 0)").Replace
+	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", " to 2147483647", " or more",
+		"any text except the empty one", "text", "a host name or an IP address, without a port", "host",
+		"true, false", "boolean", ", decimal, 0x hexadecimal or 0 octal", "").Replace
 	var working, others []string // rows without their keys
 	names := make(map[string][]string)
 	for _, k := range keys {
 		row, table := "", &others
 		switch note := k.note; {
 		case k.status == works:
-			reloads := ""
-			if k.reload {
-				reloads = "yes"
+			row, table = cell(k.kind.allowed), &working
+			if k.def != "" {
+				row += " (" + cell(k.def) + ")"
 			}
-			row, table = fmt.Sprintf("%s | %s | %s | %s", cell(k.kind.allowed), cell(k.def), reloads, note), &working
+			row = "| " + row + " | " + note
+			if k.reload {
+				row = "↻ " + row
+			}
+		case k.status == harmless && len(k.fine) == 0:
+			row = "| " + note
 		case len(k.fine) > 0:
-			row = fmt.Sprintf("%s | no effect with `%s`. Otherwise: %s", k.status, strings.Join(k.fine, "`, `"), note)
+			row = fmt.Sprintf("| unless `%s`: %s", strings.Join(k.fine, "`, `"), strings.TrimPrefix(string(k.status)+": "+note, "harmless: "))
 		default:
-			row = fmt.Sprintf("%s | %s", k.status, note)
+			row = fmt.Sprintf("| %s: %s", k.status, note)
 		}
 		if names[row] == nil {
 			*table = append(*table, row)
@@ -311,11 +323,11 @@ func keyTable() string {
 	rows := func(head string, rows []string) {
 		b.WriteString(head)
 		for _, row := range rows {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(names[row], "`, `"), row)
+			fmt.Fprintf(&b, "| `%s` %s |\n", strings.Join(names[row], "`, `"), row)
 		}
 	}
-	rows("| key | allowed | default | reloads | effect |\n|---|---|---|---|---|\n", working)
-	rows("\n| keys | status | reason |\n|---|---|---|\n", others)
+	rows("| key | values (default) | effect |\n|---|---|---|\n", working)
+	rows("\nKeys without effect, unless the reason says otherwise:\n\n| keys | reason |\n|---|---|\n", others)
 	return b.String()
 }
 

@@ -35,17 +35,17 @@ var (
 
 // portKeys open the ports for TLS, and say who its clients are.
 var portKeys = []key{
-	{name: "secureClientPort", kind: integer(0, 65535), def: "0", status: works, note: "[TLS](../guide/tls.md) port for clients, beside clientPort, or instead of it if clientPort is not set; 0 means none",
+	{name: "secureClientPort", kind: integer(0, 65535), def: "0", status: works, note: "[TLS](../guide/tls.md) port for clients, beside clientPort if that is set; 0: none",
 		field: func(c *Config) any { return &c.SecureClientPort }},
-	{name: "secureClientPortAddress", kind: host, def: "all addresses", status: works, note: "address to listen on at secureClientPort",
+	{name: "secureClientPortAddress", kind: host, def: "all addresses", status: works, note: "address of secureClientPort",
 		field: func(c *Config) any { return &c.SecureClientPortAddress }},
-	{name: "client.portUnification", kind: boolean, def: "false", status: works, reload: true, note: "true: clientPort accepts both TLS and plain connections",
+	{name: "client.portUnification", kind: boolean, def: "false", status: works, reload: true, note: "clientPort accepts TLS and plain connections",
 		field: func(c *Config) any { return &c.PortUnification }},
-	{name: "netty.server.outstandingHandshake.limit", aliases: []string{"outstandingHandshake.limit"}, kind: property32(-1, maxInt), def: "250", status: works, reload: true, note: "bound on TLS handshakes under way; -1 or 0, ZooKeeper's default, means none",
+	{name: "netty.server.outstandingHandshake.limit", aliases: []string{"outstandingHandshake.limit"}, kind: property32(-1, maxInt), def: "250", status: works, reload: true, note: "TLS handshakes under way; -1, 0 (ZooKeeper's default): no bound",
 		field: func(c *Config) any { return &c.HandshakeLimit }},
-	{name: "X509AuthenticationProvider.superUser", kind: text, status: works, reload: true, note: "the identity x509 of the superuser, whom every ACL admits",
+	{name: "X509AuthenticationProvider.superUser", kind: text, status: works, reload: true, note: "the superuser's x509 identity",
 		field: func(c *Config) any { return &c.X509SuperUser }},
-	{name: "gozkd.x509.id", kind: oneOf("subject", "cn", "san:uri", "san:dns", "san:email"), def: "subject", status: works, reload: true, note: "the part of a client's certificate that is its identity x509: the subject as Java prints it, its common name, or the only name of that type in the subject alternative name",
+	{name: "gozkd.x509.id", kind: oneOf("subject", "cn", "san:uri", "san:dns", "san:email"), def: "subject", status: works, reload: true, note: "the x509 identity in a client's certificate: the subject as Java prints it, the common name, or the only subject alternative name of that type",
 		field: func(c *Config) any { return &c.X509ID }},
 	{name: "client.certReload", kind: boolean, def: "false", status: harmless, note: "changed files of keys, certificates and revocation lists are always noticed, within a second or two"},
 	{name: "netty.server.earlyDropSecureConnectionHandshakes", kind: boolean, status: harmless, note: "a server that does not serve never begins a handshake"},
@@ -68,32 +68,32 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 		return nil
 	}
 	rows := []key{
-		row("keyStore.location", text, "", "file with the key and the certificate of this server: JKS, PKCS12 or PEM; required for TLS", func(o *tlsconf.Options) any { return &o.KeyStore.Location }, gozkd("cert")...),
+		row("keyStore.location", text, "", "file with this server's key and certificate: JKS, PKCS12 or PEM; required for TLS", func(o *tlsconf.Options) any { return &o.KeyStore.Location }, gozkd("cert")...),
 		row("keyStore.password", password, "", "password of that store", func(o *tlsconf.Options) any { return &o.KeyStore.Password }),
-		row("keyStore.passwordPath", text, "", "file with that password, which wins over `.password`; one line separator at its end is cut", func(o *tlsconf.Options) any { return &o.KeyStore.PasswordFile }),
-		row("keyStore.type", oneOf("JKS", "PKCS12", "PEM", "BCFKS"), "", "without effect: the content of the file decides; BCFKS is refused", func(o *tlsconf.Options) any { return &o.KeyStore.Type }),
-		row("trustStore.location", text, "", "file with the certificates of the authorities that callers' certificates must come from; required unless clientAuth is none", func(o *tlsconf.Options) any { return &o.TrustStore.Location }, gozkd("ca")...),
+		row("keyStore.passwordPath", text, "", "file with that password; wins over `.password`", func(o *tlsconf.Options) any { return &o.KeyStore.PasswordFile }),
+		row("keyStore.type", oneOf("JKS", "PKCS12", "PEM", "BCFKS"), "", "no effect: the file's content decides; BCFKS is refused", func(o *tlsconf.Options) any { return &o.KeyStore.Type }),
+		row("trustStore.location", text, "", "file with the authorities of callers' certificates; required unless clientAuth is none", func(o *tlsconf.Options) any { return &o.TrustStore.Location }, gozkd("ca")...),
 		row("trustStore.password", password, "", "password of that store", func(o *tlsconf.Options) any { return &o.TrustStore.Password }),
-		row("trustStore.passwordPath", text, "", "file with that password, which wins over `.password`; one line separator at its end is cut", func(o *tlsconf.Options) any { return &o.TrustStore.PasswordFile }),
-		row("trustStore.type", oneOf("JKS", "PKCS12", "PEM", "BCFKS"), "", "without effect: the content of the file decides; BCFKS is refused", func(o *tlsconf.Options) any { return &o.TrustStore.Type }),
-		row("protocol", oneOf("TLSv1.2", "TLSv1.3"), "both", "the only version of TLS, unless enabledProtocols is set", func(o *tlsconf.Options) any { return &o.Protocol }),
+		row("trustStore.passwordPath", text, "", "file with that password; wins over `.password`", func(o *tlsconf.Options) any { return &o.TrustStore.PasswordFile }),
+		row("trustStore.type", oneOf("JKS", "PKCS12", "PEM", "BCFKS"), "", "no effect: the file's content decides; BCFKS is refused", func(o *tlsconf.Options) any { return &o.TrustStore.Type }),
+		row("protocol", oneOf("TLSv1.2", "TLSv1.3"), "both", "the only TLS version, unless enabledProtocols is set", func(o *tlsconf.Options) any { return &o.Protocol }),
 		row("enabledProtocols", protocols, "both", "versions of TLS", func(o *tlsconf.Options) any { return &o.EnabledProtocols }),
-		row("ciphersuites", suites, "Go's choice", "IANA names; suites that Go does not have give a warning. Those of TLS 1.3 cannot be chosen: a list with none of them disables TLS 1.3", func(o *tlsconf.Options) any { return &o.CipherSuites }),
-		row("clientAuth", oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None), tlsconf.Need, "need: callers without a certificate are refused; want: a certificate is verified if there is one; none: no certificate is asked for", func(o *tlsconf.Options) any { return &o.ClientAuth }),
-		row("hostnameVerification", boolean, "true", "a server's certificate must name the host that is dialed; false also turns clientHostnameVerification off", func(o *tlsconf.Options) any { return &o.HostnameVerification }),
-		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), "a caller's certificate must name the address that it calls from", func(o *tlsconf.Options) any { return &o.ClientHostnameVerification }),
-		row("allowReverseDnsLookup", boolean, "false", "or a name that the DNS has for that address, and that resolves to it", func(o *tlsconf.Options) any { return &o.ReverseDNS }),
-		row("crl", boolean, "false", "every certificate must be in a chain that the revocation lists of crlLocation cover and do not name; without a list that is up to date it is refused", func(o *tlsconf.Options) any { return &o.CRL }),
-		row("ocsp", boolean, "false", "true prevents the start: OCSP is not supported, revocation lists are", func(o *tlsconf.Options) any { return &o.OCSP }),
+		row("ciphersuites", suites, "Go's choice", "IANA names; unknown names are a warning. A list without a TLS 1.3 suite disables TLS 1.3; its suites cannot be chosen singly", func(o *tlsconf.Options) any { return &o.CipherSuites }),
+		row("clientAuth", oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None), tlsconf.Need, "need: callers need a certificate; want: a certificate is verified; none: not asked for", func(o *tlsconf.Options) any { return &o.ClientAuth }),
+		row("hostnameVerification", boolean, "true", "a server's certificate must name the dialed host; false also turns clientHostnameVerification off", func(o *tlsconf.Options) any { return &o.HostnameVerification }),
+		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), "a caller's certificate must name its address", func(o *tlsconf.Options) any { return &o.ClientHostnameVerification }),
+		row("allowReverseDnsLookup", boolean, "false", "or a DNS name of that address that resolves back", func(o *tlsconf.Options) any { return &o.ReverseDNS }),
+		row("crl", boolean, "false", "certificates that crlLocation's lists revoke, or for which there is no current list, are refused", func(o *tlsconf.Options) any { return &o.CRL }),
+		row("ocsp", boolean, "false", "true prevents the start: only revocation lists are supported", func(o *tlsconf.Options) any { return &o.OCSP }),
 		other("context.supplier.class", text, refused, "a class of the Java server"),
 		other("sslProvider", text, refused, "the TLS implementation is Go's", "JDK", "OPENSSL", "OPENSSL_REFCNT"),
 		other("authProvider", text, refused, "a class of the Java server", "x509"),
 		other("handshakeDetectionTimeoutMillis", anything, harmless, "nio.sessionlessCnxnTimeout bounds the time for a handshake"),
 		other("*", anything, refused, "not a key of ZooKeeper 3.9, and it may concern security"),
 	}
-	crl := row("crlLocation", text, "", "file or directory with revocation lists, PEM or DER, for "+prefix+"crl", func(o *tlsconf.Options) any { return &o.CRLLocation })
+	crl := row("crlLocation", text, "", "file or directory with revocation lists, PEM or DER", func(o *tlsconf.Options) any { return &o.CRLLocation })
 	crl.name = "gozkd." + crl.name
-	bare := row("key", text, "", "PEM file with the key, if "+prefix+"keyStore.location has only certificates", func(o *tlsconf.Options) any { return &o.KeyStore.Key })
+	bare := row("key", text, "", "PEM file with the key, if the key store has only certificates", func(o *tlsconf.Options) any { return &o.KeyStore.Key })
 	bare.name = "gozkd." + strings.Replace(prefix, "ssl", "tls", 1) + "key"
 	return append(rows, crl, bare)
 }

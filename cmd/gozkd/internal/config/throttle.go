@@ -31,50 +31,45 @@ type Throttle struct {
 	LargeThreshold, LargeBytes int
 }
 
-const (
-	noTokens = "; no effect without connectionMaxTokens"
-	noLimit  = "; no effect without requestThrottleLimit"
-)
-
 var throttleKeys = []key{
-	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "size of a bucket of which each connect request takes a token; a request without one is closed without an answer; 0 means no throttle",
+	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "size of a token bucket for connect requests; a request without a token is closed unanswered; 0: no throttle",
 		field: func(c *Config) any { return &c.Throttle.Tokens }},
-	{name: "connectionTokenFillTime", aliases: []string{"connection_throttle_fill_time"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "ms; in this time connectionTokenFillCount tokens are added" + noTokens,
+	{name: "connectionTokenFillTime", aliases: []string{"connection_throttle_fill_time"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "ms in which connectionTokenFillCount tokens are added",
 		field: func(c *Config) any { return &c.Throttle.FillTime }},
-	{name: "connectionTokenFillCount", aliases: []string{"connection_throttle_fill_count"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens added per connectionTokenFillTime" + noTokens,
+	{name: "connectionTokenFillCount", aliases: []string{"connection_throttle_fill_count"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens per connectionTokenFillTime",
 		field: func(c *Config) any { return &c.Throttle.FillCount }},
-	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: property32(-1, maxInt), def: "-1", status: works, reload: true, note: "ms; how often the share of connect requests that are dropped at random may change; -1 means that none are" + noTokens,
+	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: property32(-1, maxInt), def: "-1", status: works, reload: true, note: "ms between changes of the share of connect requests dropped at random; -1: none are",
 		field: func(c *Config) any { return &c.Throttle.FreezeTime }},
-	{name: "connectionDropIncrease", aliases: []string{"connection_throttle_drop_increase"}, kind: fraction, def: "0.02", status: works, reload: true, note: "by how much that share grows while no token is left" + noTokens,
+	{name: "connectionDropIncrease", aliases: []string{"connection_throttle_drop_increase"}, kind: fraction, def: "0.02", status: works, reload: true, note: "growth of that share while no token is left",
 		field: func(c *Config) any { return &c.Throttle.DropIncrease }},
-	{name: "connectionDropDecrease", aliases: []string{"connection_throttle_drop_decrease"}, kind: fraction, def: "0.002", status: works, reload: true, note: "by how much that share shrinks afterwards" + noTokens,
+	{name: "connectionDropDecrease", aliases: []string{"connection_throttle_drop_decrease"}, kind: fraction, def: "0.002", status: works, reload: true, note: "decrease of that share afterwards",
 		field: func(c *Config) any { return &c.Throttle.DropDecrease }},
-	{name: "connectionDecreaseRatio", aliases: []string{"connection_throttle_decrease_ratio"}, kind: fraction, def: "0", status: works, reload: true, note: "that share shrinks while at most this part of the tokens is missing" + noTokens,
+	{name: "connectionDecreaseRatio", aliases: []string{"connection_throttle_decrease_ratio"}, kind: fraction, def: "0", status: works, reload: true, note: "that share decreases while at most this part of the tokens is missing",
 		field: func(c *Config) any { return &c.Throttle.DecreaseRatio }},
-	{name: "connection_throttle_weight_enabled", kind: boolean, def: "false", status: works, reload: true, note: "connect requests take as many tokens as the weight of their session; size and fill count are multiplied by that of a new session" + noTokens,
+	{name: "connection_throttle_weight_enabled", kind: boolean, def: "false", status: works, reload: true, note: "connect requests take their session's weight in tokens; size and fill count are multiplied by that of a new session",
 		field: func(c *Config) any { return &c.Throttle.Weighted }},
-	{name: "connection_throttle_global_session_weight", kind: property32(1, maxInt), def: "3", status: works, reload: true, note: "tokens for a new session, at least as many as for a local one",
+	{name: "connection_throttle_global_session_weight", kind: property32(1, maxInt), def: "3", status: works, reload: true, note: "tokens for a new session, at least local_session_weight",
 		field: func(c *Config) any { return &c.Throttle.GlobalWeight }},
-	{name: "connection_throttle_local_session_weight", kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens for a new [local session](../guide/operate.md#local-sessions); least value of the other weights",
+	{name: "connection_throttle_local_session_weight", kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens for a new local session",
 		field: func(c *Config) any { return &c.Throttle.LocalWeight }},
-	{name: "connection_throttle_renew_session_weight", kind: property32(1, maxInt), def: "2", status: works, reload: true, note: "tokens for the return to a session, at least as many as for a local one",
+	{name: "connection_throttle_renew_session_weight", kind: property32(1, maxInt), def: "2", status: works, reload: true, note: "tokens for a resumed session, at least local_session_weight",
 		field: func(c *Config) any { return &c.Throttle.RenewWeight }},
 
-	{name: "requestThrottleLimit", aliases: []string{"request_throttle_max_requests"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "bound on the writes in flight, like globalOutstandingLimit, of which the lower counts; 0 means no throttle. Reads are not counted: each is answered at once, or waits for a write of its own connection",
+	{name: "requestThrottleLimit", aliases: []string{"request_throttle_max_requests"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "bound on writes in flight, besides globalOutstandingLimit; 0: no throttle",
 		field: func(c *Config) any { return &c.Throttle.Requests }},
-	{name: "requestThrottleStallTime", aliases: []string{"request_throttle_stall_time"}, kind: property32(1, maxInt), def: "100", status: works, reload: true, note: "ms; how often a write that waits is looked at" + noLimit,
+	{name: "requestThrottleStallTime", aliases: []string{"request_throttle_stall_time"}, kind: property32(1, maxInt), def: "100", status: works, reload: true, note: "ms between looks at a waiting write",
 		field: func(c *Config) any { return &c.Throttle.StallTime }},
-	{name: "requestStaleLatencyCheck", aliases: []string{"request_stale_latency_check"}, kind: boolean, def: "false", status: works, reload: true, note: "a write is stale if it waits for longer than its session's timeout" + noLimit,
+	{name: "requestStaleLatencyCheck", aliases: []string{"request_stale_latency_check"}, kind: boolean, def: "false", status: works, reload: true, note: "a write that waits longer than its session's timeout is stale",
 		field: func(c *Config) any { return &c.Throttle.StaleLatency }},
-	{name: "requestThrottleDropStale", aliases: []string{"request_throttle_drop_stale"}, kind: boolean, def: "true", status: works, reload: true, note: "a stale write is dropped and its connection closed" + noLimit,
+	{name: "requestThrottleDropStale", aliases: []string{"request_throttle_drop_stale"}, kind: boolean, def: "true", status: works, reload: true, note: "a stale write is dropped and its connection closed",
 		field: func(c *Config) any { return &c.Throttle.DropStale }},
-	{name: "throttledOpWaitTime", aliases: []string{"throttled_op_wait_time"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms; a write that waited for longer gets the error -127 and is not applied; 0 means never" + noLimit,
+	{name: "throttledOpWaitTime", aliases: []string{"throttled_op_wait_time"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms after which a waiting write gets the error -127; 0: never",
 		field: func(c *Config) any { return &c.Throttle.OpWaitTime }},
 	{name: "requestStaleConnectionCheck", aliases: []string{"request_stale_connection_check"}, kind: boolean, status: harmless, note: "a write that waits when its connection closes is never applied"},
 	{name: "request_throttler.shutdownTimeout", kind: anything, status: harmless, note: "requests that wait are dropped when the server stops"},
 
-	{name: "largeRequestThreshold", kind: property32(-1, maxInt), def: "-1", status: works, note: "bytes; a longer request is large; -1 or 0 means that none is",
+	{name: "largeRequestThreshold", kind: property32(-1, maxInt), def: "-1", status: works, note: "bytes above which a request is large; -1, 0: none is",
 		field: func(c *Config) any { return &c.Throttle.LargeThreshold }},
-	{name: "largeRequestMaxBytes", kind: property32(1, maxInt), def: "104857600", status: works, note: "bytes of the large writes in flight; the connection of a large request that exceeds them is closed",
+	{name: "largeRequestMaxBytes", kind: property32(1, maxInt), def: "104857600", status: works, note: "bytes of large writes in flight; the connection of a large request that exceeds them is closed",
 		field: func(c *Config) any { return &c.Throttle.LargeBytes }},
 }
