@@ -82,9 +82,8 @@ func (r *row) missed(s *settings) (list []string) {
 	return list
 }
 
-var columns = []string{"attack", "server", "p50 ms", "p99 ms", "max ms", "peak MB", "SIGTERM s", "remarks"}
-
-// cells returns the row of the table.
+// cells returns the figures of the row: attack, server, the others' p50, p99 and maximum in ms, peak
+// in MB, seconds after SIGTERM, remarks.
 func (r *row) cells() []string {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.0f", d.Seconds()*1e3) }
 	own := func(s string) string {
@@ -136,16 +135,34 @@ func (r *row) String() string {
 	return s
 }
 
-// table returns the rows in Markdown, those of an attack next to each other.
+// table returns the rows in Markdown: one line per attack, one column per server, each with p99, peak
+// memory, the time after SIGTERM if it is a second or more, and remarks.
 func table(rows []*row) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
-	for _, a := range allAttacks() {
-		for _, r := range rows {
-			if r.attack.name == a.name {
-				fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
-			}
+	var servers []string
+	for _, r := range rows {
+		if !slices.Contains(servers, r.server) {
+			servers = append(servers, r.server)
 		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| attack | the stranger sends | %s |\n|---|---%s|\n", strings.Join(servers, " | "), strings.Repeat("|---", len(servers)))
+	for _, a := range allAttacks() {
+		cells := make([]string, len(servers))
+		for _, r := range rows {
+			if r.attack.name != a.name {
+				continue
+			}
+			c := r.cells()
+			text := fmt.Sprintf("%s ms, %s MB", c[3], c[5])
+			if r.sigterm >= time.Second {
+				text += fmt.Sprintf(", SIGTERM %s s", c[6])
+			}
+			if c[7] != "" {
+				text += "; " + c[7]
+			}
+			cells[slices.Index(servers, r.server)] = text
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", a.name, a.what, strings.Join(cells, " | "))
 	}
 	return b.String()
 }
