@@ -1,13 +1,10 @@
 package recipes
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
-)
 
-// sequenceDigits is the least number of characters that the server writes, a minus sign included.
-const sequenceDigits = 10
+	"github.com/gozkd/gozkd/internal/sequence"
+)
 
 // Sequence returns the number that the server appended to the name of a sequential znode, and the
 // part before the number. The names may be those of any client: "_c_<guid>-lock-0000000003" of
@@ -15,36 +12,12 @@ const sequenceDigits = 10
 //
 // After 2147483647 the numbers continue at -2147483648. A minus sign before the digits could also
 // end the prefix. At the start of the name and after '-' and '_', it is the number's sign.
-func Sequence(name string) (number int32, prefix string, ok bool) {
-	begin := len(name)
-	for begin > 0 && '0' <= name[begin-1] && name[begin-1] <= '9' && len(name)-begin < sequenceDigits {
-		begin--
-	}
-	digits := len(name) - begin
-	minus := begin > 0 && name[begin-1] == '-'
-	switch {
-	case digits == sequenceDigits-1 && minus: // nine digits only occur with a sign
-		begin--
-	case digits < sequenceDigits:
-		return 0, "", false
-	case minus && (begin == 1 || name[begin-2] == '-' || name[begin-2] == '_'):
-		begin--
-	}
-	n, err := strconv.ParseInt(name[begin:], 10, 32)
-	if err != nil && name[begin] != '-' && minus { // out of range without the sign
-		begin--
-		n, err = strconv.ParseInt(name[begin:], 10, 32)
-	}
-	if err != nil {
-		return 0, "", false
-	}
-	return int32(n), name[:begin], true
-}
+func Sequence(name string) (number int32, prefix string, ok bool) { return sequence.Parse(name) }
 
 // CompareSequence orders sequence numbers in the order in which the server assigned them, including
 // the step from 2147483647 to -2147483648. Numbers that exist at the same time must span less than
 // half of the range.
-func CompareSequence(a, b int32) int { return cmp.Compare(a-b, 0) }
+func CompareSequence(a, b int32) int { return sequence.Compare(a, b) }
 
 // Sequential returns the names that have a sequence number, in the order of creation. names is not
 // modified.

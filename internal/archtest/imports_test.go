@@ -51,6 +51,7 @@ var table = []box{
 	}},
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
+	{pkg: "internal/sequence", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "wraps its loggers"}}},
 
 	{pkg: "proto", there: true, may: []arrow{
@@ -118,6 +119,7 @@ var table = []box{
 		{"recipes/internal/backoff", "pauses between attempts"},
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
+		{"internal/sequence", "numbers of sequential znodes"},
 		{"internal/lastzxid", "a race and a fault in go-zookeeper"},
 		{"internal/connectstring", "parses a list of servers"},
 		{"internal/clientauth", "TLS and SASL on a new connection"},
@@ -216,6 +218,7 @@ var table = []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "admin", there: true, may: []arrow{{"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
+	{pkg: "web/internal/locks", there: true, may: []arrow{{"internal/sequence", "numbers of sequential znodes"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "renders its facts"},
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
