@@ -140,3 +140,9 @@ export function znodeHref(path) {
 export function znodeLink(path, text = path) {
   return h('a', {class: 'mono', href: znodeHref(path)}, text);
 }
+
+/** clipped shows a name that may be too long for its place: the end, where sequence numbers are, stays. */
+export function clipped(name) {
+  const cut = name.length > 24 ? name.length - 11 : name.length;
+  return [h('span', {class: 'clip'}, name.slice(0, cut)), cut < name.length && h('span', null, name.slice(cut))];
+}

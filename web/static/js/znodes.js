@@ -1,2 +1,171 @@
-import {h} from './dom.js';
-export default function (ctx) { return {title: ctx.path, element: h('div', {class: 'page'}, h('h1', null, ctx.path))}; }
+// The view of znodes: the tree at the side, the page of the open znode beside it.
+import {button, copy, h, remember, setting} from './dom.js';
+import {parent, znodeHref} from './format.js';
+import * as edit from './edit.js';
+import {follow, tail} from './live.js';
+import {page} from './page.js';
+import {tree} from './tree.js';
+
+export default function (first) {
+  let ctx = first;
+  let panel = null; // the tail of the subtree, while a person follows it
+  let unfollow = null;
+
+  const side = tree({onopen: (path) => {
+    layout.classList.remove('show-tree');
+    if (path === ctx.path) {
+      side.select(path);
+    } else {
+      ctx.go(znodeHref(path));
+    }
+  }});
+  const main = page({
+    ctx: () => ctx, act, following: () => Boolean(panel),
+    showTree: () => {
+      layout.classList.add('show-tree');
+      side.element.focus();
+    },
+    changed: (path, kind) => side.touch(path, kind),
+  });
+  const divider = h('div', {class: 'divider', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the tree',
+    'aria-valuemin': '160', 'aria-valuemax': '800', onpointerdown: drag, onkeydown: (e) => resize(e.key === 'ArrowLeft' ? -16 : e.key === 'ArrowRight' ? 16 : 0)});
+  const layout = h('div', {class: 'split'},
+    h('div', {class: 'side'}, h('div', {class: 'side-head'}, h('span', null, 'Znodes'),
+      button('', () => side.reload(), {kind: 'quiet', iconName: 'refresh', title: 'Read the tree again'}),
+      h('span', {class: 'only-small'}, button('', () => layout.classList.remove('show-tree'), {kind: 'quiet', iconName: 'close', title: 'Close the tree'}))), side.element),
+    divider, main.element);
+  let width = 0;
+  setWidth(setting('tree-width', 300));
+
+  function setWidth(next) {
+    width = Math.max(160, Math.min(800, next));
+    layout.style.setProperty('--tree-width', width + 'px');
+    divider.setAttribute('aria-valuenow', String(width));
+  }
+
+  function resize(by) {
+    if (by) {
+      setWidth(width + by);
+      remember('tree-width', width);
+    }
+  }
+
+  function drag(event) {
+    divider.setPointerCapture(event.pointerId);
+    divider.onpointermove = (e) => setWidth(e.clientX - layout.getBoundingClientRect().left);
+    divider.onpointerup = () => {
+      divider.onpointermove = divider.onpointerup = null;
+      remember('tree-width', width);
+    };
+  }
+
+  function subscribe() {
+    unfollow?.();
+    const recursive = Boolean(panel);
+    unfollow = follow(ctx.path, recursive, {
+      event(kind, path, data) {
+        panel?.add(kind, path, data);
+        side.touch(path, kind);
+        main.event(kind, path);
+      },
+      reset() {
+        panel?.add('reset', ctx.path, {});
+        main.refresh();
+        side.reload();
+      },
+      state: main.state,
+    });
+  }
+
+  function toggleTail() {
+    if (panel) {
+      panel.close();
+      panel.element.remove();
+      panel = null;
+    } else {
+      panel = tail(ctx.path, toggleTail);
+      main.place(panel.element);
+    }
+    ctx.setParams({follow: panel ? '1' : null});
+    main.drawHead();
+    subscribe();
+  }
+
+  // Actions of buttons and keys. Each resolves to the path to open afterwards, or to null.
+  async function act(name) {
+    const seen = main.seen();
+    switch (name) {
+      case 'copy':
+        await copy(ctx.path);
+        ctx.toast('Copied ' + ctx.path);
+        return;
+      case 'follow':
+        toggleTail();
+        return;
+      case 'refresh':
+        main.refresh();
+        side.reload();
+        return;
+      default:
+    }
+    if (!ctx.may('write')) {
+      ctx.toast('Your role “' + ctx.role + '” may not change znodes. Log in as another identity, or start the server with gozkd.web=write.', 'bad');
+      return;
+    }
+    if (!seen) {
+      return;
+    }
+    const result = await {edit: edit.editData, acl: edit.editACL, create: edit.createChild, remove: edit.removeZnode}[name](ctx, seen);
+    if (!result) {
+      return;
+    }
+    if (result.deleted) {
+      side.touch(ctx.path, 'deleted');
+      ctx.go(znodeHref(parent(ctx.path)));
+    } else if (result.created) {
+      side.touch(result.created, 'created');
+      ctx.go(znodeHref(result.created));
+    } else {
+      main.refresh();
+    }
+  }
+
+  function show() {
+    panel?.close();
+    panel = ctx.params.get('follow') ? tail(ctx.path, toggleTail) : null;
+    main.show(panel?.element);
+    side.select(ctx.path);
+    subscribe();
+    remember('path', ctx.path);
+  }
+
+  show();
+  const view = {
+    title: ctx.path, element: layout,
+    update(next) {
+      ctx = next;
+      view.title = ctx.path;
+      layout.classList.remove('show-tree');
+      show();
+    },
+    refresh() {
+      main.refresh();
+      side.reload();
+    },
+    close() {
+      unfollow?.();
+      panel?.close();
+      side.close();
+      main.close();
+    },
+    keys: {
+      j: () => side.move(1), k: () => side.move(-1), h: side.left, l: side.right, ArrowLeft: side.left, ArrowRight: side.right,
+      Enter: (e) => (e.target.closest('a, button, summary, tr') ? false : ctx.go(znodeHref(side.cursor()))),
+      e: () => act('edit'), a: () => act('acl'), n: () => act('create'), d: () => act('remove'),
+      y: () => act('copy'), f: () => act('follow'), r: () => act('refresh'),
+      u: () => ctx.go(znodeHref(parent(ctx.path))),
+      Escape: () => layout.classList.remove('show-tree'),
+    },
+  };
+  return view;
+}

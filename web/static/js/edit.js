@@ -1,0 +1,391 @@
+// Dialogs that change znodes. Every write carries the version that the person saw.
+import * as api from './api.js';
+import {badge, button, debounce, empty, field, h, icon, loading, replace, select} from './dom.js';
+import {base, bytes, count, join} from './format.js';
+import {diffView} from './diff.js';
+import {formatJson, parseJson} from './viewers/json.js';
+import {hexLine} from './viewers/binary.js';
+import {decode} from './viewers/text.js';
+
+/** toText writes data in a form that a person can edit: 'text', 'hex' or 'base64'. */
+export function toText(data, form) {
+  switch (form) {
+    case 'hex':
+      return Array.from(data, (b, i) => b.toString(16).padStart(2, '0') + (i % 16 === 15 ? '\n' : ' ')).join('').trim();
+    case 'base64':
+      return api.toBase64(data);
+    default:
+      return decode(data) ?? '';
+  }
+}
+
+/** fromText is the inverse of toText. */
+export function fromText(text, form) {
+  switch (form) {
+    case 'hex': {
+      const digits = text.replace(/\s/g, '');
+      if (!/^([0-9a-fA-F]{2})*$/.test(digits)) {
+        throw new Error('Hex needs two digits per byte, 0–9 and a–f. Correct the text, or choose another form.');
+      }
+      return Uint8Array.from(digits.match(/../g) || [], (pair) => parseInt(pair, 16));
+    }
+    case 'base64':
+      try {
+        return api.fromBase64(text.replace(/\s/g, ''));
+      } catch (error) {
+        throw new Error('This is not base64. Correct the text, or choose another form.');
+      }
+    default:
+      return new TextEncoder().encode(text);
+  }
+}
+
+// editor is a text area with a choice of forms, a check of JSON and a button for a file. A text area
+// turns CR LF into LF: the editor puts it back if all line ends were CR LF.
+function editor(data, {rows = 18} = {}) {
+  const original = decode(data);
+  const crlf = original !== null && /\r\n/.test(original) && !/(^|[^\r])\n|\r(?!\n)/.test(original);
+  const mixed = original !== null && /\r/.test(original) && !crlf;
+  let form = original === null || mixed ? 'hex' : 'text';
+  const area = h('textarea', {rows, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', 'aria-label': 'Data', value: toText(data, form), autofocus: true});
+  const lint = h('span', {class: 'hint', role: 'status'});
+  const wasJson = original !== null && isJson(original);
+  const format = button('Format JSON', () => {
+    area.value = formatJson(parseJson(area.value));
+    check();
+  }, {kind: 'quiet'});
+  const check = () => {
+    const text = area.value;
+    const looks = form === 'text' && (wasJson || /^\s*[{[]/.test(text));
+    format.hidden = !looks;
+    lint.className = 'hint';
+    if (!looks) {
+      lint.textContent = form === 'text' ? bytes(new TextEncoder().encode(text).length) : '';
+      return;
+    }
+    try {
+      parseJson(text);
+      lint.textContent = 'Valid JSON';
+      lint.classList.add('good');
+      format.disabled = false;
+    } catch (error) {
+      lint.textContent = 'Not valid JSON: ' + error.message;
+      lint.classList.add('warn');
+      format.disabled = true;
+    }
+  };
+  const later = debounce(150, check);
+  let escaped = false;
+  area.addEventListener('input', later);
+  area.addEventListener('keydown', (e) => {
+    // Tab indents; after Escape it moves the focus as usual, so that the keyboard gets out.
+    if (e.key === 'Tab' && !e.shiftKey && !escaped && form === 'text') {
+      e.preventDefault();
+      area.setRangeText(/^\t/m.test(area.value) ? '\t' : '  ', area.selectionStart, area.selectionEnd, 'end');
+      later();
+    } else if (e.key === 'Escape' && !escaped) {
+      e.preventDefault();
+      escaped = true;
+      lint.textContent = 'Tab moves on; Escape again closes.';
+    } else {
+      escaped = false;
+    }
+  });
+  const read = () => fromText(form === 'text' && crlf ? area.value.replace(/\n/g, '\r\n') : area.value, form);
+  const forms = select([['text', 'Text'], ['hex', 'Hex'], ['base64', 'Base64']], form, (next) => {
+    try {
+      const current = read();
+      if (next === 'text' && (decode(current) === null || mixed)) {
+        throw new Error(mixed ? 'The data mixes kinds of line ends, which a text field would change.' : 'The bytes are not text in UTF-8.');
+      }
+      form = next;
+      area.value = form === 'text' ? toText(current, form).replace(/\r\n/g, '\n') : toText(current, form);
+      check();
+    } catch (error) {
+      forms.value = form;
+      lint.textContent = error.message;
+      lint.className = 'hint bad';
+    }
+  }, {'aria-label': 'Form of the data'});
+  const file = h('input', {type: 'file', class: 'offscreen', tabindex: '-1', 'aria-hidden': 'true', onchange: async () => {
+    const content = new Uint8Array(await file.files[0].arrayBuffer());
+    if (content.length > api.inlineLimit) {
+      lint.textContent = 'The file has ' + bytes(content.length) + '; a znode holds at most 1 MiB.';
+      lint.className = 'hint bad';
+      return;
+    }
+    form = decode(content) === null || /\r/.test(decode(content)) ? 'base64' : 'text';
+    forms.value = form;
+    area.value = toText(content, form);
+    check();
+  }});
+  check();
+  return {
+    element: h('div', {class: 'stack editor'}, h('div', {class: 'row'}, forms, format, h('span', {class: 'spring'}), lint,
+      button('From a file', () => file.click(), {kind: 'quiet', iconName: 'upload'}), file), area),
+    read,
+  };
+}
+
+function isJson(text) {
+  try {
+    return /^\s*[{[]/.test(text) && Boolean(parseJson(text));
+  } catch (error) {
+    return false;
+  }
+}
+
+/** comparable writes data as lines for a comparison. */
+export function comparable(data) {
+  const text = decode(data);
+  if (text !== null) {
+    return text;
+  }
+  const lines = [];
+  for (let i = 0; i < data.length; i += 16) {
+    lines.push(hexLine(data, i).join('  '));
+  }
+  return lines.join('\n');
+}
+
+/** editData changes the data of the znode. */
+export async function editData(ctx, seen) {
+  let version = seen.stat.version;
+  let started = seen.data;
+  let data = seen.data;
+  for (;;) {
+    const box = editor(data);
+    const outcome = await ctx.dialog({
+      title: 'Edit ' + ctx.path, wide: true, id: 'edit',
+      body: [box.element, h('p', {class: 'hint'}, 'Saved only if the znode still has version ' + version + '.')],
+      actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: () => save(ctx.path, box.read(), version)}],
+    });
+    if (!outcome) {
+      return null;
+    }
+    if (!outcome.conflict) {
+      ctx.toast('Saved version ' + outcome.version, 'good');
+      return outcome;
+    }
+    const choice = await resolve(ctx, started, outcome);
+    if (choice === 'mine') {
+      const forced = await save(ctx.path, outcome.mine, outcome.theirs.stat.version).catch((error) => {
+        ctx.toast(error.message, 'bad');
+        return null;
+      });
+      if (forced && !forced.conflict) {
+        ctx.toast('Saved version ' + forced.version, 'good');
+        return forced;
+      }
+      if (!forced) {
+        return {};
+      }
+      outcome.theirs = forced.theirs;
+    }
+    if (choice === 'theirs' || choice === null) {
+      return {};
+    }
+    version = outcome.theirs.stat.version;
+    started = outcome.theirs.data;
+    data = choice === 'edit-theirs' ? outcome.theirs.data : outcome.mine;
+  }
+}
+
+async function save(path, mine, version) {
+  try {
+    const answer = await api.setData(path, mine, version);
+    return {version: answer.stat.version};
+  } catch (error) {
+    if (!error.conflict) {
+      throw error;
+    }
+    return {conflict: true, mine, theirs: await api.znode(path)};
+  }
+}
+
+// resolve shows both versions after a conflict and lets the person choose.
+function resolve(ctx, started, {mine, theirs}) {
+  const place = h('div');
+  const views = {
+    both: ['Theirs → mine', () => diffView(comparable(theirs.data), comparable(mine), 'From their version to mine')],
+    theirs: ['What they changed', () => diffView(comparable(started), comparable(theirs.data), 'What changed on the server')],
+    mine: ['What I changed', () => diffView(comparable(started), comparable(mine), 'What I changed')],
+  };
+  const tabs = Object.entries(views).map(([name, [label]]) => button(label, () => show(name), {kind: 'quiet'}));
+  const show = (name) => {
+    Object.keys(views).forEach((n, i) => tabs[i].setAttribute('aria-pressed', String(n === name)));
+    replace(place, views[name][1]());
+  };
+  show('both');
+  return ctx.dialog({
+    title: 'Somebody else changed ' + ctx.path, wide: true, id: 'conflict',
+    body: [h('p', null, 'The znode is now at version ' + theirs.stat.version + '. Nothing was overwritten. Choose which version stays.'), h('div', {class: 'row'}, tabs), place],
+    actions: [{label: 'Keep theirs', value: 'theirs'}, {label: 'Edit theirs', value: 'edit-theirs'}, {label: 'Edit mine', value: 'edit-mine', kind: 'primary'},
+      {label: 'Overwrite with mine', value: 'mine', kind: 'danger'}],
+  });
+}
+
+const permissions = [['c', 'create'], ['d', 'delete'], ['r', 'read'], ['w', 'write'], ['a', 'admin']];
+const schemes = ['world', 'auth', 'digest', 'ip', 'sasl', 'x509'];
+
+// aclEditor edits the entries in place and returns them with read().
+function aclEditor(list) {
+  const rows = h('div', {class: 'stack'});
+  const add = (entry) => {
+    const known = schemes.includes(entry.scheme) ? schemes : [...schemes, entry.scheme];
+    const id = h('input', {value: entry.id, 'aria-label': 'Id', class: 'mono grow', spellcheck: 'false', autocapitalize: 'off', disabled: entry.scheme === 'auth' || entry.scheme === 'world'});
+    const scheme = select(known.map((s) => [s, s]), entry.scheme, (s) => {
+      id.value = s === 'world' ? 'anyone' : s === 'auth' ? '' : id.value === 'anyone' ? '' : id.value;
+      id.disabled = s === 'world' || s === 'auth';
+      id.placeholder = {digest: 'user:hash', ip: '10.0.0.0/8', sasl: 'user', x509: 'CN=name', auth: 'everybody you are'}[s] || '';
+    }, {'aria-label': 'Scheme'});
+    const boxes = permissions.map(([letter, name]) => h('input', {type: 'checkbox', value: letter, checked: entry.perms.includes(letter), 'aria-label': name}));
+    const row = h('fieldset', {class: 'acl-row'}, h('legend', {class: 'offscreen'}, 'Entry'), scheme, id,
+      h('span', {class: 'row'}, permissions.map(([, name], i) => h('label', {class: 'check'}, boxes[i], name))),
+      button('', () => row.remove(), {kind: 'quiet', iconName: 'trash', title: 'Remove the entry'}));
+    row.read = () => ({scheme: scheme.value, id: id.value.trim(), perms: boxes.filter((b) => b.checked).map((b) => b.value).join('')});
+    rows.append(row);
+  };
+  list.forEach(add);
+  return {
+    element: h('div', {class: 'stack'}, rows, h('div', null, button('Add an entry', () => add({scheme: 'digest', id: '', perms: 'r'}), {iconName: 'plus'}))),
+    read() {
+      const entries = Array.from(rows.children, (row) => row.read());
+      if (entries.length === 0) {
+        throw new Error('An ACL needs at least one entry.');
+      }
+      return entries;
+    },
+  };
+}
+
+/** editACL changes the ACL of the znode. */
+export async function editACL(ctx, seen) {
+  if (!seen.acl) {
+    ctx.toast('You may not read the ACL of ' + ctx.path + ', so you cannot edit it here.', 'bad');
+    return null;
+  }
+  const box = aclEditor(seen.acl.acl);
+  const done = await ctx.dialog({
+    title: 'ACL of ' + ctx.path, wide: true, id: 'acl',
+    body: [box.element, h('p', {class: 'hint'}, 'Take care not to lock yourself out: without an entry with “admin” only the superuser can change the ACL again.')],
+    actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: async () => {
+      try {
+        return await api.setACL(ctx.path, box.read(), seen.acl.stat.aversion);
+      } catch (error) {
+        if (error.conflict) {
+          throw new Error('Somebody else changed the ACL. Close this window: the page then shows the present one.');
+        }
+        throw error;
+      }
+    }}],
+  });
+  if (done) {
+    ctx.toast('Saved the ACL', 'good');
+  }
+  return done || {};
+}
+
+const modes = [['persistent', 'Persistent'], ['container', 'Container: removed after its last child'], ['ttl', 'TTL: removed after a time without changes'],
+  ['ephemeral', 'Ephemeral: ends with the session of the explorer']];
+
+/** createChild asks for a name, a mode and data. */
+export async function createChild(ctx) {
+  const name = h('input', {class: 'mono', autofocus: true, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', 'aria-describedby': 'new-path'});
+  const path = h('span', {class: 'hint mono break', id: 'new-path'});
+  const ttl = h('input', {type: 'number', min: 1, value: 3600});
+  const ttlField = field('Seconds', ttl);
+  const sequential = h('input', {type: 'checkbox'});
+  const mode = select(modes, 'persistent', () => draw());
+  const box = editor(new Uint8Array(), {rows: 8});
+  const draw = () => {
+    ttlField.hidden = mode.value !== 'ttl';
+    path.textContent = join(ctx.path, name.value) + (sequential.checked ? '0000000042' : '');
+    sequential.disabled = mode.value === 'container';
+    sequential.checked &&= !sequential.disabled;
+  };
+  name.addEventListener('input', draw);
+  sequential.addEventListener('change', draw);
+  draw();
+  const answer = await ctx.dialog({
+    title: 'New child of ' + ctx.path, id: 'create',
+    body: [h('div', {class: 'stack'}, field('Name', name), path), h('div', {class: 'row'}, field('Mode', mode), ttlField,
+      h('label', {class: 'check'}, sequential, 'Append a sequence number')), box.element],
+    actions: [{label: 'Cancel', value: null}, {label: 'Create', kind: 'primary', run: () => {
+      if (!name.value && !sequential.checked) {
+        throw new Error('Type a name for the znode.');
+      }
+      if (name.value.includes('/')) {
+        throw new Error('A name has no slash. Create the parents first.');
+      }
+      return api.create(ctx.path, box.read(), {
+        name: name.value, mode: mode.value === 'ttl' ? 'persistent' : mode.value,
+        sequential: sequential.checked, ttl: mode.value === 'ttl' ? Math.round(1000 * Number(ttl.value)) : null,
+      });
+    }}],
+  });
+  if (!answer) {
+    return null;
+  }
+  ctx.toast('Created ' + answer.path, 'good');
+  return {created: answer.path};
+}
+
+/** removeZnode deletes the znode, and everything below after the path was typed. */
+export async function removeZnode(ctx, seen) {
+  if (ctx.path === '/') {
+    return null;
+  }
+  if (seen.stat.numChildren > 0) {
+    return removeSubtree(ctx);
+  }
+  const done = await ctx.dialog({
+    title: 'Delete ' + base(ctx.path), id: 'delete',
+    body: [h('p', {class: 'mono break'}, ctx.path), h('p', null, 'Version ' + seen.stat.version + ', ' + bytes(seen.stat.dataLength) + '. A deleted znode comes back only from a backup.')],
+    actions: [{label: 'Cancel', value: null}, {label: 'Delete', kind: 'danger', run: async () => {
+      try {
+        await api.remove(ctx.path, seen.stat.version);
+      } catch (error) {
+        if (error.conflict) {
+          throw new Error('Somebody changed the znode since you looked at it. Close this window, look again, then delete.');
+        }
+        throw error;
+      }
+    }}],
+  });
+  if (done) {
+    ctx.toast('Deleted ' + ctx.path, 'good');
+  }
+  return done ? {deleted: true} : null;
+}
+
+async function removeSubtree(ctx) {
+  const preview = h('div', {class: 'stack'}, loading(3));
+  const typed = h('input', {class: 'mono', placeholder: ctx.path, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off'});
+  const run = async () => {
+    if (typed.value !== ctx.path) {
+      throw new Error('Type the path ' + ctx.path + ' to confirm.');
+    }
+    return await api.post('delete', {path: ctx.path, confirm: typed.value}) || {};
+  };
+  api.get('subtree', {root: ctx.path}).then((s) => replace(preview, subtreeSummary(s)), (error) => replace(preview, h('p', {class: 'dialog-error'}, error.message)));
+  const done = await ctx.dialog({
+    title: 'Delete ' + base(ctx.path) + ' and everything below', id: 'delete-subtree',
+    body: [preview, field('Type the path to confirm', typed)],
+    actions: [{label: 'Cancel', value: null}, {label: 'Delete all', kind: 'danger', run}],
+  });
+  if (!done) {
+    return null;
+  }
+  ctx.toast('Deleted ' + (done.deleted ? count(done.deleted) + ' znodes' : ctx.path), 'good');
+  return {deleted: true};
+}
+
+function subtreeSummary(s) {
+  const sessions = s.sessions || [];
+  return [
+    h('p', null, icon('warn'), ' ', h('strong', null, count(s.znodes ?? s.count) + (s.truncated ? ' or more' : '') + ' znodes'), ' with ' + bytes(s.bytes ?? 0) + ' go for good.'),
+    s.ephemerals > 0 && h('p', null, badge(count(s.ephemerals) + ' ephemeral', 'warn'), ' of ' + sessions.length + (sessions.length === 1 ? ' session: a live client' : ' sessions: live clients') + ' may depend on them.'),
+    s.paths?.length > 0 ? h('pre', {class: 'code short'}, s.paths.slice(0, 100).join('\n') + (s.paths.length > 100 || s.truncated ? '\n…' : '')) : s.znodes === 0 && empty('Nothing below'),
+  ];
+}

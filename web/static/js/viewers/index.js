@@ -1,0 +1,95 @@
+// Chooses a viewer for data: by looking at the data, unless a person has chosen one for the place.
+import {button, copy, download, h, loading, remember, replace, select, setting} from '../dom.js';
+import {base, bytes as size, parent} from '../format.js';
+import {hex, protobuf} from './binary.js';
+import {json} from './json.js';
+import {clickhouse, curator, kafka} from './known.js';
+import {base64, gzip, snappy, zlib, zstd} from './packed.js';
+import {decode, properties, text, xml, yaml} from './text.js';
+
+/**
+ * A viewer has an id, a label and score(input): how well it fits, from 0 (not at all) to 1. It either
+ * shows the input (render) or has data inside (unpack). An input is {data, text, path}; text is null
+ * for bytes that are not text.
+ */
+export const viewers = [text, json, yaml, properties, xml, hex, base64, gzip, zlib, zstd, snappy, curator, kafka, clickhouse, protobuf];
+
+const maxNesting = 4;
+
+/** sniff returns the viewers that fit, the best one first. */
+export function sniff(input) {
+  return viewers.map((viewer) => ({viewer, score: viewer.score(input)})).filter((s) => s.score > 0)
+    .sort((a, b) => b.score - a.score).map((s) => s.viewer);
+}
+
+// What a person chose is kept for all znodes with the same parent, and applies below it.
+// outer names the viewers around data inside of data.
+function chosen(place, outer) {
+  const all = setting('viewers', {});
+  for (let at = place; ; at = parent(at)) {
+    if (all[at + outer] || at === '/') {
+      return all[at + outer] || null;
+    }
+  }
+}
+
+function choose(place, id) {
+  const all = setting('viewers', {});
+  delete all[place];
+  if (id) {
+    all[place] = id;
+  }
+  const entries = Object.entries(all);
+  remember('viewers', Object.fromEntries(entries.slice(-200)));
+}
+
+/**
+ * viewData shows data with a choice of viewers. actions are further buttons for the head. Viewers of
+ * data inside of data have a depth and no actions.
+ */
+export function viewData(path, data, {actions = [], depth = 0, outer = ''} = {}) {
+  const input = {data, text: decode(data), path};
+  const place = parent(path);
+  const fits = sniff(input).filter((v) => depth < maxNesting || v.render);
+  const own = chosen(place, outer);
+  let viewer = fits.find((v) => v.id === own) || fits[0];
+  const body = h('div', {class: 'viewer'});
+  const wrap = button('Wrap', () => {
+    remember('wrap', !setting('wrap', true));
+    draw();
+  }, {kind: 'quiet', title: 'Break long lines'});
+  const draw = async () => {
+    wrap.setAttribute('aria-pressed', String(setting('wrap', true)));
+    body.classList.toggle('wrap', setting('wrap', true));
+    if (data.length === 0) {
+      replace(body, depth === 0 ? null : h('p', {class: 'dim'}, 'Nothing inside.'));
+      return;
+    }
+    try {
+      if (viewer.render) {
+        replace(body, viewer.render(input));
+        wrap.hidden = !body.querySelector(':scope > .code:not(.hex)');
+        return;
+      }
+      wrap.hidden = true;
+      replace(body, loading(2));
+      const inside = await viewer.unpack(data);
+      replace(body, viewData(path, inside, {depth: depth + 1, outer: outer + '|' + viewer.id}));
+    } catch (error) {
+      replace(body, h('p', {class: 'dialog-error'}, viewer.label + ': ' + error.message), hex.render(input));
+    }
+  };
+  const options = [['', 'Automatic'], ...fits.map((v) => [v.id, v.label])];
+  const choice = data.length > 0 && select(options.map(([id, label]) => (id === '' ? [id, label + ' (' + fits[0].label + ')'] : [id, label])), own && viewer.id === own ? own : '', (id) => {
+    choose(place + outer, id);
+    viewer = fits.find((v) => v.id === id) || fits[0];
+    draw();
+  }, {'aria-label': 'Viewer', class: 'compact', title: 'How to show the data. The choice is kept for the znodes below ' + parent(path) + '.'});
+  draw();
+  return h('section', {class: depth > 0 ? 'nested' : 'data', 'aria-label': depth > 0 ? 'Data inside' : 'Data'},
+    h('header', {class: 'data-head'}, h(depth > 0 ? 'h3' : 'h2', null, depth > 0 ? 'Inside' : 'Data'),
+      h('span', {class: 'dim'}, data.length > 0 ? size(data.length) : 'none'), choice, h('span', {class: 'spring'}),
+      data.length > 0 && [wrap, input.text !== null && button('', () => copy(input.text), {kind: 'quiet', iconName: 'copy', title: 'Copy the data'}),
+        button('', () => download(base(path) === '/' ? 'root' : base(path), data), {kind: 'quiet', iconName: 'download', title: 'Download the data'})], actions),
+    body);
+}
