@@ -124,6 +124,12 @@ export async function znode(path, options) {
   return {...body, large: false, data: fromBase64(body.data || '')};
 }
 
+/** data returns the data alone, of any size. */
+export async function data(path) {
+  const response = await request('GET', znodes(path), {headers: {Accept: 'application/octet-stream'}});
+  return new Uint8Array(await response.arrayBuffer());
+}
+
 /** children returns {path, stat, children: [{name, stat}], next}. */
 export function children(path, {after, prefix, limit = 200, stat = true, signal} = {}) {
   return json('GET', znodes(path), {query: {children: true, after, prefix, limit, stat}, signal});

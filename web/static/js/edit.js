@@ -3,6 +3,7 @@ import * as api from './api.js';
 import {badge, button, debounce, empty, field, h, icon, loading, replace, select} from './dom.js';
 import {base, bytes, count, join} from './format.js';
 import {diffView} from './diff.js';
+import {ownSession} from './session.js';
 import {formatJson, parseJson} from './viewers/json.js';
 import {hexLine} from './viewers/binary.js';
 import {decode} from './viewers/text.js';
@@ -287,7 +288,7 @@ export async function editACL(ctx, seen) {
 }
 
 const modes = [['persistent', 'Persistent'], ['container', 'Container: removed after its last child'], ['ttl', 'TTL: removed after a time without changes'],
-  ['ephemeral', 'Ephemeral: ends with the session of the explorer']];
+  ['ephemeral', 'Ephemeral: removed when this page is closed']];
 
 /** createChild asks for a name, a mode and data. */
 export async function createChild(ctx) {
@@ -311,7 +312,7 @@ export async function createChild(ctx) {
     title: 'New child of ' + ctx.path, id: 'create',
     body: [h('div', {class: 'stack'}, field('Name', name), path), h('div', {class: 'row'}, field('Mode', mode), ttlField,
       h('label', {class: 'check'}, sequential, 'Append a sequence number')), box.element],
-    actions: [{label: 'Cancel', value: null}, {label: 'Create', kind: 'primary', run: () => {
+    actions: [{label: 'Cancel', value: null}, {label: 'Create', kind: 'primary', run: async () => {
       if (!name.value && !sequential.checked) {
         throw new Error('Type a name for the znode.');
       }
@@ -321,6 +322,7 @@ export async function createChild(ctx) {
       return api.create(ctx.path, box.read(), {
         name: name.value, mode: mode.value === 'ttl' ? 'persistent' : mode.value,
         sequential: sequential.checked, ttl: mode.value === 'ttl' ? Math.round(1000 * Number(ttl.value)) : null,
+        session: mode.value === 'ephemeral' ? await ownSession() : null,
       });
     }}],
   });

@@ -85,7 +85,7 @@ export function tail(path, onclose) {
       body.prepend(h('tr', {class: 'flash'},
         h('td', {class: 'nowrap dim num'}, new Date(Number(data.time) || Date.now()).toLocaleTimeString('en-GB')),
         h('td', null, badge(kind, kinds[kind])), h('td', {class: 'break'}, kind === 'reset' ? 'Events were missed; everything was read again.' : znodeLink(where)),
-        h('td', {class: 'mono dim hide-small'}, data.zxid || '')));
+        h('td', {class: 'mono dim nowrap hide-small'}, data.zxid || '')));
       if (body.children.length > maxEvents) {
         body.lastChild.remove();
       }

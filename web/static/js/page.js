@@ -1,6 +1,6 @@
 // The page of one znode: path, badges, data, children, stat, ACL, quota.
 import * as api from './api.js';
-import {badge, button, empty, h, icon, loading, problem, replace} from './dom.js';
+import {badge, button, download, empty, h, loading, problem, replace} from './dom.js';
 import {base, bytes, count, duration, join, parent, time, znodeHref, znodeLink} from './format.js';
 import {childTable} from './children.js';
 import {isEphemeral} from './tree.js';
@@ -108,8 +108,9 @@ export function page({ctx, act, following, showTree, changed}) {
       return;
     }
     if (result.value.large) {
+      const path = ctx().path;
       replace(dataCard, empty('More than 1 MiB of data', 'Too much to show here.',
-        h('a', {class: 'button', href: api.url('znodes/v2' + znodeHref(ctx().path).slice(3), {download: true}), download: base(ctx().path)}, icon('download'), 'Download')));
+        button('Download', async () => download(base(path), await api.data(path)), {iconName: 'download'})));
       return;
     }
     replace(dataCard, viewData(ctx().path, result.value.data));

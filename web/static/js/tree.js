@@ -2,7 +2,7 @@
 import {badge, h, icon} from './dom.js';
 import {ago, base, bytes, clipped, compact, count, duration, join, parent, znodeHref} from './format.js';
 import {virtualList} from './list.js';
-import {Pages} from './pages.js';
+import {Pages, pageSize} from './pages.js';
 
 const rowHeight = 26;
 
@@ -15,7 +15,7 @@ class TreeNode {
     this.open = false;
     this.pages = null;
     this.children = new Map(); // name → TreeNode, kept while the znode is folded
-    this.pinned = null; // a name beyond the pages that were read, to which an address led
+    this.pinned = null; // a name beyond the pages that were read, to which an address led: shown first
     this.error = null;
     this.placeholder = {gap: this};
     this.flash = false;
@@ -32,8 +32,8 @@ class TreeNode {
   }
 }
 
-/** tree shows the znodes. onopen(path) runs when a person opens one. */
-export function tree({onopen}) {
+/** tree shows the znodes. onopen(path) runs when a person opens one, onread(text) tells of long lists. */
+export function tree({onopen, onread}) {
   const root = new TreeNode('/', 0, null);
   let rows = []; // TreeNode, or the gap of a TreeNode: children which are not read yet
   let selected = '/';
@@ -61,18 +61,14 @@ export function tree({onopen}) {
       if (!node.pages) {
         return;
       }
-      let shown = 0;
-      let pinned = node.pinned;
-      for (const item of node.pages.items) {
-        if (item.name === pinned) {
-          pinned = null;
-        }
+      const pinned = node.children.get(node.pinned);
+      let shown = node.pages.items.length;
+      if (pinned && !node.pages.complete && !node.pages.items.some((item) => item.name === node.pinned)) {
         shown++;
-        visit(node.child(item.name, item.stat));
+        visit(pinned);
       }
-      if (pinned && node.children.has(pinned) && !node.pages.complete) {
-        shown++;
-        visit(node.children.get(pinned));
+      for (const item of node.pages.items) {
+        visit(node.child(item.name, item.stat));
       }
       for (let i = shown; i < node.pages.total; i++) {
         out.push(node.placeholder);
@@ -105,6 +101,8 @@ export function tree({onopen}) {
     } catch (error) {
       node.error = error;
     }
+    const {items, total, complete} = node.pages;
+    onread(complete || items.length <= pageSize ? '' : count(items.length) + ' of ' + count(total) + ' read');
     flatten();
   }
 

@@ -11,14 +11,18 @@ export default function (first) {
   let panel = null; // the tail of the subtree, while a person follows it
   let unfollow = null;
 
-  const side = tree({onopen: (path) => {
-    layout.classList.remove('show-tree');
-    if (path === ctx.path) {
-      side.select(path);
-    } else {
-      ctx.go(znodeHref(path));
-    }
-  }});
+  const note = h('span', {role: 'status'}, 'Znodes');
+  const side = tree({
+    onopen(path) {
+      layout.classList.remove('show-tree');
+      if (path === ctx.path) {
+        side.select(path);
+      } else {
+        ctx.go(znodeHref(path));
+      }
+    },
+    onread: (text) => (note.textContent = text || 'Znodes'),
+  });
   const main = page({
     ctx: () => ctx, act, following: () => Boolean(panel),
     showTree: () => {
@@ -30,7 +34,7 @@ export default function (first) {
   const divider = h('div', {class: 'divider', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the tree',
     'aria-valuemin': '160', 'aria-valuemax': '800', onpointerdown: drag, onkeydown: (e) => resize(e.key === 'ArrowLeft' ? -16 : e.key === 'ArrowRight' ? 16 : 0)});
   const layout = h('div', {class: 'split'},
-    h('div', {class: 'side'}, h('div', {class: 'side-head'}, h('span', null, 'Znodes'),
+    h('div', {class: 'side'}, h('div', {class: 'side-head'}, note,
       button('', () => side.reload(), {kind: 'quiet', iconName: 'refresh', title: 'Read the tree again'}),
       h('span', {class: 'only-small'}, button('', () => layout.classList.remove('show-tree'), {kind: 'quiet', iconName: 'close', title: 'Close the tree'}))), side.element),
     divider, main.element);

@@ -52,7 +52,8 @@ export const properties = {
   id: 'properties', label: 'Properties',
   score(input) {
     const list = lines(input);
-    const fits = share(list, /^[^\s=:]+\s*=/);
+    // One line that ends with = is rather base64.
+    const fits = list.length === 1 && list[0].endsWith('=') ? 0 : share(list, /^[^\s=:]+\s*=/);
     return /\.(properties|conf|ini|cfg)$/.test(input.path) && fits > 0.3 ? 0.9 : fits > 0.7 ? 0.75 : 0;
   },
   render: (input) => coloured('Properties', input.text, propertyTokens),
