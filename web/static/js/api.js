@@ -198,6 +198,7 @@ export function stream(path, query, handlers) {
     };
     source.onerror = () => {
       handlers.lost?.();
+      identity().catch(() => null); // tells the shell whether the server answers at all
       if (source.readyState === EventSource.CLOSED) {
         // The browser gives up after a status other than 200: during a restart, for example.
         timer = setTimeout(connect, wait);

@@ -56,7 +56,7 @@ export function dialog({title, body, actions = [{label: 'Close', value: null}], 
     }}, form);
     document.body.append(box);
     box.showModal();
-    (box.querySelector('[autofocus]') || box.querySelector('.dialog-body :is(input, select, textarea)'))?.focus();
+    (box.querySelector('[autofocus]') || box.querySelector('.dialog-body :is(input, select, textarea)') || box.querySelector('.dialog-foot .primary'))?.focus();
   });
 }
 

@@ -63,6 +63,9 @@ const context = 3;
 /** diffView shows the difference of two texts; long equal parts are left out. */
 export function diffView(left, right, label = 'Differences') {
   const lines = diffLines(left, right);
+  if (lines.every((l) => l.kind === ' ')) {
+    return h('p', {class: 'dim'}, 'No difference, except perhaps in the white space of JSON.');
+  }
   const rows = [];
   let skipped = 0;
   lines.forEach((l, i) => {

@@ -136,11 +136,11 @@ function isJson(text) {
   }
 }
 
-/** comparable writes data as lines for a comparison. */
+/** comparable writes data as lines for a comparison. JSON is formatted, so that white space does not count. */
 export function comparable(data) {
   const text = decode(data);
   if (text !== null) {
-    return text;
+    return isJson(text) ? formatJson(parseJson(text)) : text;
   }
   const lines = [];
   for (let i = 0; i < data.length; i += 16) {

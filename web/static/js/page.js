@@ -68,7 +68,7 @@ export function page({ctx, act, following, showTree, changed}) {
         'Removed if it has no children and was not changed for ' + duration(stat.ttlMs)));
     }
     replace(badges, out, badge('version ' + stat.version), badge(bytes(stat.dataLength)), badge(count(stat.numChildren) + (stat.numChildren === 1 ? ' child' : ' children')),
-      more, h('span', {class: 'dim'}, 'changed ', time(stat.mtime)));
+      more, stat.mtime > 0 && h('span', {class: 'dim'}, 'changed ', time(stat.mtime)));
   }
 
   function drawFacts() {
