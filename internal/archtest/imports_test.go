@@ -218,6 +218,7 @@ var table = []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "admin", there: true, may: []arrow{{"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
+	{pkg: "web/internal/unpack", there: true, may: []arrow{{"github.com/klauspost/compress", "zstd, which browsers do not know"}}},
 	{pkg: "web/internal/locks", there: true, may: []arrow{{"internal/sequence", "numbers of sequential znodes"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "renders its facts"},

@@ -1,0 +1,34 @@
+// Package unpack decompresses what browsers cannot.
+package unpack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow is the largest window for which a frame of zstd may ask: that of its highest ordinary level.
+const maxWindow = 8 << 20
+
+// ErrTooLarge is the error of data that become larger than allowed.
+var ErrTooLarge = errors.New("the decompressed data is too large")
+
+// Zstd decompresses frames of zstd into at most limit bytes. Its memory is bounded by limit and the
+// window, whatever the frames say.
+func Zstd(r io.Reader, limit int64) ([]byte, error) {
+	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	defer d.Close()
+	b, err := io.ReadAll(io.LimitReader(d, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("zstd: %w", err)
+	case int64(len(b)) > limit:
+		return nil, fmt.Errorf("zstd: %w: the limit is %d bytes", ErrTooLarge, limit)
+	}
+	return b, nil
+}
