@@ -188,7 +188,7 @@ async function logout() {
 
 const keyHelp = [
   ['/', 'Jump to a path; Tab completes'], ['j  k', 'Next, previous znode'], ['h  l  ← →', 'Fold, unfold'],
-  ['Enter', 'Open'], ['e', 'Edit the data'], ['a', 'Edit the ACL'], ['n', 'New child'], ['d', 'Delete'],
+  ['Enter', 'Open'], ['u', 'Up to the parent'], ['e', 'Edit the data'], ['a', 'Edit the ACL'], ['n', 'New child'], ['d', 'Delete'],
   ['y', 'Copy the path'], ['f', 'Follow changes live'], ['r', 'Read again'], ['[  ]', 'Previous, next tab'], ['?', 'This help'], ['Esc', 'Close, cancel'],
 ];
 

@@ -108,7 +108,7 @@ function editor(data, {rows = 18} = {}) {
       lint.className = 'hint bad';
     }
   }, {'aria-label': 'Form of the data'});
-  const file = h('input', {type: 'file', class: 'offscreen', tabindex: '-1', 'aria-hidden': 'true', onchange: async () => {
+  const file = h('input', {type: 'file', class: 'offscreen', tabindex: '-1', 'aria-label': 'File', onchange: async () => {
     const content = new Uint8Array(await file.files[0].arrayBuffer());
     if (content.length > api.inlineLimit) {
       lint.textContent = 'The file has ' + bytes(content.length) + '; a znode holds at most 1 MiB.';

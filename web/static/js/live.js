@@ -65,6 +65,20 @@ export function tail(path, onclose) {
     rate.textContent = (times.length / 10).toFixed(1) + ' events per second';
   };
   const timer = setInterval(measure, 2000);
+  const queue = []; // events that are not drawn yet
+  let frame = 0;
+  const draw = () => {
+    frame = 0;
+    none.hidden = true;
+    body.prepend(...queue.splice(0).reverse().map(row));
+    while (body.children.length > maxEvents) {
+      body.lastChild.remove();
+    }
+  };
+  const row = ({kind, where, data, at}) => h('tr', {class: 'flash'},
+    h('td', {class: 'nowrap dim num'}, new Date(Number(data.time) || at).toLocaleTimeString('en-GB')),
+    h('td', null, badge(kind, kinds[kind])), h('td', {class: 'break'}, kind === 'reset' ? 'Events were missed; everything was read again.' : znodeLink(where)),
+    h('td', {class: 'mono dim nowrap hide-small'}, data.zxid || ''));
   const pause = button('Pause', () => {
     paused = !paused;
     pause.setAttribute('aria-pressed', String(paused));
@@ -81,14 +95,11 @@ export function tail(path, onclose) {
       if (paused) {
         return;
       }
-      none.hidden = true;
-      body.prepend(h('tr', {class: 'flash'},
-        h('td', {class: 'nowrap dim num'}, new Date(Number(data.time) || Date.now()).toLocaleTimeString('en-GB')),
-        h('td', null, badge(kind, kinds[kind])), h('td', {class: 'break'}, kind === 'reset' ? 'Events were missed; everything was read again.' : znodeLink(where)),
-        h('td', {class: 'mono dim nowrap hide-small'}, data.zxid || '')));
-      if (body.children.length > maxEvents) {
-        body.lastChild.remove();
+      queue.push({kind, where, data, at: Date.now()});
+      if (queue.length > maxEvents) {
+        queue.shift();
       }
+      frame ||= requestAnimationFrame(draw);
     },
     close: () => clearInterval(timer),
   };

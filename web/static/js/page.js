@@ -23,11 +23,12 @@ export function page({ctx, act, following, showTree, changed}) {
   const element = h('div', {class: 'znode'}, head, badges, columns);
   let seen = null; // {path, stat, data, acl}: what writes and conflicts refer to
   let children = null;
+  let missing = false;
   let visit = 0;
   let again = 0;
 
   function actions() {
-    const reason = ctx().may('write') ? null : 'Your role “' + ctx().role + '” may not change znodes';
+    const reason = missing ? 'There is no such znode' : ctx().may('write') ? null : 'Your role “' + ctx().role + '” may not change znodes';
     return [
       button('Edit', () => act('edit'), {iconName: 'edit', reason: reason || (seen?.large ? 'More than 1 MiB: use PUT of the REST interface' : null), title: 'Edit the data (e)'}),
       button('New child', () => act('create'), {iconName: 'plus', reason: reason || (seen && isEphemeral(seen.stat) ? 'An ephemeral znode has no children' : null), title: 'Create a child (n)'}),
@@ -131,8 +132,8 @@ export function page({ctx, act, following, showTree, changed}) {
     const gone = [data, list].find((r) => r.status === 'rejected' && r.reason.missing);
     if (gone) {
       seen = null;
+      missing = true;
       replace(badges);
-      columns.hidden = false;
       replace(factCard);
       replace(aclCard);
       replace(childCard);
@@ -149,6 +150,7 @@ export function page({ctx, act, following, showTree, changed}) {
       replace(dataCard, problem(data.reason || list.reason, read));
       return;
     }
+    missing = false;
     const fresh = !before || before.stat.mzxid !== stat.mzxid || before.failed !== (data.status === 'rejected');
     seen = {path, stat, data: data.value?.data, large: data.value?.large, acl: acl.value, failed: data.status === 'rejected'};
     [factCard, aclCard].forEach((card) => (card.hidden = false));
@@ -200,8 +202,11 @@ export function page({ctx, act, following, showTree, changed}) {
     if (path !== here && parent(path) !== here) {
       return;
     }
-    clearTimeout(again);
-    again = setTimeout(refresh, 120);
+    // At most a few times per second, however often the znode changes.
+    again ||= setTimeout(() => {
+      again = 0;
+      refresh();
+    }, 250);
   }
 
   function refresh() {
@@ -222,7 +227,10 @@ export function page({ctx, act, following, showTree, changed}) {
     place: (panel) => replace(extra, panel),
     show(panel) {
       children?.close();
+      clearTimeout(again);
+      again = 0;
       seen = null;
+      missing = false;
       replace(extra, panel);
       drawHead();
       replace(badges, h('span', {class: 'dim'}, ' '));

@@ -40,6 +40,7 @@ export function tree({onopen, onread}) {
   let cursor = '/';
   const dirty = new Set();
   let dirtyTimer = 0;
+  let reloadCost = 0; // ms that the last reload took: under many changes reloads become rarer
 
   const list = virtualList({
     count: () => rows.length, row: (i) => draw(rows[i], i), rowHeight,
@@ -280,13 +281,14 @@ export function tree({onopen, onread}) {
     const above = kind === 'children' ? path : parent(path);
     if (kind !== 'changed' && find(above)?.pages) {
       dirty.add(above);
-      dirtyTimer ||= setTimeout(reloadDirty, 250);
+      dirtyTimer ||= setTimeout(reloadDirty, Math.max(250, 5 * reloadCost));
     }
   }
 
   async function reloadDirty() {
     const paths = [...dirty];
     dirty.clear();
+    const began = performance.now();
     for (const path of paths) {
       const node = find(path);
       if (!node?.pages) {
@@ -313,6 +315,7 @@ export function tree({onopen, onread}) {
         }
       }
     }
+    reloadCost = performance.now() - began;
     dirtyTimer = 0;
     flatten();
   }

@@ -3,11 +3,11 @@ import {h} from '../dom.js';
 import {virtualList} from '../list.js';
 import {decode} from './text.js';
 
-/** hexLine returns offset, bytes and characters of 16 bytes. */
-export function hexLine(data, offset) {
+/** hexLine returns offset, bytes and characters of a line, which has 16 bytes or 8. */
+export function hexLine(data, offset, width = 16) {
   let bytes = '';
   let characters = '';
-  for (let i = offset; i < offset + 16; i++) {
+  for (let i = offset; i < offset + width; i++) {
     if (i === offset + 8) {
       bytes += ' ';
     }
@@ -18,7 +18,7 @@ export function hexLine(data, offset) {
       bytes += '   ';
     }
   }
-  return [offset.toString(16).padStart(8, '0'), bytes.trimEnd().padEnd(48), characters];
+  return [offset.toString(16).padStart(8, '0'), bytes.trimEnd().padEnd(3 * width), characters];
 }
 
 function numbers(data) {
@@ -38,11 +38,12 @@ export const hex = {
   id: 'hex', label: 'Hex',
   score: (input) => (input.text === null ? 0.3 : 0.05),
   render(input) {
-    const count = Math.ceil(input.data.length / 16);
+    const width = innerWidth < 520 ? 8 : 16;
+    const count = Math.ceil(input.data.length / width);
     const list = virtualList({
       count: () => count, rowHeight: 20,
       row: (i) => {
-        const [offset, bytes, characters] = hexLine(input.data, 16 * i);
+        const [offset, bytes, characters] = hexLine(input.data, width * i, width);
         return h('div', {class: 'hex-row'}, h('span', {class: 'dim'}, offset), '  ', bytes, '  ', h('span', {class: 'tok-string'}, characters));
       },
       props: {class: 'code hex', tabindex: '0', 'aria-label': 'Hex dump', style: {height: Math.min(24, count) * 20 + 18 + 'px'}},
