@@ -7,10 +7,10 @@ import {isEphemeral} from './tree.js';
 import {viewData} from './viewers/index.js';
 
 /**
- * page shows the znode of ctx().path. act(name) runs an action, changed(path, kind) tells the tree of a
- * difference. Returns {element, show, refresh, event, seen, state, place, drawHead, close}.
+ * page shows the znode of ctx().path. act(name) runs an action, updated(path, stat) gets what was
+ * read. Returns {element, show, refresh, event, seen, state, place, drawHead, close}.
  */
-export function page({ctx, act, following, showTree, changed}) {
+export function page({ctx, act, following, showTree, updated}) {
   const head = h('div', {class: 'znode-head'});
   const badges = h('div', {class: 'row badges'});
   const extra = h('div', {class: 'extra'});
@@ -154,6 +154,7 @@ export function page({ctx, act, following, showTree, changed}) {
     const fresh = !before || before.stat.mzxid !== stat.mzxid || before.failed !== (data.status === 'rejected');
     seen = {path, stat, data: data.value?.data, large: data.value?.large, acl: acl.value, failed: data.status === 'rejected'};
     [factCard, aclCard].forEach((card) => (card.hidden = false));
+    updated(path, stat);
     drawHead();
     drawBadges();
     drawFacts();
@@ -238,7 +239,7 @@ export function page({ctx, act, following, showTree, changed}) {
       [factCard, aclCard, childCard].forEach((card) => (card.hidden = true));
       dataCard.classList.remove('flash');
       element.scrollTop = 0;
-      children = childTable(ctx().path, changed);
+      children = childTable(ctx().path);
       read();
     },
     close() {

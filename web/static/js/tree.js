@@ -279,9 +279,26 @@ export function tree({onopen, onread}) {
       list.refresh();
     }
     const above = kind === 'children' ? path : parent(path);
+    if (kind === 'created' || kind === 'deleted') {
+      const stat = find(above)?.stat;
+      if (stat) {
+        // Until the next answer with a Stat; a folded znode is not read again.
+        stat.numChildren = Math.max(0, stat.numChildren + (kind === 'created' ? 1 : -1));
+        list.refresh();
+      }
+    }
     if (kind !== 'changed' && find(above)?.pages) {
       dirty.add(above);
       dirtyTimer ||= setTimeout(reloadDirty, Math.max(250, 5 * reloadCost));
+    }
+  }
+
+  /** update takes over a newer Stat that somebody else has read. */
+  function update(path, stat) {
+    const node = find(path);
+    if (node) {
+      node.stat = stat;
+      list.refresh();
     }
   }
 
@@ -321,7 +338,7 @@ export function tree({onopen, onread}) {
   }
 
   return {
-    element: list.element, select, move, left, right, touch,
+    element: list.element, select, move, left, right, touch, update,
     cursor: () => cursor,
     /** reload reads again what is unfolded. */
     reload() {

@@ -29,7 +29,7 @@ export default function (first) {
       layout.classList.add('show-tree');
       side.element.focus();
     },
-    changed: (path, kind) => side.touch(path, kind),
+    updated: (path, stat) => side.update(path, stat),
   });
   const divider = h('div', {class: 'divider', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the tree',
     'aria-valuemin': '160', 'aria-valuemax': '800', onpointerdown: drag, onkeydown: (e) => resize(e.key === 'ArrowLeft' ? -16 : e.key === 'ArrowRight' ? 16 : 0)});
