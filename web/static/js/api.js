@@ -115,13 +115,32 @@ export const inlineLimit = 1 << 20;
  */
 export async function znode(path, options) {
   const response = await request('GET', znodes(path), {headers: {Accept: 'application/json'}, ...options});
-  const length = Number(response.headers.get('Content-Length') || 0);
-  if (length > 1.4 * inlineLimit + 1000) {
-    response.body.cancel();
+  const text = await readText(response, 1.4 * inlineLimit + 2000); // base64, and the Stat
+  if (text === null) {
     return {path, large: true, data: null, stat: null};
   }
-  const body = await response.json();
+  const body = JSON.parse(text);
   return {...body, large: false, data: fromBase64(body.data || '')};
+}
+
+// readText returns the body of a response, or null if it has more than limit bytes.
+async function readText(response, limit) {
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  let length = 0;
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) {
+      return text + decoder.decode();
+    }
+    length += value.length;
+    if (length > limit) {
+      reader.cancel();
+      return null;
+    }
+    text += decoder.decode(value, {stream: true});
+  }
 }
 
 /** data returns the data alone, of any size. */

@@ -250,24 +250,25 @@ export function page({ctx, act, following, showTree, updated}) {
   };
 }
 
-// readQuota returns badges for the quota on the path or the nearest one above it.
+// readQuota returns badges for the quota on the path or the nearest one above it. Quotas are below
+// /zookeeper/quota, under the paths that they limit.
 async function readQuota(path) {
-  if (path === '/' || path.startsWith('/zookeeper')) {
-    return null;
-  }
-  const quotas = await api.children('/zookeeper/quota', {prefix: path.split('/')[1], limit: 10, stat: false});
-  if (!quotas.children.some((c) => c.name === path.split('/')[1])) {
-    return null;
-  }
-  for (let at = path; at !== '/'; at = parent(at)) {
-    const place = '/zookeeper/quota' + at;
-    const names = await api.children(place, {prefix: 'zookeeper_', stat: false}).catch(() => null);
-    if (names?.children.some((c) => c.name === 'zookeeper_limits')) {
-      const [limits, stats] = await Promise.all(['zookeeper_limits', 'zookeeper_stats'].map(async (name) => parseQuota((await api.znode(join(place, name))).data)));
-      return quotaBadges(at, limits, stats);
+  let found = null;
+  let place = '/zookeeper/quota';
+  for (const name of path.startsWith('/zookeeper') ? [] : path.split('/').filter(Boolean)) {
+    const next = await api.children(place, {prefix: name, limit: 1, stat: false});
+    if (next.children[0]?.name !== name) {
+      break;
     }
+    place = join(place, name);
+    const own = await api.children(place, {prefix: 'zookeeper_limits', limit: 1, stat: false});
+    found = own.children.length > 0 ? place : found;
   }
-  return null;
+  if (!found) {
+    return null;
+  }
+  const [limits, stats] = await Promise.all(['zookeeper_limits', 'zookeeper_stats'].map(async (name) => parseQuota((await api.znode(join(found, name))).data)));
+  return quotaBadges(found.slice('/zookeeper/quota'.length), limits, stats);
 }
 
 /** parseQuota reads 'count=5,bytes=-1=;byteHardLimit=100;…' into an object. */
