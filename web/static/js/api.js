@@ -1,13 +1,13 @@
 // Requests to the server. Addresses are relative to the page, so that a program may mount the handler
 // below a prefix.
-import {encodePath} from './format.js';
+import {decodePath, encodePath} from './format.js';
 
 const root = new URL('..', document.baseURI);
 
 /** ApiError is an answer of application/problem+json, or a failure to get any answer (status 0). */
 export class ApiError extends Error {
   constructor(status, body, path) {
-    super(body.detail || body.title || 'HTTP status ' + status);
+    super(codes[body.code]?.(body.path || path) || body.detail || body.title || 'HTTP status ' + status);
     this.name = 'ApiError';
     this.status = status;
     this.title = body.title || (status === 0 ? 'No connection to the server' : 'HTTP status ' + status);
@@ -26,6 +26,17 @@ export class ApiError extends Error {
     return this.status === 412 || this.code === -103;
   }
 }
+
+// What ZooKeeper's commonest codes mean for a person.
+const codes = {
+  '-101': (path) => 'The znode ' + path + ' does not exist.',
+  '-102': (path) => 'The ACL of ' + path + ', or of its parent, does not let you do this.',
+  '-103': (path) => 'Somebody else changed ' + path + ' in the meantime.',
+  '-108': () => 'An ephemeral znode cannot have children.',
+  '-110': (path) => 'The znode ' + path + ' exists already.',
+  '-111': (path) => 'The znode ' + path + ' has children.',
+  '-125': (path) => 'The quota above ' + path + ' is used up.',
+};
 
 const remedies = {
   0: 'The explorer reconnects by itself as soon as the server answers.',
@@ -79,7 +90,7 @@ export async function request(method, path, {query, headers, body, signal, quiet
   if (response.status === 401 && !quiet && await hooks.unauthorised()) {
     return request(method, path, {query, headers, body, signal, quiet: true});
   }
-  throw new ApiError(response.status, problem, path);
+  throw new ApiError(response.status, problem, decodePath(path.replace(/^znodes\/v2/, '')));
 }
 
 async function json(method, path, options) {

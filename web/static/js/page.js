@@ -23,12 +23,12 @@ export function page({ctx, act, following, showTree, updated}) {
   const element = h('div', {class: 'znode'}, head, badges, columns);
   let seen = null; // {path, stat, data, acl}: what writes and conflicts refer to
   let children = null;
-  let missing = false;
+  let blocked = ''; // why nothing can be changed here
   let visit = 0;
   let again = 0;
 
   function actions() {
-    const reason = missing ? 'There is no such znode' : ctx().may('write') ? null : 'Your role “' + ctx().role + '” may not change znodes';
+    const reason = blocked ? blocked : ctx().may('write') ? null : 'Your role “' + ctx().role + '” may not change znodes';
     return [
       button('Edit', () => act('edit'), {iconName: 'edit', reason: reason || (seen?.large ? 'More than 1 MiB: use PUT of the REST interface' : null), title: 'Edit the data (e)'}),
       button('New child', () => act('create'), {iconName: 'plus', reason: reason || (seen && isEphemeral(seen.stat) ? 'An ephemeral znode has no children' : null), title: 'Create a child (n)'}),
@@ -132,7 +132,7 @@ export function page({ctx, act, following, showTree, updated}) {
     const gone = [data, list].find((r) => r.status === 'rejected' && r.reason.missing);
     if (gone) {
       seen = null;
-      missing = true;
+      blocked = 'There is no such znode';
       replace(badges);
       replace(factCard);
       replace(aclCard);
@@ -147,10 +147,12 @@ export function page({ctx, act, following, showTree, updated}) {
     if (!stat) {
       replace(badges);
       [factCard, aclCard, childCard].forEach((card) => (card.hidden = true));
+      blocked = 'The znode could not be read';
       replace(dataCard, problem(data.reason || list.reason, read));
+      drawHead();
       return;
     }
-    missing = false;
+    blocked = '';
     const fresh = !before || before.stat.mzxid !== stat.mzxid || before.failed !== (data.status === 'rejected');
     seen = {path, stat, data: data.value?.data, large: data.value?.large, acl: acl.value, failed: data.status === 'rejected'};
     [factCard, aclCard].forEach((card) => (card.hidden = false));
@@ -231,7 +233,7 @@ export function page({ctx, act, following, showTree, updated}) {
       clearTimeout(again);
       again = 0;
       seen = null;
-      missing = false;
+      blocked = '';
       replace(extra, panel);
       drawHead();
       replace(badges, h('span', {class: 'dim'}, ' '));

@@ -56,7 +56,7 @@ export function tree({onopen, onread}) {
         return;
       }
       if (node.error) {
-        out.push({error: node});
+        out.push({failed: node});
         return;
       }
       if (!node.pages) {
@@ -130,8 +130,8 @@ export function tree({onopen, onread}) {
     if (row.gap) {
       return h('div', {class: 'tree-row gap', role: 'presentation'}, indent(row.gap.depth + 1), h('span', {class: 'bone'}));
     }
-    if (row.error) {
-      return h('div', {class: 'tree-row bad', role: 'presentation'}, indent(row.error.depth + 1), row.error.error.message);
+    if (row.failed) {
+      return h('div', {class: 'tree-row bad', role: 'presentation'}, indent(row.failed.depth + 1), row.failed.error.message);
     }
     const node = row;
     const many = node.stat?.numChildren ?? node.pages?.total ?? 0;
@@ -155,12 +155,18 @@ export function tree({onopen, onread}) {
     indent(node.depth),
     h('span', {class: 'twist' + (node.open ? ' open' : ''), 'aria-hidden': 'true'}, folds && icon('chevron')),
     h('a', {class: 'tree-name', href: znodeHref(node.path), tabindex: '-1', title: tip(node)}, clipped(node.name)),
-    node.stat && kindBadge(node.stat), many > 0 && h('span', {class: 'tree-count', title: count(many) + ' children'}, compact(many)));
+    node.stat ? kindBadge(node.stat) : listed(node) && h('span', {class: 'dim', title: 'The ACL does not let you read this znode'}, icon('lock')), many > 0 && h('span', {class: 'tree-count', title: count(many) + ' children'}, compact(many)));
     if (node.path === cursor) {
       list.element.setAttribute('aria-activedescendant', 'tree-' + i);
     }
     node.flash = false;
     return element;
+  }
+
+  // listed reports whether the parent's list has the znode: without a Stat it may not be read then.
+  function listed(node) {
+    const above = node !== root && find(parent(node.path));
+    return Boolean(above?.pages?.items.some((item) => item.name === node.name));
   }
 
   function index(path) {
