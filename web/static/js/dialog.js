@@ -5,14 +5,29 @@ import {button, h, icon} from './dom.js';
  * dialog shows a modal window and resolves to the value of the action taken, or to null after Escape.
  * body: nodes. actions: [{label, kind, value, run}]; run() may be async, may return false to keep the
  * window open, and its result is the value; an error that it throws is shown in the window. The first
- * action of kind 'primary' or 'danger' also runs on Enter in an input.
+ * action of kind 'primary' or 'danger' also runs on Enter in an input. While dirty() is true, the first
+ * attempt to leave only warns.
  */
-export function dialog({title, body, actions = [{label: 'Close', value: null}], wide = false, id = null}) {
+export function dialog({title, body, actions = [{label: 'Close', value: null}], wide = false, id = null, dirty = () => false}) {
   return new Promise((resolve) => {
     const status = h('p', {class: 'dialog-error', role: 'alert', hidden: true});
     let result = null;
+    let warned = false;
+    const mayLeave = () => {
+      if (warned || !dirty()) {
+        return true;
+      }
+      warned = true;
+      status.textContent = 'Your changes are not saved. Leave again to discard them.';
+      status.hidden = false;
+      return false;
+    };
+    const leave = () => mayLeave() && box.close();
     const act = async (action) => {
       if (!action.run) {
+        if (!mayLeave()) {
+          return;
+        }
         result = action.value === undefined ? null : action.value;
         box.close();
         return;
@@ -21,6 +36,7 @@ export function dialog({title, body, actions = [{label: 'Close', value: null}], 
       buttons.forEach((b) => b.setAttribute('aria-disabled', 'true'));
       try {
         const value = await action.run(box);
+        warned = false;
         if (value !== false) {
           result = value === undefined ? true : value;
           box.close();
@@ -45,12 +61,12 @@ export function dialog({title, body, actions = [{label: 'Close', value: null}], 
       },
     },
     h('header', {class: 'dialog-head'}, h('h2', {id: 'dialog-title'}, title),
-      h('button', {type: 'button', class: 'button quiet', 'aria-label': 'Close', onclick: () => box.close()}, icon('close'))),
+      h('button', {type: 'button', class: 'button quiet', 'aria-label': 'Close', onclick: leave}, icon('close'))),
     h('div', {class: 'dialog-body'}, body), status,
     h('footer', {class: 'dialog-foot'}, buttons),
     // Enter in an input submits a form only if it has a submit button.
     h('button', {type: 'submit', hidden: true, tabindex: '-1', 'aria-hidden': 'true'}));
-    const box = h('dialog', {class: 'dialog' + (wide ? ' wide' : ''), id, 'aria-labelledby': 'dialog-title', onclose: () => {
+    const box = h('dialog', {class: 'dialog' + (wide ? ' wide' : ''), id, 'aria-labelledby': 'dialog-title', oncancel: (e) => mayLeave() || e.preventDefault(), onclose: () => {
       box.remove();
       resolve(result);
     }}, form);

@@ -77,6 +77,7 @@ function editor(data, {rows = 18} = {}) {
   };
   const later = debounce(150, check);
   let escaped = false;
+  const before = area.value;
   area.addEventListener('input', later);
   area.addEventListener('keydown', (e) => {
     // Tab indents; after Escape it moves the focus as usual, so that the keyboard gets out.
@@ -88,7 +89,7 @@ function editor(data, {rows = 18} = {}) {
       e.preventDefault();
       escaped = true;
       lint.textContent = 'Tab moves on; Escape again closes.';
-    } else {
+    } else if (e.key !== 'Escape') {
       escaped = false;
     }
   });
@@ -125,6 +126,7 @@ function editor(data, {rows = 18} = {}) {
     element: h('div', {class: 'stack editor'}, h('div', {class: 'row'}, forms, format, h('span', {class: 'spring'}), lint,
       button('From a file', () => file.click(), {kind: 'quiet', iconName: 'upload'}), file), area),
     read,
+    dirty: () => area.value !== before,
   };
 }
 
@@ -157,7 +159,7 @@ export async function editData(ctx, seen) {
   for (;;) {
     const box = editor(data);
     const outcome = await ctx.dialog({
-      title: 'Edit ' + ctx.path, wide: true, id: 'edit',
+      title: 'Edit ' + ctx.path, wide: true, id: 'edit', dirty: box.dirty,
       body: [box.element, h('p', {class: 'hint'}, 'Saved only if the znode still has version ' + version + '.')],
       actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: () => save(ctx.path, box.read(), version)}],
     });
@@ -309,7 +311,7 @@ export async function createChild(ctx) {
   sequential.addEventListener('change', draw);
   draw();
   const answer = await ctx.dialog({
-    title: 'New child of ' + ctx.path, id: 'create',
+    title: 'New child of ' + ctx.path, id: 'create', dirty: box.dirty,
     body: [h('div', {class: 'stack'}, field('Name', name), path), h('div', {class: 'row'}, field('Mode', mode), ttlField,
       h('label', {class: 'check'}, sequential, 'Append a sequence number')), box.element],
     actions: [{label: 'Cancel', value: null}, {label: 'Create', kind: 'primary', run: async () => {
