@@ -26,7 +26,7 @@ export class Pages {
       return Promise.resolve();
     }
     this.reading ||= this.#read(this.next, missing > 2 * pageSize ? bigPage : pageSize).then((page) => {
-      this.items = this.items.concat(page.children);
+      this.items = this.items.concat(page.children.map(slim));
       this.#took(page);
     }).finally(() => {
       this.reading = null;
@@ -40,7 +40,7 @@ export class Pages {
     const page = await this.#read(undefined, Math.min(Math.max(pageSize, this.items.length), bigPage));
     const had = new Set(this.items.map((item) => item.name));
     const added = page.children.filter((c) => !had.has(c.name)).map((c) => c.name);
-    this.items = page.children;
+    this.items = page.children.map(slim);
     this.#took(page);
     return added;
   }
@@ -54,4 +54,13 @@ export class Pages {
     this.stat = page.stat;
     this.total = this.complete || this.prefix ? this.items.length : Math.max(page.stat.numChildren, this.items.length + 1);
   }
+}
+
+// slim keeps of a Stat what lists show: a parent may have 100,000 children.
+function slim({name, stat}) {
+  if (!stat) {
+    return {name};
+  }
+  const {mtime, version, dataLength, numChildren, ephemeralOwner, kind, ttlMs} = stat;
+  return {name, stat: {mtime, version, dataLength, numChildren, ephemeralOwner: ephemeralOwner === '0x0' ? '' : ephemeralOwner, kind, ttlMs}};
 }

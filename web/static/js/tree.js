@@ -7,24 +7,25 @@ import {Pages, pageSize} from './pages.js';
 const rowHeight = 26;
 
 class TreeNode {
-  constructor(path, depth, stat) {
+  constructor(path, name, depth, stat) {
     this.path = path;
-    this.name = base(path);
+    this.name = name;
     this.depth = depth;
     this.stat = stat;
     this.open = false;
     this.pages = null;
-    this.children = new Map(); // name → TreeNode, kept while the znode is folded
+    this.children = null; // a Map from names to TreeNodes, kept while the znode is folded
     this.pinned = null; // a name beyond the pages that were read, to which an address led: shown first
     this.error = null;
-    this.placeholder = {gap: this};
+    this.placeholder = null; // the row of a child that is not read yet
     this.flash = false;
   }
 
   child(name, stat) {
+    this.children ||= new Map();
     let node = this.children.get(name);
     if (!node) {
-      node = new TreeNode(join(this.path, name), this.depth + 1, stat);
+      node = new TreeNode(join(this.path, name), name, this.depth + 1, stat);
       this.children.set(name, node);
     }
     node.stat = stat || node.stat;
@@ -34,7 +35,7 @@ class TreeNode {
 
 /** tree shows the znodes. onopen(path) runs when a person opens one, onread(text) tells of long lists. */
 export function tree({onopen, onread}) {
-  const root = new TreeNode('/', 0, null);
+  const root = new TreeNode('/', '/', 0, null);
   let rows = []; // TreeNode, or the gap of a TreeNode: children which are not read yet
   let selected = '/';
   let cursor = '/';
@@ -62,7 +63,7 @@ export function tree({onopen, onread}) {
       if (!node.pages) {
         return;
       }
-      const pinned = node.children.get(node.pinned);
+      const pinned = node.children?.get(node.pinned);
       let shown = node.pages.items.length;
       if (pinned && !node.pages.complete && !node.pages.items.some((item) => item.name === node.pinned)) {
         shown++;
@@ -72,7 +73,7 @@ export function tree({onopen, onread}) {
         visit(node.child(item.name, item.stat));
       }
       for (let i = shown; i < node.pages.total; i++) {
-        out.push(node.placeholder);
+        out.push(node.placeholder ||= {gap: node});
       }
     };
     visit(root);
@@ -247,7 +248,7 @@ export function tree({onopen, onread}) {
       if (node.error) {
         break;
       }
-      if (!node.children.has(name) && !node.pages?.items.some((item) => item.name === name)) {
+      if (!node.children?.has(name) && !node.pages?.items.some((item) => item.name === name)) {
         if (node.pages?.complete) {
           break;
         }
@@ -272,7 +273,7 @@ export function tree({onopen, onread}) {
   function find(path) {
     let node = root;
     for (const name of path.split('/').filter(Boolean)) {
-      node = node?.children.get(name);
+      node = node?.children?.get(name);
     }
     return node;
   }
@@ -320,7 +321,7 @@ export function tree({onopen, onread}) {
       try {
         const added = await node.pages.reload();
         const names = new Set(node.pages.items.map((item) => item.name));
-        for (const name of node.children.keys()) {
+        for (const name of node.children?.keys() || []) {
           if (!names.has(name) && (node.pages.complete || name !== node.pinned)) {
             node.children.delete(name);
           }
@@ -334,7 +335,7 @@ export function tree({onopen, onread}) {
         node.stat = node.pages.stat;
       } catch (error) {
         if (error.missing) {
-          find(parent(path))?.children.delete(base(path));
+          find(parent(path))?.children?.delete(base(path));
         }
       }
     }
@@ -352,7 +353,7 @@ export function tree({onopen, onread}) {
         if (node.pages) {
           dirty.add(node.path);
         }
-        node.children.forEach(visit);
+        node.children?.forEach(visit);
       };
       visit(root);
       reloadDirty();
