@@ -103,7 +103,7 @@ async function route() {
 
 async function openModule(name) {
   if (!tabs.some((t) => t[0] === name)) {
-    throw new Error('There is no view “' + name + '”. The tabs above lead to those that exist.');
+    throw Object.assign(new Error('The tabs above lead to the views that exist.'), {title: 'There is no view “' + name + '”'});
   }
   return import('../views/' + name + '.js');
 }

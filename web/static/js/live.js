@@ -62,7 +62,7 @@ export function tail(path, onclose) {
     while (times.length > 0 && times[0] < now - 10000) {
       times.shift();
     }
-    rate.textContent = (times.length / 10).toFixed(1) + ' events per second';
+    rate.textContent = (times.length / 10).toFixed(1) + ' per second';
   };
   const timer = setInterval(measure, 2000);
   const queue = []; // events that are not drawn yet
@@ -70,6 +70,7 @@ export function tail(path, onclose) {
   const draw = () => {
     frame = 0;
     none.hidden = true;
+    measure();
     body.prepend(...queue.splice(0).reverse().map(row));
     while (body.children.length > maxEvents) {
       body.lastChild.remove();

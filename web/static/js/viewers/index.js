@@ -79,8 +79,8 @@ export function viewData(path, data, {actions = [], depth = 0, outer = ''} = {})
       replace(body, h('p', {class: 'dialog-error'}, viewer.label + ': ' + error.message), hex.render(input));
     }
   };
-  const options = [['', 'Automatic'], ...fits.map((v) => [v.id, v.label])];
-  const choice = data.length > 0 && select(options.map(([id, label]) => (id === '' ? [id, label + ' (' + fits[0].label + ')'] : [id, label])), own && viewer.id === own ? own : '', (id) => {
+  const options = [['', (fits[0]?.label || '') + ' (auto)'], ...fits.map((v) => [v.id, v.label])];
+  const choice = data.length > 0 && select(options, own && viewer.id === own ? own : '', (id) => {
     choose(place + outer, id);
     viewer = fits.find((v) => v.id === id) || fits[0];
     draw();
