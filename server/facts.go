@@ -36,6 +36,9 @@ type Connection = facts.Connection
 // Session describes a session as the reporting server knows it.
 type Session = facts.Session
 
+// Watch is what a session watches on a path.
+type Watch = facts.Watch
+
 // SessionPaths lists the paths that belong to a session.
 type SessionPaths = facts.SessionPaths
 

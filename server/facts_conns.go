@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -34,6 +35,16 @@ func (c *conn) facts() Connection {
 		LastLatency: st.LastLatency,
 	}
 	f.MinMs, f.AvgMs, f.MaxMs = st.Latencies()
+	f.Heard = c.lastHeard().Round(0) // by the wall clock alone, for others
+	for _, id := range shownIDs(c.ids) {
+		if id.Scheme != "ip" {
+			user := id.ID
+			if id.Scheme == "digest" {
+				user, _, _ = strings.Cut(user, ":")
+			}
+			f.Identities = append(f.Identities, id.Scheme+":"+user)
+		}
+	}
 	timeout := f.Timeout
 	if c.session == 0 {
 		timeout = c.server.live.Load().HandshakeTimeout
@@ -66,6 +77,50 @@ func (s *Server) Watches() []SessionPaths {
 		}
 	}
 	return all
+}
+
+// watchKinds are the names of the kinds of watches in Watch.Kinds.
+var watchKinds = [...]struct {
+	kind watch.Kind
+	name string
+}{{watch.Data, "data"}, {watch.Child, "children"}, {watch.Persistent, "persistent"}, {watch.PersistentRecursive, "recursive"}}
+
+// FindWatches returns the watches on this server of the sessions and paths for which keep returns
+// true, ordered by session and path, and whether there are more than limit. keep is called with a
+// path only if it returned true for the session with the path "". It must be quick: setting and
+// firing watches waits while one session's watches are looked at. The caller owns the result.
+func (s *Server) FindWatches(keep func(session int64, path string) bool, limit int) (found []Watch, more bool) {
+	ids := s.sessionIDs()
+	for _, c := range slices.SortedFunc(maps.Keys(ids), func(a, b watch.ConnID) int { return cmp.Compare(ids[a], ids[b]) }) {
+		id := int64(ids[c])
+		if !keep(id, "") {
+			continue
+		}
+		modes := make(map[string]watch.Kind)
+		s.watches.OfConn(c, func(path string, k watch.Kind) bool {
+			if _, known := modes[path]; known || keep(id, path) {
+				more = more || !known && len(found)+len(modes) == limit
+				if !known && more {
+					return false
+				}
+				modes[path] |= k
+			}
+			return true
+		})
+		for _, path := range slices.Sorted(maps.Keys(modes)) {
+			w := Watch{Session: id, Path: path}
+			for _, k := range watchKinds {
+				if modes[path]&k.kind != 0 {
+					w.Kinds = append(w.Kinds, k.name)
+				}
+			}
+			found = append(found, w)
+		}
+		if more {
+			break
+		}
+	}
+	return found, more
 }
 
 // WatchCounts returns how many connections have watches of the kinds that Watches returns, on how

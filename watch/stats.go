@@ -86,3 +86,23 @@ func (t *Table) dataOn(p uint32) func(yield func(ConnID) bool) {
 		}
 	}
 }
+
+// OfConn calls yield with each path that a connection watches and the modes there, in no order,
+// until yield returns false. A path with watches in both of ZooKeeper's tables can come twice. All
+// other calls wait, so yield must be quick and must not call the table.
+func (t *Table) OfConn(c ConnID, yield func(path string, k Kind) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, ok := t.conns[c]
+	if !ok {
+		return
+	}
+	record := t.conn.at(n)
+	for e, left := record.head, record.n; left > 0; left-- {
+		en := t.entry.at(e)
+		if !yield(t.path.at(en.path).path, en.modes) {
+			return
+		}
+		e = en.connNext
+	}
+}

@@ -56,6 +56,8 @@ type Connection struct {
 	Remote         string // the client's address
 	Secure         bool   // it came to the secure port
 	Since          time.Time
+	Identities     []string      // scheme:id, without that of the address; of digest the part before the colon
+	Heard          time.Time     // when its last bytes came
 	Session        int64         // 0: none yet
 	Timeout        time.Duration // of the session
 	Expires        time.Time     // when the server closes the connection if nothing more arrives; a whole tick
@@ -92,6 +94,13 @@ type Session struct {
 type SessionPaths struct {
 	Session int64
 	Paths   []string // sorted
+}
+
+// Watch is what a session watches on a path.
+type Watch struct {
+	Session int64
+	Path    string
+	Kinds   []string // data, children, persistent, recursive
 }
 
 // Expiry lists the sessions that expire at the same moment if nothing more is heard from their
