@@ -87,6 +87,7 @@ type Event struct {
 	// itself acted.
 	IDs    []proto.ID
 	Client string // the caller's address and port
+	Origin string // how the caller came, if not by ZooKeeper's protocol: "http"
 	TLS    bool   // the caller's connection is encrypted
 
 	Znode    string

@@ -60,6 +60,9 @@ func JSON(b []byte, e *Event) []byte {
 		add("client", e.Client)
 		b = strconv.AppendBool(append(b, `,"tls":`...), e.TLS)
 	}
+	if e.Origin != "" {
+		add("origin", e.Origin)
+	}
 	if e.Session != 0 {
 		add("session", sessionText(e.Session))
 	}

@@ -52,6 +52,11 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 	}
 	c.room.L = &c.mu
 	c.noteHeard(now)
+	who, called := nc.(*callerConn)
+	if called {
+		c.ids = append(c.ids, who.IDs...)
+		orderIDs(c.ids)
+	}
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	limits, maxConns := s.live.Load(), s.maxConns()
@@ -59,7 +64,7 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 	case s.conns.closing:
 	case maxConns > 0 && len(s.conns.byID) >= maxConns:
 		c.logger().Warn("connection refused: too many connections; maxCnxns or, if it is 0, the process's limit of file descriptors (ulimit -n) bounds them", "max", maxConns)
-	case limits.MaxClientConns > 0 && s.conns.perAddr[addr] >= limits.MaxClientConns:
+	case !called && limits.MaxClientConns > 0 && s.conns.perAddr[addr] >= limits.MaxClientConns:
 		c.logger().Warn("connection refused: too many connections from this address", "maxClientCnxns", limits.MaxClientConns)
 	default:
 		s.conns.lastID++

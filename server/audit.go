@@ -27,9 +27,13 @@ func (s *Server) Audit(e audit.Event) {
 // the time of the request.
 func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
 	_, encrypted := c.nc.(interface{ ConnectionState() tls.ConnectionState }) // from Config.Listener
+	origin := ""
+	if who, ok := c.nc.(*callerConn); ok {
+		encrypted, origin = who.TLS, who.Origin
+	}
 	return audit.Event{
 		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: shownIDs(ids),
-		Client: c.nc.RemoteAddr().String(), TLS: encrypted || c.tls != nil,
+		Client: c.nc.RemoteAddr().String(), Origin: origin, TLS: encrypted || c.tls != nil,
 	}
 }
 

@@ -58,11 +58,8 @@ func (s *Server) ConnectString() string {
 // without system calls. Dial does not wait: ctx only makes it usable as a dial function. A server
 // that still looks for a leader answers when it has found a leader.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case !s.life.accepting.Load():
-		return nil, &net.OpError{Op: "dial", Net: "memory", Err: s.life.whyNot()}
+	if err := s.dialable(ctx); err != nil {
+		return nil, err
 	}
 	client, ours := memnet.Pipe(inProcessAddress, inProcessAddress)
 	s.admit(ours, portPlain)

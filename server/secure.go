@@ -152,23 +152,9 @@ func (c *conn) countPlain() {
 
 // identifyCertificate adds the identities that the verified certificate proves. c.mu is held.
 func (c *conn) identifyCertificate() {
-	x := &c.server.live.Load().Auth.X509
-	name := x.ID
-	if name == nil {
-		name = CertificateID
-	}
-	id, err := name(c.tls.leaf)
-	if err == nil && id == "" {
-		err = errors.New("the identity is empty")
-	}
-	if err == nil {
-		var ids []proto.ID
-		if x.SuperUser != "" && id == x.SuperUser {
-			ids = append(ids, proto.ID{Scheme: superID.Scheme, ID: id})
-		}
-		if !c.addIDs(append(ids, proto.ID{Scheme: schemeX509, ID: id})...) {
-			err = fmt.Errorf("the identity is longer than %d bytes", maxIDBytes)
-		}
+	ids, err := c.server.IdentifyCertificate(c.tls.leaf)
+	if err == nil && !c.addIDs(ids...) {
+		err = fmt.Errorf("the identity is longer than %d bytes", maxIDBytes)
 	}
 	if err != nil {
 		c.server.meter.Conns.AuthFailed.Add(1)

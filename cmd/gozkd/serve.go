@@ -53,7 +53,7 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 func serveOne(
 	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), trail *auditTrail, env cli.Env, log hclog.Logger,
 ) (err error) {
-	if err := refuseZooKeeperData(inv.Config); err != nil {
+	if err := errors.Join(refuseZooKeeperData(inv.Config), checkWeb(inv.Config)); err != nil {
 		return err
 	}
 	https := &endpointTLS{log: log}
@@ -120,9 +120,11 @@ func serveOne(
 			log.Info("stopping")
 			r.stops("stopping")
 			archiver.stop()
+			ends.web.Close()
 			return s.Close()
 		case err := <-s.Err():
 			r.stops("failed")
+			ends.web.Close()
 			return errors.Join(err, s.Close())
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
 )
 
 const (
@@ -43,6 +44,7 @@ const (
 // are not served.
 type endpoints struct {
 	admin, metrics string
+	web            *web.Handler // nil: not served
 	servers        []*http.Server
 	ended          []chan struct{}
 	conns          sync.WaitGroup // open connections, including their running handlers
@@ -53,9 +55,13 @@ type endpoints struct {
 func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) *endpoints {
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
+		e.web = webHandler(c, s, log)
 		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout}
-		if u := e.open(ctx, at, adminHandler(inv, s, r, log), log); u != "" {
+		if u := e.open(ctx, at, adminHandler(inv, s, e.web, r, log), log); u != "" {
 			e.admin = u + c.AdminCommandURL
+			if e.web != nil {
+				log.Info("serving REST and the explorer", "url", u+"/ui/", "anonymous", c.Web)
+			}
 		}
 	}
 	if c.Prometheus() {
@@ -147,7 +153,7 @@ func (e *endpoints) close() error {
 }
 
 // adminHandler serves the admin commands at the configured path, and profiles.
-func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) http.Handler {
+func adminHandler(inv *config.Invocation, s *server.Server, pages *web.Handler, r *reloader, log hclog.Logger) http.Handler {
 	c := inv.Config
 	o := admin.Options{
 		Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady,
@@ -186,7 +192,15 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 		mux.Handle("/debug/pprof/symbol", localOnly(http.HandlerFunc(pprof.Symbol)))
 		mux.Handle("/debug/pprof/trace", localOnly(http.HandlerFunc(pprof.Trace)))
 	}
-	return refuseForeignHosts(mux, c.AdminAddress)
+	if pages == nil {
+		return refuseForeignHosts(mux, c.AdminAddress)
+	}
+	all := http.NewServeMux()
+	all.Handle("/", refuseForeignHosts(mux, c.AdminAddress))
+	for _, path := range web.Paths {
+		all.Handle(path, pages) // which knows gozkd.web.hosts
+	}
+	return all
 }
 
 // localToken returns the file with the token for callers on this machine, or "" without a data

@@ -14,7 +14,7 @@ type box struct {
 
 // table is the floor plan: the imports that a package may have besides the standard library. Tests
 // are not restricted.
-var table = []box{
+var table = append(webTable, []box{
 	{pkg: "proto/jute", there: true},
 	{pkg: "internal/invariants", there: true},
 	{pkg: "internal/vfs", there: true, may: []arrow{
@@ -217,9 +217,8 @@ var table = []box{
 		{"client", "reads and writes the znodes"},
 		{"proto", "ACLs, Stats, error codes"},
 	}},
-	{pkg: "admin", there: true, may: []arrow{{"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
-	{pkg: "web/internal/unpack", there: true, may: []arrow{{"github.com/klauspost/compress", "zstd, which browsers do not know"}}},
-	{pkg: "web/internal/locks", there: true, may: []arrow{{"internal/sequence", "numbers of sequential znodes"}}},
+	{pkg: "internal/httplocal", there: true},
+	{pkg: "admin", there: true, may: []arrow{{"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "renders its facts"},
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
@@ -409,6 +408,7 @@ var table = []box{
 		{"sasl/kerberos", "a mechanism"},
 		{"sasl/kerberos/principal", "the rules for names"},
 		{"admin", "the admin commands over HTTP"},
+		{"web", "REST and the explorer"},
 		{"cmd/gozkd/internal/admintoken", "their token for tools on this machine"},
 		{"internal/lograte", "bounds the log lines that strangers cause"},
 		{"metrics", "the endpoint for Prometheus"},
@@ -478,4 +478,4 @@ var table = []box{
 		{"recipes/...", "the recipes under test"},
 		{"github.com/go-zookeeper/zk", "a client that is not ours"},
 	}},
-}
+}...)

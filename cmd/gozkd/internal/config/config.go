@@ -182,6 +182,10 @@ type Config struct {
 	// demands a certificate from callers by HTTPS. AdminX509 lists identities: see AdminIdentities.
 	AdminUnified, AdminForceHTTPS, AdminNeedCert bool
 	AdminX509                                    string
+	// Web is what callers on this machine may do by REST and in the explorer: read, write or off.
+	// WebRoles, WebHosts and WebProxyList are lists as in zoo.cfg.
+	Web, WebRoles, WebProxyHeader string
+	WebHosts, WebProxyList        []string
 	// Pprof serves profiles on the admin server.
 	Pprof bool
 

@@ -10,7 +10,7 @@ import (
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
 // read-only.
-var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, adminTLSKeys, metricsTLSKeys, portKeys, clientTLSKeys, authKeys, securityKeys, auditKeys, archiveKeys, kerberosKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
+var keys = slices.Concat(workingKeys, ensembleKeys, peerTLSKeys, endpointKeys, adminTLSKeys, webKeys, metricsTLSKeys, portKeys, clientTLSKeys, authKeys, securityKeys, auditKeys, archiveKeys, kerberosKeys, throttleKeys, tuningKeys, otherKeys, ignoredKeys)
 
 var clientTLSKeys = tlsKeys(clientTLS, false, func(c *Config) *tlsconf.Options { return &c.ClientTLS })
 

@@ -61,6 +61,7 @@ var values = map[string]struct{ good, bad []string }{
 	protocols.allowed:  {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3"}},
 	suites.allowed:     {[]string{"TLS_AES_128_GCM_SHA256", "A, B,"}, []string{"", " , "}},
 	wordList.allowed:   {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
+	networks.allowed:   {[]string{"10.0.0.1", "10.0.0.0/8, ::1,"}, []string{"", ",", "*", "10.0.0.0/33", "proxy"}},
 	host.allowed:       {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
 	urlPath.allowed:    {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
 	fraction.allowed:   {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},

@@ -120,7 +120,7 @@ func findFile(named string, getenv func(string) string) string {
 func (r *resolver) adminServer(inv *Invocation) {
 	c := &inv.Config
 	said := slices.ContainsFunc(r.order, func(key string) bool {
-		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || strings.HasPrefix(key, "gozkd.admin.") || key == "gozkd.pprof")
+		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || strings.HasPrefix(key, "gozkd.admin.") || strings.HasPrefix(key, "gozkd.web") || key == "gozkd.pprof")
 	})
 	if inv.Ensemble > 0 {
 		if w := r.won[adminServer]; w.key != "" && c.AdminEnabled {

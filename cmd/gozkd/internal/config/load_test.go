@@ -89,7 +89,7 @@ func TestLoad_Defaults(t *testing.T) {
 		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
 		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, LeaderServes: true, ReachabilityTimeout: time.Second, FsyncWarningThreshold: time.Second, Found: true, AutoCreate: true,
 		AdminEnabled: true, AdminAddress: "127.0.0.1", AdminPort: 8080, AdminCommandURL: "/commands", AdminIdleTimeout: 30 * time.Second,
-		AdminSnapshot: true, AdminInterval: 5 * time.Minute,
+		AdminSnapshot: true, AdminInterval: 5 * time.Minute, Web: "read",
 		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true, MetricsHTTPSPort: -1, MetricsNeedCert: true, MetricsWantCert: true,
 		LogLevel: "info", PeerSecretMode: RequireSecret,
 	}

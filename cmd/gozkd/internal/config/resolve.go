@@ -154,6 +154,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.peerTLS(&c)
 	r.auth(&c)
 	r.https(&c)
+	r.web(&c)
 	return c
 }
 

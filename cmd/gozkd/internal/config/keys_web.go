@@ -1,0 +1,68 @@
+package config
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// networks is a list of addresses and networks.
+var networks = kind{
+	allowed: "addresses or networks such as 10.0.0.0/8, separated by commas",
+	parse: func(v string) (string, bool) {
+		words := splitList(v)
+		wrong := func(w string) bool { _, err := parseNetwork(w); return err != nil }
+		return strings.Join(words, ","), len(words) > 0 && !slices.ContainsFunc(words, wrong)
+	},
+}
+
+// webOff is the value of gozkd.web that serves neither REST nor the explorer.
+const webOff = "off"
+
+var webKeys = []key{
+	{name: "gozkd.web", kind: oneOf("read", "write", webOff), def: "read", status: works, note: "[REST and the explorer](../guide/rest.md) at `/ui/`, `/znodes/` and `/sessions/` of the admin server: what callers on this machine may do without a login. Callers from elsewhere must log in",
+		field: func(c *Config) any { return &c.Web }},
+	{name: "gozkd.web.roles", kind: text, status: works, note: "who may log in, as ROLE=SCHEME:ID separated by semicolons: the roles are read, write and admin, the identities `sasl:USER`, `digest:USER:HASH` and `x509:NAME`. The superuser is an administrator",
+		field: func(c *Config) any { return &c.WebRoles }},
+	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names of this server that browsers may use without HTTPS, besides addresses and names without a dot; `.example.org` stands for all names below",
+		field: func(c *Config) any { return &c.WebHosts }},
+	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "a header in which a proxy names the user, who has the identity `sasl:USER`; only requests from gozkd.web.proxies are believed. The proxy must remove the header from the requests that it gets",
+		field: func(c *Config) any { return &c.WebProxyHeader }},
+	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses or networks of these proxies, such as `10.0.0.0/8`",
+		field: func(c *Config) any { return &c.WebProxyList }},
+}
+
+// ServesWeb reports whether REST and the explorer are served.
+func (c Config) ServesWeb() bool { return c.AdminEnabled && c.Web != webOff }
+
+// WebWrites reports whether callers on this machine may write without a login.
+func (c Config) WebWrites() bool { return c.Web == "write" }
+
+// WebProxies returns the networks of the trusted proxies.
+func (c Config) WebProxies() (all []netip.Prefix) {
+	for _, word := range c.WebProxyList {
+		if p, err := parseNetwork(word); err == nil { // its kind has checked them
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func parseNetwork(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		return a.Unmap().Prefix(a.Unmap().BitLen())
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err
+}
+
+// web warns of keys of REST and the explorer that have no effect.
+func (r *resolver) web(c *Config) {
+	if w, given := r.won["gozkd.web.proxyHeader"]; given && len(c.WebProxyList) == 0 {
+		r.warn(w.from, w.key, "has no effect: gozkd.web.proxies lists no proxy that may use it")
+	}
+}

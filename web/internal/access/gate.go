@@ -1,0 +1,258 @@
+package access
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/httplocal"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+)
+
+// Origin is the origin of callers in the audit log.
+const Origin = "http"
+
+// Caller is who sends a request.
+type Caller struct {
+	IDs   []proto.ID // besides the address; none: anonymous
+	Host  string     // the address without a port
+	Local bool       // a program on this machine, not behind a proxy
+	TLS   bool
+	Role  Role
+	// Cookie is the id of the login that the request came with, "" if there is none.
+	Cookie string
+}
+
+// Anonymous reports whether the caller has not logged in.
+func (c *Caller) Anonymous() bool { return len(c.IDs) == 0 }
+
+// Key distinguishes callers with different identities.
+func (c *Caller) Key() string {
+	var b strings.Builder
+	b.WriteString(c.Host)
+	for _, id := range c.IDs {
+		b.WriteString("\x00" + id.Scheme + ":" + id.ID)
+	}
+	return b.String()
+}
+
+// All returns all identities of the caller.
+func (c *Caller) All() []proto.ID {
+	return append(slices.Clone(c.IDs), proto.ID{Scheme: "ip", ID: c.Host})
+}
+
+// Server proves identities, and records logins. See package server.
+type Server interface {
+	Identify(scheme, user, password string) ([]proto.ID, error)
+	IdentifySASL(id string) []proto.ID
+	IdentifyCertificate(cert *x509.Certificate) ([]proto.ID, error)
+	HasSuper() bool
+	Audit(e audit.Event)
+}
+
+// Config configures a Gate.
+type Config struct {
+	Server Server
+	// Anonymous is the role of callers on this machine without a login.
+	Anonymous Role
+	// Roles are the roles of identities, which are written SCHEME:ID. The superuser has Admin.
+	Roles map[string]Role
+	// Hosts are names that the Host header may have besides addresses and names without a dot. They
+	// may begin with a dot, for all names below.
+	Hosts []string
+	// ProxyHeader is the header in which Proxies name the SASL user of a request. Empty: none.
+	ProxyHeader string
+	Proxies     []netip.Prefix
+	Now         func() time.Time // default: time.Now
+}
+
+// Gate identifies callers. Its methods may be called from any goroutine.
+type Gate struct {
+	Config
+	logins   logins
+	guesses  guesses
+	crossing *http.CrossOriginProtection
+}
+
+// New returns a Gate.
+func New(c Config) *Gate {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	g := &Gate{Config: c, crossing: http.NewCrossOriginProtection()}
+	g.logins.now = c.Now
+	g.guesses.init(c.Now)
+	return g
+}
+
+// Identify returns who sends a request. Its error is a Problem. Wrong credentials are an error, no
+// credentials are not.
+func (g *Gate) Identify(r *http.Request) (Caller, error) {
+	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r)}
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // otherwise the address is invalid, and no proxy
+	address := from.Addr().Unmap().WithZone("")
+	if c.Host = "127.0.0.1"; address.IsValid() {
+		c.Host = address.String()
+	}
+	switch scheme, credentials, given := strings.Cut(r.Header.Get("Authorization"), " "); {
+	case g.ofProxy(address):
+		return g.proxied(r, c)
+	case given:
+		return g.authorized(c, strings.ToLower(scheme), strings.TrimSpace(credentials))
+	}
+	if cookie, err := r.Cookie(g.cookieName(r)); err == nil {
+		if ids, ok := g.logins.get(cookie.Value); ok {
+			c.IDs, c.Cookie = ids, cookie.Value
+			return c, g.assign(&c)
+		}
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		ids, err := g.Server.IdentifyCertificate(r.TLS.PeerCertificates[0])
+		if err != nil {
+			return c, answer.Errorf(http.StatusUnauthorized, "the certificate names nobody: %v", err)
+		}
+		c.IDs = ids
+		return c, g.assign(&c)
+	}
+	if c.Local {
+		c.Role = g.Anonymous
+	}
+	return c, nil
+}
+
+// authorized identifies a caller by the header Authorization.
+func (g *Gate) authorized(c Caller, scheme, credentials string) (Caller, error) {
+	switch scheme {
+	case "digest":
+	case "basic":
+		if !c.Local && !c.TLS {
+			return c, answer.Errorf(http.StatusUnauthorized, "a password must not be sent without encryption: use HTTPS (admin.portUnification=true), or a program on this machine")
+		}
+		text, err := base64.StdEncoding.DecodeString(credentials)
+		if err != nil {
+			return c, answer.Errorf(http.StatusUnauthorized, "Authorization: Basic needs base64 of USER:PASSWORD")
+		}
+		credentials = string(text)
+	default:
+		return c, answer.Errorf(http.StatusUnauthorized, "the scheme of Authorization is unknown: use Basic, or digest USER:PASSWORD")
+	}
+	user, password, ok := strings.Cut(credentials, ":")
+	if !ok {
+		return c, answer.Errorf(http.StatusUnauthorized, "Authorization must have USER:PASSWORD")
+	}
+	schemes := []string{"digest", "sasl"}
+	if scheme == "digest" {
+		schemes = schemes[:1]
+	}
+	err := g.prove(&c, schemes, user, password)
+	return c, err
+}
+
+// maxUser bounds names and passwords.
+const maxUser = 1 << 10
+
+// prove identifies a caller by a password, in the first of some schemes that gives a role.
+func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
+	if len(user) > maxUser || len(password) > maxUser {
+		return answer.Errorf(http.StatusUnauthorized, "a name or password is longer than %d bytes", maxUser)
+	}
+	if wait, ok := g.guesses.allowed(c.Host, user); !ok {
+		p := answer.Errorf(http.StatusTooManyRequests, "too many failed logins: try again in %v", wait.Round(time.Second)+time.Second)
+		p.RetryAfter = int(wait.Seconds()) + 1
+		return p
+	}
+	for _, scheme := range schemes {
+		ids, err := g.Server.Identify(scheme, user, password)
+		if err != nil {
+			continue
+		}
+		if role := g.roleOf(ids); role > None {
+			c.IDs, c.Role = ids, role
+			return nil
+		}
+	}
+	g.guesses.failed(c.Host, user)
+	g.audit(c, user, proto.ErrAuthFailed)
+	return answer.Errorf(http.StatusUnauthorized, "the name or the password is wrong, or gozkd.web.roles has no role for this user")
+}
+
+// ofProxy reports whether an address is that of a trusted proxy.
+func (g *Gate) ofProxy(address netip.Addr) bool {
+	return g.ProxyHeader != "" && slices.ContainsFunc(g.Proxies, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// proxied identifies a caller behind a trusted proxy.
+func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
+	c.Local = false
+	hops := strings.Split(r.Header.Get("X-Forwarded-For"), ",")
+	if last, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {
+		c.Host = last.Unmap().WithZone("").String()
+	}
+	users := r.Header.Values(g.ProxyHeader)
+	if len(users) != 1 || users[0] == "" || len(users[0]) > maxUser {
+		return c, answer.Errorf(http.StatusUnauthorized, "the proxy has not named a user in the header %s", g.ProxyHeader)
+	}
+	c.IDs = g.Server.IdentifySASL(users[0])
+	return c, g.assign(&c)
+}
+
+// assign gives a caller the role of the identities.
+func (g *Gate) assign(c *Caller) error {
+	if c.Role = g.roleOf(c.IDs); c.Role == None {
+		return answer.Errorf(http.StatusForbidden, "%s has no role: add read=%[1]s, write=%[1]s or admin=%[1]s to gozkd.web.roles", Name(c.IDs[0]))
+	}
+	return nil
+}
+
+func (g *Gate) roleOf(ids []proto.ID) (role Role) {
+	if slices.ContainsFunc(ids, func(id proto.ID) bool { return id.Scheme == "super" }) {
+		return Admin
+	}
+	for _, id := range ids {
+		role = max(role, g.Roles[id.Scheme+":"+id.ID])
+	}
+	return role
+}
+
+// Name returns an identity without the hash of its password.
+func Name(id proto.ID) string {
+	if user, _, ok := strings.Cut(id.ID, ":"); ok && id.Scheme == "digest" {
+		return "digest:" + user
+	}
+	return id.Scheme + ":" + id.ID
+}
+
+// LoginPossible reports whether somebody could log in with a password.
+func (g *Gate) LoginPossible() bool { return len(g.Roles) > 0 || g.Server.HasSuper() }
+
+// Remedy says how a caller could get a role.
+func (g *Gate) Remedy(c *Caller, role Role) string {
+	switch {
+	case c.Local && c.Anonymous() && g.Anonymous < role:
+		return "log in as a user with the role " + role.String() + " in gozkd.web.roles, or set gozkd.web=write for callers on this machine"
+	case !g.LoginPossible():
+		return "callers from other machines must log in, and nobody can: set gozkd.web.roles (for example admin=sasl:alice), or DigestAuthenticationProvider.superDigest"
+	case c.Anonymous():
+		return "log in as a user with the role " + role.String() + " in gozkd.web.roles, or as the superuser"
+	}
+	return "the role of " + Name(c.IDs[0]) + " is " + c.Role.String() + ": gozkd.web.roles must say " + role.String() + "=" + Name(c.IDs[0])
+}
+
+// audit records a login.
+func (g *Gate) audit(c *Caller, user string, code proto.ErrCode) {
+	ids := c.All()
+	if code != proto.OK {
+		ids = append(ids, proto.ID{Scheme: "claimed", ID: user})
+	}
+	g.Server.Audit(audit.Event{
+		Operation: audit.Authenticate, Result: audit.ResultOf(code), Err: code, IDs: ids,
+		Client: net.JoinHostPort(c.Host, "0"), Origin: Origin, TLS: c.TLS, Detail: "web login",
+	})
+}

@@ -1,0 +1,191 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/limit"
+)
+
+// Bounds on logins.
+const (
+	maxLogins     = 1024
+	maxLoginsEach = 32 // of a user
+	loginIdle     = time.Hour
+	loginMax      = 12 * time.Hour
+)
+
+// logins holds the logins that browsers have cookies for.
+type logins struct {
+	now func() time.Time
+
+	mu sync.Mutex // guards byID
+	// byID has the hash of a cookie as key, so that the time of a lookup reveals nothing about it.
+	byID map[[sha256.Size]byte]*login
+}
+
+type login struct {
+	ids         []proto.ID
+	begun, used time.Time
+}
+
+func (l *login) over(now time.Time) bool {
+	return now.Sub(l.used) > loginIdle || now.Sub(l.begun) > loginMax
+}
+
+// add returns the cookie of a new login.
+func (l *logins) add(ids []proto.ID) (id string, err error) {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	id = base64.RawURLEncoding.EncodeToString(random[:])
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var oldest [sha256.Size]byte
+	same := 0
+	for key, other := range l.byID {
+		switch {
+		case other.over(now):
+			delete(l.byID, key)
+		case other.ids[0] == ids[0]:
+			if same++; same == 1 || other.used.Before(l.byID[oldest].used) {
+				oldest = key
+			}
+		}
+	}
+	switch {
+	case same >= maxLoginsEach:
+		delete(l.byID, oldest)
+	case len(l.byID) >= maxLogins:
+		return "", answer.Errorf(http.StatusServiceUnavailable, "there are already %d logins: log out elsewhere", maxLogins)
+	}
+	if l.byID == nil {
+		l.byID = make(map[[sha256.Size]byte]*login)
+	}
+	l.byID[sha256.Sum256([]byte(id))] = &login{ids, now, now}
+	return id, nil
+}
+
+func (l *logins) get(id string) (ids []proto.ID, ok bool) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := sha256.Sum256([]byte(id))
+	found := l.byID[key]
+	if found == nil || found.over(now) {
+		delete(l.byID, key)
+		return nil, false
+	}
+	found.used = now
+	return found.ids, true
+}
+
+func (l *logins) remove(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byID, sha256.Sum256([]byte(id)))
+}
+
+// Login logs a caller in with a password, and sets the cookie. scheme is digest, sasl or "" for both.
+func (g *Gate) Login(w http.ResponseWriter, r *http.Request, scheme, user, password string) (Caller, error) {
+	c, err := g.Identify(r)
+	if err != nil {
+		c.IDs, c.Role = nil, None
+	}
+	if !c.Local && !c.TLS {
+		return c, answer.Errorf(http.StatusUnauthorized, "a password must not be sent without encryption: use HTTPS (admin.portUnification=true), or a browser on this machine")
+	}
+	schemes := []string{scheme}
+	switch scheme {
+	case "digest", "sasl":
+	case "":
+		schemes = []string{"digest", "sasl"}
+	default:
+		return c, answer.Errorf(http.StatusBadRequest, "the scheme %q has no passwords: use digest or sasl", scheme)
+	}
+	if err := g.prove(&c, schemes, user, password); err != nil {
+		return c, err
+	}
+	g.logins.remove(c.Cookie)
+	if c.Cookie, err = g.logins.add(c.IDs); err != nil {
+		return c, err
+	}
+	g.audit(&c, user, proto.OK)
+	g.setCookie(w, r, c.Cookie, int(loginMax.Seconds()))
+	return c, nil
+}
+
+// Logout ends the login that a request came with.
+func (g *Gate) Logout(w http.ResponseWriter, r *http.Request) {
+	if cookie, err := r.Cookie(g.cookieName(r)); err == nil {
+		g.logins.remove(cookie.Value)
+	}
+	g.setCookie(w, r, "", -1)
+}
+
+func (g *Gate) setCookie(w http.ResponseWriter, r *http.Request, value string, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: g.cookieName(r), Value: value, Path: "/", MaxAge: age,
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// cookieName has the port: browsers share cookies between the ports of a host, and several servers may
+// share the host.
+func (g *Gate) cookieName(r *http.Request) string {
+	port := "0"
+	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if p, err := netip.ParseAddrPort(a.String()); err == nil {
+			_, port, _ = net.SplitHostPort(p.String())
+		}
+	}
+	if r.TLS != nil {
+		return "__Host-gozkd-" + port // browsers take such a cookie only from this host, by HTTPS
+	}
+	return "gozkd-" + port
+}
+
+// guesses bounds failed logins: per address, per user, and in all.
+type guesses struct{ hosts, users, all *limit.Buckets }
+
+func (g *guesses) init(now func() time.Time) {
+	g.hosts = limit.New(0.1, 10, 4096, now)
+	g.users = limit.New(0.2, 20, 4096, now)
+	g.all = limit.New(20, 200, 1, now)
+}
+
+func (g *guesses) allowed(host, user string) (wait time.Duration, ok bool) {
+	for _, b := range []struct {
+		*limit.Buckets
+		key string
+	}{{g.hosts, network(host)}, {g.users, user}, {g.all, ""}} {
+		if wait, ok := b.Has(b.key); !ok {
+			return wait, false
+		}
+	}
+	return 0, true
+}
+
+func (g *guesses) failed(host, user string) {
+	g.hosts.Take(network(host))
+	g.users.Take(user)
+	g.all.Take("")
+}
+
+// network returns the address whose guesses count together: for IPv6 a network of 64 bits.
+func network(host string) string {
+	a, err := netip.ParseAddr(host)
+	if err != nil || a.Is4() {
+		return host
+	}
+	p, _ := a.Prefix(64) // the error is for a wrong number of bits
+	return p.String()
+}

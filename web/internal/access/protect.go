@@ -1,0 +1,86 @@
+package access
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/web/internal/answer"
+)
+
+// policy is the content security policy of every answer. Trusted types make a script that tries to make
+// HTML of text fail.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// Protect refuses requests that a page of another origin has caused, and sets headers that protect
+// the answers of h.
+func (g *Gate) Protect(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		if err := g.admit(r); err != nil {
+			answer.Fail(w, err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// admit refuses requests of other origins, and of pages whose host name was made to resolve to this
+// machine.
+func (g *Gate) admit(r *http.Request) *answer.Problem {
+	if !g.knownHost(r) {
+		return answer.Errorf(http.StatusMisdirectedRequest, "%s is not a name of this server: use its address, or add the name to gozkd.web.hosts", strconv.Quote(r.Host))
+	}
+	if err := g.crossing.Check(r); err != nil {
+		return answer.Errorf(http.StatusForbidden, "a page of another origin may not change anything here")
+	}
+	// Reads would reveal nothing, but cost time, and could be measured. A link to the explorer is fine.
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		if r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" || !strings.HasPrefix(r.URL.Path, "/ui/") || strings.HasPrefix(r.URL.Path, "/ui/api/") {
+			return answer.Errorf(http.StatusForbidden, "a page of another origin may not read anything here")
+		}
+	}
+	return nil
+}
+
+// knownHost reports whether the header Host has a name that only this machine can have, or that is
+// configured. By HTTPS, the browser has compared the name with the certificate. A proxy that is trusted
+// decides itself.
+func (g *Gate) knownHost(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && g.ofProxy(from.Addr().Unmap().WithZone("")) {
+		return true
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return KnownHost(host, g.Hosts)
+}
+
+// KnownHost reports whether a name is an address, has no dot, is below localhost, or is listed.
+func KnownHost(host string, hosts []string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	for _, known := range hosts {
+		known = strings.ToLower(strings.TrimSuffix(known, "."))
+		if host == known || strings.HasPrefix(known, ".") && strings.HasSuffix(host, known) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,67 @@
+// Package answer writes what the handlers of package web answer: JSON, and errors as
+// application/problem+json (RFC 9457).
+package answer
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// Problem is an error and its answer.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	Code   int32  `json:"code,omitempty"` // ZooKeeper's
+	Path   string `json:"path,omitempty"`
+	// Index is the operation of a multi that failed.
+	Index *int `json:"index,omitempty"`
+	// Unknown: nobody knows whether the write was carried out.
+	Unknown bool `json:"unknown,omitempty"`
+	// Stat is the present one of a znode whose version differs.
+	Stat any `json:"stat,omitempty"`
+	// RetryAfter is in seconds.
+	RetryAfter int `json:"-"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string {
+	if p.Detail == "" {
+		return p.Title
+	}
+	return p.Detail
+}
+
+// Errorf returns a Problem with a status and a text of ours.
+func Errorf(status int, format string, args ...any) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Fail answers with a Problem.
+func Fail(w http.ResponseWriter, p *Problem) {
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(p.RetryAfter))
+	}
+	if p.Status == http.StatusUnauthorized {
+		// NB: Basic would make browsers open a dialog.
+		w.Header().Set("WWW-Authenticate", `login realm="gozkd"`)
+	}
+	write(w, p.Status, "application/problem+json", p)
+}
+
+// JSON answers with a value.
+func JSON(w http.ResponseWriter, status int, v any) { write(w, status, "application/json", v) }
+
+func write(w http.ResponseWriter, status int, kind string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil { // no type of ours
+		status, kind, b = http.StatusInternalServerError, "application/problem+json", []byte(`{"type":"about:blank","title":"Internal Server Error","status":500}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the caller has gone
+}

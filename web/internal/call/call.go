@@ -1,0 +1,97 @@
+// Package call holds what the handlers of package web need about a request: its caller, and a client
+// session with the caller's identities.
+package call
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+)
+
+// Call is a request that is being answered.
+type Call struct {
+	Caller access.Caller
+
+	request *http.Request
+	gate    *access.Gate
+	pool    *Pool
+
+	mu      sync.Mutex // guards session
+	session *Session
+}
+
+type key struct{}
+
+// Begin returns a request whose handler finds the Call with Of. end must be called after the handler.
+func Begin(r *http.Request, who access.Caller, g *access.Gate, p *Pool) (with *http.Request, end func()) {
+	c := &Call{Caller: who, gate: g, pool: p}
+	c.request = r.WithContext(context.WithValue(r.Context(), key{}, c))
+	return c.request, c.end
+}
+
+// Of returns the Call of a request, which handlers of package web always have.
+func Of(r *http.Request) *Call { return r.Context().Value(key{}).(*Call) }
+
+func (c *Call) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != nil {
+		c.session.Release()
+	}
+}
+
+// Session returns the session of the caller, for as long as the request lasts. May must have allowed the
+// caller something.
+func (c *Call) Session() (*Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != nil {
+		return c.session, nil
+	}
+	if err := c.May(access.Read); err != nil {
+		return nil, err
+	}
+	s, err := c.pool.Get(c.request.Context(), &c.Caller)
+	c.session = s
+	return s, err
+}
+
+// Client is Session for requests alone.
+func (c *Call) Client() (*client.Client, error) {
+	s, err := c.Session()
+	if err != nil {
+		return nil, err
+	}
+	return s.Client, nil
+}
+
+// May returns nil if the caller has the role, otherwise a Problem that says how to get it. A refused write
+// is in the audit log.
+func (c *Call) May(role access.Role) error {
+	if c.Caller.Role >= role {
+		return nil
+	}
+	status := http.StatusForbidden
+	if c.Caller.Anonymous() {
+		status = http.StatusUnauthorized
+	}
+	if role > access.Read {
+		c.Audit(c.request.Method+" "+c.request.URL.Path, proto.ErrNoAuth)
+	}
+	return answer.Errorf(status, "this needs the role %v: %s", role, c.gate.Remedy(&c.Caller, role))
+}
+
+// Audit records what the caller does other than by the session: the server records the requests of that.
+func (c *Call) Audit(detail string, code proto.ErrCode) {
+	c.gate.Server.Audit(audit.Event{
+		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),
+		Client: net.JoinHostPort(c.Caller.Host, "0"), Origin: access.Origin, TLS: c.Caller.TLS, Detail: detail,
+	})
+}

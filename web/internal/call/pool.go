@@ -1,0 +1,238 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+)
+
+const (
+	maxSessions    = 128
+	idleTime       = 5 * time.Minute
+	sessionTimeout = 30 * time.Second
+	connectTimeout = 5 * time.Second
+)
+
+// PoolConfig configures a Pool.
+type PoolConfig struct {
+	// Dial connects to the server as a caller.
+	Dial func(ctx context.Context, who *access.Caller) (net.Conn, error)
+	// NotServing returns a Problem while the server does not answer clients.
+	NotServing func() error
+	Logger     hclog.Logger
+	// Now is the clock of idle sessions.
+	Now func() time.Time
+}
+
+// Pool holds a client session per identity, within the process, and the streams of events that callers
+// with that identity share. Its methods may be called from any goroutine.
+type Pool struct {
+	PoolConfig
+
+	stop, stopped chan struct{}
+	closing       sync.WaitGroup // sessions that are being closed
+	kept          atomic.Int64   // bytes of events in all rings
+
+	mu       sync.Mutex // guards the fields below, and refs and used of sessions
+	sessions map[string]*Session
+	over     bool
+}
+
+// Session is a client session that callers with the same identities share. Release must be called.
+type Session struct {
+	pool    *Pool
+	key     string
+	ready   chan struct{} // closed when Client or err is set
+	Client  *client.Client
+	err     error
+	streams streams
+
+	refs int
+	used time.Time
+}
+
+// NewPool returns an empty Pool, which Close must close.
+func NewPool(c PoolConfig) *Pool {
+	p := &Pool{PoolConfig: c, stop: make(chan struct{}), stopped: make(chan struct{}), sessions: make(map[string]*Session)}
+	// Stopped and awaited by Close.
+	go p.run()
+	return p
+}
+
+// run closes idle sessions until Close is called.
+func (p *Pool) run() {
+	defer close(p.stopped)
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.Sweep()
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// Sweep closes sessions and streams that nobody has used for a while.
+func (p *Pool) Sweep() {
+	now := p.Now()
+	p.mu.Lock()
+	var all []*Session
+	for _, s := range p.sessions {
+		if s.refs == 0 && now.Sub(s.used) >= idleTime {
+			p.removeLocked(s)
+			continue
+		}
+		all = append(all, s)
+	}
+	p.mu.Unlock()
+	for _, s := range all {
+		s.streams.sweep(now)
+	}
+}
+
+// Get returns the session of a caller, which it opens if there is none.
+func (p *Pool) Get(ctx context.Context, who *access.Caller) (*Session, error) {
+	if err := p.NotServing(); err != nil {
+		return nil, err
+	}
+	s, err := p.take(who)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		s.Release()
+		return nil, ctx.Err()
+	}
+	if s.err != nil {
+		s.Release()
+		return nil, s.err
+	}
+	return s, nil
+}
+
+// take returns the session of a caller, which may not be ready yet.
+func (p *Pool) take(who *access.Caller) (*Session, error) {
+	key := who.Key()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return nil, answer.Errorf(http.StatusServiceUnavailable, "the server is being stopped")
+	}
+	if s := p.sessions[key]; s != nil {
+		if !s.ended() {
+			s.refs++
+			return s, nil
+		}
+		p.removeLocked(s)
+	}
+	if len(p.sessions) >= maxSessions && !p.evictLocked() {
+		return nil, answer.Errorf(http.StatusServiceUnavailable, "requests of %d users are being answered: try again later", maxSessions)
+	}
+	s := &Session{pool: p, key: key, ready: make(chan struct{}), refs: 1, used: p.Now()}
+	s.streams.init(s)
+	p.sessions[key] = s
+	caller := *who
+	// Ends after connectTimeout at the latest; Close waits for it.
+	p.closing.Go(func() { s.connect(&caller) })
+	return s, nil
+}
+
+// ended reports whether the session cannot be used any more.
+func (s *Session) ended() bool {
+	select {
+	case <-s.ready:
+		return s.err != nil || s.Client.Err() != nil
+	default:
+		return false
+	}
+}
+
+func (s *Session) connect(who *access.Caller) {
+	defer close(s.ready)
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	s.Client, s.err = client.Connect(ctx, client.Config{
+		Servers: []string{"127.0.0.1:2181"}, // Dial does not look at it
+		Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+			return s.pool.Dial(ctx, who)
+		},
+		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true,
+		OnEvent: s.streams.on, Logger: s.pool.Logger,
+	})
+}
+
+// evictLocked closes the idlest session. p.mu is held.
+func (p *Pool) evictLocked() bool {
+	var idlest *Session
+	for _, s := range p.sessions {
+		if s.refs == 0 && (idlest == nil || s.used.Before(idlest.used)) {
+			idlest = s
+		}
+	}
+	if idlest == nil {
+		return false
+	}
+	p.removeLocked(idlest)
+	return true
+}
+
+// removeLocked forgets a session, and closes it. p.mu is held.
+func (p *Pool) removeLocked(s *Session) {
+	delete(p.sessions, s.key)
+	// Ends when the session is closed, after two times connectTimeout at the latest; Close waits for it.
+	p.closing.Go(func() {
+		<-s.ready
+		s.streams.close()
+		if s.Client == nil {
+			return
+		}
+		if err := s.Client.Close(); err != nil && !errors.Is(err, client.ErrClosed) {
+			p.Logger.Debug("a session of the web interface was not closed", "error", err)
+		}
+	})
+}
+
+// Release gives the session back.
+func (s *Session) Release() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.refs--
+	s.used = s.pool.Now()
+}
+
+// Len returns how many sessions are open.
+func (p *Pool) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sessions)
+}
+
+// Close closes all sessions, also those that are in use.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	first := !p.over
+	p.over = true
+	for _, s := range p.sessions {
+		p.removeLocked(s)
+	}
+	p.mu.Unlock()
+	if first {
+		close(p.stop)
+	}
+	<-p.stopped
+	p.closing.Wait()
+}

@@ -1,0 +1,77 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+)
+
+// Fail answers with the Problem of an error.
+func Fail(w http.ResponseWriter, err error) { answer.Fail(w, ProblemOf(err)) }
+
+// statuses has the HTTP statuses of ZooKeeper's codes; others are 502.
+var statuses = map[proto.ErrCode]int{
+	proto.ErrNoNode:                       http.StatusNotFound,
+	proto.ErrNoAuth:                       http.StatusForbidden,
+	proto.ErrQuotaExceeded:                http.StatusForbidden,
+	proto.ErrAuthFailed:                   http.StatusUnauthorized,
+	proto.ErrSessionClosedRequireSASLAuth: http.StatusUnauthorized,
+	proto.ErrBadVersion:                   http.StatusPreconditionFailed,
+	proto.ErrNodeExists:                   http.StatusConflict,
+	proto.ErrNotEmpty:                     http.StatusConflict,
+	proto.ErrNoChildrenForEphemerals:      http.StatusConflict,
+	proto.ErrEphemeralOnLocalSession:      http.StatusConflict,
+	proto.ErrBadArguments:                 http.StatusBadRequest,
+	proto.ErrInvalidACL:                   http.StatusBadRequest,
+	proto.ErrUnimplemented:                http.StatusNotImplemented,
+	proto.ErrOperationTimeout:             http.StatusGatewayTimeout,
+	proto.ErrRequestTimeout:               http.StatusGatewayTimeout,
+	proto.ErrConnectionLoss:               http.StatusServiceUnavailable,
+	proto.ErrSessionExpired:               http.StatusServiceUnavailable,
+	proto.ErrNotReadOnly:                  http.StatusServiceUnavailable,
+	proto.ErrThrottledOp:                  http.StatusServiceUnavailable,
+	proto.ErrSessionMoved:                 http.StatusServiceUnavailable,
+}
+
+// ProblemOf returns the Problem of an error: of a client's request, of a body, or a Problem.
+func ProblemOf(err error) *answer.Problem {
+	var p *answer.Problem
+	var e *client.Error
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &e):
+		p = ofCode(e.Code)
+		p.Path, p.Unknown = e.Path, e.Unknown
+		if e.Cause != nil || e.Unknown {
+			p.Detail = e.Error()
+		}
+		return p
+	case errors.As(err, &tooLarge):
+		return answer.Errorf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes, which jute.maxbuffer allows", tooLarge.Limit)
+	case errors.Is(err, context.DeadlineExceeded):
+		return answer.Errorf(http.StatusGatewayTimeout, "the server did not answer in time: %v", err)
+	}
+	var code proto.ErrCode
+	if errors.As(err, &code) {
+		p = ofCode(code)
+		p.Detail = err.Error()
+		return p
+	}
+	return answer.Errorf(http.StatusServiceUnavailable, "%v", err)
+}
+
+func ofCode(code proto.ErrCode) *answer.Problem {
+	status, ok := statuses[code]
+	if !ok {
+		status = http.StatusBadGateway
+	}
+	p := answer.Errorf(status, "%v", code)
+	p.Code = int32(code)
+	return p
+}

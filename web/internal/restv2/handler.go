@@ -1,0 +1,220 @@
+// Package restv2 serves znodes over HTTP: /znodes/v2 and /identity/v2, as docs/internals/web.md
+// describes them.
+package restv2
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// Root is the path of the root znode.
+const Root = "/znodes/v2/"
+
+// Config configures a Handler.
+type Config struct {
+	// Kind returns the kind of a znode that the protocol does not show: container, or ttl with its time to
+	// live; otherwise "". The znode is the one that was created by czxid.
+	Kind func(path string, czxid proto.Zxid) (kind string, ttlMs int64)
+	// MaxBody bounds bodies in bytes.
+	MaxBody int64
+}
+
+// Handler serves /znodes/v2/.
+type Handler struct{ Config }
+
+// New returns a Handler.
+func New(c Config) *Handler { return &Handler{c} }
+
+func bad(format string, args ...any) error {
+	return answer.Errorf(http.StatusBadRequest, format, args...)
+}
+
+// params are the parameters of a query, each of which may occur once.
+type params struct {
+	values url.Values
+	err    error
+}
+
+// query returns the parameters of a request, which must be among those that are known.
+func query(r *http.Request, known ...string) (params, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return params{}, bad("the query cannot be read: %v", err)
+	}
+	for name, all := range values {
+		switch {
+		case !contains(known, name):
+			return params{}, bad("the parameter %q is unknown here: allowed are %s", name, strings.Join(known, ", "))
+		case len(all) > 1:
+			return params{}, bad("the parameter %s occurs %d times", name, len(all))
+		}
+	}
+	return params{values: values}, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// flag returns a parameter that is set by its name alone, or true or false.
+func (p *params) flag(name string) bool {
+	switch v := p.values.Get(name); {
+	case !p.values.Has(name), v == "false":
+		return false
+	case v == "", v == "true":
+		return true
+	default:
+		p.err = bad("the parameter %s is %q, allowed are true and false", name, v)
+		return false
+	}
+}
+
+// number returns a parameter from low to high, or def if it is missing.
+func (p *params) number(name string, low, high, def int64) int64 {
+	if !p.values.Has(name) {
+		return def
+	}
+	n, err := strconv.ParseInt(p.values.Get(name), 10, 64)
+	if err != nil || n < low || n > high {
+		p.err = bad("the parameter %s is %q, allowed are %d to %d", name, p.values.Get(name), low, high)
+	}
+	return n
+}
+
+// Path returns the znode that a request is about.
+func Path(r *http.Request, root string) (string, error) {
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), root)
+	if !ok {
+		return "", answer.Errorf(http.StatusNotFound, "%s is not below %s", r.URL.Path, root)
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil {
+		return "", bad("the path cannot be decoded: %v", err)
+	}
+	path = "/" + path
+	if err := proto.ValidatePath(path); err != nil {
+		return "", bad("%v", err)
+	}
+	return path, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, err := Path(r, Root)
+	if err == nil {
+		err = h.serve(w, r, path)
+	}
+	if err != nil {
+		call.Fail(w, err)
+	}
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path string) error {
+	c := call.Of(r)
+	role := access.Read
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		role = access.Write
+	}
+	if err := c.May(role); err != nil {
+		return err
+	}
+	cl, err := c.Client()
+	if err != nil {
+		return err
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return h.get(w, r, cl, path)
+	case http.MethodPut:
+		return h.put(w, r, cl, path)
+	case http.MethodPost:
+		return h.post(w, r, cl, path)
+	case http.MethodDelete:
+		return h.delete(w, r, cl, path)
+	case http.MethodPatch:
+		return h.patch(w, r, cl, path)
+	}
+	w.Header().Set("Allow", "GET, HEAD, PUT, POST, DELETE, PATCH")
+	return answer.Errorf(http.StatusMethodNotAllowed, "%s is not a method for znodes", r.Method)
+}
+
+// body returns the body of a request. An absent body is empty data.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
+}
+
+// stat returns a Stat of a znode that the caller may read, with its kind.
+func (h *Handler) stat(path string, s proto.Stat) *Stat {
+	out := NewStat(s)
+	out.Kind, out.TTLMs = h.Kind(path, s.Czxid)
+	return out
+}
+
+// Who is the answer of /identity/v2.
+type Who struct {
+	IDs       []ID   `json:"ids"`
+	Role      string `json:"role"`
+	Login     bool   `json:"login"`
+	Anonymous bool   `json:"anonymous"`
+	// Hint says how to get a role, if the caller has none.
+	Hint   string     `json:"hint,omitempty"`
+	Server ServerInfo `json:"server"`
+}
+
+// ServerInfo names the server that answers.
+type ServerInfo struct {
+	ID      int    `json:"id"`
+	Version string `json:"version"`
+	Mode    string `json:"mode"`
+}
+
+// ID is an identity, without the hash of a password.
+type ID struct {
+	Scheme string `json:"scheme"`
+	ID     string `json:"id"`
+}
+
+// WhoIs describes a caller.
+func WhoIs(s ServerInfo, g *access.Gate, c *access.Caller) *Who {
+	who := &Who{Role: c.Role.String(), Anonymous: c.Anonymous(), Login: g.LoginPossible() && (c.Local || c.TLS), Server: s}
+	for _, id := range c.All() {
+		scheme, name, _ := strings.Cut(access.Name(id), ":")
+		who.IDs = append(who.IDs, ID{scheme, name})
+	}
+	if c.Role == access.None {
+		who.Hint = g.Remedy(c, access.Read)
+	}
+	return who
+}
+
+// etag is a version as an ETag.
+func etag(version int32) string { return `"` + strconv.Itoa(int(version)) + `"` }
+
+// ifMatch returns the version that a write demands.
+func ifMatch(r *http.Request) (int32, error) {
+	switch given := r.Header.Values("If-Match"); {
+	case len(given) == 0:
+		return 0, answer.Errorf(http.StatusPreconditionRequired, "the header If-Match must have the version that you saw, as \"3\", or * for any")
+	case len(given) == 1 && given[0] == "*":
+		return client.AnyVersion, nil
+	case len(given) == 1 && len(given[0]) > 2 && given[0][0] == '"' && given[0][len(given[0])-1] == '"':
+		if n, err := strconv.ParseInt(given[0][1:len(given[0])-1], 10, 32); err == nil && n >= 0 {
+			return int32(n), nil
+		}
+	}
+	return 0, bad(`If-Match is %q, allowed are * and one version such as "3"`, strings.Join(r.Header.Values("If-Match"), ", "))
+}

@@ -1,0 +1,183 @@
+package restv2
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// get answers GET and HEAD.
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
+	q, err := query(r, "children", "after", "prefix", "limit", "stat", "acl", "watch", "at")
+	if err != nil {
+		return err
+	}
+	kinds := 0
+	for _, kind := range []string{"children", "acl", "watch"} {
+		if q.values.Has(kind) {
+			kinds++
+		}
+	}
+	switch children, acl := q.flag("children"), q.flag("acl"); {
+	case q.err != nil:
+		return q.err
+	case kinds > 1:
+		return bad("only one of children, acl and watch is possible")
+	case children:
+		return h.children(w, r, cl, path, q)
+	case acl:
+		return h.acl(w, r, cl, path)
+	}
+	return h.data(w, r, cl, path)
+}
+
+// znode is an answer about a znode.
+type znode struct {
+	Path string  `json:"path"`
+	Stat *Stat   `json:"stat"`
+	Data *[]byte `json:"data,omitempty"` // points to nil for null data
+}
+
+func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
+	data, stat, err := cl.Get(r.Context(), path, false)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", etag(stat.Version))
+	w.Header().Set("Vary", "Accept")
+	if matches(r.Header.Get("If-None-Match"), etag(stat.Version)) {
+		w.Header().Set("Cache-Control", "no-cache")
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	if !wantsBytes(r) {
+		answer.JSON(w, http.StatusOK, znode{path, h.stat(path, stat), &data})
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", "attachment")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(data) // the caller has gone
+	return nil
+}
+
+// wantsBytes reports whether the caller asks for the data alone.
+func wantsBytes(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "application/octet-stream")
+}
+
+// matches reports whether a list of ETags has a tag.
+func matches(list, tag string) bool {
+	for _, t := range strings.Split(list, ",") {
+		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == tag || t == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Handler) acl(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
+	acl, stat, err := cl.GetACL(r.Context(), path)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", etag(stat.Aversion))
+	answer.JSON(w, http.StatusOK, struct {
+		ACL  []aclEntry `json:"acl"`
+		Stat *Stat      `json:"stat"`
+	}{newACL(acl), h.stat(path, stat)})
+	return nil
+}
+
+const (
+	defaultPage = 200
+	maxPage     = 1000
+	statsAtOnce = 32
+)
+
+type child struct {
+	Name string `json:"name"`
+	Stat *Stat  `json:"stat,omitempty"`
+}
+
+// children answers with a page of a list of children.
+func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Client, path string, q params) error {
+	limit, stats := int(q.number("limit", 1, maxPage, defaultPage)), q.flag("stat")
+	if q.err != nil {
+		return q.err
+	}
+	names, stat, err := cl.Children(r.Context(), path, false)
+	if err != nil {
+		return err
+	}
+	page, next := pageOf(names, q.values.Get("after"), q.values.Get("prefix"), limit)
+	list := make([]child, len(page))
+	for i, name := range page {
+		list[i].Name = name
+	}
+	if stats {
+		if list, err = h.stats(r, cl, path, list); err != nil {
+			return err
+		}
+	}
+	answer.JSON(w, http.StatusOK, struct {
+		Path     string  `json:"path"`
+		Stat     *Stat   `json:"stat"`
+		Children []child `json:"children"`
+		Next     string  `json:"next,omitempty"`
+	}{path, h.stat(path, stat), list, next})
+	return nil
+}
+
+// pageOf returns the first names after a name, in order, and the last of them if there are more.
+func pageOf(names []string, after, prefix string, limit int) (page []string, next string) {
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= after && after != "" || !strings.HasPrefix(name, prefix) })
+	slices.Sort(names)
+	if len(names) <= limit {
+		return names, ""
+	}
+	return names[:limit], names[limit-1]
+}
+
+// stats adds the Stats, and leaves out children that no longer exist.
+func (h *Handler) stats(r *http.Request, cl *client.Client, parent string, list []child) ([]child, error) {
+	var wg sync.WaitGroup
+	errs := make([]error, statsAtOnce)
+	for worker := range errs {
+		// Ends after its share of the list; awaited below.
+		wg.Go(func() {
+			for i := worker; i < len(list) && errs[worker] == nil; i += statsAtOnce {
+				path := strings.TrimSuffix(parent, "/") + "/" + list[i].Name
+				stat, ok, err := cl.Exists(r.Context(), path, false)
+				if errs[worker] = err; ok {
+					list[i].Stat = h.stat(path, stat)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(list, func(c child) bool { return c.Stat == nil }), nil
+}
+
+// conflict adds the present Stat to the error of a write whose version differs.
+func (h *Handler) conflict(r *http.Request, cl *client.Client, path string, err error) error {
+	p := call.ProblemOf(err)
+	if p.Code != int32(proto.ErrBadVersion) {
+		return err
+	}
+	if stat, ok, err := cl.Exists(r.Context(), path, false); err == nil && ok {
+		p.Stat = h.stat(path, stat)
+	}
+	return p
+}

@@ -1,0 +1,148 @@
+package restv2
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Stat is a Stat in JSON.
+type Stat struct {
+	Czxid          string `json:"czxid"`
+	Mzxid          string `json:"mzxid"`
+	Ctime          int64  `json:"ctime"` // Unix milliseconds
+	Mtime          int64  `json:"mtime"`
+	Version        int32  `json:"version"`
+	Cversion       int32  `json:"cversion"`
+	Aversion       int32  `json:"aversion"`
+	EphemeralOwner string `json:"ephemeralOwner"` // "0x0": none
+	DataLength     int32  `json:"dataLength"`
+	NumChildren    int32  `json:"numChildren"`
+	Pzxid          string `json:"pzxid"`
+	Kind           string `json:"kind,omitempty"` // container or ttl
+	TTLMs          int64  `json:"ttlMs,omitempty"`
+}
+
+func zxid(z proto.Zxid) string { return fmt.Sprintf("0x%x", uint64(z)) }
+
+// NewStat returns s in JSON.
+func NewStat(s proto.Stat) *Stat {
+	return &Stat{
+		Czxid: zxid(s.Czxid), Mzxid: zxid(s.Mzxid), Ctime: s.CtimeMs, Mtime: s.MtimeMs,
+		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion, EphemeralOwner: fmt.Sprintf("0x%x", uint64(s.EphemeralOwner)),
+		DataLength: s.DataLength, NumChildren: s.NumChildren, Pzxid: zxid(s.Pzxid),
+	}
+}
+
+// aclEntry is an entry of an ACL in JSON.
+type aclEntry struct {
+	Scheme string `json:"scheme"`
+	ID     string `json:"id"`
+	Perms  string `json:"perms"` // of the letters cdrwa
+}
+
+const letters = "rwcda" // from the lowest bit
+
+func newACL(acl []proto.ACL) []aclEntry {
+	list := make([]aclEntry, 0, len(acl))
+	for _, a := range acl {
+		e := aclEntry{Scheme: a.ID.Scheme, ID: a.ID.ID}
+		for _, letter := range "cdrwa" {
+			if a.Perms&(1<<strings.IndexRune(letters, letter)) != 0 {
+				e.Perms += string(letter)
+			}
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func parseACL(list []aclEntry) (acl []proto.ACL, err error) {
+	for _, e := range list {
+		a := proto.ACL{ID: proto.ID{Scheme: e.Scheme, ID: e.ID}}
+		for _, letter := range e.Perms {
+			i := strings.IndexRune(letters, letter)
+			if i < 0 {
+				return nil, bad("acl: perms has %q, allowed are the letters cdrwa", string(letter))
+			}
+			a.Perms |= 1 << i
+		}
+		acl = append(acl, a)
+	}
+	return acl, nil
+}
+
+// operation is an operation of PATCH.
+type operation struct {
+	Op         string     `json:"op"`
+	Path       string     `json:"path"`
+	Data       []byte     `json:"data"`
+	Version    *int32     `json:"version"`
+	Mode       string     `json:"mode"`
+	Sequential bool       `json:"sequential"`
+	TTL        int64      `json:"ttl"`
+	ACL        []aclEntry `json:"acl"`
+}
+
+// op returns the operation as the client has it.
+func (o *operation) op() (op client.Op, err error) {
+	if o.Op != "create" && o.Version == nil {
+		return op, bad("%s has no version: name the version that you saw, or -1 for any", o.Op)
+	}
+	switch o.Op {
+	case "create":
+		options, err := createOptions(o.Mode, o.Sequential, o.TTL, o.ACL)
+		if options.Ephemeral {
+			return op, bad("a multi cannot create ephemeral znodes: they need a session of their own, see POST")
+		}
+		return client.CreateOp(o.Path, o.Data, options), err
+	case "set":
+		return client.SetOp(o.Path, o.Data, *o.Version), nil
+	case "delete":
+		return client.DeleteOp(o.Path, *o.Version), nil
+	case "check":
+		return client.CheckOp(o.Path, *o.Version), nil
+	}
+	return op, bad("op %q is unknown: allowed are create, set, delete and check", o.Op)
+}
+
+// maxTTL is a bound of the server.
+const maxTTL = 1<<40 - 1
+
+func createOptions(mode string, sequential bool, ttlMs int64, acl []aclEntry) (o client.CreateOptions, err error) {
+	if o.ACL, err = parseACL(acl); err != nil {
+		return o, err
+	}
+	o.Sequential = sequential
+	if ttlMs < 0 || ttlMs > maxTTL {
+		return o, bad("ttl is %d, allowed are 1 to %d milliseconds", ttlMs, int64(maxTTL))
+	}
+	o.TTL = time.Duration(ttlMs) * time.Millisecond
+	switch mode {
+	case "", "persistent":
+	case "ephemeral":
+		o.Ephemeral = true
+	case "container":
+		o.Container = true
+	default:
+		return o, bad("mode %q is unknown: allowed are persistent, ephemeral and container", mode)
+	}
+	return o, nil
+}
+
+// decodeJSON decodes a body strictly: a wrong name is an error, and so is more than one value.
+func decodeJSON(b []byte, into any) error {
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return bad("the body is not the JSON that is expected: %v", err)
+	}
+	if d.More() {
+		return bad("the body has more than one JSON value")
+	}
+	return nil
+}

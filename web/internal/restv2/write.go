@@ -1,0 +1,196 @@
+package restv2
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// put sets data or an ACL, or creates a znode.
+func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
+	q, err := query(r, "acl")
+	if err != nil {
+		return err
+	}
+	acl := q.flag("acl")
+	if q.err != nil {
+		return q.err
+	}
+	creates := r.Header.Get("If-None-Match") == "*" && !acl
+	version := client.AnyVersion
+	if !creates {
+		if version, err = ifMatch(r); err != nil {
+			return err
+		}
+	}
+	data, err := h.body(w, r)
+	if err != nil {
+		return err
+	}
+	var stat proto.Stat
+	switch {
+	case creates:
+		_, stat, err = cl.Create(r.Context(), path, data, client.CreateOptions{})
+		if p := call.ProblemOf(err); err != nil && p.Code == int32(proto.ErrNodeExists) {
+			p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
+			err = p
+		}
+		if err == nil {
+			w.Header().Set("ETag", etag(stat.Version))
+			answer.JSON(w, http.StatusCreated, znode{Path: path, Stat: h.stat(path, stat)})
+			return nil
+		}
+	case acl:
+		return h.putACL(w, r, cl, path, data, version)
+	default:
+		stat, err = cl.Set(r.Context(), path, data, version)
+	}
+	if err != nil {
+		return h.conflict(r, cl, path, err)
+	}
+	w.Header().Set("ETag", etag(stat.Version))
+	answer.JSON(w, http.StatusOK, znode{Path: path, Stat: h.stat(path, stat)})
+	return nil
+}
+
+func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Client, path string, body []byte, version int32) error {
+	var given struct {
+		ACL []aclEntry `json:"acl"`
+	}
+	if err := decodeJSON(body, &given); err != nil {
+		return err
+	}
+	acl, err := parseACL(given.ACL)
+	if err != nil {
+		return err
+	}
+	stat, err := cl.SetACL(r.Context(), path, acl, version)
+	if err != nil {
+		return h.conflict(r, cl, path, err)
+	}
+	w.Header().Set("ETag", etag(stat.Aversion))
+	answer.JSON(w, http.StatusOK, znode{Path: path, Stat: h.stat(path, stat)})
+	return nil
+}
+
+// post creates a child.
+func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
+	q, err := query(r, "name", "mode", "sequential", "ttl", "session")
+	if err != nil {
+		return err
+	}
+	o, err := createOptions(q.values.Get("mode"), q.flag("sequential"), q.number("ttl", 1, maxTTL, 0), nil)
+	if err = errors.Join(q.err, err); err != nil {
+		return err
+	}
+	name := q.values.Get("name")
+	if name == "" && !o.Sequential || strings.Contains(name, "/") {
+		return bad("the parameter name is %q: it must be the name of a child", name)
+	}
+	if o.Ephemeral {
+		return bad("an ephemeral znode needs a session: create one with POST /sessions/v1, and name it in the parameter session")
+	}
+	data, err := h.body(w, r)
+	if err != nil {
+		return err
+	}
+	created, stat, err := cl.Create(r.Context(), strings.TrimSuffix(path, "/")+"/"+name, data, o)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", etag(stat.Version))
+	w.Header().Set("Location", Root+escape(created))
+	answer.JSON(w, http.StatusCreated, znode{Path: created, Stat: h.stat(created, stat)})
+	return nil
+}
+
+// escape returns a znode's path without its first slash, as a part of a URL.
+func escape(path string) string {
+	names := strings.Split(path[1:], "/")
+	for i, name := range names {
+		names[i] = url.PathEscape(name)
+	}
+	return strings.Join(names, "/")
+}
+
+func (h *Handler) delete(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	version, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	if err := cl.Delete(r.Context(), path, version); err != nil {
+		return h.conflict(r, cl, path, err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// maxOps bounds the operations of a multi.
+const maxOps = 1000
+
+type result struct {
+	Path string `json:"path,omitempty"` // of a created znode
+	Stat *Stat  `json:"stat,omitempty"`
+}
+
+// patch carries out all operations or none.
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
+	if path != "/" {
+		return bad("a multi is a PATCH of %s", Root)
+	}
+	if _, err := query(r); err != nil {
+		return err
+	}
+	body, err := h.body(w, r)
+	if err != nil {
+		return err
+	}
+	var given []operation
+	if err := decodeJSON(body, &given); err != nil {
+		return err
+	}
+	if len(given) > maxOps {
+		return bad("a multi of %d operations, allowed are %d", len(given), maxOps)
+	}
+	ops := make([]client.Op, len(given))
+	for i := range given {
+		if ops[i], err = given[i].op(); err != nil {
+			return indexed(call.ProblemOf(err), i, &given[i])
+		}
+	}
+	results, err := cl.Multi(r.Context(), ops...)
+	if err != nil {
+		p := call.ProblemOf(err)
+		for i, res := range results {
+			if code := call.ProblemOf(res.Err); res.Err != nil && code.Code != int32(proto.ErrRuntimeInconsistency) {
+				return indexed(p, i, &given[i])
+			}
+		}
+		return p
+	}
+	list := make([]result, len(results))
+	for i, res := range results {
+		list[i].Path = res.Path
+		if res.Stat.Czxid != 0 {
+			list[i].Stat = NewStat(res.Stat)
+		}
+	}
+	answer.JSON(w, http.StatusOK, struct {
+		Results []result `json:"results"`
+	}{list})
+	return nil
+}
+
+func indexed(p *answer.Problem, i int, o *operation) error {
+	p.Index, p.Path = &i, o.Path
+	return p
+}

@@ -1,0 +1,133 @@
+package web_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func TestV2_DataAndVersions(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	r := s.want(201, `"path":"/a"`, "POST", "/znodes/v2/?name=a", "one")
+	if r.Header.Get("Location") != "/znodes/v2/a" || r.Header.Get("ETag") != `"0"` {
+		t.Errorf("%v", r.Header)
+	}
+	s.want(200, `"data":"`+b64("one")+`"`, "GET", "/znodes/v2/a", "")
+	r = s.want(200, "one", "GET", "/znodes/v2/a", "", "Accept: application/octet-stream")
+	if r.body != "one" || r.Header.Get("Content-Disposition") != "attachment" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%q, %v", r.body, r.Header)
+	}
+	s.want(304, "", "GET", "/znodes/v2/a", "", `If-None-Match: "0"`)
+	s.want(428, "If-Match", "PUT", "/znodes/v2/a", "two")
+	s.want(200, `"version":1`, "PUT", "/znodes/v2/a", "two", `If-Match: "0"`)
+	s.want(412, `"version":1`, "PUT", "/znodes/v2/a", "three", `If-Match: "0"`)
+	s.want(200, `"version":2`, "PUT", "/znodes/v2/a", "", "If-Match: *")
+	s.want(200, `"data":""`, "GET", "/znodes/v2/a", "")
+	s.want(412, `"code":-110`, "PUT", "/znodes/v2/a", "", "If-None-Match: *")
+	s.want(201, `"path":"/b"`, "PUT", "/znodes/v2/b", "", "If-None-Match: *")
+	s.want(404, `"code":-101`, "GET", "/znodes/v2/c", "")
+	s.want(404, "", "HEAD", "/znodes/v2/c", "")
+	s.want(200, "", "HEAD", "/znodes/v2/a", "")
+	s.want(409, `"code":-110`, "POST", "/znodes/v2/?name=a", "")
+	s.want(412, `"code":-103`, "DELETE", "/znodes/v2/a", "", `If-Match: "7"`)
+	s.want(204, "", "DELETE", "/znodes/v2/a", "", `If-Match: "2"`)
+	s.want(405, "", "OPTIONS", "/znodes/v2/a", "")
+	for _, tag := range []string{"", "7", `"x"`, `"-1"`, `"1", "2"`, `W/"1"`} {
+		s.want(400, "If-Match", "DELETE", "/znodes/v2/b", "", "If-Match: "+tag)
+	}
+}
+
+func TestV2_KindsOfZnodes(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	s.want(201, `"kind":"container"`, "POST", "/znodes/v2/?name=c&mode=container", "")
+	s.want(201, `"kind":"ttl","ttlMs":60000`, "POST", "/znodes/v2/?name=t&ttl=60000", "")
+	s.want(201, `"path":"/q0000000002"`, "POST", "/znodes/v2/?name=q&sequential", "")
+	s.want(400, "session", "POST", "/znodes/v2/?name=e&mode=ephemeral", "")
+	s.want(400, "mode", "POST", "/znodes/v2/?name=e&mode=x", "")
+	s.want(400, "name", "POST", "/znodes/v2/", "")
+	s.want(400, "name", "POST", "/znodes/v2/?name=a/b", "")
+	s.want(400, "unknown here", "POST", "/znodes/v2/?name=a&title=b", "")
+	s.want(400, "occurs 2 times", "POST", "/znodes/v2/?name=a&name=b", "")
+	s.want(400, "ttl", "POST", "/znodes/v2/?name=a&ttl=0", "")
+}
+
+// Every path that ZooKeeper allows has exactly one URL, and no URL names another.
+func TestV2_Paths(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	for _, name := range []string{"ä ö", "a%2Fb", "q?x=1", "#", "a;b", "+", "<b>", `"`, "...", "openapi.json", "日本"} {
+		r := s.want(201, "", "POST", "/znodes/v2/?name="+url.QueryEscape(name), name)
+		s.want(200, `"data":"`+b64(name)+`"`, "GET", r.Header.Get("Location"), "")
+	}
+	for _, path := range []string{"/znodes/v2/%2e%2e/a", "/znodes/v2/a%2F%2Fb", "/znodes/v2/a/", "/znodes/v2/%00", "/znodes/v2/a%2F..%2Fb", "/znodes/v2/%FF"} {
+		s.want(400, "invalid path", "GET", path, "")
+	}
+}
+
+func TestV2_ACL(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "secret")
+	s.want(200, `[{"scheme":"world","id":"anyone","perms":"cdrwa"}]`, "GET", "/znodes/v2/a?acl", "")
+	s.want(400, "cdrwa", "PUT", "/znodes/v2/a?acl", `{"acl":[{"scheme":"world","id":"anyone","perms":"x"}]}`, `If-Match: "0"`)
+	s.want(200, `"aversion":1`, "PUT", "/znodes/v2/a?acl", `{"acl":[{"scheme":"ip","id":"10.0.0.1","perms":"r"}]}`, `If-Match: "0"`)
+	s.want(403, `"code":-102`, "GET", "/znodes/v2/a", "")
+	s.want(403, `"code":-102`, "PUT", "/znodes/v2/a", "", "If-Match: *")
+}
+
+func TestV2_ChildrenInPages(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	for i := range 7 {
+		s.want(201, "", "POST", fmt.Sprintf("/znodes/v2/?name=n%d", i), "")
+	}
+	type page struct {
+		Children []struct {
+			Name string
+			Stat *struct{ DataLength int }
+		}
+		Next string
+	}
+	seen, after := "", ""
+	for {
+		p := decode[page](t, s.want(200, "", "GET", "/znodes/v2/?children&stat&prefix=n&limit=3&after="+after, ""))
+		for _, c := range p.Children {
+			if seen += c.Name; c.Stat == nil {
+				t.Errorf("%s has no stat", c.Name)
+			}
+		}
+		if after = p.Next; after == "" {
+			break
+		}
+	}
+	if seen != "n0n1n2n3n4n5n6" {
+		t.Error(seen)
+	}
+	s.want(400, "limit", "GET", "/znodes/v2/?children&limit=1001", "")
+	s.want(400, "only one", "GET", "/znodes/v2/?children&acl", "")
+}
+
+func TestV2_Multi(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	s.want(200, `"path":"/a/b"`, "PATCH", "/znodes/v2/",
+		`[{"op":"create","path":"/a","data":"`+b64("x")+`"},{"op":"create","path":"/a/b","mode":"container"},{"op":"set","path":"/a","data":null,"version":0}]`)
+	r := s.want(412, `"index":1`, "PATCH", "/znodes/v2/", `[{"op":"set","path":"/a","version":1},{"op":"check","path":"/a","version":7},{"op":"delete","path":"/a/b","version":0}]`)
+	if p := decode[struct{ Path string }](t, r); p.Path != "/a" {
+		t.Error(r.body)
+	}
+	s.want(200, `"version":1`, "GET", "/znodes/v2/a", "") // nothing was carried out
+	s.want(400, "version", "PATCH", "/znodes/v2/", `[{"op":"delete","path":"/a"}]`)
+	s.want(400, "ephemeral", "PATCH", "/znodes/v2/", `[{"op":"create","path":"/e","mode":"ephemeral"}]`)
+	for _, body := range []string{"", "{}", `[{"x":1}]`, "[] []", `[{"op":"x","version":1}]`} {
+		s.want(400, "", "PATCH", "/znodes/v2/", body)
+	}
+}
+
+func TestV2_Bodies(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write, MaxBody: 10})
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "0123456789")
+	s.want(413, "jute.maxbuffer", "POST", "/znodes/v2/?name=b", "0123456789a")
+}

@@ -1,0 +1,107 @@
+// Package static holds the files of the explorer, and serves them.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed css js *.html *.svg
+var files embed.FS // TestFiles_AreEmbedded compares it with the directory
+
+// file is a file as it is served.
+type file struct {
+	kind          string
+	plain, zipped []byte // zipped is nil if it is not smaller
+	etag          string
+}
+
+// load reads all files.
+var load = sync.OnceValue(func() map[string]file {
+	all := make(map[string]file)
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := files.ReadFile(name)
+		sum := sha256.Sum256(b)
+		f := file{kind: kindOf(name), plain: b, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
+		if z := zip(b); len(z) < len(b) {
+			f.zipped = z
+		}
+		all[name] = f
+		return err
+	})
+	if err != nil { // the files are part of the program
+		panic(err)
+	}
+	return all
+})
+
+func zip(b []byte) []byte {
+	var out bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(b)                                       // a Buffer has no errors
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// kindOf returns the media type by the name: not by the system's table, which may differ.
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return mime.TypeByExtension(path.Ext(name))
+}
+
+// Handler serves the files below a path that ends with a slash. The files have ETags, and browsers ask
+// each time whether they have changed.
+func Handler(root string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+			return
+		}
+		name := strings.TrimPrefix(r.URL.Path, root)
+		if name == "" {
+			name = "index.html"
+		}
+		f, ok := load()[name]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		h, body := w.Header(), f.plain
+		h.Set("Content-Type", f.kind)
+		h.Set("Cache-Control", "no-cache")
+		h.Set("Vary", "Accept-Encoding")
+		tag := f.etag
+		if f.zipped != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			body, tag = f.zipped, f.etag[:len(f.etag)-1]+`-gzip"`
+			h.Set("Content-Encoding", "gzip")
+		}
+		h.Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = w.Write(body) // the browser has gone
+	})
+}

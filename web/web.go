@@ -1,0 +1,194 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+	"github.com/gozkd/gozkd/web/internal/explore"
+	"github.com/gozkd/gozkd/web/internal/restv2"
+	"github.com/gozkd/gozkd/web/static"
+)
+
+// Role is what a caller may do. A role includes the lower ones.
+type Role = access.Role
+
+// The roles.
+const (
+	None  = access.None
+	Read  = access.Read
+	Write = access.Write
+	Admin = access.Admin // ends sessions, sees addresses and sessions of others
+)
+
+// Options configure a Handler.
+type Options struct {
+	// Anonymous is the role of callers on this machine without a login.
+	Anonymous Role
+	// Roles are the roles of identities: scheme:id as in ACLs, such as sasl:alice. The superuser has the
+	// role Admin.
+	Roles map[string]Role
+	// Hosts are names of this server that callers may use beside addresses and names without a dot.
+	Hosts []string
+	// ProxyHeader is a header in which the proxies at these addresses name the SASL user of a request.
+	// Proxies must remove the header from the requests that they get. Empty: no proxy is trusted.
+	ProxyHeader string
+	Proxies     []netip.Prefix
+	// MaxBody bounds the body of a request in bytes. Default: server.DefaultMaxBuffer.
+	MaxBody int64
+	// Logger gets log lines. Default: none.
+	Logger hclog.Logger
+}
+
+// Paths are the patterns under which a program should mount a Handler.
+var Paths = []string{"/ui/", "/znodes/", "/sessions/", "/sessions/v1", "/identity/v2"}
+
+// Handler serves everything of this package. Close must be called before the server is closed.
+type Handler struct {
+	server  *server.Server
+	gate    *access.Gate
+	pool    *call.Pool
+	handler http.Handler
+}
+
+// New returns a Handler for s, which need not be started yet.
+func New(s *server.Server, o Options) *Handler {
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = server.DefaultMaxBuffer
+	}
+	h := &Handler{server: s}
+	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, Logger: o.Logger, Now: time.Now})
+	h.gate = access.New(access.Config{
+		Server: s, Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
+	})
+	api := http.NewServeMux()
+	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, MaxBody: o.MaxBody}))
+	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
+		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
+	})
+	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody})
+	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer.Fail(w, answer.Errorf(http.StatusNotFound, "nothing is at %s", r.URL.Path))
+	})
+	mux := http.NewServeMux()
+	mux.Handle("/", h.identified(api))
+	mux.Handle("/ui/", static.Handler("/ui/"))
+	mux.Handle("/ui/api/", h.identified(api))
+	mux.HandleFunc("POST /ui/api/login", h.login)
+	mux.HandleFunc("POST /ui/api/logout", h.logout)
+	h.handler = h.gate.Protect(mux)
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
+
+// Close ends the sessions of callers, and returns when they are closed. Later requests are refused. A nil
+// Handler may be closed.
+func (h *Handler) Close() {
+	if h != nil {
+		h.pool.Close()
+	}
+}
+
+// dial connects to the server as a caller.
+func (h *Handler) dial(ctx context.Context, who *access.Caller) (net.Conn, error) {
+	return h.server.DialAs(ctx, server.Caller{Address: who.Host, IDs: who.IDs, Origin: access.Origin, TLS: who.TLS})
+}
+
+// notServing returns a Problem while the server does not answer clients.
+func (h *Handler) notServing() error {
+	if err := h.server.NotServing(); err != nil {
+		return answer.Errorf(http.StatusServiceUnavailable, "%v", err)
+	}
+	return nil
+}
+
+// kind is for restv2.Config.
+func (h *Handler) kind(path string, czxid proto.Zxid) (kind string, ttlMs int64) {
+	h.server.Walk(path, func(z server.Znode) bool {
+		switch {
+		case z.Stat.Czxid != czxid:
+		case z.Mode == proto.ModeContainer:
+			kind = "container"
+		case z.Mode == proto.ModePersistentTTL:
+			kind, ttlMs = "ttl", z.TTLMs
+		}
+		return false
+	})
+	return kind, ttlMs
+}
+
+func (h *Handler) whoIs(c *access.Caller) *restv2.Who {
+	st := h.server.Status()
+	return restv2.WhoIs(restv2.ServerInfo{ID: st.Member, Version: server.Version, Mode: st.Mode}, h.gate, c)
+}
+
+// identified calls next with the caller of a request.
+func (h *Handler) identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := h.gate.Identify(r)
+		if err != nil && r.URL.Path != "/identity/v2" {
+			call.Fail(w, err)
+			return
+		}
+		r, end := call.Begin(r, who, h.gate, h.pool)
+		defer end()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ParseRoles parses a list of ROLE=SCHEME:ID, separated by semicolons. A semicolon that is a part of an ID
+// has a backslash before it.
+func ParseRoles(list string) (map[string]Role, error) {
+	roles := make(map[string]Role)
+	for _, entry := range splitList(list) {
+		name, id, _ := strings.Cut(entry, "=")
+		role, err := access.ParseRole(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		scheme, rest, _ := strings.Cut(strings.TrimSpace(id), ":")
+		user, hash, _ := strings.Cut(rest, ":")
+		switch {
+		case scheme != "digest" && scheme != "sasl" && scheme != "x509", rest == "":
+			return nil, fmt.Errorf("%q is not an identity that can log in: allowed are digest:USER:HASH, sasl:USER and x509:NAME", id)
+		case scheme == "digest" && (user == "" || hash == ""):
+			return nil, fmt.Errorf("digest:%s has no hash, so every password would be right: write digest:%[1]s:BASE64, where BASE64 is the hash of user:password as in an ACL", user)
+		}
+		id = scheme + ":" + rest
+		roles[id] = max(roles[id], role)
+	}
+	return roles, nil
+}
+
+// splitList splits at semicolons that no backslash precedes. The backslash stays.
+func splitList(list string) (entries []string) {
+	start := 0
+	for i := 0; i <= len(list); i++ {
+		switch {
+		case i < len(list) && list[i] == '\\':
+			i++
+		case i == len(list) || list[i] == ';':
+			if e := strings.TrimSpace(list[min(start, len(list)):min(i, len(list))]); e != "" {
+				entries = append(entries, e)
+			}
+			start = i + 1
+		}
+	}
+	return entries
+}
