@@ -11,12 +11,15 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 	"github.com/gozkd/gozkd/web/internal/explore"
+	"github.com/gozkd/gozkd/web/internal/limit"
+	"github.com/gozkd/gozkd/web/internal/restv1"
 	"github.com/gozkd/gozkd/web/internal/restv2"
 	"github.com/gozkd/gozkd/web/static"
 )
@@ -56,11 +59,19 @@ var Paths = []string{"/ui/", "/znodes/", "/sessions/", "/sessions/v1", "/identit
 
 // Handler serves everything of this package. Close must be called before the server is closed.
 type Handler struct {
-	server  *server.Server
-	gate    *access.Gate
-	pool    *call.Pool
-	handler http.Handler
+	server   *server.Server
+	gate     *access.Gate
+	pool     *call.Pool
+	sessions *restv1.Sessions
+	streams  *limit.Gauge // of events
+	handler  http.Handler
 }
+
+// Bounds on streams of events: of a caller, and of all.
+const (
+	maxStreamsEach = 1024
+	maxStreams     = 1536
+)
 
 // New returns a Handler for s, which need not be started yet.
 func New(s *server.Server, o Options) *Handler {
@@ -76,7 +87,14 @@ func New(s *server.Server, o Options) *Handler {
 		Server: s, Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
 	})
 	api := http.NewServeMux()
-	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, MaxBody: o.MaxBody}))
+	h.sessions = restv1.NewSessions(func(ctx context.Context, who *access.Caller) (*client.Client, error) {
+		return h.pool.Connect(ctx, who, nil)
+	})
+	api.Handle("/znodes/v1/", &restv1.Znodes{Sessions: h.sessions, MaxBody: o.MaxBody})
+	api.Handle("/sessions/v1", h.sessions)
+	api.Handle("/sessions/v1/", h.sessions)
+	h.streams = limit.NewGauge(maxStreamsEach, maxStreams)
+	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, Streams: h.streams, Session: h.sessions.Get, MaxBody: o.MaxBody}))
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
@@ -101,6 +119,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.
 // Handler may be closed.
 func (h *Handler) Close() {
 	if h != nil {
+		h.sessions.Close()
 		h.pool.Close()
 	}
 }

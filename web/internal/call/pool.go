@@ -165,13 +165,19 @@ func (s *Session) connect(who *access.Caller) {
 	defer close(s.ready)
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	s.Client, s.err = client.Connect(ctx, client.Config{
-		Servers: []string{"127.0.0.1:2181"}, // Dial does not look at it
-		Dial: func(ctx context.Context, _ string) (net.Conn, error) {
-			return s.pool.Dial(ctx, who)
-		},
-		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true,
-		OnEvent: s.streams.on, Logger: s.pool.Logger,
+	s.Client, s.err = s.pool.Connect(ctx, who, s.streams.on)
+}
+
+// Connect opens a client session with the identities of a caller, which the Pool does not keep.
+func (p *Pool) Connect(ctx context.Context, who *access.Caller, on func(client.Event)) (*client.Client, error) {
+	if err := p.NotServing(); err != nil {
+		return nil, err
+	}
+	as := *who
+	return client.Connect(ctx, client.Config{
+		Servers:        []string{"127.0.0.1:2181"}, // Dial does not look at it
+		Dial:           func(ctx context.Context, _ string) (net.Conn, error) { return p.Dial(ctx, &as) },
+		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true, OnEvent: on, Logger: p.Logger,
 	})
 }
 

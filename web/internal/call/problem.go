@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -74,4 +76,21 @@ func ofCode(code proto.ErrCode) *answer.Problem {
 	p := answer.Errorf(status, "%v", code)
 	p.Code = int32(code)
 	return p
+}
+
+// Path returns the znode that a request is about.
+func Path(r *http.Request, root string) (string, error) {
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), root)
+	if !ok {
+		return "", answer.Errorf(http.StatusNotFound, "%s is not below %s", r.URL.Path, root)
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil {
+		return "", answer.Errorf(http.StatusBadRequest, "the path cannot be decoded: %v", err)
+	}
+	path = "/" + path
+	if err := proto.ValidatePath(path); err != nil {
+		return "", answer.Errorf(http.StatusBadRequest, "%v", err)
+	}
+	return path, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
+	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 // Root is the path of the root znode.
@@ -24,6 +25,10 @@ type Config struct {
 	// Kind returns the kind of a znode that the protocol does not show: container, or ttl with its time to
 	// live; otherwise "". The znode is the one that was created by czxid.
 	Kind func(path string, czxid proto.Zxid) (kind string, ttlMs int64)
+	// Streams bounds the streams of events.
+	Streams *limit.Gauge
+	// Session returns the client of a session of /sessions/v1 that the caller has made.
+	Session func(r *http.Request, id string) (*client.Client, error)
 	// MaxBody bounds bodies in bytes.
 	MaxBody int64
 }
@@ -95,26 +100,9 @@ func (p *params) number(name string, low, high, def int64) int64 {
 	return n
 }
 
-// Path returns the znode that a request is about.
-func Path(r *http.Request, root string) (string, error) {
-	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), root)
-	if !ok {
-		return "", answer.Errorf(http.StatusNotFound, "%s is not below %s", r.URL.Path, root)
-	}
-	path, err := url.PathUnescape(rest)
-	if err != nil {
-		return "", bad("the path cannot be decoded: %v", err)
-	}
-	path = "/" + path
-	if err := proto.ValidatePath(path); err != nil {
-		return "", bad("%v", err)
-	}
-	return path, nil
-}
-
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path, err := Path(r, Root)
+	path, err := call.Path(r, Root)
 	if err == nil {
 		err = h.serve(w, r, path)
 	}

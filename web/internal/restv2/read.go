@@ -25,6 +25,10 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client,
 		}
 	}
 	switch children, acl := q.flag("children"), q.flag("acl"); {
+	case q.values.Has("at"):
+		return answer.Errorf(http.StatusNotImplemented, "this server has no archive of earlier states")
+	case kinds <= 1 && q.values.Has("watch"):
+		return h.events(w, r, path, q)
 	case q.err != nil:
 		return q.err
 	case kinds > 1:

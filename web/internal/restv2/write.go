@@ -93,7 +93,11 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client
 	if name == "" && !o.Sequential || strings.Contains(name, "/") {
 		return bad("the parameter name is %q: it must be the name of a child", name)
 	}
-	if o.Ephemeral {
+	if id := q.values.Get("session"); id != "" {
+		if cl, err = h.Session(r, id); err != nil {
+			return err
+		}
+	} else if o.Ephemeral {
 		return bad("an ephemeral znode needs a session: create one with POST /sessions/v1, and name it in the parameter session")
 	}
 	data, err := h.body(w, r)

@@ -1,0 +1,124 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+// stream is an open stream of events.
+type stream struct {
+	t    *testing.T
+	resp *http.Response
+	in   *bufio.Scanner
+	id   string // the latest
+}
+
+func (s *site) stream(path, lastID string) *stream {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	resp, err := s.client.Do(r)
+	if err != nil || resp.StatusCode != 200 {
+		s.t.Fatalf("%v, %v", resp, err)
+	}
+	st := &stream{s.t, resp, bufio.NewScanner(resp.Body), ""}
+	s.t.Cleanup(st.close)
+	return st
+}
+
+func (s *stream) close() { _ = s.resp.Body.Close() }
+
+// next returns the next event as "name path", or after a block with an id alone "".
+func (s *stream) next() (event string) {
+	s.t.Helper()
+	for s.in.Scan() {
+		switch name, value, _ := strings.Cut(s.in.Text(), ": "); name {
+		case "id":
+			s.id = value
+		case "event":
+			event = value
+		case "data":
+			_, path, _ := strings.Cut(value, `"path":"`)
+			path, _, _ = strings.Cut(path, `"`)
+			event = strings.TrimSpace(event + " " + path)
+		case "":
+			return event
+		}
+	}
+	s.t.Fatalf("the stream ended: %v", s.in.Err())
+	return ""
+}
+
+func (s *stream) want(events ...string) {
+	s.t.Helper()
+	for _, want := range events {
+		if got := s.next(); got != want {
+			s.t.Fatalf("event %q, want %q", got, want)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	a, below := s.stream("/znodes/v2/a?watch", ""), s.stream("/znodes/v2/?watch=recursive", "")
+	a.want("")
+	below.want("")
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "")
+	s.want(201, "", "POST", "/znodes/v2/a?name=b", "")
+	s.want(200, "", "PUT", "/znodes/v2/a", "x", "If-Match: *")
+	s.want(204, "", "DELETE", "/znodes/v2/a/b", "", "If-Match: *")
+	s.want(204, "", "DELETE", "/znodes/v2/a", "", "If-Match: *")
+	a.want("created /a", "children /a", "changed /a", "children /a", "deleted /a")
+	below.want("created /a", "created /a/b", "changed /a", "deleted /a/b", "deleted /a")
+	s.want(400, "watch", "GET", "/znodes/v2/a?watch=x", "")
+	s.want(400, "only one", "GET", "/znodes/v2/a?watch&acl", "")
+}
+
+// W7: a stream that continues misses nothing, or says so.
+func TestEvents_Continue(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	st := s.stream("/znodes/v2/?watch=recursive", "")
+	st.want("")
+	begin := st.id
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "")
+	st.want("created /a")
+	middle := st.id
+	st.close()
+	s.want(201, "", "POST", "/znodes/v2/?name=b", "")
+	s.want(201, "", "POST", "/znodes/v2/?name=c", "")
+	s.stream("/znodes/v2/?watch=recursive", middle).want("created /b", "created /c")
+	s.stream("/znodes/v2/?watch=recursive", begin).want("created /a", "created /b", "created /c")
+	lost := s.stream("/znodes/v2/?watch=recursive", "0x1-1")
+	lost.want("reset")
+	again := s.stream("/znodes/v2/?watch=recursive", lost.id) // nothing was missed since
+	s.want(201, "", "POST", "/znodes/v2/?name=d", "")
+	again.want("created /d")
+	lost.want("created /d")
+	for i := range 1100 { // more than are kept
+		s.want(200, "", "PUT", "/znodes/v2/a", fmt.Sprint(i), "If-Match: *")
+	}
+	s.stream("/znodes/v2/?watch=recursive", middle).want("reset")
+}
+
+// A stream ends with the session that its watch belongs to.
+func TestEvents_EndOfServer(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	st := s.stream("/znodes/v2/?watch=recursive", "")
+	st.want("")
+	s.h.Close()
+	if st.in.Scan() {
+		t.Errorf("%q", st.in.Text())
+	}
+	s.want(503, "being stopped", "GET", "/znodes/v2/", "")
+}

@@ -1,0 +1,320 @@
+// Package restv1 serves ZooKeeper's old REST interface: /znodes/v1 and /sessions/v1. Source:
+// zookeeper-contrib-rest/SPEC.txt, version 2, and the names of its Java implementation where they differ:
+// an answer has both. Not there: XML, and JSONP, which would let every page read.
+package restv1
+
+import (
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+const (
+	root  = "/znodes/v1/"
+	bytes = "application/octet-stream"
+)
+
+// Znodes serves /znodes/v1/.
+type Znodes struct {
+	Sessions *Sessions
+	// MaxBody bounds bodies in bytes.
+	MaxBody int64
+}
+
+// stat is a Stat in both forms of an answer.
+type stat struct {
+	Czxid          int64 `json:"czxid"`
+	Mzxid          int64 `json:"mzxid"`
+	Ctime          int64 `json:"ctime"`
+	Mtime          int64 `json:"mtime"`
+	Version        int32 `json:"version"`
+	Cversion       int32 `json:"cversion"`
+	Aversion       int32 `json:"aversion"`
+	EphemeralOwner int64 `json:"ephemeralOwner"`
+	DataLength     int32 `json:"dataLength"`
+	NumChildren    int32 `json:"numChildren"`
+	Pzxid          int64 `json:"pzxid"`
+}
+
+type specStat struct {
+	stat
+	Length int32 `json:"datalength"` // as the specification spells it
+}
+
+type znode struct {
+	Path     string    `json:"path"`
+	URI      string    `json:"uri"`
+	Encoding string    `json:"encoding,omitempty"`
+	Data     *string   `json:"data,omitempty"`
+	Data64   *[]byte   `json:"data64,omitempty"`
+	DataUTF8 *string   `json:"dataUtf8,omitempty"`
+	Stat     *specStat `json:"stat,omitempty"`
+	*stat
+}
+
+func newZnode(r *http.Request, path string, s proto.Stat) *znode {
+	both := stat{
+		int64(s.Czxid), int64(s.Mzxid), s.CtimeMs, s.MtimeMs, s.Version, s.Cversion, s.Aversion,
+		int64(s.EphemeralOwner), s.DataLength, s.NumChildren, int64(s.Pzxid),
+	}
+	return &znode{Path: path, URI: uri(r, path), Stat: &specStat{both, s.DataLength}, stat: &both}
+}
+
+// base returns the address of the server as the caller names it.
+func base(r *http.Request) string {
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + r.Host
+}
+
+func uri(r *http.Request, path string) string {
+	return base(r) + (&url.URL{Path: strings.TrimSuffix(root, "/") + path}).EscapedPath()
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Znodes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.serve(w, r); err != nil {
+		fail(w, r, call.ProblemOf(err))
+	}
+}
+
+// parameters are those of a request.
+type parameters struct {
+	path    string
+	query   url.Values
+	version int32
+	client  *client.Client
+}
+
+func (h *Znodes) serve(w http.ResponseWriter, r *http.Request) (err error) {
+	p := parameters{query: r.URL.Query(), version: client.AnyVersion}
+	if p.path, err = call.Path(r, root); err != nil {
+		return err
+	}
+	if v := p.query.Get("version"); v != "" {
+		n, err := strconv.ParseInt(v, 10, 32)
+		if err != nil {
+			return answer.Errorf(http.StatusBadRequest, "%s bad version %s", p.path, v)
+		}
+		p.version = int32(n)
+	}
+	c, role := call.Of(r), access.Write
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		role = access.Read
+	}
+	if err := c.May(role); err != nil {
+		return err
+	}
+	if id := p.query.Get("session"); id != "" {
+		if p.client, err = h.Sessions.Get(r, id); err != nil {
+			return answer.Errorf(http.StatusUnauthorized, "%v", err)
+		}
+	} else if p.client, err = c.Client(); err != nil {
+		return err
+	}
+	if !wantsBytes(r) && !accepts(r, "application/json") {
+		return answer.Errorf(http.StatusNotAcceptable, "Accept must allow application/json or %s: there is neither XML nor JSONP here", bytes)
+	}
+	switch r.Method {
+	case http.MethodHead:
+		return h.head(w, r, &p)
+	case http.MethodGet:
+		if p.query.Get("view") == "children" {
+			return h.children(w, r, &p)
+		}
+		return h.get(w, r, &p)
+	case http.MethodPut:
+		return h.put(w, r, &p)
+	case http.MethodPost:
+		return h.post(w, r, &p)
+	case http.MethodDelete:
+		if err := p.client.Delete(r.Context(), p.path, p.version); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return notImplemented(r)
+}
+
+func notImplemented(r *http.Request) error {
+	return answer.Errorf(http.StatusNotImplemented, "%s %s is not implemented", r.Method, r.URL.Path)
+}
+
+func (h *Znodes) head(w http.ResponseWriter, r *http.Request, p *parameters) error {
+	_, ok, err := p.client.Exists(r.Context(), p.path, false)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		w.WriteHeader(http.StatusNotFound)
+	case wantsBytes(r):
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+	return nil
+}
+
+func (h *Znodes) get(w http.ResponseWriter, r *http.Request, p *parameters) error {
+	data, s, err := p.client.Get(r.Context(), p.path, false)
+	if err != nil {
+		return err
+	}
+	if wantsBytes(r) {
+		w.Header().Set("Content-Type", bytes)
+		w.Header().Set("Content-Disposition", "attachment")
+		if data == nil {
+			w.WriteHeader(http.StatusNoContent)
+		}
+		_, _ = w.Write(data) // the caller has gone
+		return nil
+	}
+	z := newZnode(r, p.path, s)
+	switch format := p.query.Get("dataformat"); {
+	case format != "" && format != "base64" && format != "utf8":
+		return answer.Errorf(http.StatusBadRequest, "the parameter dataformat is %q, allowed are base64 and utf8", format)
+	case format == "utf8" && data != nil:
+		text := string(data)
+		z.Encoding, z.Data, z.DataUTF8 = "utf8", &text, &text
+	case data != nil:
+		b, err := json.Marshal(data) // base64 in quotes
+		text := strings.Trim(string(b), `"`)
+		if err != nil {
+			return err
+		}
+		z.Encoding, z.Data, z.Data64 = "base64", &text, &data
+	}
+	write(w, http.StatusOK, z)
+	return nil
+}
+
+func (h *Znodes) children(w http.ResponseWriter, r *http.Request, p *parameters) error {
+	names, _, err := p.client.Children(r.Context(), p.path, false)
+	if err != nil {
+		return err
+	}
+	at := uri(r, p.path)
+	write(w, http.StatusOK, struct {
+		Path     string   `json:"path"`
+		URI      string   `json:"uri"`
+		Template string   `json:"child_uri_template"`
+		Children []string `json:"children"`
+	}{p.path, at, strings.TrimSuffix(at, "/") + "/{child}", append([]string{}, names...)})
+	return nil
+}
+
+// body returns the data of a write; null if the caller says so.
+func (h *Znodes) body(w http.ResponseWriter, r *http.Request, p *parameters) ([]byte, error) {
+	if kind := r.Header.Get("Content-Type"); kind != "" {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != bytes {
+			return nil, answer.Errorf(http.StatusUnsupportedMediaType, "Content-Type is %q, it must be %s", kind, bytes)
+		}
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
+	if p.query.Get("null") == "true" {
+		data = nil
+	}
+	return data, err
+}
+
+func (h *Znodes) put(w http.ResponseWriter, r *http.Request, p *parameters) error {
+	data, err := h.body(w, r, p)
+	if err != nil {
+		return err
+	}
+	s, err := p.client.Set(r.Context(), p.path, data, p.version)
+	if err != nil {
+		return err
+	}
+	if wantsBytes(r) {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	write(w, http.StatusOK, newZnode(r, p.path, s))
+	return nil
+}
+
+func (h *Znodes) post(w http.ResponseWriter, r *http.Request, p *parameters) error {
+	o := client.CreateOptions{Ephemeral: p.query.Get("ephemeral") == "true", Sequential: p.query.Get("sequence") == "true"}
+	name := p.query.Get("name")
+	switch op := p.query.Get("op"); {
+	case op != "" && op != "create":
+		return answer.Errorf(http.StatusBadRequest, "%s bad operation %s", p.path, op)
+	case name == "" && !o.Sequential || strings.Contains(name, "/"):
+		return answer.Errorf(http.StatusBadRequest, "the parameter name is %q: it must be the name of a child", name)
+	case o.Ephemeral && p.query.Get("session") == "":
+		return answer.Errorf(http.StatusBadRequest, "an ephemeral znode needs a session: create one with POST /sessions/v1?op=create&expire=SECONDS, and name it in the parameter session")
+	}
+	data, err := h.body(w, r, p)
+	if err != nil {
+		return err
+	}
+	path, _, err := p.client.Create(r.Context(), strings.TrimSuffix(p.path, "/")+"/"+name, data, o)
+	if err != nil {
+		problem := call.ProblemOf(err)
+		if problem.Code == int32(proto.ErrNoNode) { // of the parent
+			problem.Status = http.StatusConflict
+		}
+		return problem
+	}
+	w.Header().Set("Location", uri(r, path))
+	if wantsBytes(r) {
+		w.Header().Set("Content-Type", bytes)
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, path) // the caller has gone
+		return nil
+	}
+	write(w, http.StatusCreated, znode{Path: path, URI: uri(r, path)})
+	return nil
+}
+
+// accepts reports whether the caller accepts a media type.
+func accepts(r *http.Request, kind string) bool {
+	given := r.Header.Values("Accept")
+	if len(given) == 0 {
+		return true
+	}
+	family, _, _ := strings.Cut(kind, "/")
+	for _, want := range strings.Split(strings.Join(given, ","), ",") {
+		want, _, _ = strings.Cut(want, ";")
+		if want = strings.TrimSpace(want); want == kind || want == "*/*" || want == family+"/*" {
+			return true
+		}
+	}
+	return false
+}
+
+func wantsBytes(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), bytes) }
+
+// fail answers with an error in the form of the specification.
+func fail(w http.ResponseWriter, r *http.Request, p *answer.Problem) {
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	request := r.Method + " " + r.URL.Path
+	if wantsBytes(r) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(p.Status)
+		_, _ = io.WriteString(w, request+": "+p.Error()+"\n") // the caller has gone
+		return
+	}
+	write(w, p.Status, struct {
+		Request string `json:"request"`
+		Message string `json:"message"`
+	}{request, p.Error()})
+}
+
+func write(w http.ResponseWriter, status int, v any) { answer.JSON(w, status, v) }

@@ -1,0 +1,82 @@
+package restv2
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+const (
+	// keepAlive is how often a stream without events has a comment.
+	keepAlive = 15 * time.Second
+	// writePatience is how long a reader may take to read what was written.
+	writePatience = 10 * time.Second
+)
+
+// events answers with a stream of server-sent events.
+func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q params) error {
+	what := call.Watch{Path: path}
+	switch q.values.Get("watch") {
+	case "", "true":
+	case "recursive":
+		what.Recursive = true
+	default:
+		return bad("the parameter watch is %q, allowed are true and recursive", q.values.Get("watch"))
+	}
+	if r.Method == http.MethodHead {
+		return bad("a stream of events has no HEAD")
+	}
+	c := call.Of(r)
+	session, err := c.Session()
+	if err != nil {
+		return err
+	}
+	leave, ok := h.Streams.Enter(c.Caller.Key())
+	if !ok {
+		p := answer.Errorf(http.StatusTooManyRequests, "too many streams of events are open: close others")
+		p.RetryAfter = 10
+		return p
+	}
+	defer leave()
+	stream, err := session.Open(r.Context(), what, r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // for nginx
+	to := http.NewResponseController(w)
+	if to.Flush() != nil { // the reader learns at once that the watch is set
+		return nil //nolint:nilerr // the reader has gone
+	}
+	for {
+		text, err := next(r.Context(), stream)
+		if err != nil {
+			return nil //nolint:nilerr // the reader has gone, or reconnects and then gets a reset
+		}
+		if to.SetWriteDeadline(time.Now().Add(writePatience)) != nil {
+			return answer.Errorf(http.StatusNotImplemented, "this program cannot bound how long a stream's reader takes")
+		}
+		if _, err := io.WriteString(w, text); err != nil || to.Flush() != nil {
+			return nil //nolint:nilerr // the same
+		}
+	}
+}
+
+// next waits for events, or returns a comment.
+func next(ctx context.Context, s *call.Stream) (string, error) {
+	wait, cancel := context.WithTimeout(ctx, keepAlive)
+	defer cancel()
+	text, err := s.Next(wait)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return ": \n\n", nil
+	}
+	return text, err
+}
