@@ -216,20 +216,22 @@ func TestDocumentation_Container(t *testing.T) {
 // variableTable returns the table in Markdown.
 func variableTable() string {
 	var b strings.Builder
-	b.WriteString("| variable | image of | key | in the image | status | effect, or reason |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| variable | image of | key (in the image) | effect, or reason |\n|---|---|---|---|\n")
 	for _, v := range variables {
-		status := string(v.status)
-		if v.always && v.status == works {
-			status += ", beside a zoo.cfg too"
-		}
-		key, image := "", ""
+		key, note := "", v.note
 		if v.key != "" {
 			key = "`" + v.key + "`"
 		}
 		if v.image != "" {
-			image = "`" + v.image + "`"
+			key += " (`" + v.image + "`)"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", v.name, v.of, key, image, status, v.note)
+		switch {
+		case v.status != works:
+			note = string(v.status) + ": " + note
+		case v.always:
+			note += "; beside a zoo.cfg too"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", v.name, v.of, key, note)
 	}
 	return b.String()
 }
