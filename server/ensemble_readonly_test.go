@@ -273,6 +273,31 @@ func TestReadOnly_WritesDoNotLeak(t *testing.T) {
 	})
 }
 
+// A client that connects just after the majority was lost gets no local session that the server forgets
+// when it becomes read-only.
+func TestReadOnly_NoLocalSessionBefore(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.each(func(c *server.Config) { c.ReadOnlyMode, c.NoSync, c.LocalSessions = true, true, true })
+		e.startAll()
+		e.awaitVoters(1, 2, 3)
+		for _, id := range []int{e.leader(), e.followers()[0]} {
+			if c, resp, _ := e.tryReadOnly(id, proto.ConnectRequest{TimeoutMs: 60_000}); resp.ReadOnly || c.id&localBit == 0 {
+				t.Fatalf("with a quorum: %+v", resp)
+			}
+			e.m(id).isolate(true)
+			for lost := time.Now(); e.mode(id) != "read-only"; time.Sleep(100 * time.Millisecond) {
+				if _, resp, answered := e.tryReadOnly(id, proto.ConnectRequest{TimeoutMs: 60_000}); answered && !resp.ReadOnly {
+					t.Fatalf("member %d, %v after the loss: %+v", id, time.Since(lost), resp)
+				}
+			}
+			e.readOnly(id, time.Minute)
+			e.m(id).isolate(false)
+			e.awaits("serving", func() bool { return e.m(id).s.Status().Serving })
+		}
+	})
+}
+
 // Without the key, a server that is cut off refuses everybody.
 func TestReadOnly_Off(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {

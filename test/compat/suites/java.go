@@ -18,10 +18,10 @@ import (
 
 // logback configures what the tests print.
 const logback = `<configuration>
-  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+  <appender name="CONSOLE" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
   </appender>
-  <root level="WARN"><appender-ref ref="OUT"/></root>
+  <root level="WARN"><appender-ref ref="CONSOLE"/></root>
 </configuration>
 `
 

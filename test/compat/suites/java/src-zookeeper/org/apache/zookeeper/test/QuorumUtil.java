@@ -67,6 +67,12 @@ public class QuorumUtil {
     }
 
     public PeerStruct getPeer(int id) {
+        PeerStruct p = struct(id);
+        ((ExternalPeer) p.peer).refresh(); // tests look at its fields
+        return p;
+    }
+
+    private PeerStruct struct(int id) {
         return peers.get(id - 1);
     }
 
@@ -94,8 +100,8 @@ public class QuorumUtil {
     }
 
     public void start(int id) throws IOException {
-        create(getPeer(id));
-        getPeer(id).peer.start();
+        create(struct(id));
+        struct(id).peer.start();
     }
 
     public void restart(int id) throws IOException {
@@ -119,7 +125,7 @@ public class QuorumUtil {
     }
 
     public void shutdown(int id) {
-        getPeer(id).peer.shutdown();
+        struct(id).peer.shutdown();
     }
 
     public String getConnString() {
@@ -139,7 +145,7 @@ public class QuorumUtil {
     }
 
     public QuorumPeer getLeaderQuorumPeer() {
-        return getPeer(getLeaderServer()).peer;
+        return struct(getLeaderServer()).peer;
     }
 
     public List<QuorumPeer> getFollowerQuorumPeers() {
@@ -176,6 +182,6 @@ public class QuorumUtil {
     }
 
     public String getConnectionStringForServer(int id) {
-        return "127.0.0.1:" + getPeer(id).clientPort;
+        return "127.0.0.1:" + struct(id).clientPort;
     }
 }

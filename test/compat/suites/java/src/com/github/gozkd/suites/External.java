@@ -73,6 +73,15 @@ public final class External {
         process.waitFor();
     }
 
+    /** Sends a signal of this name. */
+    public void signal(String name) {
+        try {
+            new ProcessBuilder("kill", "-" + name, Long.toString(process.pid())).inheritIO().start().waitFor();
+        } catch (IOException | InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     /** Ends the process and waits for it. */
     public void stop() {
         process.destroy();
