@@ -20,7 +20,7 @@ type checkpointFile struct {
 	path string
 }
 
-// load reads the checkpoint, if there is one, and restores sm from it. With strict both meta pages
+// load reads the checkpoint, if any, and restores sm from it. With strict both meta pages
 // of the file must be good. The checkpoint's level must be one of levels. If the state is damaged,
 // load returns the meta nevertheless, with the error.
 func (c checkpointFile) load(strict bool, levels LevelRange, sm StateMachine) (meta core.Meta, found bool, err error) {
@@ -139,7 +139,7 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 // replace puts a complete checkpoint file in the place of this file.
 func (c checkpointFile) replace(path string) error { return checkpoint.Replace(c.disk, path, c.path) }
 
-// revert makes the previous checkpoint the newest one.
+// revert makes the previous checkpoint the newest.
 func (c checkpointFile) revert() error { return checkpoint.Revert(c.disk, c.path) }
 
 // stream writes the file as a checkpoint stream. At a damaged page, stream returns

@@ -137,8 +137,8 @@ type Config struct {
 	// send them. The leader sends them if no voter does.
 	Relayed bool
 	// JoinOnly: while there is no data, this member takes no part in forming a new ensemble, and
-	// waits to be let in by one that exists. A member that has lost its disk then can't found an
-	// empty ensemble in place of the one that has the data.
+	// waits to be let in by an existing ensemble. A member that has lost its disk then can't found an
+	// empty ensemble in place of the ensemble that has the data.
 	JoinOnly bool
 	// PeerListener accepts the connections of other members; the node closes it. nil: there are no
 	// other members, ever.

@@ -2,7 +2,7 @@
 // them to a state machine in one order. The package knows nothing of znodes.
 //
 // The package has three layers. Package internal/core is pure: raft, the streams of requests, reads
-// and the membership, without goroutine, clock or disk. Package internal/turn is one turn of the
+// and the membership, without goroutine, clock or disk. Package internal/turn is a turn of the
 // loop: it carries out the core's work in the order that raft's safety depends on, through an
 // interface. [Node] implements that interface with a ticker, the write-ahead log, the checkpoint
 // file, and the network of package peer. The simulator in the tests implements the interface with

@@ -105,7 +105,7 @@ func (p *peerNetwork) noteHello(member uint64, h hello) {
 	p.hellos[member] = h
 }
 
-// setIncarnations publishes the incarnations that this member knows, if there are new ones.
+// setIncarnations publishes the incarnations that this member knows, if any is new.
 func (p *peerNetwork) setIncarnations(c *core.Core) {
 	if n := c.Incarnations(); n != p.noted || p.incarnations.Load() == nil {
 		p.noted = n

@@ -80,7 +80,7 @@ func (n *Node) recover(r *recovered) error {
 	return log.Append(r.begin(n.clockIncarnation(), n.random()))
 }
 
-// revertCheckpoint makes the previous checkpoint the newest one, so that the next checkpoint is based
+// revertCheckpoint makes the previous checkpoint the newest, so that the next checkpoint is based
 // on the state that this start begins with.
 func (n *Node) revertCheckpoint(loaded loadedCheckpoint, r *recovered) error {
 	n.cfg.Logger.Error("the newest checkpoint is damaged: started from the previous checkpoint and the log, which hold everything; check the disk",
@@ -130,7 +130,7 @@ func (r *recovered) checkLevels(levels LevelRange, where dataPaths) error {
 type dataPaths struct{ checkpoint, log, dir string }
 
 // join combines checkpoint and log. A member with state got its log first, then its checkpoint,
-// then entries; so one of them without the other is a loss. A member without state may have a log
+// then entries; so state or entries alone mean a loss. A member without state may have a log
 // without entries.
 func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPaths) (err error) {
 	if r.state, err = core.DecodeLogState(rec.State); err != nil {

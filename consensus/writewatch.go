@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// writeWatch watches the writes of the log, one at a time, and logs when one takes longer than
+// writeWatch watches the writes of the log, one at a time, and logs when a write takes longer than
 // limit. The loop notices on its own that the log hangs (turn.Loop), except in a standalone server,
 // whose loop does the write.
 type writeWatch struct {

@@ -18,7 +18,7 @@ import (
 func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secureConn, id uint64, address string, host bool) (bound bool, err error) {
 	certificates := s.ConnectionState().PeerCertificates
 	if len(certificates) == 0 {
-		return false, nil // Server does not require one
+		return false, nil // Server does not require a certificate
 	}
 	leaf := certificates[0]
 	bound, named, err := namesMember(leaf, enc.Ensemble, id)

@@ -65,7 +65,7 @@ type Config struct {
 	// already. So a single frame may be larger. Default: DefaultQueueBytes.
 	QueueBytes int
 	// AddressPatience is how long a peer that has several addresses, separated by |, is tried at each
-	// of them, except at the last one: at most its share of the time for all. Default: 1 s.
+	// of them, except at the last: at most its share of the time for all. Default: 1 s.
 	AddressPatience time.Duration
 	// Guest returns the address that the hello of a caller names which has no address here, or "" if
 	// that caller can be no guest. Like the methods of Handler, it is called from any goroutine.

@@ -77,7 +77,7 @@ func (p *peer) detach() {
 	p.direct.mu.Unlock()
 }
 
-// drain writes all queued frames, and a heartbeat if one is due. The buffer is flushed only when it
+// drain writes all queued frames, and a heartbeat if due. The buffer is flushed only when it
 // is full or the queue is empty.
 func (p *peer) drain(w io.Writer, out *frameWriter, beat bool) error {
 	o := &p.direct

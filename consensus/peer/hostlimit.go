@@ -26,7 +26,7 @@ type hostLimit struct {
 
 type hostSlots struct {
 	slots   chan struct{} // one value per activity under way, or about to be
-	callers int           // guarded by hostLimit.mu: with an activity, or waiting for one
+	callers int           // guarded by hostLimit.mu: with an activity, or waiting for it
 }
 
 func newHostLimit(all, perHost int) *hostLimit {

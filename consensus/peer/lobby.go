@@ -47,7 +47,7 @@ func hostOf(remote net.Addr) string {
 // they may be silent.
 type lobby struct {
 	mu       sync.Mutex
-	visitors []*visitor     // the one that has waited longest first
+	visitors []*visitor     // longest wait first
 	hosts    map[string]int // visitors by host
 }
 

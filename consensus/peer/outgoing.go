@@ -32,7 +32,7 @@ type peer struct {
 	cancel               context.CancelCauseFunc // ends ctx, which lasts as long as the address is valid
 	connected            bool
 	tls                  string                  // of the connection, see linkTLS
-	endLink              context.CancelCauseFunc // ends the connection; nil before the first one
+	endLink              context.CancelCauseFunc // ends the connection; nil before the first connection
 	links                int                     // counts connections
 	lastErr, incomingErr error
 }
@@ -44,7 +44,7 @@ func newPeer(n *Network, id uint64) *peer {
 	}
 }
 
-// move ends all connections with the old address, if there is one, and sets the new address. The
+// move ends all connections with the old address, if any, and sets the new address. The
 // caller must hold net.mu.
 func (p *peer) move(life context.Context, address string) {
 	if p.cancel != nil {

@@ -45,7 +45,7 @@ type TLS struct {
 	Mode TLSMode
 	// Server is the configuration for accepted connections, and Client returns that for dialing a
 	// host. They are required unless Mode is TLSOff. Both must verify the chain of the other side's
-	// certificate; Server should require one (tls.RequireAndVerifyClientCert). New certificates may
+	// certificate; Server should require it (tls.RequireAndVerifyClientCert). New certificates may
 	// be handed out at any time (Server.GetConfigForClient, Client).
 	Server *tls.Config
 	Client func(host string) *tls.Config
