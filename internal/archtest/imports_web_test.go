@@ -41,6 +41,14 @@ var webTable = []box{
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
 		{"server", "facts"},
+		{"client", "requests, also to another ensemble to compare with"},
+		{"internal/subtree", "walks, compares, exports and imports"},
+		{"proto", "paths and error codes"},
+		{"web/internal/access", "roles"},
+		{"web/internal/answer", "writes answers"},
+		{"web/internal/call", "the caller"},
+		{"web/internal/locks", "recognises locks"},
+		{"web/internal/unpack", "zstd for the viewers"},
 	}},
 	{pkg: "web", there: true, may: []arrow{
 		{"client", "sessions of /sessions/v1"},

@@ -75,7 +75,7 @@ func (c *Counters) stay(o Counter) {
 // read first, and again after a lost connection, so that no creation is repeated.
 func (c *Counters) move(ctx context.Context, zk *client.Client, wanted []Counter) error {
 	behind := make([]Counter, len(wanted))
-	err := each(len(wanted), func(i int) (err error) {
+	err := Each(len(wanted), func(i int) (err error) {
 		behind[i] = Counter{Path: wanted[i].Path}
 		behind[i].By, err = missing(ctx, zk, wanted[i])
 		return err
@@ -90,7 +90,7 @@ func (c *Counters) move(ctx context.Context, zk *client.Client, wanted []Counter
 		}
 	}
 	refused := make([]error, len(moving))
-	err = each(len(moving), func(i int) error {
+	err = Each(len(moving), func(i int) error {
 		err := moveOne(ctx, zk, wanted[moving[i]])
 		var e *client.Error
 		if errors.As(err, &e) && (e.Code == proto.ErrNoAuth || e.Code == proto.ErrNodeExists || e.Code == proto.ErrQuotaExceeded) {
@@ -109,8 +109,8 @@ func (c *Counters) move(ctx context.Context, zk *client.Client, wanted []Counter
 	return err
 }
 
-// each calls f with the numbers below n, several at once, and returns the first error by number.
-func each(n int, f func(int) error) error {
+// Each calls f with the numbers below n, several at once, and returns the first error by number.
+func Each(n int, f func(int) error) error {
 	errs := make([]error, n)
 	var calls sync.WaitGroup
 	slots := make(chan struct{}, window)

@@ -1,15 +1,38 @@
 // Package explore answers the requests of the explorer below /ui/api/, as docs/internals/web.md describes
 // them.
 //
-// A handler finds its caller with call.Of: c.Client() is a session with the caller's identities, c.May a
-// check of the role, and c.Audit an event of the audit log. Package answer writes the answer. A handler
-// must bound what it reads and what it answers.
+// A handler reads and writes znodes through the session of its caller (call.Call.Client), so the ACLs
+// decide. Facts about the server that tell of other clients (addresses, sessions, paths that are
+// watched or hot) are for administrators, and for callers on this machine (insider). A handler bounds
+// the znodes that it reads, the entries of its answer, and its time; at most maxLong requests that walk
+// through subtrees run at once.
 package explore
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// The bounds of requests.
+const (
+	maxLong     = 4
+	longTime    = 5 * time.Minute // of a request that walks through a subtree
+	shortTime   = 20 * time.Second
+	defaultRows = 1000
+	maxRows     = 10_000
+	maxWalk     = 1_000_000 // znodes of a search or comparison
+	maxDelete   = 100_000   // znodes of a recursive delete
+	maxImport   = 1 << 30   // bytes
 )
 
 // Deps is what the handlers need besides the call.
@@ -17,9 +40,129 @@ type Deps struct {
 	Server *server.Server
 	// MaxBody bounds bodies in bytes, except that of an import.
 	MaxBody int64
+	// History returns the versions of a znode, the newest first, at most limit of them. nil: there is
+	// no archive.
+	History func(ctx context.Context, path string, limit int) ([]Version, error)
+}
+
+// Version is a znode at an earlier time.
+type Version struct {
+	Zxid    string `json:"zxid"`
+	Time    int64  `json:"time"` // Unix ms
+	Session string `json:"session,omitempty"`
+	Change  string `json:"change"` // created, changed, deleted
+	Data    []byte `json:"data,omitempty"`
+}
+
+type explorer struct {
+	Deps
+	long chan struct{} // has an element for each request that walks through a subtree
 }
 
 // Register adds the handlers to mux. Requests have the role that their handlers demand; everybody who can
 // reach the server gets as far as the handler.
 func Register(mux *http.ServeMux, d Deps) {
+	e := &explorer{Deps: d, long: make(chan struct{}, maxLong)}
+	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), shortTime)
+			defer cancel()
+			finish(w, r.WithContext(ctx), f)
+		})
+	}
+	long := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { e.walk(w, r, f) })
+	}
+	short("GET /ui/api/sessions", e.sessions)
+	short("POST /ui/api/sessions/{id}/end", e.endSession)
+	short("GET /ui/api/watches", e.watches)
+	short("GET /ui/api/locks", e.locks)
+	short("GET /ui/api/lock", e.lock)
+	short("GET /ui/api/ensemble", e.ensemble)
+	short("GET /ui/api/activity", e.activity)
+	short("GET /ui/api/history", e.history)
+	short("POST /ui/api/decode", e.decode)
+	long("GET /ui/api/search", e.search)
+	long("GET /ui/api/compare", e.compare)
+	long("GET /ui/api/subtree", e.subtree)
+	long("POST /ui/api/delete", e.delete)
+	long("GET /ui/api/export", e.export)
+	long("POST /ui/api/import", e.importLines)
+}
+
+// finish answers with the result of f, unless f has answered itself and returned nil.
+func finish(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) (any, error)) {
+	v, err := f(w, r)
+	switch {
+	case err != nil:
+		call.Fail(w, err)
+	case v != nil:
+		answer.JSON(w, http.StatusOK, v)
+	}
+}
+
+// walk runs a handler that walks through a subtree.
+func (e *explorer) walk(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) (any, error)) {
+	select {
+	case e.long <- struct{}{}:
+		defer func() { <-e.long }()
+	default:
+		p := answer.Errorf(http.StatusTooManyRequests, "%d searches, exports or the like run already: try again when one has ended", maxLong)
+		p.RetryAfter = 5
+		call.Fail(w, p)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), longTime)
+	defer cancel()
+	control, end := http.NewResponseController(w), time.Now().Add(longTime+shortTime)
+	_ = control.SetWriteDeadline(end) // a recorder of a test has none
+	_ = control.SetReadDeadline(end)
+	finish(w, r.WithContext(ctx), f)
+}
+
+// insider returns nil for callers who may see what other clients do.
+func insider(c *call.Call) error {
+	if c.Caller.Local && c.Caller.Role >= access.Read {
+		return nil
+	}
+	return c.May(access.Admin)
+}
+
+// rows returns the parameter limit.
+func rows(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return defaultRows, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, bad("limit is %.20q, allowed is a number from 1 to %d", text, maxRows)
+	}
+	return min(n, maxRows), nil
+}
+
+// pathOf returns a parameter that is the path of a znode; missing is its default, "" for none.
+func pathOf(r *http.Request, name, missing string) (string, error) {
+	p := r.URL.Query().Get(name)
+	if p == "" {
+		p = missing
+	}
+	if err := proto.ValidatePath(p); err != nil {
+		return "", bad("%s: %v", name, err)
+	}
+	return p, nil
+}
+
+func bad(format string, args ...any) error {
+	return answer.Errorf(http.StatusBadRequest, format, args...)
+}
+
+func idText(session int64) string { return fmt.Sprintf("0x%x", uint64(session)) }
+
+func parseID(text string) (int64, error) {
+	id, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
+	if err != nil || id == 0 {
+		return 0, bad("session %.40q: allowed is an id in hexadecimal, such as 0x100000000000001", text)
+	}
+	return int64(id), nil
 }

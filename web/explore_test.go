@@ -1,0 +1,189 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+// connect opens a session with the server of a site, which ends with the test.
+func (s *site) connect() *client.Client {
+	s.t.Helper()
+	zk, err := client.Connect(s.t.Context(), client.Config{
+		Servers: []string{"x:1"}, Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.s.Dial(ctx) },
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = zk.Close() }) // after the end of the session: an error
+	return zk
+}
+
+func (s *site) create(zk *client.Client, o client.CreateOptions, paths ...string) {
+	s.t.Helper()
+	for _, p := range paths {
+		if _, _, err := zk.Create(s.t.Context(), p, []byte("data of "+p), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func TestExplore_Sessions(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
+	zk := s.connect()
+	id := fmt.Sprintf("0x%x", uint64(zk.Session().ID))
+	s.create(zk, client.CreateOptions{Ephemeral: true}, "/mine")
+	for _, p := range []string{"/mine", "/other"} {
+		if err := zk.AddWatch(t.Context(), p, proto.AddWatchPersistentRecursive); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := s.want(200, `"ephemerals":1`, "GET", "/ui/api/sessions?id="+id, "")
+	for _, part := range []string{`"id":"` + id + `"`, `"connected":true`, `"watches":2`, `"heard":1`, `"total":`} {
+		if !strings.Contains(r.body, part) {
+			t.Errorf("%s lacks %s", r.body, part)
+		}
+	}
+	s.want(200, `"path":"/mine","session":"`+id+`"`, "GET", "/ui/api/watches?path=/mine", "")
+	if r := s.want(200, `"truncated":true`, "GET", "/ui/api/watches?limit=1", ""); strings.Contains(r.body, "/other") {
+		t.Error(r.body)
+	}
+	s.want(200, `"watches":[]`, "GET", "/ui/api/watches?address=10.1.2.3", "")
+	s.want(200, `/other`, "GET", "/ui/api/watches?path=/*&session="+id, "")
+	s.want(400, "hexadecimal", "POST", "/ui/api/sessions/x/end", "")
+	s.want(200, id, "POST", "/ui/api/sessions/"+id+"/end", "")
+	<-zk.Done()
+	s.want(404, "no session", "POST", "/ui/api/sessions/"+id+"/end", "")
+}
+
+// Callers who are neither administrators nor on this machine do not see other clients.
+func TestExplore_RolesOfFacts(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Read, Roles: roles(t, "read=sasl:ann; admin=sasl:boss"),
+		ProxyHeader: "X-User", Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	s.connect()
+	as := func(user string) []string { return []string{"X-Forwarded-For: 10.0.0.9", "X-User: " + user} }
+	for _, path := range []string{"/ui/api/sessions", "/ui/api/watches"} {
+		s.want(200, "", "GET", path, "", as("boss")...)
+		s.want(403, "role admin", "GET", path, "", as("ann")...)
+	}
+	s.want(200, `"hot"`, "GET", "/ui/api/activity", "", as("boss")...)
+	if r := s.want(200, `"received"`, "GET", "/ui/api/activity", "", as("ann")...); strings.Contains(r.body, `"hot"`) {
+		t.Error(r.body)
+	}
+	s.want(200, `"members":[{`, "GET", "/ui/api/ensemble", "", as("ann")...)
+	for _, request := range []string{"POST /ui/api/sessions/0x1/end", "POST /ui/api/delete", "POST /ui/api/import?root=/a"} {
+		method, path, _ := strings.Cut(request, " ")
+		s.want(403, "role", method, path, "{}", as("ann")...)
+		s.want(401, "", method, path, "{}")
+	}
+}
+
+func TestExplore_Locks(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	a, b := s.connect(), s.connect()
+	s.create(a, client.CreateOptions{}, "/m", "/n", "/secret")
+	contender := client.CreateOptions{Ephemeral: true, Sequential: true}
+	s.create(a, contender, "/m/_c_00000000-0000-0000-0000-000000000001-lock-")
+	s.create(b, contender, "/m/_c_00000000-0000-0000-0000-000000000002-lock-", "/n/_c_00000000-0000-0000-0000-000000000003-lock-")
+	s.create(a, contender, "/n/_c_00000000-0000-0000-0000-000000000004-lock-", "/secret/lock-")
+	if _, err := a.SetACL(t.Context(), "/secret", []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}}}, -1); err != nil {
+		t.Fatal(err)
+	}
+	type lists struct {
+		Locks []struct {
+			Path  string
+			Queue []struct {
+				Session string
+				Holds   bool
+			}
+		}
+		Cycles []struct{ Sessions []string }
+		Denied int
+	}
+	got := decode[lists](t, s.want(200, "", "GET", "/ui/api/locks", ""))
+	if len(got.Locks) != 2 || len(got.Cycles) != 1 || len(got.Cycles[0].Sessions) != 2 || got.Denied != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if q := got.Locks[0].Queue; len(q) != 2 || !q[0].Holds || q[1].Holds || q[0].Session != fmt.Sprintf("0x%x", uint64(a.Session().ID)) {
+		t.Errorf("%+v", q)
+	}
+	if got := decode[lists](t, s.want(200, "", "GET", "/ui/api/locks?root=/n", "")); len(got.Locks) != 1 || len(got.Cycles) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := decode[lists](t, s.want(200, "", "GET", "/ui/api/lock?path=/m", "")); len(got.Locks) != 1 {
+		t.Errorf("%+v", got)
+	}
+	s.want(400, "path", "GET", "/ui/api/lock", "")
+}
+
+func TestExplore_Search(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	zk := s.connect()
+	s.create(zk, client.CreateOptions{}, "/app", "/app/config", "/app/other", "/app/Config2", "/hidden", "/hidden/config")
+	if _, err := zk.SetACL(t.Context(), "/hidden", []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}}}, -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ query, want string }{
+		{"name=config&root=/app", "/app/Config2 /app/config complete"},
+		{"name=conf*&root=/app", "/app/config complete"},
+		{"name=^c.*g$&regexp&root=/app", "/app/config complete"},
+		{"content=of+/app/o", "/app/other complete"},
+		{"content=OF+/A.*OTHER&regexp", "/app/other complete"},
+		{"name=config&content=other", "complete"},
+		{"name=config&limit=1", "/app/Config2 limit"},
+	} {
+		r := s.want(200, "event: end", "GET", "/ui/api/search?"+c.query, "")
+		var got []string
+		for line := range strings.Lines(r.body) {
+			if data, ok := strings.CutPrefix(line, `data: {"path":"`); ok {
+				path, _, _ := strings.Cut(data, `"`)
+				got = append(got, path)
+			}
+			if _, reason, ok := strings.Cut(line, `"reason":"`); ok {
+				got = append(got, strings.TrimRight(reason, "\"}\n"))
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.query, got, c.want)
+		}
+	}
+	s.want(400, "search for", "GET", "/ui/api/search", "")
+	s.want(400, "missing closing", "GET", "/ui/api/search?name=(&regexp", "")
+}
+
+func TestExplore_SubtreesAndFiles(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := s.connect()
+	s.create(zk, client.CreateOptions{}, "/a", "/a/b", "/a/c", "/into")
+	s.create(zk, client.CreateOptions{Container: true}, "/a/box")
+	s.create(zk, client.CreateOptions{Ephemeral: true}, "/a/b/e")
+	s.want(200, `"znodes":5`, "GET", "/ui/api/subtree?root=/a", "")
+	exported := s.want(200, `"path":"/box","kind":"container"`, "GET", "/ui/api/export?root=/a", "")
+	s.want(200, `"created":4`, "POST", "/ui/api/import?root=/copy", exported.body)
+	s.want(409, `-110`, "POST", "/ui/api/import?root=/copy", exported.body)
+	s.want(200, `"kept":`, "POST", "/ui/api/import?root=/copy&existing=keep", exported.body)
+	s.want(400, "truncated", "POST", "/ui/api/import?root=/into", exported.body[:strings.Index(exported.body, `{"end"`)])
+	if _, err := zk.Set(t.Context(), "/copy/c", []byte("new"), -1); err != nil {
+		t.Fatal(err)
+	}
+	r := s.want(200, "event: end", "GET", "/ui/api/compare?left=/a&right=/copy", "")
+	if n := strings.Count(r.body, "event: difference"); n != 2 || !strings.Contains(r.body, `"path":"/c"`) || !strings.Contains(r.body, `"path":"/b/e"`) {
+		t.Error(r.body)
+	}
+	s.want(400, "confirm", "POST", "/ui/api/delete", `{"path":"/a","confirm":"/b"}`)
+	s.want(400, "cannot be deleted", "POST", "/ui/api/delete", `{"path":"/","confirm":"/"}`)
+	s.want(404, "-101", "POST", "/ui/api/delete", `{"path":"/none","confirm":"/none"}`)
+	s.want(200, `"deleted":5`, "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a"}`)
+	s.want(404, "", "HEAD", "/znodes/v2/a", "")
+	s.want(501, "archive", "GET", "/ui/api/history?path=/copy", "")
+	s.want(404, "-101", "GET", "/ui/api/export?root=/a", "")
+	s.want(400, "zstd", "POST", "/ui/api/decode?as=zstd", "not zstd")
+}

@@ -1,0 +1,196 @@
+package explore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/subtree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+const (
+	deleteBatch = 500 // znodes that one multi deletes
+	shownPaths  = 200 // of a subtree
+)
+
+// subtree answers with what a recursive delete would remove.
+func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) {
+	root, err := pathOf(r, "root", "")
+	if err != nil {
+		return nil, err
+	}
+	zk, err := call.Of(r).Client()
+	if err != nil {
+		return nil, err
+	}
+	found := struct {
+		Znodes     int64    `json:"znodes"`
+		Bytes      int64    `json:"bytes"`
+		Ephemerals int64    `json:"ephemerals"`
+		Sessions   []string `json:"sessions"`
+		Paths      []string `json:"paths"`
+		Denied     int64    `json:"denied,omitempty"`
+		Truncated  bool     `json:"truncated,omitempty"`
+	}{Sessions: []string{}, Paths: []string{}}
+	sessions := make(map[proto.SessionID]bool)
+	err = subtree.Walk(r.Context(), zk, root, subtree.Options{Below: subtree.All, NoSystem: true}, func(n *subtree.Znode) error {
+		if found.Znodes == maxDelete {
+			found.Truncated = true
+			return errEnough
+		}
+		found.Znodes++
+		found.Bytes += int64(n.Stat.DataLength)
+		if n.Denied != nil {
+			found.Denied++
+		}
+		if owner := n.Stat.EphemeralOwner; owner != 0 {
+			found.Ephemerals++
+			if !sessions[owner] && len(sessions) < shownPaths {
+				sessions[owner] = true
+				found.Sessions = append(found.Sessions, idText(int64(owner)))
+			}
+		}
+		if len(found.Paths) < shownPaths {
+			found.Paths = append(found.Paths, n.Path)
+		}
+		return nil
+	})
+	if err != nil && !found.Truncated {
+		return nil, err
+	}
+	return found, nil
+}
+
+// delete deletes a subtree in multis, children before parents. Each delete names the version that was
+// read, so a znode that somebody changes meanwhile ends it.
+func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
+	c := call.Of(r)
+	if err := c.May(access.Write); err != nil {
+		return nil, err
+	}
+	var want struct{ Path, Confirm string }
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&want); err != nil {
+		return nil, bad(`the body must be {"path": "/a", "confirm": "/a"}: %v`, err)
+	}
+	if err := proto.ValidatePath(want.Path); err != nil || want.Path == "/" {
+		return nil, bad("path %.200q cannot be deleted", want.Path)
+	}
+	if want.Confirm != want.Path {
+		return nil, bad("confirm is not the path %s", want.Path)
+	}
+	zk, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	var ops []client.Op
+	err = subtree.Walk(r.Context(), zk, want.Path, subtree.Options{Below: subtree.All}, func(n *subtree.Znode) error {
+		switch {
+		case n.Denied != nil:
+			return n.Denied
+		case len(ops) == maxDelete:
+			return answer.Errorf(http.StatusRequestEntityTooLarge, "%s has more than %d znodes: delete its children one after another", want.Path, maxDelete)
+		}
+		ops = append(ops, client.DeleteOp(n.Path, n.Stat.Version))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(ops)
+	for deleted := 0; deleted < len(ops); {
+		batch := ops[deleted:min(deleted+deleteBatch, len(ops))]
+		if _, err := zk.Multi(r.Context(), batch...); err != nil {
+			p := *call.ProblemOf(err)
+			p.Detail = fmt.Sprintf("%d of %d znodes were deleted, then: %v", deleted, len(ops), err)
+			return nil, &p
+		}
+		deleted += len(batch)
+	}
+	return map[string]int{"deleted": len(ops)}, nil
+}
+
+// export answers with a subtree as JSON lines, as the shell exports it.
+func (e *explorer) export(w http.ResponseWriter, r *http.Request) (any, error) {
+	root, err := pathOf(r, "root", "/")
+	if err != nil {
+		return nil, err
+	}
+	zk, err := call.Of(r).Client()
+	if err != nil {
+		return nil, err
+	}
+	kinds := subtree.Kinds{}
+	for _, k := range e.Server.ZnodeKinds() {
+		kinds[k.Path] = k.TTL.Milliseconds()
+	}
+	if _, there, err := zk.Exists(r.Context(), root, false); err != nil || !there {
+		if err == nil {
+			err = proto.ErrNoNode
+		}
+		return nil, err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/x-ndjson")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+url.PathEscape(exportName(root)))
+	from := subtree.Side{ZK: zk, Path: root, Kinds: kinds}
+	_, err = subtree.Export(r.Context(), from, !r.URL.Query().Has("noacl"), func(line any) error {
+		b, err := subtree.Line(line)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return err
+	}, func(*subtree.Exported) {})
+	if err != nil { // no end line: the import refuses the file
+		panic(http.ErrAbortHandler)
+	}
+	return nil, nil
+}
+
+// exportName returns a file name for an export of root.
+func exportName(root string) string {
+	name := bytes.ReplaceAll([]byte(root[1:]), []byte("/"), []byte("-"))
+	if len(name) == 0 || len(name) > 100 {
+		name = []byte("znodes")
+	}
+	return string(name) + ".jsonl"
+}
+
+// importLines creates the znodes of an export below root.
+func (e *explorer) importLines(w http.ResponseWriter, r *http.Request) (any, error) {
+	c := call.Of(r)
+	if err := c.May(access.Write); err != nil {
+		return nil, err
+	}
+	root, err := pathOf(r, "root", "")
+	if err != nil {
+		return nil, err
+	}
+	existing, ok := map[string]subtree.Existing{"": subtree.Refuse, "refuse": subtree.Refuse, "keep": subtree.Keep, "replace": subtree.Replace}[r.URL.Query().Get("existing")]
+	if !ok {
+		return nil, bad("existing is %.20q, allowed are refuse, keep and replace", r.URL.Query().Get("existing"))
+	}
+	zk, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	l := &subtree.Loader{ZK: zk, To: root, Existing: existing, WithoutACL: r.URL.Query().Has("noacl")}
+	err = l.Load(r.Context(), http.MaxBytesReader(w, r.Body, maxImport))
+	if err != nil {
+		p := *call.ProblemOf(err)
+		if p.Code == 0 && p.Status == http.StatusServiceUnavailable { // the file
+			p = *answer.Errorf(http.StatusBadRequest, "%v", err)
+		}
+		p.Detail = fmt.Sprintf("after %d znodes were created and %d changed: %v", l.Created, l.Changed, err)
+		return nil, &p
+	}
+	return map[string]int64{"created": l.Created, "changed": l.Changed, "kept": l.Kept, "ephemeralsLeftOut": l.Skipped}, nil
+}

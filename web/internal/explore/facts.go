@@ -1,0 +1,205 @@
+package explore
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// member is a server of the ensemble in JSON, as far as this server knows it.
+type member struct {
+	ID        int    `json:"id"`
+	Role      string `json:"role"`
+	Own       bool   `json:"own,omitempty"` // the server that answers
+	Client    string `json:"client,omitempty"`
+	Peer      string `json:"peer,omitempty"`
+	Connected *bool  `json:"connected,omitempty"`
+	LinkTo    string `json:"linkTo,omitempty"`
+	LinkFrom  string `json:"linkFrom,omitempty"`
+	Lag       *int64 `json:"lagEntries,omitempty"` // known to the leader, as InStep
+	InStep    *bool  `json:"inStep,omitempty"`
+}
+
+type ensembleView struct {
+	Members []member `json:"members"`
+	Leader  int      `json:"leader"`
+	Whole   bool     `json:"whole"`
+	Version string   `json:"version"`
+	Mode    string   `json:"mode"`
+	Zxid    string   `json:"zxid"`
+	Digest  string   `json:"digest"`
+	Znodes  int      `json:"znodes"`
+	// Sizes in bytes.
+	DataBytes  int64 `json:"dataBytes"`
+	CheckBytes int64 `json:"checkpointBytes"`
+	LogBytes   int64 `json:"logBytes"`
+	UptimeMs   int64 `json:"uptimeMs"`
+	// LastSnapshot is when the last checkpoint was written, Unix ms; 0: none.
+	LastSnapshot int64 `json:"lastSnapshot,omitempty"`
+	// Values are those of mntr that are shown: see shown.
+	Values map[string]any `json:"values"`
+}
+
+// shown are the names of the values that ensemble answers with, beside those about members.
+var shown = []string{
+	"gozkd_epoch", "gozkd_term", "gozkd_applied_index", "gozkd_feature_level", "gozkd_feature_level_max", "gozkd_quorum_reachable",
+	"gozkd_voters_connected", "gozkd_log_pending_seconds", "gozkd_log_stalls_total", "gozkd_checkpoint_reverted",
+	"gozkd_tls_certificate_expires_seconds", "gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_errors_total",
+	"gozkd_archive_gaps_total", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed", "fsynctime", "peer_state",
+	"open_file_descriptor_count", "max_file_descriptor_count", "quorum_size",
+}
+
+// ensemble answers with the members, and the state of this server.
+func (e *explorer) ensemble(_ http.ResponseWriter, r *http.Request) (any, error) {
+	if err := call.Of(r).May(access.Read); err != nil {
+		return nil, err
+	}
+	s := e.Server
+	st, stats := s.Status(), s.Stats()
+	_, digest := s.Digest()
+	v := ensembleView{
+		Members: []member{}, Leader: st.Leader, Whole: st.Whole, Version: stats.Version, Mode: st.Mode,
+		Zxid: idText(st.Zxid), Digest: fmt.Sprintf("%016x", digest), Znodes: stats.Znodes, DataBytes: stats.DataBytes,
+		UptimeMs: stats.Uptime.Milliseconds(), Values: make(map[string]any),
+	}
+	v.CheckBytes, v.LogBytes = s.DirSizes()
+	if _, at, ok := s.LastSnapshot(); ok {
+		v.LastSnapshot = at.UnixMilli()
+	}
+	peers := make(map[int]map[string]int64)
+	for _, value := range s.Monitor() {
+		if n, ok := value.Is.(int64); ok && value.Peer != 0 {
+			if peers[value.Peer] == nil {
+				peers[value.Peer] = make(map[string]int64)
+			}
+			peers[value.Peer][value.Name] = n
+		}
+		v.add(value)
+	}
+	for _, m := range s.Members() {
+		v.Members = append(v.Members, newMember(m, &st, peers[m.ID]))
+	}
+	if len(v.Members) == 0 {
+		v.Members = append(v.Members, member{ID: st.Member, Role: st.Mode, Own: true, Client: s.ConnectString()})
+	}
+	return v, nil
+}
+
+func newMember(m server.MemberStatus, st *server.Status, peer map[string]int64) member {
+	row := member{ID: m.ID, Role: "follower", Own: m.ID == st.Member, Client: m.ClientAddress, Peer: m.PeerAddress, LinkTo: m.LinkTo, LinkFrom: m.LinkFrom}
+	switch {
+	case m.ID == st.Leader:
+		row.Role = "leader"
+	case m.Observer:
+		row.Role = "observer"
+	}
+	if lag, ok := peer["gozkd_peer_lag_entries"]; ok {
+		row.Lag = &lag
+	}
+	if n, ok := peer["gozkd_peer_in_step"]; ok {
+		in := n == 1
+		row.InStep = &in
+	}
+	if n, ok := peer["gozkd_peer_connected"]; ok {
+		yes := n == 1
+		row.Connected = &yes
+	}
+	return row
+}
+
+// add takes over a value that is shown.
+func (v *ensembleView) add(value server.Value) {
+	if value.Peer != 0 || value.Key != "" {
+		return
+	}
+	for _, name := range shown {
+		if value.Name == name {
+			v.Values[name] = number(value.Is)
+		}
+	}
+}
+
+// number returns what JSON can express of a value; of times the count and quantiles.
+func number(v any) any {
+	switch v := v.(type) {
+	case server.Summary:
+		return quantiles(uint64(max(v.Count, 0)), v.Quantile, 1)
+	case server.Histogram:
+		return quantiles(v.Count(), v.Quantile, 1000) // seconds to milliseconds
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil
+		}
+	}
+	return v
+}
+
+func quantiles(count uint64, q func(float64) float64, scale float64) any {
+	if count == 0 {
+		return map[string]any{"count": 0}
+	}
+	return map[string]any{"count": count, "p50": scale * q(0.5), "p99": scale * q(0.99), "max": scale * q(1)}
+}
+
+// activity answers with counters, of which two answers make rates, and with the hottest paths and
+// clients.
+func (e *explorer) activity(_ http.ResponseWriter, r *http.Request) (any, error) {
+	c := call.Of(r)
+	if err := c.May(access.Read); err != nil {
+		return nil, err
+	}
+	st := e.Server.Stats()
+	operations, stages := make(map[string]any), make(map[string]any)
+	values := make(map[string]any)
+	for _, v := range e.Server.Monitor() {
+		switch {
+		case v.Name == "gozkd_request_duration_seconds":
+			operations[v.Key] = number(v.Is)
+		case v.Name == "gozkd_write_stage_duration_seconds":
+			stages[v.Key] = number(v.Is)
+		case v.Key == "" && v.Peer == 0 && (strings.HasPrefix(v.Name, "gozkd_slow") || v.Name == "watch_count" || v.Name == "fsynctime"):
+			values[v.Name] = number(v.Is)
+		}
+	}
+	answer := map[string]any{
+		"time": time.Now().UnixMilli(), "received": st.Received, "sent": st.Sent, "connections": st.Connections, "outstanding": st.Outstanding,
+		"sessions": st.Sessions, "znodes": st.Znodes, "latencyMs": map[string]any{"min": st.MinLatencyMs, "avg": st.AvgLatencyMs, "max": st.MaxLatencyMs},
+		"operations": operations, "stages": stages, "values": values,
+	}
+	if c.Caller.Local || c.Caller.Role >= access.Admin {
+		answer["hot"] = e.Server.Hot()
+	}
+	return answer, nil
+}
+
+// history answers with the versions of a znode that the archive has.
+func (e *explorer) history(_ http.ResponseWriter, r *http.Request) (any, error) {
+	p, err := pathOf(r, "path", "")
+	if err != nil {
+		return nil, err
+	}
+	if e.History == nil {
+		return nil, answer.Errorf(http.StatusNotImplemented,
+			"this server has no archive to read versions from: set gozkd.archive.url, or run gozkd history with a data directory")
+	}
+	zk, err := call.Of(r).Client()
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := zk.Get(r.Context(), p, false); err != nil { // only who may read the znode now
+		return nil, err
+	}
+	limit, err := rows(r)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := e.History(r.Context(), p, min(limit, 200))
+	return map[string]any{"path": p, "versions": versions}, err
+}

@@ -1,0 +1,273 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/subtree"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// errEnough ends a walk that has found all that may be answered.
+var errEnough = errors.New("enough")
+
+// progress is the data of the events progress and end.
+type progress struct {
+	Visited int64  `json:"visited"`
+	Found   int64  `json:"found"`
+	Denied  int64  `json:"denied"`
+	Path    string `json:"path,omitempty"`
+	Reason  string `json:"reason,omitempty"` // of end: complete, limit, time, or an error
+}
+
+// report counts a znode and sends the progress every now and then.
+func (p *progress) report(ev *events, last *time.Time, n *subtree.Znode) error {
+	p.Visited++
+	if n.Denied != nil {
+		p.Denied++
+	}
+	if p.Visited > maxWalk {
+		return errEnough
+	}
+	if p.Visited%256 == 0 && time.Since(*last) > flushEvery {
+		*last = time.Now()
+		p.Path = n.Path
+		return ev.send("progress", p)
+	}
+	return nil
+}
+
+// end sends why a walk is over.
+func (p *progress) end(ctx context.Context, ev *events, err error) {
+	p.Path = ""
+	switch {
+	case err == nil:
+		p.Reason = "complete"
+	case errors.Is(err, errEnough):
+		p.Reason = "limit"
+	case ctx.Err() != nil:
+		p.Reason = "time"
+	default:
+		p.Reason = err.Error()
+	}
+	_ = ev.send("end", p) // the caller has gone
+}
+
+// match is the data of the event match.
+type match struct {
+	Path        string `json:"path"`
+	DataLength  int32  `json:"dataLength"`
+	NumChildren int32  `json:"numChildren"`
+	Session     string `json:"session,omitempty"`
+	Mtime       int64  `json:"mtime"`
+	Excerpt     string `json:"excerpt,omitempty"` // of the data, around what was found
+}
+
+// search walks below root and sends the znodes whose name and content match: a glob, or without * and ?
+// a part of the name; a part of the data or, with regexp, regular expressions for both.
+func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
+	root, err := pathOf(r, "root", "/")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := rows(r)
+	if err != nil {
+		return nil, err
+	}
+	name, content, err := patterns(r)
+	if err != nil {
+		return nil, err
+	}
+	zk, err := call.Of(r).Client()
+	if err != nil {
+		return nil, err
+	}
+	ev, p, last := startEvents(w), progress{}, time.Now()
+	ctx := r.Context()
+	err = subtree.Walk(ctx, zk, root, subtree.Options{Data: content != nil, Below: subtree.All}, func(n *subtree.Znode) error {
+		if err := p.report(ev, &last, n); err != nil || n.Denied != nil {
+			return err
+		}
+		m := match{Path: n.Path, DataLength: n.Stat.DataLength, NumChildren: n.Stat.NumChildren, Mtime: n.Stat.MtimeMs}
+		if name != nil && !name(path.Base(n.Path)) {
+			return nil
+		}
+		if content != nil {
+			at := content(n.Data)
+			if at == nil {
+				return nil
+			}
+			m.Excerpt = excerpt(n.Data, at)
+		}
+		if n.Stat.EphemeralOwner != 0 {
+			m.Session = idText(int64(n.Stat.EphemeralOwner))
+		}
+		if p.Found++; p.Found > int64(limit) {
+			return errEnough
+		}
+		return ev.send("match", m)
+	})
+	p.Found = min(p.Found, int64(limit))
+	p.end(ctx, ev, err)
+	return nil, nil
+}
+
+// patterns returns functions that match names and contents; nil matches everything. The second returns
+// where in the data the match is.
+func patterns(r *http.Request) (name func(string) bool, content func([]byte) []int, err error) {
+	q := r.URL.Query()
+	nameText, contentText, isRegexp := q.Get("name"), q.Get("content"), q.Has("regexp")
+	if nameText == "" && contentText == "" {
+		return nil, nil, bad("name or content must say what to search for")
+	}
+	if !isRegexp {
+		contentText = regexp.QuoteMeta(contentText)
+		if !strings.ContainsAny(nameText, "*?[") {
+			nameText = regexp.QuoteMeta(nameText)
+			isRegexp = true
+		}
+	}
+	if isRegexp && nameText != "" {
+		re, err := regexp.Compile("(?i)" + nameText)
+		if err != nil {
+			return nil, nil, bad("name: %v", err)
+		}
+		name = re.MatchString
+	} else if nameText != "" {
+		if _, err := path.Match(nameText, ""); err != nil {
+			return nil, nil, bad("name %q: %v", nameText, err)
+		}
+		name = func(s string) bool {
+			ok, _ := path.Match(nameText, s) // the pattern is valid
+			return ok
+		}
+	}
+	if contentText != "" {
+		re, err := regexp.Compile("(?i)" + contentText)
+		if err != nil {
+			return nil, nil, bad("content: %v", err)
+		}
+		content = re.FindIndex
+	}
+	return name, content, nil
+}
+
+// excerpt returns the text around a match, without what is not text.
+func excerpt(data []byte, at []int) string {
+	const around = 60
+	from, to := max(0, at[0]-around), min(len(data), min(at[1], at[0]+around)+around)
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, string(data[from:to]))
+}
+
+// difference is the data of the event difference.
+type difference struct {
+	Path  string `json:"path"` // below both roots
+	Left  *side  `json:"left,omitempty"`
+	Right *side  `json:"right,omitempty"`
+	// The differences if both exist.
+	Data      bool `json:"data,omitempty"`
+	ACL       bool `json:"acl,omitempty"`
+	Ephemeral bool `json:"ephemeral,omitempty"`
+	Access    bool `json:"access,omitempty"` // one of them may not be read
+}
+
+// side is a znode of a comparison.
+type side struct {
+	DataLength int32               `json:"dataLength"`
+	Version    int32               `json:"version"`
+	Mtime      int64               `json:"mtime"`
+	Session    string              `json:"session,omitempty"`
+	Data       []byte              `json:"data,omitempty"` // base64, of at most maxSide bytes
+	Cut        bool                `json:"cut,omitempty"`
+	ACL        []subtree.ACLRecord `json:"acl,omitempty"`
+}
+
+const maxSide = 16 << 10
+
+// compare sends the differences of two subtrees, the right one of which may be on another ensemble.
+func (e *explorer) compare(w http.ResponseWriter, r *http.Request) (any, error) {
+	left, err := pathOf(r, "left", "")
+	if err != nil {
+		return nil, err
+	}
+	right, err := pathOf(r, "right", "")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := rows(r)
+	if err != nil {
+		return nil, err
+	}
+	zk, err := call.Of(r).Client()
+	if err != nil {
+		return nil, err
+	}
+	ctx := r.Context()
+	other := zk
+	if connect := r.URL.Query().Get("connect"); connect != "" {
+		if err := insider(call.Of(r)); err != nil {
+			return nil, err
+		}
+		if other, err = dialOther(ctx, connect); err != nil {
+			return nil, err
+		}
+		defer func() { _ = other.Close() }() // after an error the session expires
+	}
+	ev, p := startEvents(w), progress{}
+	a, b := subtree.Side{ZK: zk, Path: left}, subtree.Side{ZK: other, Path: right}
+	same, err := subtree.Diff(ctx, a, b, !r.URL.Query().Has("noacl"), func(c subtree.Change) error {
+		if p.Found++; p.Found > int64(limit) {
+			return errEnough
+		}
+		if c.Access {
+			p.Denied++
+		}
+		d := difference{Path: c.Rel, Left: newSide(c.Left), Right: newSide(c.Right), Data: c.Data, ACL: c.ACL, Ephemeral: c.Ephemeral, Access: c.Access}
+		return ev.send("difference", d)
+	})
+	p.Found = min(p.Found, int64(limit))
+	p.Visited = same + p.Found
+	p.end(ctx, ev, err)
+	return nil, nil
+}
+
+func newSide(n *subtree.Znode) *side {
+	if n == nil {
+		return nil
+	}
+	s := &side{DataLength: n.Stat.DataLength, Version: n.Stat.Version, Mtime: n.Stat.MtimeMs, Data: n.Data, ACL: subtree.ACLRecords(n.ACL)}
+	if n.Stat.EphemeralOwner != 0 {
+		s.Session = idText(int64(n.Stat.EphemeralOwner))
+	}
+	if len(s.Data) > maxSide {
+		s.Data, s.Cut = s.Data[:maxSide], true
+	}
+	return s
+}
+
+// dialOther opens a session with another ensemble, without credentials.
+func dialOther(ctx context.Context, connect string) (*client.Client, error) {
+	servers, chroot, err := client.ParseServers(connect)
+	if err != nil {
+		return nil, bad("connect: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, shortTime)
+	defer cancel()
+	zk, err := client.Connect(ctx, client.Config{Servers: servers, Chroot: chroot})
+	if err != nil {
+		return nil, bad("connect to %.200s: %v", connect, err)
+	}
+	return zk, nil
+}

@@ -1,0 +1,191 @@
+package explore
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// session is a session in JSON. The fields after Connected are known to the server that its client is
+// connected to.
+type session struct {
+	ID         string `json:"id"`
+	TimeoutMs  int64  `json:"timeoutMs"`
+	Ephemerals int    `json:"ephemerals"`
+	Connected  bool   `json:"connected"` // to this server
+
+	Address      string   `json:"address,omitempty"`
+	Identities   []string `json:"identities,omitempty"`
+	TLS          bool     `json:"tls,omitempty"`
+	Since        int64    `json:"since,omitempty"` // Unix ms, as Heard
+	Heard        int64    `json:"heard,omitempty"`
+	Watches      int      `json:"watches,omitempty"`
+	Outstanding  int      `json:"outstanding,omitempty"`
+	Received     int64    `json:"received,omitempty"`
+	AvgLatencyMs float64  `json:"avgLatencyMs,omitempty"`
+	LastOp       string   `json:"lastOp,omitempty"`
+}
+
+// sessions answers with the sessions of the ensemble.
+func (e *explorer) sessions(_ http.ResponseWriter, r *http.Request) (any, error) {
+	if err := insider(call.Of(r)); err != nil {
+		return nil, err
+	}
+	limit, err := rows(r)
+	if err != nil {
+		return nil, err
+	}
+	var only int64
+	if text := r.URL.Query().Get("id"); text != "" {
+		if only, err = parseID(text); err != nil {
+			return nil, err
+		}
+	}
+	conns := e.connections()
+	known := e.Server.Sessions()
+	global := make(map[int64]bool, len(known))
+	for _, s := range known {
+		global[s.ID] = true
+	}
+	for id, c := range conns { // sessions that only this server knows
+		if !global[id] {
+			known = append(known, server.Session{ID: id, Timeout: c.Timeout, Connected: true})
+		}
+	}
+	found := struct {
+		Sessions  []*session `json:"sessions"`
+		Total     int        `json:"total"`
+		Truncated bool       `json:"truncated,omitempty"`
+	}{Sessions: []*session{}, Total: len(known)}
+	byID := make(map[int64]*session)
+	for _, s := range known {
+		if only != 0 && s.ID != only {
+			continue
+		}
+		if len(found.Sessions) == limit {
+			found.Truncated = true
+			break
+		}
+		row := &session{ID: idText(s.ID), TimeoutMs: s.Timeout.Milliseconds(), Ephemerals: s.Ephemerals, Connected: s.Connected}
+		row.connection(conns[s.ID])
+		found.Sessions, byID[s.ID] = append(found.Sessions, row), row
+	}
+	e.Server.FindWatches(func(id int64, path string) bool {
+		s := byID[id]
+		if s != nil && path != "" {
+			s.Watches++
+		}
+		return s != nil && path == "" // only counted
+	}, 0)
+	return found, nil
+}
+
+// connections returns the connections with a session by that session.
+func (e *explorer) connections() map[int64]*server.Connection {
+	all := make(map[int64]*server.Connection)
+	list := e.Server.Connections()
+	for i := range list {
+		if list[i].Session != 0 {
+			all[list[i].Session] = &list[i]
+		}
+	}
+	return all
+}
+
+// connection adds what the connection tells; nil is none.
+func (s *session) connection(c *server.Connection) {
+	if c == nil {
+		return
+	}
+	s.Connected, s.Address, s.Identities, s.TLS = true, c.Remote, c.Identities, c.Secure
+	s.Since, s.Heard = c.Since.UnixMilli(), c.Heard.UnixMilli()
+	s.Outstanding, s.Received, s.AvgLatencyMs, s.LastOp = c.Queued, c.Received, c.AvgMs, c.LastOp
+}
+
+// endSession ends a session as if its client had not been heard from for too long.
+func (e *explorer) endSession(_ http.ResponseWriter, r *http.Request) (any, error) {
+	c := call.Of(r)
+	if err := c.May(access.Admin); err != nil {
+		return nil, err
+	}
+	id, err := parseID(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	err = e.Server.ExpireSession(r.Context(), id)
+	code := proto.OK
+	if err != nil {
+		code = proto.ErrSystemError
+	}
+	c.Audit("end session "+idText(id), code)
+	if errors.Is(err, server.ErrNoSession) {
+		return nil, answer.Errorf(http.StatusNotFound, "there is no session %s (any more)", idText(id))
+	}
+	return map[string]string{"ended": idText(id)}, err
+}
+
+// watchRow is a watch in JSON.
+type watchRow struct {
+	Path    string   `json:"path"`
+	Session string   `json:"session"`
+	Address string   `json:"address"`
+	Kinds   []string `json:"kinds"`
+	TLS     bool     `json:"tls,omitempty"`
+}
+
+// watches answers with the watches on this server, of a path and all below it (path=/a/*), a session, an
+// address.
+func (e *explorer) watches(_ http.ResponseWriter, r *http.Request) (any, error) {
+	if err := insider(call.Of(r)); err != nil {
+		return nil, err
+	}
+	limit, err := rows(r)
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	var only int64
+	if text := q.Get("session"); text != "" {
+		if only, err = parseID(text); err != nil {
+			return nil, err
+		}
+	}
+	want, address := q.Get("path"), q.Get("address")
+	below, subtree := strings.CutSuffix(want, "/*")
+	conns := e.connections()
+	list, more := e.Server.FindWatches(func(id int64, path string) bool {
+		c := conns[id]
+		if path == "" {
+			return (only == 0 || id == only) && (address == "" || c != nil && isAddress(c.Remote, address))
+		}
+		return want == "" || path == want || subtree && (path == below || strings.HasPrefix(path, below+"/"))
+	}, limit)
+	_, paths, watches := e.Server.WatchCounts()
+	found := struct {
+		Watches   []watchRow `json:"watches"`
+		Truncated bool       `json:"truncated,omitempty"`
+		Paths     int        `json:"paths"` // of data, persistent and recursive watches of all clients
+		All       int        `json:"all"`
+	}{Watches: []watchRow{}, Truncated: more, Paths: paths, All: watches}
+	for _, w := range list {
+		row := watchRow{Path: w.Path, Session: idText(w.Session), Kinds: w.Kinds}
+		if c := conns[w.Session]; c != nil {
+			row.Address, row.TLS = c.Remote, c.Secure
+		}
+		found.Watches = append(found.Watches, row)
+	}
+	return found, nil
+}
+
+// isAddress reports whether remote, host:port, is the address with or without a port.
+func isAddress(remote, address string) bool {
+	host, _, err := net.SplitHostPort(remote)
+	return remote == address || err == nil && host == address
+}
