@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-//go:embed css js *.html *.svg
+//go:embed css js views *.html *.svg
 var files embed.FS // TestFiles_AreEmbedded compares it with the directory
 
 // file is a file as it is served.

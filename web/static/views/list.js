@@ -1,0 +1,82 @@
+// What the views of this directory share.
+import {badge, button, h, loading, problem, replace} from '../js/dom.js';
+
+/**
+ * page builds a view that reads something and shows it: load() returns the data, draw(data) the
+ * elements. It reads again with r, and every interval milliseconds if given. Returns a view for the
+ * shell, with reload().
+ */
+export function page({title, head = [], load, draw, interval = 0, hint = ''}) {
+  const body = h('div', {class: 'stack'}, loading(6));
+  let timer = 0;
+  let closed = false;
+  const reload = async () => {
+    clearTimeout(timer);
+    try {
+      const data = await load();
+      if (!closed) {
+        replace(body, draw(data));
+      }
+    } catch (error) {
+      if (!closed && error.name !== 'AbortError') {
+        replace(body, problem(error, reload));
+      }
+    }
+    if (interval && !closed) {
+      timer = setTimeout(() => (document.hidden ? timer = setTimeout(reload, interval) : reload()), interval);
+    }
+  };
+  const element = h('div', {class: 'page'}, h('div', {class: 'page-head'}, h('h1', null, title), head,
+    button('', reload, {kind: 'quiet', iconName: 'refresh', title: 'Read again (r)'})), hint && h('p', {class: 'dim'}, hint), body);
+  reload();
+  return {
+    title, element, reload, body, refresh: reload, keys: {r: () => {
+      reload();
+    }},
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** sessionLink leads to a session. */
+export function sessionLink(id) {
+  return id ? h('a', {class: 'mono', href: '#/sessions?filter=' + id}, id) : h('span', {class: 'dim'}, 'none');
+}
+
+/** more says that an answer was cut off. */
+export function more(truncated) {
+  return truncated ? badge('more exist', 'warn', 'The answer has a bound. Narrow the filter to see the rest.') : null;
+}
+
+/** flow reads server-sent events from fetch once, without reconnecting; returns a function that stops it. */
+export function flow(api, path, query, handlers) {
+  const stop = new AbortController();
+  (async () => {
+    try {
+      const response = await api.request('GET', path, {query, signal: stop.signal});
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = '';
+      for (;;) {
+        const {done, value} = await reader.read();
+        if (done) {
+          break;
+        }
+        text += value;
+        const parts = text.split('\n\n');
+        text = parts.pop();
+        for (const part of parts) {
+          const [, name, data] = part.match(/^event: (.*)\ndata: (.*)$/s) || [];
+          handlers[name]?.(JSON.parse(data));
+        }
+      }
+      handlers.closed?.();
+    } catch (error) {
+      if (error.name !== 'AbortError') {
+        handlers.failed(error);
+      }
+    }
+  })();
+  return () => stop.abort();
+}
