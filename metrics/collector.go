@@ -96,9 +96,10 @@ func quantiles(s server.Summary) map[float64]float64 {
 // /metrics on port 7000.
 //
 // Handler answers in every state of the server. Before Start and after Close there are only the
-// metrics of runtime and process.
-func Handler(s *server.Server) http.Handler {
+// metrics of runtime and process, and those of more.
+func Handler(s *server.Server, more ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(New(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(more...)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

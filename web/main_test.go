@@ -38,6 +38,9 @@ func open(t *testing.T, cfg server.Config, o web.Options) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.Rate == 0 {
+		o.Rate = 1e6 // for tests in a loop
+	}
 	h := web.New(s, o)
 	srv := httptest.NewServer(h)
 	t.Cleanup(func() {

@@ -18,7 +18,6 @@ import (
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 	"github.com/gozkd/gozkd/web/internal/explore"
-	"github.com/gozkd/gozkd/web/internal/limit"
 	"github.com/gozkd/gozkd/web/internal/restv1"
 	"github.com/gozkd/gozkd/web/internal/restv2"
 	"github.com/gozkd/gozkd/web/static"
@@ -50,6 +49,8 @@ type Options struct {
 	Proxies     []netip.Prefix
 	// MaxBody bounds the body of a request in bytes. Default: server.DefaultMaxBuffer.
 	MaxBody int64
+	// Rate bounds the requests of a caller per second; twice as many may come at once. Default: 1,000.
+	Rate float64
 	// Logger gets log lines. Default: none.
 	Logger hclog.Logger
 }
@@ -63,15 +64,10 @@ type Handler struct {
 	gate     *access.Gate
 	pool     *call.Pool
 	sessions *restv1.Sessions
-	streams  *limit.Gauge // of events
+	bounds   bounds
+	counts   counts
 	handler  http.Handler
 }
-
-// Bounds on streams of events: of a caller, and of all.
-const (
-	maxStreamsEach = 1024
-	maxStreams     = 1536
-)
 
 // New returns a Handler for s, which need not be started yet.
 func New(s *server.Server, o Options) *Handler {
@@ -81,7 +77,10 @@ func New(s *server.Server, o Options) *Handler {
 	if o.MaxBody == 0 {
 		o.MaxBody = server.DefaultMaxBuffer
 	}
-	h := &Handler{server: s}
+	if o.Rate == 0 {
+		o.Rate = defaultRate
+	}
+	h := &Handler{server: s, bounds: newBounds(o.Rate)}
 	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, Logger: o.Logger, Now: time.Now})
 	h.gate = access.New(access.Config{
 		Server: s, Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
@@ -93,8 +92,7 @@ func New(s *server.Server, o Options) *Handler {
 	api.Handle("/znodes/v1/", &restv1.Znodes{Sessions: h.sessions, MaxBody: o.MaxBody})
 	api.Handle("/sessions/v1", h.sessions)
 	api.Handle("/sessions/v1/", h.sessions)
-	h.streams = limit.NewGauge(maxStreamsEach, maxStreams)
-	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, Streams: h.streams, Session: h.sessions.Get, MaxBody: o.MaxBody}))
+	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, Streams: h.bounds.streams, Session: h.sessions.Get, MaxBody: o.MaxBody}))
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
@@ -108,7 +106,7 @@ func New(s *server.Server, o Options) *Handler {
 	mux.Handle("/ui/api/", h.identified(api))
 	mux.HandleFunc("POST /ui/api/login", h.login)
 	mux.HandleFunc("POST /ui/api/logout", h.logout)
-	h.handler = h.gate.Protect(mux)
+	h.handler = h.counts.counting(h.gate.Protect(mux))
 	return h
 }
 
@@ -165,6 +163,12 @@ func (h *Handler) identified(next http.Handler) http.Handler {
 			call.Fail(w, err)
 			return
 		}
+		leave, problem := h.bounds.admit(r, &who)
+		if problem != nil {
+			answer.Fail(w, problem)
+			return
+		}
+		defer leave()
 		r, end := call.Begin(r, who, h.gate, h.pool)
 		defer end()
 		next.ServeHTTP(w, r)

@@ -56,7 +56,10 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, log)
-		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout}
+		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0}
+		if e.web != nil {
+			at.streams = web.MaxStreams
+		}
 		if u := e.open(ctx, at, adminHandler(inv, s, e.web, r, log), log); u != "" {
 			e.admin = u + c.AdminCommandURL
 			if e.web != nil {
@@ -66,12 +69,12 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 	}
 	if c.Prometheus() {
 		mux := http.NewServeMux()
-		mux.Handle("/metrics", metricsHandler(c, s))
+		mux.Handle("/metrics", metricsHandler(c, s, e.web))
 		if c.MetricsPort >= 0 {
-			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout}, mux, log)
+			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0}, mux, log)
 		}
 		if r.https.metrics.source.Load() != nil {
-			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), false, c.AdminIdleTimeout}, mux, log)
+			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), false, c.AdminIdleTimeout, 0}, mux, log)
 			e.metrics = cmp.Or(e.metrics, u)
 		}
 		if e.metrics != "" {
@@ -87,6 +90,7 @@ type endpoint struct {
 	tls           *tlsconf.Source
 	unified       bool
 	idle          time.Duration
+	streams       int // connections that may stay open besides
 }
 
 // open serves h at a port and returns its URL without a path, or "" after an error. That of a unified
@@ -103,7 +107,7 @@ func (e *endpoints) open(ctx context.Context, at endpoint, h http.Handler, log h
 		u = "https://" + l.Addr().String()
 	}
 	log.Info("serving "+what, "url", u, "tls", at.tls != nil)
-	server, bounded := newHTTPServer(h, at.idle, log), newBoundedListener(l)
+	server, bounded := newHTTPServer(h, at.idle, log), newBoundedListener(l, at.streams)
 	bounded.bound(server)
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
@@ -257,11 +261,11 @@ func localOnly(h http.Handler) http.Handler {
 }
 
 // metricsHandler serves the metrics of the server and, if configured, of the process.
-func metricsHandler(c config.Config, s *server.Server) http.Handler {
+func metricsHandler(c config.Config, s *server.Server, pages *web.Handler) http.Handler {
 	if c.MetricsRuntime {
-		return metrics.Handler(s)
+		return metrics.Handler(s, webMetrics{pages})
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.New(s))
+	registry.MustRegister(metrics.New(s), webMetrics{pages})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -23,6 +23,7 @@ const (
 // requests are being answered on all of them, the new one is closed at once.
 type boundedListener struct {
 	net.Listener
+	max int // connections
 
 	active atomic.Int64 // counts what happens on all connections
 
@@ -31,8 +32,9 @@ type boundedListener struct {
 	hosts map[netip.Prefix]int // connections from hosts elsewhere
 }
 
-func newBoundedListener(l net.Listener) *boundedListener {
-	return &boundedListener{Listener: l, conns: make(map[*boundedConn]bool), hosts: make(map[netip.Prefix]int)}
+// newBoundedListener bounds the connections of l to httpConns and some more, for streams that stay open.
+func newBoundedListener(l net.Listener, more int) *boundedListener {
+	return &boundedListener{Listener: l, max: httpConns + more, conns: make(map[*boundedConn]bool), hosts: make(map[netip.Prefix]int)}
 }
 
 // Accept implements net.Listener.
@@ -74,7 +76,7 @@ func (l *boundedListener) take(c *boundedConn) bool {
 // full reports whether c exceeds a bound. l.mu is held.
 func (l *boundedListener) full(c *boundedConn) bool {
 	n := len(l.conns)
-	return n >= httpConns || c.elsewhere && (n >= httpConns-localConns || l.hosts[c.host] >= httpConnsPerHost)
+	return n >= l.max || c.elsewhere && (n >= l.max-localConns || l.hosts[c.host] >= httpConnsPerHost)
 }
 
 // idlest returns the connection whose place c may take, or nil: one on which no request is being

@@ -13,7 +13,7 @@ import (
 // A connection that exceeds a bound takes the place of the one of its host that was inactive for
 // longest. A connection on which a request is answered keeps its place.
 func TestBoundedListener_TheIdlestGoes(t *testing.T) {
-	l := newBoundedListener(nil)
+	l := newBoundedListener(nil, 0)
 	admit := func(host string) *boundedConn {
 		t.Helper()
 		ours, theirs := net.Pipe()

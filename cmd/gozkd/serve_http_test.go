@@ -147,7 +147,7 @@ func (c fromHost) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.
 // ones are kept for this machine, and a closed connection no longer counts.
 func TestBoundedListener(t *testing.T) {
 	conns := make(chan net.Conn, 1)
-	l := newBoundedListener(handed{conn: conns, close: func() { close(conns) }})
+	l := newBoundedListener(handed{conn: conns, close: func() { close(conns) }}, 0)
 	next := func(host string) net.Conn { // nil if it was closed
 		t.Helper()
 		ours, theirs := net.Pipe()
@@ -266,7 +266,7 @@ func TestMetricsHandler(t *testing.T) {
 	}
 	for _, ofProcess := range []bool{true, false} {
 		w := httptest.NewRecorder()
-		metricsHandler(config.Config{MetricsRuntime: ofProcess}, s).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		metricsHandler(config.Config{MetricsRuntime: ofProcess}, s, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if got := strings.Contains(w.Body.String(), "go_goroutines"); w.Code != 200 || got != ofProcess {
 			t.Errorf("with the runtime: %t, wanted: %t, status %d", got, ofProcess, w.Code)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/server"
@@ -41,4 +42,32 @@ func webHandler(c config.Config, s *server.Server, log hclog.Logger) *web.Handle
 func checkWeb(c config.Config) error {
 	_, err := webOptions(c)
 	return err
+}
+
+// webMetrics collects the counts of REST and the explorer, if they are served.
+type webMetrics struct{ pages *web.Handler }
+
+var (
+	webRequests = prometheus.NewDesc("gozkd_web_requests_total", "Answered requests of REST and the explorer.", []string{"route", "class"}, nil)
+	webOpen     = prometheus.NewDesc("gozkd_web_open", "What REST and the explorer have open.", []string{"kind"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m webMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- webRequests
+	to <- webOpen
+}
+
+// Collect implements prometheus.Collector.
+func (m webMetrics) Collect(to chan<- prometheus.Metric) {
+	if m.pages == nil {
+		return
+	}
+	s := m.pages.Stats()
+	for route, n := range s.Requests {
+		to <- prometheus.MustNewConstMetric(webRequests, prometheus.CounterValue, float64(n), route.Path, route.Class)
+	}
+	for kind, n := range map[string]int{"streams": s.Streams, "sessions": s.Sessions, "shared_sessions": s.Shared} {
+		to <- prometheus.MustNewConstMetric(webOpen, prometheus.GaugeValue, float64(n), kind)
+	}
 }

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"maps"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/limit"
+)
+
+// Bounds on requests, of a caller and of all. Streams of events have bounds of their own.
+const (
+	defaultRate     = 1000 // per second, with bursts of twice that
+	maxInFlightEach = 64
+	maxInFlight     = 256
+	maxRateKeys     = 4096
+)
+
+// MaxStreams is how many streams of events there can be. A program whose port bounds connections must
+// allow these besides.
+const MaxStreams = 1536
+
+// maxStreamsEach bounds the streams of a caller.
+const maxStreamsEach = 1024
+
+// bounds are what callers may do at a time.
+type bounds struct {
+	perSec   float64
+	rate     *limit.Buckets
+	inFlight *limit.Gauge
+	streams  *limit.Gauge
+}
+
+func newBounds(rate float64) bounds {
+	return bounds{
+		perSec:   rate,
+		rate:     limit.New(rate, 2*rate, maxRateKeys, time.Now),
+		inFlight: limit.NewGauge(maxInFlightEach, maxInFlight),
+		streams:  limit.NewGauge(maxStreamsEach, MaxStreams),
+	}
+}
+
+// admit returns a function that must be called at the end of the request, or a Problem.
+func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *answer.Problem) {
+	key := who.Key()
+	if wait, ok := b.rate.Take(key); !ok {
+		p := answer.Errorf(http.StatusTooManyRequests, "a caller may send %.0f requests per second", b.perSec)
+		p.RetryAfter = int(math.Ceil(wait.Seconds()))
+		return nil, p
+	}
+	if strings.HasPrefix(r.URL.Path, "/znodes/v2/") && r.URL.Query().Has("watch") {
+		return func() {}, nil
+	}
+	leave, ok := b.inFlight.Enter(key)
+	if !ok {
+		p := answer.Errorf(http.StatusTooManyRequests, "%d requests of a caller, and %d of all, may be under way", maxInFlightEach, maxInFlight)
+		p.RetryAfter = 1
+		return nil, p
+	}
+	return leave, nil
+}
+
+// Stats are counts since the Handler was made, and what is open now.
+type Stats struct {
+	// Requests are the answered requests by route, which is a prefix of the path, and class of the status,
+	// such as "2xx".
+	Requests map[Route]int64
+	// Streams of events, sessions of /sessions/v1, and client sessions that callers share.
+	Streams, Sessions, Shared int
+}
+
+// Route is a kind of request, and of its answer.
+type Route struct{ Path, Class string }
+
+// counts counts requests.
+type counts struct {
+	mu      sync.Mutex // guards byRoute
+	byRoute map[Route]int64
+}
+
+// counting calls next, and counts how it answers.
+func (c *counts) counting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			route := Route{routeOf(r.URL.Path), string('0'+rune(s.status/100)) + "xx"}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.byRoute == nil {
+				c.byRoute = make(map[Route]int64)
+			}
+			c.byRoute[route]++
+		}()
+		next.ServeHTTP(s, r)
+	})
+}
+
+// routeOf returns the route of a path. There are few, whatever the paths.
+func routeOf(path string) string {
+	for _, route := range []string{"/znodes/v1", "/znodes/v2", "/sessions/v1", "/identity/v2", "/ui/api", "/ui"} {
+		if strings.HasPrefix(path, route) {
+			return route
+		}
+	}
+	return "other"
+}
+
+// statusWriter notes the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Stats returns the present counts. The caller owns the result.
+func (h *Handler) Stats() Stats {
+	s := Stats{Streams: h.bounds.streams.Len(), Sessions: h.sessions.Len(), Shared: h.pool.Len()}
+	h.counts.mu.Lock()
+	defer h.counts.mu.Unlock()
+	s.Requests = maps.Clone(h.counts.byRoute)
+	return s
+}
