@@ -36,7 +36,7 @@ export default function (ctx) {
 function chart(title, values) {
   const [width, height] = [300, 64];
   const top = Math.max(1, ...values);
-  const step = width / (kept - 1);
+  const step = width / (Math.max(20, values.length) - 1);
   const points = values.map((v, i) => `${(width - (values.length - 1 - i) * step).toFixed(1)},${(height - 2 - (height - 6) * v / top).toFixed(1)}`);
   const now = values.at(-1);
   return h('section', {class: 'card'}, h('header', null, h('h3', null, title), h('strong', {class: 'num'}, now === undefined ? '–' : compact(Math.round(now)))),
@@ -47,7 +47,7 @@ function chart(title, values) {
 
 function hot(spots) {
   const rate = (key, title) => ({key, title, align: 'right', cell: (x) => x[key].toFixed(1)});
-  const bar = (all) => ({key: 'share', title: '', value: (x) => x.reads + x.writes, cell: (x) => h('div', {class: 'bar'},
+  const bar = (all) => ({key: 'share', title: '', hide: 'small', class: 'share', value: (x) => x.reads + x.writes, cell: (x) => h('div', {class: 'bar'},
     h('div', {style: {width: 100 * (x.reads + x.writes) / Math.max(1e-9, ...all.map((y) => y.reads + y.writes)) + '%'}}))});
   return h('div', {class: 'halves'},
     h('section', {class: 'card'}, h('header', null, h('h3', null, 'Hot paths'), h('span', {class: 'dim'}, 'per second, last ' + spots.window_s + ' s')),

@@ -1,13 +1,13 @@
 // Differences of two subtrees, also of two ensembles.
 import {badge, field, h, replace} from '../js/dom.js';
-import {diffLines, diffView} from '../js/diff.js';
+import {diffView} from '../js/diff.js';
 import {bytes, count, join, normal, time, znodeLink} from '../js/format.js';
 import {flow} from './list.js';
 import {reasons} from './search.js';
 
 export default function (ctx) {
   const input = (name, placeholder) => h('input', {name, placeholder, value: ctx.params.get(name) || '', spellcheck: 'false', autocomplete: 'off'});
-  const [left, right, connect] = [input('left', '/app'), input('right', '/app-old'), input('connect', 'host:2181')];
+  const [left, right, connect] = [input('left', '/app'), input('right', '/app-old'), input('connect', 'this one, or host:2181')];
   const status = h('div', {class: 'row', 'aria-live': 'polite'});
   const list = h('div', {class: 'stack'});
   let stop = null;
@@ -26,7 +26,7 @@ export default function (ctx) {
     });
   };
   const element = h('div', {class: 'page'}, h('div', {class: 'page-head'}, h('h1', null, 'Compare')),
-    h('form', {class: 'card search-form', onsubmit: start}, field('Left', left), field('Right', right), field('On another ensemble', connect, 'empty: this one'),
+    h('form', {class: 'card search-form', onsubmit: start}, field('Left', left), field('Right', right), field('On another ensemble', connect),
       h('button', {type: 'submit', class: 'button primary'}, 'Compare')), status, list);
   if (ctx.params.get('left') && (ctx.params.get('right') || ctx.params.get('connect'))) {
     start();
@@ -42,9 +42,9 @@ function differenceCard(d, query) {
   return h('details', {class: 'card', open: Boolean(d.data && d.left.dataLength + d.right.dataLength < 2000)},
     h('summary', null, h('span', {class: 'mono'}, path), ' ', badge(...kind), d.data && badge('data'), d.acl && badge('ACL'), d.ephemeral && badge('kind'), d.access && badge('not readable', 'warn')),
     h('div', {class: 'halves'}, sideHead(d.left, query.left, true), sideHead(d.right, query.right, !query.connect)),
-    d.data && diffView(diffLines(text(d.left), text(d.right))),
+    d.data && diffView(text(d.left), text(d.right)),
     (!d.left || !d.right) && h('pre', {class: 'code short'}, text(d.left || d.right)),
-    d.acl && diffView(diffLines(acl(d.left), acl(d.right))));
+    d.acl && diffView(acl(d.left), acl(d.right)));
 }
 
 // text shows data as text, or as hex if they are none.

@@ -1,6 +1,6 @@
 // Earlier versions of a znode, from the archive.
 import {badge, field, h} from '../js/dom.js';
-import {diffLines, diffView} from '../js/diff.js';
+import {diffView} from '../js/diff.js';
 import {bytes, normal, time, znodeLink} from '../js/format.js';
 import {page, sessionLink} from './list.js';
 
@@ -18,6 +18,6 @@ export default function (ctx) {
     const text = (v) => (v?.data ? new TextDecoder().decode(Uint8Array.from(atob(v.data), (c) => c.charCodeAt(0))) : '');
     return [h('p', null, znodeLink(data.path)), (data.versions || []).map((v, i) => h('details', {class: 'card', open: i === 0},
       h('summary', null, time(v.time), ' ', badge(v.change, v.change === 'deleted' ? 'bad' : ''), h('span', {class: 'mono dim'}, ' ' + v.zxid + ' ' + bytes(text(v).length)), ' ', v.session && sessionLink(v.session)),
-      diffView(diffLines(text(data.versions[i + 1]), text(v)))))];
+      diffView(text(data.versions[i + 1]), text(v))))];
   }});
 }

@@ -20,16 +20,15 @@ export default function (ctx) {
     }
   };
   const columns = [
-    {key: 'id', title: 'Session', cell: (s) => h('span', {class: 'mono'}, s.id)},
-    {key: 'address', title: 'Client', cell: (s) => s.address ? [h('span', {class: 'mono'}, s.address), ' ', s.tls && badge('TLS', 'good')]
-      : h('span', {class: 'dim'}, s.connected ? 'in the process' : 'not on this server')},
+    {key: 'id', title: 'Session and client', value: (s) => s.id + ' ' + (s.address || ''), cell: (s) => [h('div', {class: 'mono nowrap'}, s.id),
+      h('div', {class: 'nowrap'}, s.address ? [h('span', {class: 'mono dim'}, s.address), ' ', s.tls && badge('TLS', 'good')]
+        : h('span', {class: 'dim'}, s.connected ? 'in the process' : 'not on this server'))]},
     {key: 'identities', title: 'Identities', hide: 'small', value: (s) => (s.identities || []).join(', ')},
     {key: 'timeoutMs', title: 'Timeout', align: 'right', cell: (s) => duration(s.timeoutMs)},
     {key: 'heard', title: 'Heard', align: 'right', cell: (s) => time(s.heard)},
     {key: 'ephemerals', title: 'Ephemerals', align: 'right'},
     {key: 'watches', title: 'Watches', align: 'right', value: (s) => s.watches || 0,
       cell: (s) => s.watches ? h('a', {href: '#/watches?session=' + s.id}, count(s.watches)) : '0'},
-    {key: 'outstanding', title: 'Waiting', align: 'right', hide: 'small', value: (s) => s.outstanding || 0},
     {key: 'avgLatencyMs', title: 'Latency', align: 'right', hide: 'small', value: (s) => s.avgLatencyMs || 0, cell: (s) => s.connected ? duration(s.avgLatencyMs || 0) : '–'},
     {key: 'end', title: '', cell: (s) => button('End', () => end(s), {kind: 'quiet', reason: ctx.may('admin') ? '' : 'Ending sessions needs the role admin'})},
   ];
