@@ -55,8 +55,8 @@ type Session struct {
 }
 
 // Connect tries each server once, in random order. It returns when the Client has a session and the
-// server has accepted Config.SASL and Config.Auths. The error lists the failure of each address. ctx bounds the
-// call but not the Client.
+// server has accepted Config.SASL and Config.Auths. The error lists the failure of each address. ctx
+// bounds the call but not the Client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -66,6 +66,9 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	c.events.init()
 	for _, a := range cfg.Auths {
 		c.auths = append(c.auths, newAuth(a.Scheme, a.Credential))
+	}
+	if cfg.Resume != nil {
+		c.session, c.global = *cfg.Resume, true
 	}
 	rotation := newRotation(cfg.Servers)
 	l, err := c.anyServer(ctx, rotation)
@@ -98,7 +101,7 @@ func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 			return l, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", address, withoutAddress(err, address)))
-		if ctx.Err() != nil || errors.Is(err, proto.ErrAuthFailed) {
+		if ctx.Err() != nil || errors.Is(err, proto.ErrAuthFailed) || c.cfg.Resume != nil && errors.Is(err, proto.ErrSessionExpired) {
 			break
 		}
 	}
@@ -131,6 +134,19 @@ func (c *Client) Close() error {
 	<-c.runDone
 	<-c.eventsDone
 	return c.closeErr
+}
+
+// Detach ends the Client but not its session, which another Client may resume and which otherwise
+// expires. Requests that were not sent fail and never will be sent. Detach waits as Close does.
+func (c *Client) Detach() {
+	c.closeOnce.Do(func() {
+		c.mu.Lock()
+		c.end(Closed, ErrClosed)
+		c.mu.Unlock()
+		c.cancel()
+	})
+	<-c.runDone
+	<-c.eventsDone
 }
 
 func (c *Client) endSession(ctx context.Context) error {

@@ -8,8 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/internal/connectstring"
 	"github.com/gozkd/gozkd/proto"
@@ -35,8 +33,8 @@ type Config struct {
 	// SessionTimeout is the requested timeout; the server may negotiate another, see Session.
 	// Default: 30 s.
 	SessionTimeout time.Duration
-	// ConnectTimeout bounds Close, and the connection to a server together with the handshake.
-	// Default: 5 s.
+	// ConnectTimeout bounds Close, and the connection to a server together with the handshake, for
+	// which a session to resume leaves no more than a third of its timeout. Default: 5 s.
 	ConnectTimeout time.Duration
 	// Dial opens a connection to a server of Servers. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
@@ -58,9 +56,25 @@ type Config struct {
 	// thousands of events wait, the connection is no longer read, so OnEvent must not wait for a
 	// method of the Client. Default: events are dropped.
 	OnEvent func(Event)
+	// OnConnect is called with the session when a server has granted or resumed it, before any request
+	// is sent on that connection. An error makes the Client leave that server. OnConnect must not wait
+	// for a method of the Client.
+	OnConnect func(Session) error
+	// Resume makes Connect resume that session, unless Resume is nil. If the session has ended, Connect
+	// fails with proto.ErrSessionExpired.
+	Resume *Session
 	// Logger gets the client's log lines. Default: none.
-	Logger hclog.Logger
+	Logger Logger
 }
+
+// Logger is the part of an hclog.Logger that a Client uses.
+type Logger interface {
+	Debug(message string, keysAndValues ...any)
+}
+
+type noLogger struct{}
+
+func (noLogger) Debug(string, ...any) {}
 
 // Auth is a credential. For the scheme "digest" it is user:password.
 type Auth struct {
@@ -120,8 +134,11 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.OnEvent == nil {
 		cfg.OnEvent = func(Event) {}
 	}
+	if cfg.OnConnect == nil {
+		cfg.OnConnect = func(Session) error { return nil }
+	}
 	if cfg.Logger == nil {
-		cfg.Logger = hclog.NewNullLogger()
+		cfg.Logger = noLogger{}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return cfg, fmt.Errorf("client: %w", err)

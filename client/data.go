@@ -168,6 +168,8 @@ type CreateOptions struct {
 	// milliseconds.
 	TTL time.Duration
 	ACL []proto.ACL // nil: world:anyone:cdrwa
+	// NoStat asks for no Stat of the new znode, which ZooKeeper 3.4 cannot return.
+	NoStat bool
 }
 
 var errMixedKinds = errors.New("a znode is one of ephemeral, container or with a TTL, and a container is not sequential")
@@ -180,6 +182,10 @@ func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
 			kinds++
 		}
 	}
+	create := proto.OpCreate2
+	if o.NoStat {
+		create = proto.OpCreate
+	}
 	switch {
 	case kinds > 1 || o.Container && o.Sequential:
 		return 0, 0, errMixedKinds
@@ -190,13 +196,13 @@ func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
 	case o.TTL != 0:
 		return proto.OpCreateTTL, proto.ModePersistentTTL, nil
 	case o.Ephemeral && o.Sequential:
-		return proto.OpCreate2, proto.ModeEphemeralSequential, nil
+		return create, proto.ModeEphemeralSequential, nil
 	case o.Ephemeral:
-		return proto.OpCreate2, proto.ModeEphemeral, nil
+		return create, proto.ModeEphemeral, nil
 	case o.Sequential:
-		return proto.OpCreate2, proto.ModePersistentSequential, nil
+		return create, proto.ModePersistentSequential, nil
 	default:
-		return proto.OpCreate2, proto.ModePersistent, nil
+		return create, proto.ModePersistent, nil
 	}
 }
 

@@ -46,7 +46,11 @@ const (
 
 // open connects to a server and resumes the session there, or creates a session.
 func (c *Client) open(ctx context.Context, address string) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
+	limit := c.cfg.ConnectTimeout
+	if timeout := c.timeout(); timeout > 0 {
+		limit = min(limit, timeout/3)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	conn, err := c.cfg.Dial(ctx, address)
 	if err != nil {
@@ -54,10 +58,13 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	}
 	l := &link{conn: conn, address: address, wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	l.in = bufio.NewReaderSize(patient{l}, inputBytes)
-	l.patience = c.cfg.ConnectTimeout
+	l.patience = limit
 	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
 	if err = c.handshake(l); err == nil {
 		err = c.authenticate(l)
+	}
+	if err == nil {
+		err = c.cfg.OnConnect(l.session())
 	}
 	if !interrupt() && err == nil { // ctx ended and closed the connection
 		err = ctx.Err()
@@ -66,8 +73,27 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 		l.fail(err)
 		return nil, l.cause
 	}
-	l.patience = time.Duration(l.response.TimeoutMs) * time.Millisecond * 2 / 3
+	l.patience = l.session().Timeout / 2 // leaves as long to find another server
 	return l, nil
+}
+
+// session returns the session that the server has granted or resumed.
+func (l *link) session() Session {
+	r := &l.response
+	return Session{
+		ID: int64(r.SessionID), Password: r.Passwd, Timeout: time.Duration(r.TimeoutMs) * time.Millisecond,
+		Server: l.address, ReadOnly: r.ReadOnly,
+	}
+}
+
+// timeout returns the negotiated timeout of a session to resume, and otherwise 0.
+func (c *Client) timeout() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.global {
+		return 0
+	}
+	return c.session.Timeout
 }
 
 // errNoAnswer describes a silent close, ZooKeeper's reply in several situations.
@@ -231,7 +257,7 @@ func endFrame(b []byte) []byte {
 	return b
 }
 
-// writeOut writes the output of the link, and a ping after every third of the session timeout
+// writeOut writes the output of the link, and a ping after every quarter of the session timeout
 // without output.
 func (c *Client) writeOut(l *link) {
 	interval := l.patience / 2

@@ -17,6 +17,8 @@ import (
 const (
 	minPause = 50 * time.Millisecond // between rounds over all servers
 	maxPause = 2 * time.Second
+	// savePauses: while the session may be alive, a pause is at most this part of its timeout.
+	savePauses = 32
 )
 
 // rotation cycles through the servers in a random order. Only run's goroutine uses it.
@@ -45,8 +47,9 @@ func (t *rotation) prefer(address string) {
 	}
 }
 
-// wait pauses before the next round. The error is that of ctx.
-func (t *rotation) wait(ctx context.Context) error {
+// wait pauses before the next round, for at most longest. The error is that of ctx.
+func (t *rotation) wait(ctx context.Context, longest time.Duration) error {
+	t.pause = min(t.pause, longest)
 	// Between half of the pause and the whole pause, so that the clients of a crashed server do not
 	// reconnect all at once.
 	err := sleep(ctx, t.pause/2+rand.N(t.pause/2))
@@ -70,7 +73,7 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 		// that gives sessions but answers nothing would be tried in a tight loop.
 		if l.answered {
 			t.pause = minPause
-		} else if t.wait(ctx) != nil {
+		} else if t.wait(ctx, maxPause) != nil {
 			return
 		}
 		l = c.reconnect(ctx, t)
@@ -181,14 +184,9 @@ func (c *Client) establish(l *link) {
 	if c.state.Ended() {
 		return // run notices the broken link when it serves l
 	}
-	r := &l.response
-	c.link = l
-	c.session = Session{
-		ID: int64(r.SessionID), Password: r.Passwd, Timeout: time.Duration(r.TimeoutMs) * time.Millisecond,
-		Server: l.address, ReadOnly: r.ReadOnly,
-	}
+	c.link, c.session = l, l.session()
 	c.state = Connected
-	if r.ReadOnly {
+	if c.session.ReadOnly {
 		c.state = ReadOnly
 	} else {
 		c.global = true
@@ -229,6 +227,8 @@ func (c *Client) lost(l *link) bool {
 // reconnect tries the servers in turn until a server resumes the session. It returns nil if the
 // session has expired or ctx has ended.
 func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
+	timeout := c.timeout()
+	savable := time.Now().Add(timeout)
 	for {
 		for range t.servers {
 			address := t.next()
@@ -251,7 +251,11 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 			}
 			c.cfg.Logger.Debug("no connection", "server", address, "error", err)
 		}
-		if t.wait(ctx) != nil {
+		longest := maxPause
+		if time.Now().Before(savable) {
+			longest = min(maxPause, max(minPause, timeout/savePauses))
+		}
+		if t.wait(ctx, longest) != nil {
 			return nil
 		}
 	}

@@ -297,6 +297,13 @@ func (q *eventQueue) close() {
 	q.change.Broadcast()
 }
 
+// idle reports whether all events are delivered.
+func (q *eventQueue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.delivered == q.pushed
+}
+
 // awaitRoom waits until the queue has room or is closed.
 func (q *eventQueue) awaitRoom() {
 	q.mu.Lock()
@@ -337,6 +344,9 @@ func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
 // that happened before it. The error is that of ctx. OnEvent must not call AwaitEvents.
 func (c *Client) AwaitEvents(ctx context.Context) error {
 	q := &c.events
+	if q.idle() {
+		return nil
+	}
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()

@@ -11,23 +11,12 @@ import (
 // before proves that the write was not applied. A sync comes first: after that a write that was not
 // applied never will be; see S1 in docs/internals/recipes.md.
 
-// noteStat notes the zxids of a Stat, which may be nil.
-func (k *core) noteStat(stat *zk.Stat) {
-	if stat == nil {
-		return
-	}
-	latest := max(stat.Czxid, stat.Mzxid, stat.Pzxid)
-	for seen := k.seenZxid.Load(); seen < latest && !k.seenZxid.CompareAndSwap(seen, latest); {
-		seen = k.seenZxid.Load()
-	}
-}
-
 // lookAfterSync returns the Stat of a znode, nil if there is none, as of now.
 func (k *core) lookAfterSync(ctx context.Context, full string) (*zk.Stat, error) {
-	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(full) }, nil); err != nil {
+	if err := k.sync(ctx, full); err != nil {
 		return nil, err
 	}
-	n, err := call(ctx, k, func() (readResult, error) { return k.exists(full) }, nil)
+	n, err := k.read(ctx, readExists, full, false)
 	return n.statIfThere(), err
 }
 
@@ -67,7 +56,7 @@ func (k *core) checkNotCreated(ctx context.Context, full, parent string, before 
 	case stat != nil: // the server will refuse
 		return nil
 	}
-	n, err := call(ctx, k, func() (readResult, error) { return k.exists(parent) }, nil)
+	n, err := k.read(ctx, readExists, parent, false)
 	switch {
 	case err != nil:
 		return err

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/proto"
 )
 
 // call runs f, which sends a request, and returns its result. If ctx ends first, call returns a
-// ctxError at once; Sync then waits for f, and onLate, which may be nil, gets the result of f. The
-// caller must be counted in k.calls. If the session changed while f ran, the replaced session has
-// ended when call returns.
-func call[T any](ctx context.Context, k *core, f func() (T, error), onLate func(T, error)) (T, error) {
+// ctxError at once; Sync then waits for f. If onLate is not nil, f goes on when ctx has ended, and
+// onLate gets its result. The caller must be counted in k.calls.
+func call[T any](ctx context.Context, k *core, f func(ctx context.Context) (T, error), onLate func(T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
 		return none, newCtxError(ctx, false)
@@ -19,8 +20,11 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), onLate func(
 	k.calls.add()
 	if ctx.Done() == nil {
 		defer k.calls.done()
-		defer k.endReplacedSession()
-		return f()
+		return f(ctx)
+	}
+	in := ctx
+	if onLate != nil {
+		in = k.ctx
 	}
 	type result struct {
 		v   T
@@ -35,8 +39,7 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), onLate func(
 	// Close waits.
 	go func() {
 		defer k.calls.done()
-		v, err := f()
-		k.endReplacedSession()
+		v, err := f(in)
 		if settled.CompareAndSwap(false, true) {
 			results <- result{v, err}
 			return
@@ -92,7 +95,10 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 		fail := func(err error) error { return &Error{op, path, err, unknown} }
 		switch classify(err) {
 		case answered:
-			return &Error{op, path, k.noteDemand(err), false}
+			if errors.Is(err, proto.ErrSessionClosedRequireSASLAuth) {
+				err = ErrIdentityDemanded
+			}
+			return &Error{op, path, err, false}
 		case stopped:
 			return fail(err)
 		case notAwaited:

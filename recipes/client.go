@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/internal/connectstring"
-	"github.com/gozkd/gozkd/internal/lastzxid"
+	"github.com/gozkd/gozkd/recipes/internal/hook"
 )
 
 // Client is a connection to ZooKeeper. A Client retries requests after a lost connection, notices
@@ -45,57 +41,16 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	if err != nil {
 		return nil, fmt.Errorf("recipes: connect: %w", err)
 	}
-	k := newCore(cfg, false)
-	provider := &hostProvider{closing: k.closing, maxPause: k.maxReconnectPause}
-	conn, events, err := zk.Connect(servers, cfg.timeout,
-		zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
-			provider.pauseBeforeDial()
-			return k.dial(network, address, timeout)
-		}),
-		zk.WithHostProvider(provider),
-		zk.WithEventCallback(k.event),
-		zk.WithLogger(cfg.logger),
-		zk.WithLogInfo(false))
-	if err != nil {
-		return nil, fmt.Errorf("recipes: connect: %w", err)
-	}
-	k.conn, k.ownConn, k.events = conn, conn, events
+	k := newCore(cfg)
+	n := newNative(k, servers)
+	k.use(n, hook.From(ctx))
+	// Ends when the Client is closed; Close waits.
+	k.loops.Go(n.run)
 	c := &Client{core: k}
 	if err := k.start(ctx, "connect to "+strings.Join(servers, ",")); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c.Namespace(chroot), nil
-}
-
-// Wrap makes a Client from an existing connection, and returns when conn has answered a request or
-// ctx ends.
-//
-//	events   the channel that zk.Connect returned with conn; only the Client may read it from now on
-//	timeout  the negotiated session timeout, or less; zk.Conn does not report it. If the value is
-//	         greater than the negotiated timeout, the Client may notice a lost session too late.
-//
-// The Client does not close conn. Prefer Connect, which controls the connection:
-//
-//   - If a session that was declared lost is still alive, Connect's Client closes that session. A
-//     wrapped connection keeps the session: the Client deletes the ephemerals that Create and Multi
-//     made in it, and continues with a new Session that has the same ID.
-//   - While conn has no server, calls end when conn gives up on them, which takes a second or more
-//     with zk's own host provider.
-func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.Duration, opts ...Option) (*Client, error) {
-	cfg, err := newConfig(append(opts, SessionTimeout(timeout)))
-	if err != nil {
-		return nil, err
-	}
-	k := newCore(cfg, true)
-	k.conn, k.events = conn, events
-	k.ephemerals = make(map[string]struct{})
-	c := &Client{core: k}
-	// Ends with the connection or when the Client is closed. Close waits.
-	k.loops.Go(k.followEvents)
-	if err := k.start(ctx, "wrap"); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
 }
 
 // Close ends the session if Connect made that session. On a wrapped connection, Close deletes the
@@ -177,59 +132,4 @@ func (c *Client) relative(path string) string {
 		return "/"
 	}
 	return path
-}
-
-// dial makes a network connection for zk.Conn. Before that, dial closes the previous connection,
-// which go-zookeeper leaves open when the server reports that the session has expired.
-func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	k.closeNetConn()
-	if k.demanded.Swap(false) {
-		t := time.NewTimer(longPause)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-k.closing:
-		}
-	}
-	conn, err := k.open(network, address, timeout)
-	if err != nil {
-		k.connectFailed(fmt.Errorf("%s: %w", address, err))
-		return nil, err
-	}
-	// A new session may start from an older zxid. A server refuses a client that has seen a later
-	// zxid than the server has, forever if the server lost its data.
-	if s := k.currentSession(); s != nil && s.Context().Err() != nil {
-		k.lastSeenZxid = new(lastzxid.Seen)
-	}
-	w := &sessionConn{Conn: lastzxid.NewConn(conn, k.lastSeenZxid), core: k, address: address, timeout: time.Duration(k.timeout.Load())}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.state == Closed {
-		return nil, errors.Join(ErrClosed, conn.Close())
-	}
-	k.netConn = w
-	return w, nil
-}
-
-// open makes a network connection, with TLS if configured.
-func (k *core) open(network, address string, timeout time.Duration) (net.Conn, error) {
-	conn, err := k.cfg.dialer(network, address, timeout)
-	if err != nil || k.cfg.tls == nil {
-		return conn, err
-	}
-	// More time than for dialing: after the loss of a server many clients do their handshakes at once.
-	ctx, cancel := context.WithTimeout(k.ctx, time.Duration(k.timeout.Load())/3)
-	defer cancel()
-	return clientauth.TLS(ctx, conn, k.cfg.tls, address)
-}
-
-// closeNetConn closes the network connection. A wrapped connection has no netConn.
-func (k *core) closeNetConn() {
-	k.mu.Lock()
-	w := k.netConn
-	k.netConn = nil
-	k.mu.Unlock()
-	if w != nil {
-		_ = w.Conn.Close() // the connection is being discarded
-	}
 }

@@ -56,17 +56,3 @@ func TestOperations(t *testing.T) {
 		s.AssertMissing("/a/b/c")
 	})
 }
-
-// TestHostPauses checks that the host provider does not wait in Next. go-zookeeper calls Next with
-// a lock held, and goroutines that wait for a lock keep a bubble's time from passing.
-func TestHostPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		naming, pauses := recipes.HostPauses(20)
-		if naming != 0 {
-			t.Errorf("Next took %v", naming)
-		}
-		if pauses < 200*time.Millisecond || pauses > time.Second {
-			t.Errorf("the pauses before the dials took %v", pauses)
-		}
-	})
-}

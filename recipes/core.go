@@ -8,21 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/gozkd/gozkd/internal/lastzxid"
-	"github.com/gozkd/gozkd/recipes/internal/backoff"
+	"github.com/gozkd/gozkd/recipes/internal/hook"
 )
 
 // core is the state that a Client and its namespaces share.
 type core struct {
-	cfg          config
-	clock        *clock
-	wrapped      bool
-	conn         Conn
-	ownConn      *zk.Conn        // conn if Connect made it; nil for a wrapped connection
-	lastSeenZxid *lastzxid.Seen  // across the connections of one session; only dial uses it
-	events       <-chan zk.Event // closed when conn has ended
+	cfg    config
+	clock  *clock
+	conn   transport
+	prober transport // conn without a test's hook
 
 	timeout atomic.Int64 // a time.Duration: the session timeout, as requested and later as negotiated
 
@@ -30,58 +24,45 @@ type core struct {
 	probeSoon chan struct{} // makes probeLoop probe at once; capacity 1
 	ready     chan struct{} // closed when the first session is established
 	refused   chan error    // gets the reason if a server refused the credentials; capacity 1
-	watches   watchTable
 
-	seenZxid     atomic.Int64 // the greatest zxid of a Stat
-	noContainers atomic.Bool  // the server does not support containers
-	demanded     atomic.Bool  // the server has closed the connection because it demands an identity
-	shared       sync.Map     // by sharedKey; see Client.Shared
+	noContainers atomic.Bool // the server does not support containers
+	shared       sync.Map    // by sharedKey; see Client.Shared
 
-	mu              sync.Mutex // guards the fields below; never held while waiting
-	state           ConnState
-	session         *Session
-	netConn         *sessionConn
-	connectErr      error                          // why the latest attempt to connect failed
-	reconnectSignal chan struct{}                  // closed when the connection is restored
-	stateReaders    map[chan ConnState]func() bool // the value stops watching the reader's ctx
-	// ephemerals holds the paths of ephemerals of the current session, for a wrapped connection
-	// only: nobody else can end a session that was declared lost. Some of them may be gone, or may
-	// never have existed.
-	ephemerals map[string]struct{}
+	mu           sync.Mutex // guards the fields below; never held while waiting
+	state        ConnState
+	session      *Session
+	connectErr   error                          // why the latest attempt to connect failed
+	stateReaders map[chan ConnState]func() bool // the value stops watching the reader's ctx
 }
 
-func newCore(cfg config, wrapped bool) *core {
+func newCore(cfg config) *core {
 	k := &core{
-		cfg:             cfg,
-		wrapped:         wrapped,
-		lastSeenZxid:    new(lastzxid.Seen),
-		clock:           newClock(cfg.suspended),
-		lifecycle:       newLifecycle(),
-		probeSoon:       make(chan struct{}, 1),
-		ready:           make(chan struct{}),
-		refused:         make(chan error, 1),
-		stateReaders:    make(map[chan ConnState]func() bool),
-		reconnectSignal: make(chan struct{}),
+		cfg:          cfg,
+		clock:        newClock(cfg.suspended),
+		lifecycle:    newLifecycle(),
+		probeSoon:    make(chan struct{}, 1),
+		ready:        make(chan struct{}),
+		refused:      make(chan error, 1),
+		stateReaders: make(map[chan ConnState]func() bool),
 	}
 	k.timeout.Store(int64(cfg.timeout))
 	return k
 }
 
-// start waits for the first session and adds the credentials. op names the operation in errors.
+// use sets the transport. f is nil except in tests.
+func (k *core) use(t transport, f hook.Func) {
+	k.conn, k.prober = t, t
+	if f != nil {
+		k.conn = &hooked{t, f}
+	}
+}
+
+// start waits for the first session. op names the operation in errors.
 func (k *core) start(ctx context.Context, op string) error {
 	// Ends when the Client is closed; Close waits.
 	k.loops.Go(k.probeLoop)
 	if err := k.awaitReady(ctx, op); err != nil {
 		return fmt.Errorf("recipes: %s: %w", op, err)
-	}
-	c := &Client{core: k}
-	for _, a := range k.cfg.auth {
-		if err := c.retry(ctx, "add auth", a.scheme, func(ctx context.Context, _ bool) error {
-			_, err := call(ctx, k, func() (struct{}, error) { return struct{}{}, k.conn.AddAuth(a.scheme, a.auth) }, nil)
-			return err
-		}); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -127,16 +108,6 @@ func (k *core) latestFailure() error {
 
 var errNoAnswer = errors.New("no server has answered so far")
 
-// noteDemand returns ErrIdentityDemanded in place of its code, and otherwise err. The server has
-// closed the connection then, and would close the next one too.
-func (k *core) noteDemand(err error) error {
-	if err == nil || !isCode(err, -124) {
-		return err
-	}
-	k.demanded.Store(true)
-	return ErrIdentityDemanded
-}
-
 // connectFailed notes why an attempt to connect has failed.
 func (k *core) connectFailed(err error) {
 	k.mu.Lock()
@@ -152,27 +123,14 @@ func (k *core) close() error {
 		k.calls.wait(limit)
 		k.cancel()
 		k.mu.Lock()
-		connected := k.state == Connected || k.state == Reconnected
 		session := k.session
 		k.setState(Closed) // before the session ends, so that the state does not become Lost
 		k.mu.Unlock()
 		if session != nil {
 			session.end(ErrClosed) // before the server can end it
-			k.deleteWrappedEphemerals(session, limit/2)
 		}
 		close(k.closing)
-		if k.ownConn != nil {
-			if !connected {
-				k.closeNetConn() // go-zookeeper does not notice Close during a handshake
-			}
-			k.ownConn.Close()
-			k.closeNetConn()
-			for range k.events { // until go-zookeeper's loop has ended
-			}
-			limit = time.Hour // the rest ends by itself, as its connection has
-		}
-		unanswered = k.calls.wait(limit) + k.activeProbes.wait(limit)
-		if unanswered == 0 {
+		if unanswered = k.conn.close(session, limit); unanswered == 0 {
 			k.loops.Wait()
 		}
 	})
@@ -182,35 +140,13 @@ func (k *core) close() error {
 	return nil
 }
 
-// deleteWrappedEphemerals deletes the ephemerals of a session that stays alive with the wrapped
-// connection, in the background and for about limit.
-func (k *core) deleteWrappedEphemerals(s *Session, limit time.Duration) {
-	if !k.wrapped {
-		return
-	}
-	k.calls.add()
-	// Ends when the connection has answered or given up; Close waits.
-	go func() {
-		defer k.calls.done()
-		for start := k.now(); ; time.Sleep(backoff.First) {
-			err := k.deleteEphemerals(s.id)
-			if err == nil || classify(err) == stopped || k.now()-start > limit {
-				return
-			}
-		}
-	}()
+func (k *core) isClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state == Closed
 }
 
 func (k *core) now() time.Duration { return k.clock.now() }
-
-// maxReconnectPause returns the longest pause between two attempts to connect while the session can
-// still be saved, and 0 if the session is lost.
-func (k *core) maxReconnectPause() time.Duration {
-	if s := k.currentSession(); s != nil && s.Remaining() > 0 {
-		return max(firstPause, min(longPause/2, time.Duration(k.timeout.Load())/32))
-	}
-	return 0
-}
 
 func (k *core) currentSession() *Session {
 	k.mu.Lock()
@@ -218,49 +154,25 @@ func (k *core) currentSession() *Session {
 	return k.session
 }
 
-// event follows the connection's state. With Connect, go-zookeeper's goroutines call event and may
-// hold go-zookeeper's locks. With Wrap, some events may be missing.
-func (k *core) event(e zk.Event) {
-	if e.Type != zk.EventSession {
-		return
-	}
-	switch e.State {
-	case zk.StateHasSession:
-		if k.wrapped { // only an answer proves that the session is alive
-			k.mu.Lock()
-			k.signalReconnect()
-			k.mu.Unlock()
-			select {
-			case k.probeSoon <- struct{}{}:
-			default:
-			}
-			return
-		}
-		k.markConnected()
-	case zk.StateExpired:
-		if s := k.currentSession(); s != nil {
-			s.end(ErrSessionLost)
-		}
-	case zk.StateDisconnected, zk.StateConnecting:
-		k.markSuspended()
-	}
-}
-
-// markConnected sets the state to Connected or Reconnected if the session is alive.
-func (k *core) markConnected() {
+// markConnected sets the state to Connected or Reconnected if the session is alive, and reports
+// whether the state is another one now.
+func (k *core) markConnected() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.session == nil || k.session.ended.Load() {
-		return
+		return false
 	}
 	switch k.state {
 	case Connecting:
 		k.setState(Connected)
 		close(k.ready)
+		return true
 	case Suspended, Lost:
 		k.setState(Reconnected)
-		k.signalReconnect() // go-zookeeper may have dropped the event that said so
+		return true
+	case Connected, Reconnected, Closed:
 	}
+	return false
 }
 
 func (k *core) markSuspended() {
@@ -281,7 +193,7 @@ func (k *core) sessionGranted(id int64, timeout, sent time.Duration) bool {
 	}
 	k.setSession(newSession(id, k.clock, sent, timeout, k.sessionLost))
 	if s != nil {
-		s.end(ErrSessionLost) // ended already, since go-zookeeper was told that it had expired
+		s.end(ErrSessionLost)
 	}
 	return true
 }
@@ -291,7 +203,6 @@ func (k *core) setSession(s *Session) {
 	k.mu.Lock()
 	closed := k.state == Closed
 	k.session = s
-	clear(k.ephemerals)
 	k.mu.Unlock()
 	if closed {
 		s.end(ErrClosed)
@@ -300,8 +211,7 @@ func (k *core) setSession(s *Session) {
 	}
 }
 
-// sessionLost is called when a session has ended, and closes the session's network connection if
-// Connect made that connection; sessionConn refuses to resume the session.
+// sessionLost is called when a session has ended.
 func (k *core) sessionLost(s *Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -314,9 +224,5 @@ func (k *core) sessionLost(s *Session) {
 			k.setState(Suspended)
 		}
 		k.setState(Lost)
-	}
-	if w := k.netConn; w != nil {
-		// Closing may take a while, and a caller that looks at the session's Context must not wait.
-		k.background(func(context.Context) { _ = w.Conn.Close() })
 	}
 }

@@ -74,7 +74,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	if o.ACL == nil {
 		o.ACL = k.cfg.acl
 	}
-	n := &createCall{client: c, path: c.absolute(path), data: nonNil(data), opts: o, before: k.seenZxid.Load()}
+	n := &createCall{client: c, path: c.absolute(path), data: nonNil(data), opts: o, before: k.conn.seenZxid()}
 	if o.Protected {
 		n.protect()
 	}
@@ -166,7 +166,7 @@ func (n *createCall) resolveLost(ctx context.Context) (string, error) {
 func (n *createCall) send(ctx context.Context) (string, error) {
 	k := n.client.core
 	n.sentIn = k.currentSession()
-	created, err := call(ctx, k, n.request, func(created string, err error) {
+	created, err := call(ctx, k, func(ctx context.Context) (string, error) { return k.conn.create(ctx, n.path, n.data, n.opts) }, func(created string, err error) {
 		switch {
 		case err == nil:
 			k.background(func(ctx context.Context) { n.undo(ctx, created) })
@@ -174,47 +174,17 @@ func (n *createCall) send(ctx context.Context) (string, error) {
 			k.background(n.deleteOrphan)
 		}
 	})
-	switch classify(err) {
-	case replyLost:
-		n.answerLost, n.outcomeUnknown = true, true
-		if n.opts.Mode == Ephemeral {
-			k.rememberEphemeral(n.path) // the znode may exist
-		}
-	case notAwaited:
-		n.outcomeUnknown = true
-	case answered, notSent, stopped:
-		if err == nil && n.opts.Mode.IsEphemeral() {
-			k.rememberEphemeral(created)
-		}
-	}
+	lost := classify(err) == replyLost
+	n.answerLost = n.answerLost || lost
+	n.outcomeUnknown = n.outcomeUnknown || lost || classify(err) == notAwaited
 	return created, err
-}
-
-// request calls the method of the connection that creates this kind of znode.
-func (n *createCall) request() (string, error) {
-	conn, o := n.client.core.conn, n.opts
-	switch o.Mode {
-	case Container:
-		return conn.CreateContainer(n.path, n.data, zk.FlagContainer, o.ACL)
-	case TTL:
-		return conn.CreateTTL(n.path, n.data, zk.FlagTTL, o.ACL, o.TTL)
-	case TTLSequential:
-		return conn.CreateTTL(n.path, n.data, zk.FlagPersistentSequentialWithTTL, o.ACL, o.TTL)
-	case PersistentSequential:
-		return conn.Create(n.path, n.data, zk.FlagSequence, o.ACL)
-	case Ephemeral:
-		return conn.Create(n.path, n.data, zk.FlagEphemeral, o.ACL)
-	case EphemeralSequential:
-		return conn.Create(n.path, n.data, zk.FlagEphemeralSequential, o.ACL)
-	}
-	return conn.Create(n.path, n.data, zk.FlagPersistent, o.ACL)
 }
 
 // adoptExisting decides whether the existing znode may be the result of an earlier attempt, and
 // returns its path if so.
 func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, error) {
 	k := n.client.core
-	there, err := call(ctx, k, func() (readResult, error) { return k.get(n.path) }, nil)
+	there, err := k.read(ctx, readData, n.path, false)
 	switch {
 	// its creator cannot be determined
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
@@ -231,7 +201,7 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 		return "", exists
 	}
 	if n.opts.Mode.IsEphemeral() {
-		k.rememberEphemeral(n.path)
+		k.conn.foundOwn(n.path)
 	}
 	return n.path, nil
 }
@@ -261,9 +231,13 @@ func (n *createCall) undo(ctx context.Context, created string) {
 // owns reports whether the znode at full is an ephemeral of the connection's session. A sync comes
 // first: after a lost answer, the present server may still show a deleted znode.
 func (k *core) owns(ctx context.Context, full string) (bool, error) {
-	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(full) }, nil); err != nil {
+	if err := k.sync(ctx, full); err != nil {
 		return false, err
 	}
-	n, err := call(ctx, k, func() (readResult, error) { return k.exists(full) }, nil)
-	return err == nil && n.exists && n.stat.EphemeralOwner == k.conn.SessionID(), err
+	n, err := k.read(ctx, readExists, full, false)
+	session, _ := k.conn.place()
+	if err == nil && session == 0 {
+		return false, zk.ErrNoServer
+	}
+	return err == nil && n.exists && n.stat.EphemeralOwner == session, err
 }

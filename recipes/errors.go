@@ -3,14 +3,11 @@ package recipes
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"os"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Errors of this package. The server's errors are the sentinels of package zk; use errors.Is.
@@ -18,7 +15,7 @@ var (
 	// ErrClosed means that the Client or the wrapped connection was closed.
 	ErrClosed = errors.New("recipes: client is closed")
 	// ErrSASL means that the SASL exchange of WithSASL failed.
-	ErrSASL = errors.New("recipes: SASL authentication failed")
+	ErrSASL = client.ErrSASL
 	// ErrIdentityDemanded means that the server serves only clients with an identity that this one
 	// does not have, such as a client certificate or a SASL user. Its zoo.cfg lists the schemes in
 	// enforce.auth.schemes. Nothing was applied.
@@ -98,50 +95,22 @@ func newCtxError(ctx context.Context, sent bool) error {
 func (e *ctxError) Error() string   { return e.cause.Error() }
 func (e *ctxError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// networkError marks errors of network connections that Connect made.
-type networkError struct{ error }
-
-func (e *networkError) Unwrap() error { return e.error }
-
-// classify is the only place that knows how go-zookeeper reports a lost connection:
-// ErrConnectionClosed for requests that wait for their answer, ErrNoServer for requests that were
-// never sent, ErrSessionExpired for requests that waited when the session ended, and the plain
-// network error if writing failed.
+// classify says what the error of a transport means.
 func classify(err error) class {
-	var (
-		gaveUp *ctxError
-		wire   *networkError
-		netErr net.Error
-		errno  syscall.Errno
-	)
+	gaveUp := (*ctxError)(nil)
 	switch {
 	case err == nil:
 		return answered
 	case errors.As(err, &gaveUp) && gaveUp.sent:
 		return notAwaited
-	case gaveUp != nil:
+	case gaveUp != nil, errors.Is(err, ErrClosed), errors.Is(err, zk.ErrClosing):
 		return stopped
-	case errors.Is(err, ErrClosed), errors.Is(err, zk.ErrClosing):
-		return stopped
-	// -127: throttled, so not done
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved), isCode(err, -127):
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved), errors.Is(err, proto.ErrThrottledOp):
 		return notSent
-	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrSessionExpired), errors.As(err, &wire):
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, proto.ErrConnectionLoss), errors.Is(err, proto.ErrOperationTimeout):
 		return replyLost
-	case errors.As(err, &netErr), errors.As(err, &errno), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, io.ErrClosedPipe), errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
-		return replyLost
-	case isCode(err, -4), isCode(err, -7): // -4: connection loss; -7: operation timeout
-		return replyLost
-	case errors.Is(err, context.Canceled): // a recipe waited for something else; DeadlineExceeded is a net.Error
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // a recipe waited for something else
 		return stopped
 	}
 	return answered
-}
-
-// isCode recognizes error codes for which go-zookeeper has no sentinel. Such a code is only found
-// in the error's text.
-func isCode(err error, code int32) bool {
-	text, ok := strings.CutPrefix(err.Error(), "unknown error: ")
-	return ok && text == strconv.Itoa(int(code))
 }

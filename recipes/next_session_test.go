@@ -11,12 +11,12 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestSync_WaitsForAbandoned abandons a request that is sent only in the next session, and checks
+// TestSync_WaitsForAbandoned abandons a request of a wrapped connection that is sent only in the next session, and checks
 // that a Sync that was called before that returns after the request is done.
 func TestSync_WaitsForAbandoned(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/n": ""})
-		c, h := w.Hooked()
+		c, h := w.OpenHooked(recipetest.Wrap)
 		session := c.Session()
 		h.Arm(func(r recipetest.Request) error {
 			if r.Op == zktest.Set {

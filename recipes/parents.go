@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -55,15 +56,15 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 // makeParent creates a znode, as a container if the server supports them. The znode stays if ctx
 // ends: the server deletes an empty container.
 func (k *core) makeParent(ctx context.Context, path string) error {
-	_, err := call(ctx, k, func() (string, error) {
+	_, err := call(ctx, k, func(ctx context.Context) (string, error) {
 		if !k.noContainers.Load() {
-			created, err := k.conn.CreateContainer(path, nonNil(nil), zk.FlagContainer, k.cfg.acl)
-			if err == nil || !isCode(err, -6) { // -6: unimplemented
+			created, err := k.conn.create(ctx, path, nonNil(nil), CreateOptions{Mode: Container, ACL: k.cfg.acl})
+			if !errors.Is(err, proto.ErrUnimplemented) {
 				return created, err
 			}
 			k.noContainers.Store(true)
 		}
-		return k.conn.Create(path, nonNil(nil), zk.FlagPersistent, k.cfg.acl)
+		return k.conn.create(ctx, path, nonNil(nil), CreateOptions{ACL: k.cfg.acl})
 	}, nil)
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

@@ -25,10 +25,10 @@ func (n *createCall) protect() {
 // a reconnect the present server may lag.
 func (n *createCall) findProtected(ctx context.Context) (string, error) {
 	k, parent := n.client.core, znodepath.Parent(n.path)
-	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(parent) }, nil); err != nil {
+	if err := k.sync(ctx, parent); err != nil {
 		return "", err
 	}
-	there, err := call(ctx, k, func() (readResult, error) { return k.children(parent) }, nil)
+	there, err := k.read(ctx, readChildren, parent, false)
 	if err != nil {
 		return "", ignoreNoNode(err)
 	}
@@ -47,12 +47,12 @@ func (n *createCall) checkFound(ctx context.Context, path string) (string, error
 		return path, nil
 	}
 	k := n.client.core
-	there, err := call(ctx, k, func() (readResult, error) { return k.exists(path) }, nil)
+	there, err := k.read(ctx, readExists, path, false)
 	switch {
 	case err != nil || !there.exists:
 		return "", err
 	case there.stat.EphemeralOwner == k.currentSession().ID():
-		k.rememberEphemeral(path)
+		k.conn.foundOwn(path)
 		return path, nil
 	}
 	return "", ignoreNoNode(k.delete(ctx, path, -1))

@@ -16,25 +16,40 @@ type readResult struct {
 	watch    <-chan zk.Event
 }
 
-// read retries f until the server answers. An abandoned read has no effect, so the error's Unknown
-// is never set.
-func (c *Client) read(ctx context.Context, op, path string, f func(path string) (readResult, error)) (n readResult, err error) {
+// readKind is what a request reads of a znode.
+type readKind int
+
+const (
+	readData readKind = iota
+	readExists
+	readChildren
+)
+
+func (r readKind) String() string { return [...]string{"get", "exists", "children"}[r] }
+
+// read retries a read until the server answers. An abandoned read has no effect, so the error's
+// Unknown is never set.
+func (c *Client) read(ctx context.Context, kind readKind, path string, watch bool) (n readResult, err error) {
 	full := c.absolute(path)
-	err = c.retry(ctx, op, path, func(ctx context.Context, _ bool) (err error) {
-		n, err = call(ctx, c.core, func() (readResult, error) { return f(full) }, nil)
+	return n, c.request(ctx, kind.String(), path, func(ctx context.Context) (err error) {
+		n, err = c.core.read(ctx, kind, full, watch)
 		return err
 	})
+}
+
+// request retries a request that changes nothing.
+func (c *Client) request(ctx context.Context, op, path string, f func(ctx context.Context) error) error {
+	err := c.retry(ctx, op, path, func(ctx context.Context, _ bool) error { return f(ctx) })
 	var e *Error
 	if errors.As(err, &e) {
 		e.Unknown = false
-		return readResult{}, e
 	}
-	return n, nil
+	return err
 }
 
 // Get returns the data of a znode, which the caller owns, and its Stat.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	n, err := c.read(ctx, "get", path, c.core.get)
+	n, err := c.read(ctx, readData, path, false)
 	return n.data, n.stat, err
 }
 
@@ -42,17 +57,13 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
 // ends, the channel gets one event and is then closed. ExistsW says what holds for the channels of
 // all watches.
 func (c *Client) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	k := c.core
-	n, err := c.readWatched(ctx, "get", path, []watchKind{watchData}, k.get, func(path string) (n readResult, err error) {
-		n.data, n.stat, n.watch, err = k.conn.GetW(path)
-		return n, err
-	})
+	n, err := c.read(ctx, readData, path, true)
 	return n.data, n.stat, n.watch, err
 }
 
 // Exists returns the Stat of a znode, or nil if there is none.
 func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
-	n, err := c.read(ctx, "exists", path, c.core.exists)
+	n, err := c.read(ctx, readExists, path, false)
 	return n.statIfThere(), err
 }
 
@@ -65,52 +76,21 @@ func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // has to be released: when ctx ends, at most one one-shot watch per znode and kind stays armed on
 // the server, and the next caller that watches the same znode reuses that watch.
 func (c *Client) ExistsW(ctx context.Context, path string) (*zk.Stat, <-chan zk.Event, error) {
-	k := c.core
-	n, err := c.readWatched(ctx, "exists", path, []watchKind{watchData, watchExist}, k.exists, func(path string) (n readResult, err error) {
-		n.exists, n.stat, n.watch, err = k.conn.ExistsW(path)
-		return n, err
-	})
+	n, err := c.read(ctx, readExists, path, true)
 	return n.statIfThere(), n.watch, err
 }
 
 // Children returns the names of a znode's children, in no particular order, and its Stat.
 func (c *Client) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	n, err := c.read(ctx, "children", path, c.core.children)
+	n, err := c.read(ctx, readChildren, path, false)
 	return n.children, n.stat, err
 }
 
 // ChildrenW is Children with a watch that fires when a child is created or deleted, the znode
 // itself is deleted, or the session ends. See ExistsW.
 func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	k := c.core
-	n, err := c.readWatched(ctx, "children", path, []watchKind{watchChildren}, k.children, func(path string) (n readResult, err error) {
-		n.children, n.stat, n.watch, err = k.conn.ChildrenW(path)
-		return n, err
-	})
+	n, err := c.read(ctx, readChildren, path, true)
 	return n.children, n.stat, n.watch, err
-}
-
-// readWatched is read with a watch. If a watch of one of kinds is armed already, plain reads the
-// znode and the watch is shared. Otherwise arm reads the znode and arms a watch: of the first kind,
-// or of the last kind if there is no znode.
-func (c *Client) readWatched(ctx context.Context, op, path string, kinds []watchKind, plain, arm func(path string) (readResult, error)) (readResult, error) {
-	k := c.core
-	return c.read(ctx, op, path, func(path string) (n readResult, err error) {
-		if ch := k.watches.lookup(path, kinds...); ch != nil {
-			n, err = plain(path)
-			n.watch = ch
-			return n, err
-		}
-		reconnect := k.nextReconnect()
-		n, err = arm(path)
-		k.noteStat(n.stat)
-		kind := kinds[0]
-		if !n.exists {
-			kind = kinds[len(kinds)-1]
-		}
-		n.watch = k.registerWatch(path, kind, n.watch, reconnect)
-		return n, err
-	})
 }
 
 // Sync makes the server catch up with the leader: later reads through this Client are at least as
@@ -124,8 +104,8 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 	if err := c.core.abandonedCalls.wait(ctx, c.core.closing); err != nil {
 		return &Error{"sync", path, err, false}
 	}
-	_, err := c.read(ctx, "sync", path, c.core.sync)
-	return err
+	full := c.absolute(path)
+	return c.request(ctx, "sync", path, func(ctx context.Context) error { return c.core.sync(ctx, full) })
 }
 
 func (n readResult) statIfThere() *zk.Stat {
@@ -135,25 +115,13 @@ func (n readResult) statIfThere() *zk.Stat {
 	return n.stat
 }
 
-func (k *core) get(path string) (readResult, error) {
-	data, stat, err := k.conn.Get(path)
-	k.noteStat(stat)
-	return readResult{data: data, stat: stat}, err
+// read makes one attempt.
+func (k *core) read(ctx context.Context, kind readKind, full string, watch bool) (readResult, error) {
+	return call(ctx, k, func(ctx context.Context) (readResult, error) { return k.conn.read(ctx, kind, full, watch) }, nil)
 }
 
-func (k *core) exists(path string) (readResult, error) {
-	exists, stat, err := k.conn.Exists(path)
-	k.noteStat(stat)
-	return readResult{exists: exists, stat: stat}, err
-}
-
-func (k *core) children(path string) (readResult, error) {
-	children, stat, err := k.conn.Children(path)
-	k.noteStat(stat)
-	return readResult{children: children, stat: stat}, err
-}
-
-func (k *core) sync(path string) (readResult, error) {
-	_, err := k.conn.Sync(path)
-	return readResult{}, err
+// sync makes one attempt.
+func (k *core) sync(ctx context.Context, full string) error {
+	_, err := call(ctx, k, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.conn.sync(ctx, full) }, nil)
+	return err
 }

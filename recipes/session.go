@@ -14,6 +14,7 @@ import (
 type Session struct {
 	id     int64
 	clock  *clock
+	inner  context.Context // without a look at the clock
 	ctx    context.Context
 	cancel context.CancelCauseFunc // of ctx
 	onEnd  func(*Session)          // called once, without locks, after the session has ended
@@ -31,7 +32,7 @@ func newSession(id int64, clock *clock, heard, timeout time.Duration, over func(
 	s := &Session{id: id, clock: clock, onEnd: over, lifetime: lifetime(timeout)}
 	until := heard + s.lifetime
 	inner, cancel := context.WithCancelCause(context.Background())
-	s.ctx, s.cancel = checkedctx.New(inner, s.check), cancel
+	s.inner, s.ctx, s.cancel = inner, checkedctx.New(inner, s.check), cancel
 	s.expiresAt.Store(int64(until))
 	s.mu.Lock() // onTimer may run before s.timer is set
 	s.timer = time.AfterFunc(until-clock.now(), s.onTimer)

@@ -160,7 +160,7 @@ func TestLost_Multi(t *testing.T) {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 			w.Load(map[string]string{"/d": ""})
 			var asleep atomic.Int64 // a time.Duration
-			c, _ := w.Hooked(recipes.SuspendedFor(func() time.Duration { return time.Duration(asleep.Load()) }))
+			c, _ := w.OpenHooked(recipetest.Wrap, recipes.SuspendedFor(func() time.Duration { return time.Duration(asleep.Load()) }))
 			session := c.Session()
 			create := func(path string, flags int32) *zk.CreateRequest {
 				return &zk.CreateRequest{Path: path, Flags: flags}

@@ -18,18 +18,17 @@ import (
 // since: see Error.Unknown and Idempotent.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
 	k, full, data := c.core, c.absolute(path), nonNil(data)
-	before := k.seenZxid.Load()
+	before := k.conn.seenZxid()
 	err = c.retry(ctx, "set", path, func(ctx context.Context, unknown bool) (err error) {
 		if unknown && !c.idempotent {
 			if err := k.checkNotSet(ctx, full, before); err != nil {
 				return err
 			}
 		}
-		stat, err = call(ctx, k, func() (*zk.Stat, error) { return k.conn.Set(full, data, version) }, nil)
+		stat, err = call(ctx, k, func(ctx context.Context) (*zk.Stat, error) { return k.conn.set(ctx, full, data, version) }, nil)
 		if unknown && c.idempotent {
 			stat, err = k.resolveSet(ctx, full, data, version, stat, err)
 		}
-		k.noteStat(stat)
 		return err
 	})
 	if err != nil {
@@ -46,7 +45,7 @@ func (k *core) resolveSet(ctx context.Context, full string, data []byte, version
 	case !errors.Is(err, zk.ErrBadVersion):
 		return stat, err
 	}
-	n, readErr := call(ctx, k, func() (readResult, error) { return k.get(full) }, nil)
+	n, readErr := k.read(ctx, readData, full, false)
 	switch {
 	case readErr != nil && classify(readErr) != answered:
 		return nil, readErr
@@ -64,7 +63,7 @@ func (k *core) resolveSet(ctx context.Context, full string, data []byte, version
 // since: see Error.Unknown and Idempotent. If the znode is missing, the error is also zk.ErrNoNode.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	k, full := c.core, c.absolute(path)
-	before := k.seenZxid.Load()
+	before := k.conn.seenZxid()
 	return c.retry(ctx, "delete", path, func(ctx context.Context, unknown bool) error {
 		if unknown && !c.idempotent {
 			if err := k.checkNotDeleted(ctx, full, before); err != nil {
@@ -126,38 +125,13 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 		if unknown {
 			return errNotRepeatable
 		}
-		results, err = call(ctx, k, func() ([]zk.MultiResponse, error) {
-			results, err := k.conn.Multi(absolute...)
-			k.trackMulti(absolute, results, err)
-			return results, err
-		}, nil)
+		results, err = call(ctx, k, func(ctx context.Context) ([]zk.MultiResponse, error) { return k.conn.multi(ctx, absolute) }, nil)
 		return err
 	})
 	for i := range results {
 		results[i].String = c.relative(results[i].String)
 	}
 	return results, err
-}
-
-// trackMulti remembers and forgets the ephemerals of a multi, even if nobody waits for the answer.
-// After a lost answer, ephemerals with known names may exist.
-func (k *core) trackMulti(ops []any, results []zk.MultiResponse, err error) {
-	done := err == nil && len(results) == len(ops)
-	for i, op := range ops {
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			switch {
-			case done && (op.Flags == zk.FlagEphemeral || op.Flags == zk.FlagEphemeralSequential):
-				k.rememberEphemeral(results[i].String)
-			case classify(err) == replyLost && op.Flags == zk.FlagEphemeral:
-				k.rememberEphemeral(op.Path)
-			}
-		case *zk.DeleteRequest:
-			if done {
-				k.forgetEphemeral(op.Path)
-			}
-		}
-	}
 }
 
 // errNotRepeatable ends the retries of a write whose answer was lost and that cannot be repeated.
@@ -213,17 +187,14 @@ func ignoreNoNode(err error) error {
 }
 
 func (k *core) delete(ctx context.Context, full string, version int32) error {
-	_, err := call(ctx, k, func() (struct{}, error) { return struct{}{}, k.conn.Delete(full, version) }, nil)
-	if err == nil {
-		k.forgetEphemeral(full)
-	}
+	_, err := call(ctx, k, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.conn.delete(ctx, full, version) }, nil)
 	return err
 }
 
 // deleteOwn deletes a znode, except an ephemeral of another session.
 func (k *core) deleteOwn(ctx context.Context, full string, session int64) error {
 	if s := k.currentSession(); s.ID() != session || s.ended.Load() {
-		n, err := call(ctx, k, func() (readResult, error) { return k.exists(full) }, nil)
+		n, err := k.read(ctx, readExists, full, false)
 		if err != nil || !n.exists || n.stat.EphemeralOwner != 0 && n.stat.EphemeralOwner != session {
 			return err
 		}

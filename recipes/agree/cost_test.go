@@ -59,7 +59,7 @@ func TestCost_Rendezvous(t *testing.T) {
 			_, err := r.Meet(t.Context(), nil)
 			return err
 		})
-		cost(t, h, "guest", 2, "children, get", func() error { // the watch is shared with the host, which is the same client
+		cost(t, h, "guest", 2, "children, get+watch", func() error { // the watch is shared with the host, which is the same client
 			m, err := r.Meet(t.Context(), nil)
 			if err != nil {
 				return err

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -31,8 +29,6 @@ func (r Request) String() string {
 // Hooks intercepts a client's requests, except the probes that keep track of the session. Safe for
 // concurrent use.
 type Hooks struct {
-	conn *zk.Conn
-
 	mu       sync.Mutex
 	requests []Request
 	before   func(Request) error
@@ -95,9 +91,9 @@ func (h *Hooks) setLatency(d time.Duration) {
 }
 
 // ask records a request and sends it with send.
-func (h *Hooks) ask(op zktest.Op, path string, watch bool, send func() error) error {
+func (h *Hooks) ask(op, path string, watch bool, send func() error) error {
 	h.mu.Lock()
-	r := Request{len(h.requests) + 1, op, path, watch}
+	r := Request{len(h.requests) + 1, zktest.Op(op), path, watch}
 	h.requests = append(h.requests, r)
 	before, after, latency := h.before, h.after, h.latency
 	h.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/internal/lastzxid"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/hook"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -34,7 +35,7 @@ func Open(t testing.TB, kind Kind, s *zktest.Service, timeout time.Duration, opt
 	return open(t, kind, strings.Split(s.ConnectString(), ","), s.Dialer(), timeout, opts, nil)
 }
 
-// open reports the requests of a wrapped connection to h, unless h is nil.
+// open reports the requests of the Client to h, unless h is nil.
 func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout time.Duration, opts []recipes.Option, h *Hooks) *recipes.Client {
 	t.Helper()
 	var (
@@ -42,17 +43,16 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 		err error
 	)
 	opts = append([]recipes.Option{recipes.SessionTimeout(timeout), recipes.Dialer(dial), recipes.Logger(NewLogger(t))}, opts...)
+	ctx := t.Context()
+	if h != nil {
+		ctx = hook.With(ctx, h.ask)
+	}
 	switch kind {
 	case Connect:
-		c, err = recipes.Connect(t.Context(), servers, opts...)
+		c, err = recipes.Connect(ctx, servers, opts...)
 	case Wrap:
 		conn, events := connect(t, servers, dial, timeout)
-		var asked recipes.Conn = conn
-		if h != nil {
-			h.conn = conn
-			asked = &hookedConn{conn, h}
-		}
-		c, err = recipes.Wrap(t.Context(), asked, events, timeout, opts...)
+		c, err = recipes.Wrap(ctx, conn, events, timeout, opts...)
 	default:
 		t.Fatalf("recipetest: no kind of client is called %q", kind)
 	}

@@ -133,6 +133,10 @@ func (s *Step) Settle() {
 	s.ClearFaults()
 }
 
+type sessionID int64
+
+func (id sessionID) SessionID() int64 { return int64(id) }
+
 func (s *Step) injectFault(r Request) {
 	session := s.Client.Session().ID()
 	switch s.Fault {
@@ -146,7 +150,7 @@ func (s *Step) injectFault(r Request) {
 	case Expire:
 		s.ExpireSession(session)
 	case Kill:
-		m := s.MemberOf(s.Hooks.conn)
+		m := s.MemberOf(sessionID(session))
 		m.Kill()
 		back := time.AfterFunc(Downtime, m.Start)
 		s.t.Cleanup(func() { back.Stop() })

@@ -48,20 +48,28 @@ func (w *World) Client(opts ...recipes.Option) *recipes.Client {
 // Open is Client for the given kind of client.
 func (w *World) Open(kind Kind, opts ...recipes.Option) *recipes.Client {
 	w.t.Helper()
+	return w.open(kind, opts, nil)
+}
+
+func (w *World) open(kind Kind, opts []recipes.Option, h *Hooks) *recipes.Client {
+	w.t.Helper()
 	p := &plug{dial: w.Dialer()}
-	c := open(w.t, kind, strings.Split(w.ConnectString(), ","), p.connect, Timeout, persistent(opts), nil)
+	c := open(w.t, kind, strings.Split(w.ConnectString(), ","), p.connect, Timeout, persistent(opts), h)
 	w.add(c, p)
 	return c
 }
 
-// Hooked is Client with a wrapped connection whose requests are counted and can be intercepted.
+// Hooked is Client with requests that are counted and can be intercepted.
 func (w *World) Hooked(opts ...recipes.Option) (*recipes.Client, *Hooks) {
 	w.t.Helper()
-	p := &plug{dial: w.Dialer()}
+	return w.OpenHooked(Connect, opts...)
+}
+
+// OpenHooked is Hooked for the given kind of client.
+func (w *World) OpenHooked(kind Kind, opts ...recipes.Option) (*recipes.Client, *Hooks) {
+	w.t.Helper()
 	h := &Hooks{}
-	c := open(w.t, Wrap, strings.Split(w.ConnectString(), ","), p.connect, Timeout, persistent(opts), h)
-	w.add(c, p)
-	return c, h
+	return w.open(kind, opts, h), h
 }
 
 func persistent(opts []recipes.Option) []recipes.Option {

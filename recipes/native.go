@@ -1,0 +1,273 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
+)
+
+// native is the transport of Connect: one client.Client after another, each of which is a session.
+type native struct {
+	k   *core
+	cfg client.Config
+
+	mu      sync.Mutex     // guards the fields below; never held while waiting
+	ended   bool           // close was called: no other session begins
+	conn    *client.Client // of the current session; nil if there is none
+	changed chan struct{}  // closed and replaced when conn changes
+	// watches holds the watches of conn. Reads of the same znode share a channel, since a server keeps
+	// one watch per znode and kind.
+	watches map[watchKey]*watch
+}
+
+const (
+	firstPause = 10 * time.Millisecond
+	// longPause bounds the pauses between attempts to get a session, and the wait of a request for a
+	// session.
+	longPause = time.Second
+)
+
+func newNative(k *core, servers []string) *native {
+	n := &native{k: k, changed: make(chan struct{}), watches: make(map[watchKey]*watch)}
+	n.cfg = client.Config{
+		Servers: servers, SessionTimeout: k.cfg.timeout, ConnectTimeout: k.cfg.timeout / 3,
+		Dial: func(_ context.Context, address string) (net.Conn, error) {
+			return k.cfg.dialer("tcp", address, longPause)
+		},
+		TLS: k.cfg.tls, SASL: k.cfg.sasl, Logger: debugLogger{k.cfg.logger},
+	}
+	for _, a := range k.cfg.auth {
+		n.cfg.Auths = append(n.cfg.Auths, client.Auth{Scheme: a.scheme, Credential: a.auth})
+	}
+	return n
+}
+
+// debugLogger writes the log lines of package client.
+type debugLogger struct{ zk.Logger }
+
+func (l debugLogger) Debug(message string, facts ...any) {
+	l.Printf("%s%s", message, fmt.Sprintln(facts...))
+}
+
+// run provides sessions until the Client is closed.
+func (n *native) run() {
+	for {
+		conn := n.connect()
+		if conn == nil {
+			return
+		}
+		s := n.k.currentSession()
+		select {
+		case <-conn.Done():
+		case <-s.inner.Done():
+			if n.k.isClosed() {
+				<-conn.Done() // close ends the session on the server
+			}
+		}
+		err := conn.Err()
+		s.end(ErrSessionLost)
+		n.publish(nil)
+		conn.Detach()
+		switch {
+		case n.k.isClosed(), errors.Is(err, proto.ErrSessionExpired):
+		case errors.Is(err, proto.ErrSessionClosedRequireSASLAuth):
+			backoff.Sleep(n.k.ctx, longPause) // the session had nothing, and the next will end like this
+		default:
+			n.endOnServer(conn.Session())
+		}
+	}
+}
+
+// connect returns the Client of a new session, or nil when the recipes' Client is closed.
+func (n *native) connect() (conn *client.Client) {
+	n.retry(func() bool {
+		var err error
+		if conn, err = n.newSession(); err == nil {
+			if !n.publish(conn) {
+				_ = conn.Close() // the session has nothing
+				conn = nil
+				return true
+			}
+			n.k.markConnected()
+			return true
+		}
+		if s := n.k.currentSession(); s != nil { // granted, and then the credentials were refused
+			s.end(ErrSessionLost)
+		}
+		err = oneLine{errors.Unwrap(err)} // without the words "client: no session"
+		n.k.connectFailed(err)
+		if errors.Is(err, proto.ErrAuthFailed) {
+			n.k.cfg.logger.Printf("%v", err)
+			select {
+			case n.k.refused <- err:
+			default: // Connect has returned, or gets an earlier error
+			}
+		}
+		return false
+	})
+	return conn
+}
+
+// retry calls try until try is done or the Client is closed, with pauses.
+func (n *native) retry(try func() (done bool)) {
+	for pause := firstPause; n.k.ctx.Err() == nil && !try(); pause = min(2*pause, longPause) {
+		// The random part keeps the clients of a server that was lost from all arriving at once.
+		backoff.Sleep(n.k.ctx, pause/2+rand.N(pause/2))
+	}
+}
+
+// newSession tries each server once. A server's certain knowledge of the session begins when the
+// connection was dialed, at the latest.
+func (n *native) newSession() (*client.Client, error) {
+	var dialed time.Duration // only the goroutine that connects uses it
+	cfg := n.cfg
+	cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+		dialed = n.k.now()
+		return n.cfg.Dial(ctx, address)
+	}
+	cfg.OnConnect = func(s client.Session) error {
+		if !n.k.sessionGranted(s.ID, s.Timeout, dialed) {
+			return ErrSessionLost
+		}
+		return nil
+	}
+	cfg.OnEvent = n.event
+	return client.Connect(n.k.ctx, cfg)
+}
+
+// endOnServer ends a session that the Client has given up, so that its ephemerals are gone before
+// the next session begins. Its handshake claims to have seen nothing, since the servers may have lost
+// their data.
+func (n *native) endOnServer(s client.Session) {
+	cfg := n.cfg
+	cfg.Resume = &s
+	n.retry(func() bool {
+		conn, err := client.Connect(n.k.ctx, cfg)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err == nil || errors.Is(err, proto.ErrSessionExpired)
+	})
+}
+
+// publish makes conn the current Client of package client, unless close was called. The watches of
+// the previous session fire.
+func (n *native) publish(conn *client.Client) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended && conn != nil {
+		return false
+	}
+	n.conn = conn
+	close(n.changed)
+	n.changed = make(chan struct{})
+	for key, w := range n.watches {
+		n.fire(key, w, zk.Event{Type: zk.EventNotWatching, State: zk.StateDisconnected, Path: key.path, Err: zk.ErrSessionExpired})
+	}
+	return true
+}
+
+// current returns the Client of the current session. The call waits for a session, for longPause at
+// most.
+func (n *native) current(ctx context.Context) (*client.Client, error) {
+	late := time.NewTimer(longPause)
+	defer late.Stop()
+	for {
+		n.mu.Lock()
+		conn, changed := n.conn, n.changed
+		n.mu.Unlock()
+		if conn != nil && !n.k.currentSession().ended.Load() {
+			return conn, nil
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return nil, zk.ErrNoServer
+		case <-ctx.Done():
+			return nil, newCtxError(ctx, false)
+		case <-n.k.closing:
+			return nil, ErrClosed
+		}
+	}
+}
+
+// event receives the events of the current conn, in order.
+func (n *native) event(e client.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.conn == nil:
+	case e.Type != client.EventSession:
+		n.fireEvent(e)
+	case e.State == client.Connecting:
+		n.k.markSuspended()
+	case e.State == client.Connected:
+		n.k.markConnected()
+	}
+}
+
+func (n *native) seenZxid() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn == nil {
+		return 0
+	}
+	return int64(n.conn.LastZxid())
+}
+
+func (n *native) foundOwn(string) {}
+
+func (n *native) place() (session int64, server string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn == nil {
+		return 0, ""
+	}
+	s := n.conn.Session()
+	if s.Server == "" {
+		return 0, ""
+	}
+	return s.ID, s.Server
+}
+
+func (n *native) heard(session int64, at time.Duration) {
+	if s := n.k.currentSession(); s.id == session {
+		s.extend(at)
+	}
+}
+
+// close ends the session if there is a connection. Otherwise the session expires. The wait for calls
+// ends by itself, as their connection has.
+func (n *native) close(*Session, time.Duration) (unanswered int) {
+	n.mu.Lock()
+	n.ended = true
+	conn := n.conn
+	n.mu.Unlock()
+	switch {
+	case conn == nil:
+	case conn.Session().Server == "":
+		conn.Detach()
+	default:
+		if err := conn.Close(); err != nil {
+			n.k.cfg.logger.Printf("close: %v", err)
+		}
+	}
+	return n.k.calls.wait(time.Hour) + n.k.activeProbes.wait(time.Hour)
+}
+
+// oneLine is an error whose text has one line.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e oneLine) Unwrap() error { return e.error }

@@ -1,0 +1,168 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// send runs f with the Client of the current session, and converts its error. Watches fire before
+// send returns a result that shows the change: the caller would otherwise read once more later.
+func send[T any](ctx context.Context, n *native, f func(conn *client.Client) (T, error)) (v T, err error) {
+	conn, err := n.current(ctx)
+	if err != nil {
+		return v, err
+	}
+	if v, err = f(conn); err != nil {
+		return v, nativeError(ctx, err)
+	}
+	_ = conn.AwaitEvents(ctx) // fails only if nobody waits for the result
+	return v, nil
+}
+
+func (n *native) create(ctx context.Context, path string, data []byte, o CreateOptions) (string, error) {
+	return send(ctx, n, func(conn *client.Client) (string, error) {
+		created, _, err := conn.Create(ctx, path, data, nativeOptions(o))
+		return created, err
+	})
+}
+
+func nativeOptions(o CreateOptions) client.CreateOptions {
+	n := client.CreateOptions{
+		Ephemeral: o.Mode.IsEphemeral(), Sequential: o.Mode.IsSequential(), Container: o.Mode == Container,
+		ACL: nativeACL(o.ACL), NoStat: true,
+	}
+	if o.Mode == TTL || o.Mode == TTLSequential {
+		n.TTL = o.TTL
+	}
+	return n
+}
+
+func nativeACL(acl []zk.ACL) []proto.ACL {
+	all := make([]proto.ACL, 0, len(acl))
+	for _, a := range acl {
+		all = append(all, proto.ACL{Perms: proto.Perms(a.Perms), ID: proto.ID{Scheme: a.Scheme, ID: a.ID}})
+	}
+	return all
+}
+
+func (n *native) delete(ctx context.Context, path string, version int32) error {
+	_, err := send(ctx, n, func(conn *client.Client) (struct{}, error) { return struct{}{}, conn.Delete(ctx, path, version) })
+	return err
+}
+
+func (n *native) set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	return send(ctx, n, func(conn *client.Client) (*zk.Stat, error) {
+		stat, err := conn.Set(ctx, path, data, version)
+		return zkStat(&stat), err
+	})
+}
+
+func (n *native) sync(ctx context.Context, path string) error {
+	_, err := send(ctx, n, func(conn *client.Client) (string, error) { return conn.Sync(ctx, path) })
+	return err
+}
+
+func (n *native) read(ctx context.Context, kind readKind, path string, watched bool) (readResult, error) {
+	return send(ctx, n, func(conn *client.Client) (r readResult, err error) {
+		var stat proto.Stat
+		key, w := watchKey{path, kind == readChildren}, (*watch)(nil)
+		if watched {
+			if w, err = n.expectWatch(conn, key); err != nil {
+				return r, err
+			}
+		}
+		switch kind {
+		case readData:
+			r.data, stat, err = conn.Get(ctx, path, watched)
+		case readExists:
+			stat, r.exists, err = conn.Exists(ctx, path, watched)
+		case readChildren:
+			r.children, stat, err = conn.Children(ctx, path, watched)
+		}
+		r.stat = zkStat(&stat)
+		if watched {
+			r.watch = n.watchAnswered(key, w, err == nil)
+		}
+		return r, err
+	})
+}
+
+func (n *native) multi(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
+	all := make([]client.Op, 0, len(ops))
+	for _, op := range ops {
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			mode := proto.CreateMode(op.Flags)
+			o := client.CreateOptions{Ephemeral: mode&proto.ModeEphemeral != 0, Sequential: mode&proto.ModePersistentSequential != 0, NoStat: true}
+			if mode > proto.ModeEphemeralSequential {
+				return nil, fmt.Errorf("%w: a multi cannot create znodes with flags %d", zk.ErrInvalidFlags, op.Flags)
+			}
+			o.ACL = nativeACL(op.Acl)
+			all = append(all, client.CreateOp(op.Path, op.Data, o))
+		case *zk.SetDataRequest:
+			all = append(all, client.SetOp(op.Path, op.Data, op.Version))
+		case *zk.DeleteRequest:
+			all = append(all, client.DeleteOp(op.Path, op.Version))
+		case *zk.CheckVersionRequest:
+			all = append(all, client.CheckOp(op.Path, op.Version))
+		}
+	}
+	return send(ctx, n, func(conn *client.Client) ([]zk.MultiResponse, error) {
+		results, err := conn.Multi(ctx, all...)
+		var converted []zk.MultiResponse
+		for i := range results {
+			r := &results[i]
+			one := zk.MultiResponse{String: r.Path, Error: nativeError(ctx, r.Err)}
+			if _, sets := ops[i].(*zk.SetDataRequest); sets {
+				one.Stat = zkStat(&r.Stat)
+			}
+			converted = append(converted, one)
+		}
+		return converted, err
+	})
+}
+
+func zkStat(s *proto.Stat) *zk.Stat {
+	return &zk.Stat{
+		Czxid: int64(s.Czxid), Mzxid: int64(s.Mzxid), Ctime: s.CtimeMs, Mtime: s.MtimeMs, Version: s.Version, Cversion: s.Cversion,
+		Aversion: s.Aversion, EphemeralOwner: int64(s.EphemeralOwner), DataLength: s.DataLength, NumChildren: s.NumChildren, Pzxid: int64(s.Pzxid),
+	}
+}
+
+// sentinels are the errors of package zk for the codes of servers.
+var sentinels = map[proto.ErrCode]error{
+	proto.ErrAPIError: zk.ErrAPIError, proto.ErrNoNode: zk.ErrNoNode, proto.ErrNoAuth: zk.ErrNoAuth, proto.ErrBadVersion: zk.ErrBadVersion,
+	proto.ErrNoChildrenForEphemerals: zk.ErrNoChildrenForEphemerals, proto.ErrNodeExists: zk.ErrNodeExists, proto.ErrNotEmpty: zk.ErrNotEmpty,
+	proto.ErrInvalidACL: zk.ErrInvalidACL, proto.ErrAuthFailed: zk.ErrAuthFailed, proto.ErrSessionMoved: zk.ErrSessionMoved,
+	proto.ErrBadArguments: zk.ErrBadArguments,
+}
+
+// nativeError converts an error of package client to one that classify knows.
+func nativeError(ctx context.Context, err error) error {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	local := e.Cause != nil // the code is not a server's
+	switch sentinel := sentinels[e.Code]; {
+	case local && e.Code == proto.ErrOperationTimeout && ctx.Err() != nil:
+		return newCtxError(ctx, e.Unknown)
+	case e.Unknown, !local && (e.Code == proto.ErrConnectionLoss || e.Code == proto.ErrOperationTimeout):
+		return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
+	case local && e.Code == proto.ErrBadArguments:
+		return fmt.Errorf("%w: %w", zk.ErrInvalidPath, e.Cause)
+	case local && e.Code != proto.ErrMarshallingError, e.Code == proto.ErrSessionExpired:
+		return fmt.Errorf("%w: %w", zk.ErrNoServer, err)
+	case sentinel != nil:
+		return sentinel
+	case local:
+		return err
+	}
+	return e.Code
+}
