@@ -1,7 +1,9 @@
 package locks
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -257,4 +259,28 @@ func FuzzFind(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFind_Kazoo reads what kazoo 2 made on a server: each lock was requested by clients 1, 2, 3, 4, in
+// this order.
+func TestFind_Kazoo(t *testing.T) {
+	content, err := os.ReadFile("testdata/kazoo.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []Directory
+	if err := json.Unmarshal(content, &dirs); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range Find(dirs) {
+		got = append(got, l.Path+" "+text(&l)+" "+l.Queue[0].ID)
+	}
+	want := []string{
+		"/fx/election mutex 0: 1* 2[0] e0", "/fx/lock mutex 0: 1* 2[0] a",
+		"/fx/rw read/write 0: 1*read 2*read 3write[0,1] 4read[2] r0", "/fx/sem semaphore 2: 1*lease 2*lease 3[0,1] 4[2] s0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
