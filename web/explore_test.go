@@ -183,7 +183,7 @@ func TestExplore_SubtreesAndFiles(t *testing.T) {
 	s.want(404, "-101", "POST", "/ui/api/delete", `{"path":"/none","confirm":"/none"}`)
 	s.want(200, `"deleted":5`, "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a"}`)
 	s.want(404, "", "HEAD", "/znodes/v2/a", "")
-	s.want(501, "archive", "GET", "/ui/api/history?path=/copy", "")
+	s.want(501, "gozkd history", "GET", "/ui/api/history?path=/copy", "")
 	s.want(404, "-101", "GET", "/ui/api/export?root=/a", "")
 	s.want(400, "zstd", "POST", "/ui/api/decode?as=zstd", "not zstd")
 }

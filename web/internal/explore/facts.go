@@ -187,7 +187,7 @@ func (e *explorer) history(_ http.ResponseWriter, r *http.Request) (any, error) 
 	}
 	if e.History == nil {
 		return nil, answer.Errorf(http.StatusNotImplemented,
-			"this server has no archive to read versions from: set gozkd.archive.url, or run gozkd history with a data directory")
+			"this server cannot show earlier versions: gozkd history prints the changes that the log in a data directory has")
 	}
 	zk, err := call.Of(r).Client()
 	if err != nil {

@@ -31,7 +31,7 @@ export default function (ctx) {
       const waiting = data.locks.reduce((n, l) => n + l.queue.filter((c) => !c.holds).length, 0);
       return [
         h('div', {class: 'row'}, badge(count(data.locks.length) + ' locks'), badge(count(waiting) + ' waiting', waiting ? 'accent' : ''),
-          badge(data.cycles.length ? data.cycles.length + ' cycles' : 'no cycles', data.cycles.length ? 'bad' : 'good', 'Sessions that wait for each other across locks'),
+          badge(data.cycles.length ? data.cycles.length + (data.cycles.length === 1 ? ' cycle' : ' cycles') : 'no cycles', data.cycles.length ? 'bad' : 'good', 'Sessions that wait for each other across locks'),
           data.denied ? badge(data.denied + ' not readable', 'warn', 'The ACLs of these directories do not let you read them') : null, more(data.truncated)),
         data.cycles.map(cycleCard), graphCard(data), list,
       ];

@@ -16,8 +16,8 @@ export default function (ctx) {
   const columns = [
     {key: 'path', title: 'Path', cell: (w) => znodeLink(w.path)},
     {key: 'kinds', title: 'Watches', value: (w) => w.kinds.join(' '), cell: (w) => w.kinds.map((k) => [badge(k, k === 'recursive' ? 'accent' : '', kinds[k]), ' '])},
-    {key: 'session', title: 'Session', cell: (w) => sessionLink(w.session)},
-    {key: 'address', title: 'Client', cell: (w) => [h('span', {class: 'mono'}, w.address || '–'), ' ', w.tls && badge('TLS', 'good')]},
+    {key: 'session', title: 'Session', class: 'nowrap', cell: (w) => sessionLink(w.session)},
+    {key: 'address', title: 'Client', class: 'nowrap', cell: (w) => [h('span', {class: 'mono'}, w.address || '–'), ' ', w.tls && badge('TLS', 'good')]},
   ];
   const view = page({
     title: 'Watches', head: [input('path', 'Path, or /path/* for a subtree'), input('session', 'Session 0x…'), input('address', 'Client address')],
