@@ -166,6 +166,11 @@ func (s *Session) connect(who *access.Caller) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	s.Client, s.err = s.pool.Connect(ctx, who, s.streams.on)
+	if s.err == nil {
+		// The event of the first connection must not reset streams that are opened afterwards. Without it in
+		// time, a reset does no harm.
+		_ = s.Client.AwaitEvents(ctx)
+	}
 }
 
 // Connect opens a client session with the identities of a caller, which the Pool does not keep.
