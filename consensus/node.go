@@ -255,9 +255,14 @@ func (n *Node) release() (err error) {
 	return err
 }
 
-// run takes turns until ctx ends or an error occurs.
+// run takes turns until ctx ends or an error occurs. Without other members nothing waits for a tick, so
+// the loop wakes up for several at once.
 func (n *Node) run(ctx context.Context) error {
-	ticker := time.NewTicker(n.cfg.Tick)
+	ticks := 1
+	if n.peerNet == nil {
+		ticks = core.ElectionTicks
+	}
+	ticker := time.NewTicker(time.Duration(ticks) * n.cfg.Tick)
 	defer ticker.Stop()
 	defer n.proposals.stop()
 	for {
@@ -276,7 +281,9 @@ func (n *Node) run(ctx context.Context) error {
 			}
 		case <-ticker.C:
 			n.peers.update(n.core)
-			n.loop.Tick()
+			for range ticks {
+				n.loop.Tick()
+			}
 		case <-ctx.Done():
 			return ErrClosed
 		}

@@ -14,6 +14,8 @@ const (
 	// ElectionTicks is raft's election timeout in ticks.
 	ElectionTicks = 10
 	electionTicks = ElectionTicks
+	// heartbeatTicks is how often a leader makes itself heard: five times in the shortest election timeout.
+	heartbeatTicks = 2
 	// maxBatchBytes bounds the requests of an entry; a single request may be larger.
 	maxBatchBytes = 1 << 20
 	// maxInflightBytes bounds the entries that the leader sends to a member without an answer.
@@ -150,7 +152,7 @@ func (c *Core) newRaft() (err error) {
 	c.raft, err = raft.NewRawNode(&raft.Config{
 		ID:                        c.id,
 		ElectionTick:              electionTicks,
-		HeartbeatTick:             1,
+		HeartbeatTick:             heartbeatTicks,
 		Storage:                   raftStorage{c.storage, c},
 		Applied:                   c.applied,
 		AsyncStorageWrites:        true,

@@ -19,7 +19,7 @@ func relayWorld(t *testing.T) (w *world, lead, learner, relay *member) {
 	}
 	learner = w.members[3]
 	w.calm(func() bool { return w.leader() != nil && learner.core.Relay() != 0 })
-	w.ticks(3) // the leader is told
+	w.ticks(6) // the leader is told
 	return w, w.leader(), learner, w.members[learner.core.Relay()-1]
 }
 
