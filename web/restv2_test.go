@@ -110,6 +110,26 @@ func TestV2_ChildrenInPages(t *testing.T) {
 	s.want(400, "only one", "GET", "/znodes/v2/?children&acl", "")
 }
 
+// A child that the caller may not read is in the list without its stat.
+func TestV2_ChildrenThatMayNotBeRead(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	s.want(200, "", "PATCH", "/znodes/v2/", `[{"op":"create","path":"/p"},{"op":"create","path":"/p/a"},`+
+		`{"op":"create","path":"/p/b","acl":[{"scheme":"ip","id":"10.0.0.1","perms":"r"}]},{"op":"create","path":"/p/c"}]`)
+	type page struct {
+		Children []struct {
+			Name string
+			Stat *struct{}
+		}
+	}
+	seen := ""
+	for _, c := range decode[page](t, s.want(200, "", "GET", "/znodes/v2/p?children&stat", "")).Children {
+		seen += fmt.Sprint(c.Name, c.Stat != nil, " ")
+	}
+	if seen != "atrue bfalse ctrue " {
+		t.Error(seen)
+	}
+}
+
 func TestV2_Multi(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	s.want(200, `"path":"/a/b"`, "PATCH", "/znodes/v2/",

@@ -1,6 +1,7 @@
 package restv2
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -149,18 +150,27 @@ func pageOf(names []string, after, prefix string, limit int) (page []string, nex
 	return names[:limit], names[limit-1]
 }
 
-// stats adds the Stats, and leaves out children that no longer exist.
+// stats adds the Stats, and leaves out children that no longer exist. A child that the caller may not
+// read has no Stat.
 func (h *Handler) stats(r *http.Request, cl *client.Client, parent string, list []child) ([]child, error) {
 	var wg sync.WaitGroup
 	errs := make([]error, statsAtOnce)
+	gone := make([]bool, len(list))
 	for worker := range errs {
 		// Ends after its share of the list; awaited below.
 		wg.Go(func() {
 			for i := worker; i < len(list) && errs[worker] == nil; i += statsAtOnce {
 				path := strings.TrimSuffix(parent, "/") + "/" + list[i].Name
 				stat, ok, err := cl.Exists(r.Context(), path, false)
-				if errs[worker] = err; ok {
+				var code proto.ErrCode
+				switch {
+				case errors.As(err, &code) && code == proto.ErrNoAuth:
+				case err != nil:
+					errs[worker] = err
+				case ok:
 					list[i].Stat = h.stat(path, stat)
+				default:
+					gone[i] = true
 				}
 			}
 		})
@@ -171,7 +181,13 @@ func (h *Handler) stats(r *http.Request, cl *client.Client, parent string, list 
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(list, func(c child) bool { return c.Stat == nil }), nil
+	left := list[:0]
+	for i, c := range list {
+		if !gone[i] {
+			left = append(left, c)
+		}
+	}
+	return left, nil
 }
 
 // conflict adds the present Stat to the error of a write whose version differs.
