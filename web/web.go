@@ -56,7 +56,7 @@ type Options struct {
 }
 
 // Paths are the patterns under which a program should mount a Handler.
-var Paths = []string{"/ui/", "/znodes/", "/sessions/", "/sessions/v1", "/identity/v2"}
+var Paths = []string{"/ui/", "/znodes/", "/sessions/", "/sessions/v1", "/identity/v2", restv2.OpenAPIPath}
 
 // Handler serves everything of this package. Close must be called before the server is closed.
 type Handler struct {
@@ -102,6 +102,7 @@ func New(s *server.Server, o Options) *Handler {
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", h.identified(api))
+	mux.HandleFunc("GET "+restv2.OpenAPIPath, restv2.ServeOpenAPI)
 	mux.Handle("/ui/", static.Handler("/ui/"))
 	mux.Handle("/ui/api/", h.identified(api))
 	mux.HandleFunc("POST /ui/api/login", h.login)

@@ -199,7 +199,7 @@ function help() {
       h('dl', {class: 'keys'}, keyHelp.map(([key, text]) => [h('dt', null, key.split('  ').map((k) => h('kbd', null, k))), h('dd', null, text)])),
       h('p', {class: 'dim'}, 'Every view and every znode has its own address: copy it to share what you see. ' +
         'The explorer uses the REST interface below ', h('code', null, '/znodes/v2/'), ', described by ',
-      h('a', {href: api.url('znodes/v2/openapi.json')}, 'its OpenAPI file'), '.'),
+      h('a', {href: api.url('openapi/v2.json')}, 'its OpenAPI file'), '.'),
     ],
   });
 }
