@@ -200,7 +200,17 @@ func adminHandler(inv *config.Invocation, s *server.Server, pages *web.Handler, 
 		return refuseForeignHosts(mux, c.AdminAddress)
 	}
 	all := http.NewServeMux()
-	all.Handle("/", refuseForeignHosts(mux, c.AdminAddress))
+	commandsAndProfiles := refuseForeignHosts(mux, c.AdminAddress)
+	all.Handle("/", commandsAndProfiles)
+	if c.AdminCommandURL != "" { // otherwise / is the list of commands
+		all.HandleFunc("GET /{$}", func(w http.ResponseWriter, req *http.Request) {
+			if strings.Contains(req.Header.Get("Accept"), "text/html") { // a browser
+				http.Redirect(w, req, "/ui/", http.StatusFound)
+				return
+			}
+			commandsAndProfiles.ServeHTTP(w, req)
+		})
+	}
 	for _, path := range web.Paths {
 		all.Handle(path, pages) // which knows gozkd.web.hosts
 	}

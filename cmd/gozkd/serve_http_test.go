@@ -418,3 +418,18 @@ func (c watchedConn) Close() error {
 	c.closed()
 	return err
 }
+
+// The admin server's root leads browsers to the explorer. Other callers, and commands, are answered as before.
+func TestServe_RootForBrowsers(t *testing.T) {
+	p := launch(t, "--memory", "--client-port", "0", "-o", "admin.serverPort=0")
+	base := strings.TrimSuffix(p.ports.Admin, "/commands")
+	if status, body := request(t, http.MethodGet, base+"/", "Accept", "text/html,*/*;q=0.8"); status != 200 || !strings.Contains(body, "<html") {
+		t.Errorf("a browser: %d %.100s", status, body)
+	}
+	if status, body := request(t, http.MethodGet, base+"/", "Accept", "*/*"); status != 404 {
+		t.Errorf("another caller: %d %.100s", status, body)
+	}
+	if status, body := request(t, http.MethodGet, p.ports.Admin+"/ruok", "Accept", "text/html"); status != 200 || !strings.Contains(body, "ruok") {
+		t.Errorf("a command: %d %.100s", status, body)
+	}
+}
