@@ -1,0 +1,51 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestRegress_StaleEvent arms a watch, replaces the znode, and watches the znode again after a reply
+// that shows the replacement. The event of the first watch must not fire the second.
+func TestRegress_StaleEvent(t *testing.T) {
+	replace := []any{&zk.DeleteRequest{Path: "/n", Version: -1}, &zk.CreateRequest{Path: "/n"}}
+	for _, kind := range recipetest.Kinds() {
+		for name, change := range map[string]func(ctx context.Context, c *recipes.Client) error{
+			"own multi": func(ctx context.Context, c *recipes.Client) error {
+				_, err := c.Multi(ctx, replace...)
+				return err
+			},
+		} {
+			t.Run(string(kind)+"/"+name, func(t *testing.T) {
+				recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+					w.Load(map[string]string{"/n": ""})
+					c := w.Open(kind)
+					for range 200 {
+						if _, _, err := c.ExistsW(t.Context(), "/n"); err != nil {
+							t.Fatal(err)
+						}
+						if err := change(t.Context(), c); err != nil {
+							t.Fatal(err)
+						}
+						_, second, err := c.ExistsW(t.Context(), "/n")
+						if err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(time.Millisecond) // until all goroutines of the bubble wait
+						select {
+						case e := <-second:
+							t.Fatalf("the second watch fired: %+v", e)
+						default:
+						}
+					}
+				})
+			})
+		}
+	}
+}
