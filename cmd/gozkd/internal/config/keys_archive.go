@@ -35,6 +35,6 @@ var archiveKeys = []key{
 		field: func(c *Config) any { return &c.Archive.BaseHours }},
 	{name: "gozkd.archive.retentionDays", kind: integer(0, 36500), def: "0", status: works, note: "days for which every moment can be restored; 0: all",
 		field: func(c *Config) any { return &c.Archive.RetentionDays }},
-	{name: "gozkd.archive.bufferMB", kind: integer(1, 1<<10), def: "64", status: works, note: "MiB of log kept while the archive cannot be written; beyond it the moments until the next complete state are lost",
+	{name: "gozkd.archive.bufferMB", kind: integer(1, 1<<10), def: "64", status: works, note: "MiB of log kept while the archive cannot be written; above it moments are lost",
 		field: func(c *Config) any { return &c.Archive.BufferMB }},
 }

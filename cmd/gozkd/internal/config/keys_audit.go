@@ -52,7 +52,7 @@ var znodeList = kind{
 var auditKeys = []key{
 	{name: "audit.enable", kind: boolean, def: "false", status: works, note: "the [audit log](monitoring.md#the-audit-log)",
 		field: func(c *Config) any { return &c.Audit.Enabled }},
-	{name: "audit.impl.class", kind: oneOf("org.apache.zookeeper.audit.Slf4jAuditLogger", "org.apache.zookeeper.audit.Log4jAuditLogger"), status: harmless, note: "only ZooKeeper's own classes are accepted; gozkd.audit.* set format and file"},
+	{name: "audit.impl.class", kind: oneOf("org.apache.zookeeper.audit.Slf4jAuditLogger", "org.apache.zookeeper.audit.Log4jAuditLogger"), status: harmless, note: "use gozkd.audit.*"},
 	{name: "gozkd.audit.format", kind: oneOf(AuditJSON, AuditZooKeeper), def: AuditJSON, status: works, note: "zookeeper: ZooKeeper's line, for ZooKeeper's events only",
 		field: func(c *Config) any { return &c.Audit.Format }},
 	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "its file; `-` is standard error. Opened again on SIGHUP",
@@ -61,10 +61,10 @@ var auditKeys = []key{
 		field: func(c *Config) any { return &c.Audit.MaxSizeMB }},
 	{name: "gozkd.audit.maxFiles", kind: integer(0, maxInt), def: "10", status: works, note: "renamed files that are kept; 0: all",
 		field: func(c *Config) any { return &c.Audit.MaxFiles }},
-	{name: "gozkd.audit.block", kind: boolean, def: "false", status: works, note: "true: clients wait while the log cannot be written; false: its events are dropped and counted",
+	{name: "gozkd.audit.block", kind: boolean, def: "false", status: works, note: "clients wait while the log cannot be written; false: events are dropped and counted",
 		field: func(c *Config) any { return &c.Audit.Block }},
 	{name: "gozkd.audit.reads", kind: znodeList, status: works, note: "also log reads at and below these znodes",
 		field: func(c *Config) any { return &c.Audit.Reads }},
-	{name: "auditlog.*", kind: anything, status: harmless, note: "properties of ZooKeeper's logback.xml; gozkd.audit.file names the file"},
-	{name: "audit.logger", kind: anything, status: harmless, note: "a property of ZooKeeper's logback.xml"},
+	{name: "auditlog.*", kind: anything, status: harmless, note: "use gozkd.audit.file"},
+	{name: "audit.logger", kind: anything, status: harmless, note: "use gozkd.audit.file"},
 }

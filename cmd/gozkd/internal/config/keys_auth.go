@@ -59,7 +59,7 @@ var nameList = kind{
 }
 
 var authKeys = []key{
-	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with the SASL users, usually `-D` in SERVER_JVMFLAGS: its server section has a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/kerberos.md)), or both",
+	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with the SASL users: its server section has a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/kerberos.md)), or both",
 		field: func(c *Config) any { return &c.Auth.JAASFile }},
 	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "that section of the file",
 		field: func(c *Config) any { return &c.Auth.JAASSection }},
@@ -73,7 +73,7 @@ var authKeys = []key{
 	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: works, reload: true, note: "a client that fails SASL stays connected, without the identity",
 		field: func(c *Config) any { return &c.Auth.AllowFailed }},
 	{name: authProviders, kind: anything, status: works, note: "`" + saslProvider + "` lets ACLs name sasl, `X509AuthenticationProvider` x509 (as client TLS does), `EnsembleAuthenticationProvider` enables the scheme ensemble. Other classes are a warning, and their schemes fail"},
-	{name: "ensembleAuthName", kind: nameList, status: works, reload: true, note: "names of this ensemble; clients that give another by the scheme ensemble are disconnected",
+	{name: "ensembleAuthName", kind: nameList, status: works, reload: true, note: "names of this ensemble; clients that give another are disconnected",
 		field: func(c *Config) any { return &c.Auth.EnsembleNames }},
 	{name: "sessionRequireClientSASLAuth", kind: boolean, def: "false", status: works, reload: true, note: "as enforce.auth.enabled with enforce.auth.schemes=sasl",
 		field: func(c *Config) any { return &c.Auth.RequireSASL }},
@@ -84,7 +84,7 @@ var authKeys = []key{
 	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: works, reload: true, note: "false, ZooKeeper's default: TTL znodes cannot be created (-6); from feature level 2",
 		field: func(c *Config) any { return &c.Auth.ExtendedTypes }},
 	{name: "requireClientAuthScheme", kind: anything, status: later, note: "no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"},
-	{name: "jaasLoginRenew", kind: anything, status: harmless, note: "a server needs no ticket of its own"},
+	{name: "jaasLoginRenew", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 }
 
 // numbered returns the values of a key of which there are several.

@@ -12,13 +12,13 @@ const peerTLS = "ssl.quorum."
 
 // peerTLSKeys say which connections between servers use TLS, and how.
 var peerTLSKeys = append([]key{
-	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "[TLS between servers](../guide/operate.md#tls-between-servers); plain connections are refused unless portUnification is set",
+	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "[TLS between servers](../guide/operate.md#tls-between-servers); only TLS, unless portUnification is set",
 		field: func(c *Config) any { return &c.SSLQuorum }},
 	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "the peer port accepts TLS, if there is a key store, and plain connections",
 		field: func(c *Config) any { return &c.PeerPortUnification }},
 	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "the ENSEMBLE that URIs gozkd://ENSEMBLE/ID of certificates must have; default: any",
 		field: func(c *Config) any { return &c.PeerTLSEnsemble }},
-	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "changed files of keys, certificates and revocation lists are always noticed, within a second or two"},
+	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "always on: changed files are noticed within a second or two"},
 }, quorumKeys()...)
 
 // quorumKeys returns the rows ssl.quorum.*. Without sslQuorum and portUnification they have no effect,

@@ -20,15 +20,15 @@ var networks = kind{
 const webOff = "off"
 
 var webKeys = []key{
-	{name: "gozkd.web", kind: oneOf("read", "write", webOff), def: "read", status: works, note: "[REST and the explorer](../guide/rest.md) at `/ui/`, `/znodes/` and `/sessions/` of the admin server: what callers on this machine may do without a login. Callers from elsewhere must log in",
+	{name: "gozkd.web", kind: oneOf("read", "write", webOff), def: "read", status: works, note: "what callers on this machine may do by [REST and the explorer](../guide/rest.md) without a login",
 		field: func(c *Config) any { return &c.Web }},
 	{name: "gozkd.web.roles", kind: text, status: works, note: "who may log in, as ROLE=SCHEME:ID separated by semicolons: the roles are read, write and admin, the identities `sasl:USER`, `digest:USER:HASH` and `x509:NAME`. The superuser is an administrator",
 		field: func(c *Config) any { return &c.WebRoles }},
-	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names of this server that browsers may use without HTTPS, besides addresses and names without a dot; `.example.org` stands for all names below",
+	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names of this server that browsers may use without HTTPS; `.example.org` stands for all names below",
 		field: func(c *Config) any { return &c.WebHosts }},
-	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "a header in which a proxy names the user, who has the identity `sasl:USER`; only requests from gozkd.web.proxies are believed. The proxy must remove the header from the requests that it gets",
+	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "a header in which a proxy of gozkd.web.proxies names the user, with the identity `sasl:USER`. The proxy must remove the header from the requests that it gets",
 		field: func(c *Config) any { return &c.WebProxyHeader }},
-	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses or networks of these proxies, such as `10.0.0.0/8`",
+	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses of these proxies",
 		field: func(c *Config) any { return &c.WebProxyList }},
 }
 

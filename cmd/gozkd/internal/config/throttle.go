@@ -32,13 +32,13 @@ type Throttle struct {
 }
 
 var throttleKeys = []key{
-	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "size of a token bucket for connect requests; a request without a token is closed unanswered; 0: no throttle",
+	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "tokens for connect requests, which are closed unanswered without one; 0: no throttle",
 		field: func(c *Config) any { return &c.Throttle.Tokens }},
 	{name: "connectionTokenFillTime", aliases: []string{"connection_throttle_fill_time"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "ms in which connectionTokenFillCount tokens are added",
 		field: func(c *Config) any { return &c.Throttle.FillTime }},
 	{name: "connectionTokenFillCount", aliases: []string{"connection_throttle_fill_count"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens per connectionTokenFillTime",
 		field: func(c *Config) any { return &c.Throttle.FillCount }},
-	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: property32(-1, maxInt), def: "-1", status: works, reload: true, note: "ms between changes of the share of connect requests dropped at random; -1: none are",
+	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: property32(-1, maxInt), def: "-1", status: works, reload: true, note: "ms between changes of the share of connect requests dropped at random; -1: none",
 		field: func(c *Config) any { return &c.Throttle.FreezeTime }},
 	{name: "connectionDropIncrease", aliases: []string{"connection_throttle_drop_increase"}, kind: fraction, def: "0.02", status: works, reload: true, note: "growth of that share while no token is left",
 		field: func(c *Config) any { return &c.Throttle.DropIncrease }},
@@ -46,7 +46,7 @@ var throttleKeys = []key{
 		field: func(c *Config) any { return &c.Throttle.DropDecrease }},
 	{name: "connectionDecreaseRatio", aliases: []string{"connection_throttle_decrease_ratio"}, kind: fraction, def: "0", status: works, reload: true, note: "that share decreases while at most this part of the tokens is missing",
 		field: func(c *Config) any { return &c.Throttle.DecreaseRatio }},
-	{name: "connection_throttle_weight_enabled", kind: boolean, def: "false", status: works, reload: true, note: "connect requests take their session's weight in tokens; size and fill count are multiplied by that of a new session",
+	{name: "connection_throttle_weight_enabled", kind: boolean, def: "false", status: works, reload: true, note: "connect requests take their session's weight in tokens",
 		field: func(c *Config) any { return &c.Throttle.Weighted }},
 	{name: "connection_throttle_global_session_weight", kind: property32(1, maxInt), def: "3", status: works, reload: true, note: "tokens for a new session, at least local_session_weight",
 		field: func(c *Config) any { return &c.Throttle.GlobalWeight }},
@@ -65,11 +65,11 @@ var throttleKeys = []key{
 		field: func(c *Config) any { return &c.Throttle.DropStale }},
 	{name: "throttledOpWaitTime", aliases: []string{"throttled_op_wait_time"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms after which a waiting write gets the error -127; 0: never",
 		field: func(c *Config) any { return &c.Throttle.OpWaitTime }},
-	{name: "requestStaleConnectionCheck", aliases: []string{"request_stale_connection_check"}, kind: boolean, status: harmless, note: "a write that waits when its connection closes is never applied"},
-	{name: "request_throttler.shutdownTimeout", kind: anything, status: harmless, note: "requests that wait are dropped when the server stops"},
+	{name: "requestStaleConnectionCheck", aliases: []string{"request_stale_connection_check"}, kind: boolean, status: harmless, note: "always on"},
+	{name: "request_throttler.shutdownTimeout", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 
 	{name: "largeRequestThreshold", kind: property32(-1, maxInt), def: "-1", status: works, note: "bytes above which a request is large; -1, 0: none is",
 		field: func(c *Config) any { return &c.Throttle.LargeThreshold }},
-	{name: "largeRequestMaxBytes", kind: property32(1, maxInt), def: "104857600", status: works, note: "bytes of large writes in flight; the connection of a large request that exceeds them is closed",
+	{name: "largeRequestMaxBytes", kind: property32(1, maxInt), def: "104857600", status: works, note: "bytes of large writes in flight; a large request above them closes its connection",
 		field: func(c *Config) any { return &c.Throttle.LargeBytes }},
 }
