@@ -11,33 +11,39 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestSync_WaitsForAbandoned abandons a request of a wrapped connection that is sent only in the next session, and checks
-// that a Sync that was called before that returns after the request is done.
+// TestSync_WaitsForAbandoned abandons a request before it is sent, and checks that a Sync that is
+// called before that returns after the request is done. A wrapped connection sends the request in
+// the next session; a Client of Connect never sends it.
 func TestSync_WaitsForAbandoned(t *testing.T) {
-	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		w.Load(map[string]string{"/n": ""})
-		c, h := w.OpenHooked(recipetest.Wrap)
-		session := c.Session()
-		h.Arm(func(r recipetest.Request) error {
-			if r.Op == zktest.Set {
-				w.ExpireSession(session.ID())
-				time.Sleep(5 * time.Second)
+	for kind, want := range map[recipetest.Kind]string{recipetest.Connect: "", recipetest.Wrap: "late"} {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			w.Load(map[string]string{"/n": ""})
+			c, h := w.OpenHooked(kind)
+			session := c.Session()
+			var called, ended time.Time
+			h.Arm(func(r recipetest.Request) error {
+				if r.Op == zktest.Set {
+					w.ExpireSession(session.ID())
+					time.Sleep(5 * time.Second)
+					ended = time.Now()
+				}
+				return nil
+			}, nil)
+			in, cancel := session.Within(t.Context())
+			defer cancel()
+			if _, err := c.Set(in, "/n", []byte("late"), -1); !errors.Is(err, recipes.ErrOutcomeUnknown) || !errors.Is(err, recipes.ErrSessionLost) {
+				t.Error(err)
 			}
-			return nil
-		}, nil)
-		in, cancel := session.Within(t.Context())
-		defer cancel()
-		if _, err := c.Set(in, "/n", []byte("late"), -1); !errors.Is(err, recipes.ErrOutcomeUnknown) || !errors.Is(err, recipes.ErrSessionLost) {
-			t.Error(err)
-		}
-		if data, _, err := c.Get(t.Context(), "/n"); err != nil || len(data) > 0 {
-			t.Errorf("the znode has %q, %v; or the test came too late", data, err)
-		}
-		if err := c.Sync(t.Context(), "/n"); err != nil {
-			t.Error(err)
-		}
-		w.AssertData("/n", "late")
-	})
+			if data, _, err := c.Get(t.Context(), "/n"); err != nil || len(data) > 0 {
+				t.Errorf("the znode has %q, %v; or the test came too late", data, err)
+			}
+			called = time.Now()
+			if err := c.Sync(t.Context(), "/n"); err != nil || ended.Before(called) {
+				t.Errorf("%v; called at %v, the request ended at %v", err, called, ended)
+			}
+			w.AssertData("/n", want)
+		})
+	}
 }
 
 // TestWrap_CreateInUnknownSession lets a wrapped connection have a new session whose event is

@@ -16,7 +16,7 @@ import (
 func TestDo_SessionGone(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/dir": ""})
-		c, h := w.OpenHooked(recipetest.Wrap)
+		c, h := w.Hooked()
 		session := c.Session().ID()
 		o := exactlyonce.New(c, "/dir")
 		h.Arm(func(r recipetest.Request) error {
@@ -81,28 +81,31 @@ func closed(t testing.TB, w *recipetest.World, o *exactlyonce.Writer) {
 	}
 }
 
-// TestRegress_SentAfterItsMarkerWasDeleted sends the write in the next session so late that the
-// deletion of its marker has been tried before.
+// TestRegress_SentAfterItsMarkerWasDeleted delays the write until its session has ended and the
+// deletion of its marker has been tried. A wrapped connection sends the write in the next session; a
+// Client of Connect never sends it.
 func TestRegress_SentAfterItsMarkerWasDeleted(t *testing.T) {
-	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		w.Load(map[string]string{"/dir": ""})
-		c, h := w.OpenHooked(recipetest.Wrap)
-		session := c.Session().ID()
-		o := exactlyonce.New(c, "/dir")
-		h.Arm(func(r recipetest.Request) error {
-			if r.Op == zktest.Multi && r.N == 1 {
-				w.ExpireSession(session)
-				time.Sleep(5 * time.Second)
+	for kind, want := range map[recipetest.Kind]int{recipetest.Connect: 0, recipetest.Wrap: 1} {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			w.Load(map[string]string{"/dir": ""})
+			c, h := w.OpenHooked(kind)
+			session := c.Session().ID()
+			o := exactlyonce.New(c, "/dir")
+			h.Arm(func(r recipetest.Request) error {
+				if r.Op == zktest.Multi && r.N == 1 {
+					w.ExpireSession(session)
+					time.Sleep(5 * time.Second)
+				}
+				return nil
+			}, nil)
+			if _, err := o.Do(t.Context(), append1("item-")); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+				t.Error(err)
 			}
-			return nil
-		}, nil)
-		if _, err := o.Do(t.Context(), append1("item-")); !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			t.Error(err)
-		}
-		time.Sleep(10 * time.Second)
-		if items, _ := written(w, "item-"); items != 1 || c.Session().ID() == session {
-			t.Errorf("%d items, session %#x", items, c.Session().ID())
-		}
-		closed(t, w, o)
-	})
+			time.Sleep(10 * time.Second)
+			if items, _ := written(w, "item-"); items != want || c.Session().ID() == session {
+				t.Errorf("%s: %d items, session %#x", kind, items, c.Session().ID())
+			}
+			closed(t, w, o)
+		})
+	}
 }

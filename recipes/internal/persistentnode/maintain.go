@@ -17,7 +17,7 @@ import (
 
 // run maintains the znode until ctx ends, and then deletes it.
 func (n *Znode) run(ctx context.Context) {
-	k := &maintainer{Znode: n, states: n.client.States(ctx), takeOverPending: n.opts.TakeOver}
+	k := &maintainer{Znode: n, takeOverPending: n.opts.TakeOver}
 	defer close(n.done)
 	for pause := time.Duration(0); ctx.Err() == nil; {
 		rested, err := k.maintainOnce(ctx)
@@ -44,7 +44,6 @@ func (n *Znode) run(ctx context.Context) {
 // znode.
 type maintainer struct {
 	*Znode
-	states          <-chan recipes.ConnState
 	present         bool  // at the last check the znode existed and was ours
 	mayExist        bool  // the znode may exist because of a request of this goroutine
 	version         int32 // of the data, at the last check
@@ -86,7 +85,7 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 		if k.takeOverPending && stat.NumChildren == 0 {
 			return false, k.takeOver(ctx, stat)
 		}
-		k.waitForChange(ctx, s, watch, nil, nil)
+		waitForChange(ctx, s, watch, nil, nil)
 		return true, nil
 	}
 	found := !k.present && !made // it existed before and may have other data
@@ -110,7 +109,7 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-c
 		if err != nil {
 			return rested, err
 		}
-		event, woken := k.waitForChange(ctx, s, watch, late, k.wake)
+		event, woken := waitForChange(ctx, s, watch, late, k.wake)
 		rested = true
 		switch {
 		case woken:
@@ -124,33 +123,21 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-c
 	}
 }
 
-// waitForChange returns when the watch fires, the connection is restored, the session or ctx ends,
-// or late or wake delivers. woken is set for the last two.
-//
-// A reconnect counts because go-zookeeper re-registers its watches with a zxid that may be too new,
-// so a change between the two connections may fire nothing.
-func (k *maintainer) waitForChange(ctx context.Context, s *recipes.Session, watch <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
-	for {
-		select {
-		// or the channel is closed: another receiver of this Client got the event
-		case e := <-watch:
-			return e.Type, false
-		case state, open := <-k.states:
-			if !open {
-				k.states = nil
-			}
-			if state != recipes.Reconnected {
-				continue
-			}
-		case <-s.Context().Done():
-		case <-ctx.Done():
-		case <-wake:
-			return 0, true
-		case <-late:
-			return 0, true
-		}
-		return 0, false
+// waitForChange returns when the watch fires, which it also does if the session ends or may have
+// missed a change, when the session or ctx ends, or when late or wake delivers. woken is set for the
+// last two.
+func waitForChange(ctx context.Context, s *recipes.Session, watch <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
+	select {
+	case e := <-watch: // zero if another receiver of this Client got the event
+		return e.Type, false
+	case <-s.Context().Done():
+	case <-ctx.Done():
+	case <-wake:
+		return 0, true
+	case <-late:
+		return 0, true
 	}
+	return 0, false
 }
 
 // create creates the znode. An existing znode is no error.
@@ -258,8 +245,9 @@ func (k *maintainer) set(ctx context.Context, s *recipes.Session, data []byte) (
 
 // inSession returns a context for requests that change the znode. If the znode is an ephemeral, the
 // context also ends with s, and ends while the Client is not connected. Client looks at the context
-// before each attempt, so no attempt is queued without a connection: go-zookeeper would send it in
-// the next session if s ends, and the znode may be another session's by then. cancel must be called.
+// before each attempt, so no attempt is queued without a connection: if s ends, a wrapped connection
+// would send it in the next session, and the znode may be another session's by then. cancel must be
+// called.
 func (k *maintainer) inSession(ctx context.Context, s *recipes.Session) (in context.Context, cancel context.CancelFunc) {
 	if !k.opts.Mode.IsEphemeral() {
 		return ctx, func() {}
