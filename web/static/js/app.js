@@ -87,7 +87,11 @@ async function route() {
     module = at.name === 'z' ? await import('./znodes.js') : await openModule(at.name);
   } catch (error) {
     if (mine === visit) {
-      replace(view, h('div', {class: 'page'}, problem(error, () => location.reload())));
+      // A browser does not fetch a module again that it could not fetch: the page has to be loaded anew.
+      const reload = () => location.reload();
+      current = {name: '', view: {refresh: reload}};
+      replace(view, h('div', {class: 'page'}, problem(error, reload)));
+      api.identity().catch(() => null); // tells whether the server answers at all
     }
     return;
   }
@@ -287,7 +291,8 @@ async function start() {
   if (!location.hash) {
     history.replaceState(null, '', znodeHref(setting('path', '/')));
   }
-  route();
+  await route();
+  tabs.slice(1).forEach(([name]) => openModule(name).catch(() => null)); // views open even while the server is away
 }
 
 start();

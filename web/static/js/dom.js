@@ -53,11 +53,41 @@ function append(element, children) {
   }
 }
 
-/** replace gives an element new children. */
+/** replace gives an element new children. The focus stays on what looks the same. */
 export function replace(element, ...children) {
+  const restore = keepFocus(element);
   element.textContent = '';
   append(element, children);
+  restore();
   return element;
+}
+
+/**
+ * keepFocus remembers which control inside of an element has the focus, and returns a function that
+ * gives it to the same control, or to one with the same name in the same row or card.
+ */
+export function keepFocus(element) {
+  const had = document.activeElement;
+  if (!had || had === element || !element.contains(had)) {
+    return () => null;
+  }
+  const [wanted, nth] = [looks(had), twins(element, had).indexOf(had)];
+  return () => {
+    if (document.activeElement === had) {
+      return;
+    }
+    const all = element.contains(had) ? [had] : twins(element, had, wanted);
+    (all[nth] || all[0])?.focus({preventScroll: true});
+  };
+}
+
+function twins(element, had, wanted = looks(had)) {
+  return [...element.querySelectorAll(had.tagName)].filter((e) => looks(e) === wanted);
+}
+
+function looks(e) {
+  return [e.getAttribute('href') || e.getAttribute('aria-label') || e.textContent, e.closest('tr')?.cells[0].textContent,
+    e.closest('section, details')?.querySelector('h2, h3, summary')?.textContent].join('\n');
 }
 
 const icons = {

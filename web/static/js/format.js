@@ -1,5 +1,5 @@
 // Numbers, sizes, times and paths as text. All functions except time are pure.
-import {h} from './dom.js';
+import {badge, h} from './dom.js';
 
 /** count writes a number with separators: 12,345. */
 export function count(n) {
@@ -99,7 +99,6 @@ export function encodePath(path) {
   return path.split('/').map(encodeURIComponent).join('/');
 }
 
-
 /** decodePath is the inverse of encodePath. A broken escape stays as it is. */
 export function decodePath(text) {
   return text.split('/').map((name) => {
@@ -139,6 +138,17 @@ export function znodeHref(path) {
 /** znodeLink creates a link to a znode. */
 export function znodeLink(path, text = path) {
   return h('a', {class: 'mono', href: znodeHref(path)}, text);
+}
+
+/** overHTTP reports whether a client's address is that of a caller of the explorer or of REST: their port is 0. */
+export function overHTTP(address) {
+  return Boolean(address?.endsWith(':0'));
+}
+
+/** client shows a client's address. */
+export function client(address) {
+  return overHTTP(address) ? [h('span', {class: 'mono'}, address.slice(0, -2)), ' ', badge('HTTP', '', 'Uses the explorer or the REST interface')]
+    : h('span', {class: 'mono'}, address || '–');
 }
 
 /** clipped shows a name that may be too long for its place: the end, where sequence numbers are, stays. */

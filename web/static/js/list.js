@@ -93,7 +93,7 @@ export function table({columns, rows = [], caption, sort = null, descending = fa
       }
     });
     const list = shown();
-    body.replaceChildren(...list.slice(0, limit).map((row) => line(row)));
+    replace(body, list.slice(0, limit).map((row) => line(row)));
     if (all.length === 0) {
       replace(note, empty(emptyTitle, emptyText));
     } else if (list.length === 0) {

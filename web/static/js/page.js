@@ -1,7 +1,7 @@
 // The page of one znode: path, badges, data, children, stat, ACL, quota.
 import * as api from './api.js';
 import {badge, button, download, empty, h, loading, problem, replace} from './dom.js';
-import {base, bytes, count, duration, join, parent, time, znodeHref, znodeLink} from './format.js';
+import {base, bytes, count, duration, join, overHTTP, parent, time, znodeHref, znodeLink} from './format.js';
 import {childTable} from './children.js';
 import {isEphemeral} from './tree.js';
 import {viewData} from './viewers/index.js';
@@ -26,6 +26,7 @@ export function page({ctx, act, following, showTree, updated}) {
   let blocked = ''; // why nothing can be changed here
   let visit = 0;
   let again = 0;
+  let loaded = null; // a promise: until then nobody knows what a change would change
 
   function actions() {
     const reason = blocked ? blocked : ctx().may('write') ? null : 'Your role “' + ctx().role + '” may not change znodes';
@@ -183,14 +184,14 @@ export function page({ctx, act, following, showTree, updated}) {
       return;
     }
     const more = [];
-    const rows = watches.value?.watches;
+    const rows = watches.value?.watches.filter((w) => !overHTTP(w.address)); // the page itself watches, too
     if (rows?.length > 0) {
       more.push(h('span', {class: 'badge', title: 'Watches on this path'}, h('a', {href: '#/watches?path=' + encodeURIComponent(path)},
         rows.length + (watches.value.truncated ? '+' : '') + (rows.length === 1 ? ' watch' : ' watches'))));
     }
     const owner = session.value?.sessions?.find((s) => s.id === seen.stat.ephemeralOwner);
     if (owner?.address) {
-      more.unshift(badge('client ' + owner.address, 'accent', 'Where the session is connected'));
+      more.unshift(badge('client ' + owner.address.replace(/:0$/, ''), 'accent', 'Where the session is connected'));
     }
     if (quota.value) {
       more.push(...quota.value);
@@ -226,7 +227,10 @@ export function page({ctx, act, following, showTree, updated}) {
 
   return {
     element, refresh, event, state, drawHead,
-    seen: () => seen,
+    seen: async () => {
+      await loaded;
+      return seen;
+    },
     place: (panel) => replace(extra, panel),
     show(panel) {
       children?.close();
@@ -242,7 +246,7 @@ export function page({ctx, act, following, showTree, updated}) {
       dataCard.classList.remove('flash');
       element.scrollTop = 0;
       children = childTable(ctx().path);
-      read();
+      loaded = read();
     },
     close() {
       visit++;

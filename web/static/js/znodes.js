@@ -97,7 +97,6 @@ export default function (first) {
 
   // Actions of buttons and keys. Each resolves to the path to open afterwards, or to null.
   async function act(name) {
-    const seen = main.seen();
     switch (name) {
       case 'copy':
         await copy(ctx.path);
@@ -116,6 +115,7 @@ export default function (first) {
       ctx.toast('Your role “' + ctx.role + '” may not change znodes. Log in as another identity, or start the server with gozkd.web=write.', 'bad');
       return;
     }
+    const seen = await main.seen();
     if (!seen) {
       return;
     }

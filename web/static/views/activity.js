@@ -1,7 +1,7 @@
 // What the server does now: rates, latencies, hot paths and clients.
 import {badge, h, svg} from '../js/dom.js';
 import {table} from '../js/list.js';
-import {compact, count, duration, znodeLink} from '../js/format.js';
+import {client, compact, count, duration, znodeLink} from '../js/format.js';
 import {page, sessionLink} from './list.js';
 
 const kept = 120;
@@ -13,7 +13,7 @@ export default function (ctx) {
     list.push(value);
     list.splice(0, list.length - kept);
   };
-  return page({title: 'Activity', interval: 1000, load: () => ctx.api.get('activity'), draw: (a) => {
+  return page({title: 'Activity', interval: 1000, load: () => ctx.api.get('activity'), draw: (a, keep) => {
     if (before && a.time > before.time) {
       const seconds = (a.time - before.time) / 1000;
       push(rates.in, Math.max(0, a.received - before.received) / seconds);
@@ -27,8 +27,8 @@ export default function (ctx) {
         chart('Writes under way', rates.waiting), chart('Connections', rates.connections)),
       h('div', {class: 'row'}, badge('latency ' + duration(a.latencyMs.avg) + ' on average'), badge('at most ' + duration(a.latencyMs.max), '', 'Since the start, or the word srst'),
         badge(count(a.sessions) + ' sessions'), badge(count(a.znodes) + ' znodes')),
-      a.hot ? hot(a.hot) : h('p', {class: 'dim'}, 'Hot paths and clients are for administrators.'),
-      times('Requests', 'From the arrival of a request to its reply', a.operations), times('Stages of a write', 'Where writes spend their time', a.stages),
+      a.hot ? hot(a.hot, keep) : h('p', {class: 'dim'}, 'Hot paths and clients are for administrators.'),
+      times('Requests', 'From the arrival of a request to its reply', a.operations, keep), times('Stages of a write', 'Where writes spend their time', a.stages, keep),
     ];
   }});
 }
@@ -39,33 +39,36 @@ function chart(title, values) {
   const step = width / (Math.max(20, values.length) - 1);
   const points = values.map((v, i) => `${(width - (values.length - 1 - i) * step).toFixed(1)},${(height - 2 - (height - 6) * v / top).toFixed(1)}`);
   const now = values.at(-1);
-  return h('section', {class: 'card'}, h('header', null, h('h3', null, title), h('strong', {class: 'num'}, now === undefined ? '–' : compact(Math.round(now)))),
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, title), h('strong', {class: 'num'}, now === undefined ? '–' : compact(Math.round(now)))),
     svg('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': title + ', last two minutes, at most ' + Math.round(top)},
       points.length > 1 && svg('polygon', {points: `${points[0].split(',')[0]},${height} ${points.join(' ')} ${width},${height}`}), svg('polyline', {points: points.join(' ')})),
     h('div', {class: 'dim'}, 'at most ' + compact(Math.round(top)) + ' in two minutes'));
 }
 
-function hot(spots) {
+function hot(spots, keep) {
   const rate = (key, title) => ({key, title, align: 'right', cell: (x) => x[key].toFixed(1)});
-  const bar = (all) => ({key: 'share', title: '', hide: 'small', class: 'share', value: (x) => x.reads + x.writes, cell: (x) => h('div', {class: 'bar'},
-    h('div', {style: {width: 100 * (x.reads + x.writes) / Math.max(1e-9, ...all.map((y) => y.reads + y.writes)) + '%'}}))});
-  return h('div', {class: 'halves'},
-    h('section', {class: 'card'}, h('header', null, h('h3', null, 'Hot paths'), h('span', {class: 'dim'}, 'per second, last ' + spots.window_s + ' s')),
-      table({columns: [{key: 'path', title: 'Path', cell: (p) => znodeLink(p.path)}, rate('reads', 'Reads'), rate('writes', 'Writes'), bar(spots.paths || [])],
-        rows: spots.paths || [], caption: 'Hot paths', emptyTitle: 'No requests', emptyText: 'Nothing was read or written in the last seconds.'}).element),
-    h('section', {class: 'card'}, h('header', null, h('h3', null, 'Hot clients'), h('span', {class: 'dim'}, 'per second, last ' + spots.window_s + ' s')),
-      table({columns: [{key: 'session', title: 'Session', cell: (c) => sessionLink(c.session)}, {key: 'address', title: 'Client', class: 'mono', hide: 'small'},
-        rate('reads', 'Reads'), rate('writes', 'Writes'), bar(spots.clients || [])],
-      rows: spots.clients || [], caption: 'Hot clients', emptyTitle: 'No requests', emptyText: 'No client has sent a request in the last seconds.'}).element));
+  const total = (x) => x.reads + x.writes;
+  const bar = {key: 'share', title: '', hide: 'small', class: 'share', value: total, cell: (x) => h('div', {class: 'bar'},
+    h('div', {style: {width: 100 * x.share + '%'}}))};
+  const shares = (all = []) => all.map((x) => ({...x, share: total(x) / Math.max(1e-9, ...all.map(total))}));
+  const paths = keep('paths', () => table({columns: [{key: 'path', title: 'Path', cell: (p) => znodeLink(p.path)}, rate('reads', 'Reads'), rate('writes', 'Writes'), bar],
+    caption: 'Hot paths', emptyTitle: 'No requests', emptyText: 'Nothing was read or written in the last seconds.'}));
+  const clients = keep('clients', () => table({columns: [{key: 'session', title: 'Session', cell: (c) => sessionLink(c.session)}, {key: 'address', title: 'Client', hide: 'small', cell: (c) => client(c.address)},
+    rate('reads', 'Reads'), rate('writes', 'Writes'), bar], caption: 'Hot clients', emptyTitle: 'No requests', emptyText: 'No client has sent a request in the last seconds.'}));
+  paths.set(shares(spots.paths));
+  clients.set(shares(spots.clients));
+  return h('div', {class: 'halves'}, [['Hot paths', paths], ['Hot clients', clients]].map(([title, list]) => h('section', {class: 'card'},
+    h('header', null, h('h2', null, title), h('span', {class: 'dim'}, 'per second, last ' + spots.window_s + ' s')), list.element)));
 }
 
-function times(title, hint, values) {
+function times(title, hint, values, keep) {
   const rows = Object.entries(values || {}).map(([name, v]) => ({name, ...v})).filter((v) => v.count > 0).sort((a, b) => b.count - a.count);
   if (rows.length === 0) {
     return null;
   }
   const ms = (key, text) => ({key, title: text, align: 'right', cell: (v) => duration(v[key])});
-  return h('section', {class: 'card'}, h('header', null, h('h3', null, title), h('span', {class: 'dim'}, hint)),
-    table({columns: [{key: 'name', title: 'Name', class: 'mono'}, {key: 'count', title: 'Count', align: 'right', cell: (v) => count(v.count)}, ms('p50', 'p50'), ms('p99', 'p99'), ms('max', 'max')],
-      rows, caption: title}).element);
+  const list = keep(title, () => table({columns: [{key: 'name', title: 'Name', class: 'mono'}, {key: 'count', title: 'Count', align: 'right', cell: (v) => count(v.count)},
+    ms('p50', 'p50'), ms('p99', 'p99'), ms('max', 'max')], caption: title}));
+  list.set(rows);
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, title), h('span', {class: 'dim'}, hint)), list.element);
 }

@@ -1,33 +1,49 @@
 // What the views of this directory share.
-import {badge, button, h, loading, problem, replace} from '../js/dom.js';
+import {badge, button, h, keepFocus, loading, problem, replace} from '../js/dom.js';
 
 /**
- * page builds a view that reads something and shows it: load() returns the data, draw(data) the
- * elements. It reads again with r, and every interval milliseconds if given. Returns a view for the
- * shell, with reload().
+ * page builds a view that reads something and shows it: load() returns the data, draw(data, keep) the
+ * elements. keep(name, make) returns what make returned the first time: a table that keeps its order
+ * and its rows. The view reads again with r, and every interval milliseconds if given, but does not draw
+ * while a person selects text or presses the mouse in it. Returns a view for the shell, with reload().
  */
 export function page({title, head = [], load, draw, interval = 0, hint = ''}) {
-  const body = h('div', {class: 'stack'}, loading(6));
+  const kept = new Map();
+  const keep = (name, make) => kept.get(name) || kept.set(name, make()).get(name);
+  let pressed = false;
+  const press = (event) => {
+    pressed = event.type === 'pointerdown';
+  };
+  const release = (event) => setTimeout(press, 0, event); // after the click
+  const body = h('div', {class: 'stack', onpointerdown: press}, loading(6));
+  const busy = () => pressed || (!getSelection().isCollapsed && body.contains(getSelection().anchorNode));
   let timer = 0;
   let closed = false;
-  const reload = async () => {
+  const show = (make) => {
+    const restore = keepFocus(body);
+    replace(body, make());
+    restore();
+  };
+  const reload = async (polled) => {
     clearTimeout(timer);
     try {
       const data = await load();
-      if (!closed) {
-        replace(body, draw(data));
+      if (!closed && !(polled === true && busy())) {
+        show(() => draw(data, keep));
       }
     } catch (error) {
       if (!closed && error.name !== 'AbortError') {
-        replace(body, problem(error, reload));
+        show(() => problem(error, reload));
       }
     }
     if (interval && !closed) {
-      timer = setTimeout(() => (document.hidden ? timer = setTimeout(reload, interval) : reload()), interval);
+      timer = setTimeout(() => (document.hidden ? timer = setTimeout(reload, interval, true) : reload(true)), interval);
     }
   };
   const element = h('div', {class: 'page'}, h('div', {class: 'page-head'}, h('h1', null, title), head,
     button('', reload, {kind: 'quiet', iconName: 'refresh', title: 'Read again (r)'})), hint && h('p', {class: 'dim'}, hint), body);
+  addEventListener('pointerup', release);
+  addEventListener('pointercancel', release);
   reload();
   return {
     title, element, reload, body, refresh: reload, keys: {r: () => {
@@ -36,6 +52,8 @@ export function page({title, head = [], load, draw, interval = 0, hint = ''}) {
     close() {
       closed = true;
       clearTimeout(timer);
+      removeEventListener('pointerup', release);
+      removeEventListener('pointercancel', release);
     },
   };
 }

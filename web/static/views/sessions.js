@@ -1,7 +1,7 @@
 // Sessions: their clients, and how to end them.
 import {badge, button, h} from '../js/dom.js';
 import {filterBox, table} from '../js/list.js';
-import {count, duration, time} from '../js/format.js';
+import {client, count, duration, time} from '../js/format.js';
 import {more, page} from './list.js';
 
 export default function (ctx) {
@@ -21,7 +21,7 @@ export default function (ctx) {
   };
   const columns = [
     {key: 'id', title: 'Session and client', value: (s) => s.id + ' ' + (s.address || ''), cell: (s) => [h('div', {class: 'mono nowrap'}, s.id),
-      h('div', {class: 'nowrap'}, s.address ? [h('span', {class: 'mono dim'}, s.address), ' ', s.tls && badge('TLS', 'good')]
+      h('div', {class: 'nowrap'}, s.address ? [h('span', {class: 'dim'}, client(s.address)), ' ', s.tls && badge('TLS', 'good')]
         : h('span', {class: 'dim'}, s.connected ? 'in the process' : 'not on this server'))]},
     {key: 'identities', title: 'Identities', hide: 'small', value: (s) => (s.identities || []).join(', ')},
     {key: 'timeoutMs', title: 'Timeout', align: 'right', cell: (s) => duration(s.timeoutMs)},
@@ -40,8 +40,9 @@ export default function (ctx) {
       shown?.filter(t);
     }, {placeholder: 'Filter by id, client or identity', value: text}),
     load: () => ctx.api.get('sessions', {limit: 5000}),
-    draw: (data) => {
-      shown = table({columns, rows: data.sessions, caption: 'Sessions', sort: 'id', emptyTitle: 'No sessions', emptyText: 'No client has connected.'});
+    draw: (data, keep) => {
+      shown = keep('sessions', () => table({columns, caption: 'Sessions', sort: 'id', emptyTitle: 'No sessions', emptyText: 'No client has connected.'}));
+      shown.set(data.sessions);
       shown.filter(text);
       return [h('div', {class: 'row'}, badge(count(data.total) + ' sessions in the ensemble'),
         badge(count(data.sessions.filter((s) => s.connected).length) + ' on this server', 'accent'), more(data.truncated)), shown.element];

@@ -1,0 +1,250 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+func TestEdit(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/config": "one"})
+	b := x.visit(t, "#/z/app/config")
+	b.see(".znode", "one")
+	b.click("button", "=Edit")
+	b.see("dialog", "Saved only if the znode still has version 0")
+	b.fill("textarea", "Data", "two")
+	b.click("button", "Save")
+	b.see(".toast", "Saved version 1")
+	b.gone("dialog", "")
+	b.see(".znode", "two")
+	if got := x.text(zk, "/app/config"); got != "two" {
+		t.Errorf("%q", got)
+	}
+	// Unsaved text is not lost by one Escape or click.
+	b.press("e")
+	b.see("dialog", "Edit /app/config")
+	b.write("more")
+	b.click("button", "Cancel")
+	b.see("dialog", "not saved")
+	b.click("button", "Cancel")
+	b.gone("dialog", "")
+	if got := x.text(zk, "/app/config"); got != "two" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A znode that somebody else has changed is not overwritten: the dialog shows both versions.
+func TestEdit_Conflict(t *testing.T) {
+	for _, c := range []struct{ choice, want string }{
+		{"Keep theirs", "alpha theirs"}, {"Overwrite with mine", "alpha mine"}, {"Edit mine", "alpha mine again"},
+	} {
+		t.Run(c.choice, func(t *testing.T) {
+			x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+			zk := x.connect()
+			x.fill(map[string]string{"/c": "alpha base"})
+			b := x.visit(t, "#/z/c")
+			b.see(".znode", "alpha base")
+			b.press("e")
+			b.fill("textarea", "Data", "alpha mine")
+			if _, err := zk.Set(t.Context(), "/c", []byte("alpha theirs"), 0); err != nil {
+				t.Fatal(err)
+			}
+			b.click("button", "Save")
+			b.see("dialog h2", "Somebody else changed /c")
+			b.see("dialog .removed", "alpha theirs")
+			b.see("dialog .added", "alpha mine")
+			b.click("button", "What they changed")
+			b.see("dialog .added", "alpha theirs")
+			b.see("dialog .removed", "alpha base")
+			if got := x.text(zk, "/c"); got != "alpha theirs" {
+				t.Fatalf("%q before the person has chosen", got)
+			}
+			b.click("button", c.choice)
+			if c.choice == "Edit mine" {
+				b.see("dialog", "still has version 1")
+				b.fill("textarea", "Data", "alpha mine again")
+				b.click("button", "Save")
+			}
+			b.gone("dialog", "")
+			b.see(".znode", c.want)
+			if got := x.text(zk, "/c"); got != c.want {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+func TestCreate(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app": ""})
+	b := x.visit(t, "#/z/app")
+	for mode, badge := range map[string]string{"persistent": "version 0", "ephemeral": "ephemeral · session", "container": "container", "ttl": "TTL 1 h"} {
+		b.gotoHash("#/z/app")
+		b.click("button", "=New child")
+		b.fill("input", "Name", "a "+mode)
+		b.choose("Mode", mode)
+		b.fill("textarea", "Data", "data of "+mode)
+		b.click("button", "Create")
+		b.see(".toast", "Created /app/a "+mode)
+		b.until("location.hash === '#/z/app/a%20" + mode + "'")
+		b.see(".znode", "data of "+mode)
+		b.see(".badges", badge)
+		if got := x.text(zk, "/app/a "+mode); got != "data of "+mode {
+			t.Errorf("%s: %q", mode, got)
+		}
+	}
+	b.gotoHash("#/z/app")
+	b.click("button", "=New child")
+	b.click("button", "Create")
+	b.see("dialog", "Type a name")
+	b.fill("input", "Name", "n-")
+	b.click("label", "Append a sequence number")
+	b.click("button", "Create")
+	b.see(".toast", "Created /app/n-0000000004")
+	// A name that exists.
+	b.gotoHash("#/z/app")
+	b.click("button", "=New child")
+	b.fill("input", "Name", "a ttl")
+	b.press("Enter")
+	b.see("dialog", "exist")
+	b.press("Escape")
+	b.gone("dialog", "")
+}
+
+func TestDelete(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/one": "1", "/app/deep/a/b": "", "/app/deep/c": ""})
+	x.create(zk, "/app/deep/live", "", client.CreateOptions{Ephemeral: true})
+	b := x.visit(t, "#/z/app/one")
+	b.see(".znode", "1")
+	b.press("d")
+	b.see("dialog", "Version 0")
+	// Changed meanwhile: not deleted.
+	if _, err := zk.Set(t.Context(), "/app/one", []byte("2"), 0); err != nil {
+		t.Fatal(err)
+	}
+	b.click("dialog button", "=Delete")
+	b.see("dialog", "Somebody changed the znode")
+	b.click("dialog button", "Cancel")
+	b.gone("dialog", "")
+	b.see(".znode", "version 1")
+	b.press("d")
+	b.see("dialog", "Version 1")
+	b.click("dialog button", "=Delete")
+	b.until("location.hash === '#/z/app'")
+	b.gone(".tree", "one")
+
+	// With everything below: the dialog shows what goes, and wants the path.
+	b.gotoHash("#/z/app/deep")
+	b.see("h2", "Stat")
+	b.until("person.has('.crumbs', 'deep') && person.has('.badges', '3 children')")
+	b.click("button", "=Delete")
+	b.see("dialog", "5 znodes")
+	b.see("dialog", "1 ephemeral of 1 session")
+	b.see("dialog pre", "/app/deep/a/b")
+	b.fill("input", "Type the path to confirm", "/app")
+	b.click("button", "Delete all")
+	b.see("dialog", "Type the path /app/deep to confirm")
+	b.fill("input", "Type the path to confirm", "/app/deep")
+	b.click("button", "Delete all")
+	b.see(".toast", "Deleted 5 znodes")
+	b.until("location.hash === '#/z/app'")
+	if names, _, err := zk.Children(t.Context(), "/app", false); err != nil || len(names) != 0 {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+func TestACL(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app": ""})
+	b := x.visit(t, "#/z/app")
+	b.see("aside", "world:anyone cdrwa")
+	b.press("a")
+	b.see("dialog", "lock yourself out")
+	b.click("dialog label", "=delete")
+	b.click("button", "Add an entry")
+	b.until("person.all('dialog .acl-row').length === 2")
+	b.eval("person.all('dialog .acl-row')[1].querySelector('input').focus()", nil)
+	b.write("ann:aGFzaA==")
+	b.click("button", "Save")
+	b.see(".toast", "Saved the ACL")
+	b.see("aside", "digest:ann:aGFzaA==")
+	acl, _, err := zk.GetACL(t.Context(), "/app")
+	want := "[world:anyone digest:ann:aGFzaA==]"
+	var got []string
+	for _, a := range acl {
+		got = append(got, a.ID.Scheme+":"+a.ID.ID)
+	}
+	if err != nil || fmt.Sprint(got) != want || acl[0].Perms&proto.PermDelete != 0 {
+		t.Errorf("%v, %v, want %s", acl, err, want)
+	}
+}
+
+// Without the role write nothing can be changed, and the page says why.
+func TestReadOnly(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	x.fill(map[string]string{"/app/a": "x"})
+	b := x.visit(t, "#/z/app/a")
+	b.see("#user", "read-only")
+	b.see(".znode", "version 0")
+	for _, name := range []string{"=Edit", "=New child", "=Delete", "Edit the ACL"} {
+		if !ask[bool](b, "person.all('button', "+quote(name)+").every((e) => e.disabled && e.title.includes('may not'))") {
+			t.Errorf("%s is not disabled with a reason", name)
+		}
+	}
+	for _, key := range []string{"e", "n", "d", "a"} {
+		b.press(key)
+		b.see(".toast", "may not change znodes")
+		b.click(".toast button", "Dismiss")
+		b.gone(".toast", "")
+	}
+	b.gotoHash("#/transfer")
+	b.see("main", "Importing needs the role write")
+	b.gotoHash("#/sessions")
+	b.see("main", "sessions in the ensemble")
+	b.until("person.all('button', 'End').length > 0")
+	if !ask[bool](b, "person.all('button', '=End').every((e) => e.disabled)") {
+		t.Error("a reader may end sessions")
+	}
+	for _, r := range b.asked("") {
+		if method, _, _ := strings.Cut(r, " "); slices.Contains([]string{"PUT", "DELETE", "PATCH"}, method) {
+			t.Errorf("a reader sent %s", r)
+		}
+	}
+}
+
+// What the ACLs do not allow is explained, for the data, the children and a write.
+func TestPermissionDenied(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect(client.Auth{Scheme: "digest", Credential: []byte("ann:secret")})
+	mine := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}
+	readable := append(mine, proto.ACL{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}})
+	x.create(zk, "/secret", "hidden", client.CreateOptions{ACL: mine})
+	x.create(zk, "/fixed", "shown", client.CreateOptions{ACL: readable})
+	b := x.visit(t, "#/z/secret")
+	b.see("main [role=alert]", "secret")
+	b.gone("main", "hidden")
+	b.see(".tree", "secret")
+	b.gotoHash("#/z/fixed")
+	b.see(".znode", "shown")
+	b.press("e")
+	b.fill("textarea", "Data", "changed")
+	b.click("button", "Save")
+	b.see("dialog .dialog-error", "/fixed")
+	b.press("Escape", "Escape", "Escape")
+	b.gone("dialog", "")
+	if got := x.text(zk, "/fixed"); got != "shown" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+// Changes appear by themselves, highlighted, and in the tail of a subtree.
+func TestLive(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/a": "one"})
+	b := x.visit(t, "#/z/app/a")
+	b.see(".znode", "one")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	if _, err := zk.Set(t.Context(), "/app/a", []byte("two"), 0); err != nil {
+		t.Fatal(err)
+	}
+	b.see(".znode .card.flash", "two")
+	b.see(".badges", "version 1")
+
+	b.gotoHash("#/z/app")
+	b.see(".child-list", "a")
+	b.press("f")
+	b.see(".tail", "Waiting for changes")
+	b.until("location.hash.includes('follow=1')")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	x.create(zk, "/app/b", "", client.CreateOptions{})
+	b.see(".tail", "created /app/b")
+	b.until("person.all('.child-row', 'b').length > 0")
+	b.until("person.all('.tree-row', '=b').length > 0")
+	x.create(zk, "/app/b/c", "", client.CreateOptions{})
+	b.see(".tail", "created /app/b/c")
+	if _, err := zk.Set(t.Context(), "/app/a", []byte("three"), 1); err != nil {
+		t.Fatal(err)
+	}
+	b.see(".tail", "changed /app/a")
+	if err := zk.Delete(t.Context(), "/app/b/c", -1); err != nil {
+		t.Fatal(err)
+	}
+	b.see(".tail", "deleted /app/b/c")
+	b.see(".tail", "per second")
+	b.click(".tail button", "Pause")
+	x.create(zk, "/app/paused", "", client.CreateOptions{})
+	b.until("person.all('.child-row', 'paused').length > 0")
+	b.gone(".tail", "paused")
+	b.click(".tail button", "Stop following")
+	b.gone(".tail", "")
+
+	// Deleted while a person looks at it.
+	b.gotoHash("#/z/app/a")
+	b.see(".znode", "three")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	if err := zk.Delete(t.Context(), "/app/a", -1); err != nil {
+		t.Fatal(err)
+	}
+	b.see(".znode", "It was deleted while you looked at it")
+	b.click("a", "Go to /app")
+	b.until("location.hash === '#/z/app'")
+}
+
+// The server is lost: a banner says so, and the page comes back by itself with what has changed.
+func TestServerLost(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/a": "before"})
+	b := x.visit(t, "#/z/app/a")
+	b.see(".znode", "before")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	address := strings.TrimPrefix(x.origin, "http://")
+	x.stop()
+	b.see("#banner", "The server does not answer")
+	b.until("person.all('.live[aria-label=lost]').length === 1")
+	b.see(".znode", "before") // still readable
+	// A change fails with a message, and nothing typed is lost.
+	b.press("e")
+	b.fill("textarea", "Data", "typed while the server was away")
+	b.click("button", "Save")
+	b.see("dialog .dialog-error", "does not answer")
+	if _, err := zk.Set(t.Context(), "/app/a", []byte("meanwhile"), 0); err != nil {
+		t.Fatal(err)
+	}
+	x.serve(address)
+	b.until("document.getElementById('banner').hidden")
+	b.see("dialog", "Edit /app/a")
+	b.click("button", "Save")
+	b.see("dialog", "Somebody else changed /app/a") // not overwritten
+	b.see("dialog .added", "typed while the server was away")
+	b.click("button", "Keep theirs")
+	b.gone("dialog", "")
+	b.see(".znode", "meanwhile")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	if _, err := zk.Set(t.Context(), "/app/a", []byte("live again"), 1); err != nil {
+		t.Fatal(err)
+	}
+	b.see(".znode", "live again")
+	if u, err := url.Parse(x.origin); err != nil || u.Host != address {
+		t.Fatal(u, err)
+	}
+}
+
+// Opened while the server is away, the explorer says so and tries again at a click.
+func TestServerLost_OtherViews(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	b := x.visit(t, "#/ensemble")
+	b.see("h3, h2", "Server 1")
+	address := strings.TrimPrefix(x.origin, "http://")
+	x.stop()
+	b.gotoHash("#/sessions")
+	b.see("main [role=alert]", "")
+	b.see("#banner", "The server does not answer")
+	x.serve(address)
+	b.see("main", "sessions in the ensemble")
+}
