@@ -36,11 +36,8 @@ type Config struct {
 	// ConnectTimeout bounds Close, and the connection to a server together with the handshake, for
 	// which a session to resume leaves no more than a third of its timeout. Default: 5 s.
 	ConnectTimeout time.Duration
-	// Dial opens a connection to a server of Servers. Default: TCP.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// TLS makes each connection of Dial a TLS connection, unless TLS is nil. If it has no ServerName,
-	// the certificate of a server must be for the host of its address.
-	TLS *tls.Config
+	// Dial opens a connection to a server of Servers. Default: TCP. DialTLS has a Dial for TLS.
+	Dial Dial
 	// SASL authenticates each connection before any other request, unless SASL is nil. If a server
 	// refuses the credentials, the Client ends in state AuthFailed. See ErrSASL.
 	SASL sasl.Client
@@ -65,6 +62,29 @@ type Config struct {
 	Resume *Session
 	// Logger gets the client's log lines. Default: none.
 	Logger Logger
+}
+
+// Dial opens a connection to the server at address, host:port.
+type Dial func(ctx context.Context, address string) (net.Conn, error)
+
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}
+
+// DialTLS returns a Dial that makes each connection of plain, or of TCP if plain is nil, a TLS
+// connection. If cfg has no ServerName, the certificate of a server must be for the host of its
+// address. Programs that do not call DialTLS do not link crypto/tls.
+func DialTLS(cfg *tls.Config, plain Dial) Dial {
+	if plain == nil {
+		plain = dialTCP
+	}
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := plain(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		return clientauth.TLS(ctx, conn, cfg, address)
+	}
 }
 
 // Logger is the part of an hclog.Logger that a Client uses.
@@ -118,18 +138,7 @@ func (cfg Config) withDefaults() (Config, error) {
 		cfg.MaxBuffer = defaultMaxBuffer
 	}
 	if cfg.Dial == nil {
-		cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		}
-	}
-	if plain := cfg.Dial; cfg.TLS != nil {
-		cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-			conn, err := plain(ctx, address)
-			if err != nil {
-				return nil, err
-			}
-			return clientauth.TLS(ctx, conn, cfg.TLS, address)
-		}
+		cfg.Dial = dialTCP
 	}
 	if cfg.OnEvent == nil {
 		cfg.OnEvent = func(Event) {}

@@ -26,7 +26,7 @@ func TestDetach(t *testing.T) {
 	c.Detach()
 	c.Detach()
 	e.awaitState(t, client.Closed)
-	if err := c.Close(); err != nil || c.Err() != client.ErrClosed {
+	if err := c.Close(); err != nil || !errors.Is(c.Err(), client.ErrClosed) {
 		t.Errorf("closed: %v, %v", err, c.Err())
 	}
 	next, _, _ := connect(t, s, func(cfg *client.Config) { cfg.Resume = &before })

@@ -37,7 +37,7 @@ func TestTLS_Works(t *testing.T) {
 		}
 		return reply(h.Xid, 1, proto.OK, make([]byte, proto.StatBytes))
 	})}
-	c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.Dial, cfg.TLS = f.dialTLS(server.Server()), alice.Client("") })
+	c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.Dial = client.DialTLS(alice.Client(""), f.dialTLS(server.Server())) })
 	if _, err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrConnectionLoss) {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestTLS_Refused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fake{handshake: welcome}
-			_, err := client.Connect(t.Context(), client.Config{Servers: []string{"fake:1"}, Dial: f.dialTLS(server.Server()), TLS: c.tls})
+			_, err := client.Connect(t.Context(), client.Config{Servers: []string{"fake:1"}, Dial: client.DialTLS(c.tls, f.dialTLS(server.Server()))})
 			f.all.Wait()
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
@@ -76,8 +76,7 @@ func TestTLS_PlainPort(t *testing.T) {
 	ca := testca.New(t, "ca")
 	for _, answer := range []string{"", "This is not TLS"} {
 		_, err := client.Connect(t.Context(), client.Config{
-			Servers: []string{"fake:1"}, TLS: ca.Issue(t, testca.Spec{}).Client(""),
-			Dial: func(context.Context, string) (net.Conn, error) {
+			Servers: []string{"fake:1"}, Dial: client.DialTLS(ca.Issue(t, testca.Spec{}).Client(""), func(context.Context, string) (net.Conn, error) {
 				near, far := memnet.Pipe("client", "server")
 				go func() { // ends after the first read; nobody has to wait for it
 					_, _ = far.Read(make([]byte, 4<<10))
@@ -85,7 +84,7 @@ func TestTLS_PlainPort(t *testing.T) {
 					_ = far.Close()
 				}()
 				return near, nil
-			},
+			}),
 		})
 		if !errors.Is(err, clientauth.ErrNotTLS) {
 			t.Errorf("%v", err)

@@ -45,7 +45,10 @@ func newNative(k *core, servers []string) *native {
 		Dial: func(_ context.Context, address string) (net.Conn, error) {
 			return k.cfg.dialer("tcp", address, longPause)
 		},
-		TLS: k.cfg.tls, SASL: k.cfg.sasl, Logger: debugLogger{k.cfg.logger},
+		SASL: k.cfg.sasl, Logger: debugLogger{k.cfg.logger},
+	}
+	if k.cfg.secure != nil {
+		n.cfg.Dial = k.cfg.secure(n.cfg.Dial)
 	}
 	for _, a := range k.cfg.auth {
 		n.cfg.Auths = append(n.cfg.Auths, client.Auth{Scheme: a.scheme, Credential: a.auth})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -24,11 +25,13 @@ type config struct {
 	timeout time.Duration
 	retry   RetryPolicy
 	dialer  zk.Dialer
-	tls     *tls.Config // nil: none
-	sasl    sasl.Client // nil: none
-	auth    []credentials
-	acl     []zk.ACL
-	logger  zk.Logger
+	// secure makes the connections of a client.Dial TLS connections; nil: none. It is a function, so
+	// that programs without WithTLS do not link crypto/tls.
+	secure func(client.Dial) client.Dial
+	sasl   sasl.Client // nil: none
+	auth   []credentials
+	acl    []zk.ACL
+	logger zk.Logger
 	// waitLogger gets the lines of a Connect that waits for a session.
 	waitLogger zk.Logger
 
@@ -54,12 +57,16 @@ func Dialer(dial func(network, address string, timeout time.Duration) (net.Conn,
 
 // WithTLS makes Connect's network connections TLS connections. If cfg has no ServerName, the
 // certificate of a server must be for the host of its address.
-func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
+func WithTLS(cfg *tls.Config) Option {
+	return func(c *config) {
+		c.secure = func(plain client.Dial) client.Dial { return client.DialTLS(cfg, plain) }
+	}
+}
 
 // WithSASL authenticates each connection that Connect makes, before any other request. If a server
 // refuses the credentials, Connect fails with ErrSASL. A Client that is refused later, when it
 // reconnects, loses its session and goes on trying; the Logger gets the reason.
-func WithSASL(client sasl.Client) Option { return func(c *config) { c.sasl = client } }
+func WithSASL(exchange sasl.Client) Option { return func(c *config) { c.sasl = exchange } }
 
 // Auth adds credentials to the connection. They are sent again on every new connection.
 func Auth(scheme string, auth []byte) Option {

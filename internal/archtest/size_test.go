@@ -68,6 +68,36 @@ func TestBinaryGrowth(t *testing.T) {
 	}
 }
 
+// maxLockProgram is how many bytes a program that takes a lock may have.
+const maxLockProgram = 5_000_000
+
+const lockProgram = `package main
+
+import (
+	"context"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+func main() {
+	c, err := recipes.Connect(context.Background(), []string{"127.0.0.1:2181"})
+	if err == nil {
+		err = lock.NewMutex(c, "/l", nil).With(context.Background(), func(context.Context) error { return nil })
+	}
+	panic(err)
+}
+`
+
+// TestBinaryLock bounds a program that takes a lock. It uses no TLS and must not link crypto/tls.
+func TestBinaryLock(t *testing.T) {
+	exhaustive.Only(t)
+	load(t) // as above
+	if n := binaryBytes(t, runtime.GOOS+"/"+runtime.GOARCH, "-s -w", lockProgram); n > maxLockProgram {
+		t.Errorf("a program that takes a lock has %d bytes, allowed are %d", n, maxLockProgram)
+	}
+}
+
 // binaryBytes builds a program within this module and returns how large it is.
 func binaryBytes(t *testing.T, platform, ldflags, text string) int64 {
 	t.Helper()
