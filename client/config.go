@@ -47,6 +47,9 @@ type Config struct {
 	// MaxBuffer is the largest reply in bytes. A larger reply breaks the connection. Default: 64
 	// MiB.
 	MaxBuffer int
+	// MaxRequest is the largest request in bytes. A larger one fails with ErrTooLarge and is not sent: a
+	// server would close the connection. Default: no bound.
+	MaxRequest int
 	// Auths are sent on each connection, like those of AddAuth.
 	Auths []Auth
 	// OnEvent receives state changes and watch events in order, on a single goroutine. If it lets

@@ -20,6 +20,9 @@ var ErrClosed = errors.New("client: closed")
 // server without SASL or a Kerberos server out of reach, the Client tries the next server.
 var ErrSASL = errors.New("SASL authentication failed")
 
+// ErrTooLarge is the Cause of the error of a request that is larger than Config.MaxRequest.
+var ErrTooLarge = errors.New("the request is too large")
+
 // errDemandsIdentity is the end of a Client without an identity that the server demands.
 var errDemandsIdentity = fmt.Errorf("client: %w: %w: the server demands an identity that this client has not given, "+
 	"such as a client certificate or SASL (its zoo.cfg lists the schemes in enforce.auth.schemes)", proto.ErrAuthFailed, proto.ErrSessionClosedRequireSASLAuth)

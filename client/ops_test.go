@@ -41,6 +41,19 @@ func TestOps(t *testing.T) {
 	testOps(t, c)
 }
 
+// A request that a server would take for an attack is not sent, and the connection lasts.
+func TestOps_TooLarge(t *testing.T) {
+	c, _, _ := connect(t, startServer(t, server.Config{}), func(cfg *client.Config) { cfg.MaxRequest = server.DefaultMaxBuffer })
+	var e *client.Error
+	_, _, err := c.Create(t.Context(), "/t", make([]byte, server.DefaultMaxBuffer), client.CreateOptions{})
+	if !errors.Is(err, client.ErrTooLarge) || !errors.As(err, &e) || e.Unknown {
+		t.Error(err)
+	}
+	if _, _, err := c.Create(t.Context(), "/t", make([]byte, server.DefaultMaxBuffer-100), client.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOps_Chroot runs the same below a chroot, and checks that a client without one sees it there.
 func TestOps_Chroot(t *testing.T) {
 	s := startServer(t, server.Config{})

@@ -133,5 +133,8 @@ func (s *Server) IdentifyCertificate(cert *x509.Certificate) ([]proto.ID, error)
 	return append(ids, proto.ID{Scheme: schemeX509, ID: id}), nil
 }
 
+// MaxBuffer returns how many bytes a request may have: Config.MaxBuffer.
+func (s *Server) MaxBuffer() int { return int(s.cfg.MaxBuffer) }
+
 // HasSuper reports whether there is a superuser with a password (Config.SuperDigest).
 func (s *Server) HasSuper() bool { return s.live.Load().SuperDigest != "" }

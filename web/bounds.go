@@ -47,7 +47,7 @@ func newBounds(rate float64) bounds {
 
 // admit returns a function that must be called at the end of the request, or a Problem.
 func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *answer.Problem) {
-	key := who.Key()
+	key := who.Account()
 	if wait, ok := b.rate.Take(key); !ok {
 		p := answer.Errorf(http.StatusTooManyRequests, "a caller may send %.0f requests per second", b.perSec)
 		p.RetryAfter = int(math.Ceil(wait.Seconds()))

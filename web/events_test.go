@@ -19,7 +19,7 @@ type stream struct {
 	id   string // the latest
 }
 
-func (s *site) stream(path, lastID string) *stream {
+func (s *site) stream(path, lastID string, headers ...string) *stream {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -27,6 +27,10 @@ func (s *site) stream(path, lastID string) *stream {
 	}
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
 	}
 	resp, err := s.client.Do(r)
 	if err != nil || resp.StatusCode != 200 {

@@ -47,7 +47,7 @@ type Options struct {
 	// Proxies must remove the header from the requests that they get. Empty: no proxy is trusted.
 	ProxyHeader string
 	Proxies     []netip.Prefix
-	// MaxBody bounds the body of a request in bytes. Default: server.DefaultMaxBuffer.
+	// MaxBody bounds the body of a request in bytes. Default: server.Config.MaxBuffer.
 	MaxBody int64
 	// Rate bounds the requests of a caller per second; twice as many may come at once. Default: 1,000.
 	Rate float64
@@ -75,13 +75,13 @@ func New(s *server.Server, o Options) *Handler {
 		o.Logger = hclog.NewNullLogger()
 	}
 	if o.MaxBody == 0 {
-		o.MaxBody = server.DefaultMaxBuffer
+		o.MaxBody = int64(s.MaxBuffer())
 	}
 	if o.Rate == 0 {
 		o.Rate = defaultRate
 	}
 	h := &Handler{server: s, bounds: newBounds(o.Rate)}
-	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, Logger: o.Logger, Now: time.Now})
+	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, MaxRequest: s.MaxBuffer(), Logger: o.Logger, Now: time.Now})
 	h.gate = access.New(access.Config{
 		Server: s, Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
 	})

@@ -56,9 +56,9 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, log)
-		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0}
+		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
-			at.streams = web.MaxStreams
+			at.streams, at.proxies = web.MaxStreams, c.WebProxies()
 		}
 		if u := e.open(ctx, at, adminHandler(inv, s, e.web, r, log), log); u != "" {
 			e.admin = u + c.AdminCommandURL
@@ -71,10 +71,10 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", metricsHandler(c, s, e.web))
 		if c.MetricsPort >= 0 {
-			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0}, mux, log)
+			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0, nil}, mux, log)
 		}
 		if r.https.metrics.source.Load() != nil {
-			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), false, c.AdminIdleTimeout, 0}, mux, log)
+			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), false, c.AdminIdleTimeout, 0, nil}, mux, log)
 			e.metrics = cmp.Or(e.metrics, u)
 		}
 		if e.metrics != "" {
@@ -91,6 +91,7 @@ type endpoint struct {
 	unified       bool
 	idle          time.Duration
 	streams       int // connections that may stay open besides
+	proxies       []netip.Prefix
 }
 
 // open serves h at a port and returns its URL without a path, or "" after an error. That of a unified
@@ -108,6 +109,7 @@ func (e *endpoints) open(ctx context.Context, at endpoint, h http.Handler, log h
 	}
 	log.Info("serving "+what, "url", u, "tls", at.tls != nil)
 	server, bounded := newHTTPServer(h, at.idle, log), newBoundedListener(l, at.streams)
+	bounded.proxies = at.proxies
 	bounded.bound(server)
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -13,7 +14,8 @@ const (
 	// httpConns bounds the connections of an HTTP port. The last localConns of them are for callers
 	// on this machine.
 	httpConns, localConns = 256, 64
-	// httpConnsPerHost bounds those of a host elsewhere, or of an IPv6 network of 64 bits.
+	// httpConnsPerHost bounds those of a host elsewhere, or of an IPv6 network of 64 bits, unless it is a
+	// trusted proxy: package web bounds the requests and streams of each of its users.
 	httpConnsPerHost = 32
 )
 
@@ -23,7 +25,8 @@ const (
 // requests are being answered on all of them, the new one is closed at once.
 type boundedListener struct {
 	net.Listener
-	max int // connections
+	max     int // connections
+	proxies []netip.Prefix
 
 	active atomic.Int64 // counts what happens on all connections
 
@@ -46,6 +49,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		}
 		c := &boundedConn{Conn: nc, listener: l}
 		c.host, c.elsewhere = hostOf(nc.RemoteAddr())
+		from, _ := netip.ParseAddrPort(nc.RemoteAddr().String()) // otherwise the address is invalid, and no proxy
+		c.proxy = slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap().WithZone("")) })
 		c.noteActive()
 		if l.take(c) {
 			return c, nil
@@ -76,14 +81,19 @@ func (l *boundedListener) take(c *boundedConn) bool {
 // full reports whether c exceeds a bound. l.mu is held.
 func (l *boundedListener) full(c *boundedConn) bool {
 	n := len(l.conns)
-	return n >= l.max || c.elsewhere && (n >= l.max-localConns || l.hosts[c.host] >= httpConnsPerHost)
+	return n >= l.max || c.elsewhere && (n >= l.max-localConns || l.hostFull(c))
+}
+
+// hostFull reports whether the host of c has as many connections as it may have. l.mu is held.
+func (l *boundedListener) hostFull(c *boundedConn) bool {
+	return !c.proxy && l.hosts[c.host] >= httpConnsPerHost
 }
 
 // idlest returns the connection whose place c may take, or nil: one on which no request is being
 // answered, of the same host if that has too many, otherwise of the host elsewhere that has most, or of
 // this machine if c is. Of those it is the one that was inactive for longest. l.mu is held.
 func (l *boundedListener) idlest(c *boundedConn) (found *boundedConn) {
-	sameHost := c.elsewhere && l.hosts[c.host] >= httpConnsPerHost
+	sameHost := c.elsewhere && l.hostFull(c)
 	for v := range l.conns {
 		switch {
 		case v.elsewhere != c.elsewhere, sameHost && v.host != c.host, v.answering.Load() > 0:
@@ -153,6 +163,7 @@ type boundedConn struct {
 	listener  *boundedListener
 	host      netip.Prefix
 	elsewhere bool
+	proxy     bool
 	active    atomic.Int64 // listener.active when bytes came or went last
 	answering atomic.Int32 // requests that are being answered
 }

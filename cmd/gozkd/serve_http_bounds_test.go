@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,26 @@ func TestBoundedListener_TheIdlestGoes(t *testing.T) {
 		}
 	}
 	if n := len(l.conns); n != httpConns {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// The users of a trusted proxy share its address: it has no bound of its own.
+func TestBoundedListener_Proxy(t *testing.T) {
+	theirs := make(chan net.Conn, httpConnsPerHost+1)
+	l := newBoundedListener(handed{conn: theirs, close: func() {}}, 0)
+	l.proxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/28")}
+	for _, host := range []string{"192.0.2.7", "192.0.2.99"} {
+		for range httpConnsPerHost + 1 {
+			ours, end := net.Pipe()
+			t.Cleanup(func() { _, _ = ours.Close(), end.Close() })
+			theirs <- fromHost{end, host}
+			if _, err := l.Accept(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := len(l.conns); n != 2*httpConnsPerHost+1 {
 		t.Errorf("%d connections", n)
 	}
 }

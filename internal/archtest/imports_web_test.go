@@ -47,6 +47,7 @@ var webTable = []box{
 		{"web/internal/access", "roles"},
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
+		{"web/internal/limit", "bounds requests that walk through subtrees"},
 		{"web/internal/locks", "recognises locks"},
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},

@@ -33,7 +33,16 @@ type Caller struct {
 // Anonymous reports whether the caller has not logged in.
 func (c *Caller) Anonymous() bool { return len(c.IDs) == 0 }
 
-// Key distinguishes callers with different identities.
+// Account names what bounds of a caller count: the identity, from any address, or for anonymous callers the
+// network.
+func (c *Caller) Account() string {
+	if c.Anonymous() {
+		return network(c.Host)
+	}
+	return "\x00" + c.IDs[0].Scheme + ":" + c.IDs[0].ID
+}
+
+// Key distinguishes callers with different identities, of which the address is one.
 func (c *Caller) Key() string {
 	var b strings.Builder
 	b.WriteString(c.Host)
@@ -174,6 +183,7 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 			continue
 		}
 		if role := g.roleOf(ids); role > None {
+			g.guesses.succeeded(c.Host, user)
 			c.IDs, c.Role = ids, role
 			return nil
 		}

@@ -88,6 +88,16 @@ func (l *logins) get(id string) (ids []proto.ID, ok bool) {
 	return found.ids, true
 }
 
+// LoggedIn reports whether the login that a request came with lasts. A request without a cookie proves the
+// identity itself.
+func (g *Gate) LoggedIn(c *Caller) bool {
+	if c.Cookie == "" {
+		return true
+	}
+	_, ok := g.logins.get(c.Cookie)
+	return ok
+}
+
 func (l *logins) remove(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,26 +163,33 @@ func (g *Gate) cookieName(r *http.Request) string {
 	return "gozkd-" + port
 }
 
-// guesses bounds failed logins: per address, per user, and in all.
-type guesses struct{ hosts, users, all *limit.Buckets }
+// guesses bounds failed logins: per network, per user, and in all. The failures of others do not lock out a
+// user who has logged in from the same network lately.
+type guesses struct{ hosts, users, all, known *limit.Buckets }
 
 func (g *guesses) init(now func() time.Time) {
 	g.hosts = limit.New(0.1, 10, 4096, now)
 	g.users = limit.New(0.2, 20, 4096, now)
 	g.all = limit.New(20, 200, 1, now)
+	g.known = limit.New(1./(30*24*3600), 1, 4096, now) // a pair without a token has logged in
 }
 
 func (g *guesses) allowed(host, user string) (wait time.Duration, ok bool) {
-	for _, b := range []struct {
-		*limit.Buckets
-		key string
-	}{{g.hosts, network(host)}, {g.users, user}, {g.all, ""}} {
-		if wait, ok := b.Has(b.key); !ok {
-			return wait, false
-		}
+	if wait, ok := g.hosts.Has(network(host)); !ok {
+		return wait, false
 	}
-	return 0, true
+	if _, unknown := g.known.Has(pair(host, user)); !unknown {
+		return 0, true
+	}
+	if wait, ok := g.users.Has(user); !ok {
+		return wait, false
+	}
+	return g.all.Has("")
 }
+
+func pair(host, user string) string { return network(host) + " " + user }
+
+func (g *guesses) succeeded(host, user string) { g.known.Take(pair(host, user)) }
 
 func (g *guesses) failed(host, user string) {
 	g.hosts.Take(network(host))

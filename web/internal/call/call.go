@@ -88,6 +88,9 @@ func (c *Call) May(role access.Role) error {
 	return answer.Errorf(status, "this needs the role %v: %s", role, c.gate.Remedy(&c.Caller, role))
 }
 
+// LoggedIn reports whether the caller is still logged in, for answers that take long.
+func (c *Call) LoggedIn() bool { return c.gate.LoggedIn(&c.Caller) }
+
 // Audit records what the caller does other than by the session: the server records the requests of that.
 func (c *Call) Audit(detail string, code proto.ErrCode) {
 	c.gate.Server.Audit(audit.Event{

@@ -29,6 +29,9 @@ type PoolConfig struct {
 	Dial func(ctx context.Context, who *access.Caller) (net.Conn, error)
 	// NotServing returns a Problem while the server does not answer clients.
 	NotServing func() error
+	// MaxRequest is the largest request that the server takes. Sessions refuse larger ones: otherwise
+	// the server would close the connection that callers with the same identities share.
+	MaxRequest int
 	Logger     hclog.Logger
 	// Now is the clock of idle sessions.
 	Now func() time.Time
@@ -182,7 +185,7 @@ func (p *Pool) Connect(ctx context.Context, who *access.Caller, on func(client.E
 	return client.Connect(ctx, client.Config{
 		Servers:        []string{"127.0.0.1:2181"}, // Dial does not look at it
 		Dial:           func(ctx context.Context, _ string) (net.Conn, error) { return p.Dial(ctx, &as) },
-		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true, OnEvent: on, Logger: p.Logger,
+		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true, MaxRequest: p.MaxRequest, OnEvent: on, Logger: p.Logger,
 	})
 }
 

@@ -49,6 +49,9 @@ func ProblemOf(err error) *answer.Problem {
 		return p
 	case errors.As(err, &e):
 		p = ofCode(e.Code)
+		if errors.Is(err, client.ErrTooLarge) {
+			p.Status, p.Title = http.StatusRequestEntityTooLarge, http.StatusText(http.StatusRequestEntityTooLarge)
+		}
 		p.Path, p.Unknown = e.Path, e.Unknown
 		if e.Cause != nil || e.Unknown {
 			p.Detail = e.Error()

@@ -299,16 +299,13 @@ func (t *streams) drop(r *ring) {
 	}
 	t.forget(r)
 	t.mu.Unlock()
-	if !r.set {
-		return
-	}
 	kind := proto.WatcherPersistent
 	if r.watch.Recursive {
 		kind = proto.WatcherPersistentRecursive
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	_ = t.session.Client.RemoveWatches(ctx, r.watch.Path, kind, true) // otherwise its events are dropped
+	_ = t.session.Client.RemoveWatches(ctx, r.watch.Path, kind, true) // not set, or set by an Open that did not wait: no matter
 }
 
 // close ends all streams.

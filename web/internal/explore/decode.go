@@ -1,7 +1,9 @@
 package explore
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/gozkd/gozkd/web/internal/access"
@@ -20,7 +22,17 @@ func (e *explorer) decode(w http.ResponseWriter, r *http.Request) (any, error) {
 	if as := r.URL.Query().Get("as"); as != "zstd" {
 		return nil, bad("as is %.20q, allowed is zstd", as)
 	}
-	data, err := unpack.Zstd(http.MaxBytesReader(w, r.Body, max(e.MaxBody, 1)), maxUnpacked)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max(e.MaxBody, 1)))
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case e.unpacks <- struct{}{}: // after the body, which a caller may send slowly
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	data, err := unpack.Zstd(bytes.NewReader(body), maxUnpacked)
+	<-e.unpacks
 	switch {
 	case errors.Is(err, unpack.ErrTooLarge):
 		return nil, answer.Errorf(http.StatusRequestEntityTooLarge, "%v: more than %d bytes", err, maxUnpacked)

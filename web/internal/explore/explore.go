@@ -21,11 +21,14 @@ import (
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
+	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 // The bounds of requests.
 const (
-	maxLong     = 4
+	maxLong     = 4               // of all callers
+	maxLongEach = 3               // of a caller
+	maxUnpacks  = 4               // bodies that are being decompressed
 	longTime    = 5 * time.Minute // of a request that walks through a subtree
 	shortTime   = 20 * time.Second
 	defaultRows = 1000
@@ -56,13 +59,14 @@ type Version struct {
 
 type explorer struct {
 	Deps
-	long chan struct{} // has an element for each request that walks through a subtree
+	long    *limit.Gauge // requests that walk through a subtree
+	unpacks chan struct{}
 }
 
 // Register adds the handlers to mux. Requests have the role that their handlers demand; everybody who can
 // reach the server gets as far as the handler.
 func Register(mux *http.ServeMux, d Deps) {
-	e := &explorer{Deps: d, long: make(chan struct{}, maxLong)}
+	e := &explorer{Deps: d, long: limit.NewGauge(maxLongEach, maxLong), unpacks: make(chan struct{}, maxUnpacks)}
 	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), shortTime)
@@ -103,15 +107,14 @@ func finish(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, 
 
 // walk runs a handler that walks through a subtree.
 func (e *explorer) walk(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) (any, error)) {
-	select {
-	case e.long <- struct{}{}:
-		defer func() { <-e.long }()
-	default:
-		p := answer.Errorf(http.StatusTooManyRequests, "%d searches, exports or the like run already: try again when one has ended", maxLong)
+	leave, ok := e.long.Enter(call.Of(r).Caller.Account())
+	if !ok {
+		p := answer.Errorf(http.StatusTooManyRequests, "%d searches, exports or the like of a caller, and %d of all, may run: try again when one has ended", maxLongEach, maxLong)
 		p.RetryAfter = 5
 		call.Fail(w, p)
 		return
 	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), longTime)
 	defer cancel()
 	control, end := http.NewResponseController(w), time.Now().Add(longTime+shortTime)

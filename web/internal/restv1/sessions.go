@@ -79,7 +79,7 @@ func (s *Sessions) touch(who *access.Caller, id string) (*session, error) {
 
 // create opens a session.
 func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.Duration) (*session, error) {
-	leave, ok := s.bound.Enter(who.Key())
+	leave, ok := s.bound.Enter(who.Account())
 	if !ok {
 		p := answer.Errorf(http.StatusTooManyRequests, "a caller may have %d sessions, and all callers %d: delete others", maxSessionsEach, maxSessions)
 		p.RetryAfter = 10

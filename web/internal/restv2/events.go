@@ -36,7 +36,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 	if err != nil {
 		return err
 	}
-	leave, ok := h.Streams.Enter(c.Caller.Key())
+	leave, ok := h.Streams.Enter(c.Caller.Account())
 	if !ok {
 		p := answer.Errorf(http.StatusTooManyRequests, "too many streams of events are open: close others")
 		p.RetryAfter = 10
@@ -60,6 +60,9 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 		text, err := next(r.Context(), stream)
 		if err != nil {
 			return nil //nolint:nilerr // the reader has gone, or reconnects and then gets a reset
+		}
+		if !c.LoggedIn() {
+			return nil
 		}
 		if to.SetWriteDeadline(time.Now().Add(writePatience)) != nil {
 			return answer.Errorf(http.StatusNotImplemented, "this program cannot bound how long a stream's reader takes")

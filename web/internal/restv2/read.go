@@ -56,11 +56,6 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 	}
 	w.Header().Set("ETag", etag(stat.Version))
 	w.Header().Set("Vary", "Accept")
-	if matches(r.Header.Get("If-None-Match"), etag(stat.Version)) {
-		w.Header().Set("Cache-Control", "no-cache")
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
 	if !wantsBytes(r) {
 		answer.JSON(w, http.StatusOK, znode{path, h.stat(path, stat), &data})
 		return nil
@@ -75,16 +70,6 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 // wantsBytes reports whether the caller asks for the data alone.
 func wantsBytes(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "application/octet-stream")
-}
-
-// matches reports whether a list of ETags has a tag.
-func matches(list, tag string) bool {
-	for _, t := range strings.Split(list, ",") {
-		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == tag || t == "*" {
-			return true
-		}
-	}
-	return false
 }
 
 func (h *Handler) acl(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {

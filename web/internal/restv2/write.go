@@ -1,6 +1,7 @@
 package restv2
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -185,7 +186,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Clien
 	for i, res := range results {
 		list[i].Path = res.Path
 		if res.Stat.Czxid != 0 {
-			list[i].Stat = NewStat(res.Stat)
+			list[i].Stat = h.stat(cmp.Or(res.Path, given[i].Path), res.Stat)
 		}
 	}
 	answer.JSON(w, http.StatusOK, struct {

@@ -1,0 +1,183 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+// Attacks on the handler. docs/quality/attacks.md lists them.
+
+// A page of another origin sends what forms and scripts can send without asking first.
+func TestAttack_ForeignPages(t *testing.T) {
+	s := open(t, users(nil), web.Options{Anonymous: web.Write, Roles: roles(t, "admin=sasl:bob")})
+	other := strings.Replace(s.url, "127.0.0.1", "localhost", 1)
+	for _, origin := range []string{"Origin: http://evil.example.org", "Origin: null", "Origin: " + other, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"} {
+		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a", "application/json"} {
+			for _, request := range []string{"POST /znodes/v2/?name=a", "POST /znodes/v1/?op=create&name=a", "POST /sessions/v1?op=create&expire=9", "POST /ui/api/login",
+				"POST /ui/api/logout", "POST /ui/api/delete", "POST /ui/api/import?root=/", "POST /ui/api/sessions/0x1/end", "PATCH /znodes/v2/"} {
+				method, path, _ := strings.Cut(request, " ")
+				s.want(403, "another origin", method, path, `[{"op":"create","path":"/a"}]`, origin, "Content-Type: "+kind)
+			}
+		}
+	}
+	s.want(404, "", "HEAD", "/znodes/v2/a", "")
+}
+
+// Names and data that a browser would run are never HTML.
+func TestAttack_Scripts(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	const name, script = `%3Cimg%20src=x%20onerror=alert(1)%3E`, `<script>alert(1)</script>`
+	s.want(201, "", "POST", "/znodes/v2/?name="+name, script)
+	all, bytes := "Accept: */*", "Accept: text/html, application/octet-stream"
+	for _, c := range []struct{ method, path, body, header string }{
+		{"GET", "/znodes/v2/" + name, "", all}, {"GET", "/znodes/v2/" + name, "", bytes}, {"GET", "/znodes/v1/" + name, "", bytes},
+		{"GET", "/znodes/v1/" + name + "?dataformat=utf8", "", all}, {"GET", "/znodes/v2/?children&stat", "", "Accept: text/html"},
+		{"GET", "/znodes/v1/?view=children", "", all}, {"GET", "/znodes/v1/%3Cscript%3E", "", bytes}, {"GET", "/ui/api/export", "", all},
+		{"GET", "/ui/api/search?name=img", "", all}, {"GET", "/ui/" + name, "", all}, {"GET", "/" + name, "", all}, {"POST", "/znodes/v2/?name=" + name, "", all},
+		{"GET", "/znodes/v2/?watch=" + name, "", all}, {"GET", "/ui/api/lock?path=" + name, "", all}, {"POST", "/ui/api/decode?as=" + name, "", all},
+	} {
+		r := s.ask(c.method, c.path, c.body, c.header)
+		h := r.Header
+		switch kind := h.Get("Content-Type"); {
+		case strings.Contains(kind, "html"), strings.Contains(kind, "xml"), strings.Contains(kind, "javascript"), kind == "":
+			t.Errorf("%s: Content-Type %q", c.path, kind)
+		case h.Get("X-Content-Type-Options") != "nosniff", !strings.Contains(h.Get("Content-Security-Policy"), "script-src 'self'"):
+			t.Errorf("%s: %v", c.path, h)
+		case strings.HasPrefix(kind, "application/octet") && h.Get("Content-Disposition") != "attachment":
+			t.Errorf("%s: Content-Disposition %q", c.path, h.Get("Content-Disposition"))
+		case strings.HasSuffix(kind, "/json") && strings.Contains(r.body, "<"):
+			t.Errorf("%s: %s", c.path, r.body)
+		}
+	}
+}
+
+// A request that is too large for the server must not break the session that callers share.
+func TestAttack_LargeRequests(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	st := s.stream("/znodes/v2/a?watch", "")
+	st.want("")
+	large := strings.Repeat("x", server.DefaultMaxBuffer)
+	s.want(413, "too large", "POST", "/znodes/v2/?name=a", large)
+	s.want(413, "too large", "POST", "/znodes/v1/?op=create&name=a", large, octets)
+	var multi strings.Builder
+	for i := range 1000 { // a short line each, and more bytes in the request
+		fmt.Fprintf(&multi, `,{"op":"create","path":"/%s%d"}`, strings.Repeat("x", 1010), i)
+	}
+	s.want(413, "too large", "PATCH", "/znodes/v2/", "["+multi.String()[1:]+"]")
+	s.want(201, "", "POST", "/znodes/v2/?name=a", large[:len(large)-100])
+	st.want("created /a") // and no reset
+}
+
+// A deleted znode that exists again has the same version, so no ETag can say that data is unchanged.
+func TestAttack_CreatedAgain(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	tag := s.want(201, "", "POST", "/znodes/v2/?name=a", "old").Header.Get("ETag")
+	s.want(204, "", "DELETE", "/znodes/v2/a", "", "If-Match: "+tag)
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "new")
+	s.want(200, b64("new"), "GET", "/znodes/v2/a", "", "If-None-Match: "+tag)
+}
+
+// byProxy is a site behind a proxy that names users.
+func byProxy(t *testing.T, o web.Options) *site {
+	o.ProxyHeader, o.Proxies = "X-User", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	o.Roles = roles(t, "read=sasl:bob; write=sasl:ann")
+	return open(t, users(nil), o)
+}
+
+// A caller has the same bounds from many addresses as from one.
+func TestAttack_ManyAddresses(t *testing.T) {
+	s := byProxy(t, web.Options{})
+	for i := range 64 {
+		s.want(201, "", "POST", "/sessions/v1?op=create&expire=60", "", "X-User: ann", fmt.Sprintf("X-Forwarded-For: 10.0.0.%d", i))
+	}
+	s.want(429, "sessions", "POST", "/sessions/v1?op=create&expire=60", "", "X-User: ann", "X-Forwarded-For: 10.0.1.1")
+}
+
+// The pool of client sessions gives way to new callers.
+func TestAttack_ManyCallers(t *testing.T) {
+	s := byProxy(t, web.Options{})
+	for i := range 140 {
+		s.want(200, "", "GET", "/znodes/v2/", "", "X-User: bob", fmt.Sprintf("X-Forwarded-For: 10.0.0.%d", i))
+	}
+	if n := s.h.Stats().Shared; n != 128 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// A reader can write by no path, nor end sessions.
+func TestAttack_Privileges(t *testing.T) {
+	s := byProxy(t, web.Options{Anonymous: web.Admin})
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "", "X-User: ann")
+	for _, request := range []string{
+		"PUT /znodes/v2/a", "PUT /znodes/v2/a?acl", "POST /znodes/v2/?name=b", "DELETE /znodes/v2/a", "PATCH /znodes/v2/", "PUT /znodes/v1/a", "POST /znodes/v1/?op=create&name=b",
+		"DELETE /znodes/v1/a", "POST /sessions/v1?op=create&expire=5", "PUT /sessions/v1/x", "DELETE /sessions/v1/x", "POST /ui/api/delete", "POST /ui/api/import?root=/b",
+		"POST /ui/api/sessions/0x1/end", "GET /ui/api/sessions", "GET /ui/api/watches", "GET /ui/api/compare?left=/&right=/&connect=127.0.0.1:1",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		for _, spoofed := range []string{"X-Http-Method-Override: GET", "X-User-Role: admin", "Authorization: digest super:admin", "Cookie: gozkd-0=x"} {
+			s.want(403, "role", method, path, `{"path":"/a","confirm":"/a"}`, "X-User: bob", "If-Match: *", spoofed)
+		}
+	}
+	s.want(200, `"version":0,"cversion":0,"aversion":0`, "GET", "/znodes/v2/a", "", "X-User: bob")
+	s.want(403, "role admin", "GET", "/ui/api/compare?left=/&right=/&connect=127.0.0.1:1", "", "X-User: ann")
+}
+
+// A stream ends with the login of its reader.
+func TestAttack_StreamAfterLogout(t *testing.T) {
+	s := open(t, users(nil), web.Options{Roles: roles(t, "read=sasl:bob")})
+	c := s.want(200, "", "POST", "/ui/api/login", `{"user":"bob","password":"secret"}`).Cookies()[0]
+	cookie := "Cookie: " + c.Name + "=" + c.Value
+	st := s.stream("/znodes/v2/?watch=recursive", "", cookie)
+	st.want("")
+	s.want(204, "", "POST", "/ui/api/logout", "", cookie)
+	s.create(s.connect(), client.CreateOptions{}, "/secret")
+	for st.in.Scan() {
+		if strings.Contains(st.in.Text(), "secret") {
+			t.Fatal(st.in.Text())
+		}
+	}
+}
+
+// slowReader is a ResponseWriter whose reader stops reading.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+	writes   int
+}
+
+func (w *slowReader) SetWriteDeadline(t time.Time) error {
+	w.deadline = t
+	return nil
+}
+
+func (w *slowReader) FlushError() error { return nil }
+
+func (w *slowReader) Write(b []byte) (int, error) {
+	w.writes++
+	if wait := time.Until(w.deadline); wait <= 0 || wait > 10*time.Second {
+		return 0, fmt.Errorf("the deadline is in %v", wait)
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+// A stream does not wait for a reader that does not read.
+func TestAttack_SlowReader(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	w := &slowReader{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/znodes/v2/?watch", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	s.h.ServeHTTP(w, r)
+	if left := time.Until(w.deadline); w.writes != 1 || left <= 0 || left > 10*time.Second || s.h.Stats().Streams != 0 {
+		t.Errorf("%d writes, %v left, %d streams", w.writes, left, s.h.Stats().Streams)
+	}
+}

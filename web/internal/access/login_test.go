@@ -1,0 +1,200 @@
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+)
+
+// realm is a Server whose users have the password right.
+type realm struct{}
+
+func (realm) Identify(scheme, user, password string) ([]proto.ID, error) {
+	if password != "right" {
+		return nil, errors.New("wrong")
+	}
+	return []proto.ID{{Scheme: scheme, ID: user}}, nil
+}
+
+func (realm) IdentifySASL(id string) []proto.ID { return []proto.ID{{Scheme: "sasl", ID: id}} }
+
+func (realm) IdentifyCertificate(cert *x509.Certificate) ([]proto.ID, error) {
+	return []proto.ID{{Scheme: "x509", ID: cert.Subject.CommonName}}, nil
+}
+
+func (realm) HasSuper() bool { return false }
+
+func (realm) Audit(audit.Event) {}
+
+// gate returns a Gate, and its clock.
+func gate() (*Gate, *time.Time) {
+	now := time.Unix(1_000_000, 0)
+	return New(Config{
+		Server: realm{}, Roles: map[string]Role{"sasl:ann": Read, "x509:ann": Write}, Now: func() time.Time { return now },
+	}), &now
+}
+
+// from returns a request by HTTPS.
+func from(host string, cookies ...*http.Cookie) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "https://zk.example.org/ui/api/login", nil)
+	r.RemoteAddr = host + ":1"
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	return r
+}
+
+func logIn(t *testing.T, g *Gate, r *http.Request, password string) (*http.Cookie, error) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	if _, err := g.Login(w, r, "sasl", "ann", password); err != nil {
+		return nil, err
+	}
+	return w.Result().Cookies()[0], nil
+}
+
+func mustLogin(t *testing.T, g *Gate, r *http.Request) *http.Cookie {
+	t.Helper()
+	c, err := logIn(t, g, r, "right")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func roleWith(t *testing.T, g *Gate, c *http.Cookie) Role {
+	t.Helper()
+	who, err := g.Identify(from("192.0.2.1", c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who.Role
+}
+
+// By HTTPS, a cookie is Secure and bound to the host. Its value is the server's own choice.
+func TestCookie_Secure(t *testing.T) {
+	g, _ := gate()
+	planted := &http.Cookie{Name: "__Host-gozkd-0", Value: "planted"}
+	c := mustLogin(t, g, from("192.0.2.1", planted))
+	if !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.Name != planted.Name || c.Value == planted.Value {
+		t.Errorf("%+v", c)
+	}
+	if roleWith(t, g, c) != Read || roleWith(t, g, planted) != None {
+		t.Error("the planted cookie counts")
+	}
+	again := mustLogin(t, g, from("192.0.2.1", c))
+	if roleWith(t, g, c) != None || roleWith(t, g, again) != Read {
+		t.Error("a cookie outlives the next login")
+	}
+}
+
+func TestCookie_Expires(t *testing.T) {
+	g, now := gate()
+	c := mustLogin(t, g, from("192.0.2.1"))
+	for range 12 { // used every 59 minutes
+		*now = now.Add(59 * time.Minute)
+		if roleWith(t, g, c) != Read {
+			t.Fatalf("over at %v", now)
+		}
+	}
+	*now = now.Add(13 * time.Minute)
+	if roleWith(t, g, c) != None {
+		t.Error("a login lasts for more than 12 hours")
+	}
+	c = mustLogin(t, g, from("192.0.2.1"))
+	*now = now.Add(time.Hour + time.Second)
+	if roleWith(t, g, c) != None {
+		t.Error("an idle login lasts for more than an hour")
+	}
+}
+
+// A user has 32 logins, the latest used ones.
+func TestCookie_Bound(t *testing.T) {
+	g, now := gate()
+	first := mustLogin(t, g, from("192.0.2.1"))
+	second := mustLogin(t, g, from("192.0.2.1"))
+	*now = now.Add(time.Second)
+	roleWith(t, g, first)
+	for range maxLoginsEach - 1 {
+		mustLogin(t, g, from("192.0.2.1"))
+	}
+	if roleWith(t, g, first) != Read || roleWith(t, g, second) != None || len(g.logins.byID) != maxLoginsEach {
+		t.Errorf("%d logins", len(g.logins.byID))
+	}
+}
+
+// Guesses are bounded per network and per user. A user whose name strangers guess with can still log in
+// from where the user did before.
+func TestGuesses(t *testing.T) {
+	g, now := gate()
+	mustLogin(t, g, from("192.0.2.1"))
+	wrong := func(host string) int {
+		t.Helper()
+		_, err := logIn(t, g, from(host), "wrong")
+		var p *answer.Problem
+		if !errors.As(err, &p) {
+			t.Fatalf("logged in with a wrong password: %v", err)
+		}
+		return p.Status
+	}
+	for i := range 10 {
+		if wrong(fmt.Sprintf("[2001:db8::%d]", i)) != http.StatusUnauthorized {
+			t.Fatalf("guess %d is not tried", i)
+		}
+	}
+	if wrong("[2001:db8::ffff]") != http.StatusTooManyRequests {
+		t.Error("an IPv6 network has as many guesses as addresses")
+	}
+	tried := 0
+	for i := range 100 {
+		if wrong(fmt.Sprintf("198.51.100.%d", i)) == http.StatusUnauthorized {
+			tried++
+		}
+	}
+	if tried != 10 { // 20 in all
+		t.Errorf("%d guesses from other networks", tried)
+	}
+	if _, err := logIn(t, g, from("203.0.113.1"), "right"); err == nil {
+		t.Error("an unknown network is not throttled")
+	}
+	mustLogin(t, g, from("192.0.2.1"))
+	*now = now.Add(10 * time.Second)
+	if _, err := logIn(t, g, from("203.0.113.1"), "right"); err != nil {
+		t.Error(err)
+	}
+	for range 10 {
+		wrong("192.0.2.1")
+	}
+	if wrong("192.0.2.1") != http.StatusTooManyRequests {
+		t.Error("a known network is not throttled")
+	}
+}
+
+// A certificate that was verified is an identity; one that the client merely sent is none.
+func TestIdentify_Certificate(t *testing.T) {
+	g, _ := gate()
+	cert := new(x509.Certificate)
+	cert.Subject.CommonName = "ann"
+	r := from("192.0.2.1")
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+	if c, err := g.Identify(r); err != nil || c.Role != None {
+		t.Errorf("%+v, %v", c, err)
+	}
+	r.TLS.VerifiedChains = [][]*x509.Certificate{{cert}}
+	if c, err := g.Identify(r); err != nil || c.Role != Write || c.IDs[0].Scheme != "x509" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	cert.Subject.CommonName = "eve"
+	if c, err := g.Identify(r); err == nil || c.Role != None {
+		t.Errorf("%+v", c)
+	}
+}
