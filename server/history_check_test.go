@@ -146,18 +146,32 @@ type register struct {
 	version int32
 }
 
+// observed is what replies to all clients say about the writes to a znode.
+type observed struct {
+	values   map[int32]int // by version
+	versions map[int]int32 // by value
+}
+
+func observe(history []action, key int) *observed {
+	o := &observed{make(map[int32]int), make(map[int]int32)}
+	for _, a := range history {
+		if a.key == key && a.result == resultOK {
+			o.values[a.version], o.versions[a.value] = a.value, a.version
+		}
+	}
+	return o
+}
+
 // step returns the states in which the znode may be after an action.
-func (r register) step(a action) []register {
+func (r register) step(a action, o *observed) []register {
 	written := register{a.value, r.version + 1}
 	switch {
 	case a.kind == actionSyncRead && r == register{a.value, a.version}:
 		return []register{r}
 	case a.kind == actionSyncRead:
 		return nil
-	case a.result == resultUnknown && a.kind == actionCAS && r.version != a.version:
-		return []register{r}
 	case a.result == resultUnknown:
-		return []register{r, written}
+		return r.stepUnknown(a, o)
 	case a.result == resultBadVersion && r.version != a.version:
 		return []register{r}
 	case a.result == resultBadVersion:
@@ -168,10 +182,35 @@ func (r register) step(a action) []register {
 	return nil
 }
 
+// stepUnknown is the step of a write without a reply. Each such write doubles the states of a search
+// that only knows that it may have been applied, so use is made of what clients read: a write whose
+// value was read made the version that was read with it, and another write made no version whose
+// value was read.
+func (r register) stepUnknown(a action, o *observed) []register {
+	written := register{a.value, r.version + 1}
+	applies := a.kind != actionCAS || r.version == a.version
+	if version, read := o.versions[a.value]; read {
+		if applies && version == written.version {
+			return []register{written}
+		}
+		return nil
+	}
+	if _, other := o.values[written.version]; applies && !other {
+		return []register{r, written}
+	}
+	return []register{r}
+}
+
 // patience bounds the search for an order.
 const patience = 5 * time.Minute
 
 func checkLinearizable(history []action) error {
+	replies := make(map[int]*observed)
+	for _, a := range history {
+		if replies[a.key] == nil {
+			replies[a.key] = observe(history, a.key)
+		}
+	}
 	model := (&porcupine.NondeterministicModel{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 			parts := make(map[int][]porcupine.Operation)
@@ -187,7 +226,7 @@ func checkLinearizable(history []action) error {
 		},
 		Init: func() []any { return []any{register{}} },
 		Step: func(state, input, _ any) (next []any) {
-			for _, r := range state.(register).step(input.(action)) {
+			for _, r := range state.(register).step(input.(action), replies[input.(action).key]) {
 				next = append(next, r)
 			}
 			return next
