@@ -121,7 +121,7 @@ func TestSim_FindsPlantedBugs(t *testing.T) {
 // happens except heartbeats, is not skipped.
 func TestSim_SkipsOnlyQuietTime(t *testing.T) {
 	skipped := int64(0)
-	for seed := range exhaustive.Or(2, 20) {
+	for seed := range exhaustive.Or(2, 60) {
 		p := planGen.Example(seed)
 		run := func(noSkip bool) (simStats, uint64) {
 			cryptotest.SetGlobalRandom(t, p.Seed)
