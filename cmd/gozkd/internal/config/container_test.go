@@ -59,8 +59,8 @@ func TestContainer_Variables(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, v := range variables {
-		if seen[v.name] || v.note == "" || !slices.Contains([]string{official, bitnami, both}, v.of) {
-			t.Errorf("%s: there twice, or without a note", v.name)
+		if seen[v.name] || v.note == "" && v.key == "" || !slices.Contains([]string{official, bitnami, both}, v.of) {
+			t.Errorf("%s: there twice, or without a key and a note", v.name)
 		}
 		seen[v.name] = true
 		if v.key == "" {
@@ -229,7 +229,7 @@ func variableTable() string {
 		case v.status != works:
 			note = string(v.status) + ": " + note
 		case v.always:
-			note += "; beside a zoo.cfg too"
+			note += " †"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", v.name, v.of, key, note)
 	}
