@@ -16,8 +16,8 @@ type expiry struct {
 	mu       sync.Mutex // guards these
 	tracker  *session.Tracker
 	reported map[uint8]memberReport // the last report of each other member
-	// deafUntil is when this server last could not hear, or did not decide.
-	deafUntil time.Time
+	// resetAt is when every session last got a full timeout.
+	resetAt time.Time
 	// leadingSince is Status.Since of the leadership for which the tracker was reset; zero: this
 	// server does not lead.
 	leadingSince time.Time
@@ -26,8 +26,15 @@ type expiry struct {
 	jumped time.Time
 }
 
-// memberReport is what the leader knows of a report of another member.
-type memberReport struct{ arrived, madeAfter time.Time }
+// memberReport is what the leader knows of the last report of another member.
+type memberReport struct {
+	arrived   time.Time
+	madeAfter time.Time
+	first     bool // the member's process does not know yet that a report has arrived
+	// begun is a lower bound of when the member's process began. Until then its previous process may
+	// have heard clients. Zero: there was none under this leader.
+	begun time.Time
+}
 
 func (e *expiry) init(tick time.Duration) {
 	e.tracker, e.reported = session.New(tick), make(map[uint8]memberReport)
@@ -73,21 +80,54 @@ func (e *expiry) attached(info datatree.SessionInfo, isNew bool, now time.Time) 
 	}
 }
 
+// reportArrived records a report of another member. If it is the first of a process, clients may have
+// been heard by the previous process that it did not report, until its next report was due: these
+// count as heard at that time.
+func (s *Server) reportArrived(from uint8, r memberReport) {
+	if r.first {
+		s.treeMu.RLock()
+		defer s.treeMu.RUnlock()
+	}
+	e := &s.expiry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last, known := e.reported[from]
+	r.begun = last.begun
+	if known && r.first && !last.first {
+		r.begun = earlier(last.arrived.Add(s.cfg.Tick), r.arrived)
+		for info := range s.tree.Sessions() {
+			timeout := time.Duration(info.TimeoutMs) * time.Millisecond
+			if info.Server == from && !e.tracker.Silent(info.ID, last.begun.Add(timeout)) { // a client of that process
+				e.tracker.Touch(info.ID, r.begun)
+			}
+		}
+	}
+	e.reported[from] = r
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // resetAll gives every session a full timeout.
 func (e *expiry) resetAll(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.deafUntil = now
+	e.resetAt = now
 	e.tracker.ResetAll(now)
 }
 
-// giveBack lets the time lost, which has just ended, count for no session. again: the same happened
-// just before, and the wait for the members' reports is not extended once more.
-func (e *expiry) giveBack(lost time.Duration, now time.Time, again bool) {
+// giveBack lets the time lost, which has just ended, count for no session and for no report.
+func (e *expiry) giveBack(lost time.Duration, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !again {
-		e.deafUntil = now
+	e.resetAt = earlier(e.resetAt.Add(lost), now)
+	for id, r := range e.reported {
+		r.arrived = earlier(r.arrived.Add(lost), now)
+		e.reported[id] = r
 	}
 	e.tracker.GiveBack(lost, now)
 }
@@ -99,7 +139,7 @@ func (e *expiry) takeLead(st consensus.Status, now time.Time) bool {
 	case !st.Leading:
 		e.leadingSince = time.Time{}
 	case !st.Since.Equal(e.leadingSince):
-		e.leadingSince, e.deafUntil = st.Since, now
+		e.leadingSince, e.resetAt = st.Since, now
 		e.tracker.ResetAll(now)
 		return true
 	}
@@ -114,7 +154,7 @@ func (s *Server) adoptSessions() {
 	defer s.treeMu.RUnlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
-	s.expiry.tracker, s.expiry.deafUntil = session.New(s.cfg.Tick), now
+	s.expiry.tracker, s.expiry.resetAt = session.New(s.cfg.Tick), now
 	for info := range s.tree.Sessions() {
 		s.expiry.tracker.Add(info.ID, time.Duration(info.TimeoutMs)*time.Millisecond, now)
 	}
@@ -177,11 +217,9 @@ func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uin
 
 // silenceKnown reports whether it is certain that a session was silent for its timeout, which is
 // over as far as this server knows. For a session of another member, that member must have made a
-// report after the end of the timeout.
-//
-// A member that does not report is not waited for beyond the session's timeout, or syncLimit ticks,
-// after which the member closes its connections. The tick more is for a member that was paused: it
-// must read its connections before it reports. s.expiry.mu is held.
+// report after the end of the timeout. A member that does not report is waited for until the timeout
+// has passed after its next report was due: until then it may have heard the client. s.expiry.mu is
+// held.
 func (s *Server) silenceKnown(info datatree.SessionInfo, now time.Time) bool {
 	e := &s.expiry
 	report := e.reported[info.Server]
@@ -189,11 +227,10 @@ func (s *Server) silenceKnown(info datatree.SessionInfo, now time.Time) bool {
 		return true
 	}
 	last := report.arrived
-	if last.Before(e.deafUntil) {
-		last = e.deafUntil
+	if last.Before(e.resetAt) {
+		last = e.resetAt
 	}
-	timeout := time.Duration(info.TimeoutMs) * time.Millisecond
-	return now.Sub(last) > min(timeout, time.Duration(s.cfg.SyncLimit)*s.cfg.Tick)+s.cfg.Tick
+	return now.Sub(last) > time.Duration(info.TimeoutMs)*time.Millisecond+s.cfg.Tick
 }
 
 // expiryRequest returns the request that ends a session. The request names the connection epoch

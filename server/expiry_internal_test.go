@@ -34,3 +34,33 @@ func TestHeardOwner(t *testing.T) {
 		t.Errorf("the owner was heard at %v, want a second after the start", at)
 	}
 }
+
+// A member's process ends before it has reported that it heard a client, and its next process, which
+// knows nothing of that, makes reports at once. The session lasts for its timeout from when the ended
+// process can have heard the client. Further processes, which the client does not reach, change nothing.
+func TestReportArrived_OfAnotherProcess(t *testing.T) {
+	const tick, timeout = 2 * time.Second, 30 * time.Second
+	s, err := New(Config{MemberID: 1, Tick: tick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Unix(1_000_000_000, 0)
+	body := datatree.CreateSessionBody{TimeoutMs: int32(timeout.Milliseconds())}
+	res, _ := s.tree.Apply(datatree.Header{Zxid: 1}, &datatree.Request{Op: proto.OpCreateSession, Server: 2, Body: body.Append(nil)})
+	info, _ := s.tree.Session(res.SessionID)
+	s.expiry.tracker.Add(info.ID, timeout, start)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	for _, process := range []struct{ from, until int }{{0, 10}, {20, 29}, {30, 39}, {40, 50}} {
+		for seconds := process.from; seconds < process.until; seconds++ {
+			r := memberReport{arrived: at(seconds), madeAfter: at(seconds - 1)}
+			if r.first = seconds < process.from+2; r.first { // the answer to the first report is lost
+				r.madeAfter = start
+			}
+			s.reportArrived(2, r)
+			const lastHeard = 9 + 2 // a tick after the last report of the first process
+			if want := seconds-1 >= lastHeard+30 && !r.first; s.silenceKnown(info, at(seconds)) != want {
+				t.Errorf("after %d s the silence of the session is known: %v, want %v", seconds, !want, want)
+			}
+		}
+	}
+}

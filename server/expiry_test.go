@@ -255,6 +255,32 @@ func TestEnsemble_FollowerNotHeard(t *testing.T) {
 	}
 }
 
+// A follower stops to run and is gone for good. Its clients' last answered pings are up to a third of the
+// timeout newer than those that it has reported, and the clients wait for a whole timeout before they
+// try another server: none of them expires. A dead session of the follower still ends.
+func TestEnsemble_FollowerGone(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.startAll()
+		const timeout, n = 30 * time.Second, 60
+		id := e.followers()[0]
+		keepers := e.keep(n, timeout, timeout/3, id, e.leader())
+		for _, k := range keepers {
+			k.run()
+			time.Sleep(timeout / 3 / n) // so that their pings come at different times
+		}
+		observer := e.connect(e.leader(), time.Hour)
+		e.dead(id, timeout, "/dead")
+		died := time.Now()
+		e.m(id).pause(true)
+		if lived := observer.livesUntil("/dead", died); lived < timeout || lived > timeout+2*time.Second {
+			t.Errorf("a session with a timeout of %v that died with its server lived %v", timeout, lived)
+		}
+		time.Sleep(2 * timeout)
+		requireKept(t, keepers)
+		e.m(id).pause(false)
+	})
+}
+
 // A client of a follower sends a write, which the leader commits, and the follower is cut off before
 // it reports anything: the leader knows that the client was alive.
 func TestEnsemble_WriteHeardByTheLeader(t *testing.T) {

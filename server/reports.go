@@ -114,16 +114,17 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		b = b[8:]
 		ms := next()
 		if id == noSession {
+			report.first = ms == 0
 			report.madeAfter = s.startedWall.Add(time.Duration(min(ms, uptimeMs)) * time.Millisecond)
 			continue
 		}
 		ago := time.Duration(min(ms, uint64(time.Hour/time.Millisecond))) * time.Millisecond
 		s.expiry.tracker.Touch(id, now.Add(-ago))
 	}
-	if err == nil {
-		s.expiry.reported[uint8(from)] = report
-	}
 	s.expiry.mu.Unlock()
+	if err == nil {
+		s.reportArrived(uint8(from), report)
+	}
 	switch s.digests.compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {
 	case verdictOwn:
 		s.meter.DigestsDiffer.Add(1)

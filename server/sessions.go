@@ -47,7 +47,7 @@ func (s *Server) runSessions(ctx context.Context) {
 		now, st := s.cfg.Now(), s.node.Status()
 		s.meter.Hot.Tick()
 		wasLate := s.loop.lost > 0
-		late := s.passIsLate(interval, now, wasLate)
+		late := s.passIsLate(interval, now)
 		if late {
 			ticker.Reset(interval) // the connections are read before the next pass
 		}
@@ -75,7 +75,7 @@ func (s *Server) runSessions(ctx context.Context) {
 // The lost time counts for no session, and the pass must neither judge nor report which sessions
 // were heard. If the previous pass was late too, it may: the connections were read in between, and
 // on a machine that is always overloaded dead sessions must expire at some time.
-func (s *Server) passIsLate(interval time.Duration, now time.Time, wasLate bool) bool {
+func (s *Server) passIsLate(interval time.Duration, now time.Time) bool {
 	l, mono := &s.loop, time.Now()
 	lost := mono.Sub(l.lastPass) - interval
 	l.lastPass, l.lost = mono, 0
@@ -83,7 +83,7 @@ func (s *Server) passIsLate(interval time.Duration, now time.Time, wasLate bool)
 		return false
 	}
 	l.lost = lost
-	s.expiry.giveBack(lost, now, wasLate)
+	s.expiry.giveBack(lost, now)
 	s.conns.locals.giveBack(lost, now)
 	if lost > max(s.cfg.Tick, time.Second) {
 		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; look for a paused process or virtual machine, or for a machine that is overloaded",
