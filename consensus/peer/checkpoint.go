@@ -35,7 +35,7 @@ func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.W
 		case <-both.Done():
 		}
 	}()
-	err = n.with(both, to, address, kindCheckpoint, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+	err = n.with(both, to, address, kindCheckpoint, silenceTimeout, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 		return sendCheckpoint(ctx, cancel, conn, to, checked, write)
 	})
 	if cause := context.Cause(both); err != nil && cause != nil {

@@ -300,3 +300,27 @@ func TestReadGreeting_Ends(t *testing.T) {
 		t.Errorf("%+v, %v, %d bytes after it", g, err, r.Len())
 	}
 }
+
+// P5: a hello that gets no answer is soon said again, because it may have been lost or damaged; the
+// caller waits longer each time, for an acceptor that is slow to answer.
+func TestP5_HelloIsSaidAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		address, calls := w.receptionist(t)
+		a := w.start(t, 1)
+		began := time.Now()
+		a.SetPeers(map[uint64]string{2: address})
+		(<-calls).answer() // and nothing is said
+		s := <-calls
+		if took := time.Since(began); took < helloTimeout || took > helloTimeout+firstWait {
+			t.Errorf("said again after %v", took)
+		}
+		s.answer()
+		time.Sleep(2*helloTimeout - time.Millisecond)
+		s.say((&greeting{kind: kindAccepted, from: 2, to: 1}).append(nil))
+		a.await(2, "down")
+		a.await(2, "up")
+		if !a.status(2).Connected {
+			t.Error("not connected")
+		}
+	})
+}

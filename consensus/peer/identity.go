@@ -11,7 +11,7 @@ import (
 )
 
 // confirmTimeout bounds the question whether a member has made a connection. The caller waits for
-// silenceTimeout.
+// helloTimeout, and then longer each time.
 const confirmTimeout = 3 * time.Second
 
 // link is an accepted connection whose caller has said hello.
@@ -131,7 +131,7 @@ func (n *Network) prove(conn net.Conn, to uint64, said []byte, question *greetin
 	sum := proof(n.cfg.Secret, labelCaller, messages...)
 	reply := greeting{kind: kindProof, from: n.cfg.Self, to: to, contents: sum[:]}
 	if _, err := conn.Write(reply.append(nil)); err != nil {
-		return greeting{}, silence(err)
+		return greeting{}, err
 	}
 	answer, err := readGreeting(conn)
 	if err != nil || answer.kind != kindAccepted {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -57,12 +58,16 @@ func (p *peer) move(life context.Context, address string) {
 // run connects again and again until the peer is removed or the network closed.
 func (p *peer) run() {
 	var retry backoff
+	patience := helloTimeout
 	for {
 		ctx, address, ok := p.target()
 		if !ok {
 			return
 		}
-		up, err := p.connectAndSend(ctx, address)
+		up, err := p.connectAndSend(ctx, address, patience)
+		if patience = min(2*patience, silenceTimeout); !errors.Is(err, errUnanswered) {
+			patience = helloTimeout
+		}
 		p.forgetGuest(ctx)
 		if ctx.Err() != nil || errors.Is(err, errChanged) {
 			retry = backoff{}
@@ -103,10 +108,10 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // connectAndSend connects, sends frames until the connection ends, and returns how long the
-// connection lasted and why it ended.
-func (p *peer) connectAndSend(ctx context.Context, address string) (up time.Duration, err error) {
+// connection lasted and why it ended. patience bounds the wait for the answer to the hello.
+func (p *peer) connectAndSend(ctx context.Context, address string, patience time.Duration) (up time.Duration, err error) {
 	var began time.Time
-	err = p.net.with(ctx, p.id, address, kindFrames, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+	err = p.net.with(ctx, p.id, address, kindFrames, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 		began = time.Now()
 		p.setConnected(linkTLS(conn), cancel)
 		p.net.loggedOut.forget(p.id)
@@ -199,8 +204,9 @@ func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 // closed when ctx ends. checked is that of the frames in both directions.
 type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error
 
-// with connects to a member, for the given kind of use, and runs f with the connection.
-func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, f connFunc) error {
+// with connects to a member, for the given kind of use, and runs f with the connection. patience bounds
+// the wait for the answer to the hello.
+func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, patience time.Duration, f connFunc) error {
 	dialCtx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	conn, enc, err := n.dial(dialCtx, to, address)
@@ -219,24 +225,28 @@ func (n *Network) with(ctx context.Context, to uint64, address string, kind uint
 	defer cancelCause(nil)
 	id := newNonce()
 	defer n.noteDial(id, to)()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
 	checked, err := n.exchangeGreetings(conn, to, kind, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errUnanswered
+	case err != nil:
 		return alerted(err, to)
 	}
 	return f(ctx, cancelCause, conn, checked)
 }
 
-// exchangeGreetings sends the hello on a dialed connection, and decides about the answer.
+// exchangeGreetings sends the hello on a dialed connection, and decides about the answer, until the
+// connection's deadline.
 func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id nonce) (checked bool, err error) {
-	if err := conn.SetDeadline(time.Now().Add(silenceTimeout)); err != nil {
-		return false, err
-	}
 	hello, err := n.hello(kind, to, &link{}, id)
 	if err != nil {
 		return false, err
 	}
 	if _, err := conn.Write(hello); err != nil {
-		return false, silence(err)
+		return false, err
 	}
 	answer, err := readGreeting(conn)
 	authenticated := err == nil && answer.kind == kindChallenge && answer.from == to && answer.to == n.cfg.Self
@@ -247,7 +257,7 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 	case errors.Is(err, io.EOF):
 		return false, fmt.Errorf("peer: closed by the other side before it answered: %w", err)
 	case err != nil:
-		return false, silence(err)
+		return false, err
 	case answer.kind == kindRefused:
 		return false, &RefusedError{Peer: answer.from, Reason: reasonText(string(answer.contents))}
 	case answer.kind != kindAccepted || answer.from != to || answer.to != n.cfg.Self:
