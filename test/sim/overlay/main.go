@@ -3,7 +3,8 @@
 //
 //   - select, map iteration and timers of the same moment draw from a generator of the bubble,
 //   - map seeds and hash keys are the same in each process,
-//   - nothing is preempted, and mutexes know no starvation, since both depend on real time.
+//   - nothing is preempted, mutexes know no starvation, and a system call keeps its processor however
+//     long it takes, since all three depend on real time.
 //
 // See docs/quality/how-we-test.md.
 package main
@@ -38,6 +39,8 @@ var edits = []edit{
 	{"time.go", "t.rand = cheaprand()", "t.rand = rand32()"},
 	{"sema.go", "func internal_sync_nanotime() int64 {\n\treturn nanotime()", "func internal_sync_nanotime() int64 {\n\treturn 0"},
 	{"proc.go", "const forcePreemptNS = 10 * 1000 * 1000 ", "const forcePreemptNS = 1 << 60 "},
+	{"proc.go", "\t\t// Retake the P if it's there for more than 1 sysmon tick (at least 20us).\n",
+		"\t\tif thread.gp.bubble != nil {\n\t\t\tthread.resume()\n\t\t\tgoto done\n\t\t}\n"},
 	{"proc.go", "if pp.schedtick%61 == 0 && !sched.runq.empty() {", "if false {"},
 }
 
