@@ -23,7 +23,7 @@ func TestEdit(t *testing.T) {
 	b.fill("textarea", "Data", "two")
 	b.click("button", "Save")
 	b.see(".toast", "Saved version 1")
-	b.gone("dialog", "")
+	b.closed()
 	b.see(".znode", "two")
 	if got := x.text(zk, "/app/config"); got != "two" {
 		t.Errorf("%q", got)
@@ -35,7 +35,7 @@ func TestEdit(t *testing.T) {
 	b.click("button", "Cancel")
 	b.see("dialog", "not saved")
 	b.click("button", "Cancel")
-	b.gone("dialog", "")
+	b.closed()
 	if got := x.text(zk, "/app/config"); got != "two" {
 		t.Errorf("%q", got)
 	}
@@ -73,7 +73,7 @@ func TestEdit_Conflict(t *testing.T) {
 				b.fill("textarea", "Data", "alpha mine again")
 				b.click("button", "Save")
 			}
-			b.gone("dialog", "")
+			b.closed()
 			b.see(".znode", c.want)
 			if got := x.text(zk, "/c"); got != c.want {
 				t.Errorf("%q", got)
@@ -117,7 +117,7 @@ func TestCreate(t *testing.T) {
 	b.press("Enter")
 	b.see("dialog", "exist")
 	b.press("Escape")
-	b.gone("dialog", "")
+	b.closed()
 }
 
 func TestDelete(t *testing.T) {
@@ -136,7 +136,7 @@ func TestDelete(t *testing.T) {
 	b.click("dialog button", "=Delete")
 	b.see("dialog", "Somebody changed the znode")
 	b.click("dialog button", "Cancel")
-	b.gone("dialog", "")
+	b.closed()
 	b.see(".znode", "version 1")
 	b.press("d")
 	b.see("dialog", "Version 1")
@@ -243,7 +243,7 @@ func TestPermissionDenied(t *testing.T) {
 	b.click("button", "Save")
 	b.see("dialog .dialog-error", "/fixed")
 	b.press("Escape", "Escape", "Escape")
-	b.gone("dialog", "")
+	b.closed()
 	if got := x.text(zk, "/fixed"); got != "shown" {
 		t.Errorf("%q", got)
 	}

@@ -43,7 +43,7 @@ func TestPolling_LeavesThePersonAlone(t *testing.T) {
 	// Another session disappears: the focus stays with its own.
 	b.click("button", "=Log in") // a click elsewhere must not be undone
 	b.press("Escape")
-	b.gone("dialog", "")
+	b.closed()
 
 	// While text is selected, nothing is drawn by polling.
 	b.gotoHash("#/activity")

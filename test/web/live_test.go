@@ -92,7 +92,7 @@ func TestServerLost(t *testing.T) {
 	b.see("dialog", "Somebody else changed /app/a") // not overwritten
 	b.see("dialog .added", "typed while the server was away")
 	b.click("button", "Keep theirs")
-	b.gone("dialog", "")
+	b.closed()
 	b.see(".znode", "meanwhile")
 	b.until("person.all('.live[aria-label=live]').length === 1")
 	if _, err := zk.Set(t.Context(), "/app/a", []byte("live again"), 1); err != nil {

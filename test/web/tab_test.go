@@ -193,7 +193,7 @@ func (b *tab) await(expression string) json.RawMessage {
 		}
 		if ctx.Err() != nil {
 			var shown string
-			_ = b.Eval(b.t.Context(), `location.hash + '\n' + person.text()`, &shown) // the best that can be told
+			_ = b.Eval(b.t.Context(), `location.hash + ', focus: ' + person.focused() + '\n' + person.text()`, &shown) // the best that can be told
 			b.t.Fatalf("never true: %s\nThe page:\n%.3000s", expression, shown)
 		}
 		// The page was left while the expression was evaluated.
@@ -216,6 +216,12 @@ func (b *tab) see(css, text string) {
 func (b *tab) gone(css, text string) {
 	b.t.Helper()
 	b.until("!person.has(" + quote(css) + ", " + quote(text) + ")")
+}
+
+// closed waits until no dialog is left, and the focus is back where it was.
+func (b *tab) closed() {
+	b.t.Helper()
+	b.until("!document.querySelector('dialog') && (document.activeElement?.checkVisibility() ?? true)")
 }
 
 // count returns how many elements are in sight.

@@ -198,6 +198,9 @@ func (p *Page) Close(ctx context.Context) error {
 	return p.b.call(ctx, "", "Target.disposeBrowserContext", map[string]any{"browserContextId": p.profile}, nil)
 }
 
+// Profile identifies the tab's cookies and storage in commands.
+func (p *Page) Profile() string { return p.profile }
+
 // Call sends a command of the DevTools protocol to the tab.
 func (p *Page) Call(ctx context.Context, method string, params map[string]any, result any) error {
 	if params == nil {

@@ -47,7 +47,7 @@ export function page({ctx, act, following, showTree, updated}) {
       crumbs.push(h('li', null, i > 0 && h('span', {class: 'dim'}, '/'), i === names.length - 1
         ? h('strong', {'aria-current': 'page'}, name) : h('a', {href: znodeHref(to)}, name)));
     });
-    replace(head,
+    replace(head, h('h1', {class: 'offscreen'}, path),
       h('span', {class: 'only-small'}, button('', showTree, {kind: 'quiet', iconName: 'tree', title: 'Show the tree'})),
       h('nav', {class: 'crumbs mono', 'aria-label': 'Path'}, h('ol', null, crumbs)),
       button('', () => act('copy'), {kind: 'quiet', iconName: 'copy', title: 'Copy the path (y)'}), status,

@@ -22,7 +22,7 @@ function memberCard(m, e) {
   const lag = m.lagEntries;
   const good = m.own || m.connected !== false;
   return h('section', {class: 'card'},
-    h('header', null, h('h3', null, 'Server ' + m.id), m.own && badge('this server', 'accent'), badge(m.role, m.role === 'leader' ? 'good' : ''), !good && badge('no connection', 'bad')),
+    h('header', null, h('h2', null, 'Server ' + m.id), m.own && badge('this server', 'accent'), badge(m.role, m.role === 'leader' ? 'good' : ''), !good && badge('no connection', 'bad')),
     facts([['Clients', h('span', {class: 'mono'}, m.client || '–')], ['Members', m.peer && h('span', {class: 'mono'}, m.peer)],
       ['Link', m.linkTo || m.linkFrom ? (m.linkTo || 'none') + ' out, ' + (m.linkFrom || 'none') + ' in' : null],
       ['In step', m.inStep === undefined ? null : badge(m.inStep ? 'yes' : 'no', m.inStep ? 'good' : 'warn')],
@@ -33,7 +33,7 @@ function memberCard(m, e) {
 
 function stateCard(e) {
   const v = e.values;
-  return h('section', {class: 'card'}, h('header', null, h('h3', null, 'State of this server')), facts([
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'State of this server')), facts([
     ['Version', e.version.split(',')[0]], ['Up', duration(e.uptimeMs)], ['Zxid', h('span', {class: 'mono'}, e.zxid)],
     ['Digest', h('span', {class: 'mono', title: 'Members compare digests at the same entry. A member that differs stops serving.'}, e.digest)],
     ['Znodes', count(e.znodes)], ['Term, entry', v.gozkd_term === undefined ? null : count(v.gozkd_term) + ', ' + count(v.gozkd_applied_index)],
@@ -44,7 +44,7 @@ function stateCard(e) {
 
 function diskCard(e) {
   const sync = e.values.fsynctime;
-  return h('section', {class: 'card'}, h('header', null, h('h3', null, 'Disk and memory')), facts([
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Disk and memory')), facts([
     ['Data', bytes(e.dataBytes)], ['Checkpoint', bytes(e.checkpointBytes)], ['Log', bytes(e.logBytes)],
     ['Written', e.lastSnapshot ? time(e.lastSnapshot) : 'no checkpoint yet'],
     ['Sync', sync?.count ? 'p50 ' + duration(sync.p50) + ', p99 ' + duration(sync.p99) + ', max ' + duration(sync.max) : null],
@@ -58,7 +58,7 @@ function safetyCard(e) {
   const v = e.values;
   const expires = v.gozkd_tls_certificate_expires_seconds;
   const days = expires ? (1000 * expires - Date.now()) / 86400000 : null;
-  return h('section', {class: 'card'}, h('header', null, h('h3', null, 'Certificates and archive')), facts([
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Certificates and archive')), facts([
     ['Certificate', expires ? [badge('ends ' + new Date(1000 * expires).toISOString().slice(0, 10), days < 7 ? 'bad' : days < 30 ? 'warn' : 'good')] : 'none: no TLS'],
     ['Archive', v.gozkd_archive_lag_seconds === undefined ? 'not configured' : [badge(duration(1000 * v.gozkd_archive_lag_seconds) + ' behind', v.gozkd_archive_lag_seconds > 60 ? 'warn' : 'good'), v.gozkd_archive_shipper ? ' written by this server' : '']],
     ['Verified', v.gozkd_archive_verified_seconds ? [time(1000 * v.gozkd_archive_verified_seconds), v.gozkd_archive_verify_failed ? badge('failed', 'bad') : null] : null],

@@ -1,0 +1,315 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/recipes/lock"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+func id(zk *client.Client) string { return fmt.Sprintf("0x%x", uint64(zk.Session().ID)) }
+
+// Sessions are listed with their clients, and an administrator ends one.
+func TestSessions(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
+	one, two := x.connect(client.Auth{Scheme: "digest", Credential: []byte("ann:secret")}), x.connect()
+	x.create(one, "/live", "", client.CreateOptions{Ephemeral: true})
+	b := x.visit(t, "#/sessions")
+	b.see("table", id(one))
+	b.see("table", id(two))
+	b.see("table", "127.0.0.1:")
+	b.see("table", "digest:ann")
+	b.fill("input", "Filter by id", id(one))
+	b.gone("table", id(two))
+	b.until("location.hash.includes('filter=')")
+	b.click("tr button", "=End")
+	b.see("dialog", "Its 1 ephemeral znodes are deleted")
+	b.click("button", "Cancel")
+	b.closed()
+	if _, ok, err := two.Exists(t.Context(), "/live", false); err != nil || !ok {
+		t.Fatalf("%v %v: the session has ended without a confirmation", ok, err)
+	}
+	b.click("tr button", "=End")
+	b.click("button", "End the session")
+	<-one.Done()
+	b.see(".toast", "has ended")
+	b.until("!person.has('tbody', " + quote(id(one)) + ")")
+	if _, ok, err := two.Exists(t.Context(), "/live", false); err != nil || ok {
+		t.Errorf("%v %v", ok, err)
+	}
+}
+
+func TestWatches(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
+	one, two := x.connect(), x.connect()
+	x.fill(map[string]string{"/app/a": "", "/app/b": "", "/other": ""})
+	for path, zk := range map[string]*client.Client{"/app/a": one, "/app/b": two, "/other": two} {
+		if err := zk.AddWatch(t.Context(), path, proto.AddWatchPersistentRecursive); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := x.visit(t, "#/watches")
+	b.see("table", "/app/a")
+	b.see("table", "recursive")
+	b.fill("input", "Path, or", "/app/*")
+	b.gone("table", "/other")
+	b.see("table", "/app/b")
+	b.fill("input", "Session 0x", id(one))
+	b.gone("table", "/app/b")
+	b.see("table", "/app/a")
+	b.fill("input", "Client address", "10.9.9.9")
+	b.see("main", "No watches")
+	// The address restores the filters.
+	hash := ask[string](b, "location.hash")
+	b.open(hash)
+	b.see("main", "No watches")
+	b.fill("input", "Client address", "127.0.0.1")
+	b.see("table", "/app/a")
+	b.gone("table", "/app/b")
+}
+
+// kazoo recreates what kazoo made on a server, with a session for each of its clients.
+func kazoo(x *site) {
+	x.t.Helper()
+	raw, err := os.ReadFile(filepath.FromSlash("../../web/internal/locks/testdata/kazoo.json"))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var dirs []struct {
+		Path     string
+		Data     []byte
+		Children []struct {
+			Name    string
+			Session int
+			Data    []byte
+		}
+	}
+	if err := json.Unmarshal(raw, &dirs); err != nil {
+		x.t.Fatal(err)
+	}
+	sessions := map[int]*client.Client{}
+	for _, d := range dirs {
+		x.fill(map[string]string{d.Path: string(d.Data)})
+		for _, c := range d.Children {
+			zk := sessions[c.Session]
+			if zk == nil {
+				zk = x.connect()
+				sessions[c.Session] = zk
+			}
+			x.create(zk, d.Path+"/"+c.Name, string(c.Data), client.CreateOptions{Ephemeral: c.Session != 0})
+		}
+	}
+}
+
+// Locks as kazoo and our recipes make them, which are also Curator's: their queue, and a cycle.
+func TestLocks(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
+	kazoo(x)
+	ctx := t.Context()
+	dial := func() *recipes.Client {
+		c, err := recipes.Connect(ctx, []string{x.server.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // their locks are in a cycle
+		return c
+	}
+	one, two := dial(), dial()
+	hold := func(c *recipes.Client, path, text string) {
+		if _, err := lock.NewMutex(c, path, []byte(text)).Lock(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := func(c *recipes.Client, path, text string) {
+		go lock.NewMutex(c, path, []byte(text)).Lock(ctx) //nolint:errcheck // in a cycle until the test ends
+	}
+	hold(one, "/locks/a", "first")
+	hold(two, "/locks/b", "second")
+	request(one, "/locks/b", "first, too")
+	latch := election.NewLatch(one, "/leader", "node-1")
+	latch.Start()
+	if _, err := latch.Await(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	b := x.visit(t, "#/locks")
+	for _, path := range []string{"/fx/lock", "/fx/rw", "/fx/sem", "/locks/a", "/leader"} {
+		b.see(".lock h3", path)
+	}
+	card := func(path string) string {
+		return "person.all('.lock').find((e) => e.querySelector('h3').textContent === " + quote(path) + ")"
+	}
+	lanes := func(path, want string) {
+		t.Helper()
+		b.until("[..." + card(path) + ".querySelectorAll('.lane-place')].map((e) => e.textContent).join(' ') === " + quote(want))
+	}
+	lanes("/fx/lock", "holds 1")
+	lanes("/fx/rw", "holds holds 1 2")
+	lanes("/fx/sem", "holds holds 1 2")
+	lanes("/leader", "leads")
+	lanes("/locks/b", "holds 1")
+	b.until("person.normal(" + card("/fx/sem") + ".innerText).includes('2 of 2 leases')")
+	b.until("person.normal(" + card("/locks/b") + ".innerText).includes('“first, too”')")
+	b.until("document.querySelectorAll('.graph .wait').length >= 3")
+	b.see("main", "no cycles")
+
+	request(two, "/locks/a", "second, too") // now each waits for the other
+	b.press("r")
+	b.see("main .cycle", "These sessions wait for each other")
+	b.until("document.querySelectorAll('.graph .wait.stuck').length === 2")
+	b.see("main", "1 cycle")
+	b.fill("input", "Filter by path", "/locks/")
+	b.gone(".lock", "/fx/lock")
+	b.until("person.all('.lock').length === 2")
+	hash := ask[string](b, "location.hash")
+	b.open(hash)
+	b.until("person.all('.lock').length === 2")
+}
+
+func TestEnsembleAndActivity(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
+	zk := x.connect()
+	x.create(zk, "/hot", "", client.CreateOptions{})
+	b := x.visit(t, "#/ensemble")
+	for _, text := range []string{"Server 1", "this server", "standalone", server.Version, "Znodes", "Digest", "Archive", "Certificate"} {
+		b.see("main", text)
+	}
+	b.gotoHash("#/activity")
+	b.see("h2", "Hot paths")
+	done := make(chan struct{})
+	t.Cleanup(func() { <-done })
+	ctx := t.Context()
+	go func() { // until the end of the test
+		defer close(done)
+		for ctx.Err() == nil {
+			if _, _, err := zk.Get(ctx, "/hot", false); err != nil {
+				return
+			}
+		}
+	}()
+	b.see("table", "/hot")
+	b.see("table", id(zk))
+	b.see("table", "getData")
+	b.until("document.querySelectorAll('svg.chart polyline')[0].getAttribute('points').split(' ').length >= 3")
+}
+
+func TestSearch(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	x.fill(map[string]string{"/app/config": "host=db1", "/app/deep/config-old": "host=db2", "/app/jobs/1": "needle in data", "/elsewhere/config": ""})
+	b := x.visit(t, "#/search?root=/app")
+	b.fill("input", "Name", "config*")
+	b.press("Enter")
+	b.see("table", "/app/config")
+	b.see("table", "/app/deep/config-old")
+	b.see("main", "2 found")
+	b.see("main", "complete")
+	b.gone("table", "/elsewhere")
+	b.fill("input", "Name", "")
+	b.fill("input", "Content", "needle")
+	b.click("button", "=Search")
+	b.see("table", "needle in data")
+	b.see("main", "1 found")
+	b.fill("input", "Content", "db[0-9]$")
+	b.click("label", "regular expressions")
+	b.click("button", "=Search")
+	b.see("main", "2 found")
+	hash := ask[string](b, "location.hash")
+	b.open(hash)
+	b.see("main", "2 found")
+	b.fill("input", "Content", "db[")
+	b.click("button", "=Search")
+	b.see("main [role=alert]", "failed")
+	b.fill("input", "Content", "db1")
+	b.click("button", "=Search")
+	b.see("main", "1 found")
+	b.click("table a", "/app/config")
+	b.see(".data", "host=db1")
+}
+
+func TestCompare(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
+	x.fill(map[string]string{"/new/a": "same", "/new/b": "one\ntwo", "/new/c": "", "/old/a": "same", "/old/b": "one\nthree", "/old/d": ""})
+	b := x.visit(t, "#/compare")
+	b.fill("input", "Left", "/new")
+	b.fill("input", "Right", "/old")
+	b.click("button", "=Compare")
+	b.see("main", "3 differences")
+	b.see("main", "differs")
+	b.see("main", "only left")
+	b.see("main", "only right")
+	b.see(".removed", "two")
+	b.see(".added", "three")
+	hash := ask[string](b, "location.hash")
+	b.open(hash)
+	b.see("main", "3 differences")
+
+	// With another ensemble.
+	y := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	y.fill(map[string]string{"/new/a": "same", "/new/b": "one\nfour", "/new/c": ""})
+	b.fill("input", "Right", "/new")
+	b.fill("input", "On another ensemble", y.server.Addr().String())
+	b.click("button", "=Compare")
+	b.see("main", "1 differences")
+	b.see(".added", "four")
+}
+
+func TestTransfer(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/a": "one", "/app/b/c": "two"})
+	b := x.visit(t, "#/transfer?root=/app")
+	b.click("button", "How much is it?")
+	b.see("main", "4 znodes")
+	dir := t.TempDir()
+	b.call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir, "browserContextId": b.Profile()})
+	b.click("button", "=Download")
+	var file string
+	for ctx := t.Context(); file == "" && ctx.Err() == nil; {
+		found, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if raw, err := os.ReadFile(f); err == nil && strings.Count(string(raw), "\n") >= 4 && !strings.HasSuffix(f, ".crdownload") {
+				file = f
+			}
+		}
+		b.until("true") // a turn of the browser
+	}
+	b.fill("input", "Into", "/copy")
+	var root struct{ Root struct{ NodeID int } }
+	if err := b.Call(t.Context(), "DOM.getDocument", nil, &root); err != nil {
+		t.Fatal(err)
+	}
+	var input struct{ NodeID int }
+	if err := b.Call(t.Context(), "DOM.querySelector", map[string]any{"nodeId": root.Root.NodeID, "selector": "input[type=file]"}, &input); err != nil {
+		t.Fatal(err)
+	}
+	b.call("DOM.setFileInputFiles", map[string]any{"nodeId": input.NodeID, "files": []string{file}})
+	b.click("button", "=Import")
+	b.see("main", "4 created")
+	if got := x.text(zk, "/copy/b/c"); got != "two" {
+		t.Errorf("%q", got)
+	}
+	b.click("button", "=Import")
+	b.see("main [role=alert]", "failed") // it exists
+	b.choose("Znodes that exist", "replace")
+	if _, err := zk.Set(t.Context(), "/copy/a", []byte("other"), -1); err != nil {
+		t.Fatal(err)
+	}
+	b.click("button", "=Import")
+	b.see("main", "changed")
+	if got := x.text(zk, "/copy/a"); got != "one" {
+		t.Errorf("%q", got)
+	}
+}

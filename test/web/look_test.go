@@ -1,0 +1,263 @@
+package web
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
+)
+
+//go:embed testdata/rules.js
+var rulesJS string
+
+// views are the addresses of all views, each with a text that it shows once it is complete.
+var views = []struct{ name, hash, text string }{
+	{"znode", "#/z/app/config", "5432"},
+	{"children", "#/z/app", "Children"},
+	{"sessions", "#/sessions?filter=0x1", "on this server"},
+	{"watches", "#/watches?path=/app/*", "shown"},
+	{"locks", "#/locks?filter=/fx", "/fx/lock"},
+	{"ensemble", "#/ensemble", "this server"},
+	{"activity", "#/activity", "Hot paths"},
+	{"search", "#/search?root=/app&name=c*", "complete"},
+	{"compare", "#/compare?left=/app&right=/old", "differences"},
+	{"history", "#/history", "Which znode"},
+	{"transfer", "#/transfer?root=/app", "Import"},
+}
+
+// furnish gives a site something to show.
+func furnish(t *testing.T, o web.Options) *site {
+	t.Helper()
+	x := open(t, server.Config{}, o)
+	znodes := map[string]string{"/app/config": `{"host": "db1.example", "port": 5432, "options": {"tls": true}}`, "/old/config": `{"host": "db0.example", "port": 5432}`, "/app/empty": ""}
+	for i := range 40 {
+		znodes[fmt.Sprintf("/app/jobs/job-%010d", i)] = "queued"
+	}
+	x.fill(znodes)
+	kazoo(x)
+	zk := x.connect()
+	x.create(zk, "/app/live", "", client.CreateOptions{Ephemeral: true})
+	if _, _, err := zk.Get(t.Context(), "/app/config", true); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// show opens a view and waits until it is complete.
+func (b *tab) show(hash, text string) {
+	b.t.Helper()
+	b.gotoHash(hash)
+	b.see("main", text)
+	b.until("!document.querySelector('main .loading')")
+	if strings.HasPrefix(hash, "#/z/") {
+		b.until("!document.querySelector('.side').checkVisibility() || document.querySelector('.tree .cursor[aria-selected=true]')")
+	}
+}
+
+func (b *tab) dark(dark bool) {
+	b.t.Helper()
+	scheme := map[bool]string{true: "dark", false: "light"}[dark]
+	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}})
+	b.until("document.documentElement.dataset.theme === " + quote(scheme))
+}
+
+// The rules of accessibility hold in every view and dialog, in light and in dark.
+func TestAccessibility(t *testing.T) {
+	x := furnish(t, web.Options{Anonymous: web.Admin})
+	b := x.visit(t, "#/z/")
+	check := func(where string) {
+		t.Helper()
+		for _, broken := range ask[[]string](b, rulesJS) {
+			t.Errorf("%s: %s", where, broken)
+		}
+	}
+	for _, dark := range []bool{false, true} {
+		b.dark(dark)
+		for _, v := range views {
+			b.show(v.hash, v.text)
+			check(fmt.Sprint(v.name, " dark ", dark))
+		}
+		b.show("#/z/app/empty", "none")
+		for key, title := range map[string]string{"e": "Edit", "n": "New child", "d": "Delete", "a": "ACL", "?": "Keyboard"} {
+			b.press(key)
+			b.see("dialog h2", title)
+			check(fmt.Sprint("dialog ", title, " dark ", dark))
+			b.press("Escape", "Escape")
+			b.closed()
+		}
+		b.press("f")
+		b.see(".tail", "Waiting")
+		check("tail")
+	}
+	out := open(t, server.Config{}, web.Options{}).visit(t, "#/z/")
+	out.see("h1", "Log in")
+	b = out
+	check("login")
+}
+
+// No view is wider than the window, and every view can be used at 360 pixels.
+func TestWidths(t *testing.T) {
+	x := furnish(t, web.Options{Anonymous: web.Admin})
+	b := x.visit(t, "#/z/")
+	for _, width := range []int{360, 768, 1280} {
+		b.size(width, 760)
+		for _, v := range views {
+			b.show(v.hash, v.text)
+			wide := ask[[]string](b, `[document.documentElement, document.querySelector('main')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.tagName + ' ' + e.scrollWidth + ' > ' + e.clientWidth)
+				.concat([...document.querySelectorAll('main button, main input, main select, main h1, main h2, main h3, .top *')].filter((e) => person.seen(e) && !e.closest('.table-wrap, .code, .vlist, .tabs') &&
+					(e.getBoundingClientRect().right > innerWidth + 1 || e.getBoundingClientRect().left < -1)).map((e) => 'outside: ' + e.outerHTML.slice(0, 120)))`)
+			for _, w := range wide {
+				t.Errorf("%s at %d: %s", v.name, width, w)
+			}
+		}
+	}
+	// At 360 pixels the tree takes the place of the page, and gives it back.
+	b.size(360, 760)
+	b.show("#/z/app", "Children")
+	b.gone(".tree", "app")
+	b.click("button", "Show the tree")
+	b.see(".tree", "old")
+	b.click(".tree-row", "old")
+	b.until("location.hash === '#/z/old'")
+	b.see(".crumbs", "old")
+	b.gone(".tree", "app")
+	b.click("button", "=Delete")
+	b.see("dialog", "Type the path")
+	if ask[bool](b, "document.querySelector('dialog').getBoundingClientRect().width > innerWidth") {
+		t.Error("the dialog is wider than the window")
+	}
+}
+
+// Each view has an address that restores it, in a new tab and by the button back.
+func TestAddresses(t *testing.T) {
+	x := furnish(t, web.Options{Anonymous: web.Admin})
+	b := x.visit(t, "#/z/")
+	for _, v := range views {
+		b.open(v.hash)
+		b.see("main", v.text)
+		if got := ask[string](b, "decodeURIComponent(location.hash)"); got != v.hash {
+			t.Errorf("%s became %s", v.hash, got)
+		}
+		for _, pair := range strings.Split(v.hash, "?")[1:] {
+			for _, p := range strings.Split(pair, "&") {
+				_, value, _ := strings.Cut(p, "=")
+				b.until("[...document.querySelectorAll('main input')].some((i) => i.value === " + quote(value) + ")")
+			}
+		}
+	}
+	b.open("#/z/app/config")
+	b.see("main", "5432")
+	b.gotoHash("#/z/old/config")
+	b.see("main", "db0.example")
+	b.gotoHash("#/locks")
+	b.see("main h1", "Locks")
+	b.eval("history.back()", nil)
+	b.see("main", "db0.example")
+	b.eval("history.back()", nil)
+	b.see("main", "db1.example")
+	b.open("")
+	b.see("main", "db1.example") // where the person was last
+}
+
+// By default the colors follow the system; a person may choose, and the choice stays.
+func TestDark(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	b := x.visit(t, "#/z/")
+	ground := func() int {
+		return ask[int](b, "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])")
+	}
+	b.dark(false)
+	if n := ground(); n < 200 {
+		t.Errorf("a light page has the ground %d", n)
+	}
+	b.dark(true)
+	if n := ground(); n > 50 {
+		t.Errorf("a dark page has the ground %d", n)
+	}
+	b.click("button", "Light colours")
+	b.until("document.documentElement.dataset.theme === 'light'")
+	b.open("#/locks")
+	if n := ground(); n < 200 {
+		t.Errorf("the choice was forgotten: %d", n)
+	}
+}
+
+// Everything can be done without a mouse.
+func TestKeyboardAlone(t *testing.T) {
+	x := furnish(t, web.Options{Anonymous: web.Admin})
+	zk := x.connect()
+	b := x.visit(t, "#/z/")
+	b.see(".tree", "app")
+	b.press("j", "l") // to app, unfold
+	b.see(".tree", "config")
+	b.press("j", "Enter")
+	b.until("location.hash === '#/z/app/config'")
+	b.see(".data", "5432")
+	b.press("e")
+	b.see("dialog", "Edit")
+	b.until("person.focused().startsWith('textarea')")
+	b.press("Control+a")
+	b.write("by keyboard")
+	b.press("Tab") // indents
+	b.until("document.activeElement.value === 'by keyboard  '")
+	b.press("Escape", "Tab") // leaves the text
+	b.until("!person.focused().startsWith('textarea')")
+	for range 10 {
+		if ask[string](b, "person.focused()") == "button Save" {
+			break
+		}
+		b.press("Tab")
+	}
+	b.press("Enter")
+	b.closed()
+	b.see(".data", "by keyboard")
+	b.press("u")
+	b.until("location.hash === '#/z/app'")
+	b.see(".child-list", "config")
+	b.press("n")
+	b.until("person.focused() === 'input Name'")
+	b.write("typed")
+	b.press("Enter")
+	b.until("location.hash === '#/z/app/typed'")
+	b.see(".badges", "version 0")
+	b.press("d")
+	b.see("dialog", "A deleted znode comes back only from a backup")
+	for range 10 {
+		if ask[string](b, "person.focused()") == "button Delete" {
+			break
+		}
+		b.press("Tab")
+	}
+	b.press("Enter")
+	b.until("location.hash === '#/z/app'")
+	if _, ok, err := zk.Exists(t.Context(), "/app/typed", false); ok || err != nil {
+		t.Error(ok, err)
+	}
+	b.press("?")
+	b.see("dialog", "Jump to a path")
+	b.press("Escape")
+	b.closed()
+	b.press("]")
+	b.see("main h1", "Sessions")
+	// Sort and filter; the order of Tab leads from the head of the page to the table.
+	reached := []string{}
+	for range 40 {
+		b.press("Tab")
+		reached = append(reached, ask[string](b, "person.focused()"))
+		if reached[len(reached)-1] == "button Timeout" {
+			break
+		}
+	}
+	if !slices.Contains(reached, "input Filter by id, client or identity") || reached[len(reached)-1] != "button Timeout" {
+		t.Errorf("Tab leads to %q", reached)
+	}
+	b.press("Enter")
+	b.until("person.all('th[aria-sort]', 'Timeout').length === 1")
+	b.press("[")
+	b.until("location.hash.startsWith('#/z/')")
+}
