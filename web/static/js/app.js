@@ -180,6 +180,7 @@ async function login() {
 }
 
 async function logout() {
+  identity = {...identity, role: 'none'}; // requests under way that are refused now do not ask for a login
   try {
     await api.post('logout');
     setIdentity(await api.identity());
@@ -267,6 +268,9 @@ let asking = null;
 async function start() {
   api.hooks.reached = reached;
   api.hooks.unauthorised = () => {
+    if (!may('read')) {
+      return false; // the page asks already
+    }
     asking ||= login().finally(() => {
       asking = null;
     });
