@@ -74,7 +74,9 @@ func (m *member) start() {
 	s, err := server.New(server.Config{
 		MemberID: uint8(m.id), Members: m.w.lines(), Dir: "/data", FS: disk, DirFS: disk,
 		Tick: tick, SyncLimit: 2, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
-		SnapCount: m.w.plan.snapCount, SegmentBytes: 64 << 10, Words: []string{"*"},
+		LocalSessions: m.w.plan.modes.local, LocalSessionUpgrades: true, ReadOnlyMode: m.w.plan.modes.readOnly,
+		RelayedObservers: m.w.plan.modes.relays,
+		SnapCount:        m.w.plan.snapCount, SegmentBytes: 64 << 10, Words: []string{"*"},
 		Listener: m.w.listen(m.clientAddress()), PeerListener: m.w.listen(m.host() + ":2888"),
 		PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
 			if l.dead.Load() {

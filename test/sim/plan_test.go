@@ -16,6 +16,20 @@ type plan struct {
 	pace      time.Duration
 	length    time.Duration // faults begin until then
 	steps     []step
+	modes     modes
+}
+
+// modes are options of all servers.
+type modes struct {
+	local    bool // sessions are local until they have an ephemeral znode
+	readOnly bool // servers without a leader go on in read-only mode
+	relays   bool // observers follow followers
+}
+
+// drawModes draws modes. They do not change the rest of the plan.
+func drawModes(seed uint64) modes {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	return modes{local: rng.IntN(4) == 0, readOnly: rng.IntN(4) == 0, relays: rng.IntN(2) == 0}
 }
 
 // step is a fault.
@@ -66,7 +80,7 @@ func between(rng *rand.Rand, least, most time.Duration) time.Duration {
 
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %d voters, %d observers, a checkpoint each %d requests, pace %v\n", p.seed, p.members, p.observers, p.snapCount, p.pace)
+	fmt.Fprintf(&b, "seed %d, %d voters, %d observers, a checkpoint each %d requests, pace %v, modes %+v\n", p.seed, p.members, p.observers, p.snapCount, p.pace, p.modes)
 	at := time.Duration(0)
 	for _, s := range p.steps {
 		at += s.gap

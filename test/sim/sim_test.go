@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/proto"
 	jepsenlite "github.com/gozkd/gozkd/test/jepsen-lite"
 )
 
@@ -30,6 +31,7 @@ var (
 	hoursFlag  = flag.Float64("sim.hours", -1, "runs follow until this many hours were simulated; negative: one short run")
 	lengthFlag = flag.Duration("sim.length", 5*time.Minute, "virtual time in which faults begin, per run")
 	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; empty: all")
+	plainFlag  = flag.Bool("sim.plain", false, "no modes of the servers, as before there were any")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
 	jobsFlag   = flag.Int("sim.jobs", runtime.NumCPU(), "how many runs at once, each in a process on one processor; with -sim.hours")
@@ -50,6 +52,9 @@ func TestSim(t *testing.T) {
 	}
 	for ; seed == *seedFlag || sum.Virtual.Hours() < hours; seed++ {
 		p := drawPlan(seed, length, kinds)
+		if !*plainFlag {
+			p.modes = drawModes(seed)
+		}
 		if *hoursFlag < 0 && !exhaustive.Enabled() {
 			p.pace = 10 * time.Second // for the race detector
 		}
@@ -110,7 +115,7 @@ func runApart(t *testing.T, seed uint64) (r result) {
 	file := filepath.Join(t.TempDir(), "result")
 	run := exec.Command(os.Args[0], "-test.run=^TestSim$", "-test.v", "-test.timeout=0", "-test.cpu=1", "-sim.hours=0", "-sim.result="+file,
 		fmt.Sprintf("-sim.seed=%d", seed), fmt.Sprintf("-sim.length=%v", *lengthFlag), "-sim.faults="+*faultsFlag, "-sim.dir="+*dirFlag,
-		fmt.Sprintf("-sim.trace=%v", *traceFlag))
+		fmt.Sprintf("-sim.trace=%v", *traceFlag), fmt.Sprintf("-sim.plain=%v", *plainFlag))
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Errorf("seed %d: %v\n%s", seed, err, out)
@@ -195,6 +200,9 @@ func runPlan(t *testing.T, p *plan) result {
 		history = w.rec.Take()
 		r.Virtual, r.Longest, r.problems = w.now(), w.longest, w.problems
 	})
+	if p.modes.local {
+		history = withoutLocalLosses(history)
+	}
 	r.Records = len(history)
 	lost := sessionsLost(history)
 	r.Lost, r.problems = len(lost), append(r.problems, lost...)
@@ -289,6 +297,23 @@ func sessionsLost(history []*jepsenlite.Record) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// withoutLocalLosses leaves out that a session was refused which never had an ephemeral znode, as far as
+// its client knows: such a session may be local, and ends with its server.
+func withoutLocalLosses(history []*jepsenlite.Record) []*jepsenlite.Record {
+	global, last := map[proto.SessionID]bool{}, map[string]proto.SessionID{} // a refusal does not name the session
+	return slices.DeleteFunc(history, func(r *jepsenlite.Record) bool {
+		if r.Kind == jepsenlite.KindOpen && !r.Refused {
+			last[r.Client] = r.Session
+		}
+		for _, p := range r.Parts {
+			if r.OK() && p.Made != "" && p.Mode.Ephemeral() {
+				global[r.Session] = true
+			}
+		}
+		return r.Kind == jepsenlite.KindOpen && r.Refused && !global[last[r.Client]]
+	})
 }
 
 // traceOf returns a hash of all that the clients saw, and when.
