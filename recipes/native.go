@@ -29,6 +29,9 @@ type native struct {
 	// watches holds the watches of conn. Reads of the same znode share a channel, since a server keeps
 	// one watch per znode and kind.
 	watches map[watchKey]*watch
+	trees   map[*treeWatch]struct{} // the recursive watches of conn
+
+	treeTurn chan struct{} // capacity 1: holds a value while a recursive watch is added or removed
 }
 
 const (
@@ -39,7 +42,10 @@ const (
 )
 
 func newNative(k *core, servers []string) *native {
-	n := &native{k: k, changed: make(chan struct{}), watches: make(map[watchKey]*watch)}
+	n := &native{
+		k: k, changed: make(chan struct{}), watches: make(map[watchKey]*watch), trees: make(map[*treeWatch]struct{}),
+		treeTurn: make(chan struct{}, 1),
+	}
 	n.cfg = client.Config{
 		Servers: servers, SessionTimeout: k.cfg.timeout, ConnectTimeout: k.cfg.timeout / 3,
 		Dial: func(_ context.Context, address string) (net.Conn, error) {
@@ -178,6 +184,7 @@ func (n *native) publish(conn *client.Client) bool {
 	for key, w := range n.watches {
 		n.fire(key, w, zk.Event{Type: zk.EventNotWatching, State: zk.StateDisconnected, Path: key.path, Err: zk.ErrSessionExpired})
 	}
+	clear(n.trees)
 	return true
 }
 

@@ -1,6 +1,9 @@
 package recipes
 
 import (
+	"context"
+	"strings"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/client"
@@ -62,6 +65,11 @@ func (n *native) fireEvent(e client.Event) {
 			n.fire(key, w, zk.Event{Type: zk.EventType(e.Type), State: zk.StateHasSession, Path: e.Path})
 		}
 	}
+	for t := range n.trees {
+		if e.Type >= proto.EventCreated && e.Type <= proto.EventDataChanged && t.covers(e.Path) {
+			t.f(zk.Event{Type: zk.EventType(e.Type), State: zk.StateHasSession, Path: e.Path})
+		}
+	}
 }
 
 // fire must be called with n.mu held.
@@ -70,3 +78,85 @@ func (n *native) fire(key watchKey, w *watch, e zk.Event) {
 	close(w.ch)
 	delete(n.watches, key)
 }
+
+// treeWatch is a call of watchTree. Calls with the same root share a watch of the server.
+type treeWatch struct {
+	root string
+	f    func(zk.Event)
+}
+
+func (t *treeWatch) covers(path string) bool {
+	rest, below := strings.CutPrefix(path, t.root)
+	return below && (rest == "" || rest[0] == '/' || t.root == "/")
+}
+
+// watchTree calls f, with n.mu held, for each event at root and below it, until ctx or the session
+// ends.
+func (n *native) watchTree(ctx context.Context, root string, f func(zk.Event)) error {
+	t := &treeWatch{root, f}
+	_, err := send(ctx, n, func(conn *client.Client) (struct{}, error) {
+		var none struct{}
+		if !n.takeTreeTurn(ctx) {
+			return none, newCtxError(ctx, false)
+		}
+		defer n.releaseTreeTurn()
+		n.mu.Lock()
+		current := n.conn == conn
+		if current {
+			n.trees[t] = struct{}{}
+		}
+		n.mu.Unlock()
+		if !current {
+			return none, zk.ErrNoServer
+		}
+		err := conn.AddWatch(ctx, root, proto.AddWatchPersistentRecursive)
+		if err != nil {
+			n.unwatchTree(conn, t)
+			return none, err
+		}
+		context.AfterFunc(ctx, func() { n.unwatchTree(conn, t) })
+		return none, nil
+	})
+	return err
+}
+
+// unwatchTree ends a call of watchTree. The server's watch is removed in the background, unless
+// another call needs it.
+func (n *native) unwatchTree(conn *client.Client, t *treeWatch) {
+	n.mu.Lock()
+	delete(n.trees, t)
+	n.mu.Unlock()
+	if !n.k.calls.tryAdd() {
+		return // Close ends the session
+	}
+	defer n.k.calls.done()
+	n.k.background(func(ctx context.Context) {
+		if !n.takeTreeTurn(ctx) {
+			return
+		}
+		defer n.releaseTreeTurn()
+		n.mu.Lock()
+		needed := n.conn != conn
+		for other := range n.trees {
+			needed = needed || other.root == t.root
+		}
+		n.mu.Unlock()
+		if !needed {
+			// It fails if the session has ended, or the server never set the watch. ZooKeeper 3.6 to 3.8
+			// cannot remove it; the events of the rest of the session are then ignored.
+			_ = conn.RemoveWatches(ctx, t.root, proto.WatcherPersistentRecursive, true)
+		}
+	})
+}
+
+// takeTreeTurn waits until no other goroutine adds or removes a recursive watch.
+func (n *native) takeTreeTurn(ctx context.Context) bool {
+	select {
+	case n.treeTurn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (n *native) releaseTreeTurn() { <-n.treeTurn }

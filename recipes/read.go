@@ -93,6 +93,27 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat
 	return n.children, n.stat, n.watch, err
 }
 
+// WatchTree calls f for each creation, change and deletion of the znode at path and of the znodes
+// below it, in order, until ctx or the session ends. The znode may be missing. The Path of an event
+// is relative to the namespace. f must not block, nor call methods of the Client.
+//
+// WatchTree returns when the server has set the watch: a persistent recursive watch, which
+// ZooKeeper has since 3.6. While the connection is lost, changes cause no events, so read again when
+// the state is Reconnected. On a wrapped connection, and on older servers, WatchTree fails.
+func (c *Client) WatchTree(ctx context.Context, path string, f func(zk.Event)) error {
+	k, full := c.core, c.absolute(path)
+	relative := func(e zk.Event) {
+		e.Path = c.relative(e.Path)
+		f(e)
+	}
+	return c.request(ctx, "watch tree", path, func(ctx context.Context) error {
+		_, err := call(ctx, k, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, k.conn.watchTree(ctx, full, relative)
+		}, nil)
+		return err
+	})
+}
+
 // Sync makes the server catch up with the leader: later reads through this Client are at least as
 // new as every write that was completed before.
 //

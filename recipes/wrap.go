@@ -156,6 +156,11 @@ func (w *wrapped) sync(_ context.Context, path string) error {
 	return w.after(nil, err)
 }
 
+// watchTree fails: the methods of Conn set no recursive watches.
+func (w *wrapped) watchTree(context.Context, string, func(zk.Event)) error {
+	return proto.ErrUnimplemented
+}
+
 func (w *wrapped) read(_ context.Context, kind readKind, path string, watch bool) (r readResult, err error) {
 	if watch {
 		if ch := w.watches.lookup(path, kind); ch != nil {

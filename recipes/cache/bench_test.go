@@ -54,6 +54,42 @@ func BenchmarkChildren_Fill(b *testing.B) {
 	}
 }
 
+// BenchmarkTree_Fill is the same for trees of n znodes, with a recursive watch and without.
+func BenchmarkTree_Fill(b *testing.B) {
+	const n = 40000
+	for name, o := range map[string]cache.TreeOptions{"recursive": {}, "watches": {Depth: 100}} {
+		b.Run(name, func(b *testing.B) {
+			s := zktest.Start(b)
+			load := map[string]string{"/a": ""}
+			for i := range n {
+				load[fmt.Sprintf("/a/%03d/%09d", i%100, i)], load[fmt.Sprintf("/a/%03d", i%100)] = fmt.Sprintf("%0100d", i), ""
+			}
+			s.Load(load)
+			c, err := recipes.Connect(b.Context(), []string{s.ConnectString()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			goroutines := runtime.NumGoroutine()
+			tree := cache.NewTree(c, "/a", o)
+			defer tree.Close()
+			b.ResetTimer()
+			tree.Start(b.Context())
+			if err := tree.Wait(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			b.ReportMetric(float64(runtime.NumGoroutine()-goroutines), "goroutines")
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(int64(after.HeapInuse+after.StackInuse)-int64(before.HeapInuse+before.StackInuse))/1e6, "MB")
+		})
+	}
+}
+
 // BenchmarkChildren_Change measures from a change of one of 1000 children until a listener has it.
 func BenchmarkChildren_Change(b *testing.B) {
 	s := zktest.Start(b)

@@ -56,13 +56,15 @@ type TreeOptions struct {
 }
 
 // NewTree returns a cache of the znode at path and its descendants, which does nothing before
-// Start.
+// Start. With zero options the Tree has a single recursive watch, if the server knows these.
 func NewTree(c *recipes.Client, path string, o TreeOptions) *Tree {
 	depth := o.Depth
 	if depth <= 0 {
 		depth = math.MaxInt
 	}
-	return &Tree{&cache{newEngine(c, path, scope{rootData: true, depth: depth, enter: o.Enter})}}
+	return &Tree{&cache{newEngine(c, path, scope{
+		rootData: true, depth: depth, enter: o.Enter, recursive: o.Depth <= 0 && o.Enter == nil,
+	})}}
 }
 
 // Get returns the znode at path, or nil if the cache has none.

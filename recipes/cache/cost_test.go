@@ -111,11 +111,25 @@ func TestCost_ZnodeCache(t *testing.T) {
 
 // Curator's and kazoo's TreeCache also list the children of ephemerals, which cannot have any.
 func TestCost_Tree(t *testing.T) {
+	for _, o := range []cache.TreeOptions{{}, {Depth: 100}} {
+		testCostTree(t, o)
+	}
+}
+
+func testCostTree(t *testing.T, o cache.TreeOptions) {
+	t.Helper()
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		expectRequests := func(t testing.TB, h *recipetest.Hooks, what, want string) {
+			t.Helper()
+			if o.Depth == 0 { // one recursive watch
+				want = strings.ReplaceAll(want, "+watch", "")
+			}
+			expectRequests(t, h, what, want)
+		}
 		w.Load(map[string]string{"/a": "", "/a/b": ""})
 		c, h := w.Hooked()
 		other := w.Client()
-		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
+		tree := cache.NewTree(c, "/a", o)
 		defer tree.Close()
 		h.Arm(nil, nil)
 		tree.Start(t.Context())

@@ -31,6 +31,9 @@ type scope struct {
 	depth    int  // levels below the root
 	// enter reports whether to cache the children of a znode. nil means always.
 	enter func(path string) bool
+	// recursive uses a single recursive watch of the tree instead of a watch per query, if the server
+	// has such watches.
+	recursive bool
 }
 
 // engine keeps copies of znodes. Its loop owns all fields except view and those that Start and
@@ -44,9 +47,10 @@ type engine struct {
 	connected     bool
 	session       *recipes.Session // in which queries are answered
 	needsSync     bool             // the server may lag behind the cache: sync before any query
-	syncing       bool
-	epoch         int // number of connections so far
-	unanswered    int // number of unanswered queries
+	needsWatch    bool             // set the recursive watch before any query
+	preparing     bool             // a sync or the recursive watch is requested
+	epoch         int              // number of connections so far
+	unanswered    int              // number of unanswered queries
 	inFlight      int
 	queue         []*query // in state queued, except the exists query
 	retryTimer    *time.Timer
@@ -55,7 +59,11 @@ type engine struct {
 
 	results     chan result // has room for all requests in flight
 	watchEvents chan watchEvent
-	running     sync.WaitGroup
+	// tree is the watch of all queries while the recursive watch is set, and nil otherwise. It never
+	// fires: treeEvents does.
+	tree       <-chan zk.Event
+	treeEvents treeEvents
+	running    sync.WaitGroup
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // nil before Start
@@ -70,6 +78,7 @@ func newEngine(c *recipes.Client, path string, s scope) *engine {
 		view:          newView(),
 		results:       make(chan result, maxInFlight+1),
 		watchEvents:   make(chan watchEvent),
+		treeEvents:    treeEvents{wake: make(chan struct{}, 1)},
 		retryTimer:    time.NewTimer(0),
 		deletionTimer: time.NewTimer(0),
 		done:          make(chan struct{}),
@@ -112,6 +121,10 @@ func (g *engine) loop(ctx context.Context) {
 			}
 		case e := <-g.watchEvents:
 			g.handleWatch(e)
+		case <-g.treeEvents.wake:
+			for _, e := range g.treeEvents.take() {
+				g.handleTreeEvent(e)
+			}
 		case <-g.retryTimer.C:
 			paused = false
 		case <-g.deletionTimer.C:
@@ -132,15 +145,17 @@ func endCause(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrClosed, err)
 }
 
-// handleState follows the state of the connection. After a reconnect everything is read again,
-// because go-zookeeper re-registers its watches with a zxid that may be too new, so a change
-// between the two connections may fire nothing.
+// handleState follows the state of the connection. After a reconnect everything is read again: a
+// recursive watch, and watches of a wrapped connection, may have missed changes.
 func (g *engine) handleState(s recipes.ConnState) {
 	switch s {
 	case recipes.Connected, recipes.Reconnected:
 		g.view.setComplete(false) // in case the state in between was missed
 		session := g.client.Session()
-		g.needsSync = g.needsSync || g.session != nil && g.session != session
+		if g.session != session {
+			g.needsSync = g.needsSync || g.session != nil
+			g.needsWatch, g.tree = g.scope.recursive, nil
+		}
 		g.session, g.connected = session, true
 		g.epoch++
 		g.setUnanswered(g.root.exist, false)
@@ -200,10 +215,14 @@ func (g *engine) drop(q *query) {
 
 // dispatch sends the requests that may be sent now.
 func (g *engine) dispatch(ctx context.Context) {
-	if g.needsSync {
-		if !g.syncing {
-			g.syncing = true
-			g.send(ctx, nil)
+	if g.needsSync || g.needsWatch {
+		if !g.preparing {
+			g.preparing = true
+			kind := querySync
+			if g.needsWatch {
+				kind = queryTree
+			}
+			g.send(ctx, &query{kind: kind, entry: g.root})
 		}
 		return
 	}
@@ -229,41 +248,36 @@ func (g *engine) sendQuery(ctx context.Context, q *query) {
 	g.send(ctx, q)
 }
 
-// send sends the request of q, or a sync if q is nil.
+// send sends the request of q.
 func (g *engine) send(ctx context.Context, q *query) {
+	tree := g.tree
 	// Ends when the Client has answered, soon after the end of ctx at the latest. Close waits.
-	g.running.Go(func() { g.results <- g.ask(ctx, q) })
+	g.running.Go(func() { g.results <- g.ask(ctx, q, tree) })
 }
 
 // handleResult processes an answer. If the request failed, handleResult returns the pause before
 // the next request.
 func (g *engine) handleResult(ctx context.Context, res result) time.Duration {
 	q := res.q
-	if q == nil {
-		g.syncing = false
-		if res.err == nil && res.session == g.session {
-			g.needsSync = false
-		}
+	if q.prepares() {
+		g.preparing = false
 	} else {
 		g.inFlight--
 		q.state = idle
 	}
 	switch {
-	case q != nil && q.dropped:
+	case q.dropped:
 		return 0
 	case g.client.Session() != g.session:
 		g.connected = false // until the state says so: answers may now come from a session that g does not know
 		fallthrough
-	case res.session != g.session:
-		if q != nil {
+	case res.session != g.session, res.tree != g.tree:
+		if !q.prepares() {
 			g.request(q)
 		}
 		return 0
-	case q == nil:
-		if res.err != nil {
-			return retryPause
-		}
-		return 0
+	case q.prepares():
+		return g.handlePrepared(res)
 	case res.err == nil:
 		if q.kind == queryExists && res.stat == nil {
 			g.hide(g.root)
@@ -334,8 +348,9 @@ func (g *engine) awaitWatch(ctx context.Context, q *query, fires <-chan zk.Event
 		q.fires = nil
 		g.request(q)
 	case fires != q.fires:
-		q.fires = fires
-		g.forwardWatch(ctx, q, fires)
+		if q.fires = fires; fires != g.tree {
+			g.forwardWatch(ctx, q, fires)
+		}
 	}
 }
 

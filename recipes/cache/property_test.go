@@ -164,7 +164,7 @@ func TestC1C2C3C4C5(t *testing.T) {
 		kind := rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind")
 		slow := time.Duration(rapid.SampledFrom([]int{0, 0, 1, 400}).Draw(rt, "slow")) * time.Millisecond
 		return members, func(t testing.TB, w *recipetest.World) {
-			follow(t, w, w.Open(kind), w.Client(), changes, slow, func() { w.Apply(troubles); time.Sleep(2 * recipetest.Timeout) })
+			follow(t, w, 0, w.Open(kind), w.Client(), changes, slow, func() { w.Apply(troubles); time.Sleep(2 * recipetest.Timeout) })
 		}
 	})
 }
@@ -179,6 +179,7 @@ func TestC1C2C3C4_Overtaking(t *testing.T) {
 				Pause: time.Duration(rapid.SampledFrom([]int{0, 0, 1, 2, 3, 5, 40}).Draw(rt, "pause")) * time.Millisecond,
 			}
 		}), 1, 25).Draw(rt, "changes")...)
+		depth := rapid.SampledFrom([]int{0, 100}).Draw(rt, "depth")
 		delays := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 2, 3, 10}), 2, 101).Draw(rt, "delays in ms")
 		return 1, func(t testing.TB, w *recipetest.World) {
 			reader, hooks := w.Hooked()
@@ -187,16 +188,17 @@ func TestC1C2C3C4_Overtaking(t *testing.T) {
 				time.Sleep(time.Duration(delays[int(n.Add(1))%len(delays)]) * time.Millisecond)
 			}
 			hooks.Arm(func(recipetest.Request) error { delay(); return nil }, func(recipetest.Request) { delay() })
-			follow(t, w, reader, w.Client(), changes, 0, func() {})
+			follow(t, w, depth, reader, w.Client(), changes, 0, func() {})
 			hooks.Arm(nil, nil)
 		}
 	})
 }
 
-// follow makes the changes with writer while caches of all kinds follow them, and compares.
-func follow(t testing.TB, w *recipetest.World, reader, writer *recipes.Client, changes []change, slow time.Duration, meanwhile func()) {
+// follow makes the changes with writer while caches of all kinds follow them, and compares. With
+// depth 0 the tree uses a recursive watch, if reader has such watches.
+func follow(t testing.TB, w *recipetest.World, depth int, reader, writer *recipes.Client, changes []change, slow time.Duration, meanwhile func()) {
 	t.Helper()
-	tree := cache.NewTree(reader, "/a", cache.TreeOptions{})
+	tree := cache.NewTree(reader, "/a", cache.TreeOptions{Depth: depth})
 	children := cache.NewChildren(reader, "/a")
 	node := cache.NewZnodeCache(reader, "/a/x")
 	var (

@@ -62,8 +62,12 @@ const (
 	queryData queryKind = iota
 	queryChildren
 	queryExists
-	querySync // of no query
+	querySync // prepares for the queries
+	queryTree // the same: sets the recursive watch
 )
+
+// prepares reports whether the query is not about a znode, but comes before those that are.
+func (q *query) prepares() bool { return q.kind >= querySync }
 
 type queryState int8
 
@@ -73,7 +77,7 @@ const (
 	sent
 )
 
-// result is the answer to a query, or to a sync if q is nil.
+// result is the answer to a query.
 type result struct {
 	q       *query
 	data    []byte
@@ -82,6 +86,7 @@ type result struct {
 	fires   <-chan zk.Event
 	err     error
 	session *recipes.Session // in which it was answered; nil if that is not certain
+	tree    <-chan zk.Event  // the recursive watch when it was asked
 }
 
 // watchEvent reports that a watch has fired.
@@ -91,22 +96,28 @@ type watchEvent struct {
 	event zk.Event // zero if another receiver got it
 }
 
-// ask sends the request of q, or a sync if q is nil, and waits for the answer.
-func (g *engine) ask(ctx context.Context, q *query) result {
-	res := result{q: q, session: g.client.Session()}
-	path, kind := g.root.path, querySync
-	if q != nil {
-		path, kind = q.entry.path, q.kind
-	}
-	switch kind {
-	case querySync:
+// ask sends the request of q and waits for the answer. A query needs no watch of its own if tree,
+// the recursive watch, is not nil.
+func (g *engine) ask(ctx context.Context, q *query, tree <-chan zk.Event) result {
+	res := result{q: q, session: g.client.Session(), fires: tree, tree: tree}
+	path := q.entry.path
+	switch own := tree == nil; {
+	case q.kind == querySync:
 		res.err = g.client.Sync(ctx, path)
-	case queryData:
+	case q.kind == queryTree:
+		res.err = g.client.WatchTree(ctx, path, g.treeEvents.add)
+	case q.kind == queryData && own:
 		res.data, res.stat, res.fires, res.err = g.client.GetW(ctx, path)
-	case queryChildren:
+	case q.kind == queryData:
+		res.data, res.stat, res.err = g.client.Get(ctx, path)
+	case q.kind == queryChildren && own:
 		res.names, res.stat, res.fires, res.err = g.client.ChildrenW(ctx, path)
-	case queryExists:
+	case q.kind == queryChildren:
+		res.names, res.stat, res.err = g.client.Children(ctx, path)
+	case own:
 		res.stat, res.fires, res.err = g.client.ExistsW(ctx, path)
+	default:
+		res.stat, res.err = g.client.Exists(ctx, path)
 	}
 	if g.client.Session() != res.session {
 		res.session = nil

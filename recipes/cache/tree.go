@@ -1,0 +1,109 @@
+package cache
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
+)
+
+// treeEvents holds the events of a recursive watch until the loop takes them. Safe for concurrent
+// use.
+type treeEvents struct {
+	mu   sync.Mutex
+	all  []zk.Event
+	wake chan struct{} // capacity 1: there may be events
+}
+
+func (t *treeEvents) add(e zk.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, e)
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *treeEvents) take() []zk.Event {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.all
+	t.all = nil
+	return all
+}
+
+// handlePrepared processes the answer to a sync or to the request for the recursive watch. After a
+// failure the result is the pause before the next request.
+func (g *engine) handlePrepared(res result) time.Duration {
+	var refused *recipes.Error
+	switch {
+	case res.err == nil && res.q.kind == querySync:
+		g.needsSync = false
+	case res.err == nil:
+		g.needsWatch, g.tree = false, make(chan zk.Event)
+	case res.q.kind == queryTree && errors.As(res.err, &refused) && refused.Refused():
+		g.needsWatch = false // the server has no recursive watches: each query has its own watch
+	default:
+		return retryPause
+	}
+	return 0
+}
+
+// handleTreeEvent does for an event of the recursive watch what the watches of the queries would
+// do. An event that is older than the present session causes superfluous requests.
+func (g *engine) handleTreeEvent(e zk.Event) {
+	entry, parent := g.find(e.Path), (*entry)(nil)
+	if e.Path != g.root.path {
+		parent = g.find(znodepath.Parent(e.Path))
+	}
+	if entry != nil && e.Type != zk.EventNodeCreated {
+		g.fireTree(entry.data, e.Type)
+	}
+	if entry != nil && e.Type == zk.EventNodeDeleted {
+		g.fireTree(entry.list, e.Type)
+	}
+	switch {
+	case e.Type == zk.EventNodeDataChanged:
+	case parent != nil:
+		g.fireTree(parent.list, zk.EventNodeChildrenChanged)
+	case entry != nil && e.Type == zk.EventNodeCreated:
+		g.fireTree(entry.exist, e.Type)
+	}
+}
+
+// fireTree handles a change of what q reads.
+func (g *engine) fireTree(q *query, event zk.EventType) {
+	if q == nil || g.tree == nil {
+		return
+	}
+	if q.state == sent {
+		q.repeat = true // the answer may be from before the change
+	}
+	if q.fires == g.tree {
+		g.handleWatch(watchEvent{q, q.fires, zk.Event{Type: event}})
+	}
+}
+
+// find returns the entry of a path, or nil.
+func (g *engine) find(path string) *entry {
+	rest, below := strings.CutPrefix(path, g.root.path)
+	if !below {
+		return nil
+	}
+	e := g.root
+	for name := range strings.SplitSeq(rest, "/") {
+		if name == "" { // before the first slash
+			continue
+		}
+		if e = e.children[name]; e == nil {
+			return nil
+		}
+	}
+	return e
+}
