@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -180,4 +181,42 @@ func TestAttack_SlowReader(t *testing.T) {
 	if left := time.Until(w.deadline); w.writes != 1 || left <= 0 || left > 10*time.Second || s.h.Stats().Streams != 0 {
 		t.Errorf("%d writes, %v left, %d streams", w.writes, left, s.h.Stats().Streams)
 	}
+}
+
+// unread is a ResponseWriter whose reader reads nothing until the channel is closed.
+type unread struct {
+	*httptest.ResponseRecorder
+	writing chan<- bool
+	read    <-chan bool
+}
+
+func (w *unread) Write(b []byte) (int, error) {
+	select {
+	case w.writing <- true:
+	case <-w.read:
+	}
+	<-w.read
+	return w.ResponseRecorder.Write(b)
+}
+
+// Large answers take memory until they are read, so a caller may leave 16 of them unread.
+func TestAttack_UnreadAnswers(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	s.want(201, "", "POST", "/znodes/v2/?name=a", strings.Repeat("x", 200<<10))
+	writing, read := make(chan bool), make(chan bool)
+	var all sync.WaitGroup
+	for i := range 16 {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1/znodes/v%d/a", 1+i%2), nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		all.Go(func() { s.h.ServeHTTP(&unread{httptest.NewRecorder(), writing, read}, r) })
+	}
+	for range 16 {
+		<-writing
+	}
+	s.want(429, "large answers", "GET", "/znodes/v2/a", "")
+	s.want(429, "large answers", "GET", "/znodes/v1/a", "", "Accept: application/octet-stream")
+	s.want(200, "", "GET", "/znodes/v2/", "")
+	close(read)
+	all.Wait()
+	s.want(200, "", "GET", "/znodes/v2/a", "")
 }

@@ -67,6 +67,8 @@ type Handler struct {
 	bounds   bounds
 	counts   counts
 	handler  http.Handler
+	closing  context.Context // ends with Close, and with it all requests
+	close    context.CancelFunc
 }
 
 // New returns a Handler for s, which need not be started yet.
@@ -81,6 +83,7 @@ func New(s *server.Server, o Options) *Handler {
 		o.Rate = defaultRate
 	}
 	h := &Handler{server: s, bounds: newBounds(o.Rate)}
+	h.closing, h.close = context.WithCancel(context.Background())
 	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, MaxRequest: s.MaxBuffer(), Logger: o.Logger, Now: time.Now})
 	h.gate = access.New(access.Config{
 		Server: s, Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
@@ -114,10 +117,11 @@ func New(s *server.Server, o Options) *Handler {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
-// Close ends the sessions of callers, and returns when they are closed. Later requests are refused. A nil
+// Close ends requests and the sessions of callers, and returns when they are closed. Later requests are refused. A nil
 // Handler may be closed.
 func (h *Handler) Close() {
 	if h != nil {
+		h.close()
 		h.sessions.Close()
 		h.pool.Close()
 	}
@@ -170,7 +174,10 @@ func (h *Handler) identified(next http.Handler) http.Handler {
 			return
 		}
 		defer leave()
-		r, end := call.Begin(r, who, h.gate, h.pool)
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(h.closing, cancel)()
+		r, end := call.Begin(r.WithContext(ctx), who, h.gate, h.pool)
 		defer end()
 		next.ServeHTTP(w, r)
 	})

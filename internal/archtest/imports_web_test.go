@@ -21,6 +21,7 @@ var webTable = []box{
 		{"proto", "events and error codes"},
 		{"web/internal/access", "the caller"},
 		{"web/internal/answer", "refusals"},
+		{"web/internal/limit", "bounds large answers"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "web/internal/restv1", there: true, may: []arrow{

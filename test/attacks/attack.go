@@ -21,6 +21,8 @@ type attack struct {
 	ensemble bool
 	// admin: the HTTP port is attacked.
 	admin bool
+	// web: REST is attacked, which ZooKeeper does not have.
+	web bool
 	// files bounds the server's file descriptors; 0: the limit of this process.
 	files int
 	// writes is the number of replicated writes per second that the attack must not exceed; 0: not
@@ -43,7 +45,7 @@ func allAttacks() []*attack {
 			a.ready()
 			<-a.ctx.Done()
 		}}},
-		requestAttacks(), memoryAttacks(), connectAttacks(), wordAttacks(), adminAttacks(), peerAttacks(),
+		requestAttacks(), memoryAttacks(), connectAttacks(), wordAttacks(), adminAttacks(), webAttacks(), peerAttacks(),
 	)
 }
 

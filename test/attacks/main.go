@@ -112,7 +112,7 @@ func attackAll(ctx context.Context, s *settings) (err error) {
 	var missed []string
 	for i, p := range products {
 		for _, a := range s.attacks {
-			if a.needsOwn() && s.addr != "" {
+			if a.needsOwn() && s.addr != "" || a.web && p.name != gozkd {
 				continue
 			}
 			r, err := measure(ctx, s, p, a, dir)

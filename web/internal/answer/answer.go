@@ -54,14 +54,25 @@ func Fail(w http.ResponseWriter, p *Problem) {
 // JSON answers with a value.
 func JSON(w http.ResponseWriter, status int, v any) { write(w, status, "application/json", v) }
 
+// Encoded answers with JSON.
+func Encoded(w http.ResponseWriter, status int, b []byte) { send(w, status, "application/json", b) }
+
 func write(w http.ResponseWriter, status int, kind string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // no type of ours
 		status, kind, b = http.StatusInternalServerError, "application/problem+json", []byte(`{"type":"about:blank","title":"Internal Server Error","status":500}`)
 	}
+	send(w, status, kind, b)
+}
+
+func send(w http.ResponseWriter, status int, kind string, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the caller has gone
+	_, err := w.Write(b)
+	if err == nil {
+		_, err = w.Write([]byte{'\n'})
+	}
+	_ = err // the caller has gone
 }

@@ -88,6 +88,45 @@ func (c *Call) May(role access.Role) error {
 	return answer.Errorf(status, "this needs the role %v: %s", role, c.gate.Remedy(&c.Caller, role))
 }
 
+// heavyBytes is the size from which work takes so long that it needs a slot.
+const heavyBytes = 32 << 10
+
+// Heavy runs f, which works on this many bytes. Few run at once, so that the goroutines of the server's
+// other clients need not wait behind many of REST. f must not wait. The error is that of the request's
+// context: f has not run.
+func (c *Call) Heavy(bytes int, f func()) error {
+	if bytes < heavyBytes {
+		f()
+		return nil
+	}
+	select {
+	case c.pool.heavy <- struct{}{}:
+		defer func() { <-c.pool.heavy }()
+		f()
+		return nil
+	case <-c.request.Context().Done():
+		return c.request.Context().Err()
+	}
+}
+
+// largeBytes is the size of a large answer, which takes memory until its reader has read it.
+const largeBytes = 128 << 10
+
+// Large returns a function that must be called when an answer of this many bytes is written, or a Problem if
+// too many large answers are being written.
+func (c *Call) Large(bytes int) (leave func(), err error) {
+	if bytes < largeBytes {
+		return func() {}, nil
+	}
+	leave, ok := c.pool.large.Enter(c.Caller.Account())
+	if !ok {
+		p := answer.Errorf(http.StatusTooManyRequests, "%d large answers of a caller, and %d of all, may be under way", maxLargeEach, maxLarge)
+		p.RetryAfter = 1
+		return nil, p
+	}
+	return leave, nil
+}
+
 // LoggedIn reports whether the caller is still logged in, for answers that take long.
 func (c *Call) LoggedIn() bool { return c.gate.LoggedIn(&c.Caller) }
 

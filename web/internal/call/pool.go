@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 const (
@@ -21,6 +23,8 @@ const (
 	idleTime       = 5 * time.Minute
 	sessionTimeout = 30 * time.Second
 	connectTimeout = 5 * time.Second
+	maxLargeEach   = 16 // large answers of a caller that are being written
+	maxLarge       = 64
 )
 
 // PoolConfig configures a Pool.
@@ -45,6 +49,8 @@ type Pool struct {
 	stop, stopped chan struct{}
 	closing       sync.WaitGroup // sessions that are being closed
 	kept          atomic.Int64   // bytes of events in all rings
+	heavy         chan struct{}  // has an element for each Heavy that runs
+	large         *limit.Gauge   // large answers that are being written
 
 	mu       sync.Mutex // guards the fields below, and refs and used of sessions
 	sessions map[string]*Session
@@ -67,6 +73,7 @@ type Session struct {
 // NewPool returns an empty Pool, which Close must close.
 func NewPool(c PoolConfig) *Pool {
 	p := &Pool{PoolConfig: c, stop: make(chan struct{}), stopped: make(chan struct{}), sessions: make(map[string]*Session)}
+	p.heavy, p.large = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), limit.NewGauge(maxLargeEach, maxLarge)
 	// Stopped and awaited by Close.
 	go p.run()
 	return p

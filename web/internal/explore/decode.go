@@ -26,13 +26,10 @@ func (e *explorer) decode(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case e.unpacks <- struct{}{}: // after the body, which a caller may send slowly
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	var data []byte
+	if late := call.Of(r).Heavy(maxUnpacked, func() { data, err = unpack.Zstd(bytes.NewReader(body), maxUnpacked) }); late != nil {
+		return nil, late
 	}
-	data, err := unpack.Zstd(bytes.NewReader(body), maxUnpacked)
-	<-e.unpacks
 	switch {
 	case errors.Is(err, unpack.ErrTooLarge):
 		return nil, answer.Errorf(http.StatusRequestEntityTooLarge, "%v: more than %d bytes", err, maxUnpacked)

@@ -28,7 +28,6 @@ import (
 const (
 	maxLong     = 4               // of all callers
 	maxLongEach = 3               // of a caller
-	maxUnpacks  = 4               // bodies that are being decompressed
 	longTime    = 5 * time.Minute // of a request that walks through a subtree
 	shortTime   = 20 * time.Second
 	defaultRows = 1000
@@ -59,14 +58,13 @@ type Version struct {
 
 type explorer struct {
 	Deps
-	long    *limit.Gauge // requests that walk through a subtree
-	unpacks chan struct{}
+	long *limit.Gauge // requests that walk through a subtree
 }
 
 // Register adds the handlers to mux. Requests have the role that their handlers demand; everybody who can
 // reach the server gets as far as the handler.
 func Register(mux *http.ServeMux, d Deps) {
-	e := &explorer{Deps: d, long: limit.NewGauge(maxLongEach, maxLong), unpacks: make(chan struct{}, maxUnpacks)}
+	e := &explorer{Deps: d, long: limit.NewGauge(maxLongEach, maxLong)}
 	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), shortTime)

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"path"
 	"regexp"
@@ -100,7 +101,7 @@ func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
 			return nil
 		}
 		if content != nil {
-			at := content(n.Data)
+			at := content(&interruptible{ctx: ctx, data: n.Data})
 			if at == nil {
 				return nil
 			}
@@ -121,7 +122,7 @@ func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // patterns returns functions that match names and contents; nil matches everything. The second returns
 // where in the data the match is.
-func patterns(r *http.Request) (name func(string) bool, content func([]byte) []int, err error) {
+func patterns(r *http.Request) (name func(string) bool, content func(io.RuneReader) []int, err error) {
 	q := r.URL.Query()
 	nameText, contentText, isRegexp := q.Get("name"), q.Get("content"), q.Has("regexp")
 	if nameText == "" && contentText == "" {
@@ -154,9 +155,26 @@ func patterns(r *http.Request) (name func(string) bool, content func([]byte) []i
 		if err != nil {
 			return nil, nil, bad("content: %v", err)
 		}
-		content = re.FindIndex
+		content = re.FindReaderIndex
 	}
 	return name, content, nil
+}
+
+// interruptible reads data until ctx ends: a regular expression may take seconds for a large znode.
+type interruptible struct {
+	ctx  context.Context
+	data []byte
+	n    int
+}
+
+// ReadRune implements io.RuneReader.
+func (r *interruptible) ReadRune() (rune, int, error) {
+	if r.n++; len(r.data) == 0 || r.n%4096 == 0 && r.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	c, size := utf8.DecodeRune(r.data)
+	r.data = r.data[size:]
+	return c, size, nil
 }
 
 // excerpt returns the text around a match, without what is not text.

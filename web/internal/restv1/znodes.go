@@ -4,6 +4,8 @@
 package restv1
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"mime"
@@ -173,6 +175,11 @@ func (h *Znodes) get(w http.ResponseWriter, r *http.Request, p *parameters) erro
 	if err != nil {
 		return err
 	}
+	leave, err := call.Of(r).Large(len(data))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if wantsBytes(r) {
 		w.Header().Set("Content-Type", bytes)
 		w.Header().Set("Content-Disposition", "attachment")
@@ -190,14 +197,14 @@ func (h *Znodes) get(w http.ResponseWriter, r *http.Request, p *parameters) erro
 		text := string(data)
 		z.Encoding, z.Data, z.DataUTF8 = "utf8", &text, &text
 	case data != nil:
-		b, err := json.Marshal(data) // base64 in quotes
-		text := strings.Trim(string(b), `"`)
-		if err != nil {
-			return err
-		}
+		text := base64.StdEncoding.EncodeToString(data)
 		z.Encoding, z.Data, z.Data64 = "base64", &text, &data
 	}
-	write(w, http.StatusOK, z)
+	var b []byte
+	if late := call.Of(r).Heavy(len(data), func() { b, err = json.Marshal(z) }); late != nil || err != nil {
+		return cmp.Or(late, err)
+	}
+	answer.Encoded(w, http.StatusOK, b)
 	return nil
 }
 

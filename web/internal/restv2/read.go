@@ -1,6 +1,8 @@
 package restv2
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -54,16 +56,30 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 	if err != nil {
 		return err
 	}
+	leave, err := call.Of(r).Large(len(data))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	w.Header().Set("ETag", etag(stat.Version))
 	w.Header().Set("Vary", "Accept")
 	if !wantsBytes(r) {
-		answer.JSON(w, http.StatusOK, znode{path, h.stat(path, stat), &data})
-		return nil
+		return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", "attachment")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(data) // the caller has gone
+	return nil
+}
+
+// encoded answers with a value whose JSON is made of this many bytes.
+func encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) (err error) {
+	var b []byte
+	if late := call.Of(r).Heavy(bytes, func() { b, err = json.Marshal(v) }); late != nil || err != nil {
+		return cmp.Or(late, err)
+	}
+	answer.Encoded(w, http.StatusOK, b)
 	return nil
 }
 
@@ -106,7 +122,13 @@ func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Cl
 	if err != nil {
 		return err
 	}
-	page, next := pageOf(names, q.values.Get("after"), q.values.Get("prefix"), limit)
+	var page []string
+	var next string
+	if err := call.Of(r).Heavy(64*len(names), func() {
+		page, next = pageOf(names, q.values.Get("after"), q.values.Get("prefix"), limit)
+	}); err != nil {
+		return err
+	}
 	list := make([]child, len(page))
 	for i, name := range page {
 		list[i].Name = name

@@ -64,8 +64,9 @@ func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	var given struct {
 		ACL []aclEntry `json:"acl"`
 	}
-	if err := decodeJSON(body, &given); err != nil {
-		return err
+	var err error
+	if late := call.Of(r).Heavy(len(body), func() { err = decodeJSON(body, &given) }); late != nil || err != nil {
+		return cmp.Or(late, err)
 	}
 	acl, err := parseACL(given.ACL)
 	if err != nil {
@@ -160,8 +161,8 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Clien
 		return err
 	}
 	var given []operation
-	if err := decodeJSON(body, &given); err != nil {
-		return err
+	if late := call.Of(r).Heavy(len(body), func() { err = decodeJSON(body, &given) }); late != nil || err != nil {
+		return cmp.Or(late, err)
 	}
 	if len(given) > maxOps {
 		return bad("a multi of %d operations, allowed are %d", len(given), maxOps)
