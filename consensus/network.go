@@ -32,7 +32,8 @@ type peerNetwork struct {
 	levels  atomic.Pointer[core.LevelInfo] // of this member
 	// incarnations is core.AppendIncarnations of the present state.
 	incarnations atomic.Pointer[[]byte]
-	noted        uint64 // owned by Run: counts the incarnations in incarnations
+	noted        uint64                 // owned by Run: counts the incarnations in incarnations
+	own          atomic.Pointer[string] // Config.PeerAddress, or its successor
 
 	mu        sync.Mutex
 	network   *peer.Network     // nil: not connected
@@ -190,10 +191,14 @@ func (p *peerNetwork) flush() {
 	p.unsent = p.unsent[:0]
 }
 
-// SetMembers sets the addresses of the other members, host:port by member. SetMembers may be called
-// at any time.
+// SetMembers sets the addresses of the other members, host:port by member, and Config.PeerAddress if this
+// member is among them. A member that has another address than before is reached as peer.SetPeers says.
+// SetMembers may be called at any time.
 func (n *Node) SetMembers(addresses map[uint64]string) {
 	addresses = maps.Clone(addresses)
+	if own := addresses[n.cfg.ID]; own != "" {
+		n.network.own.Store(&own)
+	}
 	delete(addresses, n.cfg.ID)
 	n.network.setAddresses(addresses)
 	ids := slices.Collect(maps.Keys(addresses))
@@ -278,7 +283,8 @@ type peerHandler struct{ n *Node }
 func (p peerHandler) Hello() []byte {
 	n := &p.n.network
 	b := append(n.levels.Load().Append(binary.AppendUvarint(nil, n.cluster.Load())), *n.incarnations.Load()...)
-	return append(binary.AppendUvarint(b, uint64(len(p.n.cfg.PeerAddress))), p.n.cfg.PeerAddress...)
+	own := *n.own.Load()
+	return append(binary.AppendUvarint(b, uint64(len(own))), own...)
 }
 
 // guest returns the address that a hello names, if its sender can be a member.

@@ -109,6 +109,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.network.cluster.Store(n.core.Cluster())
 	n.network.setIncarnations(n.core)
 	n.network.levels.Store(new(n.core.LevelInfo()))
+	n.network.own.Store(&cfg.PeerAddress)
 	n.loop = turn.New(turn.Config{
 		Core: n.core, Host: loopHost{n}, Durable: !n.inMemory(), HasPeers: cfg.PeerListener != nil, LastCheckpoint: r.meta.Index,
 		CheckpointRequests: cfg.CheckpointRequests, CheckpointBytes: cfg.CheckpointBytes,

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// clientPort is where clients connect.
+// clientPort is where clients connect, and other members.
 type clientPort struct {
 	listener, secure net.Listener             // nil: in process only; no secure port
 	addr, secureAddr atomic.Pointer[net.Addr] // of these
@@ -22,6 +22,8 @@ type clientPort struct {
 	words      wordGate
 	handshakes handshakes
 	move       portMove
+	peers      *joinedListener // for other members; nil: there are none, or Config.PeerListener
+	peerMove   peerMove
 }
 
 // listenClients opens the ports for clients, unless there are none.

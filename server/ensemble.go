@@ -78,6 +78,7 @@ func (s *Server) retarget() {
 	}
 	s.node.SetMembers(s.peers.addresses())
 	s.noteClientAddress(current, version)
+	s.notePeerAddress(current, version)
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
 		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; add it with reconfig", "members", len(current))
 	}

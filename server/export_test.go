@@ -99,3 +99,6 @@ func FillLocals(s *Server) {
 	defer s.conns.locals.mu.Unlock()
 	s.conns.locals.idle = maxIdleLocals
 }
+
+// PeerPorts returns the addresses on which a server listens for other members.
+func PeerPorts(s *Server) string { return s.port.peers.Addr().String() }

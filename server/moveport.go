@@ -99,7 +99,7 @@ func (s *Server) moveClientPort(ctx context.Context, address string) error {
 	if err != nil {         // the previous listener may have had the port
 		l, err = s.listen(ctx, address)
 	}
-	if dns := new(net.DNSError); errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns) {
+	if notHere(err) {
 		_, port, _ := net.SplitHostPort(address)
 		host, _, _ := net.SplitHostPort(s.cfg.Listen)
 		configured := net.JoinHostPort(host, port)
@@ -116,6 +116,12 @@ func (s *Server) moveClientPort(ctx context.Context, address string) error {
 	s.life.goroutines.Go(func() { s.accept(ctx, l, portPlain) }) // stopped by closing l, awaited by shutdown
 	s.cfg.Logger.Info("the client port has moved, as a reconfig says; connections to the previous one stay", "address", l.Addr().String())
 	return nil
+}
+
+// notHere reports whether an error of listening says that the host is not an address of this machine.
+func notHere(err error) bool {
+	dns := new(net.DNSError)
+	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)
 }
 
 // replace closes the listener for clients, and makes l, which may be nil, the new listener. It returns

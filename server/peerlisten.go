@@ -1,67 +1,127 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// listenPeers opens the port for other members: on the addresses of this server's own line, or on all
-// addresses if none of these is an address of this machine, or not yet.
+// listenPeers opens the port for other members: where they are told that this server is, and on the
+// addresses of this server's own line. The latter closes again, see followPeerAddress.
 func (s *Server) listenPeers() (net.Listener, error) {
 	if s.cfg.PeerListener != nil || s.alone() {
 		return s.cfg.PeerListener, nil
 	}
-	own, _ := s.members.Get(uint64(s.cfg.MemberID))
-	text := own.PeerAddress()
-	if s.cfg.PeerListen != "" {
-		text = s.cfg.PeerListen
+	j, m := joinListeners(nil), &s.port.peerMove
+	configured, wanted := s.configuredPeerAddress(), s.wantedPeerAddress()
+	var moved, err error
+	if wanted != configured {
+		if m.at, moved = j.open(wanted, s.cfg.Logger); moved == nil {
+			_, _ = j.listen(configured) // not needed if somebody else has it now
+			m.opened, s.port.peers = wanted, j
+			return j, nil
+		}
+		moved = fmt.Errorf("the address that a reconfig gave it: %w", moved)
 	}
+	if m.at, err = j.open(configured, s.cfg.Logger); err != nil {
+		return nil, fmt.Errorf("server: peer port: %w", errors.Join(err, moved, j.Close()))
+	}
+	m.opened, s.port.peers = configured, j
+	return j, nil
+}
+
+// configuredPeerAddress returns where this server listens for other members by its configuration.
+func (s *Server) configuredPeerAddress() string { return cmp.Or(s.cfg.PeerListen, s.peerAddress()) }
+
+// open listens on text, one or several addresses, unless it listens there already. It listens on all
+// addresses of this machine if none of these is one of this machine, or not yet. at are the listeners for
+// text.
+func (j *joinedListener) open(text string, logger hclog.Logger) (at []net.Listener, err error) {
 	addresses := strings.Split(text, serverlist.AddressSeparator)
-	listeners := make([]net.Listener, 0, len(addresses))
 	var errs []error
 	for _, address := range addresses {
-		l, err := net.Listen("tcp", address)
+		l, err := j.listen(address)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		listeners = append(listeners, l)
+		at = append(at, l)
 	}
-	err := errors.Join(errs...)
+	err = errors.Join(errs...)
 	switch {
-	case len(listeners) > 0 && err != nil:
-		s.cfg.Logger.Warn("this server does not listen for other servers on all addresses of its line", "error", err)
-	case len(listeners) == 0:
-		_, port, splitErr := net.SplitHostPort(addresses[0])
-		if splitErr != nil {
-			return nil, fmt.Errorf("server: peer port: %w", splitErr)
-		}
-		all, allErr := net.Listen("tcp", net.JoinHostPort("", port))
-		if allErr != nil { // most likely the port is in use, and then the first error says so
-			return nil, fmt.Errorf("server: peer port: %w", err)
-		}
-		s.cfg.Logger.Warn("the address for other servers is not an address of this machine, so this server listens on all addresses",
-			"address", text, "error", err)
-		return all, nil
+	case err == nil:
+		return at, nil
+	case len(at) > 0:
+		logger.Warn("this server does not listen for other servers on all addresses of its line", "error", err)
+		return at, nil
 	}
-	if len(listeners) == 1 {
-		return listeners[0], nil
+	_, port, splitErr := net.SplitHostPort(addresses[0])
+	if splitErr != nil {
+		return nil, splitErr
 	}
-	return joinListeners(listeners), nil
+	all := j.onPort(port)
+	if !notHere(err) || all == nil {
+		var allErr error
+		if all, allErr = j.listen(net.JoinHostPort("", port)); allErr != nil { // most likely the port is in use, and then the first error says so
+			return nil, err
+		}
+	}
+	logger.Warn("the address for other servers is not an address of this machine, so this server listens elsewhere on the same port",
+		"address", text, "listen", all.Addr().String(), "error", err)
+	return []net.Listener{all}, nil
+}
+
+// listen returns the listener for an address, a new one if there is none.
+func (j *joinedListener) listen(address string) (net.Listener, error) {
+	if a, err := net.ResolveTCPAddr("tcp", address); err == nil {
+		for _, l := range j.all() {
+			if listensAt(l, a) {
+				return l, nil
+			}
+		}
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return l, j.add(l)
+}
+
+// onPort returns a listener on a port, or nil.
+func (j *joinedListener) onPort(port string) net.Listener {
+	for _, l := range j.all() {
+		if a, ok := l.Addr().(*net.TCPAddr); ok && strconv.Itoa(a.Port) == port {
+			return l
+		}
+	}
+	return nil
+}
+
+// listensAt reports whether l accepts connections to an address of this machine.
+func listensAt(l net.Listener, address net.Addr) bool {
+	at, ok := l.Addr().(*net.TCPAddr)
+	a, tcp := address.(*net.TCPAddr)
+	return ok && tcp && at.Port == a.Port && (at.IP.IsUnspecified() || at.IP.Equal(a.IP))
 }
 
 // joinedListener accepts the connections of several listeners.
 type joinedListener struct {
-	listeners []net.Listener
 	accepted  chan accepted
 	closed    chan struct{}
 	close     func() error
 	accepting sync.WaitGroup
+
+	mu        sync.Mutex     // guards listeners
+	listeners []net.Listener // never empty for long; kept after Close, for Addr
 }
 
 type accepted struct {
@@ -70,13 +130,42 @@ type accepted struct {
 }
 
 func joinListeners(listeners []net.Listener) *joinedListener {
-	j := &joinedListener{listeners: listeners, accepted: make(chan accepted), closed: make(chan struct{})}
+	j := &joinedListener{accepted: make(chan accepted), closed: make(chan struct{})}
 	j.close = sync.OnceValue(j.closeAll)
 	for _, l := range listeners {
-		// Stopped by Close, which waits.
-		j.accepting.Go(func() { j.acceptFrom(l) })
+		_ = j.add(l) // it is not closed
 	}
 	return j
+}
+
+// add makes a listener one of j's. After Close it closes the listener and returns net.ErrClosed.
+func (j *joinedListener) add(l net.Listener) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case <-j.closed:
+		return errors.Join(net.ErrClosed, l.Close())
+	default:
+	}
+	j.listeners = append(j.listeners, l)
+	// Stopped by Close, which waits, or by remove.
+	j.accepting.Go(func() { j.acceptFrom(l) })
+	return nil
+}
+
+// remove closes a listener. Connections that it has accepted stay.
+func (j *joinedListener) remove(l net.Listener) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.listeners = slices.DeleteFunc(j.listeners, func(other net.Listener) bool { return other == l })
+	return l.Close()
+}
+
+// all returns the listeners.
+func (j *joinedListener) all() []net.Listener {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.listeners)
 }
 
 func (j *joinedListener) acceptFrom(l net.Listener) {
@@ -110,19 +199,21 @@ func (j *joinedListener) Accept() (net.Conn, error) {
 func (j *joinedListener) Close() error { return j.close() }
 
 func (j *joinedListener) closeAll() error {
+	j.mu.Lock()
 	close(j.closed)
 	err := closeUnused(j.listeners...)
+	j.mu.Unlock()
 	j.accepting.Wait()
 	return err
 }
 
 // Addr returns the addresses of all listeners.
-func (j *joinedListener) Addr() net.Addr { return joinedAddr(j.listeners) }
+func (j *joinedListener) Addr() net.Addr { return joinedAddr(j.all()) }
 
 // joinedAddr prints the addresses of listeners as PeerAddress does.
 type joinedAddr []net.Listener
 
-func (a joinedAddr) Network() string { return a[0].Addr().Network() }
+func (a joinedAddr) Network() string { return "tcp" }
 
 func (a joinedAddr) String() string {
 	all := make([]string, 0, len(a))

@@ -90,6 +90,7 @@ func New(cfg Config) (*Server, error) {
 	s.conns.init()
 	s.port.words.init()
 	s.port.move.init()
+	s.port.peerMove.init()
 	s.expiry.init(cfg.Tick)
 	s.conns.locals.init(cfg.Tick)
 	s.digests.forget()
@@ -162,6 +163,9 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.cfg.Listener == nil && !s.cfg.InProcess && !s.cfg.ListenFixed && !s.alone() {
 		s.life.goroutines.Go(func() { s.followClientAddress(run) }) // stopped by cancel, awaited by shutdown
 	}
+	if s.port.peers != nil {
+		s.life.goroutines.Go(func() { s.followPeerAddress(run) }) // the same
+	}
 	if l := s.port.secure; l != nil {
 		s.life.goroutines.Go(func() { s.accept(run, l, portSecure) })
 	}
@@ -191,6 +195,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 
 // openNode opens the data and the port for other members.
 func (s *Server) openNode() error {
+	var err error
+	if s.peers, err = openPeerAddresses(s.cfg.DirFS, s.cfg.Dir, s.members); err != nil {
+		return err
+	}
 	peerListener, err := s.listenPeers()
 	if err != nil {
 		return err
@@ -213,9 +221,6 @@ func (s *Server) openNode() error {
 		return err
 	}
 	s.meter.Log.Opening.Record(int64(time.Since(opening)), 1)
-	if s.peers, err = openPeerAddresses(s.cfg.DirFS, s.cfg.Dir, s.members); err != nil {
-		return errors.Join(err, s.node.Close())
-	}
 	s.retarget()
 	if !s.alone() {
 		s.cfg.Logger.Info("joining the ensemble", "server", s.cfg.MemberID, "voters", s.members.Voters(), "observers", s.members.Observers(),

@@ -80,7 +80,7 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 
 	const limit = 1 << 20
 	p := newPeer(&Network{cfg: Config{QueueBytes: limit, Logger: hclog.NewNullLogger()}}, 2)
-	p.setConnected("", nil)
+	p.setConnected("", "", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)

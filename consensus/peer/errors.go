@@ -14,9 +14,8 @@ var (
 	ErrClosed = errors.New("peer: closed")
 	// ErrUnknownPeer is returned by SendCheckpoint for a member that is not in the set of SetPeers.
 	ErrUnknownPeer = errors.New("peer: not a peer")
-	// ErrMoved is returned by SendCheckpoint if SetPeers removes the peer or changes its address
-	// meanwhile.
-	ErrMoved = errors.New("peer: the peer has left, or has another address")
+	// ErrMoved is returned by SendCheckpoint if the peer is removed or dropped meanwhile.
+	ErrMoved = errors.New("peer: the peer has left, or its connections were dropped")
 	// ErrCorrupt is wrapped by errors about bytes that no member of this version sends.
 	ErrCorrupt = errors.New("peer: damaged bytes")
 	// ErrSilent is wrapped by the error of a connection on which nothing arrived for 5 s.

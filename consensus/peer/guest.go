@@ -32,7 +32,7 @@ func (n *Network) admitGuest(ctx context.Context, v *visitor, from uint64, addre
 	case bound:
 		return v.enc.Ensemble != "", nil
 	case isLoopback(address) && isLoopback(n.cfg.Listener.Addr().String()):
-		return n.confirm(ctx, v, from, n.guestQuestions, address, id)
+		return n.confirm(ctx, v, from, n.guestQuestions, []string{address}, id)
 	}
 	return false, nil
 }

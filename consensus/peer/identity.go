@@ -35,8 +35,9 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 		return nil, err
 	}
 	contents, ext := splitExtension(hello.contents)
-	questions, address := n.peerOf(hello.from)
-	l := &link{from: hello.from, known: address != "", checked: ext.has(flagChecked)}
+	questions, addresses := n.peerOf(hello.from)
+	l := &link{from: hello.from, known: addresses != nil, checked: ext.has(flagChecked)}
+	address := strings.Join(addresses, addressSeparator)
 	if !l.known && !question {
 		address = n.guestAddress(hello.from, contents)
 	}
@@ -52,7 +53,7 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 	case l.known && bound:
 		l.proven = true
 	case l.known:
-		l.proven, err = n.confirm(ctx, v, hello.from, questions, address, ext.nonce)
+		l.proven, err = n.confirm(ctx, v, hello.from, questions, addresses, ext.nonce)
 	case address != "":
 		l.proven, err = n.admitGuest(ctx, v, hello.from, address, bound, ext.nonce)
 	}
@@ -170,22 +171,21 @@ func (n *Network) checkUnproven(from uint64, ext *extension) error {
 	return refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", from, n.cfg.Self, from)
 }
 
-// peerOf returns the address of a peer, empty if it has none or is a guest, and the limit of questions
+// peerOf returns the addresses of a peer, nil if it has none or is a guest, and the limit of questions
 // to it.
-func (n *Network) peerOf(id uint64) (questions *hostLimit, address string) {
+func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	if p := n.peers[id]; p != nil && !p.guest {
-		return p.questions, p.address
+	if p := n.peers[id]; p != nil && !p.guest && p.address != "" {
+		return p.questions, p.addresses()
 	}
-	return nil, ""
+	return nil, nil
 }
 
-// confirm asks a member, at its own address, whether it is making the connection with this nonce. A
-// stranger who reaches this port does not receive what is sent to that address. proven is false if
-// the member runs a version that cannot tell. The question ends with caller, the context of the
-// connection.
-func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *hostLimit, address string, id nonce) (proven bool, err error) {
+// confirm asks a member, at its own addresses, whether it is making the connection with this nonce. A
+// stranger who reaches this port does not receive what is sent there. proven is false if the member runs a
+// version that cannot tell. The question ends with caller, the context of the connection.
+func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *hostLimit, addresses []string, id nonce) (proven bool, err error) {
 	wait, stop := context.WithDeadline(caller, v.until)
 	defer stop()
 	end, ok := questions.begin(wait, v.host)
@@ -196,25 +196,41 @@ func (n *Network) confirm(caller context.Context, v *visitor, from uint64, quest
 		return false, n.unconfirmed(from, "too many questions to member %d are under way", from)
 	}
 	defer end()
-	ctx, cancel := context.WithTimeout(wait, confirmTimeout)
-	defer cancel()
+	for i, address := range addresses {
+		within, cancel := context.WithTimeout(wait, confirmTimeout/time.Duration(len(addresses)))
+		var answered bool
+		var failed error
+		answered, proven, failed = n.confirmAt(within, v, from, address, id)
+		cancel()
+		switch {
+		case caller.Err() != nil:
+			return false, net.ErrClosed
+		case answered:
+			return proven, failed
+		case i == 0: // the address that the operator expects it at
+			err = failed
+		}
+	}
+	return false, err
+}
+
+// confirmAt is confirm at one address. answered is false if the member did not answer there.
+func (n *Network) confirmAt(ctx context.Context, v *visitor, from uint64, address string, id nonce) (answered, proven bool, err error) {
 	answer, err := n.ask(ctx, address, greeting{kind: kindConfirm, from: n.cfg.Self, to: from, contents: id[:]})
 	switch {
-	case caller.Err() != nil:
-		return false, net.ErrClosed
 	case err != nil:
-		return false, n.unconfirmed(from, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
+		return false, false, n.unconfirmed(from, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
 	case answer.kind == kindConfirmed && answer.from == from:
-		return true, nil
+		return true, true, nil
 	case answer.kind == kindDenied && answer.from == from:
 		n.cfg.Logger.Debug("a caller is not who it says it is", "peer", from, "address", address, "host", v.host)
-		return false, refuse(RefusedImpostor, "member %d has not made this connection", from)
+		return true, false, refuse(RefusedImpostor, "member %d has not made this connection", from)
 	case answer.kind == kindRefused && strings.HasSuffix(string(answer.contents), unknownConfirm):
-		return false, nil
+		return true, false, nil
 	case answer.kind == kindRefused:
-		return false, n.unconfirmed(from, "the member at %s refuses to tell whether this connection is its own: %s", address, reasonText(string(answer.contents)))
+		return false, false, n.unconfirmed(from, "the member at %s refuses to tell whether this connection is its own: %s", address, reasonText(string(answer.contents)))
 	}
-	return false, n.unconfirmed(from, "whoever listens at %s, the address of member %d, does not tell whether this connection is its own", address, from)
+	return false, false, n.unconfirmed(from, "whoever listens at %s, the address of member %d, does not tell whether this connection is its own", address, from)
 }
 
 // unconfirmed refuses a caller, which may be a stranger, without telling it addresses or errors.

@@ -15,6 +15,7 @@ type incoming struct {
 	done   chan struct{} // closed after the last call of Receive
 	proven bool          // see link
 	tls    string        // see linkTLS
+	at     net.Addr      // the local address
 }
 
 // accept accepts connections until Close.
@@ -173,7 +174,7 @@ func (n *Network) noteRefusal(reason Refusal, from uint64, remote string, err er
 
 // receiveFrames receives frames from a peer until the connection ends, and returns the reason.
 func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, l *link) error {
-	in := &incoming{cancel: cancel, done: make(chan struct{}), proven: l.proven, tls: linkTLS(conn)}
+	in := &incoming{cancel: cancel, done: make(chan struct{}), proven: l.proven, tls: linkTLS(conn), at: conn.LocalAddr()}
 	old, ok := n.registerIncoming(l.from, in)
 	if !ok {
 		return errStranger

@@ -15,17 +15,18 @@ func (n *Network) signalLinks() {
 	}
 }
 
-// moveLinks makes connections whose use of TLS differs from the mode again, one at a time. A connection
-// stays until the peer accepts a trial connection.
+// moveLinks makes connections again that are outdated, one at a time. A connection stays until the peer
+// accepts a trial connection.
 func (n *Network) moveLinks() {
 	tried := make(map[uint64]bool) // peers that did not accept a trial connection
+	rejected := false              // one of them did not for a reason that seldom passes
 	var retry backoff
 	for n.life.Err() == nil {
 		if p := n.outdatedLink(tried); p != nil {
 			if err := n.tryLink(p); err != nil {
-				tried[p.id] = true
+				tried[p.id], rejected = true, rejected || isRejection(err)
 				if n.loggedOut.isNew(p.id, "move: "+logKey(err)) {
-					p.logger.Warn("the connection to the peer stays as it is: a trial connection of the configured kind was not accepted", "error", err)
+					p.logger.Warn("the connection to the peer stays as it is: a trial connection of the configured kind, to its present address, is not accepted, or not yet", "error", err)
 				}
 				continue
 			}
@@ -34,7 +35,7 @@ func (n *Network) moveLinks() {
 		}
 		var again <-chan time.Time
 		if len(tried) > 0 {
-			again = time.After(retry.next(0, true))
+			again = time.After(retry.next(0, rejected))
 		} else {
 			retry = backoff{}
 		}
@@ -42,19 +43,26 @@ func (n *Network) moveLinks() {
 		case <-n.linksChanged:
 		case <-again:
 			clear(tried)
+			rejected = false
 		case <-n.life.Done():
 		}
 	}
 }
 
-// outdatedLink returns a connected peer, not in except, whose use of TLS differs from the mode, or nil.
+// outdated reports whether the peer is connected at a former address, or whether the connection's use of
+// TLS differs from the mode: dials is that of the mode. The caller must hold net.mu.
+func (p *peer) outdated(dials bool) bool {
+	return p.connected && (p.at != p.address || (p.tls != "") != dials)
+}
+
+// outdatedLink returns a peer, not in except, whose connection is outdated, or nil.
 func (n *Network) outdatedLink(except map[uint64]bool) *peer {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	dials := n.encryption.Load().Mode.dials()
 	var ids []uint64
 	for id, p := range n.peers {
-		if p.connected && (p.tls != "") != dials && !except[id] {
+		if p.outdated(dials) && !except[id] {
 			ids = append(ids, id)
 		}
 	}
@@ -89,7 +97,7 @@ func (n *Network) tryLink(p *peer) error {
 func (n *Network) moveLink(p *peer) {
 	n.mu.RLock()
 	end, before := p.endLink, p.links
-	outdated := p.connected && (p.tls != "") != n.encryption.Load().Mode.dials()
+	outdated := p.outdated(n.encryption.Load().Mode.dials())
 	n.mu.RUnlock()
 	if !outdated {
 		return

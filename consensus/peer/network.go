@@ -43,6 +43,8 @@ type Status struct {
 	Address string
 	// Connected: frames can be sent. Incoming: the peer can send frames.
 	Connected, Incoming bool
+	// IncomingAt is the address of this member at which the peer is connected, nil without Incoming.
+	IncomingAt net.Addr
 	// TLS and IncomingTLS are the versions of TLS of these connections, empty if they are plain.
 	TLS, IncomingTLS string
 	// QueuedBytes is the number of bytes that wait to be written.
@@ -79,9 +81,10 @@ func newNetwork(cfg Config) *Network {
 }
 
 // SetPeers replaces the set of peers and their addresses. New peers are connected, missing peers
-// are removed, except for guests, and for a changed address the old connection and running
-// checkpoints end. This member itself and empty addresses are skipped. SetPeers does not block, and
-// does not retain the map.
+// are removed, except for guests. A peer whose address changes stays connected, and is still reached
+// and asked at its former address if it does not answer at the new one, until it is connected there.
+// This member itself and empty addresses are skipped. SetPeers does not block, and does not retain the
+// map.
 func (n *Network) SetPeers(addresses map[uint64]string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,8 +94,12 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 	for id, p := range n.peers {
 		switch address := addresses[id]; {
 		case p.guest && address == "":
-		case p.address != address:
+		case p.address == "" || address == "":
+			p.former = ""
 			p.move(n.life, address)
+			p.guest = false
+		case p.address != address:
+			p.readdress(n.life, address)
 			fallthrough
 		default:
 			p.guest = false
@@ -186,7 +193,7 @@ func (n *Network) Status() []Status {
 			QueuedBytes: int(p.queue.bytes.Load()), LastError: p.lastErr, IncomingError: p.incomingErr,
 		}
 		if in := n.incoming[id]; in != nil {
-			s.Incoming, s.IncomingTLS = true, in.tls
+			s.Incoming, s.IncomingAt, s.IncomingTLS = true, in.at, in.tls
 		}
 		all = append(all, s)
 	}

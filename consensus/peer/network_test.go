@@ -49,7 +49,7 @@ func TestStatus(t *testing.T) {
 		a.SetPeers(map[uint64]string{1: a.address, 2: b.address, 7: "", 3: "nowhere.invalid:1"})
 		eventually(t, "member 3 has an error", func() bool { return a.status(3).LastError != nil })
 		got := a.Status()
-		got[1].LastError = nil
+		got[0].IncomingAt, got[1].LastError = nil, nil
 		want := []Status{
 			{ID: 2, Address: b.address, Connected: true, Incoming: true},
 			{ID: 3, Address: "nowhere.invalid:1"},

@@ -28,10 +28,12 @@ type peer struct {
 
 	// Guarded by net.mu.
 	address              string // empty: dropped
+	former               string // the address before, until the peer is reached at address; see readdress
 	guest                bool   // see invite
 	ctx                  context.Context
-	cancel               context.CancelCauseFunc // ends ctx, which lasts as long as the address is valid
+	cancel               context.CancelCauseFunc // ends ctx, which lasts as long as the addresses are valid
 	connected            bool
+	at                   string                  // address or former: where it is connected, or was last
 	tls                  string                  // of the connection, see linkTLS
 	endLink              context.CancelCauseFunc // ends the connection; nil before the first connection
 	links                int                     // counts connections
@@ -55,16 +57,43 @@ func (p *peer) move(life context.Context, address string) {
 	p.ctx, p.cancel = context.WithCancelCause(life)
 }
 
+// readdress sets the address of a peer that has another one. The former address remains valid until the
+// peer is reached at the new one: the peer may not know yet that it is to move there, or cannot. So a
+// connection stays until moveLinks has made it again; an attempt to connect ends at once. The caller must
+// hold net.mu.
+func (p *peer) readdress(life context.Context, address string) {
+	if p.former == "" {
+		p.former = p.address
+	}
+	if !p.connected {
+		p.move(life, address)
+	}
+	p.address = address
+	if p.former == address || p.connected && p.at == address {
+		p.former = ""
+	}
+	p.net.signalLinks()
+}
+
+// addresses returns where the peer may be reached, in the order in which to try. The caller must hold
+// net.mu.
+func (p *peer) addresses() []string {
+	if p.former == "" {
+		return []string{p.address}
+	}
+	return []string{p.address, p.former}
+}
+
 // run connects again and again until the peer is removed or the network closed.
 func (p *peer) run() {
 	var retry backoff
 	patience := helloTimeout
 	for {
-		ctx, address, ok := p.target()
+		ctx, addresses, ok := p.target()
 		if !ok {
 			return
 		}
-		up, err := p.connectAndSend(ctx, address, patience)
+		up, err := p.connectAndSend(ctx, addresses, patience)
 		if patience = min(2*patience, silenceTimeout); !errors.Is(err, errUnanswered) {
 			patience = helloTimeout
 		}
@@ -79,18 +108,18 @@ func (p *peer) run() {
 	}
 }
 
-// target returns the address, and a context that ends when the address changes. Without an address,
+// target returns the addresses to try, and a context that ends when they change. Without an address,
 // target removes p under the same lock. So SetPeers either finds p, and run continues, or starts a
 // new peer after the last call of Down.
-func (p *peer) target() (ctx context.Context, address string, ok bool) {
+func (p *peer) target() (ctx context.Context, addresses []string, ok bool) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
 	if p.net.closed || p.address == "" {
 		p.cancel(ErrMoved)
 		delete(p.net.peers, p.id)
-		return nil, "", false
+		return nil, nil, false
 	}
-	return p.ctx, p.address, true
+	return p.ctx, p.addresses(), true
 }
 
 // pause waits, and reports whether the wait ended early because the peer has connected.
@@ -107,21 +136,32 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// connectAndSend connects, sends frames until the connection ends, and returns how long the
-// connection lasted and why it ended. patience bounds the wait for the answer to the hello.
-func (p *peer) connectAndSend(ctx context.Context, address string, patience time.Duration) (up time.Duration, err error) {
+// connectAndSend connects to the first address at which the peer answers, sends frames until the
+// connection ends, and returns how long the connection lasted and why it ended. patience bounds the wait
+// for the answer to the hello.
+func (p *peer) connectAndSend(ctx context.Context, addresses []string, patience time.Duration) (up time.Duration, err error) {
 	var began time.Time
-	err = p.net.with(ctx, p.id, address, kindFrames, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
-		began = time.Now()
-		p.setConnected(linkTLS(conn), cancel)
-		p.net.loggedOut.forget(p.id)
-		p.logger.Info("connected to peer", "address", address, "tls", cmp.Or(linkTLS(conn), "none"))
-		p.net.cfg.Handler.Up(p.id)
-		err := p.send(ctx, cancel, conn, checked)
-		up = time.Since(began)
-		p.setDisconnected()
-		return err
-	})
+	var address string // of the connection, or that err is about
+	for _, a := range addresses {
+		failed := p.net.with(ctx, p.id, a, kindFrames, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+			began = time.Now()
+			p.setConnected(a, linkTLS(conn), cancel)
+			p.net.loggedOut.forget(p.id)
+			p.logger.Info("connected to peer", "address", a, "tls", cmp.Or(linkTLS(conn), "none"))
+			p.net.cfg.Handler.Up(p.id)
+			err := p.send(ctx, cancel, conn, checked)
+			up = time.Since(began)
+			p.setDisconnected()
+			return err
+		})
+		wasUp := !began.IsZero()
+		if address == "" || wasUp || connectionRefused(err) { // the peer is gone only if all addresses refuse
+			address, err = a, failed
+		}
+		if wasUp || ctx.Err() != nil {
+			break
+		}
+	}
 	wasUp := !began.IsZero()
 	switch {
 	case ctx.Err() != nil && !wasUp:
@@ -143,12 +183,15 @@ func (p *peer) connectAndSend(ctx context.Context, address string, patience time
 	return up, err
 }
 
-// setConnected opens the queue.
-func (p *peer) setConnected(tls string, end context.CancelCauseFunc) {
+// setConnected opens the queue of a peer that is connected at address.
+func (p *peer) setConnected(address, tls string, end context.CancelCauseFunc) {
 	p.queue.open()
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
-	p.connected, p.tls, p.endLink = true, tls, end
+	p.connected, p.at, p.tls, p.endLink = true, address, tls, end
+	if p.at == p.address {
+		p.former = ""
+	}
 	p.links++
 	p.net.signalLinks()
 }

@@ -87,8 +87,8 @@ type encryption struct {
 	endPlain context.CancelFunc
 }
 
-// errChanged ends connections that are made again because the configuration of TLS has changed.
-var errChanged = errors.New("peer: the connection is made again, because the configuration of TLS between members has changed")
+// errChanged ends connections that are made again because they are outdated.
+var errChanged = errors.New("peer: the connection is made again, because the address of the peer, or the configuration of TLS between members, has changed")
 
 // setEncryption makes t the configuration of new connections. The caller must hold n.mu.
 func (n *Network) setEncryption(t TLS) {

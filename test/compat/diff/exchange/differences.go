@@ -207,7 +207,7 @@ func Differences() []Difference {
 		},
 		{
 			ID:      "peer-ports",
-			Reason:  "a gozkd listens on a peer address that a reconfig gave it after a restart with that server line",
+			Reason:  "a gozkd whose peer address a reconfig changes keeps its former port until all members use the new one, and a leader stays",
 			Avoided: "no reconfig changes a peer address",
 		},
 		{
