@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -288,6 +289,9 @@ func keepPage(t *testing.T, path, page, want string) {
 	}
 }
 
+// obvious matches values that the table of keys leaves out: an error about a wrong value names them.
+var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a number .*|boolean|yes, no|text|host|any password|anything)$`)
+
 // keyTable returns two tables in Markdown: the supported keys and all others. Keys of which everything
 // else is equal share a row.
 func keyTable() string {
@@ -300,9 +304,9 @@ func keyTable() string {
 		row, table := "", &others
 		switch note := k.note; {
 		case k.status == works:
-			row, table = cell(k.kind.allowed), &working
-			if k.def != "" {
-				row += " (" + cell(k.def) + ")"
+			row, table = cell(k.def), &working
+			if allowed := cell(k.kind.allowed); !obvious.MatchString(allowed) {
+				row = strings.TrimSuffix(allowed+" ("+row+")", " ()")
 			}
 			row = "| " + row + " | " + note
 			if k.reload {
@@ -327,7 +331,7 @@ func keyTable() string {
 			fmt.Fprintf(&b, "| `%s` %s |\n", strings.Join(names[row], "`, `"), row)
 		}
 	}
-	rows("| key | values (default) | effect |\n|---|---|---|\n", working)
+	rows("| key | default, or values (default) | effect |\n|---|---|---|\n", working)
 	rows("\nKeys without effect, unless the reason says otherwise:\n\n| keys | reason |\n|---|---|\n", others)
 	return b.String()
 }
