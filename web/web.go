@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
@@ -34,6 +35,9 @@ const (
 	Admin = access.Admin // ends sessions, sees addresses and sessions of others
 )
 
+// History is an archive with earlier states of znodes.
+type History = history.Archive
+
 // Options configure a Handler.
 type Options struct {
 	// Anonymous is the role of callers on this machine without a login.
@@ -51,6 +55,8 @@ type Options struct {
 	MaxBody int64
 	// Rate bounds the requests of a caller per second; twice as many may come at once. Default: 1,000.
 	Rate float64
+	// History has earlier states of znodes. Default: none.
+	History History
 	// Logger gets log lines. Default: none.
 	Logger hclog.Logger
 }
@@ -95,11 +101,11 @@ func New(s *server.Server, o Options) *Handler {
 	api.Handle("/znodes/v1/", &restv1.Znodes{Sessions: h.sessions, MaxBody: o.MaxBody})
 	api.Handle("/sessions/v1", h.sessions)
 	api.Handle("/sessions/v1/", h.sessions)
-	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, Streams: h.bounds.streams, Session: h.sessions.Get, MaxBody: o.MaxBody}))
+	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, Streams: h.bounds.streams, Session: h.sessions.Get, History: o.History, MaxBody: o.MaxBody}))
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
-	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody})
+	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody, History: o.History})
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, answer.Errorf(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})

@@ -85,7 +85,7 @@ func serveOne(
 	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	ends := openEndpoints(stop, inv, s, r, log) // before the start, so that clients can ask for the progress
+	ends := openEndpoints(stop, inv, s, r, archiver, log) // before the start, so that clients can ask for the progress
 	defer func() { err = errors.Join(err, ends.close()) }()
 	defer m.watch(s)()
 

@@ -9,13 +9,16 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
 )
 
 // archiver archives the log of this process's server; nil: there is no archive.
 type archiver struct {
 	shipper *archive.Shipper
+	place   store.Store
 	log     hclog.Logger
 	cancel  context.CancelFunc // nil: it does not run
 	done    chan struct{}
@@ -38,12 +41,20 @@ func openArchiver(c config.Archive, cfg *server.Config, getenv func(string) stri
 		return nil, err
 	}
 	log = log.Named("archive")
-	a := &archiver{log: log, shipper: archive.New(archive.Config{
+	a := &archiver{log: log, place: place, shipper: archive.New(archive.Config{
 		Store: place, Logger: log, Interval: time.Duration(c.IntervalMs) * time.Millisecond,
 		BaseInterval: time.Duration(c.BaseHours) * time.Hour, BaseBytes: baseBytes, Retention: time.Duration(c.RetentionDays) * 24 * time.Hour,
 	})}
 	cfg.ArchiveBytes, cfg.ArchiveStats = c.BufferMB<<20, serversource.Stats(a.shipper)
 	return a, nil
+}
+
+// history returns what the archive has of the server's ensemble, nil without one.
+func (a *archiver) history(s *server.Server) web.History {
+	if a == nil {
+		return nil
+	}
+	return backup.NewHistory(a.place, func() uint64 { return s.LogPosition().Ensemble })
 }
 
 // start begins to archive the server's log.

@@ -52,10 +52,10 @@ type endpoints struct {
 
 // openEndpoints opens the configured endpoints. A port that is taken or a foreign address is only
 // logged: clients use another port.
-func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) *endpoints {
+func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, a *archiver, log hclog.Logger) *endpoints {
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
-		e.web = webHandler(c, s, log)
+		e.web = webHandler(c, s, a, log)
 		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies()

@@ -25,7 +25,7 @@ func webOptions(c config.Config) (o web.Options, err error) {
 }
 
 // webHandler returns the handler of REST and the explorer, or nil if they are not served.
-func webHandler(c config.Config, s *server.Server, log hclog.Logger) *web.Handler {
+func webHandler(c config.Config, s *server.Server, a *archiver, log hclog.Logger) *web.Handler {
 	if !c.ServesWeb() {
 		return nil
 	}
@@ -34,7 +34,7 @@ func webHandler(c config.Config, s *server.Server, log hclog.Logger) *web.Handle
 		log.Error("not served: REST and the explorer", "error", err)
 		return nil
 	}
-	o.Logger = log.Named("web")
+	o.Logger, o.History = log.Named("web"), a.history(s)
 	return web.New(s, o)
 }
 

@@ -54,6 +54,7 @@ var table = append(webTable, []box{
 	{pkg: "internal/sequence", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "wraps its loggers"}}},
 
+	{pkg: "internal/history", there: true, may: []arrow{{"proto", "zxids, Stats, ACLs"}}},
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
 	}},
@@ -300,6 +301,8 @@ var table = append(webTable, []box{
 		{"cmd/gozkd/internal/archive", "a moment of an archive can be restored, and an archive verified"},
 		{"cmd/gozkd/internal/archive/store", "opens archives"},
 		{"proto", "zxids of moments"},
+		{"proto/jute", "decodes lists of children"},
+		{"internal/history", "the form in which earlier states are served"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
 		{"internal/subtree", "compares and restores subtrees of a running ensemble"},

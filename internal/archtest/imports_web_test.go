@@ -16,6 +16,7 @@ var webTable = []box{
 		{"web/internal/limit", "failed logins"},
 	}},
 	{pkg: "web/internal/call", there: true, may: []arrow{
+		{"internal/history", "earlier states of znodes"},
 		{"audit", "what callers do other than by a session"},
 		{"client", "the session of a caller"},
 		{"proto", "events and error codes"},
@@ -33,6 +34,7 @@ var webTable = []box{
 		{"web/internal/limit", "bounds sessions"},
 	}},
 	{pkg: "web/internal/restv2", there: true, may: []arrow{
+		{"internal/history", "earlier states of znodes"},
 		{"client", "requests"},
 		{"proto", "ACLs, Stats, paths, error codes"},
 		{"web/internal/access", "roles"},
@@ -41,6 +43,7 @@ var webTable = []box{
 		{"web/internal/limit", "bounds streams"},
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
+		{"internal/history", "earlier states of znodes"},
 		{"server", "facts"},
 		{"client", "requests, also to another ensemble to compare with"},
 		{"internal/subtree", "walks, compares, exports and imports"},
@@ -53,6 +56,7 @@ var webTable = []box{
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},
 	{pkg: "web", there: true, may: []arrow{
+		{"internal/history", "earlier states of znodes"},
 		{"client", "sessions of /sessions/v1"},
 		{"proto", "the kinds of znodes"},
 		{"server", "the server of the znodes"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -136,4 +137,20 @@ func (c *Call) Audit(detail string, code proto.ErrCode) {
 		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),
 		Client: net.JoinHostPort(c.Caller.Host, "0"), Origin: access.Origin, TLS: c.Caller.TLS, Detail: detail,
 	})
+}
+
+// MayReadHistory returns nil if there is an archive and the caller may read the znode now, if it exists.
+// It fills in the identities, which the archive compares with the ACL of each earlier time.
+func (c *Call) MayReadHistory(a history.Archive, q *history.Query) error {
+	if a == nil {
+		return answer.Errorf(http.StatusNotImplemented,
+			"this server has no archive, which keeps earlier states: gozkd.archive.url configures one. gozkd history prints the changes in the log of a data directory")
+	}
+	zk, err := c.Client()
+	if err != nil {
+		return err
+	}
+	q.IDs = c.Caller.All()
+	_, _, err = zk.Exists(c.request.Context(), q.Path, false)
+	return err
 }

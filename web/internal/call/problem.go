@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
@@ -59,6 +60,12 @@ func ProblemOf(err error) *answer.Problem {
 		return p
 	case errors.As(err, &tooLarge):
 		return answer.Errorf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes, which jute.maxbuffer allows", tooLarge.Limit)
+	case errors.Is(err, history.ErrNotCovered):
+		return answer.Errorf(http.StatusNotFound, "%v", err)
+	case errors.Is(err, history.ErrBusy):
+		p = answer.Errorf(http.StatusServiceUnavailable, "%v: try again in a few seconds", err)
+		p.RetryAfter = 5
+		return p
 	case errors.Is(err, context.DeadlineExceeded):
 		return answer.Errorf(http.StatusGatewayTimeout, "the server did not answer in time: %v", err)
 	}

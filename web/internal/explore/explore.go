@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
@@ -42,18 +43,8 @@ type Deps struct {
 	Server *server.Server
 	// MaxBody bounds bodies in bytes, except that of an import.
 	MaxBody int64
-	// History returns the versions of a znode, the newest first, at most limit of them. nil: there is
-	// no archive.
-	History func(ctx context.Context, path string, limit int) ([]Version, error)
-}
-
-// Version is a znode at an earlier time.
-type Version struct {
-	Zxid    string `json:"zxid"`
-	Time    int64  `json:"time"` // Unix ms
-	Session string `json:"session,omitempty"`
-	Change  string `json:"change"` // created, changed, deleted
-	Data    []byte `json:"data,omitempty"`
+	// History has earlier states of znodes. nil: there is no archive.
+	History history.Archive
 }
 
 type explorer struct {
@@ -82,13 +73,13 @@ func Register(mux *http.ServeMux, d Deps) {
 	short("GET /ui/api/lock", e.lock)
 	short("GET /ui/api/ensemble", e.ensemble)
 	short("GET /ui/api/activity", e.activity)
-	short("GET /ui/api/history", e.history)
 	short("POST /ui/api/decode", e.decode)
 	long("GET /ui/api/search", e.search)
 	long("GET /ui/api/compare", e.compare)
 	long("GET /ui/api/subtree", e.subtree)
 	long("POST /ui/api/delete", e.delete)
 	long("GET /ui/api/export", e.export)
+	long("GET /ui/api/history", e.history)
 	long("POST /ui/api/import", e.importLines)
 }
 

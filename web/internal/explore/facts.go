@@ -9,7 +9,6 @@ import (
 
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
-	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
@@ -177,29 +176,4 @@ func (e *explorer) activity(_ http.ResponseWriter, r *http.Request) (any, error)
 		answer["hot"] = e.Server.Hot()
 	}
 	return answer, nil
-}
-
-// history answers with the versions of a znode that the archive has.
-func (e *explorer) history(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p, err := pathOf(r, "path", "")
-	if err != nil {
-		return nil, err
-	}
-	if e.History == nil {
-		return nil, answer.Errorf(http.StatusNotImplemented,
-			"this server cannot show earlier versions: gozkd history prints the changes that the log in a data directory has")
-	}
-	zk, err := call.Of(r).Client()
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := zk.Get(r.Context(), p, false); err != nil { // only who may read the znode now
-		return nil, err
-	}
-	limit, err := rows(r)
-	if err != nil {
-		return nil, err
-	}
-	versions, err := e.History(r.Context(), p, min(limit, 200))
-	return map[string]any{"path": p, "versions": versions}, err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -29,6 +30,8 @@ type Config struct {
 	Streams *limit.Gauge
 	// Session returns the client of a session of /sessions/v1 that the caller has made.
 	Session func(r *http.Request, id string) (*client.Client, error)
+	// History has earlier states of znodes. nil: there is no archive.
+	History history.Archive
 	// MaxBody bounds bodies in bytes.
 	MaxBody int64
 }

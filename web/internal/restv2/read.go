@@ -28,8 +28,10 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client,
 		}
 	}
 	switch children, acl := q.flag("children"), q.flag("acl"); {
-	case q.values.Has("at"):
-		return answer.Errorf(http.StatusNotImplemented, "this server has no archive of earlier states")
+	case q.values.Has("at") && q.values.Has("watch"):
+		return bad("at and watch exclude each other")
+	case q.err == nil && q.values.Has("at") && kinds <= 1:
+		return h.at(w, r, path, q)
 	case kinds <= 1 && q.values.Has("watch"):
 		return h.events(w, r, path, q)
 	case q.err != nil:
@@ -66,11 +68,16 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 	if !wantsBytes(r) {
 		return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})
 	}
+	writeBytes(w, data)
+	return nil
+}
+
+// writeBytes answers with data alone.
+func writeBytes(w http.ResponseWriter, data []byte) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", "attachment")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(data) // the caller has gone
-	return nil
 }
 
 // encoded answers with a value whose JSON is made of this many bytes.

@@ -2,7 +2,7 @@
 import {badge, field, h, replace} from '../js/dom.js';
 import {diffView} from '../js/diff.js';
 import {bytes, count, join, normal, time, znodeLink} from '../js/format.js';
-import {flow} from './list.js';
+import {dataText, flow} from './list.js';
 import {reasons} from './search.js';
 
 export default function (ctx) {
@@ -42,20 +42,9 @@ function differenceCard(d, query) {
   return h('details', {class: 'card', open: Boolean(d.data && d.left.dataLength + d.right.dataLength < 2000)},
     h('summary', null, h('span', {class: 'mono'}, path), ' ', badge(...kind), d.data && badge('data'), d.acl && badge('ACL'), d.ephemeral && badge('kind'), d.access && badge('not readable', 'warn')),
     h('div', {class: 'halves'}, sideHead(d.left, query.left, true), sideHead(d.right, query.right, !query.connect)),
-    d.data && diffView(text(d.left), text(d.right)),
-    (!d.left || !d.right) && h('pre', {class: 'code short'}, text(d.left || d.right)),
+    d.data && diffView(dataText(d.left), dataText(d.right)),
+    (!d.left || !d.right) && h('pre', {class: 'code short'}, dataText(d.left || d.right)),
     d.acl && diffView(acl(d.left), acl(d.right)));
-}
-
-// text shows data as text, or as hex if they are none.
-function text(side) {
-  const data = Uint8Array.from(atob(side.data || ''), (c) => c.charCodeAt(0));
-  const end = side.cut ? '\n… (cut off)' : '';
-  try {
-    return new TextDecoder('utf-8', {fatal: !side.cut}).decode(data) + end;
-  } catch (error) {
-    return [...data].map((b, i) => b.toString(16).padStart(2, '0') + (i % 16 === 15 ? '\n' : ' ')).join('') + end;
-  }
 }
 
 function acl(side) {

@@ -98,3 +98,14 @@ export function flow(api, path, query, handlers) {
   })();
   return () => stop.abort();
 }
+
+/** dataText shows the data of a znode as text, or as hex if it is none. */
+export function dataText(side) {
+  const data = Uint8Array.from(atob(side.data || ''), (c) => c.charCodeAt(0));
+  const end = side.cut ? '\n… (cut off)' : '';
+  try {
+    return new TextDecoder('utf-8', {fatal: !side.cut}).decode(data) + end;
+  } catch (error) {
+    return [...data].map((b, i) => b.toString(16).padStart(2, '0') + (i % 16 === 15 ? '\n' : ' ')).join('') + end;
+  }
+}

@@ -61,6 +61,9 @@ func (a *Archive) String() string {
 	return fmt.Sprintf("%v, ensemble %016x", a.store, a.catalog.ensemble)
 }
 
+// Ensemble returns the id of the ensemble.
+func (a *Archive) Ensemble() uint64 { return a.catalog.ensemble }
+
 // Moment is a moment of an ensemble's history: a zxid, or a time. The zero value is the last moment of
 // the archive.
 type Moment struct {
@@ -98,6 +101,9 @@ type Span struct {
 
 // NumBases returns the number of bases in the span.
 func (s *Span) NumBases() int { return 1 + len(s.bases) }
+
+// BaseBytes returns the size of the base that a span begins with.
+func (s *Span) BaseBytes() int64 { return s.base.size }
 
 // BeginsHistory reports whether the servers began a new chain with the base of a span, given the term of
 // the last entry in the base. Otherwise objects led to the base.

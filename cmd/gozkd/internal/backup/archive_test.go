@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/server"
 )
@@ -45,10 +47,15 @@ func TestArchive_GapIsShown(t *testing.T) {
 			t.Fatalf("spans %+v", spans)
 		}
 		s.compare(a, 0)
+		page, err := s.history().Changes(t.Context(), history.Query{Path: "/n1", Limit: 1e6})
+		gaps := slices.DeleteFunc(slices.Clone(page.Changes), func(c history.Change) bool { return c.Kind != history.Gap })
+		if err != nil || page.Next != 0 || len(gaps) != 1 || int64(gaps[0].Zxid) != a.Spans()[1].FirstZxid {
+			t.Errorf("the changes of a znode: gaps %+v, next %v, %v", gaps, page.Next, err)
+		}
 		if r, _, err := verify(t.Context(), s.memory.Client(), ""); err != nil || !r.Sound || len(r.Gaps) != 1 {
 			t.Errorf("a gap that the servers know of: %v %+v", err, r)
 		}
-		_, err := restoreMoment(t.Context(), a, archive.Moment{Time: inGap})
+		_, err = restoreMoment(t.Context(), a, archive.Moment{Time: inGap})
 		if !errors.Is(err, archive.ErrNotCovered) || !strings.Contains(err.Error(), "it has a gap from ") {
 			t.Errorf("a moment in the gap: %v", err)
 		}

@@ -1,0 +1,268 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// maxHistoryBase bounds the checkpoint that a server reads from its own archive: its tree is in memory
+// beside the one that the server serves.
+const maxHistoryBase = 256 << 20
+
+// History reads the archive of a server that runs, as history.Archive. One request reads at a time: each
+// needs the memory of the state that it begins with.
+type History struct {
+	store    store.Store
+	ensemble func() uint64
+	maxBase  int64
+	reading  chan struct{} // has an element while somebody reads
+}
+
+// NewHistory returns the History of an archive. ensemble returns the id of the server's ensemble, 0 while
+// it is not known.
+func NewHistory(s store.Store, ensemble func() uint64) *History {
+	return &History{store: s, ensemble: ensemble, maxBase: maxHistoryBase, reading: make(chan struct{}, 1)}
+}
+
+// begin lists the archive. end must be called unless there is an error.
+func (h *History) begin(ctx context.Context) (a *archive.Archive, end func(), err error) {
+	select {
+	case h.reading <- struct{}{}:
+	default:
+		return nil, nil, history.ErrBusy
+	}
+	end = func() { <-h.reading }
+	id := h.ensemble()
+	if id == 0 {
+		err = fmt.Errorf("%w: the server does not know its ensemble yet", history.ErrNotCovered)
+	} else if a, err = archive.Open(ctx, h.store, fmt.Sprintf("%016x", id)); err == nil {
+		return a, end, nil
+	}
+	end()
+	return nil, nil, err
+}
+
+// replay is like the function of that name, up to r.Until or, without one, a time. sm is r, or has it.
+func (h *History) replay(ctx context.Context, a *archive.Archive, span archive.Span, sm consensus.StateMachine, r *replica.Replica, until time.Time) (consensus.SavedState, error) {
+	if size := span.BaseBytes(); size > h.maxBase {
+		return consensus.SavedState{}, fmt.Errorf("%w: the checkpoint %s has %d bytes; run gozkd history or gozkd inspect with the URL of the archive", history.ErrTooLarge, span.Base, size)
+	}
+	held, err := replay(ctx, a, span, sm, func(consensus.LogEntry) bool { return r.Reached() || ctx.Err() != nil }, until)
+	return held, errors.Join(err, ctx.Err())
+}
+
+// At implements history.Archive.
+func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*history.State, error) {
+	a, end, err := h.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	span, err := a.At(archive.Moment{Zxid: int64(m.Zxid), Time: m.Time})
+	if err != nil {
+		return nil, notCovered(err)
+	}
+	r := &replica.Replica{Until: m.Zxid}
+	held, err := h.replay(ctx, a, span, r, r, m.Time)
+	if err != nil {
+		return nil, err
+	}
+	if z := r.Tree.LastZxid(); z < m.Zxid && !r.Reached() {
+		return nil, fmt.Errorf("%w: the part of it that begins before zxid %v ends with %v", history.ErrNotCovered, m.Zxid, z)
+	}
+	z, code := see(r.Tree, &q)
+	if code != proto.OK {
+		return nil, fmt.Errorf("%s at zxid %v: %w", q.Path, r.Tree.LastZxid(), code)
+	}
+	return &history.State{Znode: *z, Children: children(r.Tree, q.Path), Zxid: r.Tree.LastZxid(), Time: held.Time}, nil
+}
+
+func notCovered(err error) error {
+	if errors.Is(err, archive.ErrNotCovered) {
+		return fmt.Errorf("%w: %w", history.ErrNotCovered, err)
+	}
+	return err
+}
+
+// see returns a znode of a tree to a caller who may read it.
+func see(t *datatree.Tree, q *history.Query) (*history.Znode, proto.ErrCode) {
+	data, stat, code := t.GetData(q.Path, datatree.Caller{IDs: q.IDs})
+	if code != proto.OK {
+		return nil, code
+	}
+	acl, _, code := t.GetACL(q.Path, datatree.Caller{IDs: q.IDs})
+	if code != proto.OK {
+		return nil, code
+	}
+	if q.MaxData > 0 && len(data) > q.MaxData {
+		data = slices.Clone(data[:q.MaxData]) // otherwise the whole data stays in memory
+	}
+	return &history.Znode{Stat: stat, Data: data, ACL: slices.Clone(acl)}, proto.OK
+}
+
+func children(t *datatree.Tree, path string) []string {
+	b, _, _ := t.AppendChildren(nil, path, datatree.Caller{SkipACL: true}) // the znode exists
+	var d jute.Decoder
+	d.Reset(b)
+	return d.Strings()
+}
+
+// Changes implements history.Archive. It replays from the newest base, then from older ones until it has
+// found enough, or the time is up.
+func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, error) {
+	a, end, err := h.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	page := &history.Page{Next: q.Before}
+	for first := true; first || page.Next != 0 && len(page.Changes) < q.Limit; first = false {
+		span, err := a.At(archive.Moment{Zxid: max(0, int64(page.Next)-2)}) // a base that lacks the change before Next
+		if err != nil {
+			return nil, notCovered(err)
+		}
+		if first {
+			page.Until = span.End
+		}
+		f := follower{query: &q, room: q.Limit - len(page.Changes)}
+		if f.Until = page.Next - 1; page.Next == 0 {
+			f.Until = 0
+		}
+		if _, err := h.replay(ctx, a, span, &f, &f.Replica, time.Time{}); err != nil {
+			if !first && ctx.Err() != nil {
+				return page, nil
+			}
+			return nil, err
+		}
+		f.begin()
+		page.Next = f.finish(a, span)
+		page.Changes, page.Hidden = append(page.Changes, f.changes...), page.Hidden+f.hidden
+	}
+	return page, nil
+}
+
+// follower is a replica that collects the changes of a znode, the newest of them.
+type follower struct {
+	replica.Replica
+	query   *history.Query
+	room    int
+	changes []history.Change // the oldest first, until finish
+	cut     bool             // there are more
+	denied  bool             // the caller may not read the znode in its present state
+	hidden  int              // changes that the caller may not see
+
+	begun    bool
+	base     proto.Zxid      // of the state that it begins with
+	first    *history.Change // that state, nil if the znode was not there
+	baseStat proto.Stat
+	exists   bool
+	stat     proto.Stat
+}
+
+// Apply implements consensus.StateMachine.
+func (f *follower) Apply(batches []consensus.Batch) {
+	f.begin()
+	f.Replica.Apply(batches)
+}
+
+// begin looks at the state of the base.
+func (f *follower) begin() {
+	if f.begun {
+		return
+	}
+	f.begun, f.base, f.Applied = true, f.Tree.LastZxid(), f.applied
+	f.look()
+	if f.exists {
+		f.first, f.baseStat = f.change(history.Earlier), f.stat
+		f.first.Zxid = f.base
+	}
+}
+
+func (f *follower) look() {
+	stat, code := f.Tree.Exists(f.query.Path, datatree.Caller{SkipACL: true})
+	f.stat, f.exists = stat, code == proto.OK
+}
+
+// change returns a change to the present state, and notes whether the caller may see that.
+func (f *follower) change(kind string) *history.Change {
+	c := &history.Change{Kind: kind}
+	if f.exists {
+		var code proto.ErrCode
+		c.Znode, code = see(f.Tree, f.query)
+		f.denied = code != proto.OK
+	}
+	return c
+}
+
+// applied collects a change.
+func (f *follower) applied(b *consensus.Batch, r *datatree.Request, res *datatree.Result, _ []datatree.Event) {
+	if res.Err != proto.OK {
+		return
+	}
+	existed, before := f.exists, f.stat
+	f.look()
+	kind := ""
+	switch now := &f.stat; {
+	case !existed && !f.exists:
+		return
+	case !f.exists:
+		kind = history.Deleted
+	case !existed, now.Czxid != before.Czxid:
+		kind = history.Created
+	case now.Mzxid != before.Mzxid:
+		kind = history.Changed
+	case now.Aversion != before.Aversion:
+		kind = history.ACL
+	default:
+		return
+	}
+	c := f.change(kind)
+	if f.denied { // after a deletion: the znode before
+		f.hidden++
+		return
+	}
+	c.Zxid, c.Time, c.Op, c.Session, c.IDs = res.Zxid, time.UnixMilli(b.TimeMs), r.Op.String(), r.Session, slices.Clone(r.IDs)
+	if f.changes = append(f.changes, *c); len(f.changes) > f.room {
+		f.changes, f.cut = slices.Delete(f.changes, 0, 1), true
+	}
+}
+
+// finish turns the changes around, and returns the zxid below which the next ones are; 0: there are none.
+func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxid) {
+	slices.Reverse(f.changes)
+	if f.cut {
+		return f.changes[len(f.changes)-1].Zxid
+	}
+	next = f.base
+	if f.first != nil && f.baseStat.Aversion == 0 {
+		next = min(next, f.baseStat.Mzxid) // nothing happened in between
+	}
+	older, err := archive.Span{}, error(archive.ErrNotCovered)
+	if next > 1 {
+		older, err = a.At(archive.Moment{Zxid: int64(next) - 1})
+	}
+	if err == nil && older.Last >= span.First {
+		return next + 1
+	}
+	if f.first != nil && f.first.Znode != nil {
+		f.first.Time = span.Begin
+		f.changes = append(f.changes, *f.first)
+	}
+	if err != nil {
+		return 0
+	}
+	f.changes = append(f.changes, history.Change{Kind: history.Gap, Zxid: f.base, Time: older.End})
+	return next + 1
+}

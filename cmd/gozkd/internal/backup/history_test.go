@@ -1,0 +1,169 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// connect opens a session, which must be closed.
+func (s *shipping) connect() *zk.Conn {
+	s.t.Helper()
+	dial := func(_, address string, _ time.Duration) (net.Conn, error) {
+		return s.cluster.Dial(context.Background(), address)
+	}
+	c, _, err := zk.Connect(strings.Split(s.cluster.ConnectString(), ","), 20*time.Second, zk.WithDialer(dial), zk.WithLogger(quiet{}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// history returns the History of the archive.
+func (s *shipping) history() *History {
+	return NewHistory(s.memory.Client(), func() uint64 { return s.open().Ensemble() })
+}
+
+// Pages of any size have all changes of a znode, across bases, and At has the state after each of them.
+func TestHistory_Changes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShipping(t, 1, 1)
+		s.kill(1)
+		s.config.BaseInterval = 20 * time.Second
+		s.start(1)
+		c := s.connect()
+		time.Sleep(10 * time.Second) // the first base lacks /x
+		var want []string            // kind, data, version
+		var zxids []int64
+		did := func(kind, data string, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			version := int32(-1)
+			if kind != history.Deleted {
+				_, stat, err := c.Get("/x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				version = stat.Version
+			}
+			zxid, _ := s.member(1).Server().Digest()
+			want, zxids = append(want, fmt.Sprint(kind, " ", data, " ", version)), append(zxids, zxid)
+			if _, err := c.Create("/other-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(11 * time.Second)
+		}
+		open := zk.WorldACL(zk.PermAll)
+		create := func(data string) error { _, err := c.Create("/x", []byte(data), 0, open); return err }
+		set := func(data string) error { _, err := c.Set("/x", []byte(data), -1); return err }
+		for round := range 3 {
+			did(history.Created, "a", create("a"))
+			did(history.Changed, "b", set("b"))
+			_, err := c.Set("/x", []byte("no"), 77)
+			if !errors.Is(err, zk.ErrBadVersion) {
+				t.Fatal(err)
+			}
+			_, err = c.Multi(&zk.SetDataRequest{Path: "/x", Data: []byte("m"), Version: -1}, &zk.CreateRequest{Path: "/other-", Flags: zk.FlagSequence, Acl: open})
+			did(history.Changed, "m", err)
+			_, err = c.SetACL("/x", zk.WorldACL(zk.PermAll&^zk.PermCreate), -1)
+			did(history.ACL, "m", err)
+			_, err = c.Multi(&zk.DeleteRequest{Path: "/x", Version: -1}, &zk.CreateRequest{Path: "/x", Data: []byte("again"), Acl: open})
+			did(history.Created, "again", err)
+			time.Sleep(time.Minute) // bases without a change
+			if round < 2 {
+				did(history.Deleted, "", c.Delete("/x", -1))
+			}
+		}
+		secret := zk.DigestACL(zk.PermAll, "u", "p")
+		if _, err := c.Create("/secret", []byte("s"), 0, secret); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		s.settle()
+		if n := s.open().Spans()[0].NumBases(); n < 5 {
+			t.Fatalf("only %d bases", n)
+		}
+		h := s.history()
+		slices.Reverse(want)
+		for _, limit := range []int{1, 2, 5, 100} {
+			var got []string
+			q := history.Query{Path: "/x", Limit: limit, MaxData: 3}
+			for pages := 0; pages == 0 || q.Before != 0; pages++ {
+				page, err := h.Changes(t.Context(), q)
+				if err != nil || len(page.Changes) > limit || page.Hidden > 0 || pages > 100 {
+					t.Fatalf("%+v %v", page, err)
+				}
+				for _, c := range page.Changes {
+					data, version := "", int32(-1)
+					if c.Znode != nil {
+						data, version = string(c.Znode.Data), c.Znode.Stat.Version
+					}
+					if c.Zxid != proto.Zxid(zxids[len(want)-1-len(got)]) || c.Session == 0 || c.Time.IsZero() {
+						t.Errorf("%+v", c)
+					}
+					if data == "aga" { // MaxData
+						data = "again"
+					}
+					got = append(got, fmt.Sprint(c.Kind, " ", data, " ", version))
+				}
+				q.Before = page.Next
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("limit %d: %q, want %q", limit, got, want)
+			}
+		}
+		for i, zxid := range zxids {
+			kind := want[len(want)-1-i]
+			state, err := h.At(t.Context(), history.Query{Path: "/x"}, history.Moment{Zxid: proto.Zxid(zxid)})
+			if strings.HasPrefix(kind, history.Deleted) {
+				if !errors.Is(err, proto.ErrNoNode) {
+					t.Error(kind, err)
+				}
+			} else if err != nil || !strings.Contains(kind, " "+string(state.Data)+" ") || state.Zxid != proto.Zxid(zxid) {
+				t.Errorf("%s: %+v %v", kind, state, err)
+			}
+		}
+		root, err := h.At(t.Context(), history.Query{Path: "/"}, history.Moment{Time: time.Now()})
+		if err != nil || len(root.Children) != 2+3+17+1 || int(root.Stat.NumChildren) != len(root.Children) {
+			t.Errorf("%d children %+v %v", len(root.Children), root, err)
+		}
+		if _, err := h.At(t.Context(), history.Query{Path: "/x"}, history.Moment{Zxid: 0x7f00000000}); !errors.Is(err, history.ErrNotCovered) {
+			t.Error(err)
+		}
+		for _, ids := range [][]proto.ID{nil, {{Scheme: secret[0].Scheme, ID: secret[0].ID}}} {
+			page, err := h.Changes(t.Context(), history.Query{Path: "/secret", Limit: 5, IDs: ids})
+			if err != nil || len(page.Changes) != len(ids) || page.Hidden != 1-len(ids) {
+				t.Errorf("%+v %v", page, err)
+			}
+			if _, err := h.At(t.Context(), history.Query{Path: "/secret", IDs: ids}, history.Moment{}); errors.Is(err, proto.ErrNoAuth) != (ids == nil) {
+				t.Error(err)
+			}
+		}
+		h.maxBase = 10
+		if _, err := h.Changes(t.Context(), history.Query{Path: "/x", Limit: 1}); !errors.Is(err, history.ErrTooLarge) {
+			t.Error(err)
+		}
+		_, end, err := h.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Changes(t.Context(), history.Query{Path: "/x", Limit: 1}); !errors.Is(err, history.ErrBusy) {
+			t.Error(err)
+		}
+		end()
+		s.end()
+	})
+}

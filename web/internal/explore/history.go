@@ -1,0 +1,96 @@
+package explore
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/internal/subtree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/access"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+const (
+	historyTime = time.Minute // to read the archive
+	maxVersions = 100         // in an answer
+)
+
+// version is a change of a znode, and the znode after it, in JSON.
+type version struct {
+	Change string `json:"change"` // created, changed, acl, deleted; earlier, gap
+	Zxid   string `json:"zxid"`
+	Time   int64  `json:"time"` // Unix ms
+	Op     string `json:"op,omitempty"`
+	// Session and By are for administrators and callers on this machine.
+	Session    string              `json:"session,omitempty"`
+	By         []string            `json:"by,omitempty"` // identities
+	Version    int32               `json:"version"`
+	DataLength int32               `json:"dataLength"`
+	Data       []byte              `json:"data,omitempty"` // at most maxSide bytes
+	Cut        bool                `json:"cut,omitempty"`
+	ACL        []subtree.ACLRecord `json:"acl,omitempty"`
+}
+
+// history answers with a page of the versions of a znode that the archive has, the newest first.
+func (e *explorer) history(_ http.ResponseWriter, r *http.Request) (any, error) {
+	q := history.Query{MaxData: maxSide}
+	var err error
+	if q.Path, err = pathOf(r, "path", ""); err != nil {
+		return nil, err
+	}
+	if q.Limit, err = rows(r); err != nil {
+		return nil, err
+	}
+	q.Limit = min(q.Limit, maxVersions)
+	if text := r.URL.Query().Get("before"); text != "" {
+		z, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 63)
+		if err != nil || z == 0 {
+			return nil, bad("before is %.40q, allowed is a zxid such as 0x100000007", text)
+		}
+		q.Before = proto.Zxid(z)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), historyTime)
+	defer cancel()
+	c := call.Of(r)
+	if err := c.MayReadHistory(e.History, &q); err != nil {
+		return nil, err
+	}
+	page, err := e.History.Changes(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	answer := struct {
+		Path     string    `json:"path"`
+		Versions []version `json:"versions"`
+		Hidden   int       `json:"hidden,omitempty"` // versions that the caller might not read then
+		Next     string    `json:"next,omitempty"`   // before of the next page
+		Until    int64     `json:"until"`            // what was archived: Unix ms
+	}{Path: q.Path, Versions: []version{}, Hidden: page.Hidden, Until: page.Until.UnixMilli()}
+	if page.Next != 0 {
+		answer.Next = idText(int64(page.Next))
+	}
+	inside := insider(c) == nil
+	for i := range page.Changes {
+		answer.Versions = append(answer.Versions, newVersion(&page.Changes[i], inside))
+	}
+	return answer, nil
+}
+
+func newVersion(c *history.Change, inside bool) version {
+	v := version{Change: c.Kind, Zxid: idText(int64(c.Zxid)), Time: c.Time.UnixMilli(), Op: c.Op}
+	if inside && c.Session != 0 {
+		v.Session = idText(int64(c.Session))
+		for _, id := range c.IDs {
+			v.By = append(v.By, access.Name(id))
+		}
+	}
+	if z := c.Znode; z != nil {
+		v.Version, v.DataLength, v.Data, v.ACL = z.Stat.Version, z.Stat.DataLength, z.Data, subtree.ACLRecords(z.ACL)
+		v.Cut = int(v.DataLength) > len(v.Data)
+	}
+	return v
+}

@@ -1,0 +1,82 @@
+package restv2
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// historyTime bounds the reading of the archive: less than an HTTP server waits for an answer.
+const historyTime = 45 * time.Second
+
+// at answers with a znode as it was.
+func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q params) error {
+	children, acl, stats := q.flag("children"), q.flag("acl"), q.flag("stat")
+	limit := int(q.number("limit", 1, maxPage, defaultPage))
+	m, err := parseMoment(q.values.Get("at"))
+	switch {
+	case err != nil:
+		return err
+	case q.err != nil:
+		return q.err
+	case stats:
+		return bad("stat is not possible with at: ask for each child")
+	}
+	ask := history.Query{Path: path}
+	if err := call.Of(r).MayReadHistory(h.History, &ask); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), historyTime)
+	defer cancel()
+	z, err := h.History.At(ctx, ask, m)
+	if err != nil {
+		return err
+	}
+	v := struct {
+		Path     string     `json:"path"`
+		Zxid     string     `json:"zxid"` // of the last write before the moment
+		Time     int64      `json:"time"`
+		Stat     *Stat      `json:"stat"`
+		Data     *[]byte    `json:"data,omitempty"`
+		ACL      []aclEntry `json:"acl,omitempty"`
+		Children *[]child   `json:"children,omitempty"`
+		Next     string     `json:"next,omitempty"`
+	}{Path: path, Zxid: zxid(z.Zxid), Time: z.Time.UnixMilli(), Stat: NewStat(z.Stat)}
+	switch {
+	case children:
+		page, next := pageOf(z.Children, q.values.Get("after"), q.values.Get("prefix"), limit)
+		list := make([]child, len(page))
+		for i, name := range page {
+			list[i].Name = name
+		}
+		v.Children, v.Next = &list, next
+	case acl:
+		v.ACL = newACL(z.ACL)
+	case wantsBytes(r):
+		writeBytes(w, z.Data)
+		return nil
+	default:
+		v.Data = &z.Data
+	}
+	answer.JSON(w, http.StatusOK, v)
+	return nil
+}
+
+// parseMoment reads a zxid such as 0x100000007, or a time as in RFC 3339.
+func parseMoment(s string) (m history.Moment, err error) {
+	if hex, ok := strings.CutPrefix(s, "0x"); ok {
+		if z, err := strconv.ParseUint(hex, 16, 63); err == nil && z > 0 {
+			return history.Moment{Zxid: proto.Zxid(z)}, nil
+		}
+	} else if m.Time, err = time.Parse(time.RFC3339Nano, s); err == nil {
+		return m, nil
+	}
+	return m, bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", s)
+}
