@@ -48,7 +48,6 @@ func ExampleClient_Create() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	number, _, _ := recipes.Sequence(path)
-	fmt.Println(number)
-	// Output: 0
+	fmt.Println(path[len(path)-10:])
+	// Output: 0000000000
 }

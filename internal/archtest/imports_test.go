@@ -120,7 +120,6 @@ var table = append(webTable, []box{
 		{"recipes/internal/backoff", "pauses between attempts"},
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
-		{"internal/sequence", "numbers of sequential znodes"},
 		{"recipes/internal/hook", "lets tests intercept requests"},
 		{"client", "the sessions that recipes run in; never our server"},
 		{"proto", "errors, events and Stats of package client"},
@@ -143,6 +142,7 @@ var table = append(webTable, []box{
 	{pkg: "recipes/...", may: []arrow{
 		{"recipes", "the client that recipes stand on"},
 		{"recipes/...", "a recipe may stand on another"},
+		{"internal/sequence", "numbers of sequential znodes"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
 	}},
 	{pkg: "server/facts", there: true, may: []arrow{

@@ -114,6 +114,66 @@ func TestImportChain(t *testing.T) {
 	}
 }
 
+// maxRecipeNames bounds the exported functions, types, constants, variables, and methods of exported
+// types that users of recipes can see. Lower it when names go; a new name should replace another.
+const maxRecipeNames = 435
+
+// exportedNames returns the exported names of the packages below folder that are not internal.
+func exportedNames(srcs []source, folder string) []string {
+	var names []string
+	for _, s := range srcs {
+		if s.test || s.pkg != folder && !strings.HasPrefix(s.pkg, folder+"/") || strings.Contains(s.pkg, "internal") {
+			continue
+		}
+		add := func(receiver string, id *ast.Ident) {
+			if id.IsExported() && (receiver == "" || ast.IsExported(receiver)) {
+				names = append(names, s.pkg+" "+receiver+" "+id.Name)
+			}
+		}
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				add(receiver(d), d.Name)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						add("", spec.Name)
+					case *ast.ValueSpec:
+						for _, id := range spec.Names {
+							add("", id)
+						}
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// receiver returns the name of the type whose method f is, "" if f is no method.
+func receiver(f *ast.FuncDecl) (name string) {
+	if f.Recv != nil {
+		ast.Inspect(f.Recv.List[0].Type, func(n ast.Node) bool {
+			if id, is := n.(*ast.Ident); is && name == "" {
+				name = id.Name
+			}
+			return true
+		})
+	}
+	return name
+}
+
+func TestRecipeNames(t *testing.T) {
+	if names := exportedNames(load(t), "recipes"); len(names) > maxRecipeNames {
+		t.Errorf("recipes export %d names, allowed are %d", len(names), maxRecipeNames)
+	}
+	text := "package p\nconst A, b = 1, 2\ntype C[T any] struct{}\nfunc (c *C[T]) D() {}\nfunc (e e) F() {}\nfunc G() {}\nvar H int"
+	if names := exportedNames(sample(t, "recipes/x/a.go", text), "recipes"); len(names) != 5 {
+		t.Errorf("found %q", names)
+	}
+}
+
 // unusedArrows lists the rows of the table that no file needs.
 func unusedArrows(srcs []source) []string {
 	var findings []string

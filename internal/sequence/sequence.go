@@ -3,6 +3,7 @@ package sequence
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 )
 
@@ -44,3 +45,24 @@ func Parse(name string) (number int32, prefix string, ok bool) {
 // the step from 2147483647 to -2147483648. Numbers that exist at the same time must span less than
 // half of the range.
 func Compare(a, b int32) int { return cmp.Compare(a-b, 0) }
+
+// Sequential returns the names that have a sequence number, in the order of creation. names is not
+// modified.
+func Sequential(names []string) []string {
+	type numbered struct {
+		name   string
+		number int32
+	}
+	var all []numbered
+	for _, name := range names {
+		if n, _, ok := Parse(name); ok {
+			all = append(all, numbered{name, n})
+		}
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return Compare(a.number, b.number) })
+	sorted := make([]string, len(all))
+	for i, n := range all {
+		sorted[i] = n.name
+	}
+	return sorted
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -105,7 +106,7 @@ func (r *Rendezvous) meetHost(ctx context.Context) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := recipes.Sequential(children)
+	names := sequence.Sequential(children)
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -118,7 +119,7 @@ func (r *Rendezvous) watch(ctx context.Context) ([]string, <-chan zk.Event, erro
 	for {
 		children, _, fires, err := r.client.ChildrenW(ctx, r.path)
 		if !errors.Is(err, zk.ErrNoNode) {
-			return recipes.Sequential(children), fires, err
+			return sequence.Sequential(children), fires, err
 		}
 		stat, fires, err := r.client.ExistsW(ctx, r.path)
 		if stat == nil { // otherwise created meanwhile

@@ -47,7 +47,7 @@ func BenchmarkChildren_Fill(b *testing.B) {
 					runtime.ReadMemStats(&after)
 					b.ReportMetric(float64(int64(after.HeapInuse+after.StackInuse)-int64(before.HeapInuse+before.StackInuse))/float64(n), "B/znode")
 				}
-				children.Close()
+				must(b, children.Close())
 			}
 			b.ReportMetric(float64(goroutines)/float64(b.N)/float64(n), "goroutines/znode")
 		})

@@ -36,8 +36,8 @@ func (c *cache) Start(ctx context.Context) {
 }
 
 // Close ends the cache and waits for its goroutines, so a function given to Listen must not call
-// Close. The content can still be read.
-func (c *cache) Close() {
+// Close. The content can still be read. The error is nil.
+func (c *cache) Close() error {
 	g := c.engine
 	g.mu.Lock()
 	first, started := !g.closed, g.cancel != nil
@@ -50,6 +50,7 @@ func (c *cache) Close() {
 	}
 	g.mu.Unlock()
 	g.running.Wait()
+	return nil
 }
 
 // Wait waits until the cache is complete: until everything that existed when the connection was

@@ -105,7 +105,7 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.expect(t, "/a/new=>n")
-		children.Close()
+		must(t, children.Close())
 		if err := children.Wait(t.Context()); !errors.Is(err, cache.ErrClosed) {
 			t.Error(err)
 		}
@@ -196,8 +196,8 @@ func TestLife(t *testing.T) {
 
 		never := cache.NewChildren(c, "/a")
 		never.Listen(t.Context(), func(cache.Event) {})
-		never.Close()
-		never.Close()
+		must(t, never.Close())
+		must(t, never.Close())
 		never.Start(t.Context())
 		if err := never.Wait(t.Context()); !errors.Is(err, cache.ErrClosed) {
 			t.Error(err)
@@ -218,7 +218,7 @@ func TestLife(t *testing.T) {
 		if len(ends.All()) != 1 {
 			t.Error("nothing can be read after the end")
 		}
-		ends.Close()
+		must(t, ends.Close())
 
 		waits := cache.NewZnodeCache(c, "/a")
 		if err := waits.Wait(ctx); !errors.Is(err, context.Canceled) {
@@ -231,6 +231,6 @@ func TestLife(t *testing.T) {
 		if err := waits.Wait(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
-		waits.Close()
+		must(t, waits.Close())
 	})
 }

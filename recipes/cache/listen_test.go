@@ -67,7 +67,7 @@ func TestG5_Steps(t *testing.T) {
 		if err == nil && len(tree.All()) != 3 {
 			t.Errorf("%+v", tree.All())
 		}
-		tree.Close()
+		must(t, tree.Close())
 		s.Settle()
 	})
 }

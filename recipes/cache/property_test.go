@@ -265,9 +265,9 @@ func follow(t testing.TB, w *recipetest.World, depth int, reader, writer *recipe
 		t.Errorf("the watch of /a/y says %q", got)
 	}
 	cancel()
-	tree.Close()
-	children.Close()
-	node.Close()
+	must(t, tree.Close())
+	must(t, children.Close())
+	must(t, node.Close())
 	working.Wait()
 }
 

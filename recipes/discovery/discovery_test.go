@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/discovery"
@@ -140,7 +141,7 @@ func TestTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, sequential := recipes.Sequence(path)
+			_, _, sequential := sequence.Parse(path)
 			ephemeral := int64(w.Znode(path).Stat.EphemeralOwner) == c.Session().ID()
 			if sequential != (kind == discovery.DynamicSequential) || ephemeral != strings.HasPrefix(string(kind), "DYNAMIC") {
 				t.Errorf("%s: %s", kind, path)

@@ -39,7 +39,7 @@ func TestD6(t *testing.T) {
 			if err := p.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(p.Close)
+			t.Cleanup(func() { _ = p.Close() })
 			return p
 		}
 		turns := provider(discovery.RoundRobin[string](), discovery.DownPolicy{})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -49,7 +50,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range recipes.Sequential(names) {
+	for _, name := range sequence.Sequential(names) {
 		data, _, err := c.client.Get(ctx, znodepath.Join(c.path, name))
 		if !errors.Is(err, zk.ErrNoNode) { // ErrNoNode: the candidate has left meanwhile
 			return string(data), err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -41,7 +42,7 @@ func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, error) {
 	in, cancel := w.Within(ctx)
 	defer cancel()
-	_, prefix, _ := recipes.Sequence(w.Path())
+	_, prefix, _ := sequence.Parse(w.Path())
 	number := w.Path()[len(prefix):]
 	path, err := m.client.Create(in, znodepath.Join(m.path, m.reading.name+number), m.data, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
 	if err != nil {

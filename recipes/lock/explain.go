@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -26,14 +27,14 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Conte
 	if len(all) == 0 {
 		return recipes.Contention{}, nil
 	}
-	first, _, _ := recipes.Sequence(names[0])
+	first, _, _ := sequence.Parse(names[0])
 	var found recipes.Contention
 	for i, contender := range all {
 		rule := contend.Exclusive
 		if isReader(names[i]) {
 			rule = readRule
 		}
-		number, _, _ := recipes.Sequence(names[i])
+		number, _, _ := sequence.Parse(names[i])
 		if number == first || rule(names, i) == "" {
 			found.Holders = append(found.Holders, contender)
 		} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
@@ -80,6 +81,6 @@ func readRule(names []string, own int) string {
 // isReader reports whether name is that of a reader's znode. A znode with an unknown name excludes
 // everybody, as a writer does.
 func isReader(name string) bool {
-	_, prefix, _ := recipes.Sequence(name)
+	_, prefix, _ := sequence.Parse(name)
 	return strings.HasSuffix(prefix, curatorRead) || strings.HasSuffix(prefix, kazooRead)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -177,9 +178,9 @@ func (c *consumer) leaveLine() string {
 
 // waiters returns the members that stand in line, in order.
 func waiters(names []string) []string {
-	all := recipes.Sequential(names)
+	all := sequence.Sequential(names)
 	return slices.DeleteFunc(all, func(name string) bool {
-		_, prefix, _ := recipes.Sequence(name)
+		_, prefix, _ := sequence.Parse(name)
 		return !strings.HasSuffix(prefix, waitPrefix)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -75,7 +76,7 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 		return s, err
 	}
 	for _, m := range members {
-		_, prefix, _ := recipes.Sequence(m.Path)
+		_, prefix, _ := sequence.Parse(m.Path)
 		switch {
 		case strings.HasSuffix(prefix, waitPrefix):
 			s.Waiting = append(s.Waiting, m)
@@ -98,7 +99,7 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 	if err != nil {
 		return nil, err
 	}
-	all := recipes.Sequential(names)
+	all := sequence.Sequential(names)
 	for _, name := range names {
 		if !slices.Contains(all, name) {
 			all = append(all, name)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/internal/sequence"
 )
 
 // layout says how a kind of queue names and encodes its items.
@@ -49,7 +49,7 @@ type entry struct {
 func (l *layout) sorted(names []string) []*entry {
 	all := make([]*entry, 0, len(names))
 	for _, name := range names {
-		number, _, ok := recipes.Sequence(name)
+		number, _, ok := sequence.Parse(name)
 		if !ok || !strings.HasPrefix(name, l.prefix) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (l *layout) sorted(names []string) []*entry {
 		all = append(all, e)
 	}
 	slices.SortFunc(all, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(a.sortKey, b.sortKey), recipes.CompareSequence(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.sortKey, b.sortKey), sequence.Compare(a.number, b.number))
 	})
 	return all
 }

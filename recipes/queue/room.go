@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
@@ -71,7 +71,7 @@ func (e *engine) awaitTaken(ctx context.Context) error {
 // roomRule is contend.Exclusive among the producers that wait for room.
 func roomRule(names []string, own int) string {
 	for own--; own >= 0; own-- {
-		if _, prefix, _ := recipes.Sequence(names[own]); strings.HasSuffix(prefix, roomPrefix) {
+		if _, prefix, _ := sequence.Parse(names[own]); strings.HasSuffix(prefix, roomPrefix) {
 			return names[own]
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -31,7 +32,7 @@ func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(n
 	if err != nil {
 		return nil, err
 	}
-	names := recipes.Sequential(children)
+	names := sequence.Sequential(children)
 	if match != nil {
 		names = slices.DeleteFunc(names, func(name string) bool { return !match(name) })
 	}

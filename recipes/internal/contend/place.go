@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -122,7 +123,7 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	if err != nil && !errors.Is(err, zk.ErrNoNode) { // if the directory is missing, so is the place
 		return nil, "", err
 	}
-	names := recipes.Sequential(children)
+	names := sequence.Sequential(children)
 	own := slices.Index(names, znodepath.Base(p.path))
 	if own < 0 {
 		return nil, "", &recipes.Error{Op: "wait in line", Path: p.path, Err: recipes.ErrNotHeld}

@@ -1,18 +1,17 @@
-package recipes_test
+package sequence_test
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/internal/sequence"
 )
 
-func TestSequence(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		number int32
@@ -35,7 +34,7 @@ func TestSequence(t *testing.T) {
 		{"lock-12", 0, "", false},
 		{"", 0, "", false},
 	} {
-		number, prefix, ok := recipes.Sequence(c.name)
+		number, prefix, ok := sequence.Parse(c.name)
 		if ok != c.ok || ok && (number != c.number || prefix != c.prefix) {
 			t.Errorf("%q: %d, %q, %v", c.name, number, prefix, ok)
 		}
@@ -53,43 +52,8 @@ func TestSequential(t *testing.T) {
 			want = append(want, fmt.Sprintf("%s%010d", rapid.SampledFrom(prefixes).Draw(rt, "prefix"), first+int32(i)))
 		}
 		names := rapid.Permutation(append(want, "other", "lock-1")).Draw(rt, "names")
-		if got := recipes.Sequential(names); !slices.Equal(got, want) {
+		if got := sequence.Sequential(names); !slices.Equal(got, want) {
 			rt.Errorf("%q, want %q", got, want)
 		}
 	})
-}
-
-func TestRetryPolicies(t *testing.T) {
-	most := func(n int64) int64 { return n - 1 }
-	for _, c := range []struct {
-		name   string
-		policy recipes.RetryPolicy
-		want   []time.Duration // then there are no further retries
-	}{
-		{"never", recipes.Never(), nil},
-		{"times", recipes.Times(2, 5), []time.Duration{5, 5}},
-		{"until", recipes.UntilElapsed(20, 7), []time.Duration{7, 7}},
-		{"exponential", recipes.ExponentialWith(10, 100, 6, most), []time.Duration{10, 20, 40, 80, 100, 100}},
-		{"no pause", recipes.Exponential(0, 0, 2), []time.Duration{0, 0}},
-	} {
-		var got []time.Duration
-		var elapsed time.Duration
-		for attempt := 1; ; attempt++ {
-			wait, again := c.policy(attempt, elapsed)
-			if !again {
-				break
-			}
-			got = append(got, wait)
-			elapsed += wait
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
-	if wait, again := recipes.Forever(3)(1<<30, math.MaxInt64); wait != 3 || !again {
-		t.Error("Forever stopped")
-	}
-	if wait, again := recipes.Exponential(time.Second, time.Minute, math.MaxInt)(1000, 0); wait > time.Minute || !again {
-		t.Errorf("unexpected pause %v, %v", wait, again)
-	}
 }
