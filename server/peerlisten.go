@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -63,6 +64,8 @@ func (j *joinedListener) open(text string, logger hclog.Logger) (at []net.Listen
 	case len(at) > 0:
 		logger.Warn("this server does not listen for other servers on all addresses of its line", "error", err)
 		return at, nil
+	case errors.Is(err, syscall.EADDRINUSE): // it may be free by now, but all addresses would be more than it was asked for
+		return nil, err
 	}
 	_, port, splitErr := net.SplitHostPort(addresses[0])
 	if splitErr != nil {
@@ -71,7 +74,7 @@ func (j *joinedListener) open(text string, logger hclog.Logger) (at []net.Listen
 	all := j.onPort(port)
 	if !notHere(err) || all == nil {
 		var allErr error
-		if all, allErr = j.listen(net.JoinHostPort("", port)); allErr != nil { // most likely the port is in use, and then the first error says so
+		if all, allErr = j.listen(net.JoinHostPort("", port)); allErr != nil {
 			return nil, err
 		}
 	}
