@@ -21,5 +21,5 @@
 //   - A7 When the members have not changed for long enough, and have released what they had to,
 //     every part is in a share.
 //
-// docs/internals/recipes.md says why they hold, and what each costs.
+// docs/internals/recipes.md says why they hold.
 package agree

@@ -23,5 +23,5 @@
 //     again.
 //   - C7 After Close no goroutine of the cache runs.
 //
-// docs/internals/recipes.md says why they hold, and what they cost.
+// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what they cost.
 package cache

@@ -17,5 +17,5 @@
 //   - D6 A Provider never returns an instance that is missing from its Cache, disabled, or down by
 //     its DownPolicy.
 //
-// docs/internals/recipes.md says why they hold, what they cost, and how the JSON looks.
+// docs/internals/recipes.md says why they hold, docs/guide/recipes.md how the JSON looks.
 package discovery

@@ -25,5 +25,5 @@
 //   - Q6 A change of the queue wakes at most three waiting consumers, however many wait.
 //   - Q7 A caller that gave up leaves no znode behind, and no item is lost.
 //
-// docs/internals/recipes.md says why they hold, and what each operation costs.
+// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what each operation costs.
 package queue

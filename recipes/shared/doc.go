@@ -19,5 +19,5 @@
 //   - S4 No name has two holders whose Contexts are alive.
 //   - S5 A lease is not given to another holder before its end by that holder's clock.
 //
-// docs/internals/recipes.md says why they hold, and what each costs.
+// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what each costs.
 package shared
