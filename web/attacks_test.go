@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -86,6 +88,25 @@ func TestAttack_CreatedAgain(t *testing.T) {
 	s.want(204, "", "DELETE", "/znodes/v2/a", "", "If-Match: "+tag)
 	s.want(201, "", "POST", "/znodes/v2/?name=a", "new")
 	s.want(200, b64("new"), "GET", "/znodes/v2/a", "", "If-None-Match: "+tag)
+}
+
+// A request with two lengths is the last one of its connection.
+func TestAttack_TwoLengths(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }() // its answers were read
+	const second = "POST /znodes/v2/?name=b HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+	if _, err := fmt.Fprintf(nc, "POST /znodes/v2/?name=a HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", 5+len(second), second); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := io.ReadAll(nc)
+	if err != nil || strings.Count(string(answers), "HTTP/1.1 ") != 1 {
+		t.Errorf("%s, %v", answers, err)
+	}
+	s.want(404, "", "HEAD", "/znodes/v2/b", "")
 }
 
 // byProxy is a site behind a proxy that names users.

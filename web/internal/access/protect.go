@@ -26,6 +26,10 @@ func (g *Gate) Protect(h http.Handler) http.Handler {
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		if len(r.TransferEncoding) > 0 {
+			// A proxy that goes by Content-Length instead would take the next request for a part of this body.
+			header.Set("Connection", "close")
+		}
 		if err := g.admit(r); err != nil {
 			answer.Fail(w, err)
 			return
