@@ -18,10 +18,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ErrClosed is returned for commands after the end of the browser.
 var ErrClosed = errors.New("browser: Chromium has ended")
+
+// patience bounds the time that Chromium may take to end.
+const patience = 20 * time.Second
 
 // Browser is a running Chromium.
 type Browser struct {
@@ -88,12 +92,23 @@ func Start(program string, args ...string) (*Browser, error) {
 
 // Close ends Chromium and removes its files.
 func (b *Browser) Close() error {
-	_ = b.cmd.Process.Kill() // may have ended
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.call(ctx, "", "Browser.close", map[string]any{}, nil); err != nil {
+		_ = b.cmd.Process.Kill() // may have ended
+	}
 	<-b.done
-	_ = b.cmd.Wait() // killed
+	_ = b.cmd.Wait() // its status does not matter any more
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return errors.Join(b.in.Close(), os.RemoveAll(b.dir))
+	err := b.in.Close()
+	for ctx.Err() == nil { // Chromium's other processes end a little later than the first
+		if removed := os.RemoveAll(b.dir); removed == nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
 }
 
 func (b *Browser) read(out *os.File) {

@@ -42,7 +42,7 @@ function chart(title, values) {
   return h('section', {class: 'card'}, h('header', null, h('h2', null, title), h('strong', {class: 'num'}, now === undefined ? '–' : compact(Math.round(now)))),
     svg('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': title + ', last two minutes, at most ' + Math.round(top)},
       points.length > 1 && svg('polygon', {points: `${points[0].split(',')[0]},${height} ${points.join(' ')} ${width},${height}`}), svg('polyline', {points: points.join(' ')})),
-    h('div', {class: 'dim'}, 'at most ' + compact(Math.round(top)) + ' in two minutes'));
+    h('div', {class: 'dim'}, values.length > 1 ? 'at most ' + compact(Math.round(Math.max(...values))) + ' in two minutes' : 'measuring …'));
 }
 
 function hot(spots, keep) {

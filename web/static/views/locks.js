@@ -71,7 +71,7 @@ function graphCard(data) {
   if (names.length < 2) {
     return null;
   }
-  const [width, height] = [640, Math.max(170, Math.min(400, 90 + 26 * names.length))];
+  const [width, height] = [innerWidth < 560 ? 330 : 640, Math.max(170, Math.min(400, 90 + 26 * names.length))];
   const at = new Map(names.map((name, i) => {
     const angle = 2 * Math.PI * i / names.length - Math.PI / 2;
     return [name, [width / 2 + (width / 2 - 110) * Math.cos(angle), height / 2 + (height / 2 - 34) * Math.sin(angle)]];
@@ -96,6 +96,6 @@ function graphCard(data) {
       names.map((name) => {
         const [x, y] = at.get(name);
         return svg('a', {href: '#/sessions?filter=' + name}, svg('circle', {cx: x, cy: y, r: 9, class: 'knot' + (stuck.has(name) ? ' stuck' : '')}),
-          svg('text', {x, y: y > height / 2 ? y + 23 : y - 15, 'text-anchor': 'middle'}, addresses.get(name) && addresses.get(name) !== 'pipe' ? addresses.get(name) : '…' + name.slice(-8)));
+          svg('text', {x, y: y > height / 2 - 5 ? y + 23 : y - 15, 'text-anchor': 'middle'}, addresses.get(name) && addresses.get(name) !== 'pipe' ? addresses.get(name) : '…' + name.slice(-8)));
       })));
 }
