@@ -5,7 +5,7 @@ import {bytes, count, normal, time, znodeLink} from '../js/format.js';
 import {flow} from './list.js';
 
 /** reasons says why a walk is over. */
-export const reasons = {complete: ['complete', 'good'], limit: ['stopped: too many results', 'warn'], time: ['stopped: took too long', 'warn']};
+export const reasons = {complete: ['complete', 'good'], limit: ['stopped at the bound of znodes or results', 'warn'], time: ['stopped: took too long', 'warn']};
 
 export default function (ctx) {
   const p = ctx.params;
