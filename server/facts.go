@@ -64,6 +64,9 @@ type HotPath = facts.HotPath
 // HotClient is a session.
 type HotClient = facts.HotClient
 
+// SlowRequest is a request that took longer than Config.SlowRequest.
+type SlowRequest = facts.SlowRequest
+
 // Setting is a line of the conf word.
 type Setting = facts.Setting
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -75,7 +76,7 @@ func TestExplore_RolesOfFacts(t *testing.T) {
 		s.want(403, "role admin", "GET", path, "", as("ann")...)
 	}
 	s.want(200, `"hot"`, "GET", "/ui/api/activity", "", as("boss")...)
-	if r := s.want(200, `"received"`, "GET", "/ui/api/activity", "", as("ann")...); strings.Contains(r.body, `"hot"`) {
+	if r := s.want(200, `"received"`, "GET", "/ui/api/activity", "", as("ann")...); strings.Contains(r.body, `"hot"`) || strings.Contains(r.body, `"slow"`) {
 		t.Error(r.body)
 	}
 	s.want(200, `"members":[{`, "GET", "/ui/api/ensemble", "", as("ann")...)
@@ -186,4 +187,32 @@ func TestExplore_SubtreesAndFiles(t *testing.T) {
 	s.want(501, "gozkd history", "GET", "/ui/api/history?path=/copy", "")
 	s.want(404, "-101", "GET", "/ui/api/export?root=/a", "")
 	s.want(400, "zstd", "POST", "/ui/api/decode?as=zstd", "not zstd")
+}
+
+// Slow requests are those of the log; paths and sessions are not for every reader.
+func TestExplore_SlowRequests(t *testing.T) {
+	s := open(t, server.Config{SlowRequest: time.Nanosecond}, web.Options{Anonymous: web.Read})
+	zk := s.connect()
+	s.create(zk, client.CreateOptions{}, "/slow")
+	type answer struct {
+		Slow struct {
+			FromMs   int64
+			Requests []struct {
+				Op, Path, Session string
+				TookMs            float64
+				Time              int64
+			}
+		}
+	}
+	for { // the request is recorded after its reply was written
+		for _, r := range decode[answer](t, s.want(200, "", "GET", "/ui/api/activity", "")).Slow.Requests {
+			if r.Path != "/slow" {
+				continue
+			}
+			if r.Op != "create2" || r.Session != fmt.Sprintf("0x%x", uint64(zk.Session().ID)) || r.TookMs <= 0 || r.Time == 0 {
+				t.Errorf("%+v", r)
+			}
+			return
+		}
+	}
 }

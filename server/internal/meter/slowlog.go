@@ -2,6 +2,7 @@ package meter
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,11 +12,13 @@ import (
 
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 const (
 	maxSlowLines  = 10  // lines about slow requests in one second
 	maxLoggedPath = 512 // bytes of a path in a line: a client can name a path as long as jute.maxbuffer
+	maxSlowKept   = 100 // requests with a line that are remembered
 )
 
 // SlowLog writes a log line for each slow request. docs/reference/monitoring.md describes the
@@ -26,10 +29,11 @@ type SlowLog struct {
 	threshold atomic.Int64 // nanoseconds; 0: none is slow
 	requests  Counter      // that were slow
 
-	mu      sync.Mutex // guards the rest
-	second  time.Time  // when the present second began
-	lines   int        // in it
-	leftOut int        // slow requests without a line since the last line
+	mu      sync.Mutex          // guards the rest
+	second  time.Time           // when the present second began
+	lines   int                 // in it
+	leftOut int                 // slow requests without a line since the last line
+	last    []facts.SlowRequest // with a line, the oldest first
 }
 
 // Request describes a client's request for the log. Body is read only if there is a line.
@@ -89,7 +93,7 @@ func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
 	if !ok {
 		return
 	}
-	args := append(r.describe(), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now), "read_us", micros(r.Heard, r.Received))
+	args := append(l.describe(&r.Request, r.zxid, now), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now), "read_us", micros(r.Heard, r.Received))
 	if !r.proposed.IsZero() && !r.synced.IsZero() {
 		args = append(args, "queued_us", micros(r.Received, r.proposed), "logged_us", micros(r.proposed, r.synced),
 			"committed_us", micros(r.synced, t.committed))
@@ -109,16 +113,33 @@ func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
 	if !ok {
 		return
 	}
-	l.log.Warn("slow request", append(r.describe(), "zxid", zxid.String(), "took_us", micros(r.Heard, now),
+	l.log.Warn("slow request", append(l.describe(&r, zxid, now), "zxid", zxid.String(), "took_us", micros(r.Heard, now),
 		"read_us", micros(r.Heard, r.Received), "answered_us", micros(r.Received, now), "left_out", leftOut)...)
 }
 
-func (r *Request) describe() []any {
+// describe returns the first part of a line, and remembers the request.
+func (l *SlowLog) describe(r *Request, zxid proto.Zxid, now time.Time) []any {
 	path, _ := requestPath(r.Op, r.Body)
-	return []any{
-		"op", r.Op.String(), "path", strings.Clone(printable.Text(printable.Shortened(path, maxLoggedPath))),
-		"session", r.Session.String(), "client", r.Client.String(), "xid", r.Xid,
+	s := facts.SlowRequest{
+		Time: now, Took: now.Sub(r.Heard), Op: r.Op.String(), Path: strings.Clone(printable.Text(printable.Shortened(path, maxLoggedPath))),
+		Session: r.Session, Client: r.Client.String(), Zxid: zxid,
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.last) == maxSlowKept {
+		l.last = slices.Delete(l.last, 0, 1)
+	}
+	l.last = append(l.last, s)
+	return []any{"op", s.Op, "path", s.Path, "session", s.Session.String(), "client", s.Client, "xid", r.Xid}
+}
+
+// Last returns the last requests that had a line, the newest first.
+func (l *SlowLog) Last() []facts.SlowRequest {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := slices.Clone(l.last)
+	slices.Reverse(list)
+	return list
 }
 
 // micros returns the microseconds between two moments, or 0 if the clock was set back in between.

@@ -174,6 +174,27 @@ func (e *explorer) activity(_ http.ResponseWriter, r *http.Request) (any, error)
 	}
 	if c.Caller.Local || c.Caller.Role >= access.Admin {
 		answer["hot"] = e.Server.Hot()
+		answer["slow"] = e.slow()
 	}
 	return answer, nil
+}
+
+// slowRow is a slow request in JSON.
+type slowRow struct {
+	Time    int64   `json:"time"` // Unix ms
+	TookMs  float64 `json:"tookMs"`
+	Op      string  `json:"op"`
+	Path    string  `json:"path,omitempty"`
+	Session string  `json:"session"`
+	Client  string  `json:"client"`
+}
+
+// slow returns the last slow requests, and the milliseconds from which on a request is slow.
+func (e *explorer) slow() any {
+	last, from := e.Server.SlowRequests()
+	list := make([]slowRow, len(last))
+	for i, s := range last {
+		list[i] = slowRow{s.Time.UnixMilli(), float64(s.Took.Microseconds()) / 1000, s.Op, s.Path, idText(int64(s.Session)), s.Client}
+	}
+	return map[string]any{"fromMs": from.Milliseconds(), "requests": list}
 }

@@ -28,6 +28,7 @@ export default function (ctx) {
       h('div', {class: 'row'}, badge('latency ' + duration(a.latencyMs.avg) + ' on average'), badge('at most ' + duration(a.latencyMs.max), '', 'Since the start, or the word srst'),
         badge(count(a.sessions) + ' sessions'), badge(count(a.znodes) + ' znodes')),
       a.hot ? hot(a.hot, keep) : h('p', {class: 'dim'}, 'Hot paths and clients are for administrators.'),
+      a.slow && slow(a.slow),
       times('Requests', 'From the arrival of a request to its reply', a.operations, keep), times('Stages of a write', 'Where writes spend their time', a.stages, keep),
     ];
   }});
@@ -71,4 +72,13 @@ function times(title, hint, values, keep) {
     ms('p50', 'p50'), ms('p99', 'p99'), ms('max', 'max')], caption: title}));
   list.set(rows);
   return h('section', {class: 'card'}, h('header', null, h('h2', null, title), h('span', {class: 'dim'}, hint)), list.element);
+}
+
+function slow({fromMs, requests}) {
+  const empty = fromMs ? ['No slow requests', 'All requests were answered within ' + duration(fromMs) + '.']
+    : ['Not recorded', 'gozkd.slowRequestThresholdMs says from which time on a request is slow.'];
+  return h('section', {class: 'card'}, h('header', null, h('h3', null, 'Slow requests'), h('span', {class: 'dim'}, fromMs ? 'of ' + duration(fromMs) + ' and more' : '')),
+    table({columns: [{key: 'time', title: 'When', cell: (r) => time(r.time)}, {key: 'tookMs', title: 'Took', align: 'right', cell: (r) => duration(r.tookMs)}, {key: 'op', title: 'Request', class: 'mono'},
+      {key: 'path', title: 'Path', cell: (r) => (r.path ? znodeLink(r.path) : '')}, {key: 'session', title: 'Session', hide: 'small', cell: (r) => sessionLink(r.session)}, {key: 'client', title: 'Client', class: 'mono', hide: 'small'}],
+    rows: requests, caption: 'Slow requests', emptyTitle: empty[0], emptyText: empty[1]}).element);
 }
