@@ -57,6 +57,16 @@ func open(t *testing.T, cfg server.Config, o web.Options) *site {
 	return &site{t, s, h, srv.URL, srv.Client()}
 }
 
+// serve serves the pages of a server that somebody else closes.
+func serve(t *testing.T, s *server.Server, h *web.Handler) *site {
+	srv := httptest.NewServer(h)
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return &site{t, s, h, srv.URL, srv.Client()}
+}
+
 // reply is an answer, read to its end.
 type reply struct {
 	*http.Response

@@ -55,6 +55,9 @@ type Options struct {
 	MaxBody int64
 	// Rate bounds the requests of a caller per second; twice as many may come at once. Default: 1,000.
 	Rate float64
+	// Ask asks another member a four-letter word at its address for clients, for the view of the ensemble. It
+	// must bound the answer. Default: the view shows what this server knows.
+	Ask func(ctx context.Context, address, word string) (string, error)
 	// History has earlier states of znodes. Default: none.
 	History History
 	// Logger gets log lines. Default: none.
@@ -105,7 +108,7 @@ func New(s *server.Server, o Options) *Handler {
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
-	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody, History: o.History})
+	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody, Ask: o.Ask, History: o.History})
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, answer.Errorf(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
 )
@@ -35,6 +36,7 @@ func webHandler(c config.Config, s *server.Server, a *archiver, log hclog.Logger
 		return nil
 	}
 	o.Logger, o.History = log.Named("web"), a.history(s)
+	o.Ask = probe.Asker{MaxBytes: 1 << 20}.Ask
 	return web.New(s, o)
 }
 

@@ -1,10 +1,6 @@
 package facts
 
-import (
-	"time"
-
-	"github.com/gozkd/gozkd/proto"
-)
+import "time"
 
 // SlowRequest is a request that took longer than the configured time.
 type SlowRequest struct {
@@ -12,7 +8,6 @@ type SlowRequest struct {
 	Took    time.Duration
 	Op      string // as the protocol names it
 	Path    string // printable, and shortened; "" if the request has none
-	Session proto.SessionID
+	Session int64
 	Client  string // address
-	Zxid    proto.Zxid
 }

@@ -93,7 +93,7 @@ func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
 	if !ok {
 		return
 	}
-	args := append(l.describe(&r.Request, r.zxid, now), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now), "read_us", micros(r.Heard, r.Received))
+	args := append(l.describe(&r.Request, now), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now), "read_us", micros(r.Heard, r.Received))
 	if !r.proposed.IsZero() && !r.synced.IsZero() {
 		args = append(args, "queued_us", micros(r.Received, r.proposed), "logged_us", micros(r.proposed, r.synced),
 			"committed_us", micros(r.synced, t.committed))
@@ -113,16 +113,16 @@ func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
 	if !ok {
 		return
 	}
-	l.log.Warn("slow request", append(l.describe(&r, zxid, now), "zxid", zxid.String(), "took_us", micros(r.Heard, now),
+	l.log.Warn("slow request", append(l.describe(&r, now), "zxid", zxid.String(), "took_us", micros(r.Heard, now),
 		"read_us", micros(r.Heard, r.Received), "answered_us", micros(r.Received, now), "left_out", leftOut)...)
 }
 
 // describe returns the first part of a line, and remembers the request.
-func (l *SlowLog) describe(r *Request, zxid proto.Zxid, now time.Time) []any {
+func (l *SlowLog) describe(r *Request, now time.Time) []any {
 	path, _ := requestPath(r.Op, r.Body)
 	s := facts.SlowRequest{
 		Time: now, Took: now.Sub(r.Heard), Op: r.Op.String(), Path: strings.Clone(printable.Text(printable.Shortened(path, maxLoggedPath))),
-		Session: r.Session, Client: r.Client.String(), Zxid: zxid,
+		Session: int64(r.Session), Client: r.Client.String(),
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *SlowLog) describe(r *Request, zxid proto.Zxid, now time.Time) []any {
 		l.last = slices.Delete(l.last, 0, 1)
 	}
 	l.last = append(l.last, s)
-	return []any{"op", s.Op, "path", s.Path, "session", s.Session.String(), "client", s.Client, "xid", r.Xid}
+	return []any{"op", s.Op, "path", s.Path, "session", r.Session.String(), "client", s.Client, "xid", r.Xid}
 }
 
 // Last returns the last requests that had a line, the newest first.

@@ -43,19 +43,22 @@ type Deps struct {
 	Server *server.Server
 	// MaxBody bounds bodies in bytes, except that of an import.
 	MaxBody int64
+	// Ask asks a member a four-letter word at its address for clients. nil: only this server is shown.
+	Ask func(ctx context.Context, address, word string) (string, error)
 	// History has earlier states of znodes. nil: there is no archive.
 	History history.Archive
 }
 
 type explorer struct {
 	Deps
-	long *limit.Gauge // requests that walk through a subtree
+	others others
+	long   *limit.Gauge // requests that walk through a subtree
 }
 
 // Register adds the handlers to mux. Requests have the role that their handlers demand; everybody who can
 // reach the server gets as far as the handler.
 func Register(mux *http.ServeMux, d Deps) {
-	e := &explorer{Deps: d, long: limit.NewGauge(maxLongEach, maxLong)}
+	e := &explorer{Deps: d, others: others{ask: d.Ask}, long: limit.NewGauge(maxLongEach, maxLong)}
 	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), shortTime)

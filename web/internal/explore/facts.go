@@ -24,6 +24,8 @@ type member struct {
 	LinkFrom  string `json:"linkFrom,omitempty"`
 	Lag       *int64 `json:"lagEntries,omitempty"` // known to the leader, as InStep
 	InStep    *bool  `json:"inStep,omitempty"`
+	// Answers are those of another member to four-letter words.
+	Answers *answers `json:"answers,omitempty"`
 }
 
 type ensembleView struct {
@@ -50,7 +52,7 @@ type ensembleView struct {
 var shown = []string{
 	"gozkd_epoch", "gozkd_term", "gozkd_applied_index", "gozkd_feature_level", "gozkd_feature_level_max", "gozkd_quorum_reachable",
 	"gozkd_voters_connected", "gozkd_log_pending_seconds", "gozkd_log_stalls_total", "gozkd_checkpoint_reverted",
-	"gozkd_tls_certificate_expires_seconds", "gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_errors_total",
+	"digest_mismatches_count", "gozkd_tls_certificate_expires_seconds", "gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_errors_total",
 	"gozkd_archive_gaps_total", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed", "fsynctime", "peer_state",
 	"open_file_descriptor_count", "max_file_descriptor_count", "quorum_size",
 }
@@ -82,8 +84,12 @@ func (e *explorer) ensemble(_ http.ResponseWriter, r *http.Request) (any, error)
 		}
 		v.add(value)
 	}
-	for _, m := range s.Members() {
-		v.Members = append(v.Members, newMember(m, &st, peers[m.ID]))
+	members := s.Members()
+	answers := e.others.of(members, st.Member)
+	for _, m := range members {
+		row := newMember(m, &st, peers[m.ID])
+		row.Answers = answers[m.ID]
+		v.Members = append(v.Members, row)
 	}
 	if len(v.Members) == 0 {
 		v.Members = append(v.Members, member{ID: st.Member, Role: st.Mode, Own: true, Client: s.ConnectString()})
@@ -194,7 +200,7 @@ func (e *explorer) slow() any {
 	last, from := e.Server.SlowRequests()
 	list := make([]slowRow, len(last))
 	for i, s := range last {
-		list[i] = slowRow{s.Time.UnixMilli(), float64(s.Took.Microseconds()) / 1000, s.Op, s.Path, idText(int64(s.Session)), s.Client}
+		list[i] = slowRow{s.Time.UnixMilli(), float64(s.Took.Microseconds()) / 1000, s.Op, s.Path, idText(s.Session), s.Client}
 	}
 	return map[string]any{"fromMs": from.Milliseconds(), "requests": list}
 }

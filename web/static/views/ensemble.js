@@ -28,7 +28,32 @@ function memberCard(m, e) {
       ['In step', m.inStep === undefined ? null : badge(m.inStep ? 'yes' : 'no', m.inStep ? 'good' : 'warn')],
       ['Lag', lag !== undefined ? [count(lag) + ' entries', h('div', {class: 'bar' + (lag > 1000 ? ' bad' : lag > 50 ? ' warn' : '')},
         h('div', {style: {width: Math.min(100, 100 * Math.log10(1 + lag) / 5) + '%'}}))]
-        : m.own || m.role === 'leader' || !e.leader ? null : h('span', {class: 'dim'}, 'the leader, server ' + e.leader + ', knows')]]));
+        : m.own || m.role === 'leader' || !e.leader ? null : h('span', {class: 'dim'}, 'the leader, server ' + e.leader + ', knows')],
+    ...(m.own ? [] : answered(m.answers))]));
+}
+
+// answered are the facts of another member, from its answers to four-letter words.
+function answered(a) {
+  if (!a) {
+    return [];
+  }
+  const v = a.values || {};
+  const known = (name, show) => (v[name] === undefined ? null : show(v[name]));
+  return [['Says it is', a.mode], ['Version', a.version], ['Zxid', a.zxid && h('span', {class: 'mono'}, a.zxid)],
+    ['Applied', known('gozkd_applied_index', count)], ['Znodes', known('znode_count', count)], ['Data', known('approximate_data_size', bytes)],
+    ['Checkpoint', known('datadir_size', bytes)], ['Log', known('logdir_size', bytes)],
+    ['Sync p99', known('p99_gozkd_log_sync_duration_seconds', (s) => duration(1000 * s))],
+    ['Digest', known('digest_mismatches_count', (n) => badge(n ? count(n) + ' differed' : 'agrees', n ? 'bad' : 'good'))],
+    ['Feature level', known('gozkd_feature_level', (n) => n + ' of ' + v.gozkd_feature_level_max)],
+    ['Certificate', known('gozkd_tls_certificate_expires_seconds', ends)],
+    ['Archive', known('gozkd_archive_shipper', (n) => (n ? 'written by it' : 'stands by'))],
+    ['Unknown', a.unknown && h('span', {class: 'dim'}, 'the rest: ' + a.unknown)]];
+}
+
+// ends shows until when a certificate is valid.
+function ends(seconds) {
+  const days = (1000 * seconds - Date.now()) / 86400000;
+  return badge('ends ' + new Date(1000 * seconds).toISOString().slice(0, 10), days < 7 ? 'bad' : days < 30 ? 'warn' : 'good');
 }
 
 function stateCard(e) {
@@ -36,6 +61,7 @@ function stateCard(e) {
   return h('section', {class: 'card'}, h('header', null, h('h2', null, 'State of this server')), facts([
     ['Version', e.version.split(',')[0]], ['Up', duration(e.uptimeMs)], ['Zxid', h('span', {class: 'mono'}, e.zxid)],
     ['Digest', h('span', {class: 'mono', title: 'Members compare digests at the same entry. A member that differs stops serving.'}, e.digest)],
+    ['Digests', v.digest_mismatches_count === undefined ? null : badge(v.digest_mismatches_count ? count(v.digest_mismatches_count) + ' differed' : 'agree', v.digest_mismatches_count ? 'bad' : 'good')],
     ['Znodes', count(e.znodes)], ['Term, entry', v.gozkd_term === undefined ? null : count(v.gozkd_term) + ', ' + count(v.gozkd_applied_index)],
     ['Feature level', v.gozkd_feature_level === undefined ? null : v.gozkd_feature_level + ' of ' + v.gozkd_feature_level_max],
     ['Files', v.open_file_descriptor_count === undefined ? null : count(v.open_file_descriptor_count) + ' of ' + count(v.max_file_descriptor_count)],
@@ -57,11 +83,10 @@ function diskCard(e) {
 function safetyCard(e) {
   const v = e.values;
   const expires = v.gozkd_tls_certificate_expires_seconds;
-  const days = expires ? (1000 * expires - Date.now()) / 86400000 : null;
   return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Certificates and archive')), facts([
-    ['Certificate', expires ? [badge('ends ' + new Date(1000 * expires).toISOString().slice(0, 10), days < 7 ? 'bad' : days < 30 ? 'warn' : 'good')] : 'none: no TLS'],
+    ['Certificate', expires ? ends(expires) : 'none: no TLS'],
     ['Archive', v.gozkd_archive_lag_seconds === undefined ? 'not configured' : [badge(duration(1000 * v.gozkd_archive_lag_seconds) + ' behind', v.gozkd_archive_lag_seconds > 60 ? 'warn' : 'good'), v.gozkd_archive_shipper ? ' written by this server' : '']],
-    ['Verified', v.gozkd_archive_verified_seconds ? [time(1000 * v.gozkd_archive_verified_seconds), v.gozkd_archive_verify_failed ? badge('failed', 'bad') : null] : null],
+    ['Verified', v.gozkd_archive_verified_seconds ? [time(1000 * v.gozkd_archive_verified_seconds), v.gozkd_archive_verify_failed ? badge('failed', 'bad') : null] : v.gozkd_archive_lag_seconds === undefined ? null : badge('never: gozkd verify --record', 'warn')],
     ['Errors', v.gozkd_archive_errors_total ? badge(count(v.gozkd_archive_errors_total), 'warn') : null],
     ['Gaps', v.gozkd_archive_gaps_total ? badge(count(v.gozkd_archive_gaps_total), 'bad') : null],
   ]));
