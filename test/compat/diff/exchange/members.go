@@ -17,6 +17,7 @@ const syncSessionMs = 60_000
 
 // catchUp returns when each member of an ensemble has applied all that was committed before the call.
 // Otherwise a step at one member would meet the effects of a step at another member, or not, by chance.
+// ZooKeeper's leader checks quotas against what it has applied itself, so steps at one follower need this, too.
 func (p *Player) catchUp(ctx context.Context) error {
 	if len(p.Members) < 2 {
 		return nil
@@ -49,26 +50,6 @@ func (p *Player) catchUp(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// anyMember stands for a step that meets the effects of steps at several members.
-const anyMember = -1
-
-// catchUpFor is catchUp unless the step's member has applied everything: because all steps since the last
-// call were at the same member, which answers a write after it has applied that.
-func (g *game) catchUpFor(step *Step) error {
-	at, before := anyMember, g.at
-	switch c := g.conns[step.Conn]; {
-	case step.Connect != nil && step.Connect.How == HowNew:
-		at = step.Connect.Member % len(g.Members)
-	case step.Connect == nil && c != nil:
-		at = c.member % len(g.Members)
-	}
-	g.at = at
-	if at != anyMember && at == before {
-		return nil
-	}
-	return g.catchUp(g.ctx)
 }
 
 // Close closes the connections that the Player keeps between sequences.

@@ -19,8 +19,8 @@ import (
 
 // A Player plays sequences on a server. Not safe for concurrent use.
 type Player struct {
-	// Members are the addresses of the servers: one, or the members of an ensemble. Before each step whose
-	// member may lag, all members catch up with the leader.
+	// Members are the addresses of the servers: one, or the members of an ensemble. Before each step all
+	// members catch up with the leader.
 	Members []string
 	// TLS is the configuration of the connections; nil: without TLS.
 	TLS *tls.Config
@@ -57,12 +57,11 @@ func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcrip
 		t:      &Transcript{Sequence: s, Steps: make([][]Item, len(s.Steps)), Flush: make(map[int][]Item), Sessions: make(map[int]Session)},
 	}
 	defer g.dropAll()
-	g.at = anyMember
 	for i := range s.Steps {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		err := g.catchUpFor(&s.Steps[i])
+		err := p.catchUp(ctx)
 		if err == nil {
 			err = g.step(i, &s.Steps[i])
 		}
@@ -87,7 +86,6 @@ type game struct {
 	lastZxid proto.Zxid   // largest in any reply so far
 	seen     []proto.Zxid // lastZxid at the end of each step
 	closed   map[int]bool // session slots that were closed by request
-	at       int          // the member of all steps since the members caught up, or anyMember
 	out      []byte
 }
 
