@@ -83,10 +83,15 @@ func TestRelay_SparesTheLeader(t *testing.T) {
 	}
 }
 
-// A learner whose relay is cut off takes another one, and misses nothing.
+// A learner whose relay is cut off leaves it before the leader has to help, takes another one, and misses
+// nothing.
 func TestRelay_CutOff(t *testing.T) {
 	w, lead, learner, relay := relayWorld(t)
 	relay.cut = true
+	w.appends(learner, relayPatience+2, lead)
+	if now := learner.core.Relay(); now == relay.id {
+		t.Errorf("the relay is still %d, which has been silent for %d ticks", now, relayPatience+2)
+	}
 	w.appends(learner, 3*electionTicks, lead)
 	if now := learner.core.Relay(); now == relay.id || learner.applied+5 < lead.applied {
 		t.Errorf("the relay is %d, before %d; the learner has applied %d entries, the leader %d", now, relay.id, learner.applied, lead.applied)
