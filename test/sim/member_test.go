@@ -16,6 +16,7 @@ import (
 const (
 	tick            = 2 * time.Second
 	electionTimeout = 500 * time.Millisecond
+	syncLimit       = 2 // ticks
 )
 
 // member is a server of the ensemble with its disk and clock. Only the goroutine of the nemesis
@@ -73,7 +74,7 @@ func (m *member) start() {
 	l.cancel = cancel
 	s, err := server.New(server.Config{
 		MemberID: uint8(m.id), Members: m.w.lines(), Dir: "/data", FS: disk, DirFS: disk,
-		Tick: tick, SyncLimit: 2, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
+		Tick: tick, SyncLimit: syncLimit, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
 		LocalSessions: m.w.plan.modes.local, LocalSessionUpgrades: true, ReadOnlyMode: m.w.plan.modes.readOnly,
 		RelayedObservers: m.w.plan.modes.relays,
 		SnapCount:        m.w.plan.snapCount, SegmentBytes: 64 << 10, Words: []string{"*"},

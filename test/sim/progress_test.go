@@ -172,13 +172,16 @@ func probeAsk(c net.Conn, frame []byte) ([]byte, error) {
 	return b, err
 }
 
-// watchOver starts the probes, and watches over progress and over servers that stop by themselves.
+// watchOver starts the probes and movers, and watches over progress and over servers that stop by themselves.
 // It returns the function that ends that.
 func (w *world) watchOver() (end func()) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for _, m := range w.members {
 		wg.Go(func() { w.probe(m, stop) }) // stopped and awaited by end
+	}
+	for n := range moverTimeouts {
+		wg.Go(func() { w.mover(n).run(stop) }) // stopped and awaited by end
 	}
 	return func() {
 		close(stop)
