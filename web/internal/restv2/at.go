@@ -3,6 +3,7 @@ package restv2
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	}{Path: path, Zxid: zxid(z.Zxid), Time: z.Time.UnixMilli(), Stat: NewStat(z.Stat)}
 	switch {
 	case children:
+		slices.Sort(z.Children)
 		page, next := pageOf(z.Children, q.values.Get("after"), q.values.Get("prefix"), limit)
 		list := make([]child, len(page))
 		for i, name := range page {

@@ -37,10 +37,13 @@ type Config struct {
 }
 
 // Handler serves /znodes/v2/.
-type Handler struct{ Config }
+type Handler struct {
+	Config
+	lists lists
+}
 
 // New returns a Handler.
-func New(c Config) *Handler { return &Handler{c} }
+func New(c Config) *Handler { return &Handler{Config: c} }
 
 func bad(format string, args ...any) error {
 	return answer.Errorf(http.StatusBadRequest, format, args...)

@@ -125,7 +125,7 @@ func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Cl
 	if q.err != nil {
 		return q.err
 	}
-	names, stat, err := cl.Children(r.Context(), path, false)
+	names, stat, err := h.lists.of(r.Context(), cl, path, q.values.Has("after"))
 	if err != nil {
 		return err
 	}
@@ -154,14 +154,22 @@ func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Cl
 	return nil
 }
 
-// pageOf returns the first names after a name, in order, and the last of them if there are more.
+// pageOf returns the first of sorted names after a name, and the last of them if there are more.
 func pageOf(names []string, after, prefix string, limit int) (page []string, next string) {
-	names = slices.DeleteFunc(names, func(name string) bool { return name <= after && after != "" || !strings.HasPrefix(name, prefix) })
-	slices.Sort(names)
-	if len(names) <= limit {
-		return names, ""
+	from, found := slices.BinarySearch(names, max(after, prefix))
+	if found && after >= prefix && after != "" {
+		from++
 	}
-	return names[:limit], names[limit-1]
+	for _, name := range names[from:] {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if len(page) == limit {
+			return page, page[limit-1]
+		}
+		page = append(page, name)
+	}
+	return page, ""
 }
 
 // stats adds the Stats, and leaves out children that no longer exist. A child that the caller may not
