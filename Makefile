@@ -18,7 +18,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest archivetest sim simservers jepsen mutants attacks upgrade chart web web-pictures help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest archivetest sim simservers jepsen mutants attacks upgrade chart web web-pictures openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -96,5 +96,7 @@ web:      ## the explorer in headless Chromium, as a person uses it; WEB for fla
 	GOZKD_BROWSER="$(BROWSER)" $(GO) test -count=1 -timeout 15m ./test/web $(WEB)
 web-pictures: ## the pictures of docs/guide/explorer.md
 	GOZKD_PICTURES="$(CURDIR)/docs/guide/explorer" $(MAKE) web WEB='-run TestPictures'
+openapi:  ## check the OpenAPI file with openapi-spec-validator, a package of Python
+	python3 -m openapi_spec_validator web/internal/restv2/openapi.json
 help:     ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile

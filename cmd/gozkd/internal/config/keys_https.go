@@ -82,7 +82,7 @@ func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 	switch {
 	case c.AdminNeedCert:
 		o.ClientAuth = tlsconf.Need
-	case o.TrustStore.Location != "" && len(c.AdminIdentities()) > 0:
+	case o.TrustStore.Location != "" && (len(c.AdminIdentities()) > 0 || strings.Contains(c.WebRoles, "x509:")):
 		o.ClientAuth = tlsconf.Want
 	default:
 		o.ClientAuth = tlsconf.None // a browser would ask its user for a certificate
