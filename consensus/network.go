@@ -191,9 +191,9 @@ func (p *peerNetwork) flush() {
 	p.unsent = p.unsent[:0]
 }
 
-// SetMembers sets the addresses of the other members, host:port by member, and Config.PeerAddress if this
-// member is among them. A member that has another address than before is reached as peer.SetPeers says.
-// SetMembers may be called at any time.
+// SetMembers sets the addresses of the other members, host:port by member, and Config.PeerAddress
+// if this member is among them. A member that has another address than before is reached as
+// peer.SetPeers says. SetMembers may be called at any time.
 func (n *Node) SetMembers(addresses map[uint64]string) {
 	addresses = maps.Clone(addresses)
 	if own := addresses[n.cfg.ID]; own != "" {
@@ -261,8 +261,8 @@ func (n *Node) PeersRefused() map[string]int64 {
 	return nil
 }
 
-// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and that
-// voter can take over. HandOver returns when that has succeeded or failed, or when ctx ends.
+// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and
+// that voter can take over. HandOver returns when that has succeeded or failed, or when ctx ends.
 func (n *Node) HandOver(ctx context.Context, to uint64) {
 	if !n.Status().Leading || n.cfg.PeerListener == nil {
 		return
@@ -278,8 +278,8 @@ func (n *Node) HandOver(ctx context.Context, to uint64) {
 // peerHandler is the Node as its network sees it.
 type peerHandler struct{ n *Node }
 
-// Hello returns the ensemble that this member belongs to, its levels, the incarnations that it knows,
-// and its address. Earlier versions ignore what they do not know.
+// Hello returns the ensemble that this member belongs to, its levels, the incarnations that it
+// knows, and its address. Earlier versions ignore what they do not know.
 func (p peerHandler) Hello() []byte {
 	n := &p.n.network
 	b := append(n.levels.Load().Append(binary.AppendUvarint(nil, n.cluster.Load())), *n.incarnations.Load()...)

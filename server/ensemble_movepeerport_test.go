@@ -58,8 +58,8 @@ func (m *movingEnsemble) settled(when string) {
 	m.awaitVoters(1, 2, 3)
 }
 
-// A reconfig moves peer ports: of one server after the other, of all at once, in a ring. Clients stay
-// connected. A restart with the former lines keeps the ports.
+// A reconfig moves peer ports: of one server after the other, of all at once, in a ring. Clients
+// stay connected. A restart with the former lines keeps the ports.
 func TestReconfig_PeerPortsMove(t *testing.T) {
 	m := newMovingEnsemble(t)
 	for id := range 3 {
@@ -86,8 +86,8 @@ func TestReconfig_PeerPortsMove(t *testing.T) {
 	m.check(1, 3, "/after")
 }
 
-// A server whose new port is in use goes on at its former port, says why, and moves when the port is free.
-// A member that was down while all others moved finds them, and they it.
+// A server whose new port is in use goes on at its former port, says why, and moves when the port
+// is free. A member that was down while all others moved finds them, and they it.
 func TestReconfig_PeerPortInUse(t *testing.T) {
 	m := newMovingEnsemble(t)
 	id, down := m.followers()[0], m.followers()[1]

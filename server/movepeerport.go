@@ -13,12 +13,12 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Bounds of the time after which the server looks again whether it can close its former port for other
-// members. It tries again to open the new one after leastMoveCheck to mostMoveRetry.
+// Bounds of the time after which the server looks again whether it can close its former port for
+// other members. It tries again to open the new one after leastMoveCheck to mostMoveRetry.
 const leastMoveCheck, mostMoveCheck = 50 * time.Millisecond, 5 * time.Second
 
-// peerMove is how an address for other members that a reconfig gives to this server reaches the goroutine
-// that listens there.
+// peerMove is how an address for other members that a reconfig gives to this server reaches the
+// goroutine that listens there.
 type peerMove struct {
 	place   atomic.Pointer[peerPlace] // nil: not known
 	changed chan struct{}             // capacity 1: place was stored
@@ -72,10 +72,10 @@ func (s *Server) notePeerAddress(current serverlist.Set, version proto.Zxid) {
 	}
 }
 
-// followPeerAddress moves the port for other members to the address that the committed members have for
-// this server. The former port stays open until all of them are connected at the new one: a member that
-// does not know of the move yet needs it, to learn of the move and to ask whether a connection is this
-// server's own. But the address of another member is given up at once.
+// followPeerAddress moves the port for other members to the address that the committed members have
+// for this server. The former port stays open until all of them are connected at the new one: a
+// member that does not know of the move yet needs it, to learn of the move and to ask whether a
+// connection is this server's own. But the address of another member is given up at once.
 func (s *Server) followPeerAddress(ctx context.Context) {
 	var failed, waited time.Duration // the last waits after a failure, and for the others
 	var again <-chan time.Time
@@ -124,8 +124,8 @@ func (s *Server) openPeerPort(address string) (err error) {
 	return nil
 }
 
-// closePeerPorts closes the former ports for other members if all is true, otherwise those whose address
-// place gives to another member.
+// closePeerPorts closes the former ports for other members if all is true, otherwise those whose
+// address place gives to another member.
 func (s *Server) closePeerPorts(all bool, place *peerPlace) {
 	for _, l := range s.port.peers.all() {
 		if slices.Contains(s.port.peerMove.at, l) || !all && !place.givesAway(l) {

@@ -43,9 +43,9 @@ func (s *Server) listenPeers() (net.Listener, error) {
 // configuredPeerAddress returns where this server listens for other members by its configuration.
 func (s *Server) configuredPeerAddress() string { return cmp.Or(s.cfg.PeerListen, s.peerAddress()) }
 
-// open listens on text, one or several addresses, unless it listens there already. It listens on all
-// addresses of this machine if none of these is one of this machine, or not yet. at are the listeners for
-// text.
+// open listens on text, one or several addresses, unless it listens there already. It listens on
+// all addresses of this machine if none of these is one of this machine, or not yet. at are the
+// listeners for text.
 func (j *joinedListener) open(text string, logger hclog.Logger) (at []net.Listener, err error) {
 	addresses := strings.Split(text, serverlist.AddressSeparator)
 	var errs []error

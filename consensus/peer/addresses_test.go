@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
 )
 
-// A peer with several addresses is reached at the first that answers. One that does not answer costs
-// AddressPatience.
+// A peer with several addresses is reached at the first that answers. One that does not answer
+// costs AddressPatience.
 func TestDial_SeveralAddresses(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
@@ -45,8 +45,8 @@ func TestDial_SeveralAddresses(t *testing.T) {
 	})
 }
 
-// A long AddressPatience leaves time for the other addresses: when this member connects, and when it
-// asks the peer whether a connection is its own.
+// A long AddressPatience leaves time for the other addresses: when this member connects, and when
+// it asks the peer whether a connection is its own.
 func TestDial_PatienceIsShared(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		patient := func(_ *member, cfg *Config) {
@@ -67,8 +67,9 @@ func TestDial_PatienceIsShared(t *testing.T) {
 	})
 }
 
-// A peer that moves is reached and asked at its former address, also when somebody else listens at the
-// new one, until it is connected at the new address. The former address does not count any longer then.
+// A peer that moves is reached and asked at its former address, also when somebody else listens at
+// the new one, until it is connected at the new address. The former address does not count any
+// longer then.
 func TestSetPeers_FormerAddress(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.start(t, 1), w.start(t, 2), w.start(t, 3)

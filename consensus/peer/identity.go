@@ -145,8 +145,8 @@ func (n *Network) prove(conn net.Conn, to uint64, said []byte, question *greetin
 	return answer, nil
 }
 
-// transcript returns the messages that both proofs contain: bound, the binding to the connection, is
-// part of it with TLS only.
+// transcript returns the messages that both proofs contain: bound, the binding to the connection,
+// is part of it with TLS only.
 func transcript(said, asked, bound []byte) [][]byte {
 	if bound == nil {
 		return [][]byte{said, asked}
@@ -171,8 +171,8 @@ func (n *Network) checkUnproven(from uint64, ext *extension) error {
 	return refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", from, n.cfg.Self, from)
 }
 
-// peerOf returns the addresses of a peer, nil if it has none or is a guest, and the limit of questions
-// to it.
+// peerOf returns the addresses of a peer, nil if it has none or is a guest, and the limit of
+// questions to it.
 func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -182,9 +182,10 @@ func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 	return nil, nil
 }
 
-// confirm asks a member, at its own addresses, whether it is making the connection with this nonce. A
-// stranger who reaches this port does not receive what is sent there. proven is false if the member runs a
-// version that cannot tell. The question ends with caller, the context of the connection.
+// confirm asks a member, at its own addresses, whether it is making the connection with this nonce.
+// A stranger who reaches this port does not receive what is sent there. proven is false if the
+// member runs a version that cannot tell. The question ends with caller, the context of the
+// connection.
 func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *hostLimit, addresses []string, id nonce) (proven bool, err error) {
 	wait, stop := context.WithDeadline(caller, v.until)
 	defer stop()
@@ -257,7 +258,8 @@ func (n *Network) ask(ctx context.Context, address string, question greeting) (g
 	}
 	answer, err := readGreeting(conn)
 	// All that matters has arrived. A reset instead of an orderly end leaves no local port in
-	// TIME_WAIT: strangers that cause many questions would otherwise use up the ports to this member.
+	// TIME_WAIT: strangers that cause many questions would otherwise use up the ports to this
+	// member.
 	if c, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = c.SetLinger(0) // fails if the connection is closed already
 	}

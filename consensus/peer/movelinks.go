@@ -15,8 +15,8 @@ func (n *Network) signalLinks() {
 	}
 }
 
-// moveLinks makes connections again that are outdated, one at a time. A connection stays until the peer
-// accepts a trial connection.
+// moveLinks makes connections again that are outdated, one at a time. A connection stays until the
+// peer accepts a trial connection.
 func (n *Network) moveLinks() {
 	tried := make(map[uint64]bool) // peers that did not accept a trial connection
 	rejected := false              // one of them did not for a reason that seldom passes
@@ -49,8 +49,8 @@ func (n *Network) moveLinks() {
 	}
 }
 
-// outdated reports whether the peer is connected at a former address, or whether the connection's use of
-// TLS differs from the mode: dials is that of the mode. The caller must hold net.mu.
+// outdated reports whether the peer is connected at a former address, or whether the connection's
+// use of TLS differs from the mode: dials is that of the mode. The caller must hold net.mu.
 func (p *peer) outdated(dials bool) bool {
 	return p.connected && (p.at != p.address || (p.tls != "") != dials)
 }

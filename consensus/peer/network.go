@@ -43,7 +43,8 @@ type Status struct {
 	Address string
 	// Connected: frames can be sent. Incoming: the peer can send frames.
 	Connected, Incoming bool
-	// IncomingAt is the address of this member at which the peer is connected, nil without Incoming.
+	// IncomingAt is the address of this member at which the peer is connected, nil without
+	// Incoming.
 	IncomingAt net.Addr
 	// TLS and IncomingTLS are the versions of TLS of these connections, empty if they are plain.
 	TLS, IncomingTLS string
@@ -81,10 +82,10 @@ func newNetwork(cfg Config) *Network {
 }
 
 // SetPeers replaces the set of peers and their addresses. New peers are connected, missing peers
-// are removed, except for guests. A peer whose address changes stays connected, and is still reached
-// and asked at its former address if it does not answer at the new one, until it is connected there.
-// This member itself and empty addresses are skipped. SetPeers does not block, and does not retain the
-// map.
+// are removed, except for guests. A peer whose address changes stays connected, and is still
+// reached and asked at its former address if it does not answer at the new one, until it is
+// connected there. This member itself and empty addresses are skipped. SetPeers does not block, and
+// does not retain the map.
 func (n *Network) SetPeers(addresses map[uint64]string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -57,10 +57,10 @@ func (p *peer) move(life context.Context, address string) {
 	p.ctx, p.cancel = context.WithCancelCause(life)
 }
 
-// readdress sets the address of a peer that has another one. The former address remains valid until the
-// peer is reached at the new one: the peer may not know yet that it is to move there, or cannot. So a
-// connection stays until moveLinks has made it again; an attempt to connect ends at once. The caller must
-// hold net.mu.
+// readdress sets the address of a peer that has another one. The former address remains valid until
+// the peer is reached at the new one: the peer may not know yet that it is to move there, or
+// cannot. So a connection stays until moveLinks has made it again; an attempt to connect ends at
+// once. The caller must hold net.mu.
 func (p *peer) readdress(life context.Context, address string) {
 	if p.former == "" {
 		p.former = p.address
@@ -75,8 +75,8 @@ func (p *peer) readdress(life context.Context, address string) {
 	p.net.signalLinks()
 }
 
-// addresses returns where the peer may be reached, in the order in which to try. The caller must hold
-// net.mu.
+// addresses returns where the peer may be reached, in the order in which to try. The caller must
+// hold net.mu.
 func (p *peer) addresses() []string {
 	if p.former == "" {
 		return []string{p.address}
@@ -108,9 +108,9 @@ func (p *peer) run() {
 	}
 }
 
-// target returns the addresses to try, and a context that ends when they change. Without an address,
-// target removes p under the same lock. So SetPeers either finds p, and run continues, or starts a
-// new peer after the last call of Down.
+// target returns the addresses to try, and a context that ends when they change. Without an
+// address, target removes p under the same lock. So SetPeers either finds p, and run continues, or
+// starts a new peer after the last call of Down.
 func (p *peer) target() (ctx context.Context, addresses []string, ok bool) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
@@ -137,8 +137,8 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // connectAndSend connects to the first address at which the peer answers, sends frames until the
-// connection ends, and returns how long the connection lasted and why it ended. patience bounds the wait
-// for the answer to the hello.
+// connection ends, and returns how long the connection lasted and why it ended. patience bounds the
+// wait for the answer to the hello.
 func (p *peer) connectAndSend(ctx context.Context, addresses []string, patience time.Duration) (up time.Duration, err error) {
 	var began time.Time
 	var address string // of the connection, or that err is about
@@ -247,8 +247,8 @@ func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 // closed when ctx ends. checked is that of the frames in both directions.
 type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error
 
-// with connects to a member, for the given kind of use, and runs f with the connection. patience bounds
-// the wait for the answer to the hello.
+// with connects to a member, for the given kind of use, and runs f with the connection. patience
+// bounds the wait for the answer to the hello.
 func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, patience time.Duration, f connFunc) error {
 	dialCtx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()

@@ -17,7 +17,8 @@ const syncSessionMs = 60_000
 
 // catchUp returns when each member of an ensemble has applied all that was committed before the call.
 // Otherwise a step at one member would meet the effects of a step at another member, or not, by chance.
-// ZooKeeper's leader checks quotas against what it has applied itself, so steps at one follower need this, too.
+// ZooKeeper's leader checks quotas against what it has applied itself, so steps at one follower need
+// this, too.
 func (p *Player) catchUp(ctx context.Context) error {
 	if len(p.Members) < 2 {
 		return nil
