@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -105,7 +106,7 @@ func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address
 	}
 	a.Values = make(map[string]float64)
 	for _, name := range wanted {
-		if v, err := strconv.ParseFloat(mntr["zk_"+name], 64); err == nil && v-v == 0 { // finite
+		if v, err := strconv.ParseFloat(mntr["zk_"+name], 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
 			a.Values[name] = v
 		}
 	}

@@ -43,6 +43,8 @@ function differenceCard(d, query) {
     h('summary', null, h('span', {class: 'mono'}, path), ' ', badge(...kind), d.data && badge('data'), d.acl && badge('ACL'), d.ephemeral && badge('kind'), d.access && badge('not readable', 'warn')),
     h('div', {class: 'halves'}, sideHead(d.left, query.left, true), sideHead(d.right, query.right, !query.connect)),
     d.data && diffView(dataText(d.left), dataText(d.right)),
+    d.data && h('details', null, h('summary', null, 'Side by side'), h('div', {class: 'halves'}, [d.left, d.right].map((s, i) =>
+      h('pre', {class: 'code short', tabindex: '0', 'aria-label': i ? 'Right' : 'Left'}, dataText(s))))),
     (!d.left || !d.right) && h('pre', {class: 'code short'}, dataText(d.left || d.right)),
     d.acl && diffView(acl(d.left), acl(d.right)));
 }
