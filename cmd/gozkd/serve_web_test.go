@@ -1,37 +1,83 @@
 package main
 
 import (
-	"crypto/tls"
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// A certificate is an identity of REST, if it has a role.
-func TestServe_WebByCertificate(t *testing.T) {
-	ca := testca.New(t, "root")
-	files := ca.Issue(t, testca.Spec{CN: "server", Hosts: []string{"127.0.0.1"}}).Files(t)
-	p := launch(t, "--memory", "--client-port", "0", "-o", "admin.serverPort=0", "-o", "admin.forceHttps=true", "-o", "gozkd.web.roles=write=x509:CN=alice",
-		"-o", "ssl.quorum.keyStore.location="+files.Key, "-o", "ssl.quorum.trustStore.location="+files.CA)
-	base := strings.TrimSuffix(p.ports.Admin, "/commands")
-	alice, bob := ca.Issue(t, testca.Spec{CN: "alice"}), ca.Issue(t, testca.Spec{CN: "bob"})
-	nobody := &tls.Config{RootCAs: ca.Pool()}
-	for _, c := range []struct {
-		as           *tls.Config
-		method, path string
-		status       int
-		want         string
-	}{
-		{alice.Client(""), http.MethodGet, "/identity/v2", 200, `{"scheme":"x509","id":"CN=alice"}`},
-		{alice.Client(""), http.MethodPost, "/znodes/v2/?name=a", 201, `"path":"/a"`},
-		{bob.Client(""), http.MethodGet, "/znodes/v2/a", 403, "x509:CN=bob has no role"},
-		{nobody, http.MethodGet, "/znodes/v2/a", 200, `"/a"`}, // anonymous, on this machine
-		{nobody, http.MethodPost, "/znodes/v2/?name=b", 401, "role write"},
-	} {
-		if status, body := ask(t, c.as, c.method, base+c.path); status != c.status || !strings.Contains(body, c.want) {
-			t.Errorf("%s %s: %d %s", c.method, c.path, status, body)
+// The explorer and REST show what the server's own archive has.
+func TestServe_HistoryOfArchive(t *testing.T) {
+	place := url.URL{Scheme: "file", Path: filepath.ToSlash(t.TempDir())}
+	p := launch(t, "serve", "--memory", "--client-port", "0", "-o", "admin.serverPort=0", "-o", "gozkd.web=write",
+		"-o", "gozkd.archive.url="+place.String(), "-o", "gozkd.archive.intervalMs=100")
+	address := strings.TrimSuffix(p.ports.Admin, "/commands")
+	type history struct {
+		Versions []struct {
+			Change, Zxid string
+			Data         []byte
 		}
+		Data []byte
+	}
+	ask := func(method, path, body string, headers ...string) (status int, h history) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		_ = json.NewDecoder(resp.Body).Decode(&h) // the caller looks at what there is
+		return resp.StatusCode, h
+	}
+	// await asks for the history of /x until it is as wanted.
+	late := watchdog.After(t, 30*time.Second)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	await := func(wanted func(status int, h history) bool) history {
+		t.Helper()
+		for {
+			status, h := ask("GET", "/ui/api/history?path=/x", "")
+			if wanted(status, h) {
+				return h
+			}
+			select {
+			case <-again.C:
+			case <-late:
+				t.Fatalf("not in the archive: status %d, %+v", status, h)
+			}
+		}
+	}
+	await(func(status int, _ history) bool { return status == http.StatusOK }) // the first base lacks /x
+	if status, _ := ask("PUT", "/znodes/v2/x", "one", "If-None-Match", "*"); status != http.StatusCreated {
+		t.Fatal(status)
+	}
+	if status, _ := ask("PUT", "/znodes/v2/x", "two", "If-Match", "*"); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	if status, _ := ask("DELETE", "/znodes/v2/x", "", "If-Match", "*"); status != http.StatusNoContent {
+		t.Fatal(status)
+	}
+	v := await(func(_ int, h history) bool { return len(h.Versions) == 3 }).Versions
+	if v[0].Change != "deleted" || v[1].Change != "changed" || string(v[1].Data) != "two" || v[2].Change != "created" {
+		t.Errorf("%+v", v)
+	}
+	if status, h := ask("GET", "/znodes/v2/x?at="+v[1].Zxid, ""); status != http.StatusOK || string(h.Data) != "two" {
+		t.Errorf("%d %+v", status, h)
+	}
+	if status, _ := ask("GET", "/znodes/v2/x?at="+v[0].Zxid, ""); status != http.StatusNotFound {
+		t.Error(status)
 	}
 }
