@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -201,6 +202,28 @@ func TestEnsembleAndActivity(t *testing.T) {
 	b.see("table", id(zk))
 	b.see("table", "getData")
 	b.until("document.querySelectorAll('svg.chart polyline')[0].getAttribute('points').split(' ').length >= 3")
+}
+
+// Slow requests name their client and znode, and their table keeps the order that a person chose.
+func TestActivity_SlowRequests(t *testing.T) {
+	x := open(t, server.Config{SlowRequest: time.Nanosecond}, web.Options{Anonymous: web.Admin})
+	zk := x.connect()
+	x.create(zk, "/late", "", client.CreateOptions{})
+	b := x.visit(t, "#/activity")
+	b.see("h2", "Slow requests")
+	row := "person.all('tr').filter((e) => e.closest('table').caption.textContent === 'Slow requests').find((e) => e.innerText.includes('/late'))"
+	for _, text := range []string{"create", id(zk), "127.0.0.1:"} {
+		b.until(row + ".innerText.includes(" + quote(text) + ")")
+	}
+	b.until(row + ".querySelector('time')")
+	b.click("th button", "=Took")
+	b.eval("window.row = "+row, nil)
+	b.until("window.row !== " + row) // read again
+	if b.count("th[aria-sort=descending]", "Took") != 1 {
+		t.Error("the order of the table was lost")
+	}
+	b.click("tr a", "/late")
+	b.until("location.hash === '#/z/late'")
 }
 
 func TestSearch(t *testing.T) {

@@ -1,7 +1,7 @@
 // What the server does now: rates, latencies, hot paths and clients.
 import {badge, h, svg} from '../js/dom.js';
 import {table} from '../js/list.js';
-import {client, compact, count, duration, znodeLink} from '../js/format.js';
+import {client, compact, count, duration, time, znodeLink} from '../js/format.js';
 import {page, sessionLink} from './list.js';
 
 const kept = 120;
@@ -28,7 +28,7 @@ export default function (ctx) {
       h('div', {class: 'row'}, badge('latency ' + duration(a.latencyMs.avg) + ' on average'), badge('at most ' + duration(a.latencyMs.max), '', 'Since the start, or the word srst'),
         badge(count(a.sessions) + ' sessions'), badge(count(a.znodes) + ' znodes')),
       a.hot ? hot(a.hot, keep) : h('p', {class: 'dim'}, 'Hot paths and clients are for administrators.'),
-      a.slow && slow(a.slow),
+      a.slow && slow(a.slow, keep),
       times('Requests', 'From the arrival of a request to its reply', a.operations, keep), times('Stages of a write', 'Where writes spend their time', a.stages, keep),
     ];
   }});
@@ -74,11 +74,13 @@ function times(title, hint, values, keep) {
   return h('section', {class: 'card'}, h('header', null, h('h2', null, title), h('span', {class: 'dim'}, hint)), list.element);
 }
 
-function slow({fromMs, requests}) {
+function slow({fromMs, requests}, keep) {
   const empty = fromMs ? ['No slow requests', 'All requests were answered within ' + duration(fromMs) + '.']
     : ['Not recorded', 'gozkd.slowRequestThresholdMs says from which time on a request is slow.'];
-  return h('section', {class: 'card'}, h('header', null, h('h3', null, 'Slow requests'), h('span', {class: 'dim'}, fromMs ? 'of ' + duration(fromMs) + ' and more' : '')),
-    table({columns: [{key: 'time', title: 'When', cell: (r) => time(r.time)}, {key: 'tookMs', title: 'Took', align: 'right', cell: (r) => duration(r.tookMs)}, {key: 'op', title: 'Request', class: 'mono'},
-      {key: 'path', title: 'Path', cell: (r) => (r.path ? znodeLink(r.path) : '')}, {key: 'session', title: 'Session', hide: 'small', cell: (r) => sessionLink(r.session)}, {key: 'client', title: 'Client', class: 'mono', hide: 'small'}],
-    rows: requests, caption: 'Slow requests', emptyTitle: empty[0], emptyText: empty[1]}).element);
+  const list = keep('slow ' + fromMs, () => table({columns: [{key: 'time', title: 'When', cell: (r) => time(r.time)}, {key: 'tookMs', title: 'Took', align: 'right', cell: (r) => duration(r.tookMs)},
+    {key: 'op', title: 'Request', class: 'mono'}, {key: 'path', title: 'Path', cell: (r) => (r.path ? znodeLink(r.path) : '')},
+    {key: 'session', title: 'Session', hide: 'small', cell: (r) => sessionLink(r.session)}, {key: 'client', title: 'Client', class: 'mono', hide: 'small'}],
+  caption: 'Slow requests', emptyTitle: empty[0], emptyText: empty[1]}));
+  list.set(requests);
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Slow requests'), h('span', {class: 'dim'}, fromMs ? 'of ' + duration(fromMs) + ' and more' : '')), list.element);
 }
