@@ -49,8 +49,8 @@ func TestP3_RefusedByTheCalled(t *testing.T) {
 				return nil
 			}
 		})
+		b.SetPeers(map[uint64]string{1: w.confirmer(t, 1)}) // before the first call
 		a.SetPeers(map[uint64]string{2: b.address})
-		b.SetPeers(map[uint64]string{1: w.confirmer(t, 1)})
 		time.Sleep(time.Minute)
 		if n := tries.Load(); n < 12 || n > 30 {
 			t.Errorf("%d attempts in a minute", n)
