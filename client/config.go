@@ -76,10 +76,13 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 
 // DialTLS returns a Dial that makes each connection of plain, or of TCP if plain is nil, a TLS
 // connection. If cfg has no ServerName, the certificate of a server must be for the host of its
-// address. Programs that do not call DialTLS do not link crypto/tls.
+// address. A nil cfg is an empty one. Programs that do not call DialTLS do not link crypto/tls.
 func DialTLS(cfg *tls.Config, plain Dial) Dial {
 	if plain == nil {
 		plain = dialTCP
+	}
+	if cfg == nil {
+		cfg = new(tls.Config)
 	}
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := plain(ctx, address)

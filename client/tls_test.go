@@ -56,6 +56,7 @@ func TestTLS_Refused(t *testing.T) {
 		want string
 	}{
 		{"foreign", other.Issue(t, testca.Spec{}).Client(""), "unknown authority"},
+		{"no configuration", nil, "unknown authority"},
 		{"other host", ca.Issue(t, testca.Spec{}).Client("elsewhere"), "not elsewhere"},
 		{"no certificate", &tls.Config{RootCAs: ca.Pool()}, "certificate required"},
 	} {

@@ -193,6 +193,13 @@ func withTLS(t *testing.T) {
 	}
 }
 
+// TestWithTLS_Nil checks that a program may pass the TLS configuration that it does not have.
+func TestWithTLS_Nil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recipetest.Open(t, recipetest.Connect, zktest.Start(t).Service, 10*time.Second, recipes.WithTLS(nil))
+	})
+}
+
 // enforcing returns a server that serves only clients with a SASL user.
 func enforcing(t *testing.T) *zktest.Server {
 	users := make(sasl.DigestUsers)

@@ -56,9 +56,12 @@ func Dialer(dial func(network, address string, timeout time.Duration) (net.Conn,
 }
 
 // WithTLS makes Connect's network connections TLS connections. If cfg has no ServerName, the
-// certificate of a server must be for the host of its address.
+// certificate of a server must be for the host of its address. With a nil cfg they stay plain.
 func WithTLS(cfg *tls.Config) Option {
 	return func(c *config) {
+		if c.secure = nil; cfg == nil {
+			return
+		}
 		c.secure = func(plain client.Dial) client.Dial { return client.DialTLS(cfg, plain) }
 	}
 }
