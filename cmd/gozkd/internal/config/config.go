@@ -37,7 +37,7 @@ type Config struct {
 	ObserverMasterPort int
 	// LeaderServes lets the leader serve clients although there are other members.
 	LeaderServes bool
-	// InitLimit is how long a server may take to catch up with the leader, SyncLimit how long it
+	// InitLimit is how long a new ensemble waits for its last members, SyncLimit how long a server
 	// may lose contact with the leader, in ticks.
 	InitLimit, SyncLimit int
 	// ListenOnAllIPs makes this server listen for other servers on all addresses: see

@@ -99,7 +99,7 @@ var ensembleKeys = []key{
 	{name: serverLines, kind: text, status: works, note: "a [server line](#an-ensemble); a single line is a standalone server"},
 	{name: "myid", kind: integer(1, serverlist.MaxID), status: works, note: "number of this server; default: the file `myid` in dataDir",
 		field: func(c *Config) any { return &c.MyID }},
-	{name: "initLimit", kind: integer(1, maxInt), def: "10", status: works, note: "ticks in which a server must catch up with the leader",
+	{name: "initLimit", kind: integer(1, maxInt), def: "10", status: works, note: "ticks for which a new ensemble waits for its last members; then a majority begins without them",
 		field: func(c *Config) any { return &c.InitLimit }},
 	{name: "syncLimit", kind: integer(1, maxInt), def: "5", status: works, note: "ticks without a quorum after which clients are disconnected",
 		field: func(c *Config) any { return &c.SyncLimit }},
