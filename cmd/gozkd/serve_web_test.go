@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,9 +13,9 @@ import (
 
 // The explorer and REST show what the server's own archive has.
 func TestServe_HistoryOfArchive(t *testing.T) {
-	place := url.URL{Scheme: "file", Path: filepath.ToSlash(t.TempDir())}
+	place := "file:///" + strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/")
 	p := launch(t, "serve", "--memory", "--client-port", "0", "-o", "admin.serverPort=0", "-o", "gozkd.web=write",
-		"-o", "gozkd.archive.url="+place.String(), "-o", "gozkd.archive.intervalMs=100")
+		"-o", "gozkd.archive.url="+place, "-o", "gozkd.archive.intervalMs=100")
 	address := strings.TrimSuffix(p.ports.Admin, "/commands")
 	type history struct {
 		Versions []struct {

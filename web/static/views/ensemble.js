@@ -7,11 +7,17 @@ export default function (ctx) {
   return page({title: 'Ensemble', interval: 3000, load: () => ctx.api.get('ensemble'), draw: (e) => [
     h('div', {class: 'row'}, badge(e.members.length + (e.members.length === 1 ? ' server' : ' servers')),
       e.leader ? badge('leader is ' + e.leader, 'good') : badge(e.mode === 'standalone' ? 'standalone' : 'no leader known', e.mode === 'standalone' ? '' : 'bad'),
-      e.mode !== 'standalone' && badge(e.whole ? 'all members vote' : 'a member is missing', e.whole ? 'good' : 'warn'),
+      e.mode !== 'standalone' && (e.whole ? lost(e.members) || badge('all members vote', 'good') : badge('a member is missing', 'warn')),
       e.values.gozkd_quorum_reachable === 0 && badge('no quorum', 'bad')),
     h('div', {class: 'grid'}, e.members.map((m) => memberCard(m, e))),
     h('div', {class: 'grid'}, stateCard(e), diskCard(e), safetyCard(e)),
   ]});
+}
+
+// lost says that members vote of which this server hears nothing.
+function lost(members) {
+  const n = members.filter((m) => !m.own && m.connected === false).length;
+  return n > 0 && badge('no connection to ' + n, 'warn');
 }
 
 function facts(rows) {

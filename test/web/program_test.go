@@ -1,0 +1,158 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// poll calls done again and again until it returns true.
+func poll(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	late, again := watchdog.After(t, time.Minute), time.NewTicker(20*time.Millisecond)
+	defer again.Stop()
+	for !done() {
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// openEnsemble builds the program and starts three servers with an archive, and returns the site of the first.
+func openEnsemble(t *testing.T) (*site, *server.Ensemble) {
+	t.Helper()
+	needBrowser(t)
+	binary, err := server.BuildGozkd(t.Context(), filepath.FromSlash("../.."), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := "file:///" + strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/")
+	keys := server.Defaults()
+	maps.Copy(keys, map[string]string{
+		"admin.enableServer": "true", "admin.serverPort": "0", "gozkd.archive.url": place, "gozkd.archive.intervalMs": "100",
+	})
+	e, err := server.StartGozkdEnsemble(t.Context(), binary, server.EnsembleOptions{Members: 3, Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(e.Log())
+		}
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	x := &site{t: t}
+	served := regexp.MustCompile(`serving REST and the explorer: .*url=(http://\S+)/ui/`)
+	poll(t, "the explorer is served", func() bool {
+		found := served.FindStringSubmatch(e.Members[0].Log())
+		if found != nil {
+			x.origin = found[1]
+		}
+		return found != nil
+	})
+	return x, e
+}
+
+// The program with three servers and an archive: versions of a znode are compared, and the cards of the
+// other members show what they answer.
+func TestProgram(t *testing.T) {
+	x, e := openEnsemble(t)
+	zk, err := client.Connect(t.Context(), client.Config{Servers: e.Addrs()[:1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = zk.Close() })                                                // its server may have ended
+	poll(t, "the archive has a base", func() bool { return x.archived("/config", -1) }) // without /config
+	x.create(zk, "/config", "host=db0\nport=0", client.CreateOptions{})
+	const versions = 25 // more than a page
+	for i := 1; i < versions; i++ {
+		if _, err := zk.Set(t.Context(), "/config", fmt.Appendf(nil, "host=db%d\nport=%d", i/10, i), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	poll(t, "all versions are in the archive", func() bool { return x.archived("/config", versions-1) })
+
+	b := x.visit(t, "#/z/config")
+	b.click(".links a", "=History")
+	const card = ".stack .stack > section"
+	cards := func(n int) {
+		t.Helper()
+		b.until(fmt.Sprintf("document.querySelectorAll(%s).length === %d", quote(card), n))
+	}
+	cards(20)
+	b.see(".removed", "port=23")
+	b.see(".added", "port=24")
+	b.gone(".removed", "host")
+	b.click("button", "Older versions")
+	cards(versions)
+	b.gone("button", "Older versions")
+	b.see(card+":last-child", "created")
+	b.see(card+":last-child", id(zk))
+	b.click(card+":last-child input[name=history-from]", "")
+	b.see(".removed", "host=db0")
+	b.see(".added", "host=db2")
+	b.click(card+":nth-child(2) input[name=history-to]", "")
+	b.see(".added", "port=23")
+	b.click(card+":nth-child(3) summary", "Data")
+	b.see(card+":nth-child(3) pre", "host=db2 port=22")
+
+	b.gotoHash("#/ensemble")
+	other := func(member int) string {
+		return fmt.Sprintf("person.all('section').find((e) => e.querySelector('h2')?.textContent === 'Server %d')", member)
+	}
+	b.until(other(1) + ".innerText.includes('this server')")
+	for _, member := range []int{2, 3} {
+		for _, fact := range []string{"Says it is", "Version", "Zxid", "Applied", "Znodes", "Data", "Checkpoint", "Log", "Sync p99", "Digest", "Feature level", "Archive"} {
+			b.until("[..." + other(member) + ".querySelectorAll('dt')].some((e) => e.textContent === " + quote(fact) + " && e.nextSibling.textContent)")
+		}
+		b.until("!" + other(member) + ".innerText.includes('Unknown')")
+	}
+	b.see("main", "all members vote")
+	leader, err := e.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 2
+	if leader.ID == lost {
+		lost = 3
+	}
+	if err := e.Members[lost-1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.until(other(lost) + ".innerText.includes('Unknown')")
+	b.until(other(lost) + ".innerText.includes('no connection')")
+	b.see("main", "no connection to 1")
+	b.gone("main", "all members vote")
+}
+
+// archived reports whether the archive has a znode's version, or any state at all for -1.
+func (x *site) archived(path string, version int) bool {
+	x.t.Helper()
+	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodGet, x.origin+"/ui/api/history?limit=1&path="+url.QueryEscape(path), nil)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var page struct{ Versions []struct{ Version int } }
+	err = json.NewDecoder(answer.Body).Decode(&page)
+	return err == nil && answer.StatusCode == http.StatusOK && (version < 0 || len(page.Versions) == 1 && page.Versions[0].Version == version)
+}
