@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
 )
@@ -222,8 +223,11 @@ func (w *unread) Write(b []byte) (int, error) {
 
 // Large answers take memory until they are read, so a caller may leave 16 of them unread.
 func TestAttack_UnreadAnswers(t *testing.T) {
-	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	s.want(201, "", "POST", "/znodes/v2/?name=a", strings.Repeat("x", 200<<10))
+	data := strings.Repeat("x", 200<<10)
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write, History: &past{
+		page: history.Page{Changes: []history.Change{{Znode: &history.Znode{Data: []byte(data)}}}},
+	}})
+	s.want(201, "", "POST", "/znodes/v2/?name=a", data)
 	writing, read := make(chan bool), make(chan bool)
 	var all sync.WaitGroup
 	for i := range 16 {
@@ -235,9 +239,11 @@ func TestAttack_UnreadAnswers(t *testing.T) {
 		<-writing
 	}
 	s.want(429, "large answers", "GET", "/znodes/v2/a", "")
+	s.want(429, "large answers", "GET", "/znodes/v2/a?at=0x1", "")
 	s.want(429, "large answers", "GET", "/znodes/v1/a", "", "Accept: application/octet-stream")
 	s.want(200, "", "GET", "/znodes/v2/", "")
 	close(read)
 	all.Wait()
 	s.want(200, "", "GET", "/znodes/v2/a", "")
+	s.want(200, "", "GET", "/znodes/v2/a?at=0x1", "")
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
@@ -40,6 +39,11 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	if err != nil {
 		return err
 	}
+	leave, err := call.Of(r).Large(len(z.Data))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	v := struct {
 		Path     string     `json:"path"`
 		Zxid     string     `json:"zxid"` // of the last write before the moment
@@ -67,8 +71,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	default:
 		v.Data = &z.Data
 	}
-	answer.JSON(w, http.StatusOK, v)
-	return nil
+	return encoded(w, r, len(z.Data), v)
 }
 
 // parseMoment reads a zxid such as 0x100000007, or a time as in RFC 3339.
