@@ -128,6 +128,9 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 	}
 	defer end()
 	page := &history.Page{Next: q.Before}
+	if q.Before != 0 {
+		page.Next = max(q.Before, 3) // no write has a lower zxid, and 0 would mean the newest ones below
+	}
 	for first := true; first || page.Next != 0 && len(page.Changes) < q.Limit; first = false {
 		span, err := a.At(archive.Moment{Zxid: max(0, int64(page.Next)-2)}) // a base that lacks the change before Next
 		if err != nil {

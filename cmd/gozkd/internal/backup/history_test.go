@@ -125,6 +125,11 @@ func TestHistory_Changes(t *testing.T) {
 				t.Errorf("limit %d: %q, want %q", limit, got, want)
 			}
 		}
+		for _, before := range []proto.Zxid{1, 2, 3} {
+			if page, err := h.Changes(t.Context(), history.Query{Path: "/x", Limit: 1, Before: before}); err == nil && len(page.Changes) > 0 || err != nil && !errors.Is(err, history.ErrNotCovered) {
+				t.Errorf("before %v: %+v %v", before, page, err)
+			}
+		}
 		for i, zxid := range zxids {
 			kind := want[len(want)-1-i]
 			state, err := h.At(t.Context(), history.Query{Path: "/x"}, history.Moment{Zxid: proto.Zxid(zxid)})
