@@ -32,6 +32,8 @@ func TestIdentity_NotOnThisMachine(t *testing.T) {
 	s.want(421, "gozkd.web.hosts", "GET", "/znodes/v2/", "", "Host: evil.example.org:8080")
 	s.want(200, "", "GET", "/znodes/v2/", "", "Host: localhost:8080")
 	s.want(200, "", "GET", "/znodes/v2/", "", "Host: [::1]:8080")
+	// The caller sends an empty header, and the proxy adds a line of its own.
+	s.want(200, `"role":"none"`, "GET", "/identity/v2", "", "X-Forwarded-For: ", "X-Forwarded-For: 10.0.0.1")
 }
 
 // users is a configuration with the superuser and a SASL user bob.
@@ -154,6 +156,7 @@ func TestIdentity_ByProxy(t *testing.T) {
 		Anonymous: web.Write, Roles: roles(t, "read=sasl:bob"), ProxyHeader: "X-User", Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
 	s.want(200, `[{"scheme":"sasl","id":"bob"},{"scheme":"ip","id":"10.0.0.7"}],"role":"read"`, "GET", "/identity/v2", "", "X-User: bob", "X-Forwarded-For: 1.2.3.4, 10.0.0.7")
+	s.want(200, `{"scheme":"ip","id":"10.0.0.7"}]`, "GET", "/identity/v2", "", "X-User: bob", "X-Forwarded-For: 1.2.3.4", "X-Forwarded-For: 10.0.0.7") // a proxy that adds a line
 	s.want(403, "eve has no role", "GET", "/znodes/v2/", "", "X-User: eve")
 	s.want(401, "X-User", "GET", "/znodes/v2/", "")
 	s.want(401, "X-User", "GET", "/znodes/v2/", "", "X-User: bob", "X-User: eve")

@@ -12,7 +12,7 @@ import (
 // proxy there, nor from a web page whose host name resolves to this machine (DNS rebinding).
 func OnThisMachine(r *http.Request) bool {
 	for _, header := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip"} {
-		if r.Header.Get(header) != "" {
+		if len(r.Header.Values(header)) > 0 { // the first may be the caller's, and empty: a proxy may add a line
 			return false
 		}
 	}

@@ -201,7 +201,7 @@ func (g *Gate) ofProxy(address netip.Addr) bool {
 // proxied identifies a caller behind a trusted proxy.
 func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	c.Local = false
-	hops := strings.Split(r.Header.Get("X-Forwarded-For"), ",")
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",") // the last is the proxy's
 	if last, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {
 		c.Host = last.Unmap().WithZone("").String()
 	}
