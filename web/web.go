@@ -58,6 +58,9 @@ type Options struct {
 	// Ask asks another member a four-letter word at its address for clients, for the view of the ensemble. It
 	// must bound the answer. Default: the view shows what this server knows.
 	Ask func(ctx context.Context, address, word string) (string, error)
+	// AskPort is the port for clients of a member whose server line has none. Default: unknown, so that
+	// the member is not asked.
+	AskPort int
 	// History has earlier states of znodes. Default: none.
 	History History
 	// Logger gets log lines. Default: none.
@@ -108,7 +111,7 @@ func New(s *server.Server, o Options) *Handler {
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
-	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody, Ask: o.Ask, History: o.History})
+	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody, Ask: o.Ask, AskPort: o.AskPort, History: o.History})
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, answer.Errorf(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})

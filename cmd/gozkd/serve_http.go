@@ -55,7 +55,7 @@ type endpoints struct {
 func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, a *archiver, log hclog.Logger) *endpoints {
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
-		e.web = webHandler(c, s, a, log)
+		e.web = webHandler(c, s, &r.tls.clients, a, log)
 		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies()

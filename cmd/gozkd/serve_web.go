@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/server"
@@ -25,8 +28,9 @@ func webOptions(c config.Config) (o web.Options, err error) {
 	return o, nil
 }
 
-// webHandler returns the handler of REST and the explorer, or nil if they are not served.
-func webHandler(c config.Config, s *server.Server, a *archiver, log hclog.Logger) *web.Handler {
+// webHandler returns the handler of REST and the explorer, or nil if they are not served. certificates
+// are those of the ports for clients.
+func webHandler(c config.Config, s *server.Server, certificates *tlsFiles, a *archiver, log hclog.Logger) *web.Handler {
 	if !c.ServesWeb() {
 		return nil
 	}
@@ -36,8 +40,21 @@ func webHandler(c config.Config, s *server.Server, a *archiver, log hclog.Logger
 		return nil
 	}
 	o.Logger, o.History = log.Named("web"), a.history(s)
-	o.Ask = probe.Asker{MaxBytes: 1 << 20}.Ask
+	o.Ask, o.AskPort = memberAsker(c, certificates)
 	return web.New(s, o)
+}
+
+// memberAsker returns how to ask other members, and at which port if their server lines have none: members
+// usually have the same ports. If clients of this server must use TLS, so must it.
+func memberAsker(c config.Config, certificates *tlsFiles) (ask func(ctx context.Context, address, word string) (string, error), port int) {
+	a := probe.Asker{MaxBytes: 1 << 20}
+	if !c.SecureOnly {
+		return a.Ask, c.ClientPort
+	}
+	a.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+		return clientflags.OfServer(certificates.source.Load()).Dial(ctx, address)
+	}
+	return a.Ask, c.SecureClientPort
 }
 
 // checkWeb returns what is wrong with the configuration of REST and the explorer.

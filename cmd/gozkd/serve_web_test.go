@@ -2,12 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -78,5 +84,33 @@ func TestServe_HistoryOfArchive(t *testing.T) {
 	}
 	if status, _ := ask("GET", "/znodes/v2/x?at="+v[0].Zxid, ""); status != http.StatusNotFound {
 		t.Error(status)
+	}
+}
+
+// Members of an ensemble whose clients must use TLS ask each other so, at the same port.
+func TestMemberAsker_TLSOnly(t *testing.T) {
+	files := testca.New(t, "root").Issue(t, testca.Spec{Hosts: []string{"elsewhere"}}).Files(t)
+	port := reserveRange(t, 1)
+	stores := []string{"ssl.keyStore.location=" + files.Key, "ssl.trustStore.location=" + files.CA, "secureClientPort=" + strconv.Itoa(port), "4lw.commands.whitelist=srvr"}
+	args := []string{"serve", "--memory"}
+	for _, o := range stores {
+		args = append(args, "-o", o)
+	}
+	launch(t, args...)
+	inv, err := config.Load(args, func(string) string { return "" }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var certificates tlsFiles
+	_, use, err := certificates.prepare(true, inv.Config.ClientTLS, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	use()
+	defer certificates.close()
+	ask, at := memberAsker(inv.Config, &certificates)
+	answer, err := ask(t.Context(), net.JoinHostPort("127.0.0.1", strconv.Itoa(at)), "srvr")
+	if err != nil || !strings.Contains(answer, "Mode: standalone") {
+		t.Errorf("port %d: %q %v", at, answer, err)
 	}
 }

@@ -405,6 +405,7 @@ var table = append(webTable, []box{
 		{"cmd/gozkd/internal/status", "a command"},
 		{"cmd/gozkd/internal/top", "a command"},
 		{"cmd/gozkd/internal/probe", "the explorer asks the other members"},
+		{"cmd/gozkd/internal/clientflags", "asks them by TLS"},
 		{"cmd/gozkd/internal/shell", "gozkd cli"},
 		{"server", "wiring"},
 		{"cmd/gozkd/internal/config", "the only reader of configuration"},

@@ -45,6 +45,8 @@ type Deps struct {
 	MaxBody int64
 	// Ask asks a member a four-letter word at its address for clients. nil: only this server is shown.
 	Ask func(ctx context.Context, address, word string) (string, error)
+	// AskPort is the port of a member whose server line has none; 0: unknown.
+	AskPort int
 	// History has earlier states of znodes. nil: there is no archive.
 	History history.Archive
 }
@@ -58,7 +60,7 @@ type explorer struct {
 // Register adds the handlers to mux. Requests have the role that their handlers demand; everybody who can
 // reach the server gets as far as the handler.
 func Register(mux *http.ServeMux, d Deps) {
-	e := &explorer{Deps: d, others: others{ask: d.Ask}, long: limit.NewGauge(maxLongEach, maxLong)}
+	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: limit.NewGauge(maxLongEach, maxLong)}
 	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), shortTime)

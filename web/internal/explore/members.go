@@ -23,7 +23,8 @@ const (
 // others are the answers of the other members, which are asked with four-letter words, without
 // credentials, at the client addresses that the ensemble's configuration has.
 type others struct {
-	ask func(ctx context.Context, address, word string) (string, error)
+	ask  func(ctx context.Context, address, word string) (string, error)
+	port int // of members whose server line has none; 0: unknown
 
 	mu    sync.Mutex // guards the fields below, and makes callers wait for the answers
 	at    time.Time
@@ -69,16 +70,15 @@ func (o *others) of(members []server.MemberStatus, own int) map[int]*answers {
 		}
 		a := &answers{}
 		facts[m.ID] = a
-		asking.Go(func() { a.get(ctx, o.ask, m) }) // ends with ctx; awaited below
+		asking.Go(func() { a.get(ctx, o.ask, clientAddress(m, o.port)) }) // ends with ctx; awaited below
 	}
 	asking.Wait()
 	o.at, o.facts = time.Now(), facts
 	return facts
 }
 
-// get asks a member.
-func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address, word string) (string, error), m server.MemberStatus) {
-	address := clientAddress(m)
+// get asks the member at an address, "" if that is not known.
+func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address, word string) (string, error), address string) {
 	if address == "" {
 		a.Unknown = "its server line has no client port"
 		return
@@ -134,8 +134,12 @@ func linesOf(text string) map[string]string {
 	return lines
 }
 
-// clientAddress returns where a member serves clients, "" if that is not known.
-func clientAddress(m server.MemberStatus) string {
+// clientAddress returns where a member serves clients, "" if that is not known. otherwise is the port of
+// a member whose server line has none.
+func clientAddress(m server.MemberStatus, otherwise int) string {
+	if m.ClientAddress == "" {
+		m.ClientAddress = ":" + strconv.Itoa(otherwise)
+	}
 	host, port, err := net.SplitHostPort(m.ClientAddress)
 	if err != nil || port == "0" {
 		return ""

@@ -29,8 +29,7 @@ type Security struct {
 }
 
 // OwnServer returns how to ask the server of this machine for its health: with its own key store as the
-// client's certificate. The server's certificate is not verified, because it is for another name than
-// localhost. So nothing secret must be sent.
+// client's certificate.
 func OwnServer(server tlsconf.Options, env cli.Env) (*Security, error) {
 	o := tlsconf.Options{
 		Prefix: server.Prefix, Role: tlsconf.Client, KeyStore: server.KeyStore,
@@ -41,7 +40,14 @@ func OwnServer(server tlsconf.Options, env cli.Env) (*Security, error) {
 	if err != nil {
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	return &Security{source: source, insecure: true, hasCert: true, own: true}, nil
+	return OfServer(source), nil
+}
+
+// OfServer returns how to ask the server that has these certificates, or another member, for its health.
+// The certificate of the server that is asked is not verified, because it may be for another name than
+// localhost or the host in a server line. So nothing secret must be sent.
+func OfServer(source *tlsconf.Source) *Security {
+	return &Security{source: source, insecure: true, hasCert: true, own: true}
 }
 
 // TLS reports whether connections are encrypted.
