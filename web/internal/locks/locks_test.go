@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -261,26 +262,34 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// TestFind_Kazoo reads what kazoo 2 made on a server: each lock was requested by clients 1, 2, 3, 4, in
-// this order.
-func TestFind_Kazoo(t *testing.T) {
-	content, err := os.ReadFile("testdata/kazoo.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var dirs []Directory
-	if err := json.Unmarshal(content, &dirs); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, l := range Find(dirs) {
-		got = append(got, l.Path+" "+text(&l)+" "+l.Queue[0].ID)
-	}
-	want := []string{
-		"/fx/election mutex 0: 1* 2[0] e0", "/fx/lock mutex 0: 1* 2[0] a",
-		"/fx/rw read/write 0: 1*read 2*read 3write[0,1] 4read[2] r0", "/fx/sem semaphore 2: 1*lease 2*lease 3[0,1] 4[2] s0",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+// TestFind_Real reads what kazoo 2 and Curator 5.9 made on a server: each lock was requested by clients
+// 1, 2, 3, 4, in this order.
+func TestFind_Real(t *testing.T) {
+	for name, want := range map[string][]string{
+		"kazoo": {
+			"/fx/election mutex 0: 1* 2[0] e0", "/fx/lock mutex 0: 1* 2[0] a",
+			"/fx/rw read/write 0: 1*read 2*read 3write[0,1] 4read[2] r0", "/fx/sem semaphore 2: 1*lease 2*lease 3[0,1] 4[2] s0",
+		},
+		"curator": {
+			"/cu/latch election 0: 1* 2[0] 3[1] node-1", "/cu/lock mutex 0: 1* 2[0] 3[1] 192.0.2.7",
+			"/cu/rw read/write 0: 1*read 2*read 3write[0,1] 4read[2] 192.0.2.7", "/cu/selector mutex 0: 1* 2[0] pick-1",
+			"/cu/sem semaphore 2: 1*lease 2*lease 3[0,1] 4[2] s1", "/cu/semutex semaphore 1: 1*lease 2[0] 192.0.2.7",
+		},
+	} {
+		content, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dirs []Directory
+		if err := json.Unmarshal(content, &dirs); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range Find(dirs) {
+			got = append(got, l.Path+" "+text(&l)+" "+l.Queue[0].ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }
