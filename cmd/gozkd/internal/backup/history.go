@@ -17,8 +17,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// maxHistoryBase bounds the checkpoint that a server reads from its own archive: its tree is in memory
-// beside the one that the server serves.
+// maxHistoryBase bounds the checkpoint that a server reads from its own archive, and how much the state
+// grows by the log after it: its tree is in memory beside the one that the server serves.
 const maxHistoryBase = 256 << 20
 
 // History reads the archive of a server that runs, as history.Archive. One request reads at a time: each
@@ -59,7 +59,18 @@ func (h *History) replay(ctx context.Context, a *archive.Archive, span archive.S
 	if size := span.BaseBytes(); size > h.maxBase {
 		return consensus.SavedState{}, fmt.Errorf("%w: the checkpoint %s has %d bytes; run gozkd history or gozkd inspect with the URL of the archive", history.ErrTooLarge, span.Base, size)
 	}
-	held, err := replay(ctx, a, span, sm, func(consensus.LogEntry) bool { return r.Reached() || ctx.Err() != nil }, until)
+	begin, grown := int64(-1), int64(0)
+	held, err := replay(ctx, a, span, sm, func(consensus.LogEntry) bool {
+		size := r.Tree.ApproximateDataSize()
+		if begin < 0 {
+			begin = size
+		}
+		grown = max(grown, size-begin)
+		return r.Reached() || grown > h.maxBase || ctx.Err() != nil
+	}, until)
+	if err == nil && grown > h.maxBase {
+		err = fmt.Errorf("%w: the state grows by more than %d bytes after the checkpoint %s; run gozkd history with the URL of the archive", history.ErrTooLarge, h.maxBase, span.Base)
+	}
 	return held, errors.Join(err, ctx.Err())
 }
 

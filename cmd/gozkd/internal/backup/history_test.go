@@ -91,6 +91,15 @@ func TestHistory_Changes(t *testing.T) {
 		if _, err := c.Create("/secret", []byte("s"), 0, secret); err != nil {
 			t.Fatal(err)
 		}
+		for i := range 5 {
+			if _, err := c.Create(fmt.Sprint("/large", i), make([]byte, 100<<10), 0, open); err != nil {
+				t.Fatal(err)
+			}
+		}
+		large, _ := s.member(1).Server().Digest()
+		if err := create("exists"); !errors.Is(err, zk.ErrNodeExists) { // a zxid after those
+			t.Fatal(err)
+		}
 		c.Close()
 		s.settle()
 		if n := s.open().Spans()[0].NumBases(); n < 5 {
@@ -142,7 +151,7 @@ func TestHistory_Changes(t *testing.T) {
 			}
 		}
 		root, err := h.At(t.Context(), history.Query{Path: "/"}, history.Moment{Time: time.Now()})
-		if err != nil || len(root.Children) != 2+3+17+1 || int(root.Stat.NumChildren) != len(root.Children) {
+		if err != nil || len(root.Children) != 2+3+17+1+5 || int(root.Stat.NumChildren) != len(root.Children) {
 			t.Errorf("%d children %+v %v", len(root.Children), root, err)
 		}
 		if _, err := h.At(t.Context(), history.Query{Path: "/x"}, history.Moment{Zxid: 0x7f00000000}); !errors.Is(err, history.ErrNotCovered) {
@@ -155,6 +164,12 @@ func TestHistory_Changes(t *testing.T) {
 			}
 			if _, err := h.At(t.Context(), history.Query{Path: "/secret", IDs: ids}, history.Moment{}); errors.Is(err, proto.ErrNoAuth) != (ids == nil) {
 				t.Error(err)
+			}
+		}
+		h.maxBase = 300 << 10
+		for _, at := range []proto.Zxid{proto.Zxid(large) - 3, proto.Zxid(large)} {
+			if _, err := h.At(t.Context(), history.Query{Path: "/x"}, history.Moment{Zxid: at}); errors.Is(err, history.ErrTooLarge) != (at == proto.Zxid(large)) {
+				t.Error(at, err)
 			}
 		}
 		h.maxBase = 10
