@@ -27,12 +27,13 @@
 //	    one goroutine. Each Up has its Down before Close returns. After Close no goroutine is left,
 //	    and no method of the Handler is called.
 //
-//	P8  No frame and no checkpoint is received, the Handler judges no hello, and no connection of a
-//	    peer is replaced, before the caller has proved that it is the peer: by Config.Secret, by a
-//	    certificate that names the peer, or because the member at the peer's address (for a peer
-//	    that moves, also the former address, see SetPeers) confirms that the connection is its own. A peer of a version that cannot confirm is believed, but does not
-//	    replace a proved connection. A peer without an address here must prove that it is a guest
-//	    (guest.go); otherwise the Handler is told that the peer has proved nothing.
+//	P8  No frame and no checkpoint is received, the Handler judges no hello, and no connection
+//	    of a peer is replaced, before the caller has proved that it is the peer: by
+//	    Config.Secret, by a certificate that names the peer, or because the member at the peer's
+//	    address (for a peer that moves, also the former address, see SetPeers) confirms that the
+//	    connection is its own. A peer of a version that cannot confirm is believed, but does not
+//	    replace a proved connection. A peer without an address here must prove that it is a
+//	    guest (guest.go); otherwise the Handler is told that the peer has proved nothing.
 //	P9  Callers that have not proved this ("unproven") cost little, and do not keep members out.
 //
 // docs/reference/formats.md describes the format, docs/internals/consensus.md the reasons.
