@@ -126,7 +126,7 @@ func TestUnit_Verify(t *testing.T) {
 		t.Errorf("waits for %s, and reads %s", env, from)
 	}
 	words := strings.Fields(file(t, "gozkd-verify.service", `(?m)^ExecStart=(.*)$`)[0][1])
-	words[len(words)-1] = "file://" + filepath.ToSlash(t.TempDir())
+	words[len(words)-1] = "file:///" + strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/")
 	var out, errs strings.Builder
 	status := commands[words[1]](t.Context(), words[2:], cli.Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
 	if status != cli.Failed || !strings.Contains(errs.String(), "there are no objects of an archive") {

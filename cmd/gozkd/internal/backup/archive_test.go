@@ -167,7 +167,7 @@ func TestArchive_AheadOfTheEnsemble(t *testing.T) {
 // The commands, as users type them, on a directory.
 func TestVerify_Commands(t *testing.T) {
 	dir := t.TempDir()
-	empty := "file://" + filepath.ToSlash(dir)
+	empty := "file:///" + strings.TrimPrefix(filepath.ToSlash(dir), "/")
 	for _, c := range []struct {
 		args []string
 		want string

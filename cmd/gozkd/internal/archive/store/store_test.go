@@ -127,7 +127,7 @@ func well(*http.Request) int { return 0 }
 func TestStores_Keep(t *testing.T) {
 	open := map[string]func(t *testing.T) Store{
 		"dir": func(t *testing.T) Store {
-			s, err := Open("file://"+filepath.ToSlash(t.TempDir()), nil)
+			s, err := Open("file:///"+strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestS3_Errors(t *testing.T) {
 // Nothing is written where no file system is mounted, and what a crash has left is no object.
 func TestDir_Edges(t *testing.T) {
 	root := t.TempDir()
-	s, err := Open("file://"+filepath.ToSlash(filepath.Join(root, "none")), nil)
+	s, err := Open("file:///"+strings.TrimPrefix(filepath.ToSlash(filepath.Join(root, "none")), "/"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
