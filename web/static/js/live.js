@@ -7,7 +7,8 @@ const maxEvents = 200;
 
 /**
  * follow subscribes to a path. on.event(kind, path) and on.reset() tell of changes; on.state(text)
- * of the connection: 'live', 'lost', 'paused'. While the page is hidden the stream is closed: a browser
+ * of the connection: 'connecting', 'live', 'lost', 'paused'. on.opened() tells that changes are
+ * reported from now on: what was read before may be out of date. While the page is hidden the stream is closed: a browser
  * opens only six connections to a server, and a person may have many tabs.
  */
 export function follow(path, recursive, on) {
@@ -15,6 +16,7 @@ export function follow(path, recursive, on) {
   let missed = false;
   const handle = (kind) => (data) => on.event(kind, data.path || path, data);
   const open = () => {
+    on.state('connecting');
     stop = api.events(path, recursive, {
       created: handle('created'), changed: handle('changed'), deleted: handle('deleted'), children: handle('children'),
       reset: () => on.reset(),
@@ -23,6 +25,8 @@ export function follow(path, recursive, on) {
         if (missed) {
           missed = false;
           on.reset();
+        } else {
+          on.opened();
         }
       },
       lost: () => on.state('lost'),

@@ -8,7 +8,7 @@ import {viewData} from './viewers/index.js';
 
 /**
  * page shows the znode of ctx().path. act(name) runs an action, updated(path, stat) gets what was
- * read. Returns {element, show, refresh, event, seen, state, place, drawHead, close}.
+ * read. Returns {element, show, refresh, event, seen, state, catchUp, place, drawHead, close}.
  */
 export function page({ctx, act, following, showTree, updated}) {
   const head = h('div', {class: 'znode-head'});
@@ -222,11 +222,15 @@ export function page({ctx, act, following, showTree, updated}) {
   function state(text) {
     status.className = 'live ' + text;
     status.setAttribute('aria-label', text);
-    status.title = {live: 'Live: changes of this znode appear by themselves', lost: 'The stream of changes was lost; reconnecting', paused: 'Paused while the page was hidden'}[text];
+    status.title = {connecting: 'Connecting: changes do not appear by themselves yet', live: 'Live: changes of this znode appear by themselves', lost: 'The stream of changes was lost; reconnecting', paused: 'Paused while the page was hidden'}[text];
   }
 
   return {
     element, refresh, event, state, drawHead,
+    async catchUp() {
+      await loaded;
+      refresh();
+    },
     seen: async () => {
       await loaded;
       return seen;

@@ -77,7 +77,7 @@ export default function (first) {
         main.refresh();
         side.reload();
       },
-      state: main.state,
+      opened: main.catchUp, state: main.state,
     });
   }
 
