@@ -56,9 +56,12 @@ function answered(a) {
     ['Unknown', a.unknown && h('span', {class: 'dim'}, 'the rest: ' + a.unknown)]];
 }
 
-// ends shows until when a certificate is valid.
+// ends shows until when a certificate is valid. Another member may say any number.
 function ends(seconds) {
   const days = (1000 * seconds - Date.now()) / 86400000;
+  if (Math.abs(days) > 1e7) {
+    return badge('ends at ' + seconds + ' s after 1970');
+  }
   return badge('ends ' + new Date(1000 * seconds).toISOString().slice(0, 10), days < 7 ? 'bad' : days < 30 ? 'warn' : 'good');
 }
 
