@@ -21,7 +21,15 @@ func TestV1_README(t *testing.T) {
 	s.want(200, `"encoding":"utf8","data":"data2","dataUtf8":"data2"`, "GET", "/znodes/v1/cluster2/leader?dataformat=utf8", "")
 	s.want(200, `"encoding":"base64","data":"ZGF0YTI=","data64":"ZGF0YTI="`, "GET", "/znodes/v1/cluster2/leader", "")
 	s.want(200, `"version":1`, "PUT", "/znodes/v1/cluster2/leader?dataformat=utf8", "data3") // curl -T sends no type
-	s.want(406, "XML", "GET", "/znodes/v1/cluster2/leader", "", "Accept: application/xml")
+	asXML := "Accept: application/xml"
+	s.want(200, `<?xml version="1.0" encoding="UTF-8" standalone="yes"?><stat><path>/cluster2/leader</path><uri>`+s.url+
+		`/znodes/v1/cluster2/leader</uri><data64>ZGF0YTM=</data64><czxid>`, "GET", "/znodes/v1/cluster2/leader", "", asXML)
+	s.want(200, `<dataUtf8>data3</dataUtf8>`, "GET", "/znodes/v1/cluster2/leader?dataformat=utf8", "", asXML)
+	s.want(200, `/znodes/v1/cluster2/{child}</child_uri_template><children><child>leader</child></children></child>`, "GET", "/znodes/v1/cluster2?view=children", "", asXML)
+	s.want(201, `<path><path>/cluster2/&lt;b&gt;</path><uri>`, "POST", "/znodes/v1/cluster2?op=create&name=%3Cb%3E", "", octets, asXML)
+	s.want(404, `<error><request>GET /znodes/v1/none</request><message>`, "GET", "/znodes/v1/none", "", asXML)
+	s.want(201, `<session><id>`, "POST", "/sessions/v1/?op=create&expire=10", "", octets, asXML)
+	s.want(406, "JSONP", "GET", "/znodes/v1/cluster2/leader?callback=f", "", "Accept: application/javascript")
 	session := decode[struct{ ID, URI string }](t, s.want(201, "", "POST", "/sessions/v1/?op=create&expire=10", "", octets))
 	if session.URI != s.url+"/sessions/v1/"+session.ID || len(session.ID) != 36 {
 		t.Errorf("%+v", session)

@@ -54,8 +54,8 @@ func Fail(w http.ResponseWriter, p *Problem) {
 // JSON answers with a value.
 func JSON(w http.ResponseWriter, status int, v any) { write(w, status, "application/json", v) }
 
-// Encoded answers with JSON.
-func Encoded(w http.ResponseWriter, status int, b []byte) { send(w, status, "application/json", b) }
+// Encoded answers with what is encoded already.
+func Encoded(w http.ResponseWriter, status int, kind string, b []byte) { send(w, status, kind, b) }
 
 func write(w http.ResponseWriter, status int, kind string, v any) {
 	b, err := json.Marshal(v)

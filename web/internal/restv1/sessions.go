@@ -3,6 +3,7 @@ package restv1
 import (
 	"context"
 	"crypto/rand"
+	"encoding/xml"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -171,10 +172,11 @@ func (s *Sessions) serve(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		write(w, http.StatusCreated, struct {
-			ID  string `json:"id"`
-			URI string `json:"uri"`
-		}{e.id, base(r) + "/sessions/v1/" + e.id})
+		write(w, r, http.StatusCreated, struct {
+			XMLName xml.Name `json:"-" xml:"session"`
+			ID      string   `json:"id" xml:"id"`
+			URI     string   `json:"uri" xml:"uri"`
+		}{ID: e.id, URI: base(r) + "/sessions/v1/" + e.id})
 	case r.Method == http.MethodPut && id != "":
 		if _, err := s.touch(&c.Caller, id); err != nil {
 			return err

@@ -1,12 +1,13 @@
 // Package restv1 serves ZooKeeper's old REST interface: /znodes/v1 and /sessions/v1. Source:
 // zookeeper-contrib-rest/SPEC.txt, version 2, and the names of its Java implementation where they differ:
-// an answer has both. Not there: XML, and JSONP, which would let every page read.
+// an answer in JSON has both, in XML those of the implementation. Not there: JSONP, which would let
+// every page read.
 package restv1
 
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
+	"encoding/xml"
 	"io"
 	"mime"
 	"net/http"
@@ -35,17 +36,17 @@ type Znodes struct {
 
 // stat is a Stat in both forms of an answer.
 type stat struct {
-	Czxid          int64 `json:"czxid"`
-	Mzxid          int64 `json:"mzxid"`
-	Ctime          int64 `json:"ctime"`
-	Mtime          int64 `json:"mtime"`
-	Version        int32 `json:"version"`
-	Cversion       int32 `json:"cversion"`
-	Aversion       int32 `json:"aversion"`
-	EphemeralOwner int64 `json:"ephemeralOwner"`
-	DataLength     int32 `json:"dataLength"`
-	NumChildren    int32 `json:"numChildren"`
-	Pzxid          int64 `json:"pzxid"`
+	Czxid          int64 `json:"czxid" xml:"czxid"`
+	Mzxid          int64 `json:"mzxid" xml:"mzxid"`
+	Ctime          int64 `json:"ctime" xml:"ctime"`
+	Mtime          int64 `json:"mtime" xml:"mtime"`
+	Version        int32 `json:"version" xml:"version"`
+	Cversion       int32 `json:"cversion" xml:"cversion"`
+	Aversion       int32 `json:"aversion" xml:"aversion"`
+	EphemeralOwner int64 `json:"ephemeralOwner" xml:"ephemeralOwner"`
+	DataLength     int32 `json:"dataLength" xml:"dataLength"`
+	NumChildren    int32 `json:"numChildren" xml:"numChildren"`
+	Pzxid          int64 `json:"pzxid" xml:"pzxid"`
 }
 
 type specStat struct {
@@ -53,15 +54,31 @@ type specStat struct {
 	Length int32 `json:"datalength"` // as the specification spells it
 }
 
+// znode is the answer about a znode. XML has what the Java implementation has.
 type znode struct {
-	Path     string    `json:"path"`
-	URI      string    `json:"uri"`
-	Encoding string    `json:"encoding,omitempty"`
-	Data     *string   `json:"data,omitempty"`
-	Data64   *[]byte   `json:"data64,omitempty"`
-	DataUTF8 *string   `json:"dataUtf8,omitempty"`
-	Stat     *specStat `json:"stat,omitempty"`
+	XMLName  xml.Name  `json:"-"`
+	Path     string    `json:"path" xml:"path"`
+	URI      string    `json:"uri" xml:"uri"`
+	Encoding string    `json:"encoding,omitempty" xml:"-"`
+	Data     *string   `json:"data,omitempty" xml:"-"`
+	Data64   *string   `json:"data64,omitempty" xml:"data64,omitempty"`
+	DataUTF8 *string   `json:"dataUtf8,omitempty" xml:"dataUtf8,omitempty"`
+	Stat     *specStat `json:"stat,omitempty" xml:"-"`
 	*stat
+}
+
+type children struct {
+	XMLName  xml.Name `json:"-" xml:"child"`
+	Path     string   `json:"path" xml:"path"`
+	URI      string   `json:"uri" xml:"uri"`
+	Template string   `json:"child_uri_template" xml:"child_uri_template"`
+	Children []string `json:"children" xml:"children>child"`
+}
+
+type failure struct {
+	XMLName xml.Name `json:"-" xml:"error"`
+	Request string   `json:"request" xml:"request"`
+	Message string   `json:"message" xml:"message"`
 }
 
 func newZnode(r *http.Request, path string, s proto.Stat) *znode {
@@ -69,7 +86,7 @@ func newZnode(r *http.Request, path string, s proto.Stat) *znode {
 		int64(s.Czxid), int64(s.Mzxid), s.CtimeMs, s.MtimeMs, s.Version, s.Cversion, s.Aversion,
 		int64(s.EphemeralOwner), s.DataLength, s.NumChildren, int64(s.Pzxid),
 	}
-	return &znode{Path: path, URI: uri(r, path), Stat: &specStat{both, s.DataLength}, stat: &both}
+	return &znode{XMLName: xml.Name{Local: "stat"}, Path: path, URI: uri(r, path), Stat: &specStat{both, s.DataLength}, stat: &both}
 }
 
 // base returns the address of the server as the caller names it.
@@ -126,8 +143,8 @@ func (h *Znodes) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	} else if p.client, err = c.Client(); err != nil {
 		return err
 	}
-	if !wantsBytes(r) && !accepts(r, "application/json") {
-		return answer.Errorf(http.StatusNotAcceptable, "Accept must allow application/json or %s: there is neither XML nor JSONP here", bytes)
+	if !wantsBytes(r) && !accepts(r, jsonType) && !wantsXML(r) {
+		return answer.Errorf(http.StatusNotAcceptable, "Accept must allow %s, %s or %s: there is no JSONP here", jsonType, xmlType, bytes)
 	}
 	switch r.Method {
 	case http.MethodHead:
@@ -198,13 +215,14 @@ func (h *Znodes) get(w http.ResponseWriter, r *http.Request, p *parameters) erro
 		z.Encoding, z.Data, z.DataUTF8 = "utf8", &text, &text
 	case data != nil:
 		text := base64.StdEncoding.EncodeToString(data)
-		z.Encoding, z.Data, z.Data64 = "base64", &text, &data
+		z.Encoding, z.Data, z.Data64 = "base64", &text, &text
 	}
 	var b []byte
-	if late := call.Of(r).Heavy(len(data), func() { b, err = json.Marshal(z) }); late != nil || err != nil {
+	var kind string
+	if late := call.Of(r).Heavy(len(data), func() { b, kind, err = encode(r, z) }); late != nil || err != nil {
 		return cmp.Or(late, err)
 	}
-	answer.Encoded(w, http.StatusOK, b)
+	answer.Encoded(w, http.StatusOK, kind, b)
 	return nil
 }
 
@@ -214,12 +232,9 @@ func (h *Znodes) children(w http.ResponseWriter, r *http.Request, p *parameters)
 		return err
 	}
 	at := uri(r, p.path)
-	write(w, http.StatusOK, struct {
-		Path     string   `json:"path"`
-		URI      string   `json:"uri"`
-		Template string   `json:"child_uri_template"`
-		Children []string `json:"children"`
-	}{p.path, at, strings.TrimSuffix(at, "/") + "/{child}", append([]string{}, names...)})
+	write(w, r, http.StatusOK, children{
+		Path: p.path, URI: at, Template: strings.TrimSuffix(at, "/") + "/{child}", Children: append([]string{}, names...),
+	})
 	return nil
 }
 
@@ -250,7 +265,7 @@ func (h *Znodes) put(w http.ResponseWriter, r *http.Request, p *parameters) erro
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	write(w, http.StatusOK, newZnode(r, p.path, s))
+	write(w, r, http.StatusOK, newZnode(r, p.path, s))
 	return nil
 }
 
@@ -284,20 +299,21 @@ func (h *Znodes) post(w http.ResponseWriter, r *http.Request, p *parameters) err
 		_, _ = io.WriteString(w, path) // the caller has gone
 		return nil
 	}
-	write(w, http.StatusCreated, znode{Path: path, URI: uri(r, path)})
+	write(w, r, http.StatusCreated, znode{XMLName: xml.Name{Local: "path"}, Path: path, URI: uri(r, path)})
 	return nil
 }
 
 // accepts reports whether the caller accepts a media type.
 func accepts(r *http.Request, kind string) bool {
-	given := r.Header.Values("Accept")
-	if len(given) == 0 {
-		return true
-	}
 	family, _, _ := strings.Cut(kind, "/")
-	for _, want := range strings.Split(strings.Join(given, ","), ",") {
+	return len(r.Header.Values("Accept")) == 0 || names(r, kind) || names(r, "*/*") || names(r, family+"/*")
+}
+
+// names reports whether the caller's Accept has this media type or range.
+func names(r *http.Request, kind string) bool {
+	for _, want := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		want, _, _ = strings.Cut(want, ";")
-		if want = strings.TrimSpace(want); want == kind || want == "*/*" || want == family+"/*" {
+		if strings.TrimSpace(want) == kind {
 			return true
 		}
 	}
@@ -318,10 +334,5 @@ func fail(w http.ResponseWriter, r *http.Request, p *answer.Problem) {
 		_, _ = io.WriteString(w, request+": "+p.Error()+"\n") // the caller has gone
 		return
 	}
-	write(w, p.Status, struct {
-		Request string `json:"request"`
-		Message string `json:"message"`
-	}{request, p.Error()})
+	write(w, r, p.Status, failure{Request: request, Message: p.Error()})
 }
-
-func write(w http.ResponseWriter, status int, v any) { answer.JSON(w, status, v) }

@@ -86,7 +86,7 @@ func encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) (err erro
 	if late := call.Of(r).Heavy(bytes, func() { b, err = json.Marshal(v) }); late != nil || err != nil {
 		return cmp.Or(late, err)
 	}
-	answer.Encoded(w, http.StatusOK, b)
+	answer.Encoded(w, http.StatusOK, "application/json", b)
 	return nil
 }
 
