@@ -117,3 +117,23 @@ func TestServerLost_OtherViews(t *testing.T) {
 	x.serve(address)
 	b.see("main", "sessions in the ensemble")
 }
+
+// A change after the znode was read and before its changes are followed is shown, and the page does not
+// say that it is live before it is.
+func TestLive_BeforeTheStream(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/a": "one"})
+	b := x.visit(t, "#/z/app")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.eval(`window.EventSource = class extends EventTarget { constructor() { super(); window.opened = () => this.onopen(); } close() {} }; null`, nil)
+	b.gotoHash("#/z/app/a")
+	b.see(".data", "one")
+	if _, err := zk.Set(t.Context(), "/app/a", []byte("two"), -1); err != nil {
+		t.Fatal(err)
+	}
+	b.until("person.all('.live[aria-label=connecting]').length === 1")
+	b.eval("window.opened(); null", nil)
+	b.see(".data", "two")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+}

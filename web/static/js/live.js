@@ -8,8 +8,8 @@ const maxEvents = 200;
 /**
  * follow subscribes to a path. on.event(kind, path) and on.reset() tell of changes; on.state(text)
  * of the connection: 'connecting', 'live', 'lost', 'paused'. on.opened() tells that changes are
- * reported from now on: what was read before may be out of date. While the page is hidden the stream is closed: a browser
- * opens only six connections to a server, and a person may have many tabs.
+ * reported from now on: what was read before may be out of date. While the page is hidden the stream
+ * is closed: a browser opens only six connections to a server, and a person may have many tabs.
  */
 export function follow(path, recursive, on) {
   let stop = null;
