@@ -14,11 +14,11 @@ import (
 // Connections returns the connections of clients, the oldest first. The caller owns the result.
 func (s *Server) Connections() []Connection {
 	conns := s.conns.all()
+	slices.SortFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
 	all := make([]Connection, 0, len(conns))
 	for _, c := range conns {
 		all = append(all, c.facts())
 	}
-	slices.SortFunc(all, func(a, b Connection) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 

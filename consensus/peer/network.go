@@ -1,9 +1,9 @@
 package peer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -185,7 +185,8 @@ func (n *Network) Status() []Status {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	var all []Status
-	for id, p := range n.peers {
+	for _, id := range slices.Sorted(maps.Keys(n.peers)) {
+		p := n.peers[id]
 		if p.address == "" {
 			continue
 		}
@@ -198,7 +199,6 @@ func (n *Network) Status() []Status {
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 

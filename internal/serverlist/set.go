@@ -16,7 +16,15 @@ type Set []Member
 
 // NewSet returns a Set of the members. It fails if two have the same ID.
 func NewSet(members ...Member) (Set, error) {
-	s := Set(slices.SortedFunc(slices.Values(members), func(a, b Member) int { return cmp.Compare(a.ID, b.ID) }))
+	sorted := make([]*Member, len(members)) // a sort of structs adds 25 KB to a program
+	for i := range members {
+		sorted[i] = &members[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Member) int { return cmp.Compare(a.ID, b.ID) })
+	var s Set
+	for _, m := range sorted {
+		s = append(s, *m)
+	}
 	for i := 1; i < len(s); i++ {
 		if s[i].ID == s[i-1].ID {
 			return nil, fmt.Errorf("members: there are two lines for %s: remove one of them", s[i].Key())
