@@ -3,7 +3,6 @@ package restv1
 import (
 	"encoding/json"
 	"encoding/xml"
-	"io"
 	"net/http"
 
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -27,8 +26,7 @@ func encode(r *http.Request, v any) (b []byte, kind string, err error) {
 func write(w http.ResponseWriter, r *http.Request, status int, v any) {
 	b, kind, err := encode(r, v)
 	if err != nil { // no type of this package
-		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = io.WriteString(w, err.Error()) // the caller has gone
+		answer.Fail(w, answer.Errorf(http.StatusInternalServerError, "%v", err))
 		return
 	}
 	answer.Encoded(w, status, kind, b)

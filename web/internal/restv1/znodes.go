@@ -54,7 +54,7 @@ type specStat struct {
 	Length int32 `json:"datalength"` // as the specification spells it
 }
 
-// znode is the answer about a znode. XML has what the Java implementation has.
+// znode is the answer about a znode. XML has the elements of the Java implementation.
 type znode struct {
 	XMLName  xml.Name  `json:"-"`
 	Path     string    `json:"path" xml:"path"`
@@ -320,7 +320,7 @@ func names(r *http.Request, kind string) bool {
 	return false
 }
 
-func wantsBytes(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), bytes) }
+func wantsBytes(r *http.Request) bool { return names(r, bytes) }
 
 // fail answers with an error in the form of the specification.
 func fail(w http.ResponseWriter, r *http.Request, p *answer.Problem) {
