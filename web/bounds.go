@@ -28,7 +28,7 @@ const MaxStreams = 1536
 // maxStreamsEach bounds the streams of a caller.
 const maxStreamsEach = 1024
 
-// bounds are what callers may do at a time.
+// bounds limit the work that callers may have under way.
 type bounds struct {
 	perSec   float64
 	rate     *limit.Buckets
@@ -65,7 +65,7 @@ func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *an
 	return leave, nil
 }
 
-// Stats are counts since the Handler was made, and what is open now.
+// Stats are counts since the Handler was made, and the number of streams and sessions that are open.
 type Stats struct {
 	// Requests are the answered requests by route, which is a prefix of the path, and class of the status,
 	// such as "2xx".

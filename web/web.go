@@ -24,7 +24,7 @@ import (
 	"github.com/gozkd/gozkd/web/static"
 )
 
-// Role is what a caller may do. A role includes the lower ones.
+// Role is a set of permissions. A role includes the lower ones.
 type Role = access.Role
 
 // The roles.

@@ -19,7 +19,7 @@ import (
 // Origin is the origin of callers in the audit log.
 const Origin = "http"
 
-// Caller is who sends a request.
+// Caller is the sender of a request.
 type Caller struct {
 	IDs   []proto.ID // besides the address; none: anonymous
 	Host  string     // the address without a port
@@ -33,8 +33,8 @@ type Caller struct {
 // Anonymous reports whether the caller has not logged in.
 func (c *Caller) Anonymous() bool { return len(c.IDs) == 0 }
 
-// Account names what bounds of a caller count: the identity, from any address, or for anonymous callers the
-// network.
+// Account is the name under which a caller's use is bounded: the identity, from any address, or for
+// anonymous callers the network.
 func (c *Caller) Account() string {
 	if c.Anonymous() {
 		return network(c.Host)
@@ -101,7 +101,7 @@ func New(c Config) *Gate {
 	return g
 }
 
-// Identify returns who sends a request. Its error is a Problem. Wrong credentials are an error, no
+// Identify returns the sender of a request. Its error is a Problem. Wrong credentials are an error, no
 // credentials are not.
 func (g *Gate) Identify(r *http.Request) (Caller, error) {
 	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r)}

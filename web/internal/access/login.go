@@ -164,7 +164,7 @@ func (g *Gate) cookieName(r *http.Request) string {
 }
 
 // guesses bounds failed logins: per network, per user, and in all. The failures of others do not lock out a
-// user who has logged in from the same network lately.
+// user with a recent login from the same network.
 type guesses struct{ hosts, users, all, known *limit.Buckets }
 
 func (g *guesses) init(now func() time.Time) {

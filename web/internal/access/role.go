@@ -1,4 +1,4 @@
-// Package access decides who sends a request and what the sender may do: credentials, cookies, roles,
+// Package access decides the identity of a request's caller and the caller's role: credentials, cookies, roles,
 // host names, and the headers of every answer.
 package access
 
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Role is what a caller may do. A role includes the lower ones.
+// Role is a set of permissions. A role includes the lower ones.
 type Role uint8
 
 // The roles.

@@ -1,4 +1,4 @@
-// Package answer writes what the handlers of package web answer: JSON, and errors as
+// Package answer writes the answers of package web: JSON, and errors as
 // application/problem+json (RFC 9457).
 package answer
 
@@ -54,7 +54,7 @@ func Fail(w http.ResponseWriter, p *Problem) {
 // JSON answers with a value.
 func JSON(w http.ResponseWriter, status int, v any) { write(w, status, "application/json", v) }
 
-// Encoded answers with what is encoded already.
+// Encoded answers with bytes that are encoded already.
 func Encoded(w http.ResponseWriter, status int, kind string, b []byte) { send(w, status, kind, b) }
 
 func write(w http.ResponseWriter, status int, kind string, v any) {

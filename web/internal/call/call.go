@@ -1,4 +1,4 @@
-// Package call holds what the handlers of package web need about a request: its caller, and a client
+// Package call holds the context of a request for the handlers of package web: its caller, and a client
 // session with the caller's identities.
 package call
 
@@ -131,7 +131,7 @@ func (c *Call) Large(bytes int) (leave func(), err error) {
 // LoggedIn reports whether the caller is still logged in, for answers that take long.
 func (c *Call) LoggedIn() bool { return c.gate.LoggedIn(&c.Caller) }
 
-// Audit records what the caller does other than by the session: the server records the requests of that.
+// Audit records an action of the caller that is not a request of the session: those the server records.
 func (c *Call) Audit(detail string, code proto.ErrCode) {
 	c.gate.Server.Audit(audit.Event{
 		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),

@@ -26,13 +26,13 @@ const (
 	maxRings   = 1024 // of a session
 )
 
-// Watch is what a stream is about: a znode, or with Recursive also everything below.
+// Watch is the subject of a stream: a znode, or with Recursive also everything below.
 type Watch struct {
 	Path      string
 	Recursive bool
 }
 
-// streams holds what the streams of a session need. Streams with the same Watch share a ring.
+// streams holds the watches and rings of a session's streams. Streams with the same Watch share a ring.
 //
 // Invariants: a ring has every event since its first one, in order. After a moment in which events may have
 // been missed, the ring has an event reset.
@@ -74,7 +74,7 @@ type Stream struct {
 }
 
 // Open begins a stream. lastID is the id of the last event that the reader has seen of this Watch, or "".
-// When Open returns, the server has the watch: a read afterwards sees what no event tells.
+// When Open returns, the server has the watch: a read afterwards sees every change without an event.
 func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, error) {
 	t := &s.streams
 	t.changing.Lock()

@@ -21,7 +21,7 @@ const (
 	shownPaths  = 200 // of a subtree
 )
 
-// subtree answers with what a recursive delete would remove.
+// subtree answers with the znodes that a recursive delete would remove.
 func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) {
 	root, err := pathOf(r, "root", "")
 	if err != nil {

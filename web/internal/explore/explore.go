@@ -38,7 +38,7 @@ const (
 	maxImport   = 1 << 30   // bytes
 )
 
-// Deps is what the handlers need besides the call.
+// Deps are the dependencies of the handlers besides the call.
 type Deps struct {
 	Server *server.Server
 	// MaxBody bounds bodies in bytes, except that of an import.
@@ -117,7 +117,7 @@ func (e *explorer) walk(w http.ResponseWriter, r *http.Request, f func(http.Resp
 	finish(w, r.WithContext(ctx), f)
 }
 
-// insider returns nil for callers who may see what other clients do.
+// insider returns nil for callers that may see the actions of other clients.
 func insider(c *call.Call) error {
 	if c.Caller.Local && c.Caller.Role >= access.Read {
 		return nil

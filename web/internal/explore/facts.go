@@ -131,7 +131,7 @@ func (v *ensembleView) add(value server.Value) {
 	}
 }
 
-// number returns what JSON can express of a value; of times the count and quantiles.
+// number returns a value in a form that JSON can express; for times the count and quantiles.
 func number(v any) any {
 	switch v := v.(type) {
 	case server.Summary:

@@ -68,7 +68,7 @@ func (e *explorer) history(_ http.ResponseWriter, r *http.Request) (any, error) 
 		Versions []version `json:"versions"`
 		Hidden   int       `json:"hidden,omitempty"` // versions that the caller might not read then
 		Next     string    `json:"next,omitempty"`   // before of the next page
-		Until    int64     `json:"until"`            // what was archived: Unix ms
+		Until    int64     `json:"until"`            // the end of the archive: Unix ms
 	}{Path: q.Path, Versions: []version{}, Hidden: page.Hidden, Until: page.Until.UnixMilli()}
 	if page.Next != 0 {
 		answer.Next = idText(int64(page.Next))

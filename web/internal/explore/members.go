@@ -31,7 +31,7 @@ type others struct {
 	facts map[int]*answers
 }
 
-// answers are what a member answered.
+// answers are the answers of a member.
 type answers struct {
 	Mode    string `json:"mode,omitempty"`
 	Version string `json:"version,omitempty"`

@@ -68,7 +68,7 @@ type match struct {
 	NumChildren int32  `json:"numChildren"`
 	Session     string `json:"session,omitempty"`
 	Mtime       int64  `json:"mtime"`
-	Excerpt     string `json:"excerpt,omitempty"` // of the data, around what was found
+	Excerpt     string `json:"excerpt,omitempty"` // of the data, around the match
 }
 
 // search walks below root and sends the znodes whose name and content match: a glob, or without * and ?
@@ -177,7 +177,7 @@ func (r *interruptible) ReadRune() (rune, int, error) {
 	return c, size, nil
 }
 
-// excerpt returns the text around a match, without what is not text.
+// excerpt returns the text around a match, without bytes that are not text.
 func excerpt(data []byte, at []int) string {
 	const around = 60
 	from, to := max(0, at[0]-around), min(len(data), min(at[1], at[0]+around)+around)

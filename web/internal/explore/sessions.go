@@ -99,7 +99,7 @@ func (e *explorer) connections() map[int64]*server.Connection {
 	return all
 }
 
-// connection adds what the connection tells; nil is none.
+// connection adds the facts of the connection; nil is none.
 func (s *session) connection(c *server.Connection) {
 	if c == nil {
 		return

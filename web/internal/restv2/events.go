@@ -14,7 +14,7 @@ import (
 const (
 	// keepAlive is how often a stream without events has a comment.
 	keepAlive = 15 * time.Second
-	// writePatience is how long a reader may take to read what was written.
+	// writePatience is how long a reader may take for the bytes that were written.
 	writePatience = 10 * time.Second
 )
 

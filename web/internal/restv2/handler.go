@@ -158,7 +158,7 @@ func (h *Handler) stat(path string, s proto.Stat) *Stat {
 	return out
 }
 
-// Who is the answer of /identity/v2.
+// Who is a caller as /identity/v2 shows the caller.
 type Who struct {
 	IDs       []ID   `json:"ids"`
 	Role      string `json:"role"`

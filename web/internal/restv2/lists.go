@@ -15,8 +15,8 @@ const (
 	maxListBytes = 16 << 20 // of names, of a list
 )
 
-// lists keeps the sorted names of long lists of children, so that a caller who reads one page after the
-// other does not cost a transfer and a sort of the whole list for each.
+// lists keeps the sorted names of long lists of children, so that a caller that reads page after
+// page does not cost a transfer and a sort of the whole list each time.
 type lists struct {
 	mu   sync.Mutex // guards kept
 	kept []list     // the last used at the end

@@ -1,4 +1,4 @@
-// Package unpack decompresses what browsers cannot.
+// Package unpack decompresses formats that browsers do not know.
 package unpack
 
 import (
