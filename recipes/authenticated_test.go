@@ -17,8 +17,8 @@ import (
 
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/connectstring"
-	"github.com/gozkd/gozkd/recipes/internal/hook"
+	"github.com/gozkd/gozkd/internal/requesthook"
 )
 
 // Client is a connection to ZooKeeper. A Client retries requests after a lost connection, notices
@@ -43,7 +43,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	}
 	k := newCore(cfg)
 	n := newNative(k, servers)
-	k.use(n, hook.From(ctx))
+	k.use(n, requesthook.From(ctx))
 	// Ends when the Client is closed; Close waits.
 	k.loops.Go(n.run)
 	c := &Client{core: k}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gozkd/gozkd/recipes/internal/hook"
+	"github.com/gozkd/gozkd/internal/requesthook"
 )
 
 // core is the state that a Client and its namespaces share.
@@ -50,7 +50,7 @@ func newCore(cfg config) *core {
 }
 
 // use sets the transport. f is nil except in tests.
-func (k *core) use(t transport, f hook.Func) {
+func (k *core) use(t transport, f requesthook.Func) {
 	k.conn, k.prober = t, t
 	if f != nil {
 		k.conn = &hooked{t, f}

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestExactlyOnce is G3 and G5 for several clients of an ensemble with faults: every write that is

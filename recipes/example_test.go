@@ -6,8 +6,8 @@ import (
 	"log"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func ExampleConnect() {

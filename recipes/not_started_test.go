@@ -5,12 +5,12 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/discovery"
 	"github.com/gozkd/gozkd/recipes/election"
 	"github.com/gozkd/gozkd/recipes/group"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestNotStarted checks that waiting for something that was not started is an error at once.

@@ -3,7 +3,7 @@ package recipes_test
 import (
 	"testing"
 
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 )
 
 func TestShared(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestRegress_StaleEvent arms a watch, replaces the znode, and watches the znode again after a reply

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/recipes/internal/hook"
+	"github.com/gozkd/gozkd/internal/requesthook"
 )
 
 // transport sends the requests of a Client and reports the sessions to the core. native is that of
@@ -39,7 +39,7 @@ type transport interface {
 // hooked calls a test's function for each request.
 type hooked struct {
 	transport
-	hook hook.Func
+	hook requesthook.Func
 }
 
 func (h *hooked) create(ctx context.Context, path string, data []byte, o CreateOptions) (string, error) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 )
 
 // TestWatch_FiresAgain checks that a watch of a wrapped connection fires after a reconnect, where

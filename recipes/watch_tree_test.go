@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestWatchTree checks that calls with the same path share a watch of the server, which survives a

@@ -15,9 +15,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/requesthook"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
-	"github.com/gozkd/gozkd/recipes/internal/hook"
 )
 
 // Conn has the methods of *zk.Conn that recipes use.
@@ -68,7 +68,7 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	}
 	k := newCore(cfg)
 	w := &wrapped{k: k, conn: conn, events: events, ephemerals: make(map[string]struct{}), reconnect: make(chan struct{})}
-	k.use(w, hook.From(ctx))
+	k.use(w, requesthook.From(ctx))
 	c := &Client{core: k}
 	// Ends with the connection or when the Client is closed. Close waits.
 	k.loops.Go(w.followEvents)

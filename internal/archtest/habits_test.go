@@ -115,7 +115,7 @@ func processWide(srcs []source) []string {
 			continue
 		case s.pkg == "internal/testkit/exhaustive", s.pkg == "internal/testkit/program", s.pkg == "internal/testkit/watchdog": // every test binary's TestMain, in effect
 			continue
-		case s.pkg == "examples/internal/example", s.pkg == "recipes/internal/recipetest": // the main of all examples, and of the recipes' tests
+		case s.pkg == "examples/internal/example", s.pkg == "internal/testkit/recipetest": // the main of all examples, and of the recipes' tests
 			continue
 		}
 		say := func(pos token.Pos, what string) {

@@ -115,29 +115,19 @@ var table = append(webTable, []box{
 		{"go.etcd.io/raft/v3", "the log in memory is raft's"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
+	{pkg: "internal/requesthook", there: true},
 	{pkg: "recipes", there: true, may: []arrow{
 		{"recipes/internal/znodepath", "joins and splits paths"},
 		{"recipes/internal/backoff", "pauses between attempts"},
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
-		{"recipes/internal/hook", "lets tests intercept requests"},
+		{"internal/requesthook", "lets tests intercept requests"},
 		{"client", "the sessions that recipes run in; never our server"},
 		{"proto", "errors, events and Stats of package client"},
 		{"internal/connectstring", "parses a list of servers"},
 		{"sasl", "the mechanism is handed in"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations; connections of Wrap"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
-	}},
-	{pkg: "recipes/internal/recipetest", there: true, may: []arrow{
-		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
-		{"recipes", "opens clients"},
-		{"recipes/internal/hook", "intercepts requests"},
-		{"zktest", "servers, and faults in them"},
-		{"server", "a server for examples, which have no testing.TB"},
-		{"github.com/go-zookeeper/zk", "connections that report their requests"},
-		{"internal/testkit/...", "shared helpers of tests"},
-		{"pgregory.net/rapid", "draws faults"},
-		{"go.uber.org/goleak", "for TestMain"},
 	}},
 	{pkg: "recipes/...", may: []arrow{
 		{"recipes", "the client that recipes stand on"},
@@ -445,6 +435,17 @@ var table = append(webTable, []box{
 
 	// Programs and harnesses that see the server only from outside: they start processes and speak
 	// the protocol.
+	{pkg: "internal/testkit/recipetest", there: true, may: []arrow{
+		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
+		{"recipes", "opens clients"},
+		{"internal/requesthook", "intercepts requests"},
+		{"zktest", "servers, and faults in them"},
+		{"server", "a server for examples, which have no testing.TB"},
+		{"github.com/go-zookeeper/zk", "connections that report their requests"},
+		{"internal/testkit/...", "shared helpers of tests"},
+		{"pgregory.net/rapid", "draws faults"},
+		{"go.uber.org/goleak", "for TestMain"},
+	}},
 	{pkg: "internal/testkit/...", may: []arrow{
 		{"internal/testkit/...", "one helper may use another"},
 		{"internal/vfs", "file systems that crash and fail"},

@@ -3,8 +3,8 @@ package agree_test
 import (
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/agree"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // cost reports an error if the requests of f differ.

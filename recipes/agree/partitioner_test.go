@@ -13,9 +13,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 const quiet = time.Second

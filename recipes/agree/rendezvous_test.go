@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/agree"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func TestRendezvous(t *testing.T) {

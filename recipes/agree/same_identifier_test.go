@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/agree"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestPartitioner_SameIdentifier checks A6 and A7 for members with the same identifier: neither

@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func TestMain(m *testing.M) { recipetest.Main(m) }

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/barrier"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // attendance records who was in a double barrier and when, and checks that the barrier never opened

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/barrier"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestEssentials runs against any ZooKeeper: two members go through rounds of a double barrier,

@@ -6,8 +6,8 @@ import (
 	"log"
 	"sync"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/barrier"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func ExampleBarrier() {

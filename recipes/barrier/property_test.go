@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/barrier"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestB2_B3_B4 runs members through rounds with faults: nobody enters early, nobody leaves early,

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/zktest"
 )
 

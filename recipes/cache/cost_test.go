@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // requests returns the requests since the last call, in no order, with the number of each: "2

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestEssentials runs on any ZooKeeper: a cache follows a tree, also when connections are cut.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func put(c *recipes.Client, path, data string) {

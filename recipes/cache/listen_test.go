@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // A slow listener receives the difference, without intermediate states.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 var background = context.Background() // for helpers that end with their test

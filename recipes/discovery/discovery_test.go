@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/discovery"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func TestMain(m *testing.M) { recipetest.Main(m) }

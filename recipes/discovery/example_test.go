@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/discovery"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func ExampleDiscovery_Register() {

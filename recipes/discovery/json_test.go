@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/discovery"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // details is a payload.

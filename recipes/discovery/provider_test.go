@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/discovery"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // ids asks a provider for n instances.

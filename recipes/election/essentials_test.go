@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestEssentials runs against any ZooKeeper: a latch and selectors with both kinds of names lead in

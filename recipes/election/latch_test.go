@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // start returns a latch that has joined the election after all earlier ones, and is closed with the

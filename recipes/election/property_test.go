@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestE1_E2_E5 runs candidates of both kinds with faults: at most one leader's Context is alive,

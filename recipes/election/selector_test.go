@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 var errOops = errors.New("oops")

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/group"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestCost compares with the requests of Curator 5.8 and kazoo 2.10, taken from their sources.

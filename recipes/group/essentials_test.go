@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/group"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestEssentials runs against any ZooKeeper; see recipetest.Servers. Whichever answer is lost, a

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/group"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func ExampleGroup_Join() {

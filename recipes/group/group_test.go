@@ -11,10 +11,10 @@ import (
 	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/group"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func TestMain(m *testing.M) { recipetest.Main(m) }

@@ -3,7 +3,7 @@ package lock_test
 import (
 	"testing"
 
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 )
 
 func TestMain(m *testing.M) { recipetest.Main(m) }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 

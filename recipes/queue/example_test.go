@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 

@@ -6,7 +6,7 @@ import (
 	"log"
 	"time"
 
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes/shared"
 )
 

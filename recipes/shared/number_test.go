@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/shared"
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 func TestMain(m *testing.M) { recipetest.Main(m) }

@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
 // TestSteps_Kept is K1 and K2 with each kind of fault at each request: in the end there is one

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
-	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
 )
 

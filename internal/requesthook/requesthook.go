@@ -1,5 +1,5 @@
-// Package hook lets tests intercept the requests of a recipes.Client.
-package hook
+// Package requesthook lets tests intercept the requests of a recipes.Client.
+package requesthook
 
 import "context"
 

@@ -11,9 +11,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/lastzxid"
+	"github.com/gozkd/gozkd/internal/requesthook"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/hook"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -45,7 +45,7 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 	opts = append([]recipes.Option{recipes.SessionTimeout(timeout), recipes.Dialer(dial), recipes.Logger(NewLogger(t))}, opts...)
 	ctx := t.Context()
 	if h != nil {
-		ctx = hook.With(ctx, h.ask)
+		ctx = requesthook.With(ctx, h.ask)
 	}
 	switch kind {
 	case Connect:
