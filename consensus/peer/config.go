@@ -23,9 +23,10 @@ const (
 
 	// silenceTimeout bounds the wait for bytes from the other side, and for a connection.
 	silenceTimeout = 5 * time.Second
-	// helloTimeout bounds the first wait for the answer to a hello, which doubles up to silenceTimeout.
-	// Without its connection a member is of no use, so a hello that was lost, or damaged in a way that
-	// makes the other side wait for more of it, must not take as long as a silent peer.
+	// helloTimeout bounds the first wait for the answer to a hello, and for the end of the TLS
+	// handshake before it. The next waits are twice as long each, up to silenceTimeout. Without its
+	// connection a member is of no use, so a message that was lost, or damaged in a way that makes
+	// the other side wait for more of it, must not take as long as a silent peer.
 	helloTimeout = 2 * time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second

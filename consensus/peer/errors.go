@@ -21,7 +21,7 @@ var (
 	// ErrSilent is wrapped by the error of a connection on which nothing arrived for 5 s.
 	ErrSilent = errors.New("peer: nothing received for 5 s")
 
-	errUnanswered = errors.New("peer: the hello was not answered in time")
+	errUnanswered = errors.New("not answered in time")
 
 	errReplaced = errors.New("peer: the other side has made a new connection")
 	errDropped  = errors.New("peer: the connection is made again with a new hello")

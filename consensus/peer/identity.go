@@ -247,7 +247,7 @@ var unknownConfirm = fmt.Sprintf("hello of kind %d", kindConfirm)
 
 // ask sends a question to an address and returns the answer.
 func (n *Network) ask(ctx context.Context, address string, question greeting) (greeting, error) {
-	conn, _, err := n.dial(ctx, question.to, address)
+	conn, _, err := n.dial(ctx, question.to, address, silenceTimeout)
 	if err != nil {
 		return greeting{}, err
 	}

@@ -138,7 +138,7 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 
 // connectAndSend connects to the first address at which the peer answers, sends frames until the
 // connection ends, and returns how long the connection lasted and why it ended. patience bounds the
-// wait for the answer to the hello.
+// TLS handshake, and then the wait for the answer to the hello.
 func (p *peer) connectAndSend(ctx context.Context, addresses []string, patience time.Duration) (up time.Duration, err error) {
 	var began time.Time
 	var address string // of the connection, or that err is about
@@ -248,11 +248,11 @@ func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error
 
 // with connects to a member, for the given kind of use, and runs f with the connection. patience
-// bounds the wait for the answer to the hello.
+// bounds the TLS handshake, and then the wait for the answer to the hello.
 func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, patience time.Duration, f connFunc) error {
 	dialCtx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
-	conn, enc, err := n.dial(dialCtx, to, address)
+	conn, enc, err := n.dial(dialCtx, to, address, patience)
 	switch {
 	case isRejection(err):
 		return err
@@ -274,7 +274,7 @@ func (n *Network) with(ctx context.Context, to uint64, address string, kind uint
 	checked, err := n.exchangeGreetings(conn, to, kind, id)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errUnanswered
+		return fmt.Errorf("peer: hello: %w", errUnanswered)
 	case err != nil:
 		return alerted(err, to)
 	}

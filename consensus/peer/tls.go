@@ -140,20 +140,20 @@ func linkTLS(conn net.Conn) string {
 // addressSeparator stands between the addresses of a peer that has several.
 const addressSeparator = "|"
 
-// dial connects to a member at one of its addresses, in turn. If all refuse the connection, the error
-// says so.
-func (n *Network) dial(ctx context.Context, to uint64, addresses string) (conn net.Conn, enc *encryption, err error) {
+// dial connects to a member at one of its addresses, in turn. patience bounds each TLS handshake. If
+// all refuse the connection, the error says so.
+func (n *Network) dial(ctx context.Context, to uint64, addresses string, patience time.Duration) (conn net.Conn, enc *encryption, err error) {
 	for address, rest, more := "", addresses, true; more; {
 		address, rest, more = strings.Cut(rest, addressSeparator)
 		within, cancel := ctx, context.CancelFunc(func() {})
 		if more {
-			patience := n.cfg.AddressPatience
+			share := n.cfg.AddressPatience
 			if end, bounded := ctx.Deadline(); bounded { // the addresses after it have their shares of the time
-				patience = min(patience, time.Until(end)/time.Duration(2+strings.Count(rest, addressSeparator)))
+				share = min(share, time.Until(end)/time.Duration(2+strings.Count(rest, addressSeparator)))
 			}
-			within, cancel = context.WithTimeout(ctx, patience)
+			within, cancel = context.WithTimeout(ctx, share)
 		}
-		c, e, failed := n.dialAddress(within, to, address)
+		c, e, failed := n.dialAddress(within, to, address, patience)
 		cancel()
 		if failed == nil {
 			return c, e, nil
@@ -167,13 +167,13 @@ func (n *Network) dial(ctx context.Context, to uint64, addresses string) (conn n
 
 // dialAddress connects to a member, with TLS if the mode says so. The certificate is then that of the
 // member.
-func (n *Network) dialAddress(ctx context.Context, to uint64, address string) (net.Conn, *encryption, error) {
+func (n *Network) dialAddress(ctx context.Context, to uint64, address string, patience time.Duration) (net.Conn, *encryption, error) {
 	enc := n.encryption.Load()
 	conn, err := n.cfg.Dial(ctx, address)
 	if err != nil || !enc.Mode.dials() {
 		return conn, enc, err
 	}
-	s, err := enc.handshakeAsCaller(ctx, conn, to, address)
+	s, err := enc.handshakeAsCaller(ctx, conn, to, address, patience)
 	if err == nil {
 		_, err = n.checkCertificate(ctx, enc, s, to, address, !enc.AnyHost)
 	}
@@ -184,10 +184,17 @@ func (n *Network) dialAddress(ctx context.Context, to uint64, address string) (n
 	return s, enc, nil
 }
 
-// handshakeAsCaller makes the handshake of a dialed connection.
-func (e *encryption) handshakeAsCaller(ctx context.Context, conn net.Conn, to uint64, address string) (*secureConn, error) {
+// handshakeAsCaller makes the handshake of a dialed connection. A handshake that is not over after
+// patience is made again on a new connection, like a hello.
+func (e *encryption) handshakeAsCaller(ctx context.Context, conn net.Conn, to uint64, address string, patience time.Duration) (*secureConn, error) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	s := &secureConn{tls.Client(conn, e.Client(hostOfAddress(address))), conn}
-	if err := s.HandshakeContext(ctx); err != nil {
+	err := s.HandshakeContext(within)
+	switch {
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return nil, fmt.Errorf("peer: TLS handshake: %w", errUnanswered)
+	case err != nil:
 		return nil, handshakeError(err, to)
 	}
 	return s, nil

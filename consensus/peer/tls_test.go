@@ -344,3 +344,27 @@ func TestSetTLS_TooEarly(t *testing.T) {
 		}
 	})
 }
+
+// P5: a handshake that does not end is soon made again, because a record may have been lost or
+// damaged; the caller waits longer each time, for an acceptor that is slow.
+func TestP5_HandshakeIsMadeAgain(t *testing.T) {
+	ca := testca.New(t, "members")
+	inBubble(t, func(t *testing.T, w *world) {
+		address, calls := w.receptionist(t)
+		a := w.start(t, 1, w.secured(t, ca, TLSRequired))
+		began := time.Now()
+		a.SetPeers(map[uint64]string{2: address})
+		<-calls // and nothing is said
+		s := <-calls
+		if took := time.Since(began); took < helloTimeout || took > helloTimeout+firstWait {
+			t.Errorf("made again after %v", took)
+		}
+		time.Sleep(2*helloTimeout - time.Millisecond)
+		newStranger(t, tls.Server(s.Conn, ca.Issue(t, testca.Spec{Hosts: []string{hostOfAddress(address)}}).Server())).accepted()
+		a.await(2, "down")
+		a.await(2, "up")
+		if s := a.status(2); !s.Connected || s.TLS != "TLS 1.3" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
