@@ -59,7 +59,7 @@ var nameList = kind{
 }
 
 var authKeys = []key{
-	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with the SASL users: its server section has a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/kerberos.md)), or both",
+	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with the SASL users: its server section has a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/tls.md#kerberos)), or both",
 		field: func(c *Config) any { return &c.Auth.JAASFile }},
 	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "that section of the file",
 		field: func(c *Config) any { return &c.Auth.JAASSection }},
