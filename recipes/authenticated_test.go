@@ -215,7 +215,7 @@ func TestWithSASL_Enforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := enforcing(t)
 		c := recipetest.Open(t, recipetest.Connect, s.Service, 10*time.Second, recipes.WithSASL(sasl.NewDigestClient("bob", "secret")))
-		if _, err := c.Create(t.Context(), "/a", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+		if _, err := c.Create(t.Context(), "/a", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 			t.Fatal(err)
 		}
 		s.CloseConnections()

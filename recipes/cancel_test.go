@@ -112,14 +112,14 @@ func TestCancel_Another(t *testing.T) {
 			case r.Op == zktest.Delete && deletes == 0:
 				deletes++
 				w.ExpireSession(c.Session().ID())
-				if _, err := other.Create(t.Context(), "/name", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+				if _, err := other.Create(t.Context(), "/name", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 					t.Error(err)
 				}
 				return zk.ErrConnectionClosed
 			}
 			return nil
 		}, nil)
-		if _, err := c.Create(ctx, "/name", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); !errors.Is(err, context.Canceled) {
+		if _, err := c.Create(ctx, "/name", nil, recipes.CreateOptions{Ephemeral: true}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -11,34 +12,16 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Mode is the kind of a znode.
-type Mode int
-
-// The kinds of znodes.
-const (
-	Persistent Mode = iota
-	PersistentSequential
-	Ephemeral
-	EphemeralSequential
-	Container // deleted by the server some time after its last child is gone
-	TTL       // deleted by the server when it has no children and nobody changed it for its TTL
-	TTLSequential
-)
-
-// IsSequential reports whether the server appends a sequence number to the name.
-func (m Mode) IsSequential() bool {
-	return m == PersistentSequential || m == EphemeralSequential || m == TTLSequential
-}
-
-// IsEphemeral reports whether the znode is deleted when its creator's session ends.
-func (m Mode) IsEphemeral() bool { return m == Ephemeral || m == EphemeralSequential }
-
 // CreateOptions says how to create a znode. The zero value means a persistent znode with the
 // Client's ACL.
 type CreateOptions struct {
-	Mode Mode
-	TTL  time.Duration // for TTL and TTLSequential; whole milliseconds
-	ACL  []zk.ACL      // nil means the Client's
+	Ephemeral  bool // the server deletes the znode with the session
+	Sequential bool // the server appends a number to the name
+	Container  bool // the server deletes the znode some time after its last child is gone
+	// TTL, if not 0, makes the server delete the znode when it has no children and nobody has changed
+	// it for this time, in whole milliseconds.
+	TTL time.Duration
+	ACL []zk.ACL // nil means the Client's
 	// Parents creates missing parents: as containers if the server supports them, otherwise as
 	// persistent znodes.
 	Parents bool
@@ -71,6 +54,9 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 		return "", &Error{"create", path, ErrClosed, false}
 	}
 	defer k.calls.done()
+	if o.Ephemeral && (o.Container || o.TTL != 0) || o.Container && (o.Sequential || o.TTL != 0) {
+		return "", &Error{"create", path, errMixedKinds, false}
+	}
 	if o.ACL == nil {
 		o.ACL = k.cfg.acl
 	}
@@ -84,7 +70,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	})
 	var e *Error
 	switch {
-	case err == nil && o.Mode.IsEphemeral() && ctx.Err() != nil:
+	case err == nil && o.Ephemeral && ctx.Err() != nil:
 		// If the session ended while the request waited to be sent, go-zookeeper sends the request
 		// in the next session. ctx may be bound to the earlier session, so the znode is not wanted.
 		late := created // created is a result, and is empty after the return
@@ -100,6 +86,8 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	}
 	return "", err
 }
+
+var errMixedKinds = fmt.Errorf("%w: a znode is one of ephemeral, container or with a TTL, and a container is not sequential", ErrArgument)
 
 // createCall is a Create in progress.
 type createCall struct {
@@ -122,7 +110,7 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 		if found, err := n.findProtected(ctx); err != nil || found != "" {
 			return found, err
 		}
-	case before && n.opts.Mode.IsSequential():
+	case before && n.opts.Sequential:
 		return "", errNotRepeatable
 	case before && !n.client.idempotent:
 		if found, err := n.resolveLost(ctx); err != nil || found != "" {
@@ -137,7 +125,7 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 		}
 		created, err = n.send(ctx)
 	}
-	if before && n.client.idempotent && errors.Is(err, zk.ErrNodeExists) && !n.opts.Mode.IsSequential() {
+	if before && n.client.idempotent && errors.Is(err, zk.ErrNodeExists) && !n.opts.Sequential {
 		return n.adoptExisting(ctx, err)
 	}
 	return created, err
@@ -150,7 +138,7 @@ func (n *createCall) resolveLost(ctx context.Context) (string, error) {
 	err := k.checkNotCreated(ctx, n.path, znodepath.Parent(n.path), n.before)
 	exists := errors.Is(err, zk.ErrNodeExists)
 	switch u := (*ambiguousError)(nil); {
-	case !errors.As(err, &u) || n.opts.Mode != Ephemeral:
+	case !errors.As(err, &u) || !n.opts.Ephemeral || n.opts.Sequential:
 	case exists:
 		if created, e := n.adoptExisting(ctx, err); e == nil || classify(e) != answered {
 			return created, e
@@ -195,12 +183,12 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 		return "", &ambiguousError{exists}
 	case !bytes.Equal(there.data, n.data):
 		return "", exists
-	case n.opts.Mode == Ephemeral && there.stat.EphemeralOwner != k.currentSession().ID():
+	case n.opts.Ephemeral && there.stat.EphemeralOwner != k.currentSession().ID():
 		return "", exists
-	case n.opts.Mode == Persistent && there.stat.EphemeralOwner != 0:
+	case !n.opts.Ephemeral && !n.opts.Container && n.opts.TTL == 0 && there.stat.EphemeralOwner != 0:
 		return "", exists
 	}
-	if n.opts.Mode.IsEphemeral() {
+	if n.opts.Ephemeral {
 		k.conn.foundOwn(n.path)
 	}
 	return n.path, nil
@@ -210,11 +198,11 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 // know stays if the znode was changed or has children. An ephemeral of another session stays.
 func (n *createCall) undo(ctx context.Context, created string) {
 	k, version := n.client.core, int32(0)
-	if n.opts.Protected || n.opts.Mode.IsSequential() || n.opts.Mode.IsEphemeral() {
+	if n.opts.Protected || n.opts.Sequential || n.opts.Ephemeral {
 		version = -1
 	}
 	k.retryInBackground(ctx, "undo create", created, func(ctx context.Context) error {
-		if n.opts.Mode.IsEphemeral() && !n.opts.Protected {
+		if n.opts.Ephemeral && !n.opts.Protected {
 			if mine, err := k.owns(ctx, created); err != nil || !mine {
 				return err
 			}

@@ -12,8 +12,9 @@ import (
 
 // Errors of this package. The server's errors are the sentinels of package zk; use errors.Is.
 var (
-	// ErrClosed means that the Client or the wrapped connection was closed.
-	ErrClosed = errors.New("recipes: client is closed")
+	// ErrClosed means that the recipe, its Client, or the wrapped connection was closed, or that the
+	// ctx of Start has ended.
+	ErrClosed = errors.New("recipes: closed")
 	// ErrSASL means that the SASL exchange of WithSASL failed.
 	ErrSASL = client.ErrSASL
 	// ErrIdentityDemanded means that the server serves only clients with an identity that this one
@@ -30,6 +31,15 @@ var (
 	// ErrNotHeld means that a write was refused because the hold that guards the write is gone.
 	// Nothing was written.
 	ErrNotHeld = errors.New("recipes: no longer held")
+	// ErrNotAcquired means that somebody else has what was asked for, or waits ahead of the caller.
+	ErrNotAcquired = errors.New("recipes: not acquired: somebody else has it")
+	// ErrTaken means that the znode exists and belongs to another session, or is an ephemeral
+	// although none was requested.
+	ErrTaken = errors.New("recipes: taken by another session")
+	// ErrArgument means that a name, number or option is not valid. Nothing was written.
+	ErrArgument = errors.New("recipes: invalid argument")
+	// ErrFormat means that the data of a znode are not in the format of the recipe.
+	ErrFormat = errors.New("recipes: data in another format")
 )
 
 // Error says which operation failed.

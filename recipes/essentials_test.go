@@ -25,7 +25,7 @@ func TestEssentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := c.Create(ctx, "/gozkd-recipes-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	root, err := c.Create(ctx, "/gozkd-recipes-", nil, recipes.CreateOptions{Sequential: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestEssentials(t *testing.T) {
 	session := c.Session()
 	for k := 1; k <= 6; k++ {
 		cut.Arm(k)
-		created, err := n.Create(ctx, "/q/n-", []byte("x"), recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+		created, err := n.Create(ctx, "/q/n-", []byte("x"), recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestConnect_Auth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	path, err := c.Create(t.Context(), "/gozkd-recipes-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential})
+	path, err := c.Create(t.Context(), "/gozkd-recipes-", nil, recipes.CreateOptions{Ephemeral: true, Sequential: true})
 	if err != nil {
 		t.Fatal(err)
 	}

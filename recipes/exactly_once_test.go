@@ -43,7 +43,7 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 			version := int32(0)
 			for r := range rounds {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				path, err := c.Create(ctx, "/seq/n-", []byte(fmt.Sprint(w, r)), recipes.CreateOptions{Mode: recipes.PersistentSequential, Protected: true})
+				path, err := c.Create(ctx, "/seq/n-", []byte(fmt.Sprint(w, r)), recipes.CreateOptions{Sequential: true, Protected: true})
 				if err == nil {
 					mu.Lock()
 					kept[path] = true

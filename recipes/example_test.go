@@ -41,7 +41,7 @@ func ExampleClient_Create() {
 
 	// Whatever happens to the connection, this creates one znode, or none if ctx ends.
 	path, err := client.Create(ctx, "/workers/w-", []byte("10.0.0.7"), recipes.CreateOptions{
-		Mode:      recipes.EphemeralSequential,
+		Ephemeral: true, Sequential: true,
 		Parents:   true,
 		Protected: true,
 	})

@@ -36,14 +36,9 @@ func (n *native) create(ctx context.Context, path string, data []byte, o CreateO
 }
 
 func nativeOptions(o CreateOptions) client.CreateOptions {
-	n := client.CreateOptions{
-		Ephemeral: o.Mode.IsEphemeral(), Sequential: o.Mode.IsSequential(), Container: o.Mode == Container,
-		ACL: nativeACL(o.ACL), NoStat: true,
+	return client.CreateOptions{
+		Ephemeral: o.Ephemeral, Sequential: o.Sequential, Container: o.Container, TTL: o.TTL, ACL: nativeACL(o.ACL), NoStat: true,
 	}
-	if o.Mode == TTL || o.Mode == TTLSequential {
-		n.TTL = o.TTL
-	}
-	return n
 }
 
 func nativeACL(acl []zk.ACL) []proto.ACL {

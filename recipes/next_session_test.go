@@ -58,7 +58,7 @@ func TestWrap_CreateInUnknownSession(t *testing.T) {
 		in, cancel := session.Within(t.Context())
 		defer cancel()
 		next()
-		path, err := c.Create(in, "/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true})
+		path, err := c.Create(in, "/n-", nil, recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true})
 		if !errors.Is(err, recipes.ErrSessionLost) || !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Errorf("create: %q, %v", path, err)
 		}

@@ -25,7 +25,7 @@ func TestNotStarted(t *testing.T) {
 			"cache": cache.NewTree(c, "/t", cache.TreeOptions{}).Wait,
 			"view":  group.New(c, "/g").View().Wait,
 			"znode": func(ctx context.Context) error {
-				_, err := group.NewPersistentZnode(c, "/z", nil, group.PersistentZnodeOptions{}).Wait(ctx)
+				_, err := group.NewPersistentZnode(c, "/z", nil, recipes.CreateOptions{}).Wait(ctx)
 				return err
 			},
 			"provider": discovery.New[struct{}](c, "/d").Provider("s", discovery.RoundRobin[struct{}](), discovery.DownPolicy{}).Wait,

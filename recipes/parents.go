@@ -58,7 +58,7 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 func (k *core) makeParent(ctx context.Context, path string) error {
 	_, err := call(ctx, k, func(ctx context.Context) (string, error) {
 		if !k.noContainers.Load() {
-			created, err := k.conn.create(ctx, path, nonNil(nil), CreateOptions{Mode: Container, ACL: k.cfg.acl})
+			created, err := k.conn.create(ctx, path, nonNil(nil), CreateOptions{Container: true, ACL: k.cfg.acl})
 			if !errors.Is(err, proto.ErrUnimplemented) {
 				return created, err
 			}

@@ -43,7 +43,7 @@ func (n *createCall) findProtected(ctx context.Context) (string, error) {
 // checkFound returns path if the znode there is the requested znode. An ephemeral of an earlier
 // session is not, and is deleted.
 func (n *createCall) checkFound(ctx context.Context, path string) (string, error) {
-	if !n.opts.Mode.IsEphemeral() {
+	if !n.opts.Ephemeral {
 		return path, nil
 	}
 	k := n.client.core

@@ -58,13 +58,13 @@ func operations() []operation {
 	}
 	all := []operation{
 		{name: "create", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{}), children: 2, data: "old", once: true},
-		{name: "create ephemeral", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Ephemeral}), children: 2, data: "old", once: true, recognized: true},
-		{name: "create container", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Container}), children: 2, data: "old", once: true},
-		{name: "create ttl", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.TTL, TTL: time.Hour}), children: 2, data: "old", once: true},
-		{name: "create sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.PersistentSequential}), children: 2, data: "old", once: true},
+		{name: "create ephemeral", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Ephemeral: true}), children: 2, data: "old", once: true, recognized: true},
+		{name: "create container", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Container: true}), children: 2, data: "old", once: true},
+		{name: "create ttl", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{TTL: time.Hour}), children: 2, data: "old", once: true},
+		{name: "create sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Sequential: true}), children: 2, data: "old", once: true},
 		{name: "create protected", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Protected: true}), children: 2, data: "old"},
-		{name: "create protected sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.PersistentSequential, Protected: true}), children: 2, data: "old"},
-		{name: "create protected ephemeral sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}), children: 2, data: "old"},
+		{name: "create protected sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Sequential: true, Protected: true}), children: 2, data: "old"},
+		{name: "create protected ephemeral sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}), children: 2, data: "old"},
 		{name: "set", fault: zktest.Set, do: set(0), children: 1, data: "new", version: 1, once: true},
 		{name: "set any", fault: zktest.Set, do: set(-1), children: 1, data: "new", version: 1, once: true},
 		{name: "delete", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/dir/z", 0) }, once: true},
@@ -294,7 +294,7 @@ func TestAsleep(t *testing.T) {
 		var asleep time.Duration
 		s := zktest.Start(t)
 		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.SuspendedFor(func() time.Duration { return asleep }))
-		if _, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+		if _, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 			t.Fatal(err)
 		}
 		session := c.Session()

@@ -41,7 +41,7 @@ func TestLost_ServersForgot(t *testing.T) {
 		time.Sleep(recipes.DefaultSessionTimeout + 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := c.Create(ctx, "/b", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+		if _, err := c.Create(ctx, "/b", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 			t.Fatal(err)
 		}
 		anew.AssertOwner("/b", c.Session().ID())

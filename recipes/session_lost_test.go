@@ -49,7 +49,7 @@ func lostBeforeExpiry(t *testing.T, what string, kind recipetest.Kind, members i
 		c.Tick, c.MinSessionTimeout = tick, 2*tick
 	}))
 	c := recipetest.Open(t, kind, e.Service, timeout, recipes.Retry(recipes.Forever(50*time.Millisecond)))
-	path, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+	path, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Ephemeral: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestLost_ShorterTimeout(t *testing.T) {
 			c.Tick, c.MaxSessionTimeout = time.Second, longest
 		}))
 		c := recipetest.Open(t, recipetest.Connect, s.Service, 20*time.Second, recipes.Retry(recipes.Forever(50*time.Millisecond)))
-		path, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+		path, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Ephemeral: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func TestNamespace(t *testing.T) {
 		if _, err := c.Create(ctx, "/b/c", nil, recipes.CreateOptions{}); !errors.Is(err, zk.ErrNoNode) {
 			t.Error(err)
 		}
-		path, err := c.Create(ctx, "/q/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+		path, err := c.Create(ctx, "/q/n-", nil, recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestHeld(t *testing.T) {
 		ctx := t.Context()
 		hold := func() *recipes.Hold {
 			t.Helper()
-			path, err := c.Create(ctx, "/lock/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+			path, err := c.Create(ctx, "/lock/n-", nil, recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,9 +273,9 @@ func TestClose_Anytime(t *testing.T) {
 				time.Sleep(15 * time.Second)
 			case "working":
 				s.DropReply(zktest.Create)
-				c.Create(canceled(t), "/a/n", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential, Protected: true}) //nolint:errcheck // it is undone
+				c.Create(canceled(t), "/a/n", nil, recipes.CreateOptions{Sequential: true, Protected: true}) //nolint:errcheck // it is undone
 			case "held":
-				path, err := c.Create(t.Context(), "/h", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+				path, err := c.Create(t.Context(), "/h", nil, recipes.CreateOptions{Ephemeral: true})
 				if err != nil {
 					t.Fatal(err)
 				}

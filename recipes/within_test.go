@@ -24,7 +24,7 @@ func TestHeld_Within(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		path, err := c.Create(t.Context(), "/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential})
+		path, err := c.Create(t.Context(), "/n-", nil, recipes.CreateOptions{Ephemeral: true, Sequential: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestWithin_Create(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		var asleep atomic.Int64 // a time.Duration
 		c, h := w.Hooked(recipes.SuspendedFor(func() time.Duration { return time.Duration(asleep.Load()) }))
-		for _, o := range []recipes.CreateOptions{{Mode: recipes.Ephemeral}, {Mode: recipes.EphemeralSequential, Protected: true}} {
+		for _, o := range []recipes.CreateOptions{{Ephemeral: true}, {Ephemeral: true, Sequential: true, Protected: true}} {
 			in, cancel := c.Session().Within(t.Context())
 			h.Arm(nil, func(r recipetest.Request) {
 				if r.Op == zktest.Create {
@@ -104,7 +104,7 @@ func TestCreate_EndsWithAnswer(t *testing.T) {
 		c, h := w.Hooked()
 		ctx := &ending{Context: context.Background()}
 		h.Arm(nil, func(recipetest.Request) { ctx.over.Store(true) })
-		path, err := c.Create(ctx, "/n", nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
+		path, err := c.Create(ctx, "/n", nil, recipes.CreateOptions{Ephemeral: true, Protected: true})
 		if path != "" || !errors.Is(err, context.Canceled) {
 			t.Errorf("create: %q, %v", path, err)
 		}

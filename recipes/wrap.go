@@ -117,22 +117,28 @@ func (w *wrapped) after(stat *zk.Stat, err error) error {
 }
 
 func (w *wrapped) create(_ context.Context, path string, data []byte, o CreateOptions) (created string, err error) {
-	switch o.Mode {
-	case Container:
+	var flags int32
+	if o.Ephemeral {
+		flags |= zk.FlagEphemeral
+	}
+	if o.Sequential {
+		flags |= zk.FlagSequence
+	}
+	switch {
+	case o.Container:
 		created, err = w.conn.CreateContainer(path, data, zk.FlagContainer, o.ACL)
-	case TTL:
-		created, err = w.conn.CreateTTL(path, data, zk.FlagTTL, o.ACL, o.TTL)
-	case TTLSequential:
+	case o.TTL != 0 && o.Sequential:
 		created, err = w.conn.CreateTTL(path, data, zk.FlagPersistentSequentialWithTTL, o.ACL, o.TTL)
-	case Persistent, PersistentSequential, Ephemeral, EphemeralSequential:
-		flags := map[Mode]int32{PersistentSequential: zk.FlagSequence, Ephemeral: zk.FlagEphemeral, EphemeralSequential: zk.FlagEphemeralSequential}
-		created, err = w.conn.Create(path, data, flags[o.Mode], o.ACL)
+	case o.TTL != 0:
+		created, err = w.conn.CreateTTL(path, data, zk.FlagTTL, o.ACL, o.TTL)
+	default:
+		created, err = w.conn.Create(path, data, flags, o.ACL)
 	}
 	err = w.after(nil, err)
 	switch {
-	case err == nil && o.Mode.IsEphemeral():
+	case err == nil && o.Ephemeral:
 		w.foundOwn(created)
-	case o.Mode == Ephemeral && classify(err) == replyLost: // it may exist
+	case o.Ephemeral && !o.Sequential && classify(err) == replyLost: // it may exist
 		w.foundOwn(path)
 	}
 	return created, err

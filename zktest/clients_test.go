@@ -22,7 +22,7 @@ func TestClients(t *testing.T) {
 		if _, _, err := e.Client(t).Create(t.Context(), "/app", []byte("1"), client.CreateOptions{}); err != nil {
 			t.Error(err)
 		}
-		if _, err := e.Recipes(t).Create(t.Context(), "/app/z", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+		if _, err := e.Recipes(t).Create(t.Context(), "/app/z", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 			t.Error(err)
 		}
 		e.AssertData("/app", "1")

@@ -65,7 +65,7 @@ func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Connect) error {
 	var (
 		clients [3]*recipes.Client
-		members [3]*group.Membership
+		members [3]*group.PersistentZnode
 	)
 	for i := range clients {
 		if err := example.Sleep(ctx, time.Second); err != nil {
@@ -83,9 +83,9 @@ func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Co
 		}
 	}
 	for _, end := range []func() error{
-		func() error { return members[0].Leave(ctx) },
+		func() error { return members[0].Close() },
 		clients[1].Close, // a process that dies loses its session and its membership
-		func() error { return members[2].Leave(ctx) },
+		func() error { return members[2].Close() },
 		func() error { return deleteGroup(ctx, admin) },
 	} {
 		if err := example.Sleep(ctx, time.Second); err != nil {

@@ -26,7 +26,7 @@ func TestEssentials(t *testing.T) {
 		return c
 	}
 	c, other := connect(), connect()
-	root, err := c.Create(ctx, "/gozkd-agree-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	root, err := c.Create(ctx, "/gozkd-agree-", nil, recipes.CreateOptions{Sequential: true})
 	if err != nil {
 		t.Fatal(err)
 	}

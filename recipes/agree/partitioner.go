@@ -83,7 +83,7 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	m := &PartitionMember{Partitioner: p, session: s, name: guid.NewHex() + "-" + p.identifier}
-	if _, err := p.client.Idempotent().Create(in, m.znode(), nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true}); err != nil {
+	if _, err := p.client.Idempotent().Create(in, m.znode(), nil, recipes.CreateOptions{Ephemeral: true, Parents: true}); err != nil {
 		if errors.Is(err, recipes.ErrOutcomeUnknown) {
 			// Client.Close waits. If Background fails, the Client is closed and there is no
 			// session.

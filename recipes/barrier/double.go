@@ -105,7 +105,7 @@ type entering struct {
 // all members was left by a group that crashed.
 func (e *entering) enter(ctx context.Context) (err error) {
 	e.ownPath, err = e.client.Create(ctx, znodepath.Join(e.path, memberName), []byte(e.id),
-		recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true, Parents: true})
+		recipes.CreateOptions{Ephemeral: true, Protected: true, Parents: true})
 	if err != nil {
 		return err
 	}

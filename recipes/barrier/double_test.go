@@ -350,7 +350,7 @@ func TestB4_SameName(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		other := w.Client()
 		ephemeral := func() {
-			if _, err := other.Create(t.Context(), "/both/00000000-aaaa", nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true}); err != nil {
+			if _, err := other.Create(t.Context(), "/both/00000000-aaaa", nil, recipes.CreateOptions{Ephemeral: true, Parents: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -138,7 +138,7 @@ func testCostTree(t *testing.T, o cache.TreeOptions) {
 		expectRequests(t, h, "change", "get+watch /a/b")
 		must(t, create(other, "/a/b/c"))
 		expectRequests(t, h, "addition", "children+watch /a/b, get+watch /a/b/c, children+watch /a/b/c")
-		_, err := other.Create(t.Context(), "/a/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+		_, err := other.Create(t.Context(), "/a/e", nil, recipes.CreateOptions{Ephemeral: true})
 		must(t, err)
 		expectRequests(t, h, "ephemeral", "children+watch /a, get+watch /a/e")
 		must(t, other.Delete(t.Context(), "/a/b/c", -1))

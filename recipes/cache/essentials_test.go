@@ -20,7 +20,7 @@ func TestEssentials(t *testing.T) {
 	c, err := recipes.Connect(ctx, address, recipes.Dialer(cut.Dial))
 	must(t, err)
 	defer c.Close()
-	root, err := c.Create(ctx, "/gozkd-cache-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	root, err := c.Create(ctx, "/gozkd-cache-", nil, recipes.CreateOptions{Sequential: true})
 	must(t, err)
 	other, err := recipes.Connect(ctx, address)
 	must(t, err)

@@ -121,15 +121,15 @@ func drawChanges(rt *rapid.T) []change {
 }
 
 func (x change) make(ctx context.Context, c *recipes.Client, data string) error {
-	create := func(mode recipes.Mode) error {
-		_, err := c.Create(ctx, x.Path, []byte(data), recipes.CreateOptions{Mode: mode})
+	create := func(ephemeral bool) error {
+		_, err := c.Create(ctx, x.Path, []byte(data), recipes.CreateOptions{Ephemeral: ephemeral})
 		return err
 	}
 	switch x.What {
 	case "create":
-		return create(recipes.Persistent)
+		return create(false)
 	case "ephemeral":
-		return create(recipes.Ephemeral)
+		return create(true)
 	case "set":
 		_, err := c.Set(ctx, x.Path, []byte(data), -1)
 		return err
@@ -144,7 +144,7 @@ func (x change) make(ctx context.Context, c *recipes.Client, data string) error 
 		time.Sleep(time.Millisecond)
 		err = errors.Join(err, c.Delete(ctx, x.Path, -1))
 		time.Sleep(2 * time.Millisecond)
-		return errors.Join(err, create(recipes.Persistent))
+		return errors.Join(err, create(false))
 	case "delete":
 		return c.Delete(ctx, x.Path, -1)
 	default: // deleted and created again, which must not be seen as one step

@@ -1,7 +1,6 @@
 package discovery_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,7 +33,7 @@ func register(t testing.TB, c *recipes.Client, in instance) *discovery.Registrat
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Unregister(context.Background()) }) // tests that need the error call Unregister themselves
+	t.Cleanup(func() { _ = r.Close() }) // tests that need the error call Unregister themselves
 	return r
 }
 
@@ -86,14 +85,14 @@ func TestRegister(t *testing.T) {
 		if found, err := d.Instance(t.Context(), "web", "b"); err != nil || found.Payload != "3" || found.Name != "web" || !found.Registered.Equal(in.Registered) {
 			t.Errorf("%+v, %v", found, err)
 		}
-		if err := r.Unregister(t.Context()); err != nil {
+		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 		w.AssertChildren("/services/web", "a")
 		if _, err := d.Instance(t.Context(), "web", "b"); !errors.Is(err, discovery.ErrNoInstance) {
 			t.Error(err)
 		}
-		if err := r.Update(t.Context(), in); !errors.Is(err, discovery.ErrClosed) {
+		if err := r.Update(t.Context(), in); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
 		for _, bad := range []instance{{}, {Name: "a/b"}, {Name: "a", ID: "b/c"}, {Name: ".."}} {
@@ -151,7 +150,7 @@ func TestTypes(t *testing.T) {
 			if again, err := r.Path(); err != nil || again != path {
 				t.Errorf("%s: %s and then %s, %v", kind, path, again, err)
 			}
-			if err := r.Unregister(t.Context()); err != nil {
+			if err := r.Close(); err != nil {
 				t.Error(err)
 			}
 			w.AssertMissing(path)
@@ -181,10 +180,10 @@ func TestD3(t *testing.T) {
 		if got := texts(cache.Instances()); !slices.Equal(got, []string{"a=new"}) {
 			t.Errorf("%q", got)
 		}
-		if _, err := old.Path(); !errors.Is(err, discovery.ErrTaken) {
+		if _, err := old.Path(); !errors.Is(err, recipes.ErrTaken) {
 			t.Error(err)
 		}
-		if err := r.Unregister(t.Context()); err != nil {
+		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 		if _, err := old.Wait(t.Context()); err != nil {
@@ -217,7 +216,7 @@ func TestD1_Steps(t *testing.T) {
 					if all, err := other.Instances(t.Context(), "web"); err != nil || !slices.Equal(texts(all), []string{"a=2"}) {
 						t.Errorf("%v, %v", all, err)
 					}
-					err = r.Unregister(s.Ctx)
+					err = r.Close()
 				}
 				switch {
 				case err == nil:
@@ -255,7 +254,7 @@ func TestD5_Converges(t *testing.T) {
 						continue
 					}
 					if i < gone {
-						if err := r.Unregister(t.Context()); err != nil {
+						if err := r.Close(); err != nil {
 							t.Errorf("unregister: %v", err)
 						}
 						continue

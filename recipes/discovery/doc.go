@@ -7,8 +7,8 @@
 //
 // Invariants:
 //   - D1 A registered instance exists once, and can be found again after every failure, as last
-//     updated, until Unregister.
-//   - D2 When Unregister has returned nil, the instance is gone, even if an answer was lost.
+//     updated, until Close.
+//   - D2 When Close has returned nil, the instance is gone, even if an answer was lost.
 //   - D3 Of two processes that register the same service and id, the later has the znode. The other
 //     waits, and has the znode again when the later is gone.
 //   - D4 Everything that Curator writes can be read, unknown fields included, and everything

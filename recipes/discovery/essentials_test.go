@@ -34,7 +34,7 @@ func TestEssentials(t *testing.T) {
 		for !slices.Equal(texts(c.Instances()), []string{"a=2"}) {
 			check(t, ctx.Err())
 		}
-		check(t, r.Unregister(ctx))
+		check(t, r.Close())
 		check(t, b.Sync(ctx, root))
 		if all, err := d.Instances(ctx, "web"); err != nil || len(all) != 0 {
 			t.Fatalf("%d: %v, %v", k, all, err)

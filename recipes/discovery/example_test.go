@@ -34,7 +34,7 @@ func ExampleDiscovery_Register() {
 		uri, err := in.BuildURI(nil)
 		fmt.Println(in.ID, uri, in.Payload.Zone, err)
 	}
-	fmt.Println(r.Unregister(ctx))
+	fmt.Println(r.Close())
 	// Output:
 	// shop-1 http://10.0.0.7:8080/ north <nil>
 	// <nil>

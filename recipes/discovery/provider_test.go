@@ -97,7 +97,7 @@ func TestD6(t *testing.T) {
 			t.Errorf("%s is down", second)
 		}
 		for _, r := range regs {
-			if err := r.Unregister(t.Context()); err != nil {
+			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -149,7 +149,7 @@ func TestCost(t *testing.T) {
 			{"instance", func() error { _, err := d.Instance(t.Context(), "web", "a"); return err }, 1, "get"},
 			{"names", func() error { _, err := d.Names(t.Context()); return err }, 1, "children"},
 			// unregisterService: delete.
-			{"unregister", func() error { return r.Unregister(t.Context()) }, 1, "multi"},
+			{"unregister", func() error { return r.Close() }, 1, "multi"},
 		} {
 			cost := h.Cost(func() {
 				if err := x.do(); err != nil {

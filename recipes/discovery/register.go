@@ -8,19 +8,13 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )
 
-var (
-	// ErrTaken means that another session has registered the same service and id.
-	ErrTaken = persistentnode.ErrTaken
-	// ErrClosed means that the Registration ended with Unregister, or that the Client was closed.
-	ErrClosed = persistentnode.ErrClosed
-)
-
 // Register registers an instance and returns when others can find the instance. If the session is
-// lost, the instance is registered again as soon as possible, until Unregister. If Register fails,
+// lost, the instance is registered again as soon as possible, until Close. If Register fails,
 // the instance is not registered.
 //
 // An existing registration of the same service and id, usually from an earlier run of this process,
@@ -36,19 +30,21 @@ func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registrat
 	if err != nil {
 		return nil, fmt.Errorf("discovery: register %s: %w", path, err)
 	}
-	mode, takeOver := in.Type.mode()
-	z := persistentnode.New(d.client, path, data, persistentnode.Options{Mode: mode, TakeOver: takeOver})
-	z.Start()
-	if _, err := z.Wait(ctx); err != nil {
-		_ = z.Close(ctx) // err says more
+	o := recipes.CreateOptions{Ephemeral: in.Type == Dynamic || in.Type == DynamicSequential, Sequential: in.Type == DynamicSequential}
+	z := persistentnode.New(d.client, path, data, o)
+	if o.Ephemeral {
+		z.TakeOver()
+	}
+	if err := z.Create(ctx); err != nil {
 		return nil, err
 	}
-	return &Registration[T]{znode: z, instance: in}, nil
+	return &Registration[T]{client: d.client, znode: z, instance: in}, nil
 }
 
 // Registration is an instance that is registered. Safe for concurrent use.
 type Registration[T any] struct {
-	znode *persistentnode.Znode
+	client *recipes.Client
+	znode  *persistentnode.Znode
 
 	mu       sync.Mutex // guards instance, and keeps its changes in the order of the znode's data
 	instance Instance[T]
@@ -87,20 +83,19 @@ func (r *Registration[T]) startUpdate(in Instance[T]) (wait func(ctx context.Con
 }
 
 // Path returns the path of the instance's znode if the znode is known to exist. Otherwise Path
-// returns "" and the reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
+// returns "" and the reason, if known: recipes.ErrTaken, recipes.ErrClosed, a lost session, or the server's error.
 func (r *Registration[T]) Path() (path string, err error) { return r.znode.Path() }
 
 // Wait waits until the instance is registered, for example again after the loss of the session.
-// Wait fails with the server's error if the server refuses to create the znode, although the
-// request is retried; with ErrTaken in addition to ctx's error if ctx ends while another session
-// has the znode; and with ErrClosed.
+// The errors are those of group.PersistentZnode.Wait.
 func (r *Registration[T]) Wait(ctx context.Context) (path string, err error) {
 	return r.znode.Wait(ctx)
 }
 
-// Unregister ends the registration and waits until the znode is gone. If ctx ends first, the
-// deletion continues in the background until the Client is closed.
-func (r *Registration[T]) Unregister(ctx context.Context) error { return r.znode.Close(ctx) }
+// Close ends the registration and waits until the znode is gone. After the session timeout Close
+// returns recipes.ErrOutcomeUnknown, and the deletion continues in the background until the Client
+// is closed.
+func (r *Registration[T]) Close() error { return contend.Close(r.client, r.znode.Close) }
 
 // With registers, runs f, and unregisters, also if f panics. f gets ctx itself: a registration is
 // restored automatically, so its loss is no reason to stop f.
@@ -109,7 +104,7 @@ func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx cont
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Unregister(ctx)) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	return f(ctx)
 }
 
@@ -123,15 +118,4 @@ func (in *Instance[T]) setDefaults() {
 	}
 	in.Registered = in.Registered.Truncate(time.Millisecond)
 	in.Type = in.Type.orDynamic()
-}
-
-// mode returns how to create the znode, and whether to take over another session's.
-func (t ServiceType) mode() (mode recipes.Mode, takeOver bool) {
-	switch t.orDynamic() {
-	case Dynamic:
-		return recipes.Ephemeral, true
-	case DynamicSequential:
-		return recipes.EphemeralSequential, true
-	}
-	return recipes.Persistent, false
 }

@@ -18,8 +18,8 @@ func TestCost(t *testing.T) {
 			g       = group.New(c, "/group")
 			party   = group.NewParty(c, "/party")
 			shallow = group.NewShallowParty(c, "/party")
-			m       *group.Membership
-			n       = group.NewPersistentZnode(c, "/ttl", nil, group.PersistentZnodeOptions{Mode: recipes.TTL, TTL: time.Hour})
+			m       *group.PersistentZnode
+			n       = group.NewPersistentZnode(c, "/ttl", nil, recipes.CreateOptions{TTL: time.Hour})
 		)
 		for _, x := range []struct {
 			name string
@@ -30,10 +30,10 @@ func TestCost(t *testing.T) {
 			// PersistentNode.createNode and watchNode: create, exists+watch. kazoo's _inner_join: exists, create.
 			{"join", func() (err error) { m, err = g.Join(t.Context(), "a", nil); return err }, 1, "create, exists+watch"},
 			// PersistentNode.setData, and its watcher: set, exists+watch.
-			{"set", func() error { return m.SetPayload(t.Context(), []byte("x")) }, 1, "set, exists+watch"},
+			{"set", func() error { return m.SetData(t.Context(), []byte("x")) }, 1, "set, exists+watch"},
 			// PersistentNode.deleteNode: delete and removeWatches. kazoo's _inner_leave: delete. A
 			// multi is used because the Client never repeats it unchecked.
-			{"leave", func() error { return m.Leave(t.Context()) }, 1, "multi"},
+			{"leave", func() error { return m.Close() }, 1, "multi"},
 			// Curator shows its cache, as View does.
 			{"members", func() error { _, err := g.Members(t.Context()); return err }, 2, "children, get"},
 			// Party.__iter__: children, then the gets one after the other.
@@ -42,7 +42,7 @@ func TestCost(t *testing.T) {
 			{"shallow", func() error { _, err := shallow.Members(t.Context()); return err }, 1, "children"},
 			// PersistentTtlNode: create, exists+watch, and set and create of the child only after
 			// half a TTL.
-			{"ttl", func() error { n.Start(); _, err := n.Wait(t.Context()); return err }, 1, "create, exists+watch, create"},
+			{"ttl", func() error { _ = n.Start(t.Context()); _, err := n.Wait(t.Context()); return err }, 1, "create, exists+watch, create"},
 		} {
 			cost := h.Cost(func() {
 				if err := x.do(); err != nil {
@@ -53,7 +53,7 @@ func TestCost(t *testing.T) {
 				t.Errorf("%s: %d round trips, %s; want %d, %s", x.name, cost.RoundTrips, cost.Ops(), x.cost, x.ops)
 			}
 		}
-		if err := n.Close(t.Context()); err != nil {
+		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -9,7 +9,7 @@
 //     that were set last.
 //   - P2 A PersistentZnode exists once. Another session's znode is never written, and is deleted
 //     only once, when a member joins.
-//   - P3 When Close or Leave has returned nil, the znode is gone, even if an answer was lost.
+//   - P3 When Close has returned nil, the znode is gone, even if an answer was lost.
 //   - P4 Two members that join under one id settle: the later is the member, and the other is the
 //     member again after the later has left.
 //   - P5 Soon after the last failure, Members and a View show the present members: all processes

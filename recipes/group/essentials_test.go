@@ -27,20 +27,20 @@ func TestEssentials(t *testing.T) {
 		cut.Arm(k)
 		m, err := mine.Join(ctx, "x", []byte("1"))
 		check(t, err)
-		check(t, m.SetPayload(ctx, []byte("2")))
+		check(t, m.SetData(ctx, []byte("2")))
 		members, err := yours.Members(ctx)
 		if err != nil || !slices.Equal(texts(members), []string{"x=2"}) || members[0].Session != a.Session().ID() {
 			t.Fatalf("%d: %+v, %v", k, members, err)
 		}
 		other, err := yours.Join(ctx, "x", []byte("3"))
 		check(t, err)
-		for _, err := m.Path(); !errors.Is(err, group.ErrTaken); _, err = m.Path() {
+		for _, err := m.Path(); !errors.Is(err, recipes.ErrTaken); _, err = m.Path() {
 			check(t, ctx.Err())
 		}
-		check(t, other.Leave(ctx))
+		check(t, other.Close())
 		_, err = m.Wait(ctx)
 		check(t, err)
-		check(t, m.Leave(ctx))
+		check(t, m.Close())
 		if members, err := yours.Members(ctx); err != nil || len(members) != 0 {
 			t.Fatalf("%d: %+v, %v", k, members, err)
 		}

@@ -28,7 +28,7 @@ func ExampleGroup_Join() {
 	for _, m := range members {
 		fmt.Printf("%s at %s\n", m.ID, m.Payload)
 	}
-	if err := m.Leave(ctx); err != nil {
+	if err := m.Close(); err != nil {
 		log.Fatal(err)
 	}
 	// Output: worker-1 at 10.0.0.7:9000
@@ -54,12 +54,12 @@ func ExampleGroup_View() {
 	for e := range v.Events(ctx) {
 		switch e.Type {
 		case cache.Added:
-			fmt.Println(e.Member.ID, "is here")
-			if err := m.Leave(ctx); err != nil {
+			fmt.Println(e.New.Name(), "is here")
+			if err := m.Close(); err != nil {
 				log.Fatal(err)
 			}
 		case cache.Removed:
-			fmt.Println(e.Member.ID, "has left")
+			fmt.Println(e.Old.Name(), "has left")
 			return
 		}
 	}
@@ -68,19 +68,21 @@ func ExampleGroup_View() {
 	// worker-1 has left
 }
 
-func ExampleParty() {
+func ExampleNewParty() {
 	c, stop := recipetest.ConnectExample()
 	defer stop()
 
 	p := group.NewParty(c, "/party") // kazoo's
-	err := p.With(context.Background(), "anna", func(ctx context.Context) error {
-		names, err := p.Members(ctx)
-		fmt.Println(names)
+	err := p.With(context.Background(), "anna", nil, func(ctx context.Context) error {
+		members, err := p.Members(ctx)
+		for _, m := range members {
+			fmt.Println(m.ID)
+		}
 		return err
 	})
 	fmt.Println(err)
 	// Output:
-	// [anna]
+	// anna
 	// <nil>
 }
 
@@ -89,9 +91,11 @@ func ExamplePersistentZnode() {
 	defer stop()
 	ctx := context.Background()
 
-	n := group.NewPersistentZnode(c, "/status/host-7", []byte("starting"), group.PersistentZnodeOptions{Mode: recipes.Ephemeral})
-	n.Start()
-	defer func() { fmt.Println(n.Close(ctx)) }()
+	n := group.NewPersistentZnode(c, "/status/host-7", []byte("starting"), recipes.CreateOptions{Ephemeral: true})
+	if err := n.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	defer func() { fmt.Println(n.Close()) }()
 	if err := n.SetData(ctx, []byte("running")); err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package group_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,13 @@ import (
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
 // join joins a group until the end of the test.
-func join(t testing.TB, c *recipes.Client, id, payload string) *group.Membership {
+func join(t testing.TB, c *recipes.Client, id, payload string) *group.PersistentZnode {
 	t.Helper()
 	m, err := group.New(c, "/group").Join(t.Context(), id, []byte(payload))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.Leave(context.Background()) }) // tests that need the error call Leave themselves
+	t.Cleanup(func() { _ = m.Close() }) // tests that need the error call Leave themselves
 	return m
 }
 
@@ -51,24 +52,24 @@ func TestGroup(t *testing.T) {
 		a := join(t, w.Client(), "a", "2")
 		w.AssertData("/group/z", "1")
 		w.AssertOwner("/group/z", c.Session().ID())
-		if err := z.SetPayload(t.Context(), []byte("3")); err != nil {
+		if err := z.SetData(t.Context(), []byte("3")); err != nil {
 			t.Fatal(err)
 		}
-		members, err := group.Explain(t.Context(), c, "/group")
+		members, err := g.Members(t.Context())
 		if err != nil || !slices.Equal(texts(members), []string{"z=3", "a=2"}) {
 			t.Fatalf("%q, %v", texts(members), err)
 		}
 		if m := members[0]; m.Session != c.Session().ID() || m.Path != "/group/z" || !m.Since.Equal(begun.Truncate(time.Millisecond)) || m.Zxid >= members[1].Zxid {
 			t.Errorf("%+v", m)
 		}
-		if path, err := a.Path(); err != nil || path != "/group/a" || a.ID() != "a" {
+		if path, err := a.Path(); err != nil || path != "/group/a" {
 			t.Errorf("%q, %v", path, err)
 		}
-		if err := a.Leave(t.Context()); err != nil {
+		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
 		w.AssertChildren("/group", "z")
-		if _, err := a.Wait(t.Context()); !errors.Is(err, group.ErrClosed) {
+		if _, err := a.Wait(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 		for _, id := range []string{"", ".", "..", "a/b"} {
@@ -87,7 +88,7 @@ func TestP3_JoinFails(t *testing.T) {
 		s.Arm()
 		m, err := g.Join(s.Ctx, "a", nil)
 		if err == nil {
-			err = m.Leave(s.Ctx)
+			err = m.Close()
 		}
 		if err == nil {
 			s.AssertChildren("/group")
@@ -115,10 +116,10 @@ func TestP4(t *testing.T) {
 		w.Plug(first) // it is alive
 		time.Sleep(time.Minute)
 		w.AssertData("/group/a", "new")
-		if _, err := old.Path(); !errors.Is(err, group.ErrTaken) {
+		if _, err := old.Path(); !errors.Is(err, recipes.ErrTaken) {
 			t.Errorf("%v", err)
 		}
-		if err := m.Leave(t.Context()); err != nil {
+		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 		if _, err := old.Wait(t.Context()); err != nil {
@@ -140,9 +141,9 @@ func TestWith(t *testing.T) {
 		if !errors.Is(err, ours) {
 			t.Error(err)
 		}
-		err = p.With(t.Context(), "a", func(ctx context.Context) error {
-			if members, err := p.Members(ctx); err != nil || !slices.Equal(members, []string{"a"}) {
-				t.Errorf("%q, %v", members, err)
+		err = p.With(t.Context(), "a", nil, func(ctx context.Context) error {
+			if members, err := p.Members(ctx); err != nil || !slices.Equal(texts(members), []string{"a=a"}) {
+				t.Errorf("%+v, %v", members, err)
 			}
 			return nil
 		})
@@ -173,16 +174,16 @@ func TestParty_Kazoo(t *testing.T) {
 		c := w.Client()
 		party, shallow := group.NewParty(c, "/party"), group.NewShallowParty(c, "/shallow")
 		for range 2 { // a process may join more than once
-			m, err := party.Join(t.Context(), "go")
+			m, err := party.Join(t.Context(), "go", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = m.Leave(context.Background()) }) // before the Client is closed
-			other, err := shallow.Join(t.Context(), "go")
+			t.Cleanup(func() { _ = m.Close() }) // before the Client is closed
+			other, err := shallow.Join(t.Context(), "go", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = other.Leave(context.Background()) })
+			t.Cleanup(func() { _ = other.Close() })
 		}
 		for path, data := range w.Tree("/") {
 			var g, rest string
@@ -198,17 +199,28 @@ func TestParty_Kazoo(t *testing.T) {
 				t.Errorf("%s", path)
 			}
 		}
-		members, err := party.Members(t.Context())
+		if _, err := party.Join(t.Context(), "a", []byte("x")); !errors.Is(err, recipes.ErrArgument) {
+			t.Error(err)
+		}
+		found, err := party.Members(t.Context())
+		members := texts(found)
 		slices.Sort(members)
-		if err != nil || !slices.Equal(members, []string{"go", "go", "python"}) {
+		if err != nil || !slices.Equal(members, []string{"go=go", "go=go", "python=python"}) {
 			t.Errorf("%q, %v", members, err)
 		}
-		members, err = shallow.Members(t.Context())
+		v := party.View()
+		defer v.Close()
+		v.Start(t.Context())
+		if err := v.Wait(t.Context()); err != nil || len(v.Members()) != 3 {
+			t.Errorf("%q, %v", texts(v.Members()), err)
+		}
+		found, err = shallow.Members(t.Context())
+		members = texts(found)
 		slices.Sort(members)
-		if err != nil || !slices.Equal(members, []string{"go", "go", "java", "py-thon"}) {
+		if err != nil || !slices.Equal(members, []string{"go=", "go=", "java=", "py-thon="}) {
 			t.Errorf("%q, %v", members, err)
 		}
-		if _, err := shallow.Join(t.Context(), "a/b"); !errors.Is(err, zk.ErrInvalidPath) {
+		if _, err := shallow.Join(t.Context(), "a/b", nil); !errors.Is(err, zk.ErrInvalidPath) {
 			t.Error(err)
 		}
 	})
@@ -223,9 +235,9 @@ func TestView(t *testing.T) {
 			t.Fatal(err)
 		}
 		events := make(chan string, 100)
-		v.Listen(t.Context(), func(e group.Event) {
-			if e.Type != cache.Complete && e.Type != cache.Stale {
-				events <- fmt.Sprint(e.Type, " ", e.Member.ID, "=", string(e.Member.Payload))
+		v.Listen(t.Context(), func(e cache.Event) {
+			if z := cmp.Or(e.New, e.Old); z != nil {
+				events <- fmt.Sprint(e.Type, " ", z.Name(), "=", string(z.Data))
 			}
 		})
 		expect := func(want ...string) {
@@ -246,7 +258,7 @@ func TestView(t *testing.T) {
 		other := w.Client()
 		m := join(t, other, "a", "1")
 		expect("added a=1")
-		if err := m.SetPayload(t.Context(), []byte("2")); err != nil {
+		if err := m.SetData(t.Context(), []byte("2")); err != nil {
 			t.Fatal(err)
 		}
 		expect("changed a=2")
@@ -255,14 +267,14 @@ func TestView(t *testing.T) {
 		}
 		w.ExpireSession(other.Session().ID())
 		expect("removed a=2", "added a=2")
-		if err := m.Leave(t.Context()); err != nil {
+		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
 		expect("removed a=2")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for e := range v.Events(ctx) {
-			if e.Type == cache.Added && e.Member.ID != "b" {
+			if e.Type == cache.Added && e.New.Name() != "b" {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -297,9 +309,9 @@ func TestP5_Converges(t *testing.T) {
 						continue
 					}
 					if i < leavers {
-						err = m.Leave(t.Context())
+						err = m.Close()
 					} else {
-						err = m.SetPayload(t.Context(), []byte("stays"))
+						err = m.SetData(t.Context(), []byte("stays"))
 					}
 					if err != nil {
 						t.Errorf("leave or set: %v", err)

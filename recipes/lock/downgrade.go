@@ -44,7 +44,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 	defer cancel()
 	_, prefix, _ := sequence.Parse(w.Path())
 	number := w.Path()[len(prefix):]
-	path, err := m.client.Create(in, znodepath.Join(m.path, m.reading.name+number), m.data, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
+	path, err := m.client.Create(in, znodepath.Join(m.path, m.reading.name+number), m.data, recipes.CreateOptions{Ephemeral: true, Protected: true})
 	if err != nil {
 		return nil, err
 	}

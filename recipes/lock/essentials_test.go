@@ -28,7 +28,7 @@ func TestEssentials(t *testing.T) {
 		return c
 	}
 	a, b := connect(), connect()
-	root, err := a.Create(ctx, "/gozkd-lock-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	root, err := a.Create(ctx, "/gozkd-lock-", nil, recipes.CreateOptions{Sequential: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestEssentials_Revoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	root, err := c.Create(t.Context(), "/gozkd-lock-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	root, err := c.Create(t.Context(), "/gozkd-lock-", nil, recipes.CreateOptions{Sequential: true})
 	if err != nil {
 		t.Fatal(err)
 	}

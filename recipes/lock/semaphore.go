@@ -171,7 +171,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 // created.
 func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 	var (
-		o     = recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}
+		o     = recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}
 		paths = make([]string, n)
 		errs  = make([]error, n)
 		wg    sync.WaitGroup

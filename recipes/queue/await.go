@@ -105,7 +105,7 @@ func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 	for c.role != roleChief && !c.firstInLine {
 		if c.linePath == "" {
 			path := znodepath.Join(e.members, waitPrefix)
-			o := recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}
+			o := recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}
 			if c.linePath, err = e.client.Create(ctx, path, nil, o); err != nil {
 				return false, err
 			}
@@ -139,7 +139,7 @@ func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 // tryBecomeChief makes this consumer the chief, unless there is one.
 func (e *engine) tryBecomeChief(ctx context.Context) error {
 	c := &e.consumer
-	_, err := e.client.Idempotent().Create(ctx, znodepath.Join(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
+	_, err := e.client.Idempotent().Create(ctx, znodepath.Join(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Ephemeral: true, Parents: true})
 	switch {
 	case err == nil:
 		c.role = roleChief

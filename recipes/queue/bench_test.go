@@ -32,7 +32,7 @@ type as struct {
 }
 
 func (q as) Put(ctx context.Context, data []byte) error {
-	_, err := q.c.Create(ctx, q.path+"/qn-", data, recipes.CreateOptions{Mode: recipes.PersistentSequential, Parents: true})
+	_, err := q.c.Create(ctx, q.path+"/qn-", data, recipes.CreateOptions{Sequential: true, Parents: true})
 	return err
 }
 

@@ -23,7 +23,7 @@ func TestEssentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	root, err := c.Create(ctx, "/gozkd-shared-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	root, err := c.Create(ctx, "/gozkd-shared-", nil, recipes.CreateOptions{Sequential: true})
 	if err != nil {
 		t.Fatal(err)
 	}

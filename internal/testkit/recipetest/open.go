@@ -167,7 +167,7 @@ func ConnectPair(t testing.TB, prefix string) (ctx context.Context, p ClientPair
 		return c
 	}
 	p.A, p.B = connect(recipes.Dialer(p.Cut.Dial)), connect()
-	root, err := p.A.Create(ctx, "/"+prefix, nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	root, err := p.A.Create(ctx, "/"+prefix, nil, recipes.CreateOptions{Sequential: true})
 	if err != nil {
 		t.Fatal(err)
 	}

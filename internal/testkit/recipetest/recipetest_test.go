@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-var sequential = recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}
+var sequential = recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}
 
 func TestRun_Unplug(t *testing.T) {
 	Run(t, 1, func(t testing.TB, w *World) {

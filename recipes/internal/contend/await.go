@@ -34,6 +34,14 @@ func Finish(ctx context.Context, c *recipes.Client, op, path string, f func(ctx 
 	}
 }
 
+// Close calls f with a context that ends after the session timeout. The server has ended the session
+// by then, if f has not reached it.
+func Close(c *recipes.Client, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout())
+	defer cancel()
+	return f(ctx)
+}
+
 // ContextError returns an error that wraps both ctx.Err and the cause of ctx.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

@@ -65,7 +65,7 @@ func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte)
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	path, err := c.Create(in, znodepath.Join(dir, name), data, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+	path, err := c.Create(in, znodepath.Join(dir, name), data, recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true})
 	if err != nil {
 		return nil, err
 	}

@@ -211,7 +211,7 @@ func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown
 // session: the marker may have existed before and been deleted with its session, whose end the
 // Client has not noticed yet.
 func (w *Writer) sameSession(in context.Context) error {
-	if _, err := w.client.Idempotent().Create(in, w.marker, nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+	if _, err := w.client.Idempotent().Create(in, w.marker, nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 		return err
 	}
 	stat, err := w.client.Exists(in, w.marker)

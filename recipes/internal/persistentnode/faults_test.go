@@ -18,12 +18,12 @@ import (
 // TestSteps_Kept is K1 and K2 with each kind of fault at each request: in the end there is one
 // znode with the last data.
 func TestSteps_Kept(t *testing.T) {
-	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.TTL} {
-		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+	for _, mode := range []recipes.CreateOptions{{Ephemeral: true}, {Ephemeral: true, Sequential: true}, {TTL: time.Hour}} {
+		t.Run(fmt.Sprintf("%+v", mode), func(t *testing.T) {
 			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-				n := persistentnode.New(s.Client, "/dir/n", []byte("1"), persistentnode.Options{Mode: mode, TTL: time.Hour})
+				n := persistentnode.New(s.Client, "/dir/n", []byte("1"), mode)
 				s.Arm()
-				n.Start()
+				keep(n)
 				if _, err := n.Wait(s.Ctx); err != nil && s.Ctx.Err() == nil {
 					t.Fatal(err)
 				}
@@ -37,13 +37,13 @@ func TestSteps_Kept(t *testing.T) {
 				}
 				s.AssertChildren("/dir", path[len("/dir/"):])
 				s.AssertData(path, "2")
-				if mode == recipes.Ephemeral || mode == recipes.EphemeralSequential {
+				if mode.Ephemeral {
 					s.AssertOwner(path, s.Client.Session().ID())
 				}
 				if err := n.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if mode != recipes.TTL {
+				if mode.TTL == 0 {
 					s.AssertChildren("/dir")
 				}
 			})
@@ -54,17 +54,17 @@ func TestSteps_Kept(t *testing.T) {
 // TestSteps_Closed is K3: when Close has returned nil the znode is gone; when Close could not wait,
 // it is gone soon.
 func TestSteps_Closed(t *testing.T) {
-	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.Persistent} {
+	for _, mode := range []recipes.CreateOptions{{Ephemeral: true}, {Ephemeral: true, Sequential: true}, {}} {
 		for _, wait := range []bool{true, false} {
-			if mode == recipes.Persistent && !wait {
+			if !mode.Ephemeral && !wait {
 				continue // same as ephemeral
 			}
-			t.Run(fmt.Sprint(mode, wait), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%+v %v", mode, wait), func(t *testing.T) {
 				recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 					s.Load(map[string]string{"/dir": ""})
-					n := persistentnode.New(s.Client, "/dir/n", []byte("1"), persistentnode.Options{Mode: mode})
+					n := persistentnode.New(s.Client, "/dir/n", []byte("1"), mode)
 					s.Arm()
-					n.Start()
+					keep(n)
 					if wait {
 						if _, err := n.Wait(s.Ctx); err != nil && s.Ctx.Err() == nil {
 							t.Fatal(err)
@@ -76,7 +76,7 @@ func TestSteps_Closed(t *testing.T) {
 					if err != nil && s.Ctx.Err() == nil {
 						t.Error(err)
 					}
-					if err == nil && (wait || mode != recipes.EphemeralSequential) {
+					if err == nil && (wait || !mode.Sequential) {
 						s.AssertChildren("/dir")
 					}
 					s.Settle()
@@ -93,12 +93,14 @@ func TestSteps_Waiting(t *testing.T) {
 	for _, takeOver := range []bool{false, true} {
 		t.Run(fmt.Sprint(takeOver), func(t *testing.T) {
 			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-				o := persistentnode.Options{Mode: recipes.Ephemeral}
+				o := recipes.CreateOptions{Ephemeral: true}
 				first := start(t, s.World.Client(), "/n", "1", o)
-				o.TakeOver = takeOver
 				second := persistentnode.New(s.Client, "/n", []byte("2"), o)
+				if takeOver {
+					second.TakeOver()
+				}
 				s.Arm()
-				second.Start()
+				keep(second)
 				time.Sleep(10 * time.Second)
 				if !takeOver {
 					s.AssertData("/n", "1")
@@ -144,8 +146,11 @@ func TestTroubles(t *testing.T) {
 				if i >= mine {
 					path = "/dir/shared"
 				}
-				n := persistentnode.New(c, path, fmt.Append(nil, i, " 0"), persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: takeOver})
-				n.Start()
+				n := persistentnode.New(c, path, fmt.Append(nil, i, " 0"), recipes.CreateOptions{Ephemeral: true})
+				if takeOver {
+					n.TakeOver()
+				}
+				keep(n)
 				nodes, clients = append(nodes, n), append(clients, c)
 				firstSessions = append(firstSessions, c.Session().ID())
 			}

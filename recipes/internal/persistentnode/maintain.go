@@ -17,7 +17,7 @@ import (
 
 // run maintains the znode until ctx ends, and then deletes it.
 func (n *Znode) run(ctx context.Context) {
-	k := &maintainer{Znode: n, takeOverPending: n.opts.TakeOver}
+	k := &maintainer{Znode: n, takeOverPending: n.takeOver}
 	defer close(n.done)
 	for pause := time.Duration(0); ctx.Err() == nil; {
 		rested, err := k.maintainOnce(ctx)
@@ -50,7 +50,7 @@ type maintainer struct {
 	touchedAt       time.Time
 	touchExists     bool // the child that touch sets exists
 	outcomeUnknown  bool // of the last write
-	takeOverPending bool // TakeOver is set and the znode has not existed yet
+	takeOverPending bool // takeOver is set and the znode has not existed yet
 }
 
 // maintainOnce checks the znode, creates or takes it over if needed, and then waits for something
@@ -64,7 +64,7 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 		}
 	}
 	s := k.client.Session()
-	if k.opts.Mode.IsEphemeral() {
+	if k.opts.Ephemeral {
 		if s, err = k.client.AwaitSession(ctx); err != nil {
 			return false, err
 		}
@@ -74,13 +74,13 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 	case err != nil:
 		return false, err
 	// the Stat may be of another session
-	case s != k.client.Session(), k.opts.Mode.IsEphemeral() && s.Context().Err() != nil:
+	case s != k.client.Session(), k.opts.Ephemeral && s.Context().Err() != nil:
 		return false, nil
 	case stat == nil:
 		k.markMissing(nil)
 		return false, nil
 	case !k.isOwn(stat, s):
-		k.markMissing(fmt.Errorf("%w (0x%x)", ErrTaken, stat.EphemeralOwner))
+		k.markMissing(fmt.Errorf("%w (0x%x)", recipes.ErrTaken, stat.EphemeralOwner))
 		k.mayExist = false
 		if k.takeOverPending && stat.NumChildren == 0 {
 			return false, k.takeOver(ctx, stat)
@@ -114,7 +114,7 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-c
 		switch {
 		case woken:
 			continue
-		case k.opts.Mode.IsEphemeral() && s.Context().Err() != nil:
+		case k.opts.Ephemeral && s.Context().Err() != nil:
 			k.markMissing(context.Cause(s.Context()))
 		case event == zk.EventNodeDeleted:
 			k.markMissing(nil)
@@ -145,9 +145,10 @@ func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 	k.mu.Lock()
 	data, revision, path := k.data, k.revision, k.path
 	k.mu.Unlock()
-	o := recipes.CreateOptions{Mode: k.opts.namedMode(), TTL: k.opts.TTL, ACL: k.opts.ACL, Parents: true}
-	if path == "" { // not named yet: only a GUID finds the znode after a lost answer
-		path, o.Mode, o.Protected = k.requestedPath, k.opts.Mode, true
+	o := k.opts
+	o.Parents = true
+	if o.Sequential, o.Protected = path == "", path == ""; o.Protected {
+		path = k.requestedPath // not named yet: only a GUID finds the znode after a lost answer
 	}
 	s := k.client.Session() // if the session changes meanwhile, the next check notices
 	k.mayExist = true
@@ -249,7 +250,7 @@ func (k *maintainer) set(ctx context.Context, s *recipes.Session, data []byte) (
 // would send it in the next session, and the znode may be another session's by then. cancel must be
 // called.
 func (k *maintainer) inSession(ctx context.Context, s *recipes.Session) (in context.Context, cancel context.CancelFunc) {
-	if !k.opts.Mode.IsEphemeral() {
+	if !k.opts.Ephemeral {
 		return ctx, func() {}
 	}
 	session, cancel := s.Within(ctx)
@@ -274,10 +275,10 @@ func (k *maintainer) markMissing(why error) {
 }
 
 // isOwn reports whether the znode with stat is the maintained znode: an ephemeral of session s, or
-// not an ephemeral at all, according to Mode. Two Znodes of one session that have the same path
+// not an ephemeral at all, as requested. Two Znodes of one session that have the same path
 // share the znode.
 func (k *maintainer) isOwn(stat *zk.Stat, s *recipes.Session) bool {
-	if k.opts.Mode.IsEphemeral() {
+	if k.opts.Ephemeral {
 		return stat.EphemeralOwner == s.ID()
 	}
 	return !owner.IsSession(stat.EphemeralOwner)

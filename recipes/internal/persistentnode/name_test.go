@@ -14,7 +14,7 @@ import (
 func TestK1_Found(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/n": "old"})
-		n := start(t, w.Client(), "/n", "new", persistentnode.Options{Mode: recipes.Persistent})
+		n := start(t, w.Client(), "/n", "new", recipes.CreateOptions{})
 		time.Sleep(time.Second)
 		w.AssertData("/n", "new")
 		if err := n.SetData(t.Context(), []byte("newer")); err != nil {
@@ -28,7 +28,7 @@ func TestK1_Found(t *testing.T) {
 func TestK1_WatchLost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
-		start(t, c, "/n", "x", persistentnode.Options{Mode: recipes.Ephemeral})
+		start(t, c, "/n", "x", recipes.CreateOptions{Ephemeral: true})
 		time.Sleep(time.Second)
 		w.FailNext(zktest.Watch, -1)
 		w.CloseConnection(c.Session().ID())
@@ -45,11 +45,11 @@ func TestK1_WatchLost(t *testing.T) {
 func TestK2_ClosedWhileCreating(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		first := w.Client()
-		start(t, first, "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
+		start(t, first, "/n", "1", recipes.CreateOptions{Ephemeral: true})
 		created := w.Znode("/n").Stat.Czxid
-		second := persistentnode.New(w.Client(), "/n", []byte("2"), persistentnode.Options{Mode: recipes.Ephemeral})
+		second := persistentnode.New(w.Client(), "/n", []byte("2"), recipes.CreateOptions{Ephemeral: true})
 		w.Delay(zktest.Create, time.Second)
-		second.Start()
+		keep(second)
 		time.Sleep(100 * time.Millisecond)
 		if err := second.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -65,10 +65,10 @@ func TestK2_ClosedWhileCreating(t *testing.T) {
 // to the previous owner's delete is lost.
 func TestK2_DeleteOnce(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		first := start(t, w.Client(), "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
+		first := start(t, w.Client(), "/n", "1", recipes.CreateOptions{Ephemeral: true})
 		c, h := w.Hooked()
-		second := persistentnode.New(c, "/n", []byte("2"), persistentnode.Options{Mode: recipes.Ephemeral})
-		second.Start()
+		second := persistentnode.New(c, "/n", []byte("2"), recipes.CreateOptions{Ephemeral: true})
+		keep(second)
 		time.Sleep(time.Second)
 		h.Arm(nil, nil)
 		f := w.DropReply(zktest.Multi)

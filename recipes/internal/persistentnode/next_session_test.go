@@ -18,10 +18,10 @@ import (
 // before there is one. Another session then has the name, and Close must not delete its znode.
 func TestRegress_ClosedInTheNextSession(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		o := persistentnode.Options{Mode: recipes.Ephemeral}
+		o := recipes.CreateOptions{Ephemeral: true}
 		c := w.Client()
 		first, second := start(t, c, "/n", "1", o), persistentnode.New(w.Client(), "/n", []byte("2"), o)
-		second.Start()
+		keep(second)
 		// the test has checked all that matters
 		defer func() { _ = second.Close(context.Background()) }()
 		session := c.Session().ID()
@@ -85,9 +85,9 @@ func TestRegress_SetRepeated(t *testing.T) {
 // it as it created it.
 func setInTheNextSession(t testing.TB, w *recipetest.World, c *recipes.Client, set func(first *persistentnode.Znode)) {
 	t.Helper()
-	o := persistentnode.Options{Mode: recipes.Ephemeral}
+	o := recipes.CreateOptions{Ephemeral: true}
 	first, second := start(t, c, "/n", "1", o), persistentnode.New(w.Client(), "/n", []byte("2"), o)
-	second.Start()
+	keep(second)
 	// the test has checked all that matters
 	defer func() { _ = second.Close(context.Background()) }()
 	session := c.Session().ID()
@@ -118,9 +118,9 @@ func setInTheNextSession(t testing.TB, w *recipetest.World, c *recipes.Client, s
 func TestRegress_SetDuringTakeOver(t *testing.T) {
 	for _, writes := range []struct{ first, second int }{{0, 0}, {1, 1}, {3, 3}, {20, 20}, {21, 0}, {21, 19}} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-			o := persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true}
+			o := recipes.CreateOptions{Ephemeral: true}
 			c, h := w.Hooked()
-			first, second := start(t, c, "/n", "1", o), persistentnode.New(w.Client(), "/n", []byte("2"), o)
+			first, second := start(t, c, "/n", "1", o, true), persistentnode.New(w.Client(), "/n", []byte("2"), o).TakeOver()
 			// the test has checked all that matters
 			defer func() { _ = second.Close(context.Background()) }()
 			for range writes.first {
@@ -133,7 +133,7 @@ func TestRegress_SetDuringTakeOver(t *testing.T) {
 				if r.Op != zktest.Set {
 					return nil
 				}
-				second.Start()
+				keep(second)
 				if _, err := second.Wait(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -149,7 +149,7 @@ func TestRegress_SetDuringTakeOver(t *testing.T) {
 			<-sent
 			time.Sleep(time.Second)
 			w.AssertData("/n", "2")
-			if _, err := first.Path(); !errors.Is(err, persistentnode.ErrTaken) {
+			if _, err := first.Path(); !errors.Is(err, recipes.ErrTaken) {
 				t.Errorf("%v, want taken", err)
 			}
 		})

@@ -20,7 +20,7 @@ import (
 // An ephemeral is deleted only in the session in which it was seen; see inSession.
 func (k *maintainer) remove() error {
 	// without a name the znode was protected, and Client.Create deletes it
-	if k.opts.ttl() || !k.mayExist || k.path == "" {
+	if k.opts.TTL != 0 || !k.mayExist || k.path == "" {
 		return nil
 	}
 	ctx := context.Background()

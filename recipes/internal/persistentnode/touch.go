@@ -21,7 +21,7 @@ const touchName = "touch"
 // deletes the znode one TTL after its last change. A container that never had a child would stay
 // forever.
 func (k *maintainer) touch(ctx context.Context) (<-chan time.Time, error) {
-	if !k.opts.ttl() {
+	if k.opts.TTL == 0 {
 		return nil, nil
 	}
 	due := k.opts.TTL / 2
@@ -44,7 +44,7 @@ func (k *maintainer) touchChild(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := k.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{Mode: recipes.TTL, TTL: k.opts.TTL, ACL: k.opts.ACL})
+	_, err := k.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{TTL: k.opts.TTL, ACL: k.opts.ACL})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		_, err = k.client.Idempotent().Set(ctx, path, nil, -1)

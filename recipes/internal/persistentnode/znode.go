@@ -29,50 +29,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 )
-
-var (
-	// ErrTaken means that the znode exists and belongs to another session.
-	ErrTaken = errors.New("taken by another session")
-	// ErrClosed means that the Znode or its Client was closed.
-	ErrClosed = errors.New("closed")
-)
-
-// Options says how to create the znode.
-type Options struct {
-	Mode recipes.Mode
-	TTL  time.Duration // for the modes that have one
-	ACL  []zk.ACL      // nil means the Client's
-	// TakeOver replaces an ephemeral that another session has, in one multi. The option applies
-	// until the znode has existed once.
-	TakeOver bool
-}
-
-func (o Options) ttl() bool { return o.Mode == recipes.TTL || o.Mode == recipes.TTLSequential }
-
-// namedMode returns the mode that creates the znode again under its known name, number included.
-func (o Options) namedMode() recipes.Mode {
-	switch o.Mode {
-	case recipes.EphemeralSequential:
-		return recipes.Ephemeral
-	case recipes.PersistentSequential:
-		return recipes.Persistent
-	case recipes.TTLSequential:
-		return recipes.TTL
-	}
-	return o.Mode
-}
 
 // Znode is a znode that is kept in existence. When the session ends, an ephemeral is created again
 // in the next session. Safe for concurrent use.
 type Znode struct {
 	client        *recipes.Client
-	opts          Options
+	opts          recipes.CreateOptions
+	takeOver      bool // see TakeOver
 	requestedPath string
 	wake          chan struct{} // there are new data to write; capacity 1
 
@@ -93,34 +59,52 @@ type Znode struct {
 }
 
 // New returns a Znode that Start will create, with a copy of data.
-func New(c *recipes.Client, path string, data []byte, o Options) *Znode {
+func New(c *recipes.Client, path string, data []byte, o recipes.CreateOptions) *Znode {
 	n := &Znode{client: c, opts: o, requestedPath: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
-	if !o.Mode.IsSequential() {
+	if !o.Sequential {
 		n.path = path
 	}
 	return n
 }
 
-// Start begins to keep the znode and returns at once. A second call does nothing, nor does a call
-// after Close.
-func (n *Znode) Start() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.done != nil || n.closing {
-		return
-	}
-	n.done = make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	n.stop = cancel
-	// Ends when Close has ended ctx and the znode is deleted, or when the Client is closed. Close
-	// waits until Close's own ctx ends.
-	go n.run(ctx)
+// TakeOver makes n replace an ephemeral that another session has, in one multi, until the znode has
+// existed once. TakeOver must be called before Start, and returns n.
+func (n *Znode) TakeOver() *Znode {
+	n.takeOver = true
+	return n
 }
 
-// Wait waits until the znode exists and returns its path. Wait fails with the server's error if the
-// server refuses to create the znode, although that is retried; with ErrTaken in addition to ctx's
-// error if ctx ends while another session has the znode; with ErrClosed; and before Start with
-// recipes.ErrNotStarted.
+// Create starts n until Close, and waits until the znode exists. If Create fails, n is closed.
+func (n *Znode) Create(ctx context.Context) error {
+	err := n.Start(context.Background())
+	if err == nil {
+		_, err = n.Wait(ctx)
+	}
+	if err != nil {
+		_ = n.Close(ctx) // err says more
+	}
+	return err
+}
+
+// Start begins to keep the znode, until ctx ends or Close, and returns at once. A second call does
+// nothing.
+func (n *Znode) Start(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closing {
+		return n.wrapErr(recipes.ErrClosed)
+	}
+	if n.done == nil {
+		n.done = make(chan struct{})
+		ctx, n.stop = context.WithCancel(ctx)
+		// Ends when ctx has ended and the znode is deleted, or when the Client is closed. Close
+		// waits until Close's own ctx ends.
+		go n.run(ctx)
+	}
+	return nil
+}
+
+// Wait is group.PersistentZnode.Wait.
 func (n *Znode) Wait(ctx context.Context) (string, error) {
 	n.mu.Lock()
 	idle := n.done == nil && !n.closing
@@ -139,16 +123,16 @@ func (n *Znode) Wait(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// SetData sets the data and waits until the znode has these or newer data. The data stay set if the
-// znode is missing or ctx ends first. Before Start, SetData does not wait.
+// SetData sets the data and waits until the znode has these or newer data.
 func (n *Znode) SetData(ctx context.Context, data []byte) error { return n.StartSetData(data)(ctx) }
 
-// StartSetData is SetData in two steps: the data are set at once, and wait waits as SetData does.
+// StartSetData sets the data at once. wait waits until the znode has these or newer data; before
+// Start, wait does nothing.
 func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closing {
-		return func(context.Context) error { return n.wrapErr(ErrClosed) }
+		return func(context.Context) error { return n.wrapErr(recipes.ErrClosed) }
 	}
 	n.data = bytes.Clone(data)
 	n.revision++
@@ -156,7 +140,7 @@ func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error)
 	if n.done == nil {
 		return func(context.Context) error { return nil }
 	}
-	if !errors.Is(n.lastErr, ErrTaken) { // the refusal may have been due to the old data
+	if !errors.Is(n.lastErr, recipes.ErrTaken) { // the refusal may have been due to the old data
 		n.lastErr = nil
 	}
 	select {
@@ -181,7 +165,7 @@ func (n *Znode) Path() (path string, err error) {
 	defer n.mu.Unlock()
 	switch {
 	case n.closed:
-		return "", n.wrapErr(ErrClosed)
+		return "", n.wrapErr(recipes.ErrClosed)
 	case n.isPresent():
 		return n.path, nil
 	}
@@ -207,7 +191,7 @@ func (n *Znode) Close(ctx context.Context) error {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return n.wrapErr(context.Cause(ctx))
+			return &recipes.Error{Op: "close", Path: n.requestedPath, Err: context.Cause(ctx), Unknown: true}
 		}
 	}
 	n.mu.Lock()
@@ -224,7 +208,7 @@ func (n *Znode) await(ctx context.Context, cond func() bool) error {
 		var refused *recipes.Error
 		switch {
 		case closed:
-			return n.wrapErr(ErrClosed)
+			return n.wrapErr(recipes.ErrClosed)
 		case met:
 			return nil
 		case errors.As(lastErr, &refused) && refused.Refused():
@@ -245,7 +229,7 @@ func (n *Znode) wrapErr(err error) error { return fmt.Errorf("keep %s: %w", n.re
 
 // isPresent must be called with mu held.
 func (n *Znode) isPresent() bool {
-	return n.presentIn != nil && (!n.opts.Mode.IsEphemeral() || n.presentIn.Context().Err() == nil)
+	return n.presentIn != nil && (!n.opts.Ephemeral || n.presentIn.Context().Err() == nil)
 }
 
 // update changes fields under mu and wakes all callers of await.

@@ -17,10 +17,13 @@ import (
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
 // start keeps a znode until the test ends, and waits until the znode exists.
-func start(t testing.TB, c *recipes.Client, path, data string, o persistentnode.Options) *persistentnode.Znode {
+func start(t testing.TB, c *recipes.Client, path, data string, o recipes.CreateOptions, takeOver ...bool) *persistentnode.Znode {
 	t.Helper()
 	n := persistentnode.New(c, path, []byte(data), o)
-	n.Start()
+	if len(takeOver) > 0 {
+		n.TakeOver()
+	}
+	keep(n)
 	// the Client is closed afterwards; the test has checked all that matters
 	t.Cleanup(func() { _ = n.Close(context.Background()) })
 	if _, err := n.Wait(t.Context()); err != nil {
@@ -29,29 +32,30 @@ func start(t testing.TB, c *recipes.Client, path, data string, o persistentnode.
 	return n
 }
 
-var modes = map[string]recipes.Mode{
-	"persistent": recipes.Persistent, "persistent sequential": recipes.PersistentSequential,
-	"ephemeral": recipes.Ephemeral, "ephemeral sequential": recipes.EphemeralSequential,
-	"container": recipes.Container, "ttl": recipes.TTL, "ttl sequential": recipes.TTLSequential,
+func keep(n *persistentnode.Znode) {
+	if err := n.Start(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
+var modes = map[string]recipes.CreateOptions{
+	"persistent": {}, "persistent sequential": {Sequential: true}, "ephemeral": {Ephemeral: true}, "ephemeral sequential": {Ephemeral: true, Sequential: true},
+	"container": {Container: true}, "ttl": {TTL: time.Minute}, "ttl sequential": {TTL: time.Minute, Sequential: true},
 }
 
 // eachMode runs f for each mode, in a world with one member.
-func eachMode(t *testing.T, f func(t testing.TB, w *recipetest.World, o persistentnode.Options)) {
+func eachMode(t *testing.T, f func(t testing.TB, w *recipetest.World, o recipes.CreateOptions)) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-				o := persistentnode.Options{Mode: mode}
-				if mode == recipes.TTL || mode == recipes.TTLSequential {
-					o.TTL = time.Minute
-				}
-				f(t, w, o)
+				f(t, w, mode)
 			})
 		})
 	}
 }
 
 func TestK1_DeletedByOthers(t *testing.T) {
-	eachMode(t, func(t testing.TB, w *recipetest.World, o persistentnode.Options) {
+	eachMode(t, func(t testing.TB, w *recipetest.World, o recipes.CreateOptions) {
 		other := w.Client()
 		n := start(t, w.Client(), "/a/b/n", "1", o)
 		for _, data := range []string{"1", "2"} {
@@ -78,7 +82,7 @@ func TestK1_DeletedByOthers(t *testing.T) {
 }
 
 func TestK1_SessionExpires(t *testing.T) {
-	eachMode(t, func(t testing.TB, w *recipetest.World, o persistentnode.Options) {
+	eachMode(t, func(t testing.TB, w *recipetest.World, o recipes.CreateOptions) {
 		c := w.Client()
 		n := start(t, c, "/n", "x", o)
 		path, _ := n.Wait(t.Context())
@@ -100,7 +104,7 @@ func TestK1_SessionExpires(t *testing.T) {
 // TestK1_DataOfOthers checks that data of other clients stay until the znode is created again.
 func TestK1_DataOfOthers(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		n := start(t, w.Client(), "/n", "mine", persistentnode.Options{Mode: recipes.Ephemeral})
+		n := start(t, w.Client(), "/n", "mine", recipes.CreateOptions{Ephemeral: true})
 		other := w.Client()
 		if _, err := other.Set(t.Context(), "/n", []byte("yours"), -1); err != nil {
 			t.Fatal(err)
@@ -117,19 +121,19 @@ func TestK1_DataOfOthers(t *testing.T) {
 
 // TestK2_Waits checks that the second Znode waits, and has the znode when the first is gone.
 func TestK2_Waits(t *testing.T) {
-	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.Persistent} {
+	for _, mode := range []recipes.CreateOptions{{Ephemeral: true}, {}} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 			first := w.Client()
-			n := start(t, first, "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
+			n := start(t, first, "/n", "1", recipes.CreateOptions{Ephemeral: true})
 			c := w.Client()
-			second := persistentnode.New(c, "/n", []byte("2"), persistentnode.Options{Mode: mode})
-			second.Start()
+			second := persistentnode.New(c, "/n", []byte("2"), mode)
+			keep(second)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if _, err := second.Wait(ctx); !errors.Is(err, persistentnode.ErrTaken) || !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := second.Wait(ctx); !errors.Is(err, recipes.ErrTaken) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, want taken", err)
 			}
-			if _, err := second.Path(); !errors.Is(err, persistentnode.ErrTaken) {
+			if _, err := second.Path(); !errors.Is(err, recipes.ErrTaken) {
 				t.Errorf("%v, want taken", err)
 			}
 			w.AssertData("/n", "1")
@@ -152,9 +156,9 @@ func TestK2_Waits(t *testing.T) {
 // TestK2_CloseLeavesOthers checks that closing a waiting Znode deletes nothing.
 func TestK2_CloseLeavesOthers(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		start(t, w.Client(), "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
-		second := persistentnode.New(w.Client(), "/n", []byte("2"), persistentnode.Options{Mode: recipes.Ephemeral})
-		second.Start()
+		start(t, w.Client(), "/n", "1", recipes.CreateOptions{Ephemeral: true})
+		second := persistentnode.New(w.Client(), "/n", []byte("2"), recipes.CreateOptions{Ephemeral: true})
+		keep(second)
 		time.Sleep(time.Second)
 		if err := second.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -168,16 +172,16 @@ func TestK2_CloseLeavesOthers(t *testing.T) {
 func TestK4(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a, b := w.Client(), w.Client()
-		o := persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true}
-		first := start(t, a, "/n", "1", o)
-		second := start(t, b, "/n", "2", o)
+		o := recipes.CreateOptions{Ephemeral: true}
+		first := start(t, a, "/n", "1", o, true)
+		second := start(t, b, "/n", "2", o, true)
 		owned := w.Znode("/n").Stat.Czxid
 		time.Sleep(time.Minute)
 		w.AssertData("/n", "2")
 		if z := w.Znode("/n").Stat.Czxid; z != owned {
 			t.Error("the two owners replace each other")
 		}
-		if _, err := first.Path(); !errors.Is(err, persistentnode.ErrTaken) {
+		if _, err := first.Path(); !errors.Is(err, recipes.ErrTaken) {
 			t.Errorf("%v, want taken", err)
 		}
 		w.ExpireSession(b.Session().ID()) // then the waiting one is the first
@@ -197,11 +201,11 @@ func TestK4(t *testing.T) {
 func TestRefused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		n := persistentnode.New(c, "/n", nil, persistentnode.Options{Mode: recipes.Ephemeral, ACL: []zk.ACL{{Perms: zk.PermAll, Scheme: "none", ID: "x"}}})
+		n := persistentnode.New(c, "/n", nil, recipes.CreateOptions{Ephemeral: true, ACL: []zk.ACL{{Perms: zk.PermAll, Scheme: "none", ID: "x"}}})
 		if _, err := n.Path(); err != nil {
 			t.Error(err)
 		}
-		n.Start()
+		keep(n)
 		if _, err := n.Wait(t.Context()); !errors.Is(err, zk.ErrInvalidACL) {
 			t.Errorf("%v", err)
 		}
@@ -211,10 +215,10 @@ func TestRefused(t *testing.T) {
 		if err := n.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if _, err := n.Wait(t.Context()); !errors.Is(err, persistentnode.ErrClosed) {
+		if _, err := n.Wait(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Errorf("%v", err)
 		}
-		if err := n.SetData(t.Context(), nil); !errors.Is(err, persistentnode.ErrClosed) {
+		if err := n.SetData(t.Context(), nil); !errors.Is(err, recipes.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 		if err := n.Close(t.Context()); err != nil { // a second time
@@ -226,11 +230,11 @@ func TestRefused(t *testing.T) {
 func TestClientCloses(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		n := start(t, c, "/n", "x", persistentnode.Options{Mode: recipes.Ephemeral})
+		n := start(t, c, "/n", "x", recipes.CreateOptions{Ephemeral: true})
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := n.Wait(t.Context()); !errors.Is(err, persistentnode.ErrClosed) {
+		if _, err := n.Wait(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 		if err := n.Close(t.Context()); !errors.Is(err, recipes.ErrClosed) {
@@ -246,7 +250,7 @@ func TestClientCloses(t *testing.T) {
 func TestTTL(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		o := persistentnode.Options{Mode: recipes.TTL, TTL: time.Minute}
+		o := recipes.CreateOptions{TTL: time.Minute}
 		n := start(t, c, "/a/n", "x", o)
 		other := w.Client()
 		stat, fires, err := other.ExistsW(t.Context(), "/a/n")

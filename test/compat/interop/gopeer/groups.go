@@ -23,7 +23,7 @@ func addGroups(all map[string]verb) {
 		g := group.New(h.client, a[0])
 		m := must.Get(g.Join(ctx, a[1], unhex(a[2])))
 		h.object = g
-		return h.holds(m.Leave)
+		return h.holds(closes(m))
 	}
 	all["members"] = func(ctx context.Context, h *handle, _ []string) string {
 		var list []string
@@ -38,12 +38,15 @@ func addGroups(all map[string]verb) {
 		if a[0] == "shallow" {
 			p = group.NewShallowParty(h.client, a[1])
 		}
-		m := must.Get(p.Join(ctx, a[2]))
+		m := must.Get(p.Join(ctx, a[2], nil))
 		h.object = p
-		return h.holds(m.Leave)
+		return h.holds(closes(m))
 	}
 	all["guests"] = func(ctx context.Context, h *handle, _ []string) string {
-		list := must.Get(h.object.(*group.Party).Members(ctx))
+		var list []string
+		for _, m := range must.Get(h.object.(*group.Group).Members(ctx)) {
+			list = append(list, m.ID)
+		}
 		slices.Sort(list)
 		return strings.Join(list, " ")
 	}
@@ -58,10 +61,10 @@ func addGroups(all map[string]verb) {
 		return strings.Join(slices.Sorted(slices.Values(*parts)), " ")
 	}
 	all["node"] = func(ctx context.Context, h *handle, a []string) string {
-		n := group.NewPersistentZnode(h.client, a[0], unhex(a[1]), group.PersistentZnodeOptions{Mode: recipes.Ephemeral})
-		n.Start()
+		n := group.NewPersistentZnode(h.client, a[0], unhex(a[1]), recipes.CreateOptions{Ephemeral: true})
+		must.Do(n.Start(context.WithoutCancel(ctx)))
 		must.Get(n.Wait(ctx))
-		return h.holds(n.Close)
+		return h.holds(closes(n))
 	}
 }
 
@@ -95,7 +98,7 @@ func addDiscovery(all map[string]verb) {
 		r := must.Get(discovery.New[string](h.client, a[0]).Register(ctx, discovery.Instance[string]{
 			Name: a[1], ID: a[2], Address: a[3], Port: port, Payload: a[5],
 		}))
-		return h.holds(r.Unregister)
+		return h.holds(closes(r))
 	}
 	// id|address|port|payload|type of each, in order of their ids.
 	all["instances"] = func(ctx context.Context, h *handle, a []string) string {

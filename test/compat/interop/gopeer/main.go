@@ -56,6 +56,11 @@ func (h *handle) holds(release func(ctx context.Context) error) string {
 	return ""
 }
 
+// closes makes a release of Close.
+func closes(c io.Closer) func(context.Context) error {
+	return func(context.Context) error { return c.Close() }
+}
+
 func run(ctx context.Context, servers, timeout string, in io.Reader, out io.Writer) {
 	client := must.Get(recipes.Connect(ctx, strings.Split(servers, ","), recipes.SessionTimeout(millis(timeout))))
 	defer must.Finally(client.Close)
