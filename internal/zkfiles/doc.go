@@ -19,6 +19,8 @@ import "errors"
 var (
 	// ErrDamaged is wrapped by every error about the content of a file.
 	ErrDamaged = errors.New("damaged")
+	// ErrEnds is wrapped, beside ErrDamaged, by the error for a snapshot that ends early.
+	ErrEnds = errors.New("the file ends")
 	// ErrTorn is wrapped by the error for a log record that was not written to its end. Such a record
 	// is expected only at the end of the last log: the server was killed while it wrote the record,
 	// and acknowledged nothing of it.

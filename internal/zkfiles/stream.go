@@ -49,7 +49,7 @@ func (s *stream) failed(err error, what string) {
 		return
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		s.fail("the file ends within %s", what)
+		s.err = fmt.Errorf("%w at byte %d: %w within %s", ErrDamaged, s.off, ErrEnds, what)
 		return
 	}
 	s.err = fmt.Errorf("at byte %d: %w", s.off, err)

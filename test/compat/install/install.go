@@ -207,6 +207,7 @@ func ZooKeeperRelease(ctx context.Context, root, release string) (classPath stri
 		{"commons-cli", "commons-cli", "1.5.0"},
 		{"io.dropwizard.metrics", "metrics-core", "4.1.12.1"},
 		{"org.xerial.snappy", "snappy-java", "1.1.10.5"},
+		{"ch.qos.logback", "logback-classic", "1.3.15"}, // for the logging of 3.9; older releases stay silent
 	} {
 		fmt.Fprintf(&deps, "<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", dep[0], dep[1], dep[2])
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
@@ -26,28 +25,31 @@ type corpusZnode struct {
 }
 
 // newestFiles returns the names of the two newest snapshots and of the logs after the older of them.
-func newestFiles(dir string) (names []string) {
-	zxid := func(name string) uint64 { return must.Get(strconv.ParseUint(strings.Split(name, ".")[1], 16, 64)) }
-	var snapshots, logs []string
-	for _, e := range must.Get(os.ReadDir(dir)) {
-		switch kind, _, _ := strings.Cut(e.Name(), "."); kind {
-		case "snapshot":
-			snapshots = append(snapshots, e.Name())
-		case "log":
-			logs = append(logs, e.Name())
-		}
-	}
-	byZxid := func(a, b string) int { return cmp.Compare(zxid(a), zxid(b)) }
-	slices.SortFunc(snapshots, byZxid)
-	slices.SortFunc(logs, byZxid)
+func newestFiles(dir string) []string {
+	snapshots, logs := filesByZxid(dir, "snapshot"), filesByZxid(dir, "log")
 	snapshots = snapshots[max(0, len(snapshots)-2):]
 	first := 0
 	for i, name := range logs {
-		if zxid(name) <= zxid(snapshots[0])+1 {
+		if zxidOf(name) <= zxidOf(snapshots[0])+1 {
 			first = i
 		}
 	}
 	return append(snapshots, logs[first:]...)
+}
+
+// filesByZxid returns the names of the snapshots or logs in dir, the oldest first.
+func filesByZxid(dir, kind string) (names []string) {
+	for _, e := range must.Get(os.ReadDir(dir)) {
+		if strings.HasPrefix(e.Name(), kind+".") {
+			names = append(names, e.Name())
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(zxidOf(a), zxidOf(b)) })
+	return names
+}
+
+func zxidOf(name string) uint64 {
+	return must.Get(strconv.ParseUint(strings.Split(name, ".")[1], 16, 64))
 }
 
 // corpus writes an archive per release for internal/testkit/zkcorpus: what a server
@@ -57,8 +59,8 @@ func (w *world) corpus(to, release string, n int) {
 	k := keys(compressions[n%len(compressions)])
 	k["snapCount"], k["preAllocSize"] = "60", "16"
 	zk := w.start(release, data, k)
-	l := startLoad(w.ctx, zk.Addr(), release, w.rng, 2)
-	must.Do(sleep(w.ctx, 400*time.Millisecond))
+	l := startLoad(w.ctx, zk.Addr(), release, w.rng, 2, 1000)
+	must.Do(l.awaitEnough(w.ctx))
 	must.Do(zk.Kill())
 	l.wait()
 	var archive bytes.Buffer

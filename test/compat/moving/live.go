@@ -45,7 +45,7 @@ func (w *world) live(release string, servers int, clients []string) {
 	defer must.Finally(m.kill)
 	load := lockload.Start(w.ctx, install.Root(w.ctx), e.Addrs(), clients)
 	defer must.Finally(load.End)
-	random := startLoad(w.ctx, e.Addrs()[0], release, w.rng, 2) // every kind of transaction, until that server is gone
+	random := startLoad(w.ctx, e.Addrs()[0], release, w.rng, 2, 1000) // every kind of transaction, until that server is gone
 	defer random.wait()
 	must.Do(sleep(w.ctx, 2*time.Second))
 	if servers > 1 {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
@@ -28,29 +30,48 @@ type sessionID struct {
 
 // load is a number of clients that write until their server is gone.
 type load struct {
-	running sync.WaitGroup
+	ended   chan struct{} // closed when all clients have ended
+	enough  chan struct{} // closed when missing gets to 0
+	missing atomic.Int64  // how many replies are missing to enough
 	mu      sync.Mutex
 	open    []sessionID
 }
 
-func startLoad(ctx context.Context, addr, release string, rng *rand.Rand, clients int) *load {
-	l := &load{}
+// startLoad starts clients whose requests meet on a few paths. enough is a number of replies.
+func startLoad(ctx context.Context, addr, release string, rng *rand.Rand, clients, enough int) *load {
+	l := &load{ended: make(chan struct{}), enough: make(chan struct{})}
+	l.missing.Store(int64(enough))
+	var running sync.WaitGroup
 	for n := range clients {
 		w := &worker{l: l, rng: rand.New(rand.NewPCG(rng.Uint64(), uint64(n))), modern: since35(release)}
-		l.running.Add(1)
 		// Ends when the server is killed; wait waits for it.
-		go func() {
-			defer l.running.Done()
+		running.Go(func() {
 			for w.session(ctx, addr) {
 			}
-		}()
+		})
 	}
+	go func() {
+		running.Wait()
+		close(l.ended)
+	}()
 	return l
+}
+
+// awaitEnough waits until the clients have received enough replies.
+func (l *load) awaitEnough(ctx context.Context) error {
+	select {
+	case <-l.enough:
+		return nil
+	case <-l.ended:
+		return errors.New("the server is gone")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // wait returns the sessions that were open in the end.
 func (l *load) wait() []sessionID {
-	l.running.Wait()
+	<-l.ended
 	return l.open
 }
 
@@ -112,6 +133,9 @@ func (w *worker) exchange(c *rawclient.Conn, ops []proto.OpCode, bodies [][]byte
 	for range ops {
 		if _, err := c.ReadFrame(timeout); err != nil {
 			return err
+		}
+		if w.l.missing.Add(-1) == 0 {
+			close(w.l.enough)
 		}
 	}
 	return nil

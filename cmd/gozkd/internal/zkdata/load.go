@@ -83,7 +83,7 @@ func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
 		if err == nil && !opt.Until.none() && !l.exactBefore(i) {
 			err = fmt.Errorf("%w before the transaction of --until", errUnfinished)
 		}
-		if errors.Is(err, errUnfinished) {
+		if errors.Is(err, errUnfinished) || isSnappy(s.Path) && errors.Is(err, zkfiles.ErrEnds) {
 			l.done.Unfinished = append(l.done.Unfinished, s.Path)
 			continue
 		}

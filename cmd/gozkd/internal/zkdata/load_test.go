@@ -2,6 +2,7 @@ package zkdata
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -240,14 +241,16 @@ func TestLoad_UnfinishedSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, cut := range []int{3, len(b) / 2, len(b) - 1} {
+		cuts := []int{3, len(b) / 2, len(b) - 1}
+		if isSnappy(want.Snapshot.Path) {
+			head := len(snappyMagic) + 8
+			cuts = append(cuts, head, head+4+int(binary.BigEndian.Uint32(b[head:]))) // before and after its first block
+		}
+		for _, cut := range cuts {
 			if err := os.WriteFile(want.Snapshot.Path, b[:cut], 0o644); err != nil {
 				t.Fatal(err)
 			}
 			got, err := Load(t.Context(), mustFind(t, dir), Options{})
-			if errors.Is(err, zkfiles.ErrDamaged) && filepath.Ext(want.Snapshot.Path) == ".snappy" {
-				continue // cut between two blocks
-			}
 			if err != nil {
 				t.Fatalf("%s, cut at %d: %v", release, cut, err)
 			}

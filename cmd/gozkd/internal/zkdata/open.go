@@ -20,7 +20,8 @@ import (
 var errUnfinished = errors.New("it was not written to its end")
 
 // openSnapshot opens a snapshot and removes its compression. An unfinished file is an error that
-// wraps errUnfinished; of a compressed file only reading shows this.
+// wraps errUnfinished; of a compressed file only reading shows this. A snappy file has no mark at its
+// end: one that was cut between two blocks shows as [zkfiles.ErrEnds].
 func openSnapshot(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,6 +37,8 @@ func openSnapshot(path string) (io.ReadCloser, error) {
 	}{in, f}, nil
 }
 
+func isSnappy(path string) bool { return strings.HasSuffix(path, ".snappy") }
+
 func uncompressed(f *os.File, path string) (io.Reader, error) {
 	switch {
 	case strings.HasSuffix(path, ".gz"):
@@ -47,7 +50,7 @@ func uncompressed(f *os.File, path string) (io.Reader, error) {
 			return nil, fmt.Errorf("%w: %w", zkfiles.ErrDamaged, err)
 		}
 		return &truncation{z}, nil
-	case strings.HasSuffix(path, ".snappy"):
+	case isSnappy(path):
 		return &snappyReader{r: bufio.NewReaderSize(f, 1<<16)}, nil
 	}
 	last := make([]byte, len(zkfiles.LastBytes))
