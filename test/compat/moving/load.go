@@ -50,6 +50,7 @@ func startLoad(ctx context.Context, addr, release string, rng *rand.Rand, client
 			}
 		})
 	}
+	// Ends with the clients; wait waits for it.
 	go func() {
 		running.Wait()
 		close(l.ended)
