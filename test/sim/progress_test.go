@@ -16,8 +16,8 @@ import (
 
 // Progress is a property: while a majority is well, a write is acknowledged within progressBound. A
 // majority is well if more than half of the voters run, are not paused, have healthy disks, and can
-// all talk with each other. The bound is that of a client, which first has to find one of them: a
-// probe at each member writes every probeEvery.
+// all talk with each other. The bound is that of a client, which first has to find one of them: while
+// nothing was acknowledged for probeEvery, a probe at each member writes about that often.
 const (
 	progressBound = 10 * electionTimeout
 	probeEvery    = electionTimeout
@@ -93,8 +93,16 @@ func (w *world) acked() {
 	w.mu.Unlock()
 }
 
+// idle reports whether no write was acknowledged for probeEvery.
+func (w *world) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now() >= w.lastAck+probeEvery
+}
+
 // probe writes through one member until stop is closed.
 func (w *world) probe(m *member, stop <-chan struct{}) {
+	rng := w.rand("probe at " + m.host())
 	var c net.Conn
 	for xid := int32(1); ; xid++ {
 		select {
@@ -103,7 +111,10 @@ func (w *world) probe(m *member, stop <-chan struct{}) {
 				_ = c.Close() // its session expires
 			}
 			return
-		case <-time.After(probeEvery):
+		case <-time.After(between(rng, probeEvery/2, probeEvery*3/2)):
+		}
+		if !w.idle() {
+			continue
 		}
 		var err error
 		if c == nil {
