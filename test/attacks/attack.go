@@ -28,7 +28,7 @@ type attack struct {
 	// writes is the number of replicated writes per second that the attack must not exceed; 0: not
 	// judged.
 	writes int
-	// keys are lines of zoo.cfg besides the usual ones.
+	// keys are lines of zoo.cfg besides the usual lines.
 	keys map[string]string
 	// run prepares the attack, calls ready, and goes on until ctx ends. It must survive every answer,
 	// the end of connections, and the end of the server.
@@ -75,7 +75,7 @@ type target struct {
 	Peers, Elections []string
 }
 
-// harm is what the attacker saw at the end.
+// harm is the attacker's finding at the end.
 type harm struct {
 	Notes    []string // for the table
 	Breaches []string // what a stranger must not get
@@ -102,7 +102,7 @@ func (a *attacker) note(format string, args ...any) {
 	a.harm.Notes = append(a.harm.Notes, fmt.Sprintf(format, args...))
 }
 
-// breach notes that the stranger got what nobody must get, once for each text.
+// breach notes that the stranger got secret data, once for each text.
 func (a *attacker) breach(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

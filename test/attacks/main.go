@@ -1,4 +1,4 @@
-// Command attacks plays a stranger who wants to hurt a ZooKeeper-compatible server, and measures
+// Command attacks plays a stranger that wants to hurt a ZooKeeper-compatible server, and measures
 // what the server's other clients notice.
 //
 //	go run ./test/attacks                           gozkd of this tree next to ZooKeeper 3.9

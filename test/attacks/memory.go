@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// memoryAttacks make the server keep what they send, or what they do not read.
+// memoryAttacks make the server keep data that they send, or replies that they do not read.
 func memoryAttacks() []*attack {
 	return []*attack{
 		{name: "unread-replaced", what: "a get of a 1 MB znode on each of 400 connections that do not read, while the znode is overwritten", run: unreadReplaced},
@@ -31,7 +31,7 @@ func (a *attacker) unread(n int, op proto.OpCode, body []byte) {
 	a.unreadEvery(0, n, op, body)
 }
 
-// unreadEvery is unread whose connections begin one after the other.
+// unreadEvery is unread whose connections begin in turn.
 func (a *attacker) unreadEvery(pause time.Duration, n int, op proto.OpCode, body []byte) {
 	a.each(n, func(i int) {
 		a.sleep(time.Duration(i) * pause)

@@ -13,7 +13,7 @@ import (
 )
 
 // peerAttacks use the ports for the other members. The formats are those of gozkd
-// (docs/reference/formats.md). ZooKeeper gets the counterpart in its own format, if there is one,
+// (docs/reference/formats.md). ZooKeeper gets the counterpart in its own format, if any,
 // and otherwise the same bytes, which are garbage to it.
 func peerAttacks() []*attack {
 	list := []*attack{
@@ -148,7 +148,7 @@ func (a *attacker) greet(from, to int, contents []byte) (theirs []byte, conn net
 	return theirs, nc, err
 }
 
-// pairs calls f for each ordered pair of members, one after the other.
+// pairs calls f for each ordered pair of members, in turn.
 func (a *attacker) pairs(f func(from, to int)) {
 	for to := range a.Peers {
 		for from := range a.Peers {

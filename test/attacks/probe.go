@@ -26,7 +26,7 @@ const (
 	begin = "begin"
 )
 
-// others is what the other clients noticed.
+// others is the harm that the other clients noticed.
 type others struct {
 	Samples       int
 	P50, P99, Max time.Duration

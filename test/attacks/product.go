@@ -35,7 +35,7 @@ type product struct {
 	addr   string // a running server, which is not started
 }
 
-// products returns what is to be attacked, built or installed.
+// products returns the servers to be attacked, built or installed.
 func (s *settings) products(ctx context.Context, dir string) (list []*product, err error) {
 	if s.addr != "" {
 		return []*product{{name: s.addr, addr: s.addr}}, nil
@@ -208,7 +208,7 @@ func lastWords(log string) string {
 	return last[:min(len(last), most)]
 }
 
-// terminate sends SIGTERM to all processes and returns how long the last one took to end. A process
+// terminate sends SIGTERM to all processes and returns how long the last took to end. A process
 // that has not ended after limit is killed.
 func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 	began := time.Now()

@@ -164,7 +164,7 @@ func (s *stranger) replies(n int) error {
 	return nil
 }
 
-// create creates a znode that everybody may use; one that exists is fine.
+// create creates a znode that everybody may use; an existing znode is fine.
 func (s *stranger) create(path string, data []byte) error {
 	return s.createWith(path, data, proto.OpenACL())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// planted is what is in the tree before the attack. A stranger has no permission to change it.
+// planted is the content of the tree before the attack. A stranger has no permission to change it.
 type planted struct {
 	n int
 }

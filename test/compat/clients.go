@@ -24,7 +24,7 @@ import (
 // client is a script for a client library.
 type client struct {
 	name string
-	// install fetches and builds what run needs. It is called once, before any client runs.
+	// install fetches and builds the requirements of run. It is called once, before any client runs.
 	install func(ctx context.Context, root string)
 	run     func(ctx context.Context, root, addr string) (cases.Report, error)
 	// own replaces run for a client that starts its servers itself; bin has its zkServer.sh.
@@ -166,7 +166,7 @@ func javaCommand(root, classPath string) []string {
 		"-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml", "-cp", classPath}
 }
 
-// language installs what the recipes of a language need, and returns how to start its peer.
+// language installs the libraries of a language's recipes, and returns how to start its peer.
 type language func(ctx context.Context, root string) interop.Command
 
 // sharing is a client that lets processes of several languages share recipes.

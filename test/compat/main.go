@@ -1,5 +1,5 @@
 // Command compat runs other people's ZooKeeper clients, unchanged, through real work on Apache
-// ZooKeeper and on gozkd, and prints a table of the results. It installs what it needs;
+// ZooKeeper and on gozkd, and prints a table of the results. It installs its requirements;
 // docs/quality/compatibility.md describes it.
 //
 // Exit status: 1 if a case failed or a client or server could not be run, 2 for wrong usage.

@@ -132,7 +132,7 @@ func runAll(ctx context.Context, root string, targets []target, list []client, j
 	return slices.DeleteFunc(rows, func(r row) bool { return r.client == "" }) // those left at an interrupt
 }
 
-// plan returns the pairs, and how many they are. Pairs of one turn run one after the other: the servers
+// plan returns the pairs, and how many they are. Pairs of a turn run in sequence: the servers
 // of a client that starts them itself may draw the same ports. These turns take longest and come first.
 func plan(targets []target, list []client) (turns [][]pair, n int) {
 	alone := make(map[string][]pair)

@@ -51,7 +51,7 @@ func (a *authority) template(name string) *x509.Certificate {
 	}
 }
 
-// issue writes a new key and certificate of a member, in one step.
+// issue writes a new key and certificate of a member, atomically.
 func (a *authority) issue(m *Member) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *authority) trust(m *Member) error {
 func (m *Member) keyStore() string   { return filepath.Join(m.dir, "key.pem") }
 func (m *Member) trustStore() string { return filepath.Join(m.dir, "ca.pem") }
 
-// replaceFile writes a file in one step.
+// replaceFile writes a file atomically.
 func replaceFile(path string, content []byte) error {
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return fmt.Errorf("jepsenlite: %w", err)

@@ -152,7 +152,7 @@ func findReplyOrder(h []*Record, found func(string, ...*Record)) {
 	}
 }
 
-// A lifetime is what the history tells of a session of the member load.
+// A lifetime is the history of a session of the member load.
 type lifetime struct {
 	made    *Record // the multi that made its ephemerals
 	session proto.SessionID

@@ -24,7 +24,7 @@ type client struct {
 // errVanished is returned to clients that must not find a server any more.
 var errVanished = errors.New("jepsenlite: this client is gone")
 
-// connect returns a client that tries addresses[home] first and then the following ones. It returns
+// connect returns a client that tries addresses[home] first and then the following. It returns
 // at once; requests wait for a session. The caller closes it.
 func connect(rec *Recorder, name string, addresses []string, home int, timeout time.Duration) (*client, error) {
 	c := &client{name: name, hosts: &hosts{addresses: addresses, home: home % len(addresses), next: home % len(addresses)}}
@@ -46,7 +46,7 @@ func connect(rec *Recorder, name string, addresses []string, home int, timeout t
 	return c, err
 }
 
-// vanish breaks the connection and prevents new ones: the session must expire.
+// vanish breaks the connection and prevents another: the session must expire.
 func (c *client) vanish() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -186,7 +186,7 @@ func (c *Cluster) ServerLine(id int) string {
 // zooCfg returns a member's configuration. A single member has no server lines: it is standalone.
 func (c *Cluster) zooCfg(id int) string {
 	keys := server.Defaults()
-	// A dead peer is dropped after syncLimit ticks, a joining one after initLimit: enough for a
+	// A dead peer is dropped after syncLimit ticks, a joining peer after initLimit: enough for a
 	// busy machine.
 	keys["tickTime"] = strconv.Itoa(int(c.cfg.Tick.Milliseconds()))
 	keys["initLimit"], keys["syncLimit"] = "20", "5"

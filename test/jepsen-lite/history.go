@@ -85,7 +85,7 @@ func (r *Record) Answered() bool { return r.Kind == KindReply && r.Return != 0 }
 // OK reports whether a request succeeded.
 func (r *Record) OK() bool { return r.Answered() && r.Err == proto.OK }
 
-// Path returns the path of a request with one op.
+// Path returns the path of a request with a single op.
 func (r *Record) Path() string {
 	if len(r.Parts) == 0 {
 		return ""
@@ -99,7 +99,7 @@ func (r *Record) Writes() bool {
 	return r.Kind == KindReply && info.Write && info.Path != proto.PathNone
 }
 
-// A Recorder opens connections and collects the records of what passes on them. Safe for concurrent
+// A Recorder opens connections and records the traffic on them. Safe for concurrent
 // use.
 type Recorder struct {
 	// Dial connects a client to a member. Default: TCP.
@@ -181,7 +181,7 @@ func (r *Recorder) LastWrite() time.Duration {
 	return r.lastWrite
 }
 
-// WriteHistory writes records to a new file, one JSON object per line.
+// WriteHistory writes records to a new file, a JSON object per line.
 func WriteHistory(path string, records []*Record) (err error) {
 	f, err := os.Create(path)
 	if err != nil {

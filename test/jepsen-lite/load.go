@@ -40,7 +40,7 @@ func loads() []load {
 	}
 }
 
-// loadSequence creates sequential znodes: no name is given twice, and later ones get higher
+// loadSequence creates sequential znodes: no name is given twice, and later names get higher
 // numbers.
 const loadSequence = "sequence"
 

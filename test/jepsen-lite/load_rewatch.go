@@ -10,7 +10,7 @@ import (
 
 // loadRewatch produces the cases of watches that a client which waits for each reply never has. A
 // client sends a read with a watch, a change and another read at once, so that the second read waits
-// behind the change. A client moves to another server and sets its watches again with a zxid right
+// after the change. A client moves to another server and sets its watches again with a zxid right
 // before, right at or after its last change.
 const (
 	loadRewatch = "rewatch"
@@ -88,7 +88,7 @@ func (r *rewatcher) burst() bool {
 	return ok
 }
 
-// again sends a setWatches and then reads that show what it must have reported.
+// again sends a setWatches and then reads that show which changes it must have reported.
 func (r *rewatcher) again() bool {
 	none := []string{} // not null, which would fail the request
 	q := proto.SetWatchesRequest{

@@ -166,7 +166,7 @@ func CheckRegisters(h []*Record, dir string) []Anomaly {
 func checkRegisters(h []*Record, dir string, patience time.Duration) []Anomaly {
 	model := registerModel()
 	var anomalies []Anomaly
-	// Each znode separately, so that the picture shows the failing one.
+	// Each znode separately, so that the picture shows the failing znode.
 	for _, ops := range model.Partition(registerOperations(h)) {
 		result, info := porcupine.CheckOperationsVerbose(model, ops, patience)
 		if result == porcupine.Ok {

@@ -46,7 +46,7 @@ func (a addresses) hosts(id, members int, direct bool) string {
 }
 
 // withHosts returns a command that sees hosts as /etc/hosts, in a mount namespace of its own, for
-// which a user who is not root needs a user namespace too. The shell becomes the command, so the
+// which every user except root needs a user namespace too. The shell becomes the command, so the
 // process id is the command's.
 func withHosts(hosts string, command []string) *exec.Cmd {
 	const script = `mount --bind "$0" /etc/hosts && exec "$@"`

@@ -26,8 +26,8 @@ var errExpired = errors.New("jepsenlite: session expired")
 // rawPatience is how long a raw connection waits for a reply.
 const rawPatience = 10 * time.Second
 
-// openRaw connects and requests a session: the one in last, or a new one. lastZxid is the last zxid
-// that the client has seen. A refused session is an error that wraps errExpired.
+// openRaw connects and requests a session: the session in last, or a new session. lastZxid is the
+// last zxid that the client has seen. A refused session is an error that wraps errExpired.
 func openRaw(rec *Recorder, name, address string, member int, timeout time.Duration, last proto.ConnectResponse, lastZxid proto.Zxid) (*rawConn, error) {
 	t, err := rec.connect(name, address, member, time.Second)
 	if err != nil {
@@ -93,10 +93,9 @@ func (c *rawConn) send(b []byte) error {
 	return err
 }
 
-// rawSessions calls use with one raw connection after the other, until ctx ends. A connection
-// continues the session of the previous one, or begins a new session if that is gone. use returns
-// the last zxid that it saw and the index of the server to try next; the servers after that one
-// follow.
+// rawSessions calls use with raw connections, in turn, until ctx ends. A connection continues the
+// session of the previous connection, or begins a new session if that is gone. use returns the last
+// zxid that it saw and the index of the server to try next; the servers after that follow.
 func (w *worker) rawSessions(ctx context.Context, use func(c *rawConn) (seen proto.Zxid, next int)) {
 	var session proto.ConnectResponse
 	var seen proto.Zxid

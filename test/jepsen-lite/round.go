@@ -26,7 +26,7 @@ type round struct {
 	log     hclog.Logger
 }
 
-// A roundResult holds what is judged after a round.
+// A roundResult holds the data that is judged after a round.
 type roundResult struct {
 	history       []*Record
 	began, ended  time.Duration // of the traffic

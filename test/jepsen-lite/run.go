@@ -26,7 +26,7 @@ type Options struct {
 	Pace    time.Duration // mean time between two operations of a client
 	Tick    time.Duration
 	Logger  hclog.Logger
-	// Outage is what RunKills does to the leader: OutageKill and so on. Hold is how long it lasts,
+	// Outage is the act of RunKills on the leader: OutageKill and so on. Hold is how long it lasts,
 	// except for a kill, which lasts until writes go on.
 	Outage string
 	Hold   time.Duration

@@ -122,7 +122,7 @@ func (t *tap) received(frame []byte, now time.Duration) {
 			Event: e.Type, Parts: []Part{{Path: e.Path}}, Zxid: h.Zxid})
 		return
 	}
-	// The reply of the oldest request with its xid. Earlier ones stay pending: the check of the
+	// The reply of the oldest request with its xid. Earlier requests stay pending: the check of the
 	// order of replies sees it.
 	for i, r := range t.pending {
 		if r.Xid != h.Xid {

@@ -197,7 +197,7 @@ func (c *tlsChange) awaitLinks(ctx context.Context, s tlsStep) error {
 	}
 }
 
-// judge returns what must not happen during a change, beyond what is checked of every history.
+// judge returns the violations during a change, besides those that every history is checked for.
 func (c *tlsChange) judge(report *Report, connsLost int) (found []Anomaly) {
 	if report.SessionsLost > 0 {
 		found = append(found, Anomaly{Check: "tls-change", What: fmt.Sprintf("%d sessions were lost", report.SessionsLost)})

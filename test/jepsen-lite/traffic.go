@@ -140,7 +140,7 @@ func (t *Traffic) prepare(ctx context.Context) error {
 			}
 		}
 	}
-	// No client begins before its server has what another one created.
+	// No client begins before its server has the znodes that others created.
 	for i := range t.loads {
 		for _, w := range t.workers[i] {
 			if _, err := w.Sync(w.dir); err != nil && !errors.Is(err, zk.ErrConnectionClosed) {

@@ -32,7 +32,7 @@ type outcome struct {
 	output  string
 }
 
-// excerpt returns the lines of the output that say what failed, or its end.
+// excerpt returns the lines of the output that name the failure, or its end.
 func (o *outcome) excerpt() string {
 	const most, width = 4, 200
 	var all, some []string

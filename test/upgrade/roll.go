@@ -32,7 +32,7 @@ type roll struct {
 	results  []result
 }
 
-// result is what the clients saw during a stage.
+// result holds the observations of the clients during a stage.
 type result struct {
 	stage string
 	took  time.Duration
@@ -174,7 +174,7 @@ func (r *roll) refused(ctx context.Context) {
 	r.levelIs(ctx, r.versions.nextLevel)
 }
 
-// levelIs waits until all members that know levels have this one.
+// levelIs waits until all members that know levels have this level.
 func (r *roll) levelIs(ctx context.Context, want int) {
 	await(ctx, fmt.Sprintf("the level is %d", want), func() error {
 		for _, m := range r.ensemble.Members {

@@ -15,7 +15,7 @@ import (
 // patience bounds each exchange.
 const patience = 20 * time.Second
 
-// client is a session that sends one request at a time, also requests that no library would send.
+// client is a session that sends its requests singly, also requests that no library would send.
 // Its methods end the program if the server does not answer (see must).
 type client struct {
 	addr    string

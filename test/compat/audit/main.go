@@ -1,4 +1,4 @@
-// Command audit plays one script on ZooKeeper and on gozkd, and compares their audit logs in
+// Command audit plays a script on ZooKeeper and on gozkd, and compares their audit logs in
 // ZooKeeper's format line by line. Lines must be equal except for the numbers of sessions.
 //
 // Exit status: 1 if the logs differ or a server fails, 2 for wrong usage.

@@ -66,7 +66,7 @@ func (r Report) Expect(errors map[string]string) {
 	}
 }
 
-// Run runs the cases one after another, each with its own timeout.
+// Run runs the cases in turn, each with its own timeout.
 func Run(ctx context.Context, list []Case) []Result {
 	results := make([]Result, 0, len(list))
 	for _, c := range list {

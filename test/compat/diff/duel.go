@@ -38,7 +38,7 @@ type finding struct {
 	count     int
 }
 
-// restart replaces both servers by new ones.
+// restart replaces both servers by new servers.
 func (d *duel) restart(ctx context.Context) {
 	must.Do(d.stop())
 	d.a = d.start.play(ctx, d.nameA)

@@ -136,7 +136,7 @@ func (s *starter) start(ctx context.Context, name string) *server.Process {
 	}
 }
 
-// dir returns the directory of what start makes.
+// dir returns the directory of the files that start makes.
 func (s *starter) dir() string {
 	if s.tempDir == "" {
 		s.tempDir = must.Get(os.MkdirTemp("", "gozkd-diff-"))
@@ -144,7 +144,7 @@ func (s *starter) dir() string {
 	return s.tempDir
 }
 
-// cleanUp removes what start has made.
+// cleanUp removes the files that start has made.
 func (s *starter) cleanUp() error {
 	if s.tempDir == "" {
 		return nil

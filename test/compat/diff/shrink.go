@@ -79,7 +79,7 @@ func shrink(s *exchange.Sequence, fails func(*exchange.Sequence) bool) *exchange
 }
 
 // withoutSteps returns s without n steps from at. Requests that refer to a step keep it, or refer
-// to the one before.
+// to the previous.
 func withoutSteps(s *exchange.Sequence, at, n int) *exchange.Sequence {
 	c := &exchange.Sequence{Name: s.Name, Steps: slices.Delete(slices.Clone(s.Steps), at, at+n)}
 	for i := range c.Steps {

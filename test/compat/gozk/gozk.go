@@ -91,7 +91,7 @@ func (s *script) connectTo(ctx context.Context, addr string, timeout time.Durati
 		}
 	}
 	c, _ := must.Get2(zk.Connect([]string{addr}, timeout, zk.WithLogger(silent{}), zk.WithEventCallback(events.add), zk.WithDialer(dial)))
-	// The client's calls take no context: a hanging one returns with an error when its connection
+	// The client's calls take no context: a hanging call returns with an error when its connection
 	// closes.
 	context.AfterFunc(ctx, c.Close)
 	cases.Eventually(ctx, "a session", func() bool { return c.State() == zk.StateHasSession })

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// proxy forwards TCP connections to a server and can cut open ones.
+// proxy forwards TCP connections to a server and can cut open connections.
 type proxy struct {
 	listener net.Listener
 	target   string

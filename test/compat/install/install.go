@@ -126,8 +126,8 @@ func Kazoo(ctx context.Context, root string) (python string) {
 	return Python(ctx, root, "venv", filepath.Join(root, "test", "compat", "kazoo", "requirements.txt"))
 }
 
-// Python creates a Python environment of this name with what a requirements file names, and returns
-// its interpreter.
+// Python creates a Python environment of this name with the packages of a requirements file, and
+// returns its interpreter.
 func Python(ctx context.Context, root, name, requirements string) (python string) {
 	venv := filepath.Join(cacheDir(root, ""), name)
 	python = filepath.Join(venv, "bin", "python")
@@ -170,7 +170,7 @@ func MavenZooKeeper(ctx context.Context, root string) (classPath string) {
 	return Maven(ctx, root, "java", filepath.Join(root, "test", "compat", "java", "pom.xml"))
 }
 
-// Maven returns the class path of what a pom names. name is a directory in the cache.
+// Maven returns the class path of a pom's dependencies. name is a directory in the cache.
 func Maven(ctx context.Context, root, name, pom string) (classPath string) {
 	defer alone(ctx, root, "m2")()
 	dir := cacheDir(root, name)

@@ -59,7 +59,7 @@ func (c *cast) handsOver(ctx context.Context, a *handle, waits *answer) {
 // grace is how long waiters have to be wrong.
 const grace = 30 * time.Millisecond
 
-// stillWait gives waiters time, and fails if one acquires.
+// stillWait gives waiters time, and fails if any acquires.
 func stillWait(ctx context.Context, all ...*answer) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -77,7 +77,7 @@ func stillWait(ctx context.Context, all ...*answer) {
 
 func release(ctx context.Context, h *handle) { h.do(ctx, "release") }
 
-// readersAndWriter: a reads, b waits to write, a's second reader waits behind b, and each acquires
+// readersAndWriter: a reads, b waits to write, a's second reader waits after b, and each acquires
 // in turn.
 func (c *cast) readersAndWriter(names string) func(ctx context.Context) {
 	return func(ctx context.Context) {

@@ -107,7 +107,7 @@ func (p *peer) read(out io.Reader) {
 		}
 		close(a.done)
 	}
-	// The status is ignored: a killed peer has one too.
+	// The status is ignored: a killed peer also has a status.
 	_ = p.cmd.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()

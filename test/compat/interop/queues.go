@@ -182,7 +182,7 @@ func (c *cast) queuePriority(kind string) func(ctx context.Context) {
 	}
 }
 
-// queueDelay puts items due at different past times, and one in the future.
+// queueDelay puts items due at different past times, and an item due in the future.
 func (c *cast) queueDelay(ctx context.Context) {
 	const kind = "delay"
 	now := time.Now().UnixMilli()

@@ -88,7 +88,7 @@ func (c *cast) value(ctx context.Context) {
 }
 
 // replaces: all try to replace the version that they have seen, in alternate rounds in turn. It
-// returns the successful ones.
+// returns the successes.
 func replaces(ctx context.Context, hs []*handle, round int) (winner int) {
 	tries := make([]*answer, len(hs))
 	for j := range hs {

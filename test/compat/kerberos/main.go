@@ -1,6 +1,6 @@
 // Command kerberos authenticates real clients with Kerberos at ZooKeeper 3.9 and at gozkd, against
 // a KDC of MIT that it starts, and compares the identities that the servers give them. It installs
-// what it needs; docs/quality/compatibility.md describes it.
+// its requirements; docs/quality/compatibility.md describes it.
 //
 //	go run ./test/compat/kerberos [-gozkd BINARY] [-v]
 //

@@ -23,7 +23,7 @@ const service = "zookeeper/localhost@" + kdc.Realm
 // clientTimeout bounds a client.
 const clientTimeout = 90 * time.Second
 
-// world is what all cases share: a KDC with a service and clients, and the installed programs.
+// world is shared by all cases: a KDC with a service and clients, and the installed programs.
 type world struct {
 	root, dir  string
 	binary     string // gozkd
@@ -103,7 +103,7 @@ func (w *world) targets() []target {
 	}
 }
 
-// password is that of bob, who uses DIGEST-MD5.
+// password is that of bob, a user of DIGEST-MD5.
 const password = "hush-hush"
 
 // rotation runs one gozkd with both mechanisms while the KDC gives the service a new key, and

@@ -133,7 +133,7 @@ func (w *locker) count() {
 	w.advance()
 }
 
-// advance creates a sequential znode, and deletes it: its number is above that of the last one.
+// advance creates a sequential znode, and deletes it: its number is above that of the last.
 func (w *locker) advance() {
 	must.Do(w.insist(func() error {
 		path, err := w.conn.Create(sequencePath+"/n-", nil, zk.FlagSequence|zk.FlagEphemeral, zk.WorldACL(zk.PermAll))

@@ -34,7 +34,7 @@ type Load struct {
 	reasons []string
 }
 
-// Counts are what the clients saw during a time.
+// Counts holds the observations of the clients during a time.
 type Counts struct {
 	Done     int // locks taken and released with a change made under them, and writes
 	Repeated int // requests that failed with the connection, and were made again
@@ -110,7 +110,7 @@ func (l *Load) fails(who, why string) {
 	l.reasons = append(l.reasons, who+": "+why)
 }
 
-// Counts returns what was seen since the last call.
+// Counts returns the observations since the last call.
 func (l *Load) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// patience bounds each exchange with a server, and each wait for one.
+// patience bounds each exchange with a server, and each wait for a server.
 const patience = 60 * time.Second
 
-// player plays scripts on an ensemble and keeps what it sees.
+// player plays scripts on an ensemble and keeps the replies.
 type player struct {
 	ctx   context.Context
 	e     *server.Ensemble
@@ -140,7 +140,7 @@ func (p *player) roles() []*server.Member {
 	return roles
 }
 
-// await waits until a word's answer is the wanted one.
+// await waits until a word has the wanted answer.
 func (p *player) await(m *server.Member, word, want string) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

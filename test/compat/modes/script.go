@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-// script is a client program that works in stages: it prints what it sees and a line with a dot, and
-// begins the next stage when it reads a line.
+// script is a client program that works in stages: it prints its observations and a line with a
+// dot, and begins the next stage when it reads a line.
 type script struct {
 	name string
 	cmd  *exec.Cmd

@@ -21,7 +21,7 @@ import (
 const (
 	// longestPause bounds the time without a write at the cut-over.
 	longestPause = 5 * time.Second
-	// patience bounds what a migration waits for, on a machine under load.
+	// patience bounds the waits of a migration, on a machine under load.
 	patience = 2 * time.Minute
 )
 

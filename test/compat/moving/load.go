@@ -142,7 +142,7 @@ func (w *worker) exchange(c *rawclient.Conn, ops []proto.OpCode, bodies [][]byte
 	return nil
 }
 
-// path returns one of a few paths, so that requests meet.
+// path returns a path out of few, so that requests meet.
 func (w *worker) path() string {
 	p := "/" + string(rune('a'+w.rng.IntN(4)))
 	for range w.rng.IntN(3) {

@@ -40,7 +40,7 @@ func main() {
 	os.Exit(status)
 }
 
-// world is what all parts of a run share.
+// world is shared by all parts of a run.
 type world struct {
 	ctx   context.Context
 	gozkd string // the binary
@@ -184,7 +184,7 @@ func (w *world) backToEnsemble(release, dir, imported string, want map[string]zn
 	}
 }
 
-// report is what `gozkd import --json` prints.
+// report is the output of `gozkd import --json`.
 type report struct {
 	Znodes, Sessions int
 	Records          int64    `json:"transactions"`

@@ -93,7 +93,7 @@ func (h *helix) awaitBalance(ctx context.Context, partitions, participants int) 
 	return controller
 }
 
-// balanced returns an error unless each partition in the view has one master and one slave, on
+// balanced returns an error unless each partition in the view has a master and a slave, on
 // participants that are alive.
 func balanced(view string, partitions int) error {
 	states := make(map[string][]string)

@@ -95,14 +95,14 @@ const jaasText = `Server {
 };
 `
 
-// table is a configuration, and what clients do with a server that has it.
+// table is a configuration, and the acts of clients on a server that has it.
 type table struct {
 	name string
 	keys string // lines of zoo.cfg; JAAS stands for the path of the JAAS file
 	rows []row
 }
 
-// row is what one or more connections do. do returns what is compared.
+// row is the acts of some connections. do returns the text that is compared.
 type row struct {
 	name string
 	do   func(c *player) string

@@ -26,7 +26,7 @@ type player struct {
 	conns []*conn
 }
 
-// conn is a connection with a session. said is what the server answered.
+// conn is a connection with a session. said is the server's answer.
 type conn struct {
 	nc      net.Conn
 	session proto.SessionID
@@ -196,5 +196,5 @@ func (c *conn) set(path string) {
 	c.call(8, proto.OpSetData, (&proto.SetDataRequest{Path: path, Version: -1}).Append(nil))
 }
 
-// story returns what the server answered.
+// story returns the server's answers.
 func (c *conn) story() string { return strings.Join(c.said, "; ") }

@@ -41,7 +41,7 @@ type Ensemble struct {
 	dir  string
 }
 
-// Member is a server of an ensemble. Its Process is the latest one, which may have ended.
+// Member is a server of an ensemble. Its Process is the latest, which may have ended.
 type Member struct {
 	*Process
 	ID int
@@ -84,7 +84,7 @@ func StartGozkdEnsemble(ctx context.Context, binary string, opts EnsembleOptions
 // Name returns the product and version, such as "ZooKeeper 3.9.5".
 func (e *Ensemble) Name() string { return e.name }
 
-// Addrs returns the client addresses of all members, also of stopped ones.
+// Addrs returns the client addresses of all members, stopped members included.
 func (e *Ensemble) Addrs() []string {
 	addrs := make([]string, len(e.Members))
 	for i, m := range e.Members {
@@ -142,7 +142,7 @@ func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	}
 }
 
-// Log returns the members' output so far, one after the other.
+// Log returns the members' output so far, in their order.
 func (e *Ensemble) Log() string {
 	var b strings.Builder
 	for _, m := range e.Members {

@@ -77,7 +77,7 @@ type Options struct {
 	AuditLog string
 }
 
-// command returns the command of a server, in the wrapper if there is one.
+// command returns the command of a server, in the wrapper, if any.
 func (o Options) command(name string, args ...string) *exec.Cmd {
 	all := slices.Concat(o.Wrapper, []string{name}, args)
 	return exec.Command(all[0], all[1:]...)
@@ -100,7 +100,7 @@ func (o Options) prepare() (opts Options, work string, err error) {
 	return o, work, nil
 }
 
-// secure adds the keys of the secure port, and returns its address, if there is to be one.
+// secure adds the keys of the secure port, and returns its address, if the port is wanted.
 func (o *Options) secure() (addr string, err error) {
 	if o.TLS == nil {
 		return "", nil

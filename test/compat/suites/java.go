@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// logback configures what the tests print.
+// logback configures the output of the tests.
 const logback = `<configuration>
   <appender name="CONSOLE" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>

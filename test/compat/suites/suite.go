@@ -13,7 +13,7 @@ import (
 // suite is a published test suite.
 type suite struct {
 	name string
-	// install fetches what the suite needs.
+	// install fetches the suite and its requirements.
 	install func(ctx context.Context, root string) installed
 	// slow: make compat runs no part of it.
 	slow bool

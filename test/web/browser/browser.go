@@ -181,7 +181,7 @@ type Page struct {
 	session, target, profile string
 }
 
-// NewPage opens a tab. event is called for each event of the tab, one after the other, and must not
+// NewPage opens a tab. event is called for each event of the tab, in their order, and must not
 // send commands.
 func (b *Browser) NewPage(ctx context.Context, event func(method string, params json.RawMessage)) (*Page, error) {
 	var profile struct {

@@ -354,7 +354,7 @@ func (g *game) resumeAndClose(s Session) error {
 	return nil
 }
 
-// drop closes the connection in slot, if there is one.
+// drop closes the connection in slot, if any.
 func (g *game) drop(slot int) {
 	if c := g.conns[slot]; c != nil {
 		_ = c.Close() // the connection is abandoned

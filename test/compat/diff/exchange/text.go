@@ -18,7 +18,7 @@ import (
 // ErrText is wrapped by every error of ReadText about its input.
 var ErrText = errors.New("exchange: bad recording")
 
-// The text of a recording, line by line. What stands behind # is for people.
+// The text of a recording, line by line. Text after # is for people.
 //
 //	sequence NAME
 //	session SLOT ID PASSWD          id and password in hex

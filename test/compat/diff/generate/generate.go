@@ -150,7 +150,7 @@ func (g *gen) anyStep() {
 	}
 }
 
-// reconnect puts a new connection into slot, for a new session, an earlier one, or an invalid one.
+// reconnect puts a new connection into slot, for a new, an earlier, or an invalid session.
 func (g *gen) reconnect(slot int) {
 	h := g.newSession()
 	if g.conns[slot].open && g.chance(500) || h.Session > 0 && g.chance(400) {
@@ -231,7 +231,7 @@ func (g *gen) segment(slot int) {
 	g.step(exchange.Step{Conn: slot, Send: send})
 }
 
-// request returns a request with the slot's next xid, sometimes with another one.
+// request returns a request with the slot's next xid, sometimes with another xid.
 func (g *gen) request(slot int, op proto.OpCode, body []byte) exchange.Request {
 	c := &g.conns[slot]
 	c.xid++

@@ -151,7 +151,7 @@ func (g *gen) quota() {
 	g.step(exchange.Step{Send: send})
 }
 
-// quotaNode returns a create of one of a quota's znodes, or of their parents.
+// quotaNode returns a create of a quota's znodes, or of their parents.
 func (g *gen) quotaNode() create {
 	g.quotas = true
 	path := "/zookeeper/quota" + root

@@ -52,14 +52,14 @@ type req struct {
 	body []byte
 }
 
-// send sends requests one at a time, each after the previous reply.
+// send sends requests, each after the previous reply.
 func (s *script) send(conn int, list ...req) {
 	for _, r := range list {
 		s.pipeline(conn, r)
 	}
 }
 
-// pipeline sends requests in one segment.
+// pipeline sends requests in a single segment.
 func (s *script) pipeline(conn int, list ...req) {
 	s.step(exchange.Step{Conn: conn, Send: s.number(conn, list)})
 }

@@ -11,7 +11,7 @@ import (
 
 const root = exchange.RootTemplate
 
-// path returns a path: usually one of a few under the root, sometimes an odd one or the system's.
+// path returns a path: usually out of a few under the root, sometimes odd or the system's.
 func (g *gen) path() *string {
 	switch {
 	case g.chance(25):
