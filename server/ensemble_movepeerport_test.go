@@ -1,11 +1,16 @@
 package server_test
 
 import (
+	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/tcpport"
+	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -17,12 +22,20 @@ type movingEnsemble struct {
 	ports []*tcpport.Port // of the members, where they are to listen
 }
 
-func newMovingEnsemble(t *testing.T) *movingEnsemble {
+func newMovingEnsemble(t *testing.T) *movingEnsemble { return newMovingEnsembleWith(t, nil) }
+
+// newMovingEnsembleWith changes the members before they start, if adapt is not nil.
+func newMovingEnsembleWith(t *testing.T, adapt func(m *ensembleMember, c *server.Config)) *movingEnsemble {
 	e := newEnsemble(t, 3, nil)
 	e.onDisk()
-	e.each(func(c *server.Config) {
-		c.Tick, c.SyncLimit, c.NoSync, c.SuperDigest = 200*time.Millisecond, 150, true, superDigest()
-	})
+	for _, one := range e.members {
+		one.adapt = func(c *server.Config) {
+			c.Tick, c.SyncLimit, c.NoSync, c.SuperDigest = 200*time.Millisecond, 150, true, superDigest()
+			if adapt != nil {
+				adapt(one, c)
+			}
+		}
+	}
 	e.startAll()
 	e.awaitVoters(1, 2, 3)
 	e.settle()
@@ -36,10 +49,20 @@ func newMovingEnsemble(t *testing.T) *movingEnsemble {
 // moves changes the port of members, by a reconfig, and returns before they listen there.
 func (m *movingEnsemble) moves(to map[int]*tcpport.Port) {
 	m.t.Helper()
+	texts := make(map[int]string)
+	for id, port := range to {
+		texts[id] = port.Address() + ":3888"
+	}
+	m.movesAs(texts, to)
+}
+
+// movesAs is moves with the text that a member's line then has for its address.
+func (m *movingEnsemble) movesAs(texts map[int]string, to map[int]*tcpport.Port) {
+	m.t.Helper()
 	var lines []string
 	for id, port := range to {
 		one := m.m(id)
-		lines = append(lines, strings.Replace(one.line, one.peerAddress, port.Address(), 1))
+		lines = append(lines, strings.Replace(one.line, one.peerAddress+":3888", texts[id], 1))
 		m.ports[id-1] = port
 		port.Yield()
 	}
@@ -116,4 +139,66 @@ func TestReconfig_PeerPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.settled("free")
+}
+
+// A peer port moves to an address with a name, to one of IPv6, and back, with TLS and without a proof. Restarted with their former lines, the members find each other.
+func TestReconfig_PeerPortsMoveToNames(t *testing.T) {
+	v6, err := tcpport.Reserve("[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	v6.Release()
+	for _, tls := range exhaustive.Or([]bool{true}, []bool{false, true}) {
+		t.Run(fmt.Sprintf("TLS %t", tls), func(t *testing.T) {
+			ca := testca.New(t, "members")
+			m := newMovingEnsembleWith(t, func(m *ensembleMember, c *server.Config) {
+				if cert := ca.Issue(t, testca.Spec{Hosts: []string{"localhost", "127.0.0.1", "::1"}}); tls {
+					c.PeerTLS = server.PeerTLS{Mode: server.PeerTLSRequired, Server: cert.Server(), Client: cert.Client}
+				}
+			})
+			v4, v6 := reservePort(t), reservePortAt(t, "[::1]:0")
+			_, number, _ := net.SplitHostPort(v4.Address())
+			m.movesAs(map[int]string{1: "localhost:" + number + ":3888", 2: v6.Address() + ":3888"}, map[int]*tcpport.Port{1: v4, 2: v6})
+			m.settled("named")
+			for id := range 3 {
+				m.m(id + 1).stop()
+			}
+			m.startAll()
+			m.settled("restarted")
+			m.admin = m.ensemble.admin(m.leader())
+			m.moves(map[int]*tcpport.Port{1: m.m(1).peerPort, 2: m.m(2).peerPort})
+			m.settled("back")
+		})
+	}
+}
+
+// A member whose former line has several addresses listens on all of them after a restart with that
+// line, as long as another member may know only these.
+func TestReconfig_SeveralFormerPeerPorts(t *testing.T) {
+	second := reservePort(t)
+	several := false
+	m := newMovingEnsembleWith(t, func(m *ensembleMember, c *server.Config) {
+		second.Yield()
+		if c.MultiAddress = true; several && m.id == 1 {
+			c.Members = slices.Clone(c.Members)
+			c.Members[0] = strings.Replace(m.line, ":3888:", ":3888|"+second.Address()+":3888:", 1)
+		}
+	})
+	several = true
+	m.m(1).stop()
+	m.start(1)
+	m.awaitVoters(1, 2, 3)
+	m.admin = m.ensemble.admin(m.leader())
+	m.moves(map[int]*tcpport.Port{1: reservePort(t)})
+	m.settled("moved")
+	m.m(3).stop()
+	m.m(1).stop()
+	m.start(1)
+	for _, want := range []string{m.ports[0].Address(), m.m(1).peerAddress, second.Address()} {
+		if got := server.PeerPorts(m.m(1).s); !strings.Contains(got, want) {
+			t.Errorf("listens on %s, and not on %s", got, want)
+		}
+	}
+	m.start(3)
+	m.settled("all are back")
 }

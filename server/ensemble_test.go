@@ -99,9 +99,11 @@ func (e *ensemble) newMember(id int) *ensembleMember {
 }
 
 // reservePort reserves a port of the loopback until the test ends.
-func reservePort(t testing.TB) *tcpport.Port {
+func reservePort(t testing.TB) *tcpport.Port { return reservePortAt(t, "127.0.0.1:0") }
+
+func reservePortAt(t testing.TB, address string) *tcpport.Port {
 	t.Helper()
-	p, err := tcpport.Reserve("127.0.0.1:0")
+	p, err := tcpport.Reserve(address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,11 +90,11 @@ func (s *Server) followPeerAddress(ctx context.Context) {
 		}
 		again = nil
 		place := m.place.Load()
-		err := s.openPeerPort(place.listen)
+		err := s.openPeerPort(ctx, place.listen)
 		if ctx.Err() != nil {
 			return
 		}
-		s.closePeerPorts(err == nil && place.connected(s.node.PeerLinks(), m.at), place)
+		s.closePeerPorts(ctx, err == nil && place.connected(s.node.PeerLinks(), m.at), place)
 		switch {
 		case err != nil:
 			if failed = min(max(2*failed, leastMoveCheck), mostMoveRetry); failed == leastMoveCheck || failed > leastMoveRetry {
@@ -110,13 +110,13 @@ func (s *Server) followPeerAddress(ctx context.Context) {
 }
 
 // openPeerPort listens for other members on an address, and closes nothing.
-func (s *Server) openPeerPort(address string) (err error) {
+func (s *Server) openPeerPort(ctx context.Context, address string) (err error) {
 	m := &s.port.peerMove
 	if address == m.opened {
 		return nil
 	}
 	m.opened = ""
-	if m.at, err = s.port.peers.open(address, s.cfg.Logger); err != nil {
+	if m.at, err = s.port.peers.open(ctx, address, s.cfg.Logger); err != nil {
 		return err
 	}
 	m.opened = address
@@ -126,9 +126,9 @@ func (s *Server) openPeerPort(address string) (err error) {
 
 // closePeerPorts closes the former ports for other members if all is true, otherwise those whose
 // address place gives to another member.
-func (s *Server) closePeerPorts(all bool, place *peerPlace) {
+func (s *Server) closePeerPorts(ctx context.Context, all bool, place *peerPlace) {
 	for _, l := range s.port.peers.all() {
-		if slices.Contains(s.port.peerMove.at, l) || !all && !place.givesAway(l) {
+		if slices.Contains(s.port.peerMove.at, l) || !all && !place.givesAway(ctx, l) {
 			continue
 		}
 		_ = s.port.peers.remove(l) // an error would say that it was closed before
@@ -149,10 +149,10 @@ func (p *peerPlace) connected(links []consensus.PeerLink, at []net.Listener) boo
 }
 
 // givesAway reports whether a listener has an address of this machine that is another member's.
-func (p *peerPlace) givesAway(l net.Listener) bool {
+func (p *peerPlace) givesAway(ctx context.Context, l net.Listener) bool {
 	for _, m := range p.others {
 		for address := range strings.SplitSeq(m.PeerAddress(), serverlist.AddressSeparator) {
-			if a, err := net.ResolveTCPAddr("tcp", address); err == nil && listensAt(l, a) && onThisMachine(a.IP) {
+			if a, err := resolve(ctx, address); err == nil && listensAt(l, a) && onThisMachine(a.IP) {
 				return true
 			}
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -18,22 +19,24 @@ import (
 
 // listenPeers opens the port for other members: where they are told that this server is, and on the
 // addresses of this server's own line. The latter closes again, see followPeerAddress.
-func (s *Server) listenPeers() (net.Listener, error) {
+func (s *Server) listenPeers(ctx context.Context) (net.Listener, error) {
 	if s.cfg.PeerListener != nil || s.alone() {
 		return s.cfg.PeerListener, nil
 	}
-	j, m := joinListeners(nil), &s.port.peerMove
+	j, m := newJoinedListener(), &s.port.peerMove
 	configured, wanted := s.configuredPeerAddress(), s.wantedPeerAddress()
 	var moved, err error
 	if wanted != configured {
-		if m.at, moved = j.open(wanted, s.cfg.Logger); moved == nil {
-			_, _ = j.listen(configured) // not needed if somebody else has it now
+		if m.at, moved = j.open(ctx, wanted, s.cfg.Logger); moved == nil {
+			for address := range strings.SplitSeq(configured, serverlist.AddressSeparator) {
+				_, _ = j.listen(ctx, address) // not needed if somebody else has it now
+			}
 			m.opened, s.port.peers = wanted, j
 			return j, nil
 		}
 		moved = fmt.Errorf("the address that a reconfig gave it: %w", moved)
 	}
-	if m.at, err = j.open(configured, s.cfg.Logger); err != nil {
+	if m.at, err = j.open(ctx, configured, s.cfg.Logger); err != nil {
 		return nil, fmt.Errorf("server: peer port: %w", errors.Join(err, moved, j.Close()))
 	}
 	m.opened, s.port.peers = configured, j
@@ -46,11 +49,11 @@ func (s *Server) configuredPeerAddress() string { return cmp.Or(s.cfg.PeerListen
 // open listens on text, one or several addresses, unless it listens there already. It listens on
 // all addresses of this machine if none of these is one of this machine, or not yet. at are the
 // listeners for text.
-func (j *joinedListener) open(text string, logger hclog.Logger) (at []net.Listener, err error) {
+func (j *joinedListener) open(ctx context.Context, text string, logger hclog.Logger) (at []net.Listener, err error) {
 	addresses := strings.Split(text, serverlist.AddressSeparator)
 	var errs []error
 	for _, address := range addresses {
-		l, err := j.listen(address)
+		l, err := j.listen(ctx, address)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -74,7 +77,7 @@ func (j *joinedListener) open(text string, logger hclog.Logger) (at []net.Listen
 	all := j.onPort(port)
 	if !notHere(err) || all == nil {
 		var allErr error
-		if all, allErr = j.listen(net.JoinHostPort("", port)); allErr != nil {
+		if all, allErr = j.listen(ctx, net.JoinHostPort("", port)); allErr != nil {
 			return nil, err
 		}
 	}
@@ -84,15 +87,15 @@ func (j *joinedListener) open(text string, logger hclog.Logger) (at []net.Listen
 }
 
 // listen returns the listener for an address, a new one if there is none.
-func (j *joinedListener) listen(address string) (net.Listener, error) {
-	if a, err := net.ResolveTCPAddr("tcp", address); err == nil {
+func (j *joinedListener) listen(ctx context.Context, address string) (net.Listener, error) {
+	if a, err := resolve(ctx, address); err == nil {
 		for _, l := range j.all() {
 			if listensAt(l, a) {
 				return l, nil
 			}
 		}
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +110,25 @@ func (j *joinedListener) onPort(port string) net.Listener {
 		}
 	}
 	return nil
+}
+
+// resolve returns the address on which a server that is to listen on host:port listens: as
+// net.Listen does, it prefers IPv4. The lookup ends with ctx.
+func resolve(ctx context.Context, address string) (*net.TCPAddr, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	if err != nil || host == "" {
+		return &net.TCPAddr{Port: number}, err
+	}
+	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	i := max(0, slices.IndexFunc(ips, func(ip net.IPAddr) bool { return ip.IP.To4() != nil }))
+	return &net.TCPAddr{IP: ips[i].IP, Port: number, Zone: ips[i].Zone}, nil
 }
 
 // listensAt reports whether l accepts connections to an address of this machine.
@@ -132,12 +154,9 @@ type accepted struct {
 	err  error
 }
 
-func joinListeners(listeners []net.Listener) *joinedListener {
+func newJoinedListener() *joinedListener {
 	j := &joinedListener{accepted: make(chan accepted), closed: make(chan struct{})}
 	j.close = sync.OnceValue(j.closeAll)
-	for _, l := range listeners {
-		_ = j.add(l) // it is not closed
-	}
 	return j
 }
 

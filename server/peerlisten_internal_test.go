@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // A server listens for others on each of its addresses, and no longer after Close.
-func TestJoinListeners(t *testing.T) {
+func TestJoinedListener(t *testing.T) {
 	var listeners []net.Listener
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -19,7 +20,7 @@ func TestJoinListeners(t *testing.T) {
 		}
 		listeners = append(listeners, l)
 	}
-	j := joinListeners(listeners)
+	j := joined(t, listeners)
 	for _, l := range listeners {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -61,7 +62,7 @@ func TestJoinedListener_NamesAllAddresses(t *testing.T) {
 		}
 		listeners, want = append(listeners, l), append(want, l.Addr().String())
 	}
-	j := joinListeners(listeners)
+	j := joined(t, listeners)
 	defer func() {
 		if err := j.Close(); err != nil {
 			t.Error(err)
@@ -69,5 +70,33 @@ func TestJoinedListener_NamesAllAddresses(t *testing.T) {
 	}()
 	if got := j.Addr(); got.Network() != "tcp" || got.String() != strings.Join(want, serverlist.AddressSeparator) {
 		t.Errorf("the address is %s %s, the listeners are at %v", got.Network(), got, want)
+	}
+}
+
+// joined returns a joinedListener of listeners.
+func joined(t *testing.T, listeners []net.Listener) *joinedListener {
+	t.Helper()
+	j := newJoinedListener()
+	for _, l := range listeners {
+		if err := j.add(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return j
+}
+
+// An address is resolved as the net package does to listen on it, and no longer than the context.
+func TestResolve(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:2888", "[::1]:2888", "localhost:2888", ":2888", "0.0.0.0:2888", "[::]:2888", "localhost", "localhost:many"} {
+		want, wantErr := net.ResolveTCPAddr("tcp", address)
+		got, err := resolve(t.Context(), address)
+		if (err == nil) != (wantErr == nil) || err == nil && (got.Port != want.Port || !got.IP.Equal(want.IP)) {
+			t.Errorf("%q: %v, %v, not %v, %v", address, got, err, want, wantErr)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a, err := resolve(ctx, "gozkd.invalid:2888"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v, %v", a, err)
 	}
 }

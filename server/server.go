@@ -134,7 +134,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.removeBackups()
-	if err := s.openNode(); err != nil {
+	if err := s.openNode(ctx); err != nil {
 		return err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -194,12 +194,12 @@ func (s *Server) start(ctx context.Context) (err error) {
 }
 
 // openNode opens the data and the port for other members.
-func (s *Server) openNode() error {
+func (s *Server) openNode(ctx context.Context) error {
 	var err error
 	if s.peers, err = openPeerAddresses(s.cfg.DirFS, s.cfg.Dir, s.members); err != nil {
 		return err
 	}
-	peerListener, err := s.listenPeers()
+	peerListener, err := s.listenPeers(ctx)
 	if err != nil {
 		return err
 	}
