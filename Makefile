@@ -18,7 +18,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest archivetest sim simservers jepsen mutants attacks upgrade chart web web-pictures openapi help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest archivetest sim simservers jepsen mutants hostile attacks upgrade chart web web-pictures openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -50,13 +50,14 @@ fmt:      ## gofmt everything
 compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
 	$(MAKE) -j$(COMPAT_JOBS) --output-sync=line $(COMPAT)
 # The programs wait most of the time: COMPAT_JOBS of them run at once. The longest come first.
-COMPAT = $(addprefix compat-,clients suites moving migrate modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
+COMPAT = $(addprefix compat-,clients suites moving migrate hostile modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
 .PHONY: $(COMPAT)
 COMPAT_SEEDED = $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 compat-clients: ; $(GO) run ./test/compat
 compat-suites:  ; $(GO) run ./test/compat/suites -quick
 compat-moving:  ; $(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(COMPAT_SEEDED)
 compat-migrate: ; $(GO) run ./test/compat/moving -live 3.9.5 $(COMPAT_SEEDED)
+compat-hostile: ; $(GO) run ./test/compat/hostile -time 20s
 compat-diff:    ; $(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(COMPAT_SEEDED)
 compat-diff-members: ; $(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(COMPAT_SEEDED)
 compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run ./test/compat/diff -tls $* -ops $(COMPAT_TLS_OPS) $(COMPAT_SEEDED)
@@ -82,6 +83,8 @@ mutants:  ## plant bugs and see that the checks find them; MUTANTS for flags, su
 	$(GO) run ./test/mutants $(MUTANTS)
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper
 	$(GO) run ./test/jepsen-lite/jepsen -time $(TIME) $(if $(SEED),-seed $(SEED)) $(JEPSEN)
+hostile:  ## recipes of Curator, kazoo and Go at once on servers that are killed and stopped, for TIME (2m); HOSTILE for more flags, such as -plant
+	$(GO) run ./test/compat/hostile -time $(TIME) $(if $(SEED),-seed $(SEED)) $(HOSTILE)
 attacks:  ## a stranger tries to hurt the server, next to ZooKeeper; ATTACKS for flags, such as -server gozkd or -attack words
 	$(GO) run ./test/attacks $(ATTACKS)
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients

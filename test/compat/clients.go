@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -131,9 +130,9 @@ func clients() []client {
 			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
 				return shell.MavenZkCli(ctx, root, addr, s.JavaFlags("PKCS12")...)
 			}},
-		sharing("recipes-curator", goPeer, curatorPeer),
-		sharing("recipes-kazoo", goPeer, kazooPeer),
-		sharing("recipes-all", goPeer, curatorPeer, kazooPeer),
+		sharing("recipes-curator", interop.GoPeer, interop.CuratorPeer),
+		sharing("recipes-kazoo", interop.GoPeer, interop.KazooPeer),
+		sharing("recipes-all", interop.GoPeer, interop.CuratorPeer, interop.KazooPeer),
 	}
 }
 
@@ -144,7 +143,7 @@ func nothing(context.Context, string) {}
 // for faults.
 func javaScript(library string) func(ctx context.Context, root, where string) (cases.Report, error) {
 	return func(ctx context.Context, root, where string) (cases.Report, error) {
-		java := javaCommand(root, install.JavaClient(ctx, root))
+		java := interop.Java(root, install.JavaClient(ctx, root))
 		// Curator does not know its own version at run time.
 		curator := install.MavenVersion(root, "curator-recipes")
 		return script(ctx, java[0], append(java[1:], "Compat", library, where, server.SuperPassword, curator)...)
@@ -154,23 +153,14 @@ func javaScript(library string) func(ctx context.Context, root, where string) (c
 // javaTLS is javaScript with TLS and stores in a format.
 func javaTLS(library, format string) func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
 	return func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
-		java := javaCommand(root, install.JavaClient(ctx, root))
+		java := interop.Java(root, install.JavaClient(ctx, root))
 		args := slices.Concat(stores.JavaFlags(format), java[1:], []string{"Compat", library, addr, server.SuperPassword, install.MavenVersion(root, "curator-recipes")})
 		return script(ctx, java[0], args...)
 	}
 }
 
-// javaCommand returns a java command for short programs, without the main class.
-func javaCommand(root, classPath string) []string {
-	return []string{"java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml", "-cp", classPath}
-}
-
-// language installs the libraries of a language's recipes, and returns how to start its peer.
-type language func(ctx context.Context, root string) interop.Command
-
 // sharing is a client that lets processes of several languages share recipes.
-func sharing(name string, languages ...language) client {
+func sharing(name string, languages ...interop.Language) client {
 	var commands []interop.Command // set by install: a program in use must not be built again
 	return client{
 		name: name,
@@ -187,26 +177,6 @@ func sharing(name string, languages ...language) client {
 
 // recipesSeed is the seed of random decisions; how peers interleave is up to the machine.
 const recipesSeed = 1
-
-func curatorPeer(ctx context.Context, root string) interop.Command {
-	java := javaCommand(root, install.JavaClient(ctx, root))
-	return interop.Command{Lang: interop.Curator, Args: slices.Concat(java, []string{"Peer"}), After: []string{install.MavenVersion(root, "curator-recipes")}}
-}
-
-func kazooPeer(ctx context.Context, root string) interop.Command {
-	// -B: no byte code into the source tree.
-	return interop.Command{Lang: interop.Kazoo, Args: []string{install.Kazoo(ctx, root), "-B", root + "/test/compat/kazoo/peer.py"}}
-}
-
-func goPeer(ctx context.Context, root string) interop.Command {
-	binary := filepath.Join(root, ".cache", "compat", "go", "gopeer")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/compat/interop/gopeer")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		must.Failf("build the Go peer: %w\n%s", err, out)
-	}
-	return interop.Command{Lang: interop.Go, Args: []string{binary}}
-}
 
 // runEssentials runs the tests of our recipes that any server must pass.
 func runEssentials(ctx context.Context, root, addr string) (cases.Report, error) {

@@ -16,7 +16,7 @@ import time
 import traceback
 
 import kazoo
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import BadVersionError, LockTimeout, NoNodeError
 from kazoo.recipe.barrier import Barrier, DoubleBarrier
 from kazoo.recipe.counter import Counter
@@ -454,6 +454,40 @@ def share(h):
     return "none" if parts is None else " ".join(sorted(parts))
 
 
+@verb("hold")
+def hold(h, kind, path, id_):
+    """Acquires a lock, a lease or leadership; the handle's object is the znode that exists as long as it is held."""
+    if kind == "mutex":
+        held, _ = again(lambda: curator.CuratorLock(h.client, path), lambda x: x.acquire())
+        h.object = path + "/" + held.node
+        h.holds(held.release)
+    elif kind == "semaphore":
+        held, _ = again(lambda: curator.CuratorSemaphore(h.client, path, max_leases=2), lambda x: x.acquire())
+        h.object = held.create_path
+        h.holds(held.release)
+    else:
+        lock = curator.LatchLock(h.client, path, id_)
+        stand(h, path, id_, lambda *_: lock)
+        h.object.wait()
+        h.object = path + "/" + lock.node
+
+
+@verb("commit")
+def commit(h, counter, value, op):
+    """Sets counter, unless it is "-", and creates op, in a multi that checks the znode of the lock."""
+    multi = h.client.transaction()
+    multi.check(h.object, -1)
+    if counter != "-":
+        multi.set_data(counter, unhex(value))
+    multi.create(op)
+    return yes(not any(isinstance(r, Exception) for r in multi.commit()))
+
+
+@verb("losses")
+def losses(h):
+    return str(h.peer.losses)
+
+
 @verb("node")
 def node(h, path, data):
     h.client.create(path, unhex(data), ephemeral=True, makepath=True)
@@ -479,8 +513,14 @@ class Peer:
         self.out = out
         self.lock = threading.Lock()
         self.handles = {}
+        self.losses = 0
         self.client = KazooClient(hosts=hosts, timeout=timeout_ms / 1000)
+        self.client.add_listener(self.changed)
         self.client.start(timeout=15)
+
+    def changed(self, state):
+        if state == KazooState.SUSPENDED:
+            self.losses += 1
 
     def accept(self, id_, handle, name, *args):
         if name not in VERBS:

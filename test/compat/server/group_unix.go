@@ -4,6 +4,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"syscall"
 )
@@ -21,4 +22,17 @@ func RunGroup(cmd *exec.Cmd) error {
 		err = errors.Join(err, killErr)
 	}
 	return err
+}
+
+// Pause stops the process pid with SIGSTOP until Resume. A process that has ended is no error.
+func Pause(pid int) error { return send(pid, syscall.SIGSTOP) }
+
+// Resume lets a stopped process go on.
+func Resume(pid int) error { return send(pid, syscall.SIGCONT) }
+
+func send(pid int, s syscall.Signal) error {
+	if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("server: send %v to process %d: %w", s, pid, err)
+	}
+	return nil
 }

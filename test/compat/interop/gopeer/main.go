@@ -1,10 +1,10 @@
 // Command gopeer is the Go peer of the recipes that processes in several languages share: it
 // executes commands line by line.
 //
-// Arguments: HOST:PORT TIMEOUT_MS. It prints "0 ready VERSION" once connected. Then it reads
-// requests "ID HANDLE VERB ARG..." and answers "ID ok WORD..." or "ID err why". Requests of a
-// handle run in sequence, handles in parallel. Data are in hex, "-" when empty. It ends with its
-// standard input.
+// Arguments: HOST:PORT TIMEOUT_MS, and "unguarded" for a planted fault. It prints "0 ready VERSION"
+// once connected. Then it reads requests "ID HANDLE VERB ARG..." and answers "ID ok WORD..." or
+// "ID err why". Requests of a handle run in sequence, handles in parallel. Data are in hex, "-"
+// when empty. It ends with its standard input.
 package main
 
 import (
@@ -26,11 +26,14 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: gopeer HOST:PORT TIMEOUT_MS")
+	unguarded := len(os.Args) == 4 && os.Args[3] == "unguarded"
+	if len(os.Args) != 3 && !unguarded {
+		fmt.Fprintln(os.Stderr, "usage: gopeer HOST:PORT TIMEOUT_MS [unguarded]")
 		os.Exit(2)
 	}
-	if err := must.Try(func() { run(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout) }); err != nil {
+	all := verbs()
+	addGuarded(all, unguarded)
+	if err := must.Try(func() { run(context.Background(), all, os.Args[1], os.Args[2], os.Stdin, os.Stdout) }); err != nil {
 		fmt.Fprintln(os.Stderr, "gopeer:", err)
 		os.Exit(1)
 	}
@@ -61,18 +64,18 @@ func closes(c io.Closer) func(context.Context) error {
 	return func(context.Context) error { return c.Close() }
 }
 
-func run(ctx context.Context, servers, timeout string, in io.Reader, out io.Writer) {
+func run(ctx context.Context, all map[string]verb, servers, timeout string, in io.Reader, out io.Writer) {
 	client := must.Get(recipes.Connect(ctx, strings.Split(servers, ","), recipes.SessionTimeout(millis(timeout))))
 	defer must.Finally(client.Close)
 	answers := &answers{out: out}
 	answers.say("0", "ready "+strings.TrimPrefix(runtime.Version(), "go"))
-	must.Do(serve(ctx, client, in, answers))
+	must.Do(serve(ctx, client, all, in, answers))
 }
 
 // serve reads requests until in ends, and then cancels those in progress.
-func serve(ctx context.Context, client *recipes.Client, in io.Reader, out *answers) error {
+func serve(ctx context.Context, client *recipes.Client, all map[string]verb, in io.Reader, out *answers) error {
 	ctx, cancel := context.WithCancel(ctx)
-	all, handles := verbs(), make(map[string]*handle)
+	handles := make(map[string]*handle)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -28,7 +29,8 @@ type consumer struct {
 }
 
 // addQueues adds queues. "put KIND PATH DATA [PRIORITY|EPOCH_MS|ID]" puts an item. "consume KIND
-// PATH" makes the handle a consumer; "take MS" returns the next item, or none. In queues with locks
+// PATH" makes the handle a consumer; "take MS [strict]" returns the next item, or none, also if
+// an item that came at that moment goes back; with strict, that is an error. In queues with locks
 // the item stays until "ack", or until "return" gives it back.
 func addQueues(all map[string]verb) {
 	all["put"] = func(ctx context.Context, h *handle, a []string) string {
@@ -55,6 +57,9 @@ func addQueues(all map[string]verb) {
 			}
 			m, err := c.Take(ctx)
 			data = m.Data
+			if len(a) > 1 && errors.Is(err, recipes.ErrOutcomeUnknown) {
+				must.Failf("the outcome is unknown: %v", err)
+			}
 			return err
 		})
 		if !got {

@@ -85,6 +85,7 @@ public final class Peer {
         PeerQueues.addTo(verbs, client);
         PeerBarriers.addTo(verbs, client);
         PeerState.addTo(verbs, client);
+        PeerGuarded.addTo(verbs, client);
     }
 
     public static void main(String[] args) throws Exception {

@@ -1,0 +1,43 @@
+package interop
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+// Language installs the libraries of a language's recipes, and returns how to start its peer.
+type Language func(ctx context.Context, root string) Command
+
+// Java returns a java command for short programs, without the main class.
+func Java(root, classPath string) []string {
+	return []string{"java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml", "-cp", classPath}
+}
+
+// CuratorPeer is the Language of Curator.
+func CuratorPeer(ctx context.Context, root string) Command {
+	java := Java(root, install.JavaClient(ctx, root))
+	return Command{Lang: Curator, Args: slices.Concat(java, []string{"Peer"}), After: []string{install.MavenVersion(root, "curator-recipes")}}
+}
+
+// KazooPeer is the Language of kazoo.
+func KazooPeer(ctx context.Context, root string) Command {
+	// -B: no byte code into the source tree.
+	return Command{Lang: Kazoo, Args: []string{install.Kazoo(ctx, root), "-B", root + "/test/compat/kazoo/peer.py"}}
+}
+
+// GoPeer is the Language of our recipes.
+func GoPeer(ctx context.Context, root string) Command {
+	binary := filepath.Join(root, ".cache", "compat", "go", "gopeer")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/compat/interop/gopeer")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		must.Failf("build the Go peer: %w\n%s", err, out)
+	}
+	return Command{Lang: Go, Args: []string{binary}}
+}

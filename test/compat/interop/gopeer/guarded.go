@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+// guarded is what a handle holds after "hold".
+type guarded interface {
+	Context() context.Context
+	Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+}
+
+// addGuarded adds writes that need a lock, a lease or leadership. "hold KIND PATH ID" acquires one
+// of these. "commit COUNTER VALUE OP" sets COUNTER, unless that is "-", and creates the znode OP, in
+// a multi that fails once the lock is lost. "alive" answers whether the lock's Context is alive.
+//
+// unguarded leaves the guard out of the multi: a planted fault.
+func addGuarded(all map[string]verb, unguarded bool) {
+	all["hold"] = func(ctx context.Context, h *handle, a []string) string {
+		switch kind, path := a[0], a[1]; kind {
+		case "mutex":
+			l := must.Get(lock.NewMutex(h.client, path, nil).Lock(ctx))
+			h.object = l
+			return h.holds(l.Unlock)
+		case "semaphore":
+			l := must.Get(lock.NewSemaphore(h.client, path, 2, nil).Acquire(ctx))
+			h.object = l
+			return h.holds(l.Release)
+		case "latch":
+			l := election.NewLatch(h.client, path, a[2])
+			l.Start()
+			h.object = must.Get(l.Await(ctx))
+			return h.holds(l.Close)
+		default:
+			must.Failf("nothing to hold: %s", kind)
+			return ""
+		}
+	}
+	all["alive"] = func(_ context.Context, h *handle, _ []string) string {
+		return yes(h.object.(guarded).Context().Err() == nil)
+	}
+	all["commit"] = func(ctx context.Context, h *handle, a []string) string {
+		ops := []any{&zk.CreateRequest{Path: a[2], Acl: zk.WorldACL(zk.PermAll)}}
+		if a[0] != "-" {
+			ops = append(ops, &zk.SetDataRequest{Path: a[0], Data: unhex(a[1]), Version: -1})
+		}
+		if unguarded {
+			must.Get(h.client.Multi(ctx, ops...))
+			return "yes"
+		}
+		_, err := h.object.(guarded).Commit(ctx, ops...)
+		if errors.Is(err, recipes.ErrNotHeld) {
+			return "no"
+		}
+		must.Do(err)
+		return "yes"
+	}
+}
