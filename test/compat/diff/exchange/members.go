@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
@@ -18,7 +20,8 @@ const syncSessionMs = 60_000
 // catchUp returns when each member of an ensemble has applied all that was committed before the call.
 // Otherwise a step at one member would meet the effects of a step at another member, or not, by chance.
 // ZooKeeper's leader checks quotas against what it has applied itself, so steps at one follower need
-// this, too.
+// this, too. It replies to a sync before it has applied what is committed, so the zxids of the replies
+// must be equal (quota-at-once in docs/reference/differences.md).
 func (p *Player) catchUp(ctx context.Context) error {
 	if len(p.Members) < 2 {
 		return nil
@@ -34,23 +37,39 @@ func (p *Player) catchUp(ctx context.Context) error {
 		}
 	}
 	request := rawclient.AppendRequest(nil, 1, proto.OpSync, jute.AppendString(nil, "/"))
+	for deadline := time.Now().Add(p.ReplyTimeout); ; {
+		zxids, err := p.syncAll(request)
+		switch {
+		case err != nil:
+			return err
+		case slices.Min(zxids) == slices.Max(zxids):
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("members %s stay at different zxids: %v", p.Members, zxids)
+		}
+	}
+}
+
+// syncAll sends a sync to each member, and returns the zxids of the replies.
+func (p *Player) syncAll(request []byte) (zxids []proto.Zxid, err error) {
 	for i, c := range p.syncs {
 		if err := c.Write(request, p.ReplyTimeout); err != nil {
-			return fmt.Errorf("sync at %s: %w", p.Members[i], err)
+			return nil, fmt.Errorf("sync at %s: %w", p.Members[i], err)
 		}
 	}
 	for i, c := range p.syncs {
 		frame, err := c.ReadFrame(p.ReplyTimeout)
 		if err != nil {
-			return fmt.Errorf("sync at %s: %w", p.Members[i], err)
+			return nil, fmt.Errorf("sync at %s: %w", p.Members[i], err)
 		}
 		d := jute.NewDecoder(frame)
 		var h proto.ReplyHeader
 		if h.Decode(&d); d.Err() != nil || h.Err != proto.OK {
-			return fmt.Errorf("sync at %s: answered with %x", p.Members[i], frame)
+			return nil, fmt.Errorf("sync at %s: answered with %x", p.Members[i], frame)
 		}
+		zxids = append(zxids, h.Zxid)
 	}
-	return nil
+	return zxids, nil
 }
 
 // Close closes the connections that the Player keeps between sequences.
