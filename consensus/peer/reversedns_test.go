@@ -31,14 +31,15 @@ func (d dns) LookupIPAddr(_ context.Context, name string) ([]net.IPAddr, error) 
 }
 
 // T5: with ReverseDNS a certificate may be for a name of the member's address that resolves to it. P9: a
-// DNS that does not answer keeps a caller no longer than other silence.
+// DNS that does not answer keeps a caller no longer than other silence, however many addresses the
+// member has.
 func TestT5_ReverseDNS(t *testing.T) {
 	const secs = time.Second
 	ca := testca.New(t, "members")
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1, w.secured(t, ca, TLSRequired), func(_ *member, cfg *Config) {
 			cfg.TLS.ReverseDNS = true
-			cfg.Peers = map[uint64]string{2: "192.0.2.2:1", 3: "192.0.2.3:1", 4: "192.0.2.4:1"}
+			cfg.Peers = map[uint64]string{2: "192.0.2.2:1", 3: "192.0.2.3:1", 4: "192.0.2.4:1|192.0.2.5:1"}
 		})
 		synctest.Wait()
 		a.resolver = dns{
