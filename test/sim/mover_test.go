@@ -32,9 +32,8 @@ type mover struct {
 // moverTimeouts has the session timeout of each mover.
 var moverTimeouts = []time.Duration{sessionTimeout, sessionTimeout, 5 * tick}
 
-func (w *world) mover(n int) *mover {
-	name := fmt.Sprintf("mover-%d", n)
-	return &mover{w: w, name: name, rng: w.rand(name), timeout: moverTimeouts[n]}
+func (w *world) newMover(name string, timeout time.Duration) *mover {
+	return &mover{w: w, name: name, rng: w.rand(name), timeout: timeout}
 }
 
 // run moves until stop is closed.
@@ -45,9 +44,7 @@ func (v *mover) run(stop <-chan struct{}) {
 			return
 		case <-time.After(between(v.rng, 0, time.Second)):
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), probePatience)
-		c, err := v.w.network.Dial(ctx, probeHost, v.w.members[v.rng.IntN(len(v.w.members))].clientAddress())
-		cancel()
+		c, err := v.dial(v.w.members[v.rng.IntN(len(v.w.members))])
 		if err == nil {
 			v.visit(c)
 			_ = c.Close() // the session lives on
@@ -61,8 +58,37 @@ func (v *mover) entitled() bool {
 	return v.path != "" && v.w.now() < v.answered+v.timeout-syncLimit*tick
 }
 
+// dial connects to a member.
+func (v *mover) dial(m *member) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
+	defer cancel()
+	return v.w.network.Dial(ctx, probeHost, m.clientAddress())
+}
+
 // visit attaches the session, or makes one, and uses it for a while.
 func (v *mover) visit(c net.Conn) {
+	readOnly, ok := v.attach(c)
+	if !ok {
+		return
+	}
+	if v.path == "" {
+		v.tries++
+		path := fmt.Sprintf("/%s-%d", v.name, v.tries)
+		if code, err := v.ask(c, 1, proto.OpCreate, ephemeral(path)); err != nil || code != proto.OK {
+			return
+		}
+		v.path = path
+	}
+	for xid := int32(2); xid < 2+int32(v.rng.IntN(5)); xid++ {
+		if v.look(c, xid, readOnly) != nil {
+			return
+		}
+		time.Sleep(between(v.rng, 0, 2*time.Second))
+	}
+}
+
+// attach attaches the session, or makes one.
+func (v *mover) attach(c net.Conn) (readOnly, ok bool) {
 	hello := proto.ConnectRequest{
 		TimeoutMs: int32(v.timeout.Milliseconds()), SessionID: v.id, Passwd: v.passwd, LastZxidSeen: v.seen, HasReadOnly: true, ReadOnly: true,
 	}
@@ -71,7 +97,7 @@ func (v *mover) visit(c net.Conn) {
 	}
 	b, err := probeAsk(c, rawclient.AppendFrame(nil, hello.Append(nil)))
 	if err != nil {
-		return
+		return false, false
 	}
 	var resp proto.ConnectResponse
 	d := jute.NewDecoder(b)
@@ -79,35 +105,38 @@ func (v *mover) visit(c net.Conn) {
 		if v.entitled() {
 			v.w.complain("%s lost session %v, which was last answered at %v", v.name, v.id, v.answered)
 		}
-		v.id, v.path = 0, ""
-		return
+		v.forget()
+		return false, false
 	}
 	v.id, v.passwd = resp.SessionID, append([]byte(nil), resp.Passwd...)
 	if !resp.ReadOnly {
 		v.answered = v.w.now()
 	}
-	if v.path == "" {
-		v.tries++
-		path := fmt.Sprintf("/%s-%d", v.name, v.tries)
-		create := proto.CreateRequest{Path: path, ACL: proto.OpenACL(), Mode: proto.ModeEphemeral}
-		if code, err := v.ask(c, 1, proto.OpCreate, create.Append(nil, proto.OpCreate)); err != nil || code != proto.OK {
-			return
-		}
-		v.path = path
+	return resp.ReadOnly, true
+}
+
+// forget leaves the session behind.
+func (v *mover) forget() { v.id, v.path = 0, "" }
+
+// look asks for the ephemeral znode.
+func (v *mover) look(c net.Conn, xid int32, readOnly bool) error {
+	code, err := v.ask(c, xid, proto.OpExists, (&proto.PathWatchRequest{Path: v.path}).Append(nil))
+	if err != nil {
+		return err
 	}
-	for xid := int32(2); xid < 2+int32(v.rng.IntN(5)); xid++ {
-		code, err := v.ask(c, xid, proto.OpExists, (&proto.PathWatchRequest{Path: v.path}).Append(nil))
-		if err != nil {
-			return
-		}
-		if code != proto.OK && v.entitled() {
-			v.w.complain("%s, session %v: its ephemeral znode: %v", v.name, v.id, code)
-		}
-		if !resp.ReadOnly {
-			v.answered = v.w.now()
-		}
-		time.Sleep(between(v.rng, 0, 2*time.Second))
+	if code != proto.OK && v.entitled() {
+		v.w.complain("%s, session %v: its ephemeral znode: %v", v.name, v.id, code)
 	}
+	if !readOnly {
+		v.answered = v.w.now()
+	}
+	return nil
+}
+
+// ephemeral returns the body of a request that creates an ephemeral znode.
+func ephemeral(path string) []byte {
+	create := proto.CreateRequest{Path: path, ACL: proto.OpenACL(), Mode: proto.ModeEphemeral}
+	return create.Append(nil, proto.OpCreate)
 }
 
 // ask sends a request and returns the error code of the reply.

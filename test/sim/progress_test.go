@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -91,6 +92,13 @@ func (w *world) acked() {
 	w.lastAck = w.now()
 	w.stood = false
 	w.mu.Unlock()
+}
+
+// well reports whether a majority is well.
+func (w *world) well() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.goodFrom >= 0
 }
 
 // idle reports whether no write was acknowledged for probeEvery.
@@ -191,11 +199,19 @@ func (w *world) watchOver() (end func()) {
 	for _, m := range w.members {
 		wg.Go(func() { w.probe(m, stop) }) // stopped and awaited by end
 	}
-	for n := range moverTimeouts {
-		wg.Go(func() { w.mover(n).run(stop) }) // stopped and awaited by end
+	for n, timeout := range moverTimeouts {
+		wg.Go(func() { w.newMover(fmt.Sprintf("mover-%d", n), timeout).run(stop) }) // stopped and awaited by end
+	}
+	for n := range stayers {
+		if w.plan.modes.local {
+			v := w.newMover(fmt.Sprintf("stayer-%d", n), 5*tick)
+			wg.Go(func() { v.stay(stop) }) // stopped and awaited by end
+		}
 	}
 	return func() {
 		close(stop)
 		wg.Wait()
+		w.judgeTally("requests that make a local session global", &w.upgrades)
+		w.judgeTally("returns to the member at which a session became global", &w.returns)
 	}
 }

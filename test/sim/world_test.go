@@ -41,6 +41,9 @@ type world struct {
 	longest  time.Duration // time without an acknowledgement while a majority was well
 	stood    bool          // it was complained about
 	problems []string
+
+	upgrades tally // of requests that make a local session global
+	returns  tally // of the first returns of such a session to its member
 }
 
 type link struct{ from, to string }
