@@ -18,7 +18,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest archivetest sim simservers jepsen mutants hostile attacks upgrade chart web web-pictures openapi help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants hostile attacks upgrade chart web web-pictures openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -75,6 +75,10 @@ simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SE
 	GOEXPERIMENT=norandomizedheapbase64 $(GO) test -overlay "$$($(GO) run ./test/sim/overlay)" -cpu 1 -timeout 0 -count=1 -v \
 		-exec 'env GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1,gcstoptheworld=2' -run '^TestSim$$' \
 		./test/sim -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
+# Only tests with recipetest.Check simulate for that long; the others of their packages run once.
+recipesim: ## recipes in virtual time under drawn faults: HOURS (1) simulated hours of each property; 53 make 1,000 in all
+	$(GO) test -timeout 0 -count=1 -v $$(grep -rl 'recipetest\.Check(' recipes | xargs -n1 dirname | sort -u | sed 's,^,./,') \
+		-recipetest.hours=$(HOURS) -rapid.checks=50
 archivetest: ## 1,000 kills of shippers, members and the store of the archive, in virtual time; every sampled moment is restored
 	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 30m -count=1 -v -run '^TestArchive_' ./cmd/gozkd/internal/backup
 sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md

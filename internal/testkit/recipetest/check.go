@@ -2,6 +2,7 @@ package recipetest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -34,18 +36,30 @@ func Check(t *testing.T, draw func(rt *rapid.T) (members int, scenario func(t te
 // check reports failures to tb and makes bubbles from t.
 func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scenario func(t testing.TB, w *World))) {
 	tb.Helper()
-	rapid.Check(tb, func(rt *rapid.T) {
-		members, scenario := draw(rt)
-		var r *recorder
-		synctest.Test(t, func(t *testing.T) {
-			r = record(t, func(t testing.TB) { scenario(t, NewWorld(t, members)) })
+	var simulated time.Duration
+	began := time.Now()
+	for once := true; once || simulated.Hours() < *hours && !tb.Failed(); once = false {
+		rapid.Check(tb, func(rt *rapid.T) {
+			members, scenario := draw(rt)
+			var r *recorder
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				r = record(t, func(t testing.TB) { scenario(t, NewWorld(t, members)) })
+				simulated += time.Since(began)
+			})
+			if r.Failed() {
+				rt.Log(r.text())
+				rt.Fatalf("%s", r.first)
+			}
 		})
-		if r.Failed() {
-			rt.Log(r.text())
-			rt.Fatalf("%s", r.first)
-		}
-	})
+	}
+	if *hours > 0 {
+		t.Logf("simulated %.1f hours in %v", simulated.Hours(), time.Since(began).Round(time.Second))
+	}
 }
+
+// hours is how much time each Check simulates at least.
+var hours = flag.Float64("recipetest.hours", 0, "simulate this many hours in each property")
 
 // recorder is a test whose failure does not fail the real test: rapid must see many failures while
 // searching for the smallest draw.

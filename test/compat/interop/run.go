@@ -200,7 +200,8 @@ func (c *cast) scenarios() []cases.Case {
 		{Name: "discovery", Run: c.discovery},
 	}
 	if len(those(c.peers, Go, Curator)) == 2 {
-		list = append(list, cases.Case{Name: "discovery_bytes", Run: c.instanceBytes})
+		list = append(list, cases.Case{Name: "discovery_bytes", Run: c.instanceBytes},
+			cases.Case{Name: "discovery_objects", Run: c.discoveryObjects})
 	}
 	switch {
 	case len(those(c.peers, Curator)) == 0:

@@ -252,6 +252,26 @@ func divided(ctx context.Context, hs []*handle, parts []any) {
 	})
 }
 
+// discoveryObjects: Go and Curator each register instances without a payload and with a map and a
+// list, and each reads all of them.
+func (c *cast) discoveryObjects(ctx context.Context) {
+	const base, name = "/discovery-objects", "web"
+	peers := those(c.peers, Go, Curator)
+	var want []string
+	for _, p := range peers {
+		for payload, text := range map[string]string{"none": "null", "map": "{zone=north}", "list": "[north]"} {
+			p.handle().do(ctx, "register-object", base, name, p.lang+"-"+payload, payload)
+			want = append(want, p.lang+"-"+payload+"="+text)
+		}
+	}
+	slices.Sort(want)
+	var hs []*handle
+	for _, p := range peers {
+		hs = append(hs, p.handle())
+	}
+	sees(ctx, hs, "objects", strings.Join(want, " "), base, name)
+}
+
 // instanceBytes: Go and Curator register the same except for the time: they write the same bytes.
 func (c *cast) instanceBytes(ctx context.Context) {
 	written := make(map[string]string)

@@ -100,6 +100,34 @@ func addDiscovery(all map[string]verb) {
 		}))
 		return h.holds(closes(r))
 	}
+	// A payload of the types that a program has without a class of its own: none, a map, a list.
+	all["register-object"] = func(ctx context.Context, h *handle, a []string) string {
+		in := discovery.Instance[any]{Name: a[1], ID: a[2], Port: 80}
+		switch a[3] {
+		case "none":
+			in.Payload = struct{}{}
+		case "map":
+			in.Payload, in.PayloadClass = map[string]string{"zone": "north"}, discovery.JavaMap
+		case "list":
+			in.Payload = []string{"north"}
+		}
+		return h.holds(closes(must.Get(discovery.New[any](h.client, a[0]).Register(ctx, in))))
+	}
+	all["objects"] = func(ctx context.Context, h *handle, a []string) string {
+		var list []string
+		for _, in := range must.Get(discovery.New[any](h.client, a[0]).Instances(ctx, a[1])) {
+			switch p := in.Payload.(type) {
+			case map[string]any:
+				list = append(list, fmt.Sprintf("%s={zone=%v}", in.ID, p["zone"]))
+			case nil:
+				list = append(list, in.ID+"=null")
+			default:
+				list = append(list, fmt.Sprintf("%s=%v", in.ID, p))
+			}
+		}
+		slices.Sort(list)
+		return strings.Join(list, " ")
+	}
 	// id|address|port|payload|type of each, in order of their ids.
 	all["instances"] = func(ctx context.Context, h *handle, a []string) string {
 		var list []string

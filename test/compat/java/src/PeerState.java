@@ -1,5 +1,7 @@
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
@@ -75,6 +77,23 @@ final class PeerState {
         verbs.put("instances", (h, a) -> {
             try (ServiceDiscovery<String> discovery = discovery(client, a[0])) {
                 return instances(discovery.queryForInstances(a[1]));
+            }
+        });
+        // Payloads of the types that a program has by default: none, a map, a list.
+        verbs.put("register-object", (h, a) -> {
+            Object payload = a[3].equals("none") ? null : a[3].equals("map") ? new TreeMap<>(Map.of("zone", "north")) : new ArrayList<>(List.of("north"));
+            ServiceDiscovery<Object> discovery = objects(client, a[0]);
+            discovery.registerService(
+                    ServiceInstance.<Object>builder().name(a[1]).id(a[2]).port(80).payload(payload).build());
+            h.holds(discovery::close);
+            return "";
+        });
+        verbs.put("objects", (h, a) -> {
+            try (ServiceDiscovery<Object> discovery = objects(client, a[0])) {
+                return discovery.queryForInstances(a[1]).stream()
+                        .map(i -> i.getId() + "=" + String.valueOf(i.getPayload()).replace(" ", ""))
+                        .sorted()
+                        .collect(Collectors.joining(" "));
             }
         });
     }
@@ -158,6 +177,12 @@ final class PeerState {
 
     private static ServiceDiscovery<String> discovery(CuratorFramework client, String base) throws Exception {
         ServiceDiscovery<String> d = ServiceDiscoveryBuilder.builder(String.class).client(client).basePath(base).build();
+        d.start();
+        return d;
+    }
+
+    private static ServiceDiscovery<Object> objects(CuratorFramework client, String base) throws Exception {
+        ServiceDiscovery<Object> d = ServiceDiscoveryBuilder.builder(Object.class).client(client).basePath(base).build();
         d.start();
         return d;
     }
