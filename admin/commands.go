@@ -87,9 +87,9 @@ type Options struct {
 	// Shed lets administrators close clients' connections.
 	Shed bool
 
-	// TokenFile is a file with a token of at least 16 characters. Who sends the token, with
-	// Authorization: Bearer TOKEN, is an administrator, as is the superuser. The file is read at
-	// each such request. Empty: there is none.
+	// TokenFile is a file with a token of at least 16 characters. A caller that sends the token,
+	// with Authorization: Bearer TOKEN, is an administrator, as is the superuser. The file is read
+	// at each such request. Empty: there is none.
 	TokenFile string
 	// Administrator reports whether the holder of a certificate is an administrator. It is asked about
 	// verified client certificates of HTTPS. nil: no certificate authorizes.
@@ -102,7 +102,7 @@ type Options struct {
 	// there.
 	Open bool
 	// ForwardedFor: with Open, the address of a caller for ACLs of scheme ip is the first one in the
-	// header X-Forwarded-For, if the request has it. Any caller that is not behind a proxy can write
+	// header X-Forwarded-For, if the request has it. Any caller that uses no proxy can write
 	// any address there.
 	ForwardedFor bool
 

@@ -307,7 +307,7 @@ func (c *Client) abandon(k *call, cause error) {
 		c.nAbandoned++
 	}
 	k.fail(proto.ErrOperationTimeout, cause)
-	// In bulk: removing calls one by one would take quadratic time.
+	// In bulk: removing calls singly would take quadratic time.
 	if 2*c.nAbandoned > len(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.over })
 		c.nAbandoned = 0

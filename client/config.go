@@ -47,8 +47,8 @@ type Config struct {
 	// MaxBuffer is the largest reply in bytes. A larger reply breaks the connection. Default: 64
 	// MiB.
 	MaxBuffer int
-	// MaxRequest is the largest request in bytes. A larger one fails with ErrTooLarge and is not sent: a
-	// server would close the connection. Default: no bound.
+	// MaxRequest is the largest request in bytes. A larger request fails with ErrTooLarge and is
+	// not sent: a server would close the connection. Default: no bound.
 	MaxRequest int
 	// Auths are sent on each connection, like those of AddAuth.
 	Auths []Auth
@@ -76,7 +76,7 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 
 // DialTLS returns a Dial that makes each connection of plain, or of TCP if plain is nil, a TLS
 // connection. If cfg has no ServerName, the certificate of a server must be for the host of its
-// address. A nil cfg is an empty one. Programs that do not call DialTLS do not link crypto/tls.
+// address. A nil cfg is empty. Programs that do not call DialTLS do not link crypto/tls.
 func DialTLS(cfg *tls.Config, plain Dial) Dial {
 	if plain == nil {
 		plain = dialTCP

@@ -75,7 +75,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the code, and the cause if there is one.
+// Unwrap returns the code, and the cause, if any.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Code}

@@ -73,8 +73,8 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	return results, nil
 }
 
-// MultiRead executes several reads with one request, not necessarily at one moment. The failure of
-// a read is in its result; the error is that of the whole request.
+// MultiRead executes several reads with one request, not necessarily at the same moment. The
+// failure of a read is in its result; the error is that of the whole request.
 func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
 	return c.multi(ctx, proto.OpMultiRead, ops)
 }

@@ -57,7 +57,7 @@ func (t *rotation) wait(ctx context.Context, longest time.Duration) error {
 	return err
 }
 
-// run serves connections, one at a time, until the state is final or ctx ends.
+// run serves connections, in turn, until the state is final or ctx ends.
 func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 	defer close(c.runDone)
 	for l != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// watchKind is one of the lists of setWatches.
+// watchKind is a list of setWatches.
 type watchKind uint8
 
 const (

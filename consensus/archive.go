@@ -70,7 +70,7 @@ func (n *Node) Log(from uint64, size int64) ([]LogEntry, error) {
 	return log, nil
 }
 
-// KeepFrom says that all entries before an index are archived. Later ones are kept, up to
+// KeepFrom says that all entries before an index are archived. Later entries are kept, up to
 // Config.ArchiveBytes.
 func (n *Node) KeepFrom(index uint64) {
 	n.inbox.put(coreCall(func(c *core.Core) { c.KeepFrom(index) }))

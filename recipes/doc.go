@@ -12,7 +12,7 @@
 //     not applied, unless the error's Unknown is set.
 //   - G4 When ctx ends, the caller stops waiting at once. The request in progress is undone or
 //     finished in the background.
-//   - G5 A caller that gave up leaves nothing behind: no goroutine for longer than the connection
+//   - G5 A caller that gave up leaves nothing: no goroutine for longer than the connection
 //     takes to answer or give up, no protected znode, and at most one armed watch per znode and
 //     kind.
 //   - G6 After Close has returned nil, no goroutine of the Client runs.

@@ -39,8 +39,8 @@ func (c *conn) answerAuth(h proto.RequestHeader, d *jute.Decoder, now time.Time,
 }
 
 // authenticate adds an identity to the connection, for requests that come after it. If answered is
-// false, the connection must be closed without an answer: with one, the client would not try the next
-// server.
+// false, the connection must be closed without an answer: after an answer, the client would not try
+// the next server.
 func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool) {
 	var r proto.AuthRequest
 	r.Decode(d)

@@ -63,7 +63,7 @@ func (t *connTable) allLocked() []*conn {
 	return conns
 }
 
-// refuse lets no new connection in, and returns the open ones.
+// refuse lets no new connection in, and returns the open connections.
 func (t *connTable) refuse() []*conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -127,7 +127,7 @@ func (s *Server) FindWatches(keep func(session int64, path string) bool, limit i
 // many paths, and how many pairs of both there are.
 func (s *Server) WatchCounts() (connections, paths, watches int) { return s.watches.Stats() }
 
-// sessionIDs returns the session of each connection that has one.
+// sessionIDs returns the session of each connection that has a session.
 func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {
 	ids := make(map[watch.ConnID]proto.SessionID)
 	for _, c := range s.conns.all() {

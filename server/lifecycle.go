@@ -169,7 +169,7 @@ func closeUnused(listeners ...net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// closeConns closes every connection and lets no new one in.
+// closeConns closes every connection and lets no other in.
 func (s *Server) closeConns() {
 	for _, c := range s.conns.refuse() {
 		c.close()

@@ -32,7 +32,7 @@ type peerAddresses struct {
 // peerSections is the number of sections of the file: configured, replicated and local.
 const peerSections = 3
 
-// openPeerAddresses reads the file, if there is one. Lines of the configuration that changed since
+// openPeerAddresses reads the file, if it exists. Lines of the configuration that changed since
 // the file was written take precedence.
 func openPeerAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*peerAddresses, error) {
 	p := &peerAddresses{disk: disk, configured: configured, local: configured}

@@ -3,7 +3,7 @@
 // tracker which sessions have expired. The replicated part of a session (its timeout, password and
 // ephemerals) is in package datatree.
 //
-// Sessions are kept in buckets of one tick, as in ZooKeeper's ExpiryQueue. So a touch costs the
+// Sessions are kept in buckets of a tick, as in ZooKeeper's ExpiryQueue. So a touch costs the
 // same with ten sessions and with a million, and a call of Expired in each tick finds all expired
 // sessions.
 //

@@ -2,7 +2,7 @@ package watch
 
 const chunkLen = 256
 
-// arena stores records of one type, numbered from 1. Chunks never move: growing copies nothing, and
+// arena stores records of a type, numbered from 1. Chunks never move: growing copies nothing, and
 // a pointer that at returned is valid until the record is released. Released records are reused;
 // memory is not returned.
 type arena[T any] struct {

@@ -15,7 +15,7 @@
 //	T4  The table holds no entry without a mode, and no path or connection without an entry.
 //
 // A [Table] has a single mutex, which makes each method atomic. The server must read and set the
-// watch of that read in one step, and must match events in the order of the transactions: it calls
+// watch of that read atomically, and must match events in the order of the transactions: it calls
 // Add under the lock of its tree, for reading or writing, and Match under the write lock. Source of
 // the rules: ZooKeeper's WatchManager, and "ZooKeeper Watches" in its programmer's guide.
 package watch

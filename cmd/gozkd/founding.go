@@ -27,7 +27,7 @@ func initializeFiles(c config.Config) []string {
 }
 
 // mayFound reports whether a server without data may take part in founding an ensemble. A server
-// in memory always may, because no file could tell its first start from the later ones.
+// in memory always may, because no file could tell its first start from the later starts.
 func mayFound(c config.Config) bool {
 	if c.Found || c.Memory {
 		return true

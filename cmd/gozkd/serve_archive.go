@@ -49,7 +49,7 @@ func openArchiver(c config.Archive, cfg *server.Config, getenv func(string) stri
 	return a, nil
 }
 
-// history returns what the archive has of the server's ensemble, nil without one.
+// history returns the archive's history of the server's ensemble, nil without an archive.
 func (a *archiver) history(s *server.Server) web.History {
 	if a == nil {
 		return nil

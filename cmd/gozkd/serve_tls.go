@@ -22,8 +22,8 @@ type tlsFiles struct {
 	running sync.WaitGroup
 }
 
-// prepare reads the files of a configuration and returns the source, nil if there never was one. Nothing
-// changes until the caller calls use, before the next prepare.
+// prepare reads the files of a configuration and returns the source, nil if there never was any.
+// Nothing changes until the caller calls use, before the next prepare.
 func (t *tlsFiles) prepare(wanted bool, o tlsconf.Options, log hclog.Logger) (source *tlsconf.Source, use func(), err error) {
 	source = t.source.Load()
 	switch {

@@ -57,7 +57,7 @@ func (p *peer) move(life context.Context, address string) {
 	p.ctx, p.cancel = context.WithCancelCause(life)
 }
 
-// readdress sets the address of a peer that has another one. The former address remains valid until
+// readdress sets the address of a peer that has moved. The former address remains valid until
 // the peer is reached at the new one: the peer may not know yet that it is to move there, or
 // cannot. So a connection stays until moveLinks has made it again; an attempt to connect ends at
 // once. The caller must hold net.mu.

@@ -45,7 +45,7 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "first: owns the lock")
 
-	// With a timeout: a client that gives up leaves no znode behind.
+	// With a timeout: a client that gives up leaves no znode.
 	waiting, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	fmt.Fprintln(out, "second: waits for two seconds")

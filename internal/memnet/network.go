@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Network connects hosts. A host exists as soon as it is named. Use [New] to make one.
+// Network connects hosts. A host exists as soon as it is named. Use [New].
 type Network struct {
 	latency time.Duration
 

@@ -45,8 +45,8 @@ func forwardSize(path string, by int64) int64 {
 	return by * 2 * int64(opBytes+len(path)+1+len(counterChild))
 }
 
-// Counters moves sequence counters forward to the wanted ones, with at most Limit creations in total.
-// The zero value moves none.
+// Counters moves sequence counters forward to the wanted values, with at most Limit creations in
+// total. The zero value moves none.
 type Counters struct {
 	Limit int64
 	// Behind has the first counters that stay behind, NBehind is the number of all.

@@ -21,7 +21,7 @@ import (
 // or deleted in between ends Apply with an error. A new Patch continues. Parents are created before
 // their children and deleted after them.
 //
-// Ephemeral znodes belong to sessions: those of the wanted state are left out, live ones stay.
+// Ephemeral znodes belong to sessions: those of the wanted state are left out, live znodes stay.
 type Patch struct {
 	To       Side
 	Changes  [numStepKinds][]Change // Left is wanted, Right is live; in the order of a walk

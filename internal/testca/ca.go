@@ -211,7 +211,7 @@ func (c *Cert) Server() *tls.Config {
 }
 
 // Client returns the configuration of a client with this certificate, which expects a certificate of
-// the same root. host is the name to verify; empty means the one that is dialed.
+// the same root. host is the name to verify; empty means the dialed host.
 func (c *Cert) Client(host string) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c.Certificate}, RootCAs: c.root.Pool(), ServerName: host, MinVersion: tls.VersionTLS12}
 }

@@ -27,8 +27,8 @@ type revocationList struct {
 	signers map[[sha256.Size]byte]bool
 }
 
-// crlFiles returns the files at a location, a file or a directory. Hidden ones are left out: in
-// Kubernetes they are directories that the visible ones point to.
+// crlFiles returns the files at a location, a file or a directory. Hidden files are left out: in
+// Kubernetes they are directories that the visible files point to.
 func crlFiles(location string) (paths []string, err error) {
 	info, err := os.Stat(location)
 	if err != nil || !info.IsDir() {

@@ -197,7 +197,7 @@ func (r *SnapshotReader) seal(what string) {
 }
 
 // LastBytes are the last bytes of every complete snapshot. A file without them was not written to
-// its end, and ZooKeeper takes the one before it.
+// its end, and ZooKeeper takes the previous file.
 const LastBytes = "\x00\x00\x00\x01/"
 
 // AppendSnapshotHeader appends what precedes the znodes of a snapshot. The keys of the lists are

@@ -84,8 +84,8 @@ func (l *Learner) Status() Status {
 	return l.status
 }
 
-// Run follows the leader, and looks for the next one when it is gone, until ctx ends or the replica
-// differs from the source. It must be called once.
+// Run follows the leader, and looks for the next leader when it is gone, until ctx ends or the
+// replica differs from the source. It must be called once.
 func (l *Learner) Run(ctx context.Context) error {
 	retry := time.NewTimer(0)
 	defer retry.Stop()

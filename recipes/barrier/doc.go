@@ -13,7 +13,7 @@
 //     session has ended.
 //   - B4 A member that has left a round can enter the next at once: neither round waits for the
 //     other.
-//   - B5 A member that gave up, or whose session has ended, leaves no znode behind except those
+//   - B5 A member that gave up, or whose session has ended, leaves no znode except those
 //     listed in docs/internals/recipes.md.
 //   - B6 An event wakes only the members that wait for that event. A member that the opening wakes
 //     sends no request because of it.

@@ -14,7 +14,7 @@
 //   - E3 Candidates lead in the order of arrival. A candidate that lost its place joins again at
 //     the end.
 //   - E4 A waiting candidate watches one znode. The end of a leadership wakes one candidate.
-//   - E5 A candidate that was closed or gave up leaves no znode and no goroutine behind.
+//   - E5 A candidate that was closed or gave up leaves no znode and no goroutine.
 //
 // docs/internals/recipes.md says why they hold.
 package election

@@ -16,7 +16,7 @@
 //     for that writer, so writers do not starve.
 //   - K4 A waiting contender watches one znode. A release wakes only the contenders that are served
 //     next, or a single contender that checks its turn again.
-//   - K5 A contender that gave up, failed or lost its session leaves no znode behind.
+//   - K5 A contender that gave up, failed or lost its session leaves no znode.
 //   - K6 Downgrade creates the read lock before releasing the write lock: no other writer comes
 //     between.
 //   - K7 Of the locks of a Multi, all are held or none.

@@ -136,7 +136,7 @@ func Replace(disk vfs.FS, complete, path string) error {
 	return nil
 }
 
-// Remove removes a checkpoint file, if there is one.
+// Remove removes a checkpoint file, if any.
 func Remove(disk vfs.FS, path string) error {
 	if err := disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove checkpoint: %w", err)

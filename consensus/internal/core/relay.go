@@ -223,7 +223,7 @@ func (c *Core) fromRelay(r *raftpb.Message) *raftpb.Message {
 }
 
 // feedRequested notes that a learner asks this member for the entries after the entry have. A member
-// that cannot relay is silent: the learner then asks another one.
+// that cannot relay is silent: the learner then asks another voter.
 func (c *Core) feedRequested(learner, have uint64) {
 	if !c.Voter() || !c.Current() || c.passive() || have == 0 {
 		return

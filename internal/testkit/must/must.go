@@ -91,7 +91,7 @@ func All(works ...func()) {
 	}
 }
 
-// Finally is for defer: it calls cleanUp, and joins its error to the one that ends the work.
+// Finally is for defer: it calls cleanUp, and joins its error to the error that ends the work.
 func Finally(cleanUp func() error) {
 	switch r := recover().(type) {
 	case nil:

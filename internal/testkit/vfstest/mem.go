@@ -15,7 +15,7 @@ import (
 const sectorBytes = 512
 
 // Mem is a file system in memory that records what was synced. [Mem.Crash] simulates a power loss,
-// [Mem.Kill] the death of the process alone. Use [NewMem] to make one.
+// [Mem.Kill] the death of the process alone. Use [NewMem].
 //
 // The model of a power loss:
 //

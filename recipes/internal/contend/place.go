@@ -8,7 +8,7 @@
 //   - L2 The token of a turn is greater than the token of every earlier turn that had to end first.
 //   - L3 A waiting contender watches one znode. The end of a turn wakes only the contenders whose
 //     rule names that turn's znode.
-//   - L4 A contender that gave up, or whose session has ended, leaves no znode behind.
+//   - L4 A contender that gave up, or whose session has ended, leaves no znode.
 package contend
 
 import (

@@ -11,7 +11,7 @@
 //     recipes.ErrOutcomeUnknown.
 //   - O3 The error is recipes.ErrOutcomeUnknown only if, before the answer, ctx ended, the session
 //     was lost, the Client was closed, or its RetryPolicy stopped.
-//   - O4 A closed Writer leaves no znode behind.
+//   - O4 A closed Writer leaves no znode.
 package exactlyonce
 
 import (

@@ -198,7 +198,7 @@ func (g *Gate) ofProxy(address netip.Addr) bool {
 	return g.ProxyHeader != "" && slices.ContainsFunc(g.Proxies, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// proxied identifies a caller behind a trusted proxy.
+// proxied identifies a caller of a trusted proxy.
 func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	c.Local = false
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",") // the last is the proxy's

@@ -25,8 +25,8 @@ const maxBytes = 4 << 10
 // Path returns the path of the file in a data directory.
 func Path(dir string) string { return filepath.Join(dir, "admin.token") }
 
-// Ensure makes the file unless there is one, and returns its absolute path. The token stays the same
-// from start to start. A file that others can read, or that holds no token, is replaced.
+// Ensure makes the file unless the file exists, and returns its absolute path. The token stays the
+// same from start to start. A file that others can read, or that holds no token, is replaced.
 func Ensure(dir string) (path string, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err

@@ -153,7 +153,7 @@ func (a *Archive) Strange() []string { return a.catalog.strange }
 var ErrNotCovered = errors.New("the archive does not have this moment")
 
 // At returns the span from the newest base before a moment to its end. Whether a zxid is in it shows
-// only the replay. After the last entry of an archive, every moment is the last one.
+// only the replay. After the last entry of an archive, every moment is the last.
 func (a *Archive) At(m Moment) (Span, error) {
 	all := a.catalog.whole()
 	var s Span      // of the bases before the moment, the one that reaches furthest, and of these the newest

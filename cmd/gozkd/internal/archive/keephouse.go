@@ -89,7 +89,7 @@ func firstRun(path []object, based map[uint64]bool, level int, before time.Time)
 	return run
 }
 
-// merge replaces objects, each of which continues the one before, by one.
+// merge replaces objects, each of which continues its predecessor, by a single object.
 func (s *Shipper) merge(ctx context.Context, run []object) error {
 	var entries []consensus.LogEntry
 	size, merged := 0, 0

@@ -21,7 +21,7 @@ type Source interface {
 	// Log returns applied entries from an index on, as many as have size bytes, but at least one if
 	// there is one. If the first is not in the log any more, the error is consensus.ErrCompacted.
 	Log(from uint64, size int64) ([]consensus.LogEntry, error)
-	// Keep says that the archive has all entries before an index: later ones must be kept.
+	// Keep says that the archive has all entries before an index: later entries must be kept.
 	Keep(from uint64)
 	// Capture returns the state, with everything that was committed before the call.
 	Capture(ctx context.Context) (*Capture, error)
@@ -283,7 +283,7 @@ func (s *Shipper) follow(ctx context.Context) error {
 	return nil
 }
 
-// write writes entries up to the last applied one.
+// write writes entries up to the last applied entry.
 func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) error {
 	gap := s.pos.index == 0
 	if !gap {

@@ -54,7 +54,8 @@ func (h *History) begin(ctx context.Context) (a *archive.Archive, end func(), er
 	return nil, nil, err
 }
 
-// replay is like the function of that name, up to r.Until or, without one, a time. sm is r, or has it.
+// replay is like the function of that name, up to r.Until or, if that is missing, a time. sm is r,
+// or has it.
 func (h *History) replay(ctx context.Context, a *archive.Archive, span archive.Span, sm consensus.StateMachine, r *replica.Replica, until time.Time) (consensus.SavedState, error) {
 	if size := span.BaseBytes(); size > h.maxBase {
 		return consensus.SavedState{}, fmt.Errorf("%w: the checkpoint %s has %d bytes; run gozkd history or gozkd inspect with the URL of the archive", history.ErrTooLarge, span.Base, size)

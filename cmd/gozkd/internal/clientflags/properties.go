@@ -39,7 +39,7 @@ func readProperties(path string) (props, error) {
 }
 
 // fromEnvironment returns the -D options for the Java machine of zkCli.sh: its shell splits them at
-// white space, and knows no quotes there. The last one of a name counts.
+// white space, and knows no quotes there. The last line of a name counts.
 func fromEnvironment(getenv func(string) string) props {
 	p := props{}
 	for _, variable := range []string{"CLIENT_JVMFLAGS", "JVMFLAGS"} {

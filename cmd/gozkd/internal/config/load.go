@@ -169,7 +169,7 @@ type Origin struct {
 	layer layer
 }
 
-// layer orders the origins: a higher layer overrides a lower one.
+// layer orders the origins: a higher layer overrides a lower layer.
 type layer int
 
 const (

@@ -94,7 +94,7 @@ func (r *resolver) file(path string) {
 	}
 }
 
-// set adds a setting, which overrides the previous one.
+// set adds a setting, which overrides the previous.
 func (r *resolver) set(s setting) {
 	row, canonical, ok := lookup(s.key)
 	if !ok {

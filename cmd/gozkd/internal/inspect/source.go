@@ -40,7 +40,7 @@ type format struct {
 	log bool
 }
 
-// formats are asked in this order. The last one takes everything.
+// formats are asked in this order. The last format takes everything.
 var formats = []format{
 	{is: isSegment, open: openSegment, log: true},
 	{is: isWALDir, open: openWALDir, log: true},

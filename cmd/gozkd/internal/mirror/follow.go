@@ -47,7 +47,8 @@ type follower struct {
 }
 
 // run mirrors until ctx ends; with once, until both sides are equal. An error before the first copy is
-// final, because an address or a permission is probably wrong. Later ones are printed, and tried again.
+// final, because an address or a permission is probably wrong. Later errors are printed, and tried
+// again.
 func (f *follower) run(ctx context.Context) error {
 	defer f.disconnect()
 	if err := f.connect(ctx); err != nil {

@@ -25,7 +25,7 @@ type question struct {
 	Unverified, Stopped bool
 }
 
-// answer is a line of the reply. The last one has Done.
+// answer is a line of the reply. The last line has Done.
 type answer struct {
 	Line  string `json:",omitempty"`
 	Done  bool   `json:",omitempty"`

@@ -16,7 +16,7 @@ type command struct {
 	// args follows the name in the usage.
 	args  string
 	flags []flag
-	// oneOf allows at most one of the flags; needsFlag requires one.
+	// oneOf allows at most one of the flags; needsFlag requires a flag.
 	oneOf, needsFlag bool
 	// minArgs is the number of required arguments.
 	minArgs int

@@ -91,7 +91,7 @@ func (m *model) titleLine() string {
 	return m.theme.title.Render(fit(fit(text, left, false)+" "+clock, m.width, false))
 }
 
-// totalsLine returns as many totals as fit, the important ones first.
+// totalsLine returns as many totals as fit, the most important first.
 func (m *model) totalsLine() string {
 	t := m.ensemble.totals()
 	parts := []string{fmt.Sprintf("req %s/s", perSecond(t.rates.Requests))}
