@@ -159,8 +159,11 @@ func Differences() []Difference {
 					(m.A.Err() == proto.ErrMarshallingError || m.B.Err() == proto.ErrMarshallingError) {
 					return true // the multi itself makes limits unreadable, or readable
 				}
-				return m.A.Err() == proto.OK && m.B.Err() == proto.OK && strings.HasPrefix(m.Field, "result") &&
-					(m.A.failedResult() == proto.ErrQuotaExceeded || m.B.failedResult() == proto.ErrQuotaExceeded)
+				refused := func(x *Message) bool {
+					return x.Kind == MessageReply && x.Err() == proto.OK && x.failedResult() == proto.ErrQuotaExceeded
+				}
+				// The server that executes the multi may send an event before its reply.
+				return (refused(m.A) || refused(m.B)) && (strings.HasPrefix(m.Field, "result") || m.Field == "message")
 			},
 			Diverges: true,
 		},
