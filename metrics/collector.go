@@ -14,8 +14,8 @@ import (
 // New returns a collector of the values of s.Monitor. The collector may be registered before the
 // server starts, and stay registered after it is closed: then it collects nothing.
 //
-// To register several servers in one registry, give each a label with
-// prometheus.WrapRegistererWith. All values of a scrape come from one call of Monitor. The
+// To register several servers in a registry, give each a label with
+// prometheus.WrapRegistererWith. All values of a scrape come from a single call of Monitor. The
 // collector is safe for concurrent use, also by several registries.
 func New(s *server.Server) prometheus.Collector { return collector{s, descriptions()} }
 

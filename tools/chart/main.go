@@ -1,4 +1,4 @@
-// Command chart renders the Helm chart with several values, and checks what comes out without a
+// Command chart renders the Helm chart with several values, and checks the objects without a
 // cluster: each object is decoded strictly as the type of Kubernetes that it names, references within
 // the objects lead somewhere, and gozkd takes the configuration of each server.
 //
@@ -136,7 +136,7 @@ func (r *rendered) add(document string) error {
 	return nil
 }
 
-// references finds what names something that does not exist.
+// references finds names of objects that do not exist.
 func (r *rendered) references() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -206,7 +206,7 @@ func (r *rendered) references() error {
 	return errors.Join(errs...)
 }
 
-// verification checks the CronJob: it is there if there is an archive, names the archive with flags that
+// verification checks the CronJob: present if there is an archive, it names the archive with flags that
 // gozkd takes, and no service or budget selects its pods.
 func (r *rendered) verification(gozkd string) error {
 	var text string
