@@ -143,7 +143,7 @@ func (p *peerNetwork) setLevels(self uint64, ours core.LevelInfo) {
 	if ours == before {
 		return
 	}
-	p.levels.Store(&ours)
+	p.levels.Store(new(ours)) // a copy, so that ours is not allocated at each call
 	p.drop(func(id uint64, theirs hello) bool {
 		return ours.Ready != before.Ready || core.CheckPeers(self, ours, id, theirs.levels) != nil
 	})
