@@ -101,7 +101,7 @@ BROWSER   ?= chromium
 web:      ## the explorer in headless Chromium, as a person uses it; WEB for flags, such as -run TestEdit
 	command -v "$(BROWSER)" >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium; }
 	GOZKD_BROWSER="$(BROWSER)" $(GO) test -count=1 -timeout 15m ./test/web $(WEB)
-web-pictures: ## the pictures of docs/guide/explorer.md
+web-pictures: ## the pictures of docs/guide/rest.md
 	GOZKD_PICTURES="$(CURDIR)/docs/guide/explorer" $(MAKE) web WEB='-run TestPictures'
 openapi:  ## check the OpenAPI file with openapi-spec-validator, a package of Python
 	python3 -m openapi_spec_validator web/internal/restv2/openapi.json

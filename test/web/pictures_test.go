@@ -142,7 +142,7 @@ func fewColors(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// TestPictures takes the pictures of docs/guide/explorer.md: make web-pictures.
+// TestPictures takes the pictures of docs/guide/rest.md: make web-pictures.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("GOZKD_PICTURES")
 	if dir == "" {
