@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -340,9 +341,22 @@ func (p peerHandler) Receive(from uint64, frame []byte) {
 		return
 	}
 	p.n.inbox.add(messageReceived{&m})
-	if m.Forward == nil || !p.n.proposals.delays() {
+	if !p.n.mayWait(&m) {
 		p.n.inbox.signal()
 	}
+}
+
+// mayWait reports whether a message need not wake the loop: a request that would wait for the next
+// entry, or, at rest, the answer to a heartbeat, which the next heartbeat is soon enough for. The
+// loop, which stores resting at the end of a turn, looks at the inbox afterwards.
+func (n *Node) mayWait(m *core.Message) bool {
+	switch {
+	case m.Forward != nil:
+		return n.proposals.delays()
+	case m.Raft != nil:
+		return m.Raft.GetType() == raftpb.MsgHeartbeatResp && len(m.Raft.GetContext()) == 0 && n.resting.Load()
+	}
+	return false
 }
 
 func (p peerHandler) ReceiveCheckpoint(from uint64, r io.Reader) error {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -45,7 +44,8 @@ type Node struct {
 	status    statusBoard
 	peers     peerActivity // owned by Run
 	proposals proposalTimer
-	yielder   yielder // owned by Run
+	yielder   yielder     // owned by Run
+	resting   atomic.Bool // see mayWait
 }
 
 // Open restores the state machine from the data directory and opens the log. The node does nothing
@@ -256,15 +256,10 @@ func (n *Node) release() (err error) {
 	return err
 }
 
-// run takes turns until ctx ends or an error occurs. Without other members nothing waits for a tick, so
-// the loop wakes up for several at once.
+// run takes turns until ctx ends or an error occurs.
 func (n *Node) run(ctx context.Context) error {
-	ticks := 1
-	if n.peerNet == nil {
-		ticks = core.ElectionTicks
-	}
-	ticker := time.NewTicker(time.Duration(ticks) * n.cfg.Tick)
-	defer ticker.Stop()
+	clock := newTickClock(n.cfg.Tick)
+	defer clock.timer.Stop()
 	defer n.proposals.stop()
 	for {
 		if err := n.loop.Turn(); err != nil {
@@ -272,6 +267,9 @@ func (n *Node) run(ctx context.Context) error {
 		}
 		n.publish()
 		n.proposals.set(n.core.ProposalDelay())
+		rest := n.loop.RestTicks()
+		n.resting.Store(rest > 1)
+		clock.sleep(rest)
 		if !n.inbox.empty() { // an input may have been added without a signal
 			n.inbox.signal()
 		}
@@ -280,13 +278,16 @@ func (n *Node) run(ctx context.Context) error {
 			if n.yielder.shouldYield() {
 				runtime.Gosched()
 			}
-		case <-ticker.C:
-			n.peers.update(n.core)
+		case <-clock.timer.C:
+		case <-ctx.Done():
+			return ErrClosed
+		}
+		// Before the inputs: a tick that has passed came before them.
+		if ticks := clock.passed(); ticks > 0 {
+			n.peers.update(n.core, ticks)
 			for range ticks {
 				n.loop.Tick()
 			}
-		case <-ctx.Done():
-			return ErrClosed
 		}
 		if err := n.receive(); err != nil {
 			return err

@@ -14,10 +14,10 @@ type peerActivity struct {
 	received   int64             // see Counts.Checkpoints
 }
 
-// update is called before each tick. Raft clears RecentActive once per election timeout, so a
-// member counts as active for one more timeout.
-func (a *peerActivity) update(c *core.Core) {
-	a.ticks++
+// update is called before that many ticks are taken. Raft clears RecentActive once per election
+// timeout, so a member counts as active for one more timeout.
+func (a *peerActivity) update(c *core.Core, ticks int) {
+	a.ticks += uint64(ticks)
 	a.peers, a.relays = c.Peers(), c.Relays()
 	if a.peers == nil {
 		a.lastActive, a.inStep = nil, nil

@@ -72,7 +72,7 @@ type Core struct {
 	retention  retention
 	membership membership
 	start      startup
-	scale      tickScale
+	ticks      ticks
 	levels     levels
 	stall      logStall
 	wire       wire
@@ -299,6 +299,7 @@ func (c *Core) Tick() {
 	c.tickMembership()
 	c.tickRetention()
 	c.tickRelays()
+	c.tickRest()
 }
 
 // Ready returns the work that is to be done. nowMs is the wall clock, used if this server leads.

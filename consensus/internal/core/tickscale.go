@@ -26,8 +26,8 @@ type tickScale struct {
 func (c *Core) noteLateVote(m *raftpb.Message) {
 	if m.GetType() == raftpb.MsgVoteResp && !m.GetReject() &&
 		(c.role == raft.StatePreCandidate || c.role != raft.StateLeader && m.GetTerm() < c.raftTerm) {
-		c.scale.factor = min(max(2*c.scale.factor, 2), maxTickScale)
-		c.scale.steady = 0
+		c.ticks.scale.factor = min(max(2*c.ticks.scale.factor, 2), maxTickScale)
+		c.ticks.scale.steady = 0
 	}
 }
 
@@ -35,7 +35,7 @@ func (c *Core) tickRaft() {
 	if c.start.past.proof != "" {
 		return
 	}
-	s := &c.scale
+	s := &c.ticks.scale
 	if s.steady++; c.leader == raft.None {
 		s.steady = 0
 	}

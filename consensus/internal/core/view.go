@@ -102,7 +102,7 @@ func (c *Core) Reconfiguring() bool {
 }
 
 // Slowed reports whether raft's clock is slowed down, and with it elections.
-func (c *Core) Slowed() bool { return c.scale.factor > 1 }
+func (c *Core) Slowed() bool { return c.ticks.scale.factor > 1 }
 
 // Idle reports whether nothing waits or is under way here: no request, read, message, election,
 // transfer or change of the membership, and whether raft's clock runs at full speed.

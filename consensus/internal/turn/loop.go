@@ -117,6 +117,18 @@ func (l *Loop) Tick() {
 	l.maybeCheckpoint() // a checkpoint may have been put off
 }
 
+// RestTicks returns after how many ticks the loop must wake up if nothing happens before: 1, or more
+// if the ticks may be taken together. Without other members nothing depends on a single tick.
+func (l *Loop) RestTicks() int {
+	switch {
+	case !l.cfg.HasPeers:
+		return core.ElectionTicks
+	case l.log.awaited == 0 && l.Idle():
+		return l.core.RestTicks()
+	}
+	return 1
+}
+
 // work carries out the core's work until there is none. Messages leave and the log is given its
 // work before batches are applied, so that network, disk and processor are busy at the same time.
 func (l *Loop) work() error {

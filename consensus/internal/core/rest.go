@@ -1,0 +1,60 @@
+package core
+
+import "go.etcd.io/raft/v3"
+
+// maxRestTicks is the most ticks that a member of an ensemble at rest takes at once. A follower
+// hears from its leader more often. A leader that is silent for that long makes the follower take
+// each tick by itself, long before the election timeout.
+const maxRestTicks = 2 * heartbeatTicks
+
+// ticks is how ticks are taken.
+type ticks struct {
+	scale tickScale
+	rest  rest
+}
+
+// rest tells whether the ensemble is at rest: nothing waits, and nothing has happened for an
+// election timeout except heartbeats. Then most ticks have no effect but to be counted.
+type rest struct {
+	applied uint64 // at the last tick
+	quiet   int    // ticks since something happened
+	settled bool   // as the leader: all members are there, and have all entries
+}
+
+// tickRest must be called after the other timers have advanced.
+func (c *Core) tickRest() {
+	r := &c.ticks.rest
+	r.quiet++
+	if c.applied != r.applied || !c.quiet() {
+		r.applied, r.quiet = c.applied, 0
+	}
+	r.settled = c.role == raft.StateLeader && r.quiet > 0
+	if r.settled {
+		c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+			if pr.Match != c.applied || c.membership.silentTicks[id] > maxRestTicks {
+				r.settled = false
+			}
+		})
+	}
+}
+
+// quiet reports whether nothing but heartbeats is under way here.
+func (c *Core) quiet() bool {
+	relays := &c.wire.relays
+	return c.Current() && c.Idle() && !c.stall.stalled && relays.source.id == 0 && len(relays.feeds)+len(relays.leases) == 0
+}
+
+// RestTicks returns how many ticks may pass until the next must be taken, if nothing happens before.
+// The ticks that have passed must be taken together before anything that happens, so that timers
+// show the same time to every message as without rest. The result is 1 except at rest.
+func (c *Core) RestTicks() int {
+	r := &c.ticks.rest
+	switch {
+	case r.quiet < electionTicks || r.applied != c.applied || !c.quiet():
+	case c.role != raft.StateLeader:
+		return max(maxRestTicks-c.start.leaderSilence, 1)
+	case r.settled:
+		return heartbeatTicks
+	}
+	return 1
+}
