@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -61,6 +64,20 @@ func TestReportArrived_OfAnotherProcess(t *testing.T) {
 			if want := seconds-1 >= lastHeard+30 && !r.first; s.silenceKnown(info, at(seconds)) != want {
 				t.Errorf("after %d s the silence of the session is known: %v, want %v", seconds, !want, want)
 			}
+		}
+	}
+}
+
+// A server whose loop is at rest can commit, also with short ticks.
+func TestCanCommit_AtRest(t *testing.T) {
+	for _, tick := range []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, time.Second, 2 * time.Second} {
+		s := &Server{cfg: Config{Tick: tick, Logger: hclog.NewNullLogger()}}
+		rest := consensus.MaxRestTicks * raftTick(tick)
+		for ago, want := range map[time.Duration]bool{rest * 5 / 4: true, max(3*rest, 2*tick): false} {
+			if got := s.canCommit(consensus.Status{Progress: time.Now().Add(-ago)}, time.Now()); got != want {
+				t.Errorf("tick %v, no progress for %v: can commit: %v", tick, ago, got)
+			}
+			s.loop.stalled = false
 		}
 	}
 }

@@ -23,9 +23,11 @@ type sessionLoop struct {
 	lines      serverLines // its lock guards what other goroutines use
 }
 
-// minCommitPatience is a lower bound of the time without progress after which this server counts as
-// unable to commit, for servers with very short ticks.
-const minCommitPatience = 200 * time.Millisecond
+// commitPatience returns the time without progress after which this server counts as unable to
+// commit. A loop at rest shows no progress for MaxRestTicks, and is awake some time after them.
+func commitPatience(tick time.Duration) time.Duration {
+	return max(tick, 2*consensus.MaxRestTicks*raftTick(tick))
+}
 
 // runSessions follows the leadership, twice a tick and whenever the leadership changes. Also twice
 // a tick, it reports to the leader which sessions were heard from, or, on the leader, expires the
@@ -99,7 +101,7 @@ func (s *Server) passIsLate(interval time.Duration, now time.Time) bool {
 func (s *Server) canCommit(st consensus.Status, now time.Time) bool {
 	waits := time.Since(st.Progress) - s.loop.lost
 	switch {
-	case waits > max(s.cfg.Tick, minCommitPatience):
+	case waits > commitPatience(s.cfg.Tick):
 		if !s.loop.stalled {
 			s.loop.stalled = true
 			s.cfg.Logger.Warn("nothing can be committed: no session expires until that is over; look at the log's disk, here and on a quorum of the members",
