@@ -117,6 +117,34 @@ func BenchmarkCreateDelete(b *testing.B) {
 	}
 }
 
+// BenchmarkCreateBelow creates znodes below parents that get that many children each, from an empty
+// tree on. Compare equal numbers of znodes: -benchtime 1000000x.
+func BenchmarkCreateBelow(b *testing.B) {
+	for _, children := range []int{1000, 50_000, 1_000_000} {
+		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
+			t, data, body, parent := New(Options{TrackDirty: true}), make([]byte, 100), []byte(nil), ""
+			create := func(path string) {
+				body = (&proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL()}).Append(body[:0], proto.OpCreate)
+				if res, _ := t.Apply(Header{t.LastZxid() + 1, 1}, &Request{Op: proto.OpCreate, Body: body}); res.Err != proto.OK {
+					b.Fatal(res.Err)
+				}
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if i%children == 0 {
+					parent = fmt.Sprintf("/parent%04d", i/children)
+					create(parent)
+				}
+				create(fmt.Sprintf("%s/znode%08d", parent, i))
+				if i++; i%100_000 == 0 {
+					t.Capture() // otherwise the notes for the checkpoint would pile up
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkCreateDeleteBelowData creates and deletes a znode whose parent has data.
 func BenchmarkCreateDeleteBelowData(b *testing.B) {
 	for _, kib := range []int{1, 16, 100, 1024} {
