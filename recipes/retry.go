@@ -1,6 +1,8 @@
 package recipes
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -16,12 +18,7 @@ import (
 // for concurrent use.
 type RetryPolicy func(attempt int, elapsed time.Duration) (wait time.Duration, again bool)
 
-// Never does not retry.
-func Never() RetryPolicy {
-	return func(int, time.Duration) (time.Duration, bool) { return 0, false }
-}
-
-// Times retries n times, with a pause of wait before each retry.
+// Times retries n times, with a pause of wait before each retry. Times(0, 0) never retries.
 func Times(n int, wait time.Duration) RetryPolicy {
 	return func(attempt int, _ time.Duration) (time.Duration, bool) { return wait, attempt <= n }
 }
@@ -54,5 +51,36 @@ func exponential(base, limit time.Duration, n int, random func(n int64) int64) R
 			longest = base << shift
 		}
 		return time.Duration(random(int64(max(longest, 0)) + 1)), true
+	}
+}
+
+// Repeat calls f, an operation of several requests, until f succeeds or fails for another reason
+// than a lost connection or session, and returns the error of the last call. The RetryPolicy limits
+// the calls. An earlier call may have been applied, also in part, so f must allow for its own
+// traces: Repeat is for what can be done twice.
+func (c *Client) Repeat(ctx context.Context, f func(ctx context.Context) error) error {
+	k := c.core
+	start := k.clock.now()
+	for attempt := 1; ; attempt++ {
+		err := f(ctx)
+		if err == nil || ctx.Err() != nil || !lostContact(err) {
+			return err
+		}
+		wait, again := k.cfg.retry(attempt, k.clock.now()-start)
+		if !again || k.sleep(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// lostContact reports whether an operation failed because of the connection or the session.
+func lostContact(err error) bool {
+	switch classify(err) {
+	case notSent, replyLost:
+		return true
+	case stopped:
+		return false
+	default:
+		return errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrSessionLost)
 	}
 }

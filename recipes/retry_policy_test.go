@@ -16,7 +16,7 @@ func TestRetryPolicies(t *testing.T) {
 		policy recipes.RetryPolicy
 		want   []time.Duration // then there are no further retries
 	}{
-		{"never", recipes.Never(), nil},
+		{"never", recipes.Times(0, 0), nil},
 		{"times", recipes.Times(2, 5), []time.Duration{5, 5}},
 		{"until", recipes.UntilElapsed(20, 7), []time.Duration{7, 7}},
 		{"exponential", recipes.ExponentialWith(10, 100, 6, most), []time.Duration{10, 20, 40, 80, 100, 100}},

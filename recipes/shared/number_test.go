@@ -159,7 +159,7 @@ func TestNumber_Contended(t *testing.T) {
 func TestNumber_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		other := shared.NewLong(s.World.Client(), "/d/n")
-		n := shared.NewLong(s.Client, "/d/n", shared.PromotedToLock("/d/lock"), shared.Optimistic(recipes.Never()))
+		n := shared.NewLong(s.Client, "/d/n", shared.PromotedToLock("/d/lock"), shared.Optimistic(recipes.Times(0, 0)))
 		s.Arm()
 		var done, unknown int64
 		for range 2 {
