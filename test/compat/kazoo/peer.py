@@ -175,15 +175,20 @@ semaphore_verbs("kazoo-", Semaphore)
 
 def stand(h, path, id_, lock_class):
     elected, resigned = threading.Event(), threading.Event()
-    election = Election(h.client, path, id_)
-    election.lock = lock_class(h.client, path, id_)
+    elections = []
+
+    def make():
+        election = Election(h.client, path, id_)
+        election.lock = lock_class(h.client, path, id_)
+        elections.append(election)
+        return election
 
     def lead():
         elected.set()
         resigned.wait()
 
     def run():
-        again(lambda: election, lambda x: x.run(lead))
+        again(make, lambda x: x.run(lead))
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -191,8 +196,10 @@ def stand(h, path, id_, lock_class):
 
     def leave():
         resigned.set()
-        election.cancel()
-        thread.join()
+        while thread.is_alive():  # again may make another election meanwhile
+            if elections:
+                elections[-1].cancel()
+            thread.join(0.1)
 
     h.holds(leave)
 
@@ -466,10 +473,15 @@ def hold(h, kind, path, id_):
         h.object = held.create_path
         h.holds(held.release)
     else:
-        lock = curator.LatchLock(h.client, path, id_)
-        stand(h, path, id_, lambda *_: lock)
+        locks = []
+
+        def latch(*args):
+            locks.append(curator.LatchLock(*args))
+            return locks[-1]
+
+        stand(h, path, id_, latch)
         h.object.wait()
-        h.object = path + "/" + lock.node
+        h.object = path + "/" + locks[-1].node
 
 
 @verb("commit")
