@@ -256,7 +256,7 @@ func peerLocks(ctx context.Context, clients []*recipes.Client, path string, hand
 				}
 				now = time.Now()
 				released.Store(&now)
-				err = l.Unlock(ctx)
+				err = l.Release(ctx)
 				all.Add(1)
 				if err == nil && !handover && span.has(began) {
 					times = append(times, time.Since(began))

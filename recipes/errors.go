@@ -32,7 +32,7 @@ var (
 	// Nothing was written.
 	ErrNotHeld = errors.New("recipes: no longer held")
 	// ErrNotAcquired means that somebody else has what was asked for, or waits ahead of the caller.
-	ErrNotAcquired = errors.New("recipes: not acquired: somebody else has it")
+	ErrNotAcquired = errors.New("recipes: not acquired")
 	// ErrTaken means that the znode exists and belongs to another session, or is an ephemeral
 	// although none was requested.
 	ErrTaken = errors.New("recipes: taken by another session")

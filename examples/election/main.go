@@ -43,7 +43,9 @@ func candidate(ctx context.Context, i int, connect example.Connect, out io.Write
 	defer c.Close()
 	id := fmt.Sprint("candidate ", i)
 	latch := election.NewLatch(c, path, id)
-	latch.Start()
+	if err := latch.Start(ctx); err != nil {
+		return err
+	}
 	fmt.Fprintln(out, id, "stands")
 
 	leadership, err := latch.Await(ctx)
@@ -64,7 +66,7 @@ func candidate(ctx context.Context, i int, connect example.Connect, out io.Write
 		return c.Close() // ends the session, and with the session the leadership
 	}
 	fmt.Fprintln(out, id, "resigns")
-	return latch.Close(ctx)
+	return latch.Close()
 }
 
 // lead works for a second. leadership.Context ends before another candidate can lead.

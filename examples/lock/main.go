@@ -64,7 +64,7 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	for _, holder := range line.Holders {
 		fmt.Fprintf(out, "%s has it, and %d wait\n", holder.Data, len(line.Waiters))
 	}
-	if err := held.Unlock(ctx); err != nil {
+	if err := held.Release(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "first: unlocked")

@@ -50,7 +50,7 @@ func worker(ctx context.Context, id int, connect example.Connect, out io.Writer)
 	}
 
 	fmt.Fprintln(out, id, "Releasing Lock")
-	if err := l.Unlock(ctx); err != nil {
+	if err := l.Release(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, id, "Released Lock")

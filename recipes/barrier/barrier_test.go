@@ -31,8 +31,8 @@ func TestBarrier(t *testing.T) {
 			}
 		}
 		w.AssertData("/jobs/gate", "")
-		status, err := barrier.Explain(ctx, b, "/jobs/gate")
-		if err != nil || !status.Set || time.Since(status.Since) > time.Second {
+		status, err := barrier.New(b, "/jobs/gate").Explain(ctx)
+		if err != nil || status.IsZero() || time.Since(status) > time.Second {
 			t.Errorf("%+v, %v", status, err)
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -59,7 +59,7 @@ func TestBarrier(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if status, err := barrier.Explain(ctx, b, "/jobs/gate"); err != nil || status != (barrier.Status{}) {
+		if status, err := barrier.New(b, "/jobs/gate").Explain(ctx); err != nil || !status.IsZero() {
 			t.Errorf("%+v, %v", status, err)
 		}
 	})

@@ -33,7 +33,7 @@ type Double struct {
 //
 //	members  how many members must be in before the barrier opens, at least 1; further
 //	         members enter at once while the barrier is open
-//	id       the data of the member's znode, which ExplainDouble shows
+//	id       the data of the member's znode, which Explain shows
 func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 	if members < 1 {
 		panic("barrier: a double barrier needs at least one member")

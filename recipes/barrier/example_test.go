@@ -83,7 +83,7 @@ func ExampleDouble_Enter() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	line, err := barrier.ExplainDouble(ctx, c, "/job")
+	line, err := barrier.NewDouble(c, "/job", 1, "").Explain(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,27 +10,21 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Status is the state of a Barrier. Callers of Wait have no znode, so they are not listed.
-type Status struct {
-	Set   bool
-	Since time.Time // by the leader's clock; zero if not set
-}
-
-// Explain returns the state of the Barrier at path.
-func Explain(ctx context.Context, c *recipes.Client, path string) (Status, error) {
-	stat, err := c.Exists(ctx, path)
+// Explain returns since when the barrier is set, by the leader's clock; the zero time if it is not
+// set. Callers of Wait have no znode, so they are not listed.
+func (b *Barrier) Explain(ctx context.Context) (since time.Time, err error) {
+	stat, err := b.client.Exists(ctx, b.path)
 	if err != nil || stat == nil {
-		return Status{}, err
+		return since, err
 	}
-	return Status{true, time.UnixMilli(stat.Ctime)}, nil
+	return time.UnixMilli(stat.Ctime), nil
 }
 
-// ExplainDouble returns the members of the Double at path, in the order of arrival: as holders if
+// Explain returns the members of the barrier, in the order of arrival: as holders if
 // they are in, as waiters if they wait for the barrier to open. A member that has left and waits
 // for the others has no znode and is not listed.
-func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
-	d := &Double{client: c, path: path}
-	ready, err := c.Exists(ctx, d.readyPath())
+func (d *Double) Explain(ctx context.Context) (recipes.Contention, error) {
+	ready, err := d.client.Exists(ctx, d.readyPath())
 	if err != nil {
 		return recipes.Contention{}, err
 	}
@@ -38,7 +32,7 @@ func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes
 	if err != nil {
 		return recipes.Contention{}, err
 	}
-	members, err := contend.ReadChildren(ctx, c, path, l.names)
+	members, err := contend.ReadChildren(ctx, d.client, d.path, l.names)
 	if err != nil {
 		return recipes.Contention{}, err
 	}

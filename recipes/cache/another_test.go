@@ -39,7 +39,7 @@ func TestC1_Refused(t *testing.T) {
 		w.Load(map[string]string{"/a": "", "/a/b": "1", "/a/b/c": "2"})
 		tree := cache.NewTree(w.Client(), "/a", cache.TreeOptions{})
 		defer tree.Close()
-		tree.Start(t.Context())
+		must(t, tree.Start(t.Context()))
 		must(t, tree.Wait(t.Context()))
 		conn := w.Connect(t)
 		_, err := conn.SetACL("/a/b", zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
@@ -64,7 +64,7 @@ func TestC1_Rewound(t *testing.T) {
 		c, h := w.Hooked()
 		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
 		defer tree.Close()
-		tree.Start(t.Context())
+		must(t, tree.Start(t.Context()))
 		must(t, tree.Wait(t.Context()))
 		// Requests take time: otherwise an endless loop of them would stop the bubble's clock.
 		h.Arm(func(recipetest.Request) error { time.Sleep(time.Millisecond); return nil }, nil)
@@ -101,17 +101,17 @@ func TestC1_OtherServers(t *testing.T) {
 		defer func() { must(t, c.Close()) }()
 		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
 		defer tree.Close()
-		tree.Start(t.Context())
+		must(t, tree.Start(t.Context()))
 		must(t, tree.Wait(t.Context()))
-		node := cache.NewZnodeCache(c, "/a")
+		node := cache.NewZnode(c, "/a")
 		defer node.Close()
-		node.Start(t.Context())
+		must(t, node.Start(t.Context()))
 		must(t, node.Wait(t.Context()))
 		at = other
 		one.Stop()
 		time.Sleep(3 * recipetest.Timeout)
 		expectTree(t, tree, map[string]string{"/a": "1", "/a/b": "other"})
-		if z := node.Get(); z == nil || string(z.Data) != "1" {
+		if z := node.Get("/a"); z == nil || string(z.Data) != "1" {
 			t.Errorf("%+v", z)
 		}
 	})

@@ -36,7 +36,7 @@ func BenchmarkChildren_Fill(b *testing.B) {
 				goroutines -= runtime.NumGoroutine()
 				b.StartTimer()
 				children := cache.NewChildren(c, "/a")
-				children.Start(b.Context())
+				must(b, children.Start(b.Context()))
 				if err := children.Wait(b.Context()); err != nil {
 					b.Fatal(err)
 				}
@@ -77,7 +77,7 @@ func BenchmarkTree_Fill(b *testing.B) {
 			tree := cache.NewTree(c, "/a", o)
 			defer tree.Close()
 			b.ResetTimer()
-			tree.Start(b.Context())
+			must(b, tree.Start(b.Context()))
 			if err := tree.Wait(b.Context()); err != nil {
 				b.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func BenchmarkChildren_Change(b *testing.B) {
 			changed <- struct{}{}
 		}
 	})
-	children.Start(b.Context())
+	must(b, children.Start(b.Context()))
 	if err := children.Wait(b.Context()); err != nil {
 		b.Fatal(err)
 	}

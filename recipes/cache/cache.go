@@ -2,15 +2,11 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/gozkd/gozkd/recipes"
 )
-
-// ErrClosed means that the cache or its Client was closed, or that the ctx of Start has ended.
-var ErrClosed = errors.New("cache: closed")
 
 // cache has the methods that all caches share.
 type cache struct {
@@ -18,13 +14,16 @@ type cache struct {
 }
 
 // Start starts the cache and returns at once. The cache runs until ctx ends, or until Close of the
-// cache or its Client. A second call does nothing.
-func (c *cache) Start(ctx context.Context) {
+// cache or its Client. A second call does nothing; after Close the error is recipes.ErrClosed.
+func (c *cache) Start(ctx context.Context) error {
 	g := c.engine
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.cancel != nil || g.closed {
-		return
+	switch {
+	case g.closed:
+		return fmt.Errorf("cache: start: %w", recipes.ErrClosed)
+	case g.cancel != nil:
+		return nil
 	}
 	ctx, g.cancel = context.WithCancelCause(ctx)
 	// Ends with ctx, or when the Client is closed. Close waits.
@@ -33,6 +32,7 @@ func (c *cache) Start(ctx context.Context) {
 		defer g.cancel(nil) // ends the goroutines that wait for watches
 		g.loop(ctx)
 	})
+	return nil
 }
 
 // Close ends the cache and waits for its goroutines, so a function given to Listen must not call
@@ -43,9 +43,9 @@ func (c *cache) Close() error {
 	first, started := !g.closed, g.cancel != nil
 	g.closed = true
 	if started {
-		g.cancel(ErrClosed)
+		g.cancel(recipes.ErrClosed)
 	} else if first {
-		g.view.end(ErrClosed)
+		g.view.end(recipes.ErrClosed)
 		close(g.done)
 	}
 	g.mu.Unlock()

@@ -71,7 +71,7 @@ func TestChildren(t *testing.T) {
 		children := cache.NewChildren(c, "/a")
 		defer children.Close()
 		var r recorder
-		children.Start(t.Context())
+		must(t, children.Start(t.Context()))
 		if err := children.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestChildren(t *testing.T) {
 		}
 		r.expect(t, "/a/new=>n")
 		must(t, children.Close())
-		if err := children.Wait(t.Context()); !errors.Is(err, cache.ErrClosed) {
+		if err := children.Wait(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -116,11 +116,11 @@ func TestZnodeCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
 		c := connect(t, s.Service)
-		node := cache.NewZnodeCache(c, "/a")
+		node := cache.NewZnode(c, "/a")
 		defer node.Close()
 		var r recorder
 		node.Listen(t.Context(), r.note)
-		node.Start(t.Context())
+		must(t, node.Start(t.Context()))
 		r.expect(t, "complete")
 		s.Load(map[string]string{"/a": "1"})
 		r.expect(t, "+/a=1")
@@ -129,14 +129,14 @@ func TestZnodeCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.expect(t, "-/a=1")
-		if node.Get() != nil {
+		if node.Get("/a") != nil {
 			t.Error("still there")
 		}
 		s.Load(map[string]string{"/a": "2"})
 		r.expect(t, "+/a=2")
 		s.Kill()
 		r.expect(t, "stale")
-		if z := node.Get(); z == nil || string(z.Data) != "2" || node.Complete() {
+		if z := node.Get("/a"); z == nil || string(z.Data) != "2" || node.Complete() {
 			t.Errorf("%+v", z)
 		}
 		s.Start()
@@ -155,8 +155,8 @@ func TestTree(t *testing.T) {
 		defer flat.Close()
 		var r, f recorder
 		tree.Listen(t.Context(), r.note)
-		tree.Start(t.Context())
-		flat.Start(t.Context())
+		must(t, tree.Start(t.Context()))
+		must(t, flat.Start(t.Context()))
 		flat.Listen(t.Context(), f.note)
 		r.expect(t, "+/a= +/a/b=1 +/a/b/c=2 +/a/b/c/d=3 complete")
 		f.expect(t, "+/a= +/a/b=1 +/a/b/c=2 complete")
@@ -199,20 +199,20 @@ func TestLife(t *testing.T) {
 		must(t, never.Close())
 		must(t, never.Close())
 		never.Start(t.Context())
-		if err := never.Wait(t.Context()); !errors.Is(err, cache.ErrClosed) {
+		if err := never.Wait(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
 		ends := cache.NewChildren(c, "/a")
-		ends.Start(ctx)
+		must(t, ends.Start(ctx))
 		if err := ends.Wait(ctx); err != nil {
 			t.Error(err)
 		}
 		cancel()
 		for range ends.Events(t.Context()) { // until the cache ends
 		}
-		if err := ends.Wait(t.Context()); !errors.Is(err, context.Canceled) || !errors.Is(err, cache.ErrClosed) {
+		if err := ends.Wait(t.Context()); !errors.Is(err, context.Canceled) || !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
 		if len(ends.All()) != 1 {
@@ -220,11 +220,11 @@ func TestLife(t *testing.T) {
 		}
 		must(t, ends.Close())
 
-		waits := cache.NewZnodeCache(c, "/a")
+		waits := cache.NewZnode(c, "/a")
 		if err := waits.Wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		waits.Start(t.Context())
+		must(t, waits.Start(t.Context()))
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

@@ -7,18 +7,11 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// ZnodeCache caches a znode, which may be missing: Curator's NodeCache. Safe for concurrent use.
-type ZnodeCache struct {
-	*cache
+// NewZnode returns a Tree of only the znode at path, which may be missing: Curator's NodeCache. The
+// Tree does nothing before Start.
+func NewZnode(c *recipes.Client, path string) *Tree {
+	return &Tree{&cache{newEngine(c, path, scope{rootData: true})}}
 }
-
-// NewZnodeCache returns a cache of the znode at path, which does nothing before Start.
-func NewZnodeCache(c *recipes.Client, path string) *ZnodeCache {
-	return &ZnodeCache{&cache{newEngine(c, path, scope{rootData: true})}}
-}
-
-// Get returns the znode, nil if missing or not known yet.
-func (z *ZnodeCache) Get() *Znode { return z.engine.view.get(z.engine.root.path) }
 
 // Children caches the children of a znode: Curator's PathChildrenCache. A missing znode has none;
 // after its creation its children are followed. Safe for concurrent use.

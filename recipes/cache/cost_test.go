@@ -53,7 +53,7 @@ func TestCost_Children(t *testing.T) {
 		children := cache.NewChildren(c, "/a")
 		defer children.Close()
 		cost := h.Cost(func() {
-			children.Start(t.Context())
+			must(t, children.Start(t.Context()))
 			if err := children.Wait(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -91,10 +91,10 @@ func TestCost_ZnodeCache(t *testing.T) {
 		w.Load(map[string]string{"/a": ""})
 		c, h := w.Hooked()
 		other := w.Client()
-		node := cache.NewZnodeCache(c, "/a")
+		node := cache.NewZnode(c, "/a")
 		defer node.Close()
 		h.Arm(nil, nil)
-		node.Start(t.Context())
+		must(t, node.Start(t.Context()))
 		expectRequests(t, h, "start", "get+watch /a")
 		must(t, set(other, "/a"))
 		expectRequests(t, h, "change", "get+watch /a")
@@ -132,7 +132,7 @@ func testCostTree(t *testing.T, o cache.TreeOptions) {
 		tree := cache.NewTree(c, "/a", o)
 		defer tree.Close()
 		h.Arm(nil, nil)
-		tree.Start(t.Context())
+		must(t, tree.Start(t.Context()))
 		expectRequests(t, h, "start", "get+watch /a, children+watch /a, get+watch /a/b, children+watch /a/b")
 		must(t, set(other, "/a/b"))
 		expectRequests(t, h, "change", "get+watch /a/b")

@@ -2,7 +2,7 @@
 // children of a znode, or of a tree. WatchData and WatchChildren are watches that are set again
 // after each event.
 //
-//   - ZnodeCache, Children and Tree are made, started, and then read without any request. They have
+//   - Children and Tree are made, started, and then read without any request. They have
 //     Start, Wait, Complete, Events, Listen and Close, and methods to read their content.
 //   - WatchData and WatchChildren call a function with each new state. PatientChildren waits until
 //     the children have stopped changing.

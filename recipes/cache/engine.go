@@ -139,10 +139,10 @@ func endCause(ctx context.Context) error {
 	switch {
 	case err == nil:
 		err = recipes.ErrClosed
-	case errors.Is(err, ErrClosed):
-		return ErrClosed
+	case errors.Is(err, recipes.ErrClosed):
+		return err
 	}
-	return fmt.Errorf("%w: %w", ErrClosed, err)
+	return fmt.Errorf("%w: %w", recipes.ErrClosed, err)
 }
 
 // handleState follows the state of the connection. After a reconnect everything is read again: a

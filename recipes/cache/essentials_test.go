@@ -28,7 +28,7 @@ func TestEssentials(t *testing.T) {
 	n := other.Namespace(root)
 
 	tree := cache.NewTree(c.Namespace(root), "/", cache.TreeOptions{})
-	tree.Start(ctx)
+	must(t, tree.Start(ctx))
 	defer tree.Close()
 	want := map[string]string{"/": ""}
 	for i := range 20 {

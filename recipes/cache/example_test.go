@@ -77,7 +77,9 @@ func ExampleNewTree() {
 	put(c, "/app/db/port", "5432")
 
 	tree := cache.NewTree(c, "/app", cache.TreeOptions{})
-	tree.Start(ctx)
+	if err := tree.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	defer tree.Close()
 	if err := tree.Wait(ctx); err != nil {
 		log.Fatal(err)

@@ -85,7 +85,7 @@ func TestC2_Lagging(t *testing.T) {
 		defer children.Close()
 		r := newReplay(0)
 		children.Listen(t.Context(), r.apply)
-		children.Start(t.Context())
+		must(t, children.Start(t.Context()))
 		must(t, children.Wait(t.Context()))
 		expect := func(what string, want map[string]string) {
 			t.Helper()

@@ -16,7 +16,7 @@ func TestC4_Slow(t *testing.T) {
 		c := w.Client()
 		children := cache.NewChildren(c, "/a")
 		defer children.Close()
-		children.Start(t.Context())
+		must(t, children.Start(t.Context()))
 		must(t, children.Wait(t.Context()))
 		var r recorder
 		going := make(chan struct{})

@@ -200,7 +200,7 @@ func follow(t testing.TB, w *recipetest.World, depth int, reader, writer *recipe
 	t.Helper()
 	tree := cache.NewTree(reader, "/a", cache.TreeOptions{Depth: depth})
 	children := cache.NewChildren(reader, "/a")
-	node := cache.NewZnodeCache(reader, "/a/x")
+	node := cache.NewZnode(reader, "/a/x")
 	var (
 		data, names = make(chan string, 1000), make(chan string, 1000)
 		replays     = []*replay{newReplay(slow), newReplay(0), newReplay(0)}
@@ -210,9 +210,9 @@ func follow(t testing.TB, w *recipetest.World, depth int, reader, writer *recipe
 	tree.Listen(ctx, replays[0].apply)
 	children.Listen(ctx, replays[1].apply)
 	node.Listen(ctx, replays[2].apply)
-	tree.Start(ctx)
-	children.Start(ctx)
-	node.Start(ctx)
+	must(t, tree.Start(ctx))
+	must(t, children.Start(ctx))
+	must(t, node.Start(ctx))
 	working.Go(func() {
 		// The error is always that ctx has ended.
 		_ = cache.WatchData(ctx, reader, "/a/y", func(z *cache.Znode) bool { data <- fmt.Sprint(z != nil); return true })
@@ -244,7 +244,7 @@ func follow(t testing.TB, w *recipetest.World, depth int, reader, writer *recipe
 		t.Errorf("children: %v", err)
 	}
 	var one []*cache.Znode
-	if z := node.Get(); z != nil {
+	if z := node.Get("/a/x"); z != nil {
 		one = append(one, z)
 	}
 	maps.DeleteFunc(want, func(p, _ string) bool { return p != "/a/x" })

@@ -42,7 +42,9 @@ func WatchChildren(ctx context.Context, c *recipes.Client, path string, f func(n
 // watch calls f with the root of the engine, now and after each change.
 func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
 	c := &cache{g}
-	c.Start(ctx)
+	if err := c.Start(ctx); err != nil {
+		return err
+	}
 	defer c.Close()
 	if err := c.Wait(ctx); err != nil {
 		return err

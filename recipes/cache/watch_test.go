@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 		c := w.Client()
 		children := cache.NewChildren(c, "/a")
 		defer children.Close()
-		children.Start(t.Context())
+		must(t, children.Start(t.Context()))
 		if err := children.Wait(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
 			t.Error(err)
 		}

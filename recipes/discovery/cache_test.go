@@ -28,7 +28,7 @@ func TestD5_ServersForgot(t *testing.T) {
 		defer func() { check(t, c.Close()) }()
 		cache := newDiscovery(c).Cache("web")
 		defer cache.Close()
-		cache.Start(t.Context())
+		check(t, cache.Start(t.Context()))
 		check(t, cache.Wait(t.Context()))
 		if all := cache.Instances(); len(all) != 1 || all[0].Port != 1 {
 			t.Errorf("%+v", all)

@@ -33,7 +33,7 @@ func register(t testing.TB, c *recipes.Client, in instance) *discovery.Registrat
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Close() }) // tests that need the error call Unregister themselves
+	t.Cleanup(func() { _ = r.Close() }) // tests that need the error call Close themselves
 	return r
 }
 
@@ -124,7 +124,7 @@ func TestMalformed(t *testing.T) {
 		}
 		cache := d.Cache("web")
 		defer cache.Close()
-		cache.Start(t.Context())
+		check(t, cache.Start(t.Context()))
 		if err := cache.Wait(t.Context()); err != nil || len(cache.Instances()) != 1 {
 			t.Errorf("%v, %v", cache.Instances(), err)
 		}
@@ -165,7 +165,7 @@ func TestD3(t *testing.T) {
 		old := register(t, first, instance{Name: "web", ID: "a", Payload: "old"})
 		cache := newDiscovery(w.Client()).Cache("web")
 		defer cache.Close()
-		cache.Start(t.Context())
+		check(t, cache.Start(t.Context()))
 		if err := cache.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestD5_Converges(t *testing.T) {
 		return members, func(t testing.TB, w *recipetest.World) {
 			d := newDiscovery(w.Client())
 			c := d.Cache("web")
-			c.Start(t.Context())
+			check(t, c.Start(t.Context()))
 			defer c.Close()
 			services := newDiscovery(w.Client())
 			done := make(chan struct{})
@@ -285,7 +285,7 @@ func TestCache(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := newDiscovery(w.Client()).Cache("web")
 		defer c.Close()
-		c.Start(t.Context())
+		check(t, c.Start(t.Context()))
 		if err := c.Wait(t.Context()); err != nil || !c.Complete() {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestEssentials(t *testing.T) {
 	check(t, err)
 	services, d := discovery.New[string](a, root), discovery.New[string](b, root)
 	c := d.Cache("web")
-	c.Start(ctx)
+	check(t, c.Start(ctx))
 	defer c.Close()
 	check(t, c.Wait(ctx))
 	for k := range 7 {

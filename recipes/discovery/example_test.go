@@ -52,7 +52,9 @@ func ExampleDiscovery_Provider() {
 		}
 	}
 	p := d.Provider("shop", discovery.RoundRobin[string](), discovery.DownPolicy{Errors: 1})
-	p.Start(ctx)
+	if err := p.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	defer p.Close()
 	if err := p.Wait(ctx); err != nil {
 		log.Fatal(err)

@@ -35,7 +35,7 @@ func TestD6(t *testing.T) {
 		d := newDiscovery(w.Client())
 		provider := func(pick discovery.Strategy[string], policy discovery.DownPolicy) *discovery.Provider[string] {
 			p := d.Provider("web", pick, policy, func(in instance) bool { return in.ID != "left out" })
-			p.Start(t.Context())
+			check(t, p.Start(t.Context()))
 			if err := p.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}

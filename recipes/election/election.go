@@ -14,12 +14,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-var (
-	// ErrNoLeader is returned when there are no candidates.
-	ErrNoLeader = errors.New("election: no leader")
-	// ErrClosed is returned when a Latch is closed.
-	ErrClosed = errors.New("election: latch is closed")
-)
+// ErrNoLeader is returned when there are no candidates.
+var ErrNoLeader = errors.New("election: no leader")
 
 // Names of the znodes, before the sequence number.
 const (
@@ -69,10 +65,10 @@ func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// Explain returns the leader at path as the holder, and the other candidates as waiters in order.
+// Explain returns the leader as the holder, and the other candidates as waiters in order.
 // Contender.Data is a candidate's id.
-func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
-	return contend.Contention(ctx, c, path, nil)
+func (c *candidate) Explain(ctx context.Context) (recipes.Contention, error) {
+	return contend.Contention(ctx, c.client, c.path, nil)
 }
 
 // isFinal reports whether joining again is useless: the server refuses, or the Client is closed.

@@ -23,7 +23,7 @@ func TestEssentials(t *testing.T) {
 		return nil
 	}
 	latch := election.NewLatch(a.Namespace(root), "/leader", "latch")
-	latch.Start()
+	begin(latch)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for k := range turns {
@@ -37,7 +37,7 @@ func TestEssentials(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := latch.Close(ctx); err != nil {
+		if err := latch.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -22,7 +22,9 @@ func ExampleLatch() {
 	}
 
 	latch := election.NewLatch(c, "/planner/leader", "host-7")
-	latch.Start()
+	if err := latch.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	held, err := latch.Await(ctx)
 	if err != nil {
 		log.Fatal(err)
@@ -33,7 +35,7 @@ func ExampleLatch() {
 
 	leader, err := latch.Leader(ctx)
 	fmt.Println("leader:", leader, err)
-	if err := latch.Close(ctx); err != nil {
+	if err := latch.Close(); err != nil {
 		log.Fatal(err)
 	}
 	_, err = held.Commit(ctx, &zk.SetDataRequest{Path: "/plan", Data: []byte("an old plan"), Version: -1})

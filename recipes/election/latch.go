@@ -14,15 +14,14 @@ import (
 // for concurrent use.
 type Latch struct {
 	candidate
-	runCtx      context.Context // ends with Close
-	stopRunning context.CancelFunc
+	runCtx context.Context // ends with Close
 	// ends when Close no longer waits; cleanup then continues in the background
 	closeCtx    context.Context
 	stopWaiting context.CancelFunc
 	done        chan struct{} // closed when run has ended
 
-	mu      sync.Mutex // guards the fields below
-	started bool
+	mu      sync.Mutex         // guards the fields below
+	stop    context.CancelFunc // of runCtx; nil before Start
 	closed  bool
 	hold    *recipes.Hold // nil unless leading
 	changed chan struct{} // closed and replaced at each change that Await must see
@@ -34,26 +33,28 @@ type Latch struct {
 // NewLatch returns a latch for the election at path. id identifies the candidate to others. The
 // latch joins the election on Start.
 func NewLatch(c *recipes.Client, path, id string) *Latch {
-	l := &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
-	l.runCtx, l.stopRunning = context.WithCancel(context.Background())
-	l.closeCtx, l.stopWaiting = context.WithCancel(context.Background())
-	return l
+	return &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
 }
 
-// Start makes the latch join the election, and returns at once. A second call does nothing, nor
-// does a call after Close.
-func (l *Latch) Start() {
+// Start makes the latch join the election, until ctx ends or Close, and returns at once. A second
+// call does nothing; after Close the error is recipes.ErrClosed.
+func (l *Latch) Start(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.started || l.closed {
-		return
+	switch {
+	case l.closed:
+		return fmt.Errorf("election: start latch of %s: %w", l.path, recipes.ErrClosed)
+	case l.stop != nil:
+		return nil
 	}
-	l.started = true
-	// Ends with Close, when the server refuses, or when the Client is closed. Close waits.
+	l.runCtx, l.stop = context.WithCancel(ctx)
+	l.closeCtx, l.stopWaiting = context.WithCancel(context.Background())
+	// Ends with runCtx, when the server refuses, or when the Client is closed. Close waits.
 	go func() {
 		defer close(l.done)
 		l.run()
 	}()
+	return nil
 }
 
 // Await waits until the latch leads and returns its leadership, at once if the latch leads already.
@@ -61,15 +62,15 @@ func (l *Latch) Start() {
 //
 // To resign, release the leadership: the latch then joins again at the end of the line. If the
 // server refuses the latch, Await returns that error and the latch stays out of the election. After
-// Close the error is ErrClosed, and before Start recipes.ErrNotStarted.
+// Close the error is recipes.ErrClosed, and before Start recipes.ErrNotStarted.
 func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 	for {
 		l.mu.Lock()
 		held, err, changed := l.hold, l.err, l.changed
 		switch {
 		case l.closed:
-			err = ErrClosed
-		case !l.started:
+			err = fmt.Errorf("election: await leadership of %s: %w", l.path, recipes.ErrClosed)
+		case l.stop == nil:
 			err = fmt.Errorf("election: await leadership of %s: %w", l.path, recipes.ErrNotStarted)
 		}
 		l.mu.Unlock()
@@ -95,30 +96,36 @@ func (l *Latch) Leadership() *recipes.Hold {
 	return l.hold
 }
 
-// Close ends the leadership, leaves the election, and waits until the latch's znode is gone. If ctx
-// ends first, the cleanup continues in the background, and the error says so. Close must be called
-// after Start.
-func (l *Latch) Close(ctx context.Context) error {
+// Close ends the leadership, leaves the election, and waits until the latch's znode is gone. After
+// the session timeout Close returns recipes.ErrOutcomeUnknown, and the cleanup continues in the
+// background. Close must be called after Start.
+func (l *Latch) Close() error {
+	if !l.markClosed() {
+		return nil
+	}
+	l.stop()
+	return contend.Close(l.client, func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, l.stopWaiting)()
+		<-l.done // soon, even if ctx has ended: cleanup then continues in the background
+		return l.leaveErr
+	})
+}
+
+// markClosed reports whether the latch was started.
+func (l *Latch) markClosed() bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.closed {
 		l.closed = true
 		l.notify()
 	}
-	started := l.started
-	l.mu.Unlock()
-	l.stopRunning()
-	if !started {
-		l.stopWaiting()
-		return nil
-	}
-	defer context.AfterFunc(ctx, l.stopWaiting)()
-	<-l.done // soon, even if ctx has ended: cleanup then continues in the background
-	return l.leaveErr
+	return l.stop != nil
 }
 
-// run takes part in the election until Close.
+// run takes part in the election until runCtx ends.
 func (l *Latch) run() {
 	defer l.stopWaiting()
+	defer context.AfterFunc(l.runCtx, func() { l.markClosed() })()
 	for l.runCtx.Err() == nil {
 		place, err := l.join()
 		if l.leaveErr = nil; l.closeCtx.Err() != nil {

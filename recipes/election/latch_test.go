@@ -16,15 +16,21 @@ import (
 	"github.com/gozkd/gozkd/recipes/election"
 )
 
+func begin(l *election.Latch) {
+	if err := l.Start(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
 // start returns a latch that has joined the election after all earlier ones, and is closed with the
 // test.
 func start(t testing.TB, c *recipes.Client, id string) *election.Latch {
 	t.Helper()
 	l := election.NewLatch(c, "/app/leader", id)
-	l.Start()
+	begin(l)
 	t.Cleanup(func() {
 		// The test's own ctx has ended.
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+		if err := l.Close(); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Error(err)
 		}
 	})
@@ -83,7 +89,7 @@ func TestLatch(t *testing.T) {
 		candidates(t, outside, "a", "b", "c")
 		first := leads(t, a)
 		waits(t, b)
-		line, err := election.Explain(t.Context(), two, "/app/leader")
+		line, err := election.NewLatch(two, "/app/leader", "").Explain(t.Context())
 		if err != nil || len(line.Holders) != 1 || len(line.Waiters) != 2 || line.Holders[0].Session != one.Session().ID() || line.Holders[0].Path != first.Path() {
 			t.Errorf("explain: %+v, %v", line, err)
 		}
@@ -128,10 +134,10 @@ func TestLatch(t *testing.T) {
 			}
 		}
 		leads(t, c)
-		if err := c.Close(t.Context()); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := c.Await(t.Context()); !errors.Is(err, election.ErrClosed) {
+		if _, err := c.Await(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -145,12 +151,14 @@ func TestLatch_Close(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
 		never := election.NewLatch(c, "/app/leader", "never")
-		if err := never.Close(t.Context()); err != nil {
+		if err := never.Close(); err != nil {
 			t.Error(err)
 		}
-		never.Start()
+		if err := never.Start(t.Context()); !errors.Is(err, recipes.ErrClosed) {
+			t.Error(err)
+		}
 		a, b := start(t, c, "a"), start(t, c, "b")
-		a.Start()
+		begin(a)
 		held := leads(t, a)
 		awaited := make(chan error, 1)
 		go func() { // ends when b is closed; awaited below
@@ -158,15 +166,15 @@ func TestLatch_Close(t *testing.T) {
 			awaited <- err
 		}()
 		time.Sleep(time.Second)
-		if err := b.Close(t.Context()); err != nil {
+		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := <-awaited; !errors.Is(err, election.ErrClosed) {
+		if err := <-awaited; !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
 		candidates(t, a, "a")
 		for range 2 {
-			if err := a.Close(t.Context()); err != nil {
+			if err := a.Close(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -175,14 +183,12 @@ func TestLatch_Close(t *testing.T) {
 		}
 		w.AssertChildren("/app/leader")
 
-		// Without a server, Close waits no longer than its ctx, and the rest is done later.
+		// Without a server, Close waits no longer than the session timeout, and the rest is done later.
 		d := start(t, c, "d")
 		leads(t, d)
 		w.Member(1).Partition()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
 		begun := time.Now()
-		if err := d.Close(ctx); !errors.Is(err, recipes.ErrOutcomeUnknown) || time.Since(begun) != time.Second {
+		if err := d.Close(); !errors.Is(err, recipes.ErrOutcomeUnknown) || time.Since(begun) > c.Timeout() {
 			t.Errorf("Close returned %v after %v", err, time.Since(begun))
 		}
 		w.Member(1).Heal()
@@ -205,7 +211,7 @@ func TestLatch_Refused(t *testing.T) {
 		}
 		closed := w.Client()
 		m := election.NewLatch(closed, "/other", "a")
-		m.Start()
+		begin(m)
 		leads(t, m)
 		if err := closed.Close(); err != nil {
 			t.Error(err)
@@ -213,7 +219,7 @@ func TestLatch_Refused(t *testing.T) {
 		if _, err := m.Await(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
-		if err := m.Close(t.Context()); err != nil {
+		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -271,7 +277,7 @@ func TestLatch_Faults(t *testing.T) {
 		holds := recipetest.NewHoldHistory(1)
 		other := s.World.Client()
 		first := election.NewLatch(other, "/leader", "other")
-		first.Start()
+		begin(first)
 		held, err := first.Await(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -279,10 +285,10 @@ func TestLatch_Faults(t *testing.T) {
 		begun := holds.Begin(held.Context(), held.Token(), 1)
 		s.Arm()
 		l := election.NewLatch(s.Client, "/leader", "this")
-		l.Start()
+		begin(l)
 		time.AfterFunc(3*time.Second, func() {
 			begun.End()
-			if err := first.Close(t.Context()); err != nil {
+			if err := first.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -303,7 +309,7 @@ func TestLatch_Faults(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := l.Close(s.Ctx); err != nil && s.Ctx.Err() == nil {
+		if err := l.Close(); err != nil && s.Ctx.Err() == nil {
 			t.Error(err)
 		}
 		s.Settle()
@@ -332,7 +338,7 @@ func TestCost(t *testing.T) {
 		}
 		l := election.NewLatch(c, "/leader", "a")
 		want("latch", hooks.Cost(func() {
-			l.Start()
+			begin(l)
 			if _, err := l.Await(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -343,7 +349,7 @@ func TestCost(t *testing.T) {
 			}
 		}), 2, "children, get")
 		want("close", hooks.Cost(func() {
-			if err := l.Close(t.Context()); err != nil {
+			if err := l.Close(); err != nil {
 				t.Error(err)
 			}
 		}), 1, "delete")

@@ -50,7 +50,7 @@ func TestE1_E2_E5(t *testing.T) {
 			}
 			for range latches {
 				l := election.NewLatch(w.Client(), "/leader", "latch")
-				l.Start()
+				begin(l)
 				wg.Go(func() {
 					for {
 						held, err := l.Await(ctx)
@@ -60,7 +60,7 @@ func TestE1_E2_E5(t *testing.T) {
 						_ = turn(held.Context(), held)
 						_ = held.Release(ctx) // continues in the background after ctx
 					}
-					_ = l.Close(ctx) // continues in the background after ctx
+					_ = l.Close() // continues in the background after ctx
 				})
 			}
 			w.Apply(troubles)

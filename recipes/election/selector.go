@@ -25,19 +25,14 @@ func NewKazooSelector(c *recipes.Client, path, id string) *Selector {
 	return &Selector{candidate{c, path, kazooName, id}}
 }
 
-// LeadFunc is called by a leader, whose leadership lasts until LeadFunc returns.
-//
-//	ctx    has the values of the caller's ctx; ends with that or with the leadership
-//	held   the leadership
-type LeadFunc func(ctx context.Context, held *recipes.Hold) error
-
 // Lead joins the election, waits for the leadership, calls f, and resigns when f has returned or
-// panicked. If Lead loses its place while waiting, Lead joins again at the end of the line.
+// panicked. The context of f has the values of ctx, and ends with ctx or with the leadership, which
+// is held. If Lead loses its place while waiting, Lead joins again at the end of the line.
 //
 // The error is that of f, joined with recipes.ErrSessionLost or recipes.ErrNotHeld if the
 // leadership was lost before f returned. If f was not called, the error says why. A resignation
 // that continues in the background is no error.
-func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
+func (s *Selector) Lead(ctx context.Context, f func(ctx context.Context, held *recipes.Hold) error) error {
 	held, err := contend.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), contend.Exclusive)
 	if err != nil {
 		return err
@@ -49,7 +44,7 @@ func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
 // Run leads again and again, with a call of f in each leadership. When f has returned nil, or has
 // returned after its leadership was lost, Run joins again. Run returns when ctx ends, when the
 // server refuses, or when f returns an error while its leadership lasts.
-func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
+func (s *Selector) Run(ctx context.Context, f func(ctx context.Context, held *recipes.Hold) error) error {
 	for {
 		held, err := contend.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), contend.Exclusive)
 		switch {
@@ -72,7 +67,7 @@ func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 
 // lead calls f while held lasts, and resigns. lost reports whether the leadership ended before f
 // returned.
-func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f LeadFunc) (lost bool, err error) {
+func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f func(ctx context.Context, held *recipes.Hold) error) (lost bool, err error) {
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()

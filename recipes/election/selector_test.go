@@ -22,7 +22,7 @@ func TestSelector_Lead(t *testing.T) {
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		var wg sync.WaitGroup
 		var order []string
-		lead := func(s *election.Selector, f election.LeadFunc, check func(err error)) {
+		lead := func(s *election.Selector, f func(context.Context, *recipes.Hold) error, check func(err error)) {
 			wg.Go(func() {
 				check(s.Lead(ctx, func(ctx context.Context, held *recipes.Hold) error {
 					order = append(order, s.ID())
@@ -161,7 +161,7 @@ func TestSelector_Run(t *testing.T) {
 func TestSelector_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		holds := recipetest.NewHoldHistory(1)
-		turn := func(d time.Duration) election.LeadFunc {
+		turn := func(d time.Duration) func(context.Context, *recipes.Hold) error {
 			return func(ctx context.Context, held *recipes.Hold) error {
 				begun := holds.Begin(held.Context(), held.Token(), 1)
 				defer begun.End()

@@ -20,7 +20,7 @@ func TestEssentials(t *testing.T) {
 	check(t, err)
 	mine, yours := group.New(a.Namespace(root), "/g"), group.New(b, root+"/g")
 	view := yours.View()
-	view.Start(ctx)
+	check(t, view.Start(ctx))
 	defer view.Close()
 	check(t, view.Wait(ctx))
 	for k := range 7 {

@@ -42,7 +42,9 @@ func ExampleGroup_View() {
 
 	g := group.New(c, "/workers")
 	v := g.View()
-	v.Start(ctx)
+	if err := v.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	defer v.Close()
 	if err := v.Wait(ctx); err != nil {
 		log.Fatal(err)

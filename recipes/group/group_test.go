@@ -27,7 +27,7 @@ func join(t testing.TB, c *recipes.Client, id, payload string) *group.Persistent
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.Close() }) // tests that need the error call Leave themselves
+	t.Cleanup(func() { _ = m.Close() }) // tests that need the error call Close themselves
 	return m
 }
 
@@ -210,7 +210,7 @@ func TestParty_Kazoo(t *testing.T) {
 		}
 		v := party.View()
 		defer v.Close()
-		v.Start(t.Context())
+		check(t, v.Start(t.Context()))
 		if err := v.Wait(t.Context()); err != nil || len(v.Members()) != 3 {
 			t.Errorf("%q, %v", texts(v.Members()), err)
 		}
@@ -230,7 +230,7 @@ func TestView(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		v := group.New(w.Client(), "/group").View()
 		defer v.Close()
-		v.Start(t.Context())
+		check(t, v.Start(t.Context()))
 		if err := v.Wait(t.Context()); err != nil || !v.Complete() {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestP5_Converges(t *testing.T) {
 			for range n {
 				c := w.Client()
 				v := group.New(c, "/group").View()
-				v.Start(t.Context())
+				check(t, v.Start(t.Context()))
 				defer v.Close()
 				views, clients = append(views, v), append(clients, c)
 			}

@@ -45,7 +45,7 @@ func TestClose(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := l.Unlock(t.Context()); err != nil {
+				if err := l.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})

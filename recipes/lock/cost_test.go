@@ -28,15 +28,15 @@ func TestCost(t *testing.T) {
 		rw, theirRW := lock.NewRWMutex(c, "/rw", nil), lock.NewRWMutex(other, "/rw", nil)
 		s := lock.NewSemaphore(c, "/sem", 3, nil)
 		for _, l := range []lock.Locker{theirs, theirRW} { // creates the parents
-			check(t, must[*lock.Lock](t)(l.Lock(t.Context())).Unlock(t.Context()))
+			check(t, must[*lock.Lock](t)(l.Lock(t.Context())).Release(t.Context()))
 		}
-		check(t, must[*lock.Lease](t)(lock.NewSemaphore(other, "/sem", 3, nil).Acquire(t.Context())).Release(t.Context()))
+		check(t, must[*lock.Lock](t)(lock.NewSemaphore(other, "/sem", 3, nil).Acquire(t.Context())).Release(t.Context()))
 
 		var l, l2 *lock.Lock
 		// Curator: create, getChildren. kazoo: create, get_children.
 		cost("lock", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(m.Lock(t.Context())) })
 		// Both: delete.
-		cost("unlock", 1, "delete", func() { check(t, l.Unlock(t.Context())) })
+		cost("unlock", 1, "delete", func() { check(t, l.Release(t.Context())) })
 		// A lock that is held only for a moment is not watched.
 		cost("lock and unlock", 3, "create, children, delete", func() {
 			check(t, m.With(t.Context(), func(context.Context) error { return nil }))
@@ -51,39 +51,39 @@ func TestCost(t *testing.T) {
 		// Both: create, getChildren, getData to wait, and getChildren afterwards. The wait takes
 		// two round trips here.
 		cost("wait", 3+2+1, "create, children, get+watch, children, get+watch", func() {
-			time.AfterFunc(500*time.Millisecond, func() { check(t, l.Unlock(t.Context())) })
+			time.AfterFunc(500*time.Millisecond, func() { check(t, l.Release(t.Context())) })
 			l2 = must[*lock.Lock](t)(m.Lock(t.Context()))
 		})
-		cost("unlock", 1, "delete", func() { check(t, l2.Unlock(t.Context())) })
+		cost("unlock", 1, "delete", func() { check(t, l2.Release(t.Context())) })
 
 		cost("write and unlock", 3, "create, children, delete", func() {
 			check(t, rw.With(t.Context(), func(context.Context) error { return nil }))
 		})
 		cost("read and unlock", 3, "create, children, delete", func() {
-			check(t, rw.WithRead(t.Context(), func(context.Context) error { return nil }))
+			check(t, rw.RLocker().With(t.Context(), func(context.Context) error { return nil }))
 		})
 		l = must[*lock.Lock](t)(rw.Lock(t.Context()))
 		// Curator: create and getChildren of the reader, delete of the writer. kazoo has no
 		// downgrade.
 		cost("downgrade", 3, "create, get+watch, children, delete, get+watch", func() { l2 = must[*lock.Lock](t)(rw.Downgrade(t.Context(), l)) })
-		check(t, l2.Unlock(t.Context()))
+		check(t, l2.Release(t.Context()))
 		l = must[*lock.Lock](t)(theirRW.Lock(t.Context()))
 		l2 = must[*lock.Lock](t)(theirRW.Downgrade(t.Context(), l))
 		// As for a mutex. After several writers, Curator's reader repeats getChildren and getData
 		// for each; kazoo's and ours do not.
 		cost("read beside readers", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(rw.RLock(t.Context())) })
-		check(t, l.Unlock(t.Context()))
-		check(t, l2.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
+		check(t, l2.Release(t.Context()))
 
-		var lease *lock.Lease
+		var lease *lock.Lock
 		// Curator: create, getChildren, create, getChildren, delete, and in the background
 		// removeWatches. kazoo: create, get_children, get_children, create, exists, delete, and
 		// exists before.
 		cost("acquire", 5, "create, children, create, get+watch, children+watch, delete, get+watch", func() {
-			lease = must[*lock.Lease](t)(s.Acquire(t.Context()))
+			lease = must[*lock.Lock](t)(s.Acquire(t.Context()))
 		})
 		cost("release", 1, "delete", func() { check(t, lease.Release(t.Context())) })
-		var leases []*lock.Lease
+		var leases []*lock.Lock
 		// Curator: 5 for each.
 		cost("acquire 3", 5, "create, children, create, create, create, get+watch, children+watch, delete, get+watch, get+watch, get+watch", func() {
 			var err error
@@ -97,12 +97,12 @@ func TestCost(t *testing.T) {
 			}
 		})
 		check(t, leases[0].Release(t.Context()))
-		last := must[*lock.Lease](t)(lock.NewSemaphore(other, "/sem", 3, nil).Acquire(t.Context()))
+		last := must[*lock.Lock](t)(lock.NewSemaphore(other, "/sem", 3, nil).Acquire(t.Context()))
 		// Curator: create, getChildren, create, getChildren; then getChildren, delete. The wait
 		// takes two round trips here.
 		cost("wait for one", 4+2+2, "create, children, create, get+watch, children+watch, children+watch, delete, get+watch", func() {
 			time.AfterFunc(600*time.Millisecond, func() { check(t, last.Release(t.Context())) })
-			lease = must[*lock.Lease](t)(s.Acquire(t.Context()))
+			lease = must[*lock.Lock](t)(s.Acquire(t.Context()))
 		})
 		for _, l := range append(leases, lease)[1:] {
 			check(t, l.Release(t.Context()))
@@ -113,7 +113,7 @@ func TestCost(t *testing.T) {
 		cost("multi", 4, "create, children, create, get+watch, children, get+watch", func() {
 			all = must[*lock.MultiLock](t)(lock.NewMulti(m, rw).Lock(t.Context()))
 		})
-		cost("unlock all", 2, "delete, delete", func() { check(t, all.Unlock(t.Context())) })
+		cost("unlock all", 2, "delete, delete", func() { check(t, all.Release(t.Context())) })
 	})
 }
 
@@ -125,9 +125,9 @@ func TestK4(t *testing.T) {
 		other := w.Client()
 		for _, kind := range []string{"mutex", "readers", "semaphore"} {
 			first := must[*lock.Lock](t)(lock.NewRWMutex(other, "/"+kind, nil).Lock(t.Context()))
-			var lease *lock.Lease
+			var lease *lock.Lock
 			if kind == "semaphore" {
-				lease = must[*lock.Lease](t)(lock.NewSemaphore(other, "/sem", 1, nil).Acquire(t.Context()))
+				lease = must[*lock.Lock](t)(lock.NewSemaphore(other, "/sem", 1, nil).Acquire(t.Context()))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			got := make(chan func(context.Context) error, 10)
@@ -135,7 +135,7 @@ func TestK4(t *testing.T) {
 				go func() { // ends with ctx at the latest; awaited through got
 					var (
 						l    *lock.Lock
-						free *lock.Lease
+						free *lock.Lock
 						err  error
 					)
 					switch kind {
@@ -153,13 +153,13 @@ func TestK4(t *testing.T) {
 					case free != nil:
 						got <- free.Release
 					default:
-						got <- l.Unlock
+						got <- l.Release
 					}
 				}()
 			}
 			time.Sleep(time.Second)
 			h.Arm(nil, nil)
-			check(t, first.Unlock(t.Context()))
+			check(t, first.Release(t.Context()))
 			if lease != nil {
 				check(t, lease.Release(t.Context()))
 			}

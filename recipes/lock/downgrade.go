@@ -12,12 +12,12 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Downgrade turns the write lock w into a read lock, with no other writer in between, and unlocks w
+// Downgrade turns the write lock w into a read lock, with no other writer in between, and releases w
 // once; readers that wait are then served. If Downgrade fails, no read lock is held, and w is
 // unchanged or lost. Downgrade panics if w is not a write lock of m.
 //
 // If w was acquired again with Lock.Again, w stays held together with the read lock until its
-// remaining calls of Unlock.
+// remaining calls of Release.
 func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 	if w.writes != m {
 		panic("lock: Downgrade of a lock that is not a write lock of this RWMutex")
@@ -25,13 +25,13 @@ func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 	if w.Context().Err() != nil {
 		return nil, &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}
 	}
-	r, err := m.readInPlaceOf(ctx, w.held)
+	r, err := m.readInPlaceOf(ctx, w.Hold)
 	if err != nil {
 		return nil, err
 	}
 	// If somebody deleted the znode of w just now, the znode of r already existed.
-	if err := w.Unlock(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
-		return nil, join(err, r.Unlock(ctx))
+	if err := w.Release(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
+		return nil, join(err, r.Release(ctx))
 	}
 	return r, nil
 }

@@ -88,7 +88,7 @@ func TestEssentials_Revoke(t *testing.T) {
 	case <-watchdog.After(t, 10*time.Second):
 		t.Error("the holder was not notified")
 	}
-	check(t, l.Unlock(t.Context()))
+	check(t, l.Release(t.Context()))
 	remove(t, c, root)
 }
 

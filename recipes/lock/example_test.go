@@ -40,7 +40,7 @@ func ExampleMutex_Lock() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { fmt.Println("unlocked:", l.Unlock(ctx)) }()
+	defer func() { fmt.Println("unlocked:", l.Release(ctx)) }()
 
 	// This is written only if the lock is still held at that moment.
 	_, err = l.Commit(ctx, &zk.SetDataRequest{Path: "/balance", Data: []byte("90"), Version: -1})
@@ -50,7 +50,7 @@ func ExampleMutex_Lock() {
 	fmt.Println("somebody else:", err)
 	// Output:
 	// written: <nil>
-	// somebody else: lock: not acquired
+	// somebody else: recipes: not acquired
 	// unlocked: <nil>
 }
 
@@ -74,7 +74,7 @@ func ExampleLock_Revoked() {
 	}
 
 	<-l.Revoked()
-	fmt.Println("let go of:", l.Unlock(ctx))
+	fmt.Println("let go of:", l.Release(ctx))
 	// Output:
 	// held by nightly
 	// let go of: <nil>
@@ -96,14 +96,14 @@ func ExampleRWMutex_Downgrade() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	other, err := m.TryRLock(ctx)
+	other, err := m.RLocker().TryLock(ctx)
 	fmt.Println("another reader:", err)
 	_, err = m.TryLock(ctx)
 	fmt.Println("a writer:", err)
-	fmt.Println(other.Unlock(ctx), r.Unlock(ctx))
+	fmt.Println(other.Release(ctx), r.Release(ctx))
 	// Output:
 	// another reader: <nil>
-	// a writer: lock: not acquired
+	// a writer: recipes: not acquired
 	// <nil> <nil>
 }
 
@@ -126,7 +126,7 @@ func ExampleSemaphore() {
 		fmt.Println(l.Release(ctx))
 	}
 	// Output:
-	// a fourth: lock: not acquired
+	// a fourth: recipes: not acquired
 	// <nil>
 	// <nil>
 	// <nil>

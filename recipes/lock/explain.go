@@ -44,18 +44,12 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Conte
 	return found, nil
 }
 
-// ExplainSemaphore returns the held leases of the semaphore of path, a Contender for each, and the
-// contenders that wait for leases, whichever client library they use. ExplainSemaphore only reads,
-// and the result may mix moments.
+// Explain returns the held leases, a Contender for each, and the contenders that wait for leases,
+// whichever client library they use. Explain only reads, and the result may mix moments.
 //
 // A waiter creates the znodes of its leases before they are granted. Leases that are newer than the
 // first waiter and of the same session count as not granted; so leases that several goroutines of
 // one session acquire at the same time may be missing for a moment.
-func ExplainSemaphore(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
-	return newSemaphore(c, path, nil).Explain(ctx)
-}
-
-// Explain is ExplainSemaphore for this semaphore.
 func (s *Semaphore) Explain(ctx context.Context) (recipes.Contention, error) {
 	names, err := contend.ChildNames(ctx, s.client, s.leases)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestExplain(t *testing.T) {
 			wg.Go(func() {
 				if l, err := l.Lock(ctx); err == nil {
 					<-ctx.Done()
-					_ = l.Unlock(ctx) // continues in the background
+					_ = l.Release(ctx) // continues in the background
 				}
 			})
 			time.Sleep(time.Second)
@@ -78,7 +78,7 @@ func TestExplainSemaphore(t *testing.T) {
 		clients := []*recipes.Client{w.Client(), w.Client()}
 		explain := func(want string) {
 			t.Helper()
-			line, err := lock.ExplainSemaphore(t.Context(), clients[0], "/sem")
+			line, err := lock.NewSemaphore(clients[0], "/sem", 0, nil).Explain(t.Context())
 			if s := said(line); err != nil || s != want {
 				t.Errorf("%s, want %s; %v", s, want, err)
 			}

@@ -12,95 +12,67 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// ErrNotAcquired is returned by the Try methods when somebody else holds the lock or the lease, or
-// waits ahead of the caller.
-var ErrNotAcquired = errors.New("lock: not acquired")
-
-// Locker is implemented by *Mutex, by *RWMutex (which is then locked for writing), and by the
-// result of RWMutex.RLocker.
+// Locker is implemented by *Mutex, and by *RWMutex, which is then locked for writing; see
+// RWMutex.RLocker.
 type Locker interface {
 	// Lock waits for the lock until ctx ends. The present holder may be in this process or another.
 	Lock(ctx context.Context) (*Lock, error)
-	// TryLock returns ErrNotAcquired if the lock cannot be acquired at once.
+	// TryLock returns recipes.ErrNotAcquired if the lock cannot be acquired at once.
 	TryLock(ctx context.Context) (*Lock, error)
 
 	owner() *recipes.Client
 }
 
-// Lock is a lock that is held. Safe for concurrent use.
+// Lock is a lock, or a lease of a semaphore, that is held. Its Context ends when the lock is no
+// longer held, or may not be: when the session ends by the client's clock, which is before the
+// server can give the lock to somebody else; when the lock's znode is deleted; and with Release. Its
+// Token is greater than the token of every earlier holder that excluded this holder; readers that
+// hold the lock together may have the same token. Safe for concurrent use.
 type Lock struct {
-	held    *recipes.Hold
+	*recipes.Hold
 	writes  *RWMutex // whose write lock this is, or nil
 	revoked chan struct{}
 
 	mu          sync.Mutex // guards the fields below
-	depth       int        // how many calls of Unlock are outstanding
+	depth       int        // how many calls of Release are outstanding
 	revokeAsked bool       // revoked is closed
 }
 
 func newLock(h *recipes.Hold, writes *RWMutex) *Lock {
-	l := &Lock{held: h, writes: writes, depth: 1, revoked: make(chan struct{})}
+	l := &Lock{Hold: h, writes: writes, depth: 1, revoked: make(chan struct{})}
 	h.OnData(l.onData)
 	return l
 }
 
-// Context ends when the lock is no longer held, or may not be: when the session ends by the
-// client's clock, which is before the server can give the lock to somebody else; when the lock's
-// znode is deleted; and when the lock is unlocked.
-func (l *Lock) Context() context.Context { return l.held.Context() }
-
-// Within returns a context for work that must only be done while the lock is held: see
-// recipes.Hold.Within. cancel must be called.
-func (l *Lock) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
-	return l.held.Within(ctx)
-}
-
-// Token is greater than the token of every earlier holder that excluded this holder. Readers that
-// hold the lock together may have the same token.
-func (l *Lock) Token() int64 { return l.held.Token() }
-
-// Path is the path of the lock's znode, which Revoke takes.
-func (l *Lock) Path() string { return l.held.Path() }
-
-// Guard returns ops preceded by a check that makes the whole multi fail if the lock is no longer
-// held.
-func (l *Lock) Guard(ops ...any) []any { return l.held.Guard(ops...) }
-
-// Commit applies all ops if the lock is still held. Otherwise no op is applied, and the error is
-// recipes.ErrNotHeld. See recipes.Hold.Commit.
-func (l *Lock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return l.held.Commit(ctx, ops...)
-}
-
 // Again acquires a held lock once more, for a function that locks and is called with the lock held.
-// No request is sent. Each successful call needs another Unlock. The error is recipes.ErrNotHeld if
+// No request is sent. Each successful call needs another Release. The error is recipes.ErrNotHeld if
 // the lock is no longer held.
 func (l *Lock) Again() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.depth == 0 || l.held.Context().Err() != nil {
+	if l.depth == 0 || l.Context().Err() != nil {
 		return &recipes.Error{Op: "lock again", Path: l.Path(), Err: recipes.ErrNotHeld}
 	}
 	l.depth++
 	return nil
 }
 
-// Unlock undoes one Lock or Again. The last Unlock ends Context and deletes the znode. If ctx ends
+// Release undoes one Lock or Again. The last Release ends Context and deletes the znode. If ctx ends
 // first, the deletion continues in the background.
 //
 // An error that wraps recipes.ErrSessionLost or recipes.ErrNotHeld says that the lock had been
-// lost, or had been unlocked already. Any other error that wraps recipes.ErrOutcomeUnknown says
+// lost, or had been released already. Any other error that wraps recipes.ErrOutcomeUnknown says
 // that the deletion continues in the background.
-func (l *Lock) Unlock(ctx context.Context) error {
+func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	depth := l.depth
 	l.depth = max(0, depth-1)
 	l.mu.Unlock()
 	switch depth {
 	case 0:
-		return &recipes.Error{Op: "unlock", Path: l.Path(), Err: recipes.ErrNotHeld}
+		return &recipes.Error{Op: "release", Path: l.Path(), Err: recipes.ErrNotHeld}
 	case 1:
-		return release(ctx, l.held)
+		return release(ctx, l.Hold)
 	}
 	return nil
 }
@@ -142,7 +114,7 @@ func (l *Lock) onData(data []byte, _ *zk.Stat) {
 func release(ctx context.Context, h *recipes.Hold) error {
 	var before error
 	if h.Context().Err() != nil {
-		before = &recipes.Error{Op: "unlock", Path: h.Path(), Err: context.Cause(h.Context())}
+		before = &recipes.Error{Op: "release", Path: h.Path(), Err: context.Cause(h.Context())}
 	}
 	if h.Session().Context().Err() != nil {
 		return before // the znode is deleted with the session

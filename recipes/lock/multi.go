@@ -41,18 +41,18 @@ func (m *Multi) Lock(ctx context.Context) (*MultiLock, error) {
 	}
 }
 
-// TryLock returns ErrNotAcquired if not all locks can be acquired at once.
+// TryLock returns recipes.ErrNotAcquired if not all locks can be acquired at once.
 func (m *Multi) TryLock(ctx context.Context) (*MultiLock, error) {
 	return m.lockAll(ctx, Locker.TryLock)
 }
 
-// With acquires all locks, runs f, and unlocks them, also when f panics. See Mutex.With.
+// With acquires all locks, runs f, and releases them, also when f panics. See Mutex.With.
 func (m *Multi) With(ctx context.Context, f func(ctx context.Context) error) error {
 	all, err := m.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	return runAndRelease(ctx, all, all.Unlock, f)
+	return runAndRelease(ctx, all, all.Release, f)
 }
 
 func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) (*Lock, error)) (*MultiLock, error) {
@@ -62,7 +62,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 		l, err := lock(locker, in)
 		cancel()
 		if err != nil {
-			if e := all.unlock(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
+			if e := all.release(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
 				err = join(err, e)
 			}
 			return nil, err
@@ -138,7 +138,7 @@ func (a *MultiLock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 	results, err := first.Commit(in, (&MultiLock{locks: rest}).Guard(ops...)...)
 	for i, l := range rest[:min(len(rest), len(results))] {
 		if errors.Is(results[i].Error, zk.ErrNoNode) {
-			l.held.End()
+			l.Hold.End()
 			a.end()
 			return nil, notHeld(l)
 		}
@@ -146,21 +146,21 @@ func (a *MultiLock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 	return results[min(len(rest), len(results)):], err
 }
 
-// Unlock ends Context and unlocks all locks, the last first, also after an error. Lock.Unlock
+// Release ends Context and releases all locks, the last first, also after an error. Lock.Release
 // explains the errors.
-func (a *MultiLock) Unlock(ctx context.Context) error {
-	err := error(&recipes.Error{Op: "unlock", Path: a.locks[0].Path(), Err: recipes.ErrNotHeld})
+func (a *MultiLock) Release(ctx context.Context) error {
+	err := error(&recipes.Error{Op: "release", Path: a.locks[0].Path(), Err: recipes.ErrNotHeld})
 	a.once.Do(func() {
 		a.end()
-		err = a.unlock(ctx)
+		err = a.release(ctx)
 	})
 	return err
 }
 
-func (a *MultiLock) unlock(ctx context.Context) error {
+func (a *MultiLock) release(ctx context.Context) error {
 	var errs []error
 	for _, l := range slices.Backward(a.locks) {
-		errs = append(errs, l.Unlock(ctx))
+		errs = append(errs, l.Release(ctx))
 	}
 	return errors.Join(errs...)
 }

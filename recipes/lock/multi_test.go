@@ -29,7 +29,7 @@ func TestMulti_K7(t *testing.T) {
 				t.Errorf("%s: %v, token %d of %d", l.Path(), l.Context().Err(), l.Token(), all.Token())
 			}
 		}
-		if _, err := multi.TryLock(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+		if _, err := multi.TryLock(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 			t.Error(err)
 		}
 		set := func(to string) any { return &zk.SetDataRequest{Path: "/x", Data: []byte(to), Version: -1} }
@@ -42,10 +42,10 @@ func TestMulti_K7(t *testing.T) {
 			t.Error(err, all.Context().Err())
 		}
 		w.AssertData("/x", "1")
-		if err := all.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+		if err := all.Release(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Error(err)
 		}
-		if err := all.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+		if err := all.Release(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Error(err)
 		}
 
@@ -77,9 +77,9 @@ func TestMulti_K7(t *testing.T) {
 		check(t, other.Delete(t.Context(), line.Holders[0].Path, -1))
 		a := must[*lock.Lock](t)(lock.NewMutex(other, "/a", nil).Lock(t.Context()))
 		time.Sleep(time.Second)
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
 		time.Sleep(time.Second)
-		check(t, a.Unlock(t.Context()))
+		check(t, a.Release(t.Context()))
 		wg.Wait()
 		for _, path := range []string{"/a", "/b", "/c", "/d"} {
 			w.AssertChildren(path)
@@ -99,7 +99,7 @@ func TestMulti_Lost(t *testing.T) {
 		if next.Token() <= all.Token() {
 			t.Errorf("token %d is not greater than %d", next.Token(), all.Token())
 		}
-		if err := all.Unlock(t.Context()); !errors.Is(err, recipes.ErrSessionLost) {
+		if err := all.Release(t.Context()); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Error(err)
 		}
 		w.Plug(c)

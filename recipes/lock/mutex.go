@@ -53,27 +53,27 @@ func (l *pathLock) Lock(ctx context.Context) (*Lock, error) {
 }
 
 // TryLock is Lock without waiting: if another contender holds the lock, or waits for it, the error
-// is ErrNotAcquired.
+// is recipes.ErrNotAcquired.
 func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 	held, err := contend.TryAcquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	switch {
 	case err != nil:
 		return nil, err
 	case held == nil:
-		return nil, ErrNotAcquired
+		return nil, recipes.ErrNotAcquired
 	}
 	return newLock(held, l.writes), nil
 }
 
-// With acquires the lock, runs f, and unlocks, also when f panics. The context of f has the values
-// of ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Unlock, so
+// With acquires the lock, runs f, and releases the lock, also when f panics. The context of f has the values
+// of ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Release, so
 // With fails if the lock was lost before f returned.
 func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) error {
 	held, err := l.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	return runAndRelease(ctx, held, held.Unlock, f)
+	return runAndRelease(ctx, held, held.Release, f)
 }
 
 func (l *pathLock) owner() *recipes.Client { return l.client }

@@ -45,8 +45,8 @@ func TestMutex_Layout(t *testing.T) {
 			w.AssertOwner("/app"+l.Path(), c.Session().ID())
 		}
 		w.AssertData("/app"+k.Path(), "berta")
-		check(t, l.Unlock(t.Context()))
-		check(t, k.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
+		check(t, k.Release(t.Context()))
 		w.AssertChildren("/app/locks/a")
 		w.AssertChildren("/app/locks/b")
 	})
@@ -89,7 +89,7 @@ func TestMutex_K3_InOrder(t *testing.T) {
 				order = append(order, i)
 				mu.Unlock()
 				time.Sleep(time.Second)
-				check(t, l.Unlock(t.Context()))
+				check(t, l.Release(t.Context()))
 			})
 		}
 		wg.Wait()
@@ -104,7 +104,7 @@ func TestMutex_TryLock(t *testing.T) {
 		m, other := lock.NewMutex(w.Client(), "/lock", nil), lock.NewKazooMutex(w.Client(), "/lock", nil)
 		l := must[*lock.Lock](t)(m.TryLock(t.Context()))
 		for _, m := range []*lock.Mutex{m, other} {
-			if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+			if _, err := m.TryLock(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 				t.Error(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -118,9 +118,9 @@ func TestMutex_TryLock(t *testing.T) {
 		if n := len(w.Tree("/lock")); n != 2 {
 			t.Errorf("%d znodes are left", n)
 		}
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
 		l = must[*lock.Lock](t)(other.TryLock(t.Context()))
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
 	})
 }
 
@@ -129,17 +129,17 @@ func TestLock_Again(t *testing.T) {
 		l := must[*lock.Lock](t)(lock.NewMutex(w.Client(), "/lock", nil).Lock(t.Context()))
 		check(t, l.Again())
 		check(t, l.Again())
-		check(t, l.Unlock(t.Context()))
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
+		check(t, l.Release(t.Context()))
 		if l.Context().Err() != nil {
 			t.Error("the lock ended before the last Unlock")
 		}
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
 		if l.Context().Err() == nil {
 			t.Error("the lock outlives the last Unlock")
 		}
 		w.AssertMissing(l.Path())
-		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+		if err := l.Release(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Error(err)
 		}
 		if err := l.Again(); !errors.Is(err, recipes.ErrNotHeld) {
@@ -172,7 +172,7 @@ func TestLock_Commit(t *testing.T) {
 		if l.Context().Err() == nil || !errors.Is(context.Cause(l.Context()), recipes.ErrNotHeld) {
 			t.Error(context.Cause(l.Context()))
 		}
-		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+		if err := l.Release(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Error(err)
 		}
 	})
@@ -190,13 +190,13 @@ func TestLock_Lost(t *testing.T) {
 			t.Errorf("Context %v; token %d is not greater than %d", l.Context().Err(), next.Token(), l.Token())
 		}
 		begun := time.Now()
-		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrSessionLost) || time.Since(begun) > 0 {
+		if err := l.Release(t.Context()); !errors.Is(err, recipes.ErrSessionLost) || time.Since(begun) > 0 {
 			t.Errorf("Unlock returned after %v: %v", time.Since(begun), err)
 		}
 		w.Plug(c)
-		check(t, next.Unlock(t.Context()))
+		check(t, next.Release(t.Context()))
 		l = must[*lock.Lock](t)(lock.NewMutex(c, "/lock", nil).Lock(t.Context()))
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
 		w.AssertChildren("/lock")
 	})
 }
@@ -210,7 +210,7 @@ func TestMutex_With(t *testing.T) {
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		wrong := errors.New("wrong")
 		err := m.With(ctx, func(ctx context.Context) error {
-			if _, err := m.TryLock(ctx); !errors.Is(err, lock.ErrNotAcquired) || ctx.Value(key{}) != "value" || ctx.Err() != nil {
+			if _, err := m.TryLock(ctx); !errors.Is(err, recipes.ErrNotAcquired) || ctx.Value(key{}) != "value" || ctx.Err() != nil {
 				t.Error(err, ctx.Value(key{}), ctx.Err())
 			}
 			return wrong
@@ -306,7 +306,7 @@ func TestRevoke(t *testing.T) {
 		if !asked() || l.Context().Err() != nil {
 			t.Error("Revoke ended the lock")
 		}
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
 		check(t, lock.Revoke(t.Context(), other, l.Path()))
 
 		// A contender that is asked while it waits learns of that when it has the lock.
@@ -319,12 +319,12 @@ func TestRevoke(t *testing.T) {
 				return
 			}
 			<-l.Revoked()
-			check(t, l.Unlock(t.Context()))
+			check(t, l.Release(t.Context()))
 		})
 		time.Sleep(time.Second)
 		line := must[recipes.Contention](t)(lock.Explain(t.Context(), c, "/lock"))
 		check(t, lock.Revoke(t.Context(), c, line.Waiters[0].Path))
-		check(t, l.Unlock(t.Context()))
+		check(t, l.Release(t.Context()))
 		wg.Wait()
 		w.AssertChildren("/lock")
 	})

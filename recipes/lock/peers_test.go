@@ -128,7 +128,7 @@ func shareKinds() []shareKind {
 				}
 				takes = 1
 			}
-			return h, takes, h.Unlock, nil
+			return h, takes, h.Release, nil
 		}
 	}
 	stands := func(name string, takes int, rule decide) func(p *peer) (string, int64, int, error) {

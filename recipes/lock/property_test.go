@@ -51,7 +51,7 @@ func property(t testing.TB, w *recipetest.World, name string, troubles []recipet
 				in, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(20000))*time.Millisecond)
 				err := once(in, c, name, random, holds)
 				if err != nil && in.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) &&
-					!errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, lock.ErrNotAcquired) {
+					!errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrNotAcquired) {
 					t.Errorf("worker %d: %v", i, err)
 				}
 				cancel()
@@ -105,7 +105,7 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 			return err
 		}
 		keep(h)
-		return h.Unlock(ctx)
+		return h.Release(ctx)
 	case "rwmutex":
 		rw := rws[random.IntN(2)]
 		if random.IntN(2) == 0 {
@@ -114,7 +114,7 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 				return err
 			}
 			keep(h)
-			return h.Unlock(ctx)
+			return h.Release(ctx)
 		}
 		h, writes, err := get(rw, readers)
 		if err != nil {
@@ -125,14 +125,14 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 			writes.End() // whether or not it continues as a reader
 			r, err := rw.Downgrade(ctx, h)
 			if err != nil {
-				_ = h.Unlock(ctx) // continues in the background
+				_ = h.Release(ctx) // continues in the background
 				return err
 			}
 			holds.Begin(r.Context(), r.Token(), 1)
 			keep(r)
-			return r.Unlock(ctx)
+			return r.Release(ctx)
 		}
-		return h.Unlock(ctx)
+		return h.Release(ctx)
 	case "semaphore":
 		s := lock.NewSemaphore(c, "/x/sem", 3, nil)
 		how := s.AcquireN
@@ -165,5 +165,5 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 	}
 	holds.Begin(all.Context(), all.Token(), 1)
 	keep(all)
-	return all.Unlock(ctx)
+	return all.Release(ctx)
 }

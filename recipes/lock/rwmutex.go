@@ -26,7 +26,7 @@ const (
 // a read lock: they would wait for themselves. Downgrade turns a write lock into a read lock.
 type RWMutex struct {
 	pathLock // for writing
-	reading  pathLock
+	reading  Mutex
 }
 
 // NewRWMutex returns the read/write lock of path: Curator's InterProcessReadWriteLock. data is
@@ -46,7 +46,7 @@ func NewKazooRWMutex(c *recipes.Client, path string, data []byte) *RWMutex {
 }
 
 func newRWMutex(c *recipes.Client, path, write, read string, data []byte) *RWMutex {
-	m := &RWMutex{reading: pathLock{c, path, read, data, readRule, nil}}
+	m := &RWMutex{reading: Mutex{pathLock{c, path, read, data, readRule, nil}}}
 	m.pathLock = pathLock{c, path, write, data, contend.Exclusive, m}
 	return m
 }
@@ -55,16 +55,9 @@ func newRWMutex(c *recipes.Client, path, write, read string, data []byte) *RWMut
 // at the end of the line.
 func (m *RWMutex) RLock(ctx context.Context) (*Lock, error) { return m.reading.Lock(ctx) }
 
-// TryRLock returns ErrNotAcquired if a writer holds the lock or waits for it.
-func (m *RWMutex) TryRLock(ctx context.Context) (*Lock, error) { return m.reading.TryLock(ctx) }
-
-// WithRead is With for a read lock. See Mutex.With.
-func (m *RWMutex) WithRead(ctx context.Context, f func(ctx context.Context) error) error {
-	return m.reading.With(ctx, f)
-}
-
-// RLocker returns a Locker whose Lock is RLock.
-func (m *RWMutex) RLocker() Locker { return &m.reading }
+// RLocker returns a Mutex whose methods are for reading: TryLock, for example, fails if a writer
+// holds the lock or waits for it.
+func (m *RWMutex) RLocker() *Mutex { return &m.reading }
 
 // readRule makes a reader wait for the last writer before it, as kazoo's readers do. Curator's wait
 // for the first writer, and look again when that writer is gone and another writer is still before

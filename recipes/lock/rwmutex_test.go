@@ -48,7 +48,7 @@ func TestRWMutex_K3_InOrder(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s%d at %v", kind, i, time.Since(begun).Round(time.Second)))
 				mu.Unlock()
 				time.Sleep(10 * time.Second)
-				check(t, l.Unlock(t.Context()))
+				check(t, l.Release(t.Context()))
 			})
 		}
 		wg.Wait()
@@ -66,21 +66,23 @@ func TestRWMutex_Try(t *testing.T) {
 		m := lock.NewRWMutex(w.Client(), "/rw", nil)
 		refused := func(_ *lock.Lock, err error) {
 			t.Helper()
-			if !errors.Is(err, lock.ErrNotAcquired) {
+			if !errors.Is(err, recipes.ErrNotAcquired) {
 				t.Error(err)
 			}
 		}
 		r := must[*lock.Lock](t)(m.RLocker().TryLock(t.Context()))
-		r2 := must[*lock.Lock](t)(m.TryRLock(t.Context()))
+		r2 := must[*lock.Lock](t)(m.RLocker().TryLock(t.Context()))
 		refused(m.TryLock(t.Context()))
-		check(t, r.Unlock(t.Context()))
-		check(t, r2.Unlock(t.Context()))
+		check(t, r.Release(t.Context()))
+		check(t, r2.Release(t.Context()))
 		l := must[*lock.Lock](t)(m.TryLock(t.Context()))
 		refused(m.TryLock(t.Context()))
-		refused(m.TryRLock(t.Context()))
-		check(t, l.Unlock(t.Context()))
-		check(t, m.WithRead(t.Context(), func(ctx context.Context) error { return m.WithRead(ctx, func(context.Context) error { return nil }) }))
-		check(t, m.With(t.Context(), func(ctx context.Context) error { refused(m.TryRLock(ctx)); return nil }))
+		refused(m.RLocker().TryLock(t.Context()))
+		check(t, l.Release(t.Context()))
+		check(t, m.RLocker().With(t.Context(), func(ctx context.Context) error {
+			return m.RLocker().With(ctx, func(context.Context) error { return nil })
+		}))
+		check(t, m.With(t.Context(), func(ctx context.Context) error { refused(m.RLocker().TryLock(ctx)); return nil }))
 		w.AssertChildren("/rw")
 	})
 }
@@ -99,7 +101,7 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 				}
 				// so that sequence numbers are not 0
 				first := must[*lock.Lock](t)(m.Lock(t.Context()))
-				check(t, first.Unlock(t.Context()))
+				check(t, first.Release(t.Context()))
 				l := must[*lock.Lock](t)(m.Lock(t.Context()))
 				holds := recipetest.NewHoldHistory(readers)
 				writer := holds.Begin(l.Context(), l.Token(), readers)
@@ -117,7 +119,7 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 							t.Errorf("the lock was acquired after %v, not %v", since, want)
 						}
 						time.Sleep(time.Second)
-						check(t, l.Unlock(t.Context()))
+						check(t, l.Release(t.Context()))
 					})
 					time.Sleep(time.Second)
 				}
@@ -135,7 +137,7 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 				}
 				w.AssertData(r.Path(), "me")
 				time.Sleep(10 * time.Second)
-				check(t, r.Unlock(t.Context()))
+				check(t, r.Release(t.Context()))
 				wg.Wait()
 				if err := holds.Err(); err != nil {
 					t.Error(err)
@@ -167,11 +169,11 @@ func TestRWMutex_Downgrade_Again(t *testing.T) {
 		if _, err := m.Downgrade(t.Context(), l); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Error(err)
 		}
-		check(t, r.Unlock(t.Context()))
-		if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+		check(t, r.Release(t.Context()))
+		if _, err := m.TryLock(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 			t.Error(err)
 		}
-		check(t, again.Unlock(t.Context()))
+		check(t, again.Release(t.Context()))
 		w.AssertChildren("/rw")
 		defer func() {
 			if recover() == nil {

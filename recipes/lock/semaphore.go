@@ -31,13 +31,6 @@ type Maximum interface {
 	Watch(ctx context.Context) (n int, changed <-chan struct{}, err error)
 }
 
-// Lease is a lease of a semaphore, held until Release or the end of its session. Safe for
-// concurrent use.
-type Lease struct{ *recipes.Hold }
-
-// Release returns the lease to the semaphore. Its errors are those of Lock.Unlock.
-func (l *Lease) Release(ctx context.Context) error { return release(ctx, l.Hold) }
-
 // Semaphore hands out leases, at most its maximum at a time. Requests are served in the order of
 // arrival: a request for more leases than are free holds up later requests. All semaphores of the
 // same path share the leases and must be given the same maximum. Safe for concurrent use.
@@ -54,8 +47,8 @@ type Semaphore struct {
 }
 
 // NewSemaphore returns the semaphore of path: Curator's InterProcessSemaphoreV2, and with a maximum
-// of 1 its InterProcessSemaphoreMutex. data is stored in each lease's znode, where ExplainSemaphore
-// shows it. data may be nil, and must not be changed afterwards.
+// of 1 its InterProcessSemaphoreMutex. data is stored in each lease's znode, where Explain shows
+// it. data may be nil, and must not be changed afterwards.
 func NewSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
 	s := newSemaphore(c, path, data)
 	s.fixed = maximum
@@ -75,20 +68,20 @@ func newSemaphore(c *recipes.Client, path string, data []byte) *Semaphore {
 }
 
 // Acquire waits for a lease until ctx ends.
-func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
+func (s *Semaphore) Acquire(ctx context.Context) (*Lock, error) {
 	return one(s.AcquireN(ctx, 1))
 }
 
-// TryAcquire returns ErrNotAcquired if no lease is free, or if somebody else is acquiring leases or
+// TryAcquire returns recipes.ErrNotAcquired if no lease is free, or if somebody else is acquiring leases or
 // waits for some.
-func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
+func (s *Semaphore) TryAcquire(ctx context.Context) (*Lock, error) {
 	return one(s.TryAcquireN(ctx, 1))
 }
 
 // AcquireN waits for n leases until ctx ends, and returns all n or none. Each lease is released on
 // its own. Later requests wait until this request is served. With a fixed maximum, AcquireN fails
 // at once if n exceeds the maximum.
-func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
+func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lock, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err
 	}
@@ -107,9 +100,9 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	}
 }
 
-// TryAcquireN returns ErrNotAcquired if fewer than n leases are free, or if somebody else is
+// TryAcquireN returns recipes.ErrNotAcquired if fewer than n leases are free, or if somebody else is
 // acquiring leases or waits for some.
-func (s *Semaphore) TryAcquireN(ctx context.Context, n int) ([]*Lease, error) {
+func (s *Semaphore) TryAcquireN(ctx context.Context, n int) ([]*Lock, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err
 	}
@@ -132,15 +125,15 @@ func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error)
 // check returns an error if n leases can never be acquired.
 func (s *Semaphore) check(ctx context.Context, n int) error {
 	if n < 1 || s.maximum == nil && n > s.fixed {
-		return fmt.Errorf("lock: acquire %d leases: the maximum of the semaphore is %d", n, s.fixed)
+		return fmt.Errorf("lock: acquire %d leases: the maximum of the semaphore is %d: %w", n, s.fixed, recipes.ErrArgument)
 	}
 	return s.checkKazooMaximum(ctx)
 }
 
 // take creates n leases while turn is held, waits until they fit under the maximum if wait is set,
-// and unlocks turn.
-func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*Lease, error) {
-	session := turn.held.Session()
+// and releases turn.
+func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*Lock, error) {
+	session := turn.Session()
 	in, cancel := turn.Within(ctx)
 	defer cancel()
 	paths, err := s.create(in, n)
@@ -150,19 +143,19 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	}
 	if err != nil {
 		err = s.deleteLeases(ctx, session, paths, err)
-		if e := turn.Unlock(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
+		if e := turn.Release(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
 			err = join(err, e)
 		}
 		return nil, err
 	}
 	// The leases are valid even if turn's deletion continues in the background, or somebody deleted
 	// its znode.
-	if err := turn.Unlock(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
+	if err := turn.Release(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
 		return nil, s.deleteLeases(ctx, session, paths, err)
 	}
-	leases := make([]*Lease, len(paths))
+	leases := make([]*Lock, len(paths))
 	for i, path := range paths {
-		leases[i] = &Lease{s.client.Hold(session, path, token)}
+		leases[i] = newLock(s.client.Hold(session, path, token), nil)
 	}
 	return leases, nil
 }
@@ -217,7 +210,7 @@ func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) 
 		case len(names) <= maximum:
 			return stat.Pzxid, nil
 		case !wait:
-			return 0, ErrNotAcquired
+			return 0, recipes.ErrNotAcquired
 		}
 		select {
 		case <-fires:
@@ -255,7 +248,7 @@ func (s *Semaphore) deleteLeases(ctx context.Context, session *recipes.Session, 
 	return err
 }
 
-func one(leases []*Lease, err error) (*Lease, error) {
+func one(leases []*Lock, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -271,12 +264,10 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-// ErrMaximum means that the path of a kazoo semaphore states another maximum.
-var ErrMaximum = errors.New("lock: semaphore has another maximum")
-
 // NewKazooSemaphore returns the semaphore of path in the layout of kazoo's Semaphore, which shares
 // the semaphore; Curator and semaphores of NewSemaphore do not. As in kazoo, the first user writes
-// the maximum to path; acquiring with another maximum fails with ErrMaximum.
+// the maximum to path; acquiring with another maximum fails with
+// recipes.ErrArgument.
 func NewKazooSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
 	return &Semaphore{client: c, mutex: NewKazooMutex(c, path+"-"+kazooName, data), leases: path, fixed: maximum, data: data, kazoo: true}
 }
@@ -292,7 +283,7 @@ func (s *Semaphore) checkKazooMaximum(ctx context.Context) error {
 		var data []byte
 		data, _, err = s.client.Get(ctx, s.leases)
 		if n, e := strconv.Atoi(string(data)); err == nil && e == nil && n != s.fixed {
-			err = fmt.Errorf("%w: %s has %d, not %d", ErrMaximum, s.leases, n, s.fixed)
+			err = fmt.Errorf("lock: the maximum of semaphore %s is %d, not %d: %w", s.leases, n, s.fixed, recipes.ErrArgument)
 		}
 	}
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 func TestSemaphore_Layout(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		l := must[*lock.Lease](t)(lock.NewSemaphore(c, "/sem", 2, []byte("anna")).Acquire(t.Context()))
+		l := must[*lock.Lock](t)(lock.NewSemaphore(c, "/sem", 2, []byte("anna")).Acquire(t.Context()))
 		if want := "/sem/leases/_c_????????-????-4???-????-????????????-lease-0000000000"; !matches(want, l.Path()) {
 			t.Errorf("%s, want %s", l.Path(), want)
 		}
@@ -86,7 +86,7 @@ func TestSemaphore_Try(t *testing.T) {
 		s := lock.NewSemaphore(c, "/sem", 2, nil)
 		refused := func(err error) {
 			t.Helper()
-			if !errors.Is(err, lock.ErrNotAcquired) {
+			if !errors.Is(err, recipes.ErrNotAcquired) {
 				t.Error(err)
 			}
 		}
@@ -96,7 +96,7 @@ func TestSemaphore_Try(t *testing.T) {
 		if _, err := s.TryAcquireN(t.Context(), 0); err == nil {
 			t.Error("AcquireN accepted 0 leases")
 		}
-		l := must[*lock.Lease](t)(s.TryAcquire(t.Context()))
+		l := must[*lock.Lock](t)(s.TryAcquire(t.Context()))
 		_, err := s.TryAcquireN(t.Context(), 2)
 		refused(err)
 		check(t, s.With(t.Context(), func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func TestSemaphore_Deleted(t *testing.T) {
 		t.Run(dir, func(t *testing.T) {
 			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 				c, other := w.Client(), w.Client()
-				first := must[*lock.Lease](t)(lock.NewSemaphore(c, "/sem", 1, nil).Acquire(t.Context()))
+				first := must[*lock.Lock](t)(lock.NewSemaphore(c, "/sem", 1, nil).Acquire(t.Context()))
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					l, err := lock.NewSemaphore(other, "/sem", 1, nil).Acquire(t.Context())
@@ -139,7 +139,7 @@ func TestSemaphore_Deleted(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Second)
-				line := must[recipes.Contention](t)(lock.ExplainSemaphore(t.Context(), c, "/sem"))
+				line := must[recipes.Contention](t)(lock.NewSemaphore(c, "/sem", 0, nil).Explain(t.Context()))
 				if len(line.Holders) != 1 || len(line.Waiters) != 1 || line.Waiters[0].Session != other.Session().ID() {
 					t.Errorf("explain: %+v", line)
 				}
@@ -157,7 +157,7 @@ func TestSemaphore_Deleted(t *testing.T) {
 func TestSemaphore_DirectoryDeleted(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
-		first := must[*lock.Lease](t)(lock.NewSemaphore(c, "/sem", 1, nil).Acquire(t.Context()))
+		first := must[*lock.Lock](t)(lock.NewSemaphore(c, "/sem", 1, nil).Acquire(t.Context()))
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			l, err := lock.NewSemaphore(other, "/sem", 1, nil).Acquire(t.Context())
@@ -216,7 +216,7 @@ func TestSemaphore_Shared(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		n := &number{n: 1}
 		s := lock.NewSharedSemaphore(w.Client(), "/sem", n, nil)
-		got := make(chan *lock.Lease, 3)
+		got := make(chan *lock.Lock, 3)
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -236,10 +236,10 @@ func TestSemaphore_Shared(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		leases := []*lock.Lease{<-got, <-got, <-got}
+		leases := []*lock.Lock{<-got, <-got, <-got}
 		n.set(1)
 		check(t, leases[0].Release(t.Context()))
-		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, lock.ErrNotAcquired) || leases[1].Context().Err() != nil {
+		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) || leases[1].Context().Err() != nil {
 			t.Error(err, leases[1].Context().Err())
 		}
 		n.set(-1)
@@ -267,10 +267,10 @@ func TestKazooSemaphore(t *testing.T) {
 			t.Error(w.Tree("/app/sem"))
 		}
 		w.AssertData(leases[0].Path(), "anna")
-		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 			t.Error(err)
 		}
-		if _, err := lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()); !errors.Is(err, lock.ErrMaximum) {
+		if _, err := lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()); !errors.Is(err, recipes.ErrArgument) {
 			t.Error(err)
 		}
 		line := must[recipes.Contention](t)(s.Explain(t.Context()))
@@ -284,7 +284,7 @@ func TestKazooSemaphore(t *testing.T) {
 		if _, err := c.Set(t.Context(), "/app/sem", []byte("ours"), -1); err != nil {
 			t.Error(err)
 		}
-		l := must[*lock.Lease](t)(lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()))
+		l := must[*lock.Lock](t)(lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()))
 		check(t, l.Release(t.Context()))
 	})
 }

@@ -37,7 +37,7 @@ func kinds() []kind {
 			if err != nil {
 				return nil, nil, err
 			}
-			return h, h.Unlock, nil
+			return h, h.Release, nil
 		}, dirs}
 	}
 	semaphore := func(name string, maximum, n int, s func(c *recipes.Client) *lock.Semaphore, dirs ...string) kind {
@@ -67,12 +67,12 @@ func kinds() []kind {
 			}
 			l, err := m.Downgrade(ctx, w)
 			if err != nil {
-				if e := w.Unlock(ctx); e != nil && !errors.Is(e, recipes.ErrOutcomeUnknown) && !errors.Is(e, recipes.ErrSessionLost) {
+				if e := w.Release(ctx); e != nil && !errors.Is(e, recipes.ErrOutcomeUnknown) && !errors.Is(e, recipes.ErrSessionLost) {
 					err = e
 				}
 				return nil, nil, err
 			}
-			return l, l.Unlock, nil
+			return l, l.Release, nil
 		}, []string{"/a/rw"}},
 		semaphore("semaphore", 2, 1, func(c *recipes.Client) *lock.Semaphore { return lock.NewSemaphore(c, "/a/sem", 2, nil) }, "/a/sem/locks", "/a/sem/leases"),
 		semaphore("leases", 3, 2, func(c *recipes.Client) *lock.Semaphore { return lock.NewSemaphore(c, "/a/sem", 3, nil) }, "/a/sem/locks", "/a/sem/leases"),
@@ -82,7 +82,7 @@ func kinds() []kind {
 			if err != nil {
 				return nil, nil, err
 			}
-			return l, l.Unlock, nil
+			return l, l.Release, nil
 		}, []string{"/a/lock", "/a/rw"}},
 	}
 }

@@ -138,7 +138,9 @@ func TestLocks(t *testing.T) {
 	hold(two, "/locks/b", "second")
 	request(one, "/locks/b", "first, too")
 	latch := election.NewLatch(one, "/leader", "node-1")
-	latch.Start()
+	if err := latch.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := latch.Await(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,9 @@ func shop(t *testing.T) *site {
 	request(3, "/shop/locks/mail", "mailer")
 	for i, name := range []string{"node-1", "node-2"} {
 		l := election.NewLatch(clients[2+i], "/shop/leader", name)
-		l.Start()
+		if err := l.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
 		if i == 0 {
 			if _, err := l.Await(ctx); err != nil {
 				t.Fatal(err)

@@ -19,14 +19,14 @@ type awaiter func(ctx context.Context) error
 // addElections adds elections. The name of a kind stands and returns; "leader MS" waits for
 // leadership; "candidates KIND" returns the ids in order.
 func addElections(all map[string]verb) {
-	all["latch"] = func(_ context.Context, h *handle, a []string) string {
+	all["latch"] = func(ctx context.Context, h *handle, a []string) string {
 		l := election.NewLatch(h.client, a[0], a[1])
-		l.Start()
+		must.Do(l.Start(context.WithoutCancel(ctx)))
 		h.object = awaiter(func(ctx context.Context) error {
 			_, err := l.Await(ctx)
 			return err
 		})
-		return h.holds(l.Close)
+		return h.holds(closes(l))
 	}
 	for _, kind := range []string{"select", "kazoo-select", "extra-select"} {
 		all[kind] = func(ctx context.Context, h *handle, a []string) string {

@@ -38,12 +38,12 @@ func addLocks(all map[string]verb) {
 		rw := lock.NewRWMutex(h.client, a[0], nil)
 		w := must.Get(rw.Lock(ctx))
 		r := must.Get(rw.Downgrade(ctx, w))
-		return h.holds(r.Unlock)
+		return h.holds(r.Release)
 	}
 	all["lock-revocable"] = func(ctx context.Context, h *handle, a []string) string {
 		l := must.Get(lock.NewMutex(h.client, a[0], nil).Lock(ctx))
 		h.object = l
-		return h.holds(l.Unlock)
+		return h.holds(l.Release)
 	}
 	all["revoked"] = func(ctx context.Context, h *handle, a []string) string {
 		return yes(within(ctx, a[0], func(ctx context.Context) error {
@@ -72,13 +72,13 @@ func addLocks(all map[string]verb) {
 
 func addLocker(all map[string]verb, prefix, name string, locker func(c *recipes.Client, path string) lock.Locker) {
 	all[prefix+name] = func(ctx context.Context, h *handle, a []string) string {
-		return h.holds(must.Get(locker(h.client, a[0]).Lock(ctx)).Unlock)
+		return h.holds(must.Get(locker(h.client, a[0]).Lock(ctx)).Release)
 	}
 	all["try"+prefix+name] = func(ctx context.Context, h *handle, a []string) string {
 		s := locker(h.client, a[0])
 		l, got := tried(ctx, a[1], s.Lock, s.TryLock)
 		if got {
-			h.holds(l.Unlock)
+			h.holds(l.Release)
 		}
 		return yes(got)
 	}
@@ -111,7 +111,7 @@ func tried[T any](ctx context.Context, ms string, wait, try func(ctx context.Con
 		return held, got
 	}
 	held, err := try(ctx)
-	if errors.Is(err, lock.ErrNotAcquired) {
+	if errors.Is(err, recipes.ErrNotAcquired) {
 		return held, false
 	}
 	must.Do(err)
