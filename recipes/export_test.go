@@ -1,6 +1,11 @@
 package recipes
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
+)
 
 // SuspendedFor makes the Client's clock believe that the machine was suspended for the time that f
 // returns.
@@ -17,4 +22,24 @@ func RememberedEphemerals(c *Client) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.ephemerals)
+}
+
+func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) error {
+	return forRecipes{c}.Background(ctx, f)
+}
+
+func (c *Client) Shared(key any, make func() any) any { return forRecipes{c}.Shared(key, make) }
+
+func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseFunc) {
+	return checkedctx.WithCancel(s.ctx)
+}
+
+// Remaining returns for how long the session certainly lives if the server is not heard from again;
+// 0 after its end.
+func (s *Session) Remaining() time.Duration {
+	s.check()
+	if s.ended.Load() {
+		return 0
+	}
+	return max(0, time.Duration(s.expiresAt.Load())-s.clock.now())
 }

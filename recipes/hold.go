@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,12 +20,7 @@ type Hold struct {
 	token   int64
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-
-	notifyMu sync.Mutex // held while onData is called
-	mu       sync.Mutex // guards the fields below; not held while onData is called
-	data     []byte
-	stat     *zk.Stat // nil until the data were read
-	onData   func(data []byte, stat *zk.Stat)
+	revoked chan struct{}
 }
 
 const (
@@ -47,8 +41,8 @@ const (
 // Shortly afterwards, a goroutine sets a watch on the znode. If somebody deletes the znode, the
 // Hold ends a moment later. If s ends, the Hold ends before the server can serve another client.
 func (c *Client) Hold(s *Session, path string, token int64) *Hold {
-	h := &Hold{client: c, session: s, path: path, token: token}
-	h.ctx, h.cancel = s.WithCancel()
+	h := &Hold{client: c, session: s, path: path, token: token, revoked: make(chan struct{})}
+	h.ctx, h.cancel = checkedctx.WithCancel(s.ctx)
 	k := c.core
 	if !k.calls.tryAdd() { // tryAdd: Close waits for k.loops only after all calls
 		h.cancel(ErrClosed)
@@ -109,21 +103,13 @@ func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return results[1:], err
 }
 
-// OnData makes f the function to call when somebody has changed the znode's data since its
-// creation, before or after the call of OnData. A Hold has one such function, and calls it from one
-// goroutine at a time. f may miss data that were overwritten quickly. f must not block, call
-// OnData, or modify data.
-func (h *Hold) OnData(f func(data []byte, stat *zk.Stat)) {
-	h.notifyMu.Lock()
-	defer h.notifyMu.Unlock()
-	h.mu.Lock()
-	h.onData = f
-	data, stat := h.data, h.stat
-	h.mu.Unlock()
-	if f != nil && stat != nil && stat.Version > 0 {
-		f(data, stat)
-	}
-}
+// Revoked returns a channel that is closed when somebody asks the holder to release the Hold, with
+// lock.Revoke or with Curator's Revoker. Nothing else happens then. A request is noticed no earlier
+// than 20 ms after the Hold began.
+func (h *Hold) Revoked() <-chan struct{} { return h.revoked }
+
+// revokeMessage is the data that Curator's Revoker writes to a contender's znode.
+const revokeMessage = "__REVOKE__"
 
 // End ends Context and keeps the znode, for callers that delete the znode together with others, or
 // hand the znode over.
@@ -140,7 +126,7 @@ func (h *Hold) Release(ctx context.Context) error {
 // because an exists watch on a missing znode would stay armed.
 func (h *Hold) watch() {
 	k := h.client.core
-	wait := watchDelay
+	wait, revoked := watchDelay, false
 	for k.sleep(h.ctx, wait) == nil {
 		data, stat, fires, err := h.client.GetW(h.ctx, h.path)
 		switch {
@@ -151,26 +137,15 @@ func (h *Hold) watch() {
 			wait = watchRetryPause
 			continue
 		}
-		h.notify(data, stat)
+		if !revoked && stat.Version > 0 && string(data) == revokeMessage {
+			revoked = true
+			close(h.revoked)
+		}
 		select {
 		case <-fires:
 			wait = 0
 		case <-h.ctx.Done():
 			return
 		}
-	}
-}
-
-// notify stores the znode's data and calls onData if they are new.
-func (h *Hold) notify(data []byte, stat *zk.Stat) {
-	h.notifyMu.Lock()
-	defer h.notifyMu.Unlock()
-	h.mu.Lock()
-	changed := stat.Version > 0 && (h.stat == nil || h.stat.Version != stat.Version)
-	h.data, h.stat = data, stat
-	f := h.onData
-	h.mu.Unlock()
-	if changed && f != nil {
-		f(data, stat)
 	}
 }

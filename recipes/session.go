@@ -47,32 +47,14 @@ func (s *Session) ID() int64 { return s.id }
 // session. Its cause is ErrSessionLost, or ErrClosed if the Client was closed. Err and Done look at
 // the clock themselves, so a process that was stopped for longer than the session lives learns of
 // the loss from its first call. Contexts derived with package context learn of the loss from a
-// timer, a moment later; those of WithCancel and Within look at the clock too.
+// timer, a moment later; those of Within look at the clock too.
 func (s *Session) Context() context.Context { return s.ctx }
-
-// WithCancel returns a context that ends with the session or with cancel, and looks at the clock as
-// Context does. cancel must be called; otherwise the context's resources are kept until the session
-// ends.
-func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseFunc) {
-	inner, cancel := context.WithCancelCause(s.ctx)
-	return checkedctx.New(inner, s.check), cancel
-}
 
 // Within returns a context for requests that only make sense in this session. The context has the
 // values of ctx, ends when ctx or the session ends, with the cause of that end, and looks at the
 // clock as Context does. The returned function must be called.
 func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return checkedctx.Within(ctx, s.ctx)
-}
-
-// Remaining returns for how long the session certainly lives if the server is not heard from again;
-// 0 after its end.
-func (s *Session) Remaining() time.Duration {
-	s.check()
-	if s.ended.Load() {
-		return 0
-	}
-	return max(0, time.Duration(s.expiresAt.Load())-s.clock.now())
 }
 
 // extend notes that the leader heard of the session at heard or later. The result is false if the

@@ -3,7 +3,6 @@ package recipes_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,19 +182,25 @@ func TestHeld(t *testing.T) {
 		if results, err := h.Commit(ctx, set); err != nil || len(results) != 1 || results[0].Stat.Version != 1 {
 			t.Errorf("commit: %+v, %v", results, err)
 		}
-		// A change of the znode's data is reported.
-		var told []string
-		h.OnData(func(data []byte, _ *zk.Stat) { told = append(told, string(data)) })
-		for _, data := range []string{"x", "y"} {
+		// Revoked is closed when the znode's data become Curator's request, and not before.
+		for _, x := range []struct {
+			data    string
+			revoked bool
+		}{{"x", false}, {"__REVOKE__", true}, {"y", true}, {"__REVOKE__", true}} {
 			time.Sleep(time.Second)
-			if _, err := c.Set(ctx, h.Path(), []byte(data), -1); err != nil {
+			if _, err := c.Set(ctx, h.Path(), []byte(x.data), -1); err != nil {
 				t.Error(err)
 			}
-		}
-		time.Sleep(time.Second)
-		h.OnData(func(data []byte, _ *zk.Stat) { told = append(told, "at last "+string(data)) })
-		if h.Context().Err() != nil || !slices.Equal(told, []string{"x", "y", "at last y"}) {
-			t.Errorf("after a change of its data the Hold is %v, and OnData got %q", h.Context().Err(), told)
+			time.Sleep(time.Second)
+			revoked := false
+			select {
+			case <-h.Revoked():
+				revoked = true
+			default:
+			}
+			if revoked != x.revoked || h.Context().Err() != nil {
+				t.Errorf("after %q: revoked %v, %v", x.data, revoked, h.Context().Err())
+			}
 		}
 		// When the znode is deleted, the Hold ends.
 		if err := c.Delete(ctx, h.Path(), -1); err != nil {

@@ -75,7 +75,7 @@ func oneByOne(ctx context.Context, connect example.Connect, out io.Writer) error
 		}
 		if !there {
 			fmt.Fprintln(out, "dequeued: nothing, the queue is empty")
-			return q.Close(ctx)
+			return q.Close()
 		}
 		fmt.Fprintln(out, "dequeued:", string(m.Data))
 	}

@@ -118,6 +118,7 @@ var table = append(webTable, []box{
 	{pkg: "internal/requesthook", there: true},
 	{pkg: "recipes", there: true, may: []arrow{
 		{"recipes/internal/znodepath", "joins and splits paths"},
+		{"recipes/internal/author", "what only recipes need"},
 		{"recipes/internal/backoff", "pauses between attempts"},
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},

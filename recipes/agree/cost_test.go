@@ -64,7 +64,7 @@ func TestCost_Rendezvous(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return m.Leave(t.Context())
+			return m.Close()
 		})
 	})
 }
@@ -92,6 +92,6 @@ func TestCost_Partitioner(t *testing.T) {
 			t.Errorf("%d round trips, %s", got.RoundTrips, got.Ops())
 		}
 		cost(t, h, "release", 1, "delete, delete", func() error { return s.Release(ctx) })
-		cost(t, h, "leave", 1, "delete", func() error { return m.Leave(ctx) })
+		cost(t, h, "leave", 1, "delete", func() error { return m.Close() })
 	})
 }

@@ -49,7 +49,7 @@ func TestEssentials(t *testing.T) {
 		if d, err := coordinator.Decide(ctx); err != nil || d != agree.Commit {
 			t.Errorf("frame %d: %s, %v", k, d, err)
 		}
-		if err := errors.Join(<-done, coordinator.Leave(ctx), tx.Forget(ctx)); err != nil {
+		if err := errors.Join(<-done, coordinator.Close(), tx.Forget(ctx)); err != nil {
 			t.Errorf("frame %d: %v", k, err)
 		}
 		cut.Arm(0)
@@ -59,14 +59,14 @@ func TestEssentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	guest, err := agree.NewRendezvous(other, root+"/r").Meet(ctx, nil)
-	if err != nil || string(guest.Address()) != "a:1" {
+	if err != nil || string(guest.Address) != "a:1" {
 		t.Fatal(guest, err)
 	}
-	if err := host.Leave(ctx); err != nil {
+	if err := host.Close(); err != nil {
 		t.Error(err)
 	}
 	<-guest.Context().Done()
-	if err := guest.Leave(ctx); err != nil {
+	if err := guest.Close(); err != nil {
 		t.Error(err)
 	}
 	over := errors.New("over")

@@ -28,7 +28,7 @@ func ExampleTransaction() {
 		if err := p.Vote(ctx, agree.Commit); err != nil {
 			log.Fatal(err)
 		}
-		defer func() { _ = p.Leave(ctx) }() // the sites continue with p.Outcome and p.Done
+		defer func() { _ = p.Close() }() // the sites continue with p.Outcome and p.Done
 	}
 	decision, err := coordinator.Decide(ctx)
 	fmt.Println(decision, err)
@@ -48,8 +48,8 @@ func ExampleRendezvous() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		defer func() { _ = m.Leave(ctx) }()
-		fmt.Printf("%s: host %v, at %s\n", address, m.Host(), m.Address())
+		defer func() { _ = m.Close() }()
+		fmt.Printf("%s: host %v, at %s\n", address, m.Held != nil, m.Address)
 	}
 	// Output:
 	// 10.0.0.1:7000: host true, at 10.0.0.1:7000

@@ -2,6 +2,7 @@ package agree
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -19,9 +20,9 @@ type TransactionExplanation struct {
 	Line recipes.Contention
 }
 
-// ExplainTransaction describes the transaction at path. ErrNoTransaction means that there is none.
-func ExplainTransaction(ctx context.Context, c *recipes.Client, path string) (e TransactionExplanation, err error) {
-	t := NewTransaction(c, path)
+// Explain describes the transaction. ErrNoTransaction means that there is none.
+func (t *Transaction) Explain(ctx context.Context) (e TransactionExplanation, err error) {
+	c := t.client
 	if e.Decision, _, err = t.readDecision(ctx, false); err != nil {
 		return e, err
 	}
@@ -44,45 +45,34 @@ func ExplainTransaction(ctx context.Context, c *recipes.Client, path string) (e 
 	return e, err
 }
 
-// ExplainRendezvous returns the host at path. Waiters came at the same moment and will be guests.
-func ExplainRendezvous(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
-	return contend.Contention(ctx, c, path, nil)
-}
-
-// PartitionExplanation describes how a set is divided, as read from its znodes.
-type PartitionExplanation struct {
-	Members map[string][]recipes.Contender // by identifier; more than one if members share an identifier
-	Parts   map[string]recipes.Contention  // the parts that a member has or waits for
-}
-
-// ExplainPartitioner describes the members of the partitioner at path and the parts that they have.
-func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (PartitionExplanation, error) {
-	e := PartitionExplanation{make(map[string][]recipes.Contender), make(map[string]recipes.Contention)}
-	party, locks := znodepath.Join(path, partyName), znodepath.Join(path, locksName)
-	names, err := contend.ChildNames(ctx, c, party)
+// Explain returns the members by identifier, several if they share it, and the parts that a member has
+// or waits for, as read from their znodes.
+func (p *Partitioner) Explain(ctx context.Context) (members map[string][]recipes.Contender, parts map[string]recipes.Contention, err error) {
+	all, err := p.explainChildren(ctx, partyName)
 	if err != nil {
-		return e, err
+		return nil, nil, err
 	}
-	members, err := contend.ReadChildren(ctx, c, party, names)
-	if err != nil {
-		return e, err
-	}
-	for _, m := range members {
+	members, parts = make(map[string][]recipes.Contender), make(map[string]recipes.Contention)
+	for _, m := range all {
 		id := identifierOf(znodepath.Base(m.Path))
-		e.Members[id] = append(e.Members[id], m)
+		members[id] = append(members[id], m)
 	}
-	parts, err := contend.ChildNames(ctx, c, locks)
-	if err != nil {
-		return e, err
-	}
-	for _, part := range parts {
-		l, err := contend.Contention(ctx, c, znodepath.Join(locks, part), nil)
-		if err != nil {
-			return e, err
-		}
+	dirs, err := p.explainChildren(ctx, locksName)
+	for _, dir := range dirs {
+		l, e := contend.Contention(ctx, p.client, dir.Path, nil)
+		err = errors.Join(err, e)
 		if len(l.Holders) > 0 {
-			e.Parts[part] = l
+			parts[znodepath.Base(dir.Path)] = l
 		}
 	}
-	return e, nil
+	return members, parts, err
+}
+
+func (p *Partitioner) explainChildren(ctx context.Context, name string) ([]recipes.Contender, error) {
+	dir := znodepath.Join(p.path, name)
+	names, err := contend.ChildNames(ctx, p.client, dir)
+	if err != nil {
+		return nil, err
+	}
+	return contend.ReadChildren(ctx, p.client, dir, names)
 }

@@ -34,7 +34,7 @@ type participation struct {
 }
 
 // Join takes part as a site, also when a new process continues the work of a site that died.
-// ErrUnknownSite means that the transaction does not have the site, or that the site has called
+// The error is recipes.ErrArgument if the transaction does not have the site, or the site has called
 // Done.
 func (t *Transaction) Join(ctx context.Context, site string) (*Participant, error) {
 	p, err := t.join(ctx, site)
@@ -43,9 +43,9 @@ func (t *Transaction) Join(ctx context.Context, site string) (*Participant, erro
 	}
 	switch stat, err := t.client.Exists(ctx, t.votePath(site)); {
 	case err != nil:
-		return nil, errors.Join(err, p.Leave(ctx))
+		return nil, errors.Join(err, p.leave(ctx))
 	case stat == nil:
-		return nil, errors.Join(fmt.Errorf("agree: join %s as %q: %w", t.path, site, ErrUnknownSite), p.Leave(ctx))
+		return nil, errors.Join(fmt.Errorf("agree: join %s as %q: not a site of this transaction, or done with it: %w", t.path, site, recipes.ErrArgument), p.leave(ctx))
 	}
 	return &Participant{p}, nil
 }
@@ -53,9 +53,12 @@ func (t *Transaction) Join(ctx context.Context, site string) (*Participant, erro
 // Task returns the task that Begin was given.
 func (p *participation) Task() []byte { return p.task }
 
-// Leave ends the participation. The others continue: a site that has not voted counts as dead, and
-// a site that has voted can join again to learn the outcome.
-func (p *participation) Leave(ctx context.Context) error { return p.place.Leave(ctx) }
+// Close ends the participation. The others continue: a site that has not voted counts as dead, and
+// a site that has voted can join again to learn the outcome. After the session timeout Close returns
+// recipes.ErrOutcomeUnknown and continues in the background.
+func (p *participation) Close() error { return contend.Close(p.client, p.leave) }
+
+func (p *participation) leave(ctx context.Context) error { return p.place.Leave(ctx) }
 
 // Vote votes for Commit or for Abort, which decides at once. Vote succeeds if the transaction was
 // decided without this vote: Outcome returns the decision. ErrAlreadyVoted means that the site has
@@ -107,7 +110,7 @@ func (p *Participant) Done(ctx context.Context) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil
 	}
-	return errors.Join(err, p.Leave(ctx))
+	return errors.Join(err, p.leave(ctx))
 }
 
 // Decide waits for the votes and decides: Commit when all sites have voted Commit, and Abort when a
@@ -117,7 +120,7 @@ func (p *Participant) Done(ctx context.Context) error {
 // site that came and went unseen between two calls of Decide. A replacement coordinator aborts if a
 // site is absent.
 //
-// When ctx ends, Decide decides nothing; see Abort and Leave. Another call remembers the sites that
+// When ctx ends, Decide decides nothing; see Abort and Close. Another call remembers the sites that
 // the previous calls have seen.
 func (c *Coordinator) Decide(ctx context.Context) (Decision, error) { return c.await(ctx, c.initial) }
 
@@ -136,7 +139,7 @@ func (t *Transaction) join(ctx context.Context, site string) (*participation, er
 	}
 	var err error
 	if p.task, _, err = t.client.Get(ctx, t.taskPath()); err != nil {
-		return nil, errors.Join(t.explainMissing(err), p.Leave(ctx))
+		return nil, errors.Join(t.explainMissing(err), p.leave(ctx))
 	}
 	return p, nil
 }

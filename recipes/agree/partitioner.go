@@ -12,15 +12,17 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
+	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// ErrMembersChanged is a cause of the end of the context that Partitioner.Run passes: the parts
+// errMembersChanged is a cause of the end of the context that Partitioner.Run passes: the parts
 // must be released, and the set is divided anew.
-var ErrMembersChanged = errors.New("agree: members have changed")
+var errMembersChanged = errors.New("agree: members have changed")
 
 // Partitioner divides the parts of a set among its members, so that at most one member works on a
 // part at a time: kazoo's SetPartitioner. All members must use the same set. Safe for concurrent
@@ -44,18 +46,7 @@ func NewPartitioner(c *recipes.Client, path string, parts []string, identifier s
 	return &Partitioner{client: c, path: path, parts: slices.Clone(parts), identifier: identifier, quiet: quiet}
 }
 
-// PartitionState is the state of a member and its share.
-type PartitionState string
-
-// The states, with kazoo's names.
-const (
-	Allocating  PartitionState = "ALLOCATING" // no share
-	Acquired    PartitionState = "ACQUIRED"   // has a share
-	MustRelease PartitionState = "RELEASE"    // must release its share: members have changed, or the share is lost
-	Failed      PartitionState = "FAILURE"    // no longer a member
-)
-
-// PartitionMember is a member of a Partitioner. Acquire and Leave must be called by one goroutine
+// PartitionMember is a member of a Partitioner. Acquire and Close must be called by one goroutine
 // at a time.
 type PartitionMember struct {
 	*Partitioner
@@ -66,15 +57,15 @@ type PartitionMember struct {
 	share   atomic.Pointer[Share]
 }
 
-// Join makes this process a member until Leave or the end of the session.
+// Join makes this process a member until Close or the end of the session.
 func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 	for i, part := range p.parts {
 		if !znodepath.ValidName(part) || slices.Contains(p.parts[:i], part) {
-			return nil, fmt.Errorf("agree: join %s: part %q: %w", p.path, part, ErrInvalidName)
+			return nil, fmt.Errorf("agree: join %s: part %q: %w", p.path, part, recipes.ErrArgument)
 		}
 	}
 	if p.identifier == "" || strings.Contains(p.identifier, "/") {
-		return nil, fmt.Errorf("agree: join %s as %q: %w", p.path, p.identifier, ErrInvalidName)
+		return nil, fmt.Errorf("agree: join %s as %q: %w", p.path, p.identifier, recipes.ErrArgument)
 	}
 	s, err := p.client.AwaitSession(ctx)
 	if err != nil {
@@ -87,11 +78,11 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 		if errors.Is(err, recipes.ErrOutcomeUnknown) {
 			// Client.Close waits. If Background fails, the Client is closed and there is no
 			// session.
-			_ = p.client.Background(ctx, m.deleteOrphan)
+			_ = author.Of(p.client).Background(ctx, m.deleteOrphan)
 		}
 		return nil, err
 	}
-	m.ctx, m.cancel = s.WithCancel()
+	m.ctx, m.cancel = checkedctx.WithCancel(s.Context())
 	return m, nil
 }
 
@@ -115,7 +106,7 @@ func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts
 
 // run is Run as long as the session lives.
 func (m *PartitionMember) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (err error) {
-	defer func() { err = contend.WithCleanup(err, m.Leave(ctx)) }()
+	defer func() { err = contend.WithCleanup(err, m.leave(ctx)) }()
 	for {
 		share, err := m.Acquire(ctx)
 		if err != nil {
@@ -130,22 +121,11 @@ func (m *PartitionMember) run(ctx context.Context, f func(ctx context.Context, p
 // Context returns a context that ends when the process is no longer a member, or may not be.
 func (m *PartitionMember) Context() context.Context { return m.ctx }
 
-// State returns the state of the member and its share.
-func (m *PartitionMember) State() PartitionState {
-	s := m.share.Load()
-	switch {
-	case m.ctx.Err() != nil:
-		return Failed
-	case s == nil:
-		return Allocating
-	case s.ctx.Err() != nil, s.stable.Err() != nil:
-		return MustRelease
-	}
-	return Acquired
-}
+// Close releases the share and ends the membership. After the session timeout that continues in the
+// background.
+func (m *PartitionMember) Close() error { return contend.Close(m.client, m.leave) }
 
-// Leave releases the share and ends the membership.
-func (m *PartitionMember) Leave(ctx context.Context) error {
+func (m *PartitionMember) leave(ctx context.Context) error {
 	var released error
 	if s := m.share.Load(); s != nil {
 		released = s.Release(ctx)
@@ -180,7 +160,7 @@ func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
 		if in.Err() != nil {
 			err = &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(in)}
 		}
-		if in.Err() != nil || !errors.Is(err, ErrMembersChanged) && !errors.Is(err, recipes.ErrNotHeld) {
+		if in.Err() != nil || !errors.Is(err, errMembersChanged) && !errors.Is(err, recipes.ErrNotHeld) {
 			return nil, contend.WithCleanup(err, released)
 		}
 	}

@@ -29,11 +29,8 @@ func TestPartitioner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.State() != agree.Allocating {
-			t.Error(a.State())
-		}
 		all, err := a.Acquire(ctx)
-		if err != nil || !slices.Equal(all.Parts(), parts) || a.State() != agree.Acquired || all.Held("p3").Token() == 0 || all.Held("x") != nil {
+		if err != nil || !slices.Equal(all.Parts, parts) || all.Held("p3").Token() == 0 || all.Held("x") != nil {
 			t.Fatalf("%+v, %v", all, err)
 		}
 		b, err := agree.NewPartitioner(w.Client(), "/p", parts, "bert", quiet).Join(ctx)
@@ -41,8 +38,8 @@ func TestPartitioner(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-all.Changed()
-		if a.State() != agree.MustRelease || all.Context().Err() != nil {
-			t.Error(a.State())
+		if all.Context().Err() != nil {
+			t.Error("the share is lost")
 		}
 		shares := make(chan []string, 1)
 		// Ends with its share; awaited below.
@@ -51,30 +48,30 @@ func TestPartitioner(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			shares <- s.Parts()
+			shares <- s.Parts
 		}()
 		time.Sleep(time.Minute)
-		e, err := agree.ExplainPartitioner(ctx, w.Client(), "/p")
-		if err != nil || len(e.Members["anna"]) != 1 || len(e.Members["bert"]) != 1 || len(e.Parts) != 5 || string(e.Parts["p1"].Holders[0].Data) != "anna" ||
-			len(e.Parts["p1"].Waiters) != 1 {
-			t.Errorf("%+v, %v", e, err)
+		present, held, err := agree.NewPartitioner(w.Client(), "/p", parts, "", quiet).Explain(ctx)
+		if err != nil || len(present["anna"]) != 1 || len(present["bert"]) != 1 || len(held) != 5 || string(held["p1"].Holders[0].Data) != "anna" ||
+			len(held["p1"].Waiters) != 1 {
+			t.Errorf("%+v, %+v, %v", present, held, err)
 		}
 		if err := all.Release(ctx); err != nil {
 			t.Error(err)
 		}
 		half, err := a.Acquire(ctx)
-		if err != nil || !slices.Equal(half.Parts(), []string{"p0", "p2", "p4"}) {
+		if err != nil || !slices.Equal(half.Parts, []string{"p0", "p2", "p4"}) {
 			t.Errorf("%+v, %v", half, err)
 		}
 		if got := <-shares; !slices.Equal(got, []string{"p1", "p3"}) {
 			t.Error(got)
 		}
-		if err := b.Leave(ctx); err != nil {
+		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 		<-half.Changed()
-		if err := a.Leave(ctx); err != nil || a.State() != agree.Failed || half.Context().Err() == nil {
-			t.Error(err, a.State())
+		if err := a.Close(); err != nil || a.Context().Err() == nil || half.Context().Err() == nil {
+			t.Error(err)
 		}
 		w.AssertChildren("/p/party")
 		for path := range w.Tree("/p/locks") {
@@ -83,7 +80,7 @@ func TestPartitioner(t *testing.T) {
 			}
 		}
 		for _, bad := range [][]string{{"a/b"}, {""}, {"a", "a"}} {
-			if _, err := agree.NewPartitioner(w.Client(), "/p", bad, "x", quiet).Join(ctx); !errors.Is(err, agree.ErrInvalidName) {
+			if _, err := agree.NewPartitioner(w.Client(), "/p", bad, "x", quiet).Join(ctx); !errors.Is(err, recipes.ErrArgument) {
 				t.Errorf("%q: %v", bad, err)
 			}
 		}
@@ -100,8 +97,8 @@ func TestPartitioner_Layout(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := m.Acquire(t.Context())
-		if err != nil || !slices.Equal(s.Parts(), []string{"p1", "p3"}) {
-			t.Fatal(s.Parts(), err)
+		if err != nil || !slices.Equal(s.Parts, []string{"p1", "p3"}) {
+			t.Fatal(s.Parts, err)
 		}
 		for path := range w.Tree("/p") {
 			fields := strings.Split(path, "/")
@@ -116,7 +113,7 @@ func TestPartitioner_Layout(t *testing.T) {
 				}
 			}
 		}
-		if err := m.Leave(t.Context()); err != nil {
+		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -170,10 +167,10 @@ func TestPartitioner_Disjoint(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			work := func(ctx context.Context, i int, share *agree.Share) {
 				mu.Lock()
-				now[i] = share.Parts()
+				now[i] = share.Parts
 				mu.Unlock()
 				var all []*recipetest.HoldRecord
-				for _, part := range share.Parts() {
+				for _, part := range share.Parts {
 					all = append(all, holds[part].Begin(share.Context(), share.Held(part).Token(), 1))
 				}
 				select {
@@ -209,7 +206,7 @@ func TestPartitioner_Disjoint(t *testing.T) {
 							t.Error(err)
 						}
 						if m != nil {
-							if err := m.Leave(t.Context()); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+							if err := m.Close(); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 								t.Error(err)
 							}
 						}

@@ -3,11 +3,13 @@ package agree
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -20,19 +22,21 @@ type Rendezvous struct {
 	path   string
 }
 
-// Meeting is the participation in a rendezvous, as host or as guest. Leave must be called.
+// Meeting is the participation in a rendezvous, as host or as guest. Close must be called.
 type Meeting struct {
+	Address []byte        // the host's; must not be modified
+	Held    *recipes.Hold // of the host; nil for a guest
 	client  *recipes.Client
 	path    string // of the host's znode
-	address []byte
-	host    *recipes.Hold // nil for a guest
 	ctx     context.Context
 	cancel  context.CancelCauseFunc // nil for a host
 	done    chan struct{}           // closed when follow has ended; nil for a host
 }
 
-// ErrHostGone is the cause of the end of a guest's context.
-var ErrHostGone = errors.New("agree: the host is gone")
+// Explain returns the host. Waiters came at the same moment and will be guests.
+func (r *Rendezvous) Explain(ctx context.Context) (recipes.Contention, error) {
+	return contend.Contention(ctx, r.client, r.path, nil)
+}
 
 // NewRendezvous returns the rendezvous at path.
 func NewRendezvous(c *recipes.Client, path string) *Rendezvous {
@@ -49,7 +53,7 @@ func (r *Rendezvous) Meet(ctx context.Context, address []byte) (*Meeting, error)
 		held, err := contend.TryAcquire(ctx, r.client, r.path, "host-", address, contend.Exclusive)
 		switch {
 		case held != nil:
-			return &Meeting{client: r.client, path: held.Path(), address: address, host: held, ctx: held.Context()}, nil
+			return &Meeting{client: r.client, path: held.Path(), Address: address, Held: held, ctx: held.Context()}, nil
 		case err == nil: // another process was faster and is the host
 		case ctx.Err() != nil || !contend.IsLost(err):
 			return nil, err
@@ -76,24 +80,15 @@ func (r *Rendezvous) Visit(ctx context.Context) (*Meeting, error) {
 	}
 }
 
-// Host reports whether this process is the host.
-func (m *Meeting) Host() bool { return m.host != nil }
-
-// Held returns the host's Hold; nil for a guest.
-func (m *Meeting) Held() *recipes.Hold { return m.host }
-
-// Address returns the host's address, which must not be modified.
-func (m *Meeting) Address() []byte { return m.address }
-
 // Context returns a context that ends with the meeting. A host's context ends before another
 // process can be the host. A guest's context ends when the guest has learned that the host is gone,
-// or can no longer learn that.
+// or can no longer learn that; its cause wraps recipes.ErrNotHeld.
 func (m *Meeting) Context() context.Context { return m.ctx }
 
-// Leave ends the participation. When the host leaves, the meeting is over for all.
-func (m *Meeting) Leave(ctx context.Context) error {
-	if m.host != nil {
-		return m.host.Release(ctx)
+// Close ends the participation. When the host leaves, the meeting is over for all.
+func (m *Meeting) Close() error {
+	if m.Held != nil {
+		return contend.Close(m.client, m.Held.Release)
 	}
 	m.cancel(context.Canceled)
 	<-m.done
@@ -144,12 +139,14 @@ func (r *Rendezvous) meetAsGuest(ctx context.Context, name string) (*Meeting, er
 	case err != nil:
 		return nil, err
 	}
-	m := &Meeting{client: r.client, path: path, address: data, done: make(chan struct{})}
-	m.ctx, m.cancel = s.WithCancel()
-	// Ends with Leave, which waits, or when the host or the session is gone.
+	m := &Meeting{client: r.client, path: path, Address: data, done: make(chan struct{})}
+	m.ctx, m.cancel = checkedctx.WithCancel(s.Context())
+	// Ends with Close, which waits, or when the host or the session is gone.
 	go m.follow(fires)
 	return m, nil
 }
+
+var errHostGone = fmt.Errorf("agree: the host is gone: %w", recipes.ErrNotHeld)
 
 // follow ends a guest's meeting when the host is gone.
 func (m *Meeting) follow(fires <-chan zk.Event) {
@@ -162,7 +159,7 @@ func (m *Meeting) follow(fires <-chan zk.Event) {
 		}
 		var err error
 		if _, _, fires, err = m.client.GetW(m.ctx, m.path); err != nil {
-			m.cancel(ErrHostGone) // or the guest cannot know whether the host is gone
+			m.cancel(errHostGone) // or the guest cannot know whether the host is gone
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
 )
 
@@ -18,28 +19,28 @@ func TestRendezvous(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { // is first, and waits
 			m, err := agree.NewRendezvous(w.Client(), "/r").Visit(ctx)
-			if err != nil || m.Host() || string(m.Address()) != "a:1" {
+			if err != nil || m.Held != nil || string(m.Address) != "a:1" {
 				t.Error(m, err)
 				return
 			}
 			<-m.Context().Done()
-			if !errors.Is(context.Cause(m.Context()), agree.ErrHostGone) {
+			if !errors.Is(context.Cause(m.Context()), recipes.ErrNotHeld) {
 				t.Error(context.Cause(m.Context()))
 			}
-			if err := m.Leave(ctx); err != nil {
+			if err := m.Close(); err != nil {
 				t.Error(err)
 			}
 		})
 		time.Sleep(time.Second)
 		host, err := agree.NewRendezvous(hosting, "/r").Meet(ctx, []byte("a:1"))
-		if err != nil || !host.Host() || string(host.Address()) != "a:1" || host.Held() == nil {
+		if err != nil || host.Held == nil || string(host.Address) != "a:1" {
 			t.Fatal(host, err)
 		}
 		guest, err := agree.NewRendezvous(w.Client(), "/r").Meet(ctx, []byte("b:2"))
-		if err != nil || guest.Host() || string(guest.Address()) != "a:1" || guest.Held() != nil {
+		if err != nil || guest.Held != nil || string(guest.Address) != "a:1" {
 			t.Fatal(guest, err)
 		}
-		l, err := agree.ExplainRendezvous(ctx, w.Client(), "/r")
+		l, err := agree.NewRendezvous(w.Client(), "/r").Explain(ctx)
 		if err != nil || len(l.Holders) != 1 || string(l.Holders[0].Data) != "a:1" || l.Holders[0].Session != hosting.Session().ID() {
 			t.Errorf("%+v, %v", l, err)
 		}
@@ -49,14 +50,14 @@ func TestRendezvous(t *testing.T) {
 		if host.Context().Err() == nil {
 			t.Error("the host does not know that it is none")
 		}
-		if err := guest.Leave(ctx); err != nil {
+		if err := guest.Close(); err != nil {
 			t.Error(err)
 		}
 		next, err := agree.NewRendezvous(w.Client(), "/r").Meet(ctx, []byte("b:2"))
-		if err != nil || !next.Host() {
+		if err != nil || next.Held == nil {
 			t.Fatal(next, err)
 		}
-		if err := next.Leave(ctx); err != nil {
+		if err := next.Close(); err != nil {
 			t.Error(err)
 		}
 		w.AssertChildren("/r")
@@ -84,10 +85,10 @@ func TestRendezvous_Faults(t *testing.T) {
 				if s.Ctx.Err() == nil {
 					t.Error(err)
 				}
-			case m.Host() != first || (string(m.Address()) == "b:2") != first:
-				t.Errorf("%q", m.Address())
+			case (m.Held != nil) != first || (string(m.Address) == "b:2") != first:
+				t.Errorf("%q", m.Address)
 			default:
-				_ = m.Leave(s.Ctx) // continues in the background
+				_ = m.Close() // continues in the background
 			}
 			s.Settle()
 			want := 1

@@ -36,7 +36,7 @@ func TestPartitioner_SameIdentifier(t *testing.T) {
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					all = append(all, s.Parts()...)
+					all = append(all, s.Parts...)
 				})
 			}
 			wg.Wait()

@@ -19,8 +19,8 @@ const maxConcurrentLocks = 16
 
 // Share is the set of parts that a member has. Release must be called.
 type Share struct {
+	Parts  []string // sorted; there may be none; must not be modified
 	member *PartitionMember
-	parts  []string
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -35,16 +35,13 @@ type Share struct {
 
 // newShare returns a share whose parts are not locked yet.
 func (m *PartitionMember) newShare(parts, members []string, fires <-chan zk.Event) *Share {
-	s := &Share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
-	s.ctx, s.cancel = m.session.WithCancel()
+	s := &Share{member: m, Parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
+	s.ctx, s.cancel = checkedctx.WithCancel(m.session.Context())
 	s.stable, s.membersChanged = context.WithCancelCause(context.Background())
 	// Ends with the share's context. Release waits.
 	go s.follow(members, fires)
 	return s
 }
-
-// Parts returns the parts, sorted; there may be none. They must not be modified.
-func (s *Share) Parts() []string { return s.parts }
 
 // Context returns a context that ends when any part is lost or may be, before another member can
 // own that part.
@@ -75,7 +72,7 @@ func (s *Share) Release(ctx context.Context) error {
 	for _, stop := range stops {
 		stop()
 	}
-	return forEach(s.parts, func(part string) error {
+	return forEach(s.Parts, func(part string) error {
 		if h := held[part]; h != nil {
 			return h.Release(ctx)
 		}
@@ -93,7 +90,7 @@ func (s *Share) run(ctx context.Context, f func(ctx context.Context, parts []str
 			again, err = false, errors.Join(err, released)
 		}
 	}()
-	err = f(in, s.parts)
+	err = f(in, s.Parts)
 	ended := in.Err() != nil && ctx.Err() == nil
 	return ended && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(in))), err
 }
@@ -109,7 +106,7 @@ func (s *Share) within(ctx context.Context) (in context.Context, cancel context.
 	}
 }
 
-// lock acquires the locks of all parts. The error is ErrMembersChanged if the members change
+// lock acquires the locks of all parts. The error is errMembersChanged if the members change
 // meanwhile.
 func (s *Share) lock(ctx context.Context) error {
 	in, cancel := s.within(ctx)
@@ -120,7 +117,7 @@ func (s *Share) lock(ctx context.Context) error {
 		once  sync.Once
 		first error
 	)
-	_ = forEach(s.parts, func(part string) error {
+	_ = forEach(s.Parts, func(part string) error {
 		err := s.lockPart(in, part)
 		if err != nil {
 			once.Do(func() { first = err })
@@ -129,7 +126,7 @@ func (s *Share) lock(ctx context.Context) error {
 		return err
 	})
 	if s.stable.Err() != nil {
-		return ErrMembersChanged
+		return errMembersChanged
 	}
 	return first
 }
@@ -168,7 +165,7 @@ func (s *Share) follow(members []string, fires <-chan zk.Event) {
 		names, _, again, err := s.member.client.ChildrenW(s.ctx, znodepath.Join(s.member.path, partyName))
 		slices.Sort(names)
 		if err != nil || !slices.Equal(names, members) {
-			s.membersChanged(ErrMembersChanged)
+			s.membersChanged(errMembersChanged)
 			return
 		}
 		fires = again

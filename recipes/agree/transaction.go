@@ -25,11 +25,8 @@ const (
 
 // Errors of this package.
 var (
-	ErrTransactionExists = errors.New("agree: a transaction exists at this path")
-	ErrNoTransaction     = errors.New("agree: no transaction at this path: it was aborted, is over, or has not begun")
-	ErrUnknownSite       = errors.New("agree: not a site of this transaction, or done with it")
-	ErrAlreadyVoted      = errors.New("agree: the site has voted differently")
-	ErrInvalidName       = errors.New("agree: names must be different, not empty, and without a slash")
+	ErrNoTransaction = errors.New("agree: no transaction at this path: it was aborted, is over, or has not begun")
+	ErrAlreadyVoted  = errors.New("agree: the site has voted differently")
 )
 
 // open is the data of an undecided transaction. A znode without data is no transaction, but a
@@ -62,7 +59,8 @@ func NewTransaction(c *recipes.Client, path string) *Transaction {
 }
 
 // Begin begins the transaction with a task for the given sites and returns its coordinator. The
-// name of a site must be the valid name of a znode.
+// name of a site must be the valid name of a znode. If there is a transaction, the error is
+// zk.ErrNodeExists.
 //
 // After recipes.ErrOutcomeUnknown there may be a transaction, which the sites may decide: Decision
 // reads the decision, and a Coordinator from Coordinate can abort the transaction.
@@ -76,16 +74,12 @@ func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (
 	}
 	for _, site := range sites {
 		if !znodepath.ValidName(site) || seen[site] {
-			return nil, fmt.Errorf("agree: begin %s: site %q: %w", t.path, site, ErrInvalidName)
+			return nil, fmt.Errorf("agree: begin %s: site %q: names must be different, not empty, and without a slash: %w", t.path, site, recipes.ErrArgument)
 		}
 		seen[site] = true
 		ops = append(ops, &zk.CreateRequest{Path: t.votePath(site)})
 	}
-	err := t.create(ctx, ops, mark)
-	switch {
-	case errors.Is(err, zk.ErrNodeExists):
-		return nil, fmt.Errorf("agree: begin %s: %w", t.path, ErrTransactionExists)
-	case err != nil:
+	if err := t.create(ctx, ops, mark); err != nil {
 		return nil, err
 	}
 	p, err := t.join(ctx, "")

@@ -11,6 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
@@ -26,12 +28,12 @@ func site(ctx context.Context, c *recipes.Client, path, name string, vote agree.
 	}
 	if vote != agree.Undecided {
 		if err := p.Vote(ctx, vote); err != nil {
-			return "", errors.Join(err, p.Leave(ctx))
+			return "", errors.Join(err, p.Close())
 		}
 	}
 	d, err := p.Outcome(ctx)
 	if err != nil {
-		return "", errors.Join(err, p.Leave(ctx))
+		return "", errors.Join(err, p.Close())
 	}
 	return d, p.Done(ctx)
 }
@@ -46,10 +48,10 @@ func TestTransaction(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := tx.Begin(ctx, nil); !errors.Is(err, agree.ErrTransactionExists) {
+				if _, err := tx.Begin(ctx, nil); !errors.Is(err, zk.ErrNodeExists) {
 					t.Error(err)
 				}
-				if _, err := tx.Join(ctx, "x"); !errors.Is(err, agree.ErrUnknownSite) {
+				if _, err := tx.Join(ctx, "x"); !errors.Is(err, recipes.ErrArgument) {
 					t.Error(err)
 				}
 				results := make(chan string, 2)
@@ -73,7 +75,7 @@ func TestTransaction(t *testing.T) {
 				if d, err := tx.Decision(ctx); err != nil || d != last {
 					t.Error(d, err)
 				}
-				if err := c.Leave(ctx); err != nil {
+				if err := c.Close(); err != nil {
 					t.Error(err)
 				}
 				if err := tx.Forget(ctx); err != nil {
@@ -117,7 +119,7 @@ func TestTransaction_CoordinatorDies(t *testing.T) {
 				})
 			}
 			time.Sleep(time.Second)
-			e, err := agree.ExplainTransaction(ctx, w.Client(), "/tx")
+			e, err := agree.NewTransaction(w.Client(), "/tx").Explain(ctx)
 			if err != nil || e.Decision != agree.Undecided || len(e.Votes) != 2 || e.Votes["a"] != agree.Commit || len(e.Line.Waiters) != len(sites) ||
 				len(e.Line.Holders[0].Data) != 0 {
 				t.Errorf("%+v, %v", e, err)
@@ -132,7 +134,7 @@ func TestTransaction_CoordinatorDies(t *testing.T) {
 			if d, err := c.Decide(ctx); err != nil || d != want {
 				t.Error(d, err)
 			}
-			if err := errors.Join(c.Leave(ctx), c.Forget(ctx)); err != nil {
+			if err := errors.Join(c.Close(), c.Forget(ctx)); err != nil {
 				t.Error(err)
 			}
 			w.AssertMissing("/tx")
@@ -202,7 +204,7 @@ func TestTransaction_SiteDies(t *testing.T) {
 				if d, err := again.Outcome(ctx); err != nil || d != want {
 					t.Error(d, err)
 				}
-				if err := errors.Join(again.Done(ctx), c.Leave(ctx), tx.Forget(ctx)); err != nil {
+				if err := errors.Join(again.Done(ctx), c.Close(), tx.Forget(ctx)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -257,7 +259,7 @@ func TestTransaction_Faults(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				_ = c.Leave(t.Context())
+				_ = c.Close()
 				if got := <-outcomes; got != agree.Undecided && d != agree.Undecided && got != d {
 					t.Errorf("%s and %s", got, d)
 				}
@@ -302,7 +304,7 @@ func TestTransaction_AllOrNone(t *testing.T) {
 							d, err = site(t.Context(), c, path, fmt.Sprint("s", i), vote)
 						}
 						switch {
-						case errors.Is(err, agree.ErrNoTransaction), errors.Is(err, agree.ErrUnknownSite) && d == "":
+						case errors.Is(err, agree.ErrNoTransaction), errors.Is(err, recipes.ErrArgument) && d == "":
 						case err != nil:
 							t.Errorf("%s: %v", path, err)
 						default:
@@ -325,7 +327,7 @@ func TestTransaction_AllOrNone(t *testing.T) {
 						if err == nil {
 							note(fmt.Sprint("/tx", r), d)
 						}
-						_ = c.Leave(t.Context())
+						_ = c.Close()
 					}
 					cancel()
 				}

@@ -46,7 +46,7 @@ func TestOutcome_NoPlaceAnew(t *testing.T) {
 					t.Error(d, err)
 				}
 			}
-			if err := p.Leave(t.Context()); err != nil {
+			if err := p.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -74,7 +74,7 @@ func TestDecide_Again(t *testing.T) {
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatal(d, err)
 				}
-				if err := p.Leave(t.Context()); err != nil {
+				if err := p.Close(); err != nil {
 					t.Error(err)
 				}
 			case err == nil && d == agree.Abort:

@@ -31,7 +31,7 @@ func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 	}
 	// If somebody deleted the znode of w just now, the znode of r already existed.
 	if err := w.Release(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
-		return nil, join(err, r.Release(ctx))
+		return nil, errors.Join(err, r.Release(ctx))
 	}
 	return r, nil
 }
@@ -59,7 +59,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 		return nil, err // the server deletes the znode with the session
 	}
 	if e := m.client.DeleteGuaranteed(ctx, path); e != nil && !onlyUnknown(e) {
-		err = join(err, e)
+		err = errors.Join(err, e)
 	}
 	return nil, err
 }

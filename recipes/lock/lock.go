@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -30,19 +29,13 @@ type Locker interface {
 // hold the lock together may have the same token. Safe for concurrent use.
 type Lock struct {
 	*recipes.Hold
-	writes  *RWMutex // whose write lock this is, or nil
-	revoked chan struct{}
+	writes *RWMutex // whose write lock this is, or nil
 
-	mu          sync.Mutex // guards the fields below
-	depth       int        // how many calls of Release are outstanding
-	revokeAsked bool       // revoked is closed
+	mu    sync.Mutex // guards depth
+	depth int        // how many calls of Release are outstanding
 }
 
-func newLock(h *recipes.Hold, writes *RWMutex) *Lock {
-	l := &Lock{Hold: h, writes: writes, depth: 1, revoked: make(chan struct{})}
-	h.OnData(l.onData)
-	return l
-}
+func newLock(h *recipes.Hold, writes *RWMutex) *Lock { return &Lock{Hold: h, writes: writes, depth: 1} }
 
 // Again acquires a held lock once more, for a function that locks and is called with the lock held.
 // No request is sent. Each successful call needs another Release. The error is recipes.ErrNotHeld if
@@ -77,16 +70,11 @@ func (l *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
-// Revoked returns a channel that is closed when somebody asks the holder to release the lock, with
-// Revoke or with Curator's Revoker. Nothing else happens then. A request is noticed no earlier than
-// 20 ms after the lock was acquired.
-func (l *Lock) Revoked() <-chan struct{} { return l.revoked }
-
 // revokeMessage is the data that Curator's Revoker writes to a contender's znode.
 var revokeMessage = []byte("__REVOKE__")
 
 // Revoke asks the contender whose znode is at path, as Explain returns it, to release the lock.
-// That closes the holder's Lock.Revoked, or calls the RevocationListener of a Curator lock. Revoke
+// That closes the holder's Hold.Revoked, or calls the RevocationListener of a Curator lock. Revoke
 // does not wait for the release, and the holder may ignore the request. The contender's data are
 // overwritten. A missing znode is no error.
 func Revoke(ctx context.Context, c *recipes.Client, path string) error {
@@ -95,19 +83,6 @@ func Revoke(ctx context.Context, c *recipes.Client, path string) error {
 		return nil
 	}
 	return err
-}
-
-// onData is called with the new data of the lock's znode.
-func (l *Lock) onData(data []byte, _ *zk.Stat) {
-	if !bytes.Equal(data, revokeMessage) {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.revokeAsked {
-		l.revokeAsked = true
-		close(l.revoked)
-	}
 }
 
 // release releases h. The error says if h had been lost before.
@@ -119,7 +94,7 @@ func release(ctx context.Context, h *recipes.Hold) error {
 	if h.Session().Context().Err() != nil {
 		return before // the znode is deleted with the session
 	}
-	return join(before, h.Release(ctx))
+	return errors.Join(before, h.Release(ctx))
 }
 
 // runAndRelease runs f while held lasts and then calls release, also when f panics. A release that
@@ -131,21 +106,10 @@ func runAndRelease(ctx context.Context, held interface {
 	defer func() {
 		cancel()
 		if e := release(ctx); e != nil && !onlyUnknown(e) {
-			err = join(err, e)
+			err = errors.Join(err, e)
 		}
 	}()
 	return f(in)
-}
-
-// join is errors.Join, except that a single error is returned unwrapped.
-func join(a, b error) error {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return errors.Join(a, b)
 }
 
 // onlyUnknown reports whether err only says that something continues in the background.

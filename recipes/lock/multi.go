@@ -63,7 +63,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 		cancel()
 		if err != nil {
 			if e := all.release(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
-				err = join(err, e)
+				err = errors.Join(err, e)
 			}
 			return nil, err
 		}

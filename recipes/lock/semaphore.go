@@ -144,7 +144,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	if err != nil {
 		err = s.deleteLeases(ctx, session, paths, err)
 		if e := turn.Release(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
-			err = join(err, e)
+			err = errors.Join(err, e)
 		}
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 		wg.Go(func() { paths[i], errs[i] = s.client.Create(ctx, znodepath.Join(s.leases, leaseName), s.data, o) })
 	}
 	wg.Wait()
-	return slices.DeleteFunc(paths, func(path string) bool { return path == "" }), firstOf(errs)
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" }), errors.Join(errs...)
 }
 
 // awaitLeases waits until the leases, including those at paths, are no more than the maximum, and
@@ -242,8 +242,8 @@ func (s *Semaphore) deleteLeases(ctx context.Context, session *recipes.Session, 
 		wg.Go(func() { errs[i] = s.client.DeleteGuaranteed(ctx, path) })
 	}
 	wg.Wait()
-	if e := firstOf(errs); e != nil && !onlyUnknown(e) {
-		return join(err, e)
+	if e := errors.Join(errs...); e != nil && !onlyUnknown(e) {
+		return errors.Join(err, e)
 	}
 	return err
 }
@@ -253,15 +253,6 @@ func one(leases []*Lock, err error) (*Lock, error) {
 		return nil, err
 	}
 	return leases[0], nil
-}
-
-func firstOf(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // NewKazooSemaphore returns the semaphore of path in the layout of kazoo's Semaphore, which shares

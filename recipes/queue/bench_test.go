@@ -20,7 +20,7 @@ import (
 
 // ends is a producer's and a consumer's use of a queue.
 type ends interface {
-	Put(ctx context.Context, data []byte) error
+	Put(ctx context.Context, items ...[]byte) error
 	Take(ctx context.Context) (queue.Message, error)
 }
 
@@ -31,8 +31,8 @@ type as struct {
 	path string
 }
 
-func (q as) Put(ctx context.Context, data []byte) error {
-	_, err := q.c.Create(ctx, q.path+"/qn-", data, recipes.CreateOptions{Sequential: true, Parents: true})
+func (q as) Put(ctx context.Context, data ...[]byte) error {
+	_, err := q.c.Create(ctx, q.path+"/qn-", data[0], recipes.CreateOptions{Sequential: true, Parents: true})
 	return err
 }
 

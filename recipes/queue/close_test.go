@@ -22,7 +22,7 @@ func TestClose_WhileHeld(t *testing.T) {
 				c := w.Client()
 				open := func() *queue.Queue { return queue.New(c, "/q", queue.Locks("/q-locks")) }
 				q := open()
-				if err := q.PutAll(t.Context(), []byte("a"), []byte("b")); err != nil {
+				if err := q.Put(t.Context(), []byte("a"), []byte("b")); err != nil {
 					t.Fatal(err)
 				}
 				var items []*queue.Item
@@ -33,7 +33,7 @@ func TestClose_WhileHeld(t *testing.T) {
 					}
 					items = append(items, i)
 				}
-				if err := open().Close(t.Context()); err != nil {
+				if err := open().Close(); err != nil {
 					t.Error(err)
 				}
 				for _, i := range items {
@@ -56,7 +56,7 @@ func TestClose_WhileHeld(t *testing.T) {
 				if m, ok, err := q.TryTake(t.Context()); ok || err != nil {
 					t.Errorf("take: %+v, %v", m, err)
 				}
-				if err := q.Close(t.Context()); err != nil {
+				if err := q.Close(); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(time.Second)
@@ -72,7 +72,7 @@ func TestQ3_RetriesRunOut(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client(recipes.Retry(recipes.Times(1, 10*time.Millisecond)))
 		q := queue.New(c, "/q", queue.Locks("/q-locks"))
-		if err := q.PutAll(t.Context(), []byte("a"), []byte("b")); err != nil {
+		if err := q.Put(t.Context(), []byte("a"), []byte("b")); err != nil {
 			t.Fatal(err)
 		}
 		i, err := q.TakeLocked(t.Context())

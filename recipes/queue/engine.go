@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
@@ -66,14 +67,16 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 	}
 	e.putWriter = exactlyonce.New(c, e.members)
 	e.consumer = consumer{writer: exactlyonce.New(c, e.members), batchSize: firstClaim}
-	return c.Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
+	return author.Of(c).Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
 }
 
 // Close deletes the znodes of this Client that are not items, which would otherwise exist until the
 // session ends. Close is for programs that use many queues in turn. Znodes that other users of the
 // same Client need for a Put, a Take or a held Item stay until the next Close. The queue can be
-// used after Close.
-func (e *engine) Close(ctx context.Context) error {
+// used after Close. Close waits for the session timeout at most.
+func (e *engine) Close() error { return contend.Close(e.client, e.close) }
+
+func (e *engine) close(ctx context.Context) error {
 	err := e.putWriter.Close(ctx)
 	e.mu.Lock()
 	busy := e.hasLeader

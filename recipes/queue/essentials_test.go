@@ -32,7 +32,7 @@ func TestEssentials(t *testing.T) {
 	for k := 1; k <= 5; k++ {
 		data := fmt.Sprint(k)
 		cut.Arm(k)
-		if err := q.PutAll(ctx, []byte(data), []byte(data+" locked")); err != nil {
+		if err := q.Put(ctx, []byte(data), []byte(data+" locked")); err != nil {
 			t.Fatal(err)
 		}
 		m, err := q.Take(ctx)
@@ -58,7 +58,7 @@ func TestEssentials(t *testing.T) {
 			t.Errorf("an item too many, %v", err)
 		}
 	}
-	if err := q.Close(ctx); err != nil {
+	if err := q.Close(); err != nil {
 		t.Error(err)
 	}
 	for _, path := range []string{"/q-members", "/q", "/locks", ""} {

@@ -32,7 +32,7 @@ func empty(t testing.TB, w *recipetest.World, items *recipetest.ItemHistory, q t
 
 type taker interface {
 	TryTake(ctx context.Context) (queue.Message, bool, error)
-	Close(ctx context.Context) error
+	Close() error
 }
 
 // clean checks that nothing is left of a queue but its directories.
@@ -83,12 +83,12 @@ func TestQ1_Put(t *testing.T) {
 				}
 			}
 		}
-		if err := q.Close(t.Context()); err != nil {
+		if err := q.Close(); err != nil {
 			t.Error(err)
 		}
 		last := queue.New(s.World.Client(), "/q")
 		empty(t, s.World, items, last)
-		if err := errors.Join(items.ExactlyOnce(), items.InOrder(nil), last.Close(t.Context())); err != nil {
+		if err := errors.Join(items.ExactlyOnce(), items.InOrder(nil), last.Close()); err != nil {
 			t.Error(err)
 		}
 		clean(t, s.World)
@@ -130,12 +130,12 @@ func TestQ2_Take(t *testing.T) {
 			}
 		}
 		s.Settle()
-		if err := q.Close(t.Context()); err != nil {
+		if err := q.Close(); err != nil {
 			t.Error(err)
 		}
 		last := queue.NewSimple(s.World.Client(), "/q")
 		empty(t, s.World, items, last)
-		if err := errors.Join(items.ExactlyOnce(), items.InOrder(nil), last.Close(t.Context()), p.Close(t.Context())); err != nil {
+		if err := errors.Join(items.ExactlyOnce(), items.InOrder(nil), last.Close(), p.Close()); err != nil {
 			t.Error(err)
 		}
 		clean(t, s.World)

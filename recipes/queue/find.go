@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -137,7 +138,7 @@ func (e *engine) skip(x *entry, why error) {
 		c.skipped, c.skippedSince = make(map[string]struct{}), time.Now()
 	}
 	c.skipped[x.name] = struct{}{}
-	e.client.Logf("queue %s: item %s cannot be taken and is passed over: %v", e.path, x.name, why)
+	author.Of(e.client).Logf("queue %s: item %s cannot be taken and is passed over: %v", e.path, x.name, why)
 }
 
 // remove removes an entry from the list.

@@ -1,6 +1,11 @@
 package queue
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gozkd/gozkd/recipes"
+)
 
 // Curator's ItemSerializer encodes the items of a znode, with big-endian numbers, as:
 //
@@ -12,6 +17,8 @@ const (
 	frameItem    = 1
 	frameEnd     = 2
 )
+
+var errFrame = fmt.Errorf("queue: %w: item is not encoded as Curator encodes items", recipes.ErrFormat)
 
 // frame encodes items as Curator does.
 func frame(items ...[]byte) []byte {
@@ -28,7 +35,7 @@ func frame(items ...[]byte) []byte {
 // ignores bytes after the end mark.
 func unframe(b []byte) ([][]byte, error) {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != frameVersion {
-		return nil, ErrFrame
+		return nil, errFrame
 	}
 	var items [][]byte
 	for b = b[4:]; len(b) > 0; {
@@ -37,17 +44,17 @@ func unframe(b []byte) ([][]byte, error) {
 			return items, nil
 		case frameItem:
 			if len(b) < 5 {
-				return nil, ErrFrame
+				return nil, errFrame
 			}
 			n := binary.BigEndian.Uint32(b[1:])
 			if uint64(n) > uint64(len(b)-5) {
-				return nil, ErrFrame
+				return nil, errFrame
 			}
 			items = append(items, b[5:5+n:5+n])
 			b = b[5+n:]
 		default:
-			return nil, ErrFrame
+			return nil, errFrame
 		}
 	}
-	return nil, ErrFrame
+	return nil, errFrame
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
@@ -100,7 +101,7 @@ func (i *Item) Done(ctx context.Context) error {
 		case errors.Is(results[1].Error, zk.ErrNoNode):
 			i.held.End()
 			// Ends with the server's answer or with s. Client.Close ends s and waits.
-			_ = e.client.Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
+			_ = author.Of(e.client).Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
 			return i.release(ctx)
@@ -196,7 +197,7 @@ const dropPause = time.Second
 
 // Handle waits for an item, locks the item, and calls f. The context of f also ends when the item
 // is no longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls
-// Return. The error joins that of f and that of Done or Return. An item with ErrFrame is returned
+// Return. The error joins that of f and that of Done or Return. An item with recipes.ErrFormat is returned
 // without a call of f, and stays the first in the queue until removed with Take or TakeLocked.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)

@@ -41,7 +41,7 @@ func TestQ5_Delay(t *testing.T) {
 				t.Errorf("take: %+v, %v, %v after it was due", m, err, time.Since(want.due))
 			}
 		}
-		if err := p.Put(t.Context(), time.UnixMilli(0), nil); !errors.Is(err, queue.ErrArgument) {
+		if err := p.Put(t.Context(), time.UnixMilli(0), nil); !errors.Is(err, recipes.ErrArgument) {
 			t.Error(err)
 		}
 	})
@@ -78,7 +78,7 @@ func TestID_Remove(t *testing.T) {
 			if m, ok, err := q.TryTake(t.Context()); !ok || err != nil || m.ID() != "c" {
 				t.Errorf("take: %+v, %v", m, err)
 			}
-			if err := q.Put(t.Context(), "", nil); !errors.Is(err, queue.ErrArgument) {
+			if err := q.Put(t.Context(), "", nil); !errors.Is(err, recipes.ErrArgument) {
 				t.Error(err)
 			}
 		})

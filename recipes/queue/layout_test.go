@@ -36,7 +36,7 @@ func TestLayout(t *testing.T) {
 		},
 		"all": {
 			func(ctx context.Context, c *recipes.Client) error {
-				return queue.New(c, "/q").PutAll(ctx, []byte("x"), []byte("x"))
+				return queue.New(c, "/q").Put(ctx, []byte("x"), []byte("x"))
 			},
 			map[string]string{"/q": "", "/q/queue-0000000000": framed, "/q/queue-0000000001": framed},
 		},
@@ -61,7 +61,7 @@ func TestLayout(t *testing.T) {
 		},
 		"kazoo": {
 			func(ctx context.Context, c *recipes.Client) error {
-				return queue.NewKazoo(c, "/q").Put(ctx, queue.KazooDefault, []byte("x"))
+				return queue.NewKazoo(c, "/q").Put(ctx, 100, []byte("x"))
 			},
 			map[string]string{"/q": "", "/q/entry-100-0000000000": "78"},
 		},
@@ -156,7 +156,7 @@ func TestOrder(t *testing.T) {
 		}) (names []string) {
 			for {
 				m, ok, err := q.TryTake(t.Context())
-				if errors.Is(err, queue.ErrFrame) {
+				if errors.Is(err, recipes.ErrFormat) {
 					names = append(names, fmt.Sprintf("%q", m.Data))
 					continue
 				}

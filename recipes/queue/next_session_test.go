@@ -85,7 +85,7 @@ func TestRegress_LockedFromTheQueue(t *testing.T) {
 		if err := first.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Close(t.Context()); err != nil { // deletes the marker
+		if err := q.Close(); err != nil { // deletes the marker
 			t.Fatal(err)
 		}
 		w.Unplug(c)
@@ -152,7 +152,7 @@ func TestRegress_LockedInUnknownSession(t *testing.T) {
 		if err := first.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Close(t.Context()); err != nil { // deletes the marker
+		if err := q.Close(); err != nil { // deletes the marker
 			t.Fatal(err)
 		}
 		next()
@@ -167,7 +167,7 @@ func TestRegress_LockedInUnknownSession(t *testing.T) {
 		if err := i.Done(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := q.Close(t.Context()); err != nil {
+		if err := q.Close(); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(5 * time.Second)
@@ -181,7 +181,7 @@ func TestRegress_LockedInUnknownSession(t *testing.T) {
 func left(t testing.TB, w *recipetest.World, all ...*queue.Queue) {
 	t.Helper()
 	for _, q := range all {
-		if err := q.Close(t.Context()); err != nil {
+		if err := q.Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -54,7 +55,7 @@ func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) err
 	e.sending = true
 	e.mu.Unlock()
 	if start {
-		if err := e.client.Background(ctx, e.sendLoop); err != nil {
+		if err := author.Of(e.client).Background(ctx, e.sendLoop); err != nil {
 			e.failWaitingPuts(err)
 		}
 	}

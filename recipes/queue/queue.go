@@ -11,18 +11,6 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Errors of this package. The server's errors are the sentinels of package zk, wrapped in
-// *recipes.Error.
-var (
-	// ErrFrame means that an item is not encoded as Curator encodes items. Data then holds the
-	// znode's data.
-	ErrFrame = errors.New("queue: item is not encoded as Curator encodes items")
-	// ErrNoLocks means that the queue was made without Locks, so items cannot be locked.
-	ErrNoLocks = errors.New("queue: items cannot be locked without the option Locks")
-	// ErrArgument means that the queue does not accept this priority, ID or time. Nothing was put.
-	ErrArgument = errors.New("queue: bad argument")
-)
-
 // Option configures a queue.
 type Option func(*engine)
 
@@ -59,19 +47,14 @@ func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 	return &Queue{newEngine(c, path, "", simpleLayout, opts)}
 }
 
-// Put puts an item, exactly once. data may be modified after Put has returned.
+// Put puts items, exactly once and in order, all or none, with no other items between them. All must
+// fit into one request. The items may be modified after Put has returned.
 //
-// When Put returns nil, the item is in the queue. After recipes.ErrOutcomeUnknown the item may be
-// in the queue, because the session was lost or ctx ended before the answer. If ctx ended, the item
-// is removed in the background, unless a consumer takes the item first. After any other error the
-// item was not put.
-func (q *Queue) Put(ctx context.Context, data []byte) error {
-	return q.putItems(ctx, q.layout.prefix, data)
-}
-
-// PutAll puts items in order, all or none, with no other items between them. All must fit into one
-// request.
-func (q *Queue) PutAll(ctx context.Context, items ...[]byte) error {
+// When Put returns nil, the items are in the queue. After recipes.ErrOutcomeUnknown they may be in
+// the queue, because the session was lost or ctx ended before the answer. If ctx ended, they are
+// removed in the background, unless a consumer takes them first. After any other error nothing was
+// put.
+func (q *Queue) Put(ctx context.Context, items ...[]byte) error {
 	return q.putItems(ctx, q.layout.prefix, items...)
 }
 
@@ -88,10 +71,8 @@ func NewPriority(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "", priorityLayout, opts), curatorPriorityName, -1 << 31, 1<<31 - 1}
 }
 
-// KazooDefault is the priority that kazoo gives items by default. Its priorities are 0 to 999.
-const KazooDefault = 100
-
-// NewKazoo returns kazoo's Queue. No request is sent.
+// NewKazoo returns kazoo's Queue, with priorities from 0 to 999; kazoo's default is 100. No request
+// is sent.
 func NewKazoo(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "", kazooLayout, opts), kazooName, 0, 999}
 }
@@ -103,14 +84,9 @@ func NewKazooLocking(c *recipes.Client, path string, opts ...Option) *Priority {
 }
 
 // Put is Queue.Put with a priority.
-func (q *Priority) Put(ctx context.Context, priority int32, data []byte) error {
-	return q.PutAll(ctx, priority, data)
-}
-
-// PutAll is Queue.PutAll with a priority.
-func (q *Priority) PutAll(ctx context.Context, priority int32, items ...[]byte) error {
+func (q *Priority) Put(ctx context.Context, priority int32, items ...[]byte) error {
 	if priority < q.least || priority > q.most {
-		return fmt.Errorf("%w: priority %d is not between %d and %d", ErrArgument, priority, q.least, q.most)
+		return fmt.Errorf("queue: %w: priority %d is not between %d and %d", recipes.ErrArgument, priority, q.least, q.most)
 	}
 	return q.putItems(ctx, q.name(priority), items...)
 }
@@ -128,7 +104,7 @@ func NewDelay(c *recipes.Client, path string, opts ...Option) *Delay {
 func (q *Delay) Put(ctx context.Context, due time.Time, data []byte) error {
 	ms := due.Add(time.Millisecond - 1).UnixMilli()
 	if ms <= 0 {
-		return fmt.Errorf("%w: due time %v is before 1970", ErrArgument, due)
+		return fmt.Errorf("queue: %w: due time %v is before 1970", recipes.ErrArgument, due)
 	}
 	return q.putItems(ctx, curatorDelayName(ms), data)
 }
@@ -145,7 +121,7 @@ func NewID(c *recipes.Client, path string, opts ...Option) *ID {
 // become underscores.
 func (q *ID) Put(ctx context.Context, id string, data []byte) error {
 	if id == "" {
-		return fmt.Errorf("%w: empty ID", ErrArgument)
+		return fmt.Errorf("queue: %w: empty ID", recipes.ErrArgument)
 	}
 	return q.putItems(ctx, curatorIDName(id), data)
 }

@@ -2,7 +2,11 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"slices"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // takeRequest is a call of Take or of a variant, in progress.
@@ -33,7 +37,7 @@ type takeResult struct {
 //   - recipes.ErrOutcomeUnknown and a Message with a Name: the answer was lost, and so was the
 //     session, or the Client's RetryPolicy stopped. As far as could be seen, the item is gone from
 //     the queue: either another consumer has the item, or only this caller.
-//   - ErrFrame: the item was taken, and Data holds the znode's data.
+//   - recipes.ErrFormat: the item was taken, and Data holds the znode's data.
 func (e *engine) Take(ctx context.Context) (Message, error) {
 	r := e.take(ctx, &takeRequest{})
 	return r.message(), r.err
@@ -47,20 +51,22 @@ func (e *engine) TryTake(ctx context.Context) (Message, bool, error) {
 }
 
 // TakeLocked waits for an item and locks the item, which stays in the queue until Done, and becomes
-// available to others when the session ends. With ErrFrame there is an Item too. When ctx ends, no
+// available to others when the session ends. With recipes.ErrFormat there is an Item too. When ctx ends, no
 // item is locked, but the error's Unknown may be set while a lock is being deleted.
 func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
 	if e.locks == "" {
-		return nil, ErrNoLocks
+		return nil, errNoLocks
 	}
 	r := e.take(ctx, &takeRequest{locked: true})
 	return r.item, r.err
 }
 
+var errNoLocks = fmt.Errorf("queue: %w: items cannot be locked without the option Locks", recipes.ErrArgument)
+
 // TryTakeLocked is TakeLocked without waiting. The Item is nil if nothing can be locked now.
 func (e *engine) TryTakeLocked(ctx context.Context) (*Item, error) {
 	if e.locks == "" {
-		return nil, ErrNoLocks
+		return nil, errNoLocks
 	}
 	r := e.take(ctx, &takeRequest{locked: true, try: true})
 	return r.item, r.err
@@ -166,7 +172,7 @@ func (e *engine) lead(ctx context.Context, t *takeRequest) {
 		e.passLeadership()
 		return
 	}
-	err = e.client.Background(ctx, func(ctx context.Context) {
+	err = author.Of(e.client).Background(ctx, func(ctx context.Context) {
 		e.claim(ctx, found)
 		e.passLeadership()
 	})

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/recipes"
 )
 
 // codec says how a value is written.
@@ -34,7 +36,7 @@ func fixedSize[T int32 | int64](size int) codec[T] {
 		encode: func(x T) []byte { return binary.BigEndian.AppendUint64(nil, uint64(x))[8-size:] },
 		decode: func(b []byte) (T, error) {
 			if len(b) != 0 && len(b) != size {
-				return 0, fmt.Errorf("%w: %d bytes, not %d", ErrNotNumber, len(b), size)
+				return 0, fmt.Errorf("shared: %w: %d bytes are not a number of %d", recipes.ErrFormat, len(b), size)
 			}
 			var x uint64
 			for _, c := range b {
@@ -53,7 +55,7 @@ func text[T int64 | float64](format func(T) []byte, parse func(string) (T, error
 		}
 		x, err := parse(string(b))
 		if err != nil {
-			return 0, fmt.Errorf("%w: %q", ErrNotNumber, b)
+			return 0, fmt.Errorf("shared: %w: %q is not such a number", recipes.ErrFormat, b)
 		}
 		return x, nil
 	}}

@@ -43,7 +43,7 @@ func TestCost_Number(t *testing.T) {
 			_, _, err := n.CompareAndSet(ctx, old, 10)
 			return err
 		})
-		cost(t, h, "close", 1, "delete", func() error { return n.Close(ctx) })
+		cost(t, h, "close", 1, "delete", func() error { return n.Close() })
 		// Curator: create, NoNode, exists for each ancestor, create for each missing one, create.
 		deep := shared.NewLong(c, "/a/b/n")
 		cost(t, h, "without parents", 6, "get, multi, create, create, create, multi", func() error { return second(deep.Add(ctx, 1)) })

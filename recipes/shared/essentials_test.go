@@ -61,10 +61,10 @@ func TestEssentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shared.NewLease(c, root+"/lease", "bert", time.Minute).Obtain(ctx); !errors.Is(err, shared.ErrLeaseTaken) {
+	if _, err := shared.NewLease(c, root+"/lease", "bert", time.Minute).Obtain(ctx); !errors.Is(err, recipes.ErrNotAcquired) {
 		t.Error(err)
 	}
-	if err := errors.Join(tenancy.Release(ctx), n.Close(ctx)); err != nil {
+	if err := errors.Join(tenancy.Release(ctx), n.Close()); err != nil {
 		t.Error(err)
 	}
 	for _, path := range []string{"/n", "/names", "/lease/lease_holder", "/lease", ""} {

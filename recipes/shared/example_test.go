@@ -16,7 +16,7 @@ func ExampleNumber() {
 	ctx := context.Background()
 
 	visits := shared.NewLong(c, "/visits", shared.PromotedToLock("/visits-lock"))
-	defer func() { _ = visits.Close(ctx) }()
+	defer func() { _ = visits.Close() }()
 	for range 3 {
 		change, err := visits.Add(ctx, 1)
 		if err != nil {
@@ -37,7 +37,7 @@ func ExampleValue_Changes() {
 	defer cancel()
 
 	color := shared.NewValue(c, "/color")
-	defer func() { _ = color.Close(context.Background()) }()
+	defer func() { _ = color.Close() }()
 	if err := color.Set(ctx, []byte("green")); err != nil {
 		log.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func ExampleIDs() {
 	ctx := context.Background()
 
 	number := shared.NewLong(c, "/orders")
-	defer func() { _ = number.Close(ctx) }()
+	defer func() { _ = number.Close() }()
 	ids := shared.NewIDs(number, 100)
 	for range 2 {
 		id, err := ids.Next(ctx)

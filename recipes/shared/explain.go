@@ -25,13 +25,14 @@ type Explanation struct {
 	Lock recipes.Contention
 }
 
-// Explain describes the value at path. lock is the path of PromotedToLock; "" if there is none.
-func Explain(ctx context.Context, c *recipes.Client, path, lock string) (Explanation, error) {
-	v, err := NewValue(c, path).Get(ctx)
-	if err != nil || !v.Exists() {
+// Explain describes the value, which may be of another kind.
+func (v *atomicValue[T]) Explain(ctx context.Context) (Explanation, error) {
+	c, path, lock := v.client, v.path, v.cfg.lock
+	now, err := NewValue(c, path).Get(ctx)
+	if err != nil || !now.Exists() {
 		return Explanation{}, err
 	}
-	e := Explanation{Versioned: v}
+	e := Explanation{Versioned: now}
 	children, err := contend.ChildNames(ctx, c, path)
 	if err != nil {
 		return e, err

@@ -35,7 +35,7 @@ func TestNames_Bad(t *testing.T) {
 		for _, name := range []string{"a/b", ""} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			n, err := shared.NewNames(w.Client(), "/names", name).Claim(ctx)
-			if !errors.Is(err, shared.ErrInvalidName) {
+			if !errors.Is(err, recipes.ErrArgument) {
 				t.Errorf("%q: %v, %v", name, n, err)
 			}
 			cancel()

@@ -42,13 +42,13 @@ func NewMultiLease(c *recipes.Client, path string, n int, holder string, duratio
 	return l
 }
 
-// Obtain takes or renews the lease, or returns ErrLeaseTaken. Obtain waits only for processes that
+// Obtain takes or renews the lease, or returns recipes.ErrNotAcquired. Obtain waits only for processes that
 // are obtaining the lease at the same time.
 func (l *Lease) Obtain(ctx context.Context) (*HeldLease, error) {
-	err := error(ErrLeaseTaken)
+	err := error(recipes.ErrNotAcquired)
 	for _, path := range l.paths {
 		var held *HeldLease
-		if held, err = l.obtain(ctx, path); err == nil || !errors.Is(err, ErrLeaseTaken) && !errors.Is(err, ErrLeaseFormat) {
+		if held, err = l.obtain(ctx, path); err == nil || !errors.Is(err, recipes.ErrNotAcquired) && !errors.Is(err, recipes.ErrFormat) {
 			return held, err
 		}
 	}
@@ -117,7 +117,7 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*H
 		return nil, err
 	}
 	now := results[len(results)-1].Stat
-	held := &HeldLease{client: l.client, path: holder, holder: l.holder, version: now.Version, token: now.Mzxid, end: end}
+	held := &HeldLease{client: l.client, path: holder, holder: l.holder, version: now.Version, token: now.Mzxid, End: end}
 	held.ctx, held.cancel = untilTime(end)
 	return held, nil
 }
@@ -137,30 +137,27 @@ func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) 
 	case err != nil:
 		return nil, fmt.Errorf("shared: obtain %s: %w", holder, err)
 	case name != l.holder && time.Now().Before(end):
-		return nil, fmt.Errorf("shared: obtain %s: %w by %q until %s", holder, ErrLeaseTaken, name, end.Format(time.RFC3339))
+		return nil, fmt.Errorf("shared: obtain %s: %q has the lease until %s: %w", holder, name, end.Format(time.RFC3339), recipes.ErrNotAcquired)
 	}
 	return stat, nil
 }
 
 // HeldLease is a lease that was obtained. Safe for concurrent use.
 type HeldLease struct {
+	End     time.Time // when the lease is over, if not obtained again
 	client  *recipes.Client
 	path    string // of the holder's znode
 	holder  string
 	version int32
 	token   int64
-	end     time.Time
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 }
 
-// Context ends when the lease is over or released. Its Err and Done look at the wall clock
+// Context ends when the lease is over or released, with the cause recipes.ErrNotHeld. Its Err and Done look at the wall clock
 // themselves. A goroutine that waits learns of the end from a timer, which does not notice when
 // that clock is set.
 func (h *HeldLease) Context() context.Context { return h.ctx }
-
-// End returns when the lease is over, if not obtained again.
-func (h *HeldLease) End() time.Time { return h.end }
 
 // Token is a zxid that rises each time the lease is obtained.
 func (h *HeldLease) Token() int64 { return h.token }
@@ -197,7 +194,7 @@ func (h *HeldLease) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 // again, and a repeated request after a lost answer could end the next holder's lease.
 func (h *HeldLease) Release(ctx context.Context) error {
 	over := h.ctx.Err() != nil
-	h.cancel(ErrLeaseOver)
+	h.cancel(recipes.ErrNotHeld)
 	if over {
 		return nil
 	}
@@ -213,10 +210,10 @@ func (h *HeldLease) Release(ctx context.Context) error {
 // untilTime returns a context that ends at a time of day or with cancel. Until then a timer runs.
 func untilTime(end time.Time) (context.Context, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(context.Background())
-	timer := time.AfterFunc(time.Until(end), func() { cancel(ErrLeaseOver) })
+	timer := time.AfterFunc(time.Until(end), func() { cancel(recipes.ErrNotHeld) })
 	check := func() {
 		if !time.Now().Before(end) {
-			cancel(ErrLeaseOver)
+			cancel(recipes.ErrNotHeld)
 		}
 	}
 	return checkedctx.New(inner, check), func(cause error) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf16"
+
+	"github.com/gozkd/gozkd/recipes"
 )
 
 // The layout of kazoo's leases: a child of the path has the holder and the end, as JSON.
@@ -28,13 +30,13 @@ func decodeLease(data []byte) (holder string, end time.Time, err error) {
 		End     string `json:"end"`
 	}
 	if err := json.Unmarshal(data, &l); err != nil {
-		return "", time.Time{}, fmt.Errorf("%w: %w", ErrLeaseFormat, err)
+		return "", time.Time{}, fmt.Errorf("%w: %w", recipes.ErrFormat, err)
 	}
 	if l.Version != leaseFormat {
-		return "", time.Time{}, fmt.Errorf("%w: version %d", ErrLeaseFormat, l.Version)
+		return "", time.Time{}, fmt.Errorf("%w: version %d", recipes.ErrFormat, l.Version)
 	}
 	if end, err = time.Parse(leaseTime, l.End); err != nil {
-		return "", time.Time{}, fmt.Errorf("%w: %w", ErrLeaseFormat, err)
+		return "", time.Time{}, fmt.Errorf("%w: %w", recipes.ErrFormat, err)
 	}
 	return l.Holder, end, nil
 }

@@ -27,22 +27,22 @@ func TestLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		// As Python writes it.
-		end := first.End().Format("2006-01-02T15:04:05")
+		end := first.End.Format("2006-01-02T15:04:05")
 		w.AssertData("/db/clean/lease_holder", `{"version": 1, "holder": "anna \"\u00e4\" \ud83d\ude00", "end": "`+end+`"}`)
 		of := func(c *recipes.Client, d time.Duration) *shared.Lease {
 			return shared.NewLease(c, "/db/clean", "bert", d)
 		}
-		if _, err := of(b, time.Minute).Obtain(ctx); !errors.Is(err, shared.ErrLeaseTaken) || !strings.Contains(err.Error(), "anna") {
+		if _, err := of(b, time.Minute).Obtain(ctx); !errors.Is(err, recipes.ErrNotAcquired) || !strings.Contains(err.Error(), "anna") {
 			t.Error(err)
 		}
 		e, err := shared.ExplainLease(ctx, b, "/db/clean")
-		if err != nil || e.Holder != "anna \"ä\" 😀" || !e.End.Equal(first.End()) || e.Over || e.Since.IsZero() {
+		if err != nil || e.Holder != "anna \"ä\" 😀" || !e.End.Equal(first.End) || e.Over || e.Since.IsZero() {
 			t.Errorf("%+v, %v", e, err)
 		}
 		// The end of its session makes no difference.
 		w.ExpireSession(a.Session().ID())
 		second, err := shared.NewLease(a, "/db/clean", "anna \"ä\" 😀", 2*time.Minute).Obtain(ctx)
-		if err != nil || second.Token() <= first.Token() || !second.End().After(first.End()) {
+		if err != nil || second.Token() <= first.Token() || !second.End.After(first.End) {
 			t.Fatal(second, err)
 		}
 		if _, err := second.Commit(ctx, &zk.CreateRequest{Path: "/done"}); err != nil {
@@ -51,8 +51,8 @@ func TestLease(t *testing.T) {
 		if _, err := first.Commit(ctx, &zk.CreateRequest{Path: "/never"}); !errors.Is(err, recipes.ErrNotHeld) || first.Context().Err() == nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Until(second.End()))
-		if second.Context().Err() == nil || !errors.Is(context.Cause(second.Context()), shared.ErrLeaseOver) {
+		time.Sleep(time.Until(second.End))
+		if second.Context().Err() == nil || !errors.Is(context.Cause(second.Context()), recipes.ErrNotHeld) {
 			t.Error("the lease is over")
 		}
 		if e, err := shared.ExplainLease(ctx, b, "/db/clean"); err != nil || !e.Over {
@@ -75,7 +75,7 @@ func TestLease(t *testing.T) {
 		w.AssertChildren("/db/clean", "lease_holder")
 		for _, data := range []string{"", "{}", `{"version": 2}`, `{"version": 1, "holder": "x", "end": "soon"}`} {
 			w.Load(map[string]string{"/db/clean/lease_holder": data})
-			if _, err := of(b, time.Minute).Obtain(ctx); !errors.Is(err, shared.ErrLeaseFormat) {
+			if _, err := of(b, time.Minute).Obtain(ctx); !errors.Is(err, recipes.ErrFormat) {
 				t.Errorf("%q: %v", data, err)
 			}
 		}
@@ -97,7 +97,7 @@ func TestMultiLease(t *testing.T) {
 		for i := range 4 {
 			tenancy, err := shared.NewMultiLease(c, "/m", 3, fmt.Sprint("h", i), time.Minute).Obtain(t.Context())
 			switch {
-			case i == 3 && !errors.Is(err, shared.ErrLeaseTaken):
+			case i == 3 && !errors.Is(err, recipes.ErrNotAcquired):
 				t.Error(err)
 			case i < 3 && err != nil:
 				t.Error(err)
@@ -117,7 +117,7 @@ func TestLease_Faults(t *testing.T) {
 			t.Error(err)
 		}
 		if err == nil {
-			if _, err := shared.NewLease(s.World.Client(), "/l", "bert", time.Minute).Obtain(t.Context()); !errors.Is(err, shared.ErrLeaseTaken) {
+			if _, err := shared.NewLease(s.World.Client(), "/l", "bert", time.Minute).Obtain(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 				t.Error(err)
 			}
 			if err := tenancy.Release(s.Ctx); err != nil && s.Ctx.Err() == nil {
@@ -187,7 +187,7 @@ func TestLease_One(t *testing.T) {
 							if err := tenancy.Release(t.Context()); err != nil {
 								t.Error(err)
 							}
-						case !errors.Is(err, shared.ErrLeaseTaken):
+						case !errors.Is(err, recipes.ErrNotAcquired):
 							t.Error(err)
 						}
 						time.Sleep(400 * time.Millisecond)
@@ -215,7 +215,7 @@ func TestLease_Short(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := time.Until(held.End()); left < 900*time.Millisecond || left > 2*time.Second {
+		if left := time.Until(held.End); left < 900*time.Millisecond || left > 2*time.Second {
 			t.Errorf("a lease of 900 ms lasts %v", left)
 		}
 	})

@@ -22,7 +22,8 @@ type Names struct {
 // Name is a name that is held, until Release.
 type Name struct {
 	*recipes.Hold
-	name string
+	Name   string
+	Number int // the name of NewNumbers as a number; 0 for other names
 }
 
 // NewNames returns names at path. Claim takes the first free name. Names must not be empty or have
@@ -40,23 +41,11 @@ func NewNumbers(c *recipes.Client, path string, n int) *Names {
 	return NewNames(c, path, names...)
 }
 
-// Name returns the name.
-func (n *Name) Name() string { return n.name }
-
-// Number returns a name of NewNumbers as a number, and 0 for other names.
-func (n *Name) Number() int {
-	i, err := strconv.Atoi(n.name)
-	if err != nil {
-		return 0
-	}
-	return i
-}
-
-// Claim takes the first free name. If all are taken, the error is ErrNoneFree, at once.
+// Claim takes the first free name. If all are taken, the error is recipes.ErrNotAcquired, at once.
 func (n *Names) Claim(ctx context.Context) (*Name, error) {
 	for _, name := range n.names {
 		if name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("shared: claim at %s: %q: %w", n.path, name, ErrInvalidName)
+			return nil, fmt.Errorf("shared: claim at %s: %q: %w", n.path, name, recipes.ErrArgument)
 		}
 	}
 	for collisions := 0; ; {
@@ -65,7 +54,7 @@ func (n *Names) Claim(ctx context.Context) (*Name, error) {
 			return nil, err
 		}
 		if len(free) == 0 {
-			return nil, fmt.Errorf("shared: claim at %s: %w", n.path, ErrNoneFree)
+			return nil, fmt.Errorf("shared: claim at %s: all names are taken: %w", n.path, recipes.ErrNotAcquired)
 		}
 		// Clients that tried the same name at the same time now try different names.
 		claimed, before, err := n.claim(ctx, free[collisions%len(free)])
@@ -92,13 +81,13 @@ func (n *Names) With(ctx context.Context, f func(ctx context.Context, name strin
 		cancel()
 		err = contend.WithCleanup(err, claimed.Release(ctx))
 	}()
-	return f(in, claimed.name)
+	return f(in, claimed.Name)
 }
 
-// ExplainNames returns the holder of each name that is taken. Waiters of a name will try another in
+// Explain returns the holder of each name that is taken. Waiters of a name will try another in
 // a moment.
-func ExplainNames(ctx context.Context, c *recipes.Client, path string) (map[string]recipes.Contention, error) {
-	all, err := contend.Contenders(ctx, c, path, func(znode string) bool { return contend.Label(znode) != "" })
+func (n *Names) Explain(ctx context.Context) (map[string]recipes.Contention, error) {
+	all, err := contend.Contenders(ctx, n.client, n.path, func(znode string) bool { return contend.Label(znode) != "" })
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +145,8 @@ func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
 	case err != nil:
 		return nil, 0, err
 	case held != nil:
-		return &Name{held, name}, 0, nil
+		number, _ := strconv.Atoi(name) // 0 for other names
+		return &Name{held, name, number}, 0, nil
 	}
 	return nil, faster, p.Leave(ctx)
 }

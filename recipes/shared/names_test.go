@@ -22,23 +22,23 @@ func TestNames(t *testing.T) {
 		a, b := w.Client(), w.Client()
 		of := func(c *recipes.Client) *shared.Names { return shared.NewNames(c, "/names", "re-d", "green") }
 		first, err := of(a).Claim(ctx)
-		if err != nil || first.Name() != "re-d" {
+		if err != nil || first.Name != "re-d" {
 			t.Fatal(first, err)
 		}
 		err = of(b).With(ctx, func(in context.Context, name string) error {
 			if name != "green" || in.Err() != nil {
 				t.Error(name, in.Err())
 			}
-			if _, err := of(b).Claim(ctx); !errors.Is(err, shared.ErrNoneFree) {
+			if _, err := of(b).Claim(ctx); !errors.Is(err, recipes.ErrNotAcquired) {
 				t.Error(err)
 			}
-			lines, err := shared.ExplainNames(ctx, a, "/names")
+			lines, err := shared.NewNames(a, "/names").Explain(ctx)
 			if err != nil || len(lines) != 2 || lines["re-d"].Holders[0].Session != a.Session().ID() || lines["green"].Holders[0].Session != b.Session().ID() {
 				t.Errorf("%+v, %v", lines, err)
 			}
 			w.ExpireSession(a.Session().ID())
 			again, err := of(b).Claim(ctx)
-			if err != nil || again.Name() != "re-d" || again.Token() <= first.Token() {
+			if err != nil || again.Name != "re-d" || again.Token() <= first.Token() {
 				t.Error(again, err)
 			}
 			return again.Release(ctx)
@@ -51,7 +51,7 @@ func TestNames(t *testing.T) {
 			t.Error("it does not know that its session is over")
 		}
 		w.AssertChildren("/names")
-		if n, err := shared.NewNumbers(b, "/numbers", 2).Claim(ctx); err != nil || n.Number() != 0 {
+		if n, err := shared.NewNumbers(b, "/numbers", 2).Claim(ctx); err != nil || n.Number != 0 {
 			t.Error(n, err)
 		}
 	})
@@ -100,13 +100,13 @@ func TestNames_OneEach(t *testing.T) {
 					for range rounds {
 						name, err := all.Claim(t.Context())
 						if err != nil {
-							if !errors.Is(err, shared.ErrNoneFree) {
+							if !errors.Is(err, recipes.ErrNotAcquired) {
 								t.Error(err)
 							}
 							time.Sleep(100 * time.Millisecond)
 							continue
 						}
-						hold := holds[name.Name()].Begin(name.Context(), name.Token(), 1)
+						hold := holds[name.Name].Begin(name.Context(), name.Token(), 1)
 						time.Sleep(300 * time.Millisecond)
 						hold.End()
 						_ = name.Release(t.Context()) // continues in the background
@@ -159,7 +159,7 @@ func TestIDs(t *testing.T) {
 						mu.Unlock()
 						time.Sleep(100 * time.Millisecond)
 					}
-					if err := n.Close(t.Context()); err != nil {
+					if err := n.Close(); err != nil {
 						t.Error(err)
 					}
 				})

@@ -22,7 +22,7 @@ func NewInt(c *recipes.Client, path string, opts ...Option) *Number[int32] {
 }
 
 // NewKazooInt returns a number in decimal digits: kazoo's Counter. A number that exceeds 64 bits,
-// which kazoo allows, is ErrNotNumber.
+// which kazoo allows, is recipes.ErrFormat.
 func NewKazooInt(c *recipes.Client, path string, opts ...Option) *Number[int64] {
 	return &Number[int64]{newAtomicValue(c, path, decimal, opts)}
 }

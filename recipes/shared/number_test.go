@@ -53,7 +53,7 @@ func TestNumber_Layout(t *testing.T) {
 			second(shared.NewLong(c, "/odd").Get(ctx)), second(shared.NewInt(c, "/odd").Get(ctx)),
 			second(shared.NewKazooInt(c, "/odd").Add(ctx, 1)), second(shared.NewKazooFloat(c, "/odd").Add(ctx, 1)),
 		} {
-			if !errors.Is(err, shared.ErrNotNumber) {
+			if !errors.Is(err, recipes.ErrFormat) {
 				t.Error(err)
 			}
 		}
@@ -70,7 +70,7 @@ func add[T int32 | int64 | float64](n *shared.Number[T], delta T) func(path stri
 		if err == nil && (change.After.Value != delta || change.Optimistic != 1) {
 			err = fmt.Errorf("%+v", change)
 		}
-		return errors.Join(err, n.Close(ctx))
+		return errors.Join(err, n.Close())
 	}
 }
 
@@ -105,11 +105,11 @@ func TestNumber(t *testing.T) {
 		if err := n.Set(ctx, 9); err != nil {
 			t.Error(err)
 		}
-		e, err := shared.Explain(ctx, c, "/a/n", "")
+		e, err := shared.NewValue(c, "/a/n").Explain(ctx)
 		if err != nil || string(e.Value) != "\x00\x00\x00\x09" || len(e.Writers) != 1 || e.Writers[0].Session != c.Session().ID() || e.Since.IsZero() {
 			t.Errorf("%+v, %v", e, err)
 		}
-		if err := n.Close(ctx); err != nil {
+		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
 		w.AssertChildren("/a/n")
@@ -147,7 +147,7 @@ func TestNumber_Contended(t *testing.T) {
 			case promoted && (err != nil || change.Optimistic != 2 || change.Promoted != 3 || change.After.Value != 5):
 				t.Errorf("%+v, %v", change, err)
 			}
-			if err := n.Close(ctx); err != nil {
+			if err := n.Close(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -180,7 +180,7 @@ func TestNumber_Faults(t *testing.T) {
 		if unknown > 0 && s.Ctx.Err() == nil && s.Fault != recipetest.Expire {
 			t.Error("unknown")
 		}
-		if err := errors.Join(n.Close(t.Context()), other.Close(t.Context())); err != nil {
+		if err := errors.Join(n.Close(), other.Close()); err != nil {
 			t.Error(err)
 		}
 		s.Settle()
@@ -254,7 +254,7 @@ func TestNumber_Counts(t *testing.T) {
 						cancel()
 						time.Sleep(150 * time.Millisecond)
 					}
-					if err := n.Close(t.Context()); err != nil {
+					if err := n.Close(); err != nil {
 						t.Error(err)
 					}
 				})
@@ -289,7 +289,7 @@ func TestNumber_SharesMarker(t *testing.T) {
 			t.Errorf("%d children, want the marker alone", n)
 		}
 		n := shared.NewLong(c, "/n")
-		if err := n.Close(t.Context()); err != nil {
+		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
 		w.AssertChildren("/n")

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
@@ -58,15 +59,16 @@ type atomicValue[T any] struct {
 }
 
 func newAtomicValue[T any](c *recipes.Client, path string, codec codec[T], opts []Option) *atomicValue[T] {
-	writer := c.Shared(writerKey(path), func() any { return exactlyonce.New(c, path) }).(*exactlyonce.Writer)
+	writer := author.Of(c).Shared(writerKey(path), func() any { return exactlyonce.New(c, path) }).(*exactlyonce.Writer)
 	return &atomicValue[T]{c, path, codec, newConfig(opts), writer}
 }
 
 // writerKey is the key of the Writer that a Client's values of the same path share.
 type writerKey string
 
-// Close deletes the child that the first change created; the next change creates another.
-func (v *atomicValue[T]) Close(ctx context.Context) error { return v.writer.Close(ctx) }
+// Close deletes the child that the first change created; the next change creates another. Close
+// waits for the session timeout at most.
+func (v *atomicValue[T]) Close() error { return contend.Close(v.client, v.writer.Close) }
 
 // Get returns the value according to the Client's server. After Client.Sync that is the latest.
 func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {

@@ -30,6 +30,13 @@ func (c *checked) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+// WithCancel returns a context that ends with ctx or with cancel, and checks ctx before answering.
+// cancel must be called; otherwise the context's resources are kept until ctx ends.
+func WithCancel(ctx context.Context) (in context.Context, cancel context.CancelCauseFunc) {
+	inner, cancel := context.WithCancelCause(ctx)
+	return New(inner, func() { _ = ctx.Err() }), cancel
+}
+
 // Within derives a context from ctx that also ends when other does, with its cause, and checks
 // other before answering. cancel must be called.
 func Within(ctx, other context.Context) (in context.Context, cancel context.CancelFunc) {

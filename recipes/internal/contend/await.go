@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // Await waits until something is received from fires, or fires is closed. If ctx ends first, the
@@ -23,7 +24,7 @@ func Await[T any](ctx context.Context, op, path string, fires <-chan T) error {
 // and the error's Unknown is set.
 func Finish(ctx context.Context, c *recipes.Client, op, path string, f func(ctx context.Context) error) error {
 	done := make(chan error, 1) // capacity 1: nobody may wait
-	if err := c.Background(ctx, func(ctx context.Context) { done <- f(ctx) }); err != nil {
+	if err := author.Of(c).Background(ctx, func(ctx context.Context) { done <- f(ctx) }); err != nil {
 		return err
 	}
 	select {

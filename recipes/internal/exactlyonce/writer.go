@@ -24,6 +24,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -237,7 +238,7 @@ func (w *Writer) dropMarker() {
 // go-zookeeper may send the multi that creates the marker in the next session. The sync waits until
 // that has happened. The name is random, so nobody else uses it.
 func (w *Writer) deleteLater(marker string) error {
-	return w.client.Background(context.Background(), func(ctx context.Context) {
+	return author.Of(w.client).Background(context.Background(), func(ctx context.Context) {
 		backoff.Retry(ctx, func() bool {
 			err := w.client.Sync(ctx, marker)
 			if err == nil {

@@ -15,7 +15,7 @@ import (
 type taker interface {
 	Take(ctx context.Context) (queue.Message, error)
 	TakeLocked(ctx context.Context) (*queue.Item, error)
-	Close(ctx context.Context) error
+	Close() error
 }
 
 // putter puts an item; args are the request's.
@@ -42,7 +42,7 @@ func addQueues(all map[string]verb) {
 	all["consume"] = func(_ context.Context, h *handle, a []string) string {
 		t, _, locked := open(h.client, a[0], a[1])
 		h.object = &consumer{taker: t, locked: locked}
-		return h.holds(t.Close)
+		return h.holds(closes(t))
 	}
 	all["take"] = func(ctx context.Context, h *handle, a []string) string {
 		c := h.object.(*consumer)
@@ -83,7 +83,7 @@ func open(c *recipes.Client, kind, path string) (t taker, put putter, locked boo
 	}
 	byPriority := func(q *queue.Priority) (taker, putter) {
 		return q, func(ctx context.Context, data []byte, args []string) error {
-			priority := int64(queue.KazooDefault)
+			priority := int64(100)
 			if len(args) > 3 {
 				priority = must.Get(strconv.ParseInt(args[3], 10, 32))
 			}

@@ -42,7 +42,7 @@ func addState(all map[string]verb) {
 	all["value-await"] = awaitValue
 	all["lease"] = func(ctx context.Context, h *handle, a []string) string {
 		_, err := shared.NewLease(h.client, a[0], a[1], millis(a[2])).Obtain(ctx)
-		if errors.Is(err, shared.ErrLeaseTaken) {
+		if errors.Is(err, recipes.ErrNotAcquired) {
 			return "no"
 		}
 		must.Do(err)
@@ -56,7 +56,7 @@ func count[T int32 | int64](h *handle, n *shared.Number[T]) string {
 	h.object = adder(func(ctx context.Context, delta int) int64 {
 		return int64(must.Get(n.Add(ctx, T(delta))).After.Value)
 	})
-	return h.holds(n.Close)
+	return h.holds(closes(n))
 }
 
 // value is a shared value and its last reading.
@@ -69,7 +69,7 @@ func openValue(ctx context.Context, h *handle, a []string) string {
 	v := &value{Value: shared.NewValue(h.client, a[0])}
 	must.Get2(v.CompareAndSet(ctx, v.seen, unhex(a[1])))
 	h.object = v
-	return h.holds(v.Close)
+	return h.holds(closes(v))
 }
 
 // awaitValue waits for changes until the value is reached.

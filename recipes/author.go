@@ -1,14 +1,17 @@
 package recipes
 
-import "context"
+import (
+	"context"
 
-// Background runs f in its own goroutine, for work that must finish although nobody waits for it.
-// Requests that f makes with its ctx, or with a context derived from that ctx, are still sent while
-// Close waits for calls in progress. Then Close ends that ctx and waits for f.
-//
-// After Close has begun, only a caller whose ctx comes from another Background may call Background.
-// For all others the error is ErrClosed, and f does not run.
-func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) error {
+	"github.com/gozkd/gozkd/recipes/internal/author"
+)
+
+// forRecipes implements author.Client.
+type forRecipes struct{ *Client }
+
+func init() { author.Of = func(client any) author.Client { return forRecipes{client.(*Client)} } }
+
+func (c forRecipes) Background(ctx context.Context, f func(ctx context.Context)) error {
 	k := c.core
 	if !k.beginCall(ctx) {
 		return &Error{"go on in the background", c.absolute("/"), ErrClosed, false}
@@ -18,8 +21,7 @@ func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) er
 	return nil
 }
 
-// Logf writes a line to the Client's Logger.
-func (c *Client) Logf(format string, args ...any) { c.core.cfg.logger.Printf(format, args...) }
+func (c forRecipes) Logf(format string, args ...any) { c.core.cfg.logger.Printf(format, args...) }
 
 // backgroundKey is the context key under which the ctx of Background holds its core.
 type backgroundKey struct{}
@@ -32,4 +34,18 @@ func (k *core) beginCall(ctx context.Context) bool {
 		return true
 	}
 	return k.calls.tryAdd()
+}
+
+func (c forRecipes) Shared(key any, make func() any) any {
+	k := sharedKey{c.root, key}
+	if v, ok := c.core.shared.Load(k); ok {
+		return v
+	}
+	v, _ := c.core.shared.LoadOrStore(k, make())
+	return v
+}
+
+type sharedKey struct {
+	root string
+	key  any
 }
