@@ -13,12 +13,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-var (
-	// ErrMalformed means that a znode's data are not an instance.
-	ErrMalformed = errors.New("discovery: not an instance")
-	// ErrNoInstance means that there is no instance, or none that may be used now.
-	ErrNoInstance = errors.New("discovery: no instance")
-)
+// ErrNoInstance means that there is no instance, or none that may be used now.
+var ErrNoInstance = errors.New("discovery: no instance")
 
 // Discovery is the set of services below a base path. An instance is at base/<service>/<id>. T is
 // the type of the instances' payloads. Safe for concurrent use.
@@ -39,7 +35,7 @@ func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
 }
 
 // Instances asks the server for the instances of a service, in the order of their znodes' names.
-// Znodes that are not instances are left out, and an error that wraps ErrMalformed names them. With
+// Znodes that are not instances are left out, and an error that wraps recipes.ErrFormat names them. With
 // any other error there are no instances.
 func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T], error) {
 	registered, err := d.Explain(ctx, name)
@@ -111,10 +107,10 @@ func (d *Discovery[T]) path(name, id string) (string, error) {
 // parse decodes a znode's data. JSON without a name or an id, such as null, is not an instance.
 func parse[T any](path string, data []byte) (in Instance[T], err error) {
 	if err := in.UnmarshalJSON(data); err != nil {
-		return in, fmt.Errorf("%w: %s: %w", ErrMalformed, path, err)
+		return in, fmt.Errorf("discovery: %s is not an instance: %w: %w", path, recipes.ErrFormat, err)
 	}
 	if in.Name == "" || in.ID == "" {
-		return in, fmt.Errorf("%w: %s: the name or the id is missing", ErrMalformed, path)
+		return in, fmt.Errorf("discovery: %s is not an instance: %w: the name or the id is missing", path, recipes.ErrFormat)
 	}
 	return in, nil
 }

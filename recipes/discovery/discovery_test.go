@@ -100,7 +100,7 @@ func TestRegister(t *testing.T) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if _, err := d.Register(t.Context(), instance{Name: "a", URI: "{"}); !errors.Is(err, discovery.ErrURISpec) {
+		if _, err := d.Register(t.Context(), instance{Name: "a", URI: "{"}); !errors.Is(err, recipes.ErrArgument) {
 			t.Error(err)
 		}
 	})
@@ -114,11 +114,11 @@ func TestMalformed(t *testing.T) {
 		register(t, c, instance{Name: "web", ID: "a"})
 		d := newDiscovery(c)
 		all, err := d.Instances(t.Context(), "web")
-		if !errors.Is(err, discovery.ErrMalformed) || !strings.Contains(err.Error(), "/services/web/x") || len(all) != 1 {
+		if !errors.Is(err, recipes.ErrFormat) || !strings.Contains(err.Error(), "/services/web/x") || len(all) != 1 {
 			t.Errorf("%v, %v", all, err)
 		}
 		for _, id := range []string{"x", "y", "z"} {
-			if _, err := d.Instance(t.Context(), "web", id); !errors.Is(err, discovery.ErrMalformed) {
+			if _, err := d.Instance(t.Context(), "web", id); !errors.Is(err, recipes.ErrFormat) {
 				t.Errorf("%s: %v", id, err)
 			}
 		}

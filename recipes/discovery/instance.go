@@ -27,18 +27,16 @@ type Instance[T any] struct {
 	SSLPort int    // 0 if none
 	Payload T
 	// PayloadClass is the Java class of the payload. Register requires it if the payload is an object
-	// other than struct{}; see ErrNoPayloadClass. Curator writes the class, and cannot read an object
+	// other than struct{}. Curator writes the class, and cannot read an object
 	// without it unless its own payload class is a Map.
 	PayloadClass string
 	Registered   time.Time   // in milliseconds; Register fills in the present time if zero
 	Type         ServiceType // "" means Dynamic
-	URI          URISpec
-	Disabled     bool // not returned by a Provider
+	// URI is the template of the instance's URI: text with variables in braces, such as
+	// "{scheme}://{address}:{port}/{path}". "{[}" and "{]}" stand for braces.
+	URI      string
+	Disabled bool // not returned by a Provider
 }
-
-// URISpec is the template of an instance's URI: text with variables in braces, such as
-// "{scheme}://{address}:{port}/{path}". "{[}" and "{]}" stand for braces.
-type URISpec string
 
 // BuildURI returns the instance's URI. vars has the values of variables. The instance supplies
 // those that vars lacks:
@@ -47,9 +45,9 @@ type URISpec string
 //	registration-time-utc (milliseconds), service-type
 //
 // Variables that neither has are left out, as in Curator. BuildURI fails if the braces of the
-// URISpec do not match.
+// URI do not match.
 func (in Instance[T]) BuildURI(vars map[string]string) (string, error) {
-	parts, err := in.URI.parts()
+	parts, err := uriPartsOf(in.URI)
 	if err != nil {
 		return "", err
 	}

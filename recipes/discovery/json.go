@@ -3,10 +3,11 @@ package discovery
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/recipes"
 )
 
 // record is an Instance in the format of Curator's JsonInstanceSerializer, with the fields in the
@@ -34,7 +35,7 @@ func (in Instance[T]) MarshalJSON() ([]byte, error) {
 	if in.Disabled {
 		r.Enabled = new(bool)
 	}
-	parts, err := in.URI.parts()
+	parts, err := uriPartsOf(in.URI)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +85,10 @@ const listClass = "java.util.ArrayList"
 // JavaMap is the PayloadClass of an object that Java reads as a map, or that only Go reads.
 const JavaMap = "java.util.LinkedHashMap"
 
-// ErrNoPayloadClass means that a payload is an object and its Java class is not known. An instance
+// errNoPayloadClass means that a payload is an object and its Java class is not known. An instance
 // with such a payload would make Curator's queries for the service fail.
-var ErrNoPayloadClass = errors.New("the payload is an object without PayloadClass: set it to the payload's class in Java, " +
-	"or to discovery.JavaMap if Java programs read a Map or there are none")
+var errNoPayloadClass = fmt.Errorf("%w: the payload is an object without PayloadClass: set it to the payload's class in Java, "+
+	"or to discovery.JavaMap if Java programs read a Map or there are none", recipes.ErrArgument)
 
 // encode is MarshalJSON for an instance to be registered, which Java must be able to read. An empty
 // struct is null, which Java reads as any class.
@@ -105,7 +106,7 @@ func (in Instance[T]) encode() ([]byte, error) {
 		r.Payload = nil
 		return marshal(r)
 	case bytes.HasPrefix(r.Payload, []byte("{")):
-		return nil, ErrNoPayloadClass
+		return nil, errNoPayloadClass
 	}
 	return data, nil
 }

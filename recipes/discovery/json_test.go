@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/discovery"
 )
 
@@ -109,7 +110,7 @@ func TestD4_Reads(t *testing.T) {
 
 func TestBuildURI(t *testing.T) {
 	in := discovery.Instance[string]{Name: "n", ID: "i", Address: "h", Port: 1, Registered: time.UnixMilli(5), Type: discovery.Static}
-	for spec, want := range map[discovery.URISpec]string{
+	for spec, want := range map[string]string{
 		"":                                "",
 		"plain":                           "plain",
 		"{scheme}://{address}:{port}/{x}": "http://h:1/X",
@@ -125,12 +126,12 @@ func TestBuildURI(t *testing.T) {
 	if got, err := in.BuildURI(map[string]string{"port": "7"}); err != nil || got != "https:2:7" {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, bad := range []discovery.URISpec{"{", "}", "a{b", "{a{b}}", "{a}}"} {
+	for _, bad := range []string{"{", "}", "a{b", "{a{b}}", "{a}}"} {
 		in.URI = bad
-		if _, err := in.BuildURI(nil); !errors.Is(err, discovery.ErrURISpec) {
+		if _, err := in.BuildURI(nil); !errors.Is(err, recipes.ErrArgument) {
 			t.Errorf("%s: %v", bad, err)
 		}
-		if _, err := in.MarshalJSON(); !errors.Is(err, discovery.ErrURISpec) {
+		if _, err := in.MarshalJSON(); !errors.Is(err, recipes.ErrArgument) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -146,7 +147,7 @@ func TestD4_RoundTrip(t *testing.T) {
 			PayloadClass: rapid.SampledFrom([]string{"", "java.util.HashMap"}).Draw(rt, "class"),
 			Registered:   time.UnixMilli(rapid.Int64Range(1, 1<<42).Draw(rt, "registered")),
 			Type:         rapid.SampledFrom([]discovery.ServiceType{discovery.Dynamic, discovery.Static, discovery.Permanent, discovery.DynamicSequential}).Draw(rt, "type"),
-			URI:          discovery.URISpec(rapid.StringMatching(`([a-z:/]*\{[a-z]+\}){0,3}`).Draw(rt, "uri")),
+			URI:          string(rapid.StringMatching(`([a-z:/]*\{[a-z]+\}){0,3}`).Draw(rt, "uri")),
 			Disabled:     rapid.Bool().Draw(rt, "disabled"),
 		}
 		data, err := in.MarshalJSON()
@@ -168,7 +169,7 @@ func TestRegister_NoClass(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
 		in := discovery.Instance[details]{Name: "shop", ID: "1", Payload: details{Val: "x"}}
-		if _, err := discovery.New[details](c, "/services").Register(t.Context(), in); !errors.Is(err, discovery.ErrNoPayloadClass) {
+		if _, err := discovery.New[details](c, "/services").Register(t.Context(), in); !errors.Is(err, recipes.ErrArgument) {
 			t.Error(err)
 		}
 		in.PayloadClass = discovery.JavaMap
@@ -177,7 +178,7 @@ func TestRegister_NoClass(t *testing.T) {
 			t.Fatal(err)
 		}
 		in.PayloadClass = ""
-		if err := r.Update(t.Context(), in); !errors.Is(err, discovery.ErrNoPayloadClass) {
+		if err := r.Update(t.Context(), in); !errors.Is(err, recipes.ErrArgument) {
 			t.Error(err)
 		}
 		if _, err := discovery.New[struct{}](c, "/services").Register(t.Context(), discovery.Instance[struct{}]{Name: "shop", ID: "2"}); err != nil {

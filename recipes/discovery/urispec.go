@@ -1,28 +1,26 @@
 package discovery
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gozkd/gozkd/recipes"
 )
 
-// ErrURISpec means that the braces of a URISpec do not match.
-var ErrURISpec = errors.New("discovery: braces in the URI spec do not match")
-
-// uriPart is a part of a URISpec in JSON.
+// uriPart is a part of an Instance.URI in JSON.
 type uriPart struct {
 	Value    string `json:"value"`
 	Variable bool   `json:"variable"`
 }
 
-// uriParts is a URISpec in JSON.
+// uriParts is an Instance.URI in JSON.
 type uriParts struct {
 	Parts []uriPart `json:"parts"`
 }
 
-// parts splits a URISpec. A variable without a name is left out.
-func (s URISpec) parts() (parts []uriPart, err error) {
-	rest := string(s)
+// uriPartsOf splits an Instance.URI. A variable without a name is left out.
+func uriPartsOf(spec string) (parts []uriPart, err error) {
+	rest := spec
 	for rest != "" {
 		i := strings.IndexAny(rest, "{}")
 		switch {
@@ -32,12 +30,12 @@ func (s URISpec) parts() (parts []uriPart, err error) {
 			parts = append(parts, uriPart{rest[:i], false})
 		}
 		if rest[i] == '}' {
-			return nil, fmt.Errorf("%w: %q", ErrURISpec, s)
+			return nil, fmt.Errorf("discovery: %w: braces in the URI %q do not match", recipes.ErrArgument, spec)
 		}
 		rest = rest[i+1:]
 		end := strings.IndexAny(rest, "{}")
 		if end < 0 || rest[end] == '{' {
-			return nil, fmt.Errorf("%w: %q", ErrURISpec, s)
+			return nil, fmt.Errorf("discovery: %w: braces in the URI %q do not match", recipes.ErrArgument, spec)
 		}
 		if end > 0 {
 			parts = append(parts, uriPart{strings.TrimSpace(rest[:end]), true})
@@ -48,7 +46,7 @@ func (s URISpec) parts() (parts []uriPart, err error) {
 }
 
 // spec joins the parts. Braces in text become the variables that stand for braces.
-func (p uriParts) spec() URISpec {
+func (p uriParts) spec() string {
 	var b strings.Builder
 	braces := strings.NewReplacer("{", "{[}", "}", "{]}")
 	for _, part := range p.Parts {
@@ -58,5 +56,5 @@ func (p uriParts) spec() URISpec {
 			b.WriteString(braces.Replace(part.Value))
 		}
 	}
-	return URISpec(b.String())
+	return b.String()
 }

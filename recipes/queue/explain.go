@@ -107,37 +107,3 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 	}
 	return contend.ReadChildren(ctx, e.client, dir, all)
 }
-
-// Explain returns a description of the queue at path. The kind of queue is derived from the names
-// of its items, except for Curator's lockPath, which must be given with Locks. See the method of
-// the same name.
-func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option) (Snapshot, error) {
-	names, err := contend.ChildNames(ctx, c, path)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	if slices.Contains(names, "entries") && slices.Contains(names, "taken") {
-		return NewKazooLocking(c, path, opts...).Explain(ctx)
-	}
-	return newEngine(c, path, "", layoutOf(names), opts).Explain(ctx)
-}
-
-// layoutOf derives the layout from the names of some items.
-func layoutOf(names []string) *layout {
-	for _, name := range names {
-		switch rest, curators := strings.CutPrefix(name, curatorPrefix); {
-		case strings.HasPrefix(name, kazooPrefix):
-			return kazooLayout
-		case strings.HasPrefix(name, simpleLayout.prefix):
-			return simpleLayout
-		case !curators:
-		case len(rest) == 9+10 && !strings.Contains(rest, "|"):
-			return priorityLayout
-		case curatorEpoch(name) > 0 && len(rest) >= 10+10:
-			return delayLayout // or IDs that look like times
-		default:
-			return plainLayout
-		}
-	}
-	return plainLayout
-}

@@ -143,7 +143,7 @@ func TestExplain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		s, err := queue.Explain(t.Context(), other, "/k")
+		s, err := queue.NewKazooLocking(other, "/k").Explain(t.Context())
 		if err != nil || len(s.Items) != 2 || s.Items[0].Priority != 3 || s.Items[1].Priority != 5 || s.Items[1].Holder != nil {
 			t.Fatalf("%+v, %v", s, err)
 		}
@@ -164,17 +164,17 @@ func TestExplain(t *testing.T) {
 		if err := queue.NewDelay(c, "/d").Put(t.Context(), due, nil); err != nil {
 			t.Error(err)
 		}
-		s, err = queue.Explain(t.Context(), other, "/d")
+		s, err = queue.NewDelay(other, "/d").Explain(t.Context())
 		if err != nil || len(s.Items) != 1 || !s.Items[0].Due.Equal(due) || s.Chief == nil || len(s.Waiting) != 2 {
 			t.Errorf("%+v, %v", s, err)
 		}
 		stop()
 		wg.Wait()
 		time.Sleep(time.Second)
-		if s, err = queue.Explain(t.Context(), other, "/d"); err != nil || len(s.Waiting) != 0 {
+		if s, err = queue.NewDelay(other, "/d").Explain(t.Context()); err != nil || len(s.Waiting) != 0 {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if s, err = queue.Explain(t.Context(), other, "/none"); err != nil || len(s.Items) != 0 {
+		if s, err = queue.New(other, "/none").Explain(t.Context()); err != nil || len(s.Items) != 0 {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})
