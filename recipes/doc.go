@@ -17,5 +17,6 @@
 //     kind.
 //   - G6 After Close has returned nil, no goroutine of the Client runs.
 //
-// docs/internals/recipes.md says why they hold.
+// docs/internals/recipes.md says why they and those of the subpackages hold, docs/guide/recipes.md
+// what each operation costs.
 package recipes

@@ -14,10 +14,6 @@ import (
 	"github.com/gozkd/gozkd/sasl"
 )
 
-// DefaultSessionTimeout is the session timeout that Connect requests by default. The server may
-// grant another.
-const DefaultSessionTimeout = 10 * time.Second
-
 // Option configures Connect or Wrap.
 type Option func(*config)
 
@@ -43,7 +39,8 @@ type credentials struct {
 	auth   []byte
 }
 
-// SessionTimeout sets the timeout that Connect requests. A server grants at least two of its ticks.
+// SessionTimeout sets the timeout that Connect requests, 10 s by default. A server may grant another,
+// of at least two of its ticks.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // Retry sets when operations are retried after a lost connection. The default is
@@ -90,7 +87,7 @@ func (discardLogger) Printf(string, ...any) {}
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		timeout: DefaultSessionTimeout,
+		timeout: 10 * time.Second,
 		retry:   Exponential(50*time.Millisecond, time.Second, 10),
 		dialer:  net.DialTimeout,
 		acl:     zk.WorldACL(zk.PermAll),

@@ -1,6 +1,8 @@
 package recipes
 
-import "time"
+import (
+	"time"
+)
 
 // probeLoop sends syncs through the server to the leader, several per session timeout, until the
 // Client is closed, and owns the livenessProof.
@@ -40,3 +42,62 @@ func (k *core) probeOnce(p *livenessProof) bool {
 	k.prober.heard(session, p.lastHeard(session, time.Duration(k.timeout.Load()), latest))
 	return true
 }
+
+// Only the leader knows whether a session is alive. The client's server reports to the leader which
+// sessions it has heard from. A server that is cut off from the leader keeps answering for
+// syncLimit ticks (10 s in ZooKeeper's default configuration) while the leader expires the sessions
+// of its clients. So only an answer that needs the leader, such as that of a sync, proves that the
+// session is alive. See docs/internals/recipes.md.
+
+const (
+	// probesPerTimeout is how many syncs are sent per session timeout. Two intervals between syncs
+	// must be longer than the interval between the server's reports.
+	probesPerTimeout = 6
+	// reportShare: the server reports to the leader twice per tick, and a session timeout is at
+	// least two ticks.
+	reportShare = 4
+	// pingShare: go-zookeeper pings three times per timeout.
+	pingShare = 3
+	// marginShare: client and server clocks may drift apart by this share of the timeout within a
+	// timeout.
+	marginShare = 64
+)
+
+// answeredSync is a sync that was answered.
+type answeredSync struct {
+	server         string
+	sent, answered time.Duration
+}
+
+// livenessProof derives from answered syncs when the leader last heard of the session. Owned by
+// probeLoop.
+type livenessProof struct {
+	session int64
+	probes  []answeredSync // the latest last; no more than can still matter
+}
+
+// lastHeard adds an answered sync and returns a time at which, or after which, the leader certainly
+// counted the session as alive. Without an earlier sync that matters, the result relies on the
+// connection's pings.
+func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest answeredSync) time.Duration {
+	if session != p.session || len(p.probes) > 0 && p.probes[len(p.probes)-1].server != latest.server {
+		// a sync through one server proves nothing about another server's reports
+		p.session, p.probes = session, nil
+	}
+	reported := latest.sent - timeout/reportShare
+	heard := reported - timeout/pingShare
+	// keep the latest sync that was answered before the report
+	for len(p.probes) > 0 && p.probes[0].answered <= reported {
+		heard = max(heard, p.probes[0].sent)
+		if len(p.probes) == 1 || p.probes[1].answered > reported {
+			break
+		}
+		p.probes = p.probes[1:]
+	}
+	p.probes = append(p.probes, latest)
+	return heard
+}
+
+// lifetime returns how long a session lives after the leader last heard of the session, by the
+// client's clock.
+func lifetime(timeout time.Duration) time.Duration { return timeout - timeout/marginShare }

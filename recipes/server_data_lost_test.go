@@ -38,7 +38,7 @@ func TestLost_ServersForgot(t *testing.T) {
 		}
 		at = anew
 		one.Stop()
-		time.Sleep(recipes.DefaultSessionTimeout + 5*time.Second)
+		time.Sleep(recipetest.Timeout + 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Create(ctx, "/b", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {

@@ -20,6 +20,4 @@
 //   - A6 No part of a set is in two shares whose contexts are alive.
 //   - A7 When the members have not changed for long enough, and have released what they had to,
 //     every part is in a share.
-//
-// docs/internals/recipes.md says why they hold.
 package agree

@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
@@ -184,29 +186,51 @@ func (m *PartitionMember) deleteOrphan(ctx context.Context) {
 // awaitQuiet waits until the members have not changed for the quiet time. The result is their names
 // and a channel that says when they have changed.
 func (m *PartitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.Event, error) {
-	for {
-		names, _, fires, err := m.client.ChildrenW(ctx, znodepath.Join(m.path, partyName))
-		switch {
-		case err != nil && !errors.Is(err, zk.ErrNoNode):
-			return nil, nil, err
-		case !slices.Contains(names, m.name): // somebody has deleted the znode
-			m.cancel(recipes.ErrNotHeld)
-			return nil, nil, &recipes.Error{Op: "acquire", Path: m.znode(), Err: recipes.ErrNotHeld}
-		}
-		slices.Sort(names)
-		quiet := time.NewTimer(m.quiet)
-		select {
-		case <-quiet.C:
-			return names, fires, nil
-		case <-fires:
-			quiet.Stop()
-		case <-ctx.Done():
-			quiet.Stop()
-			return nil, nil, &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(ctx)}
-		}
+	names, fires, err := cache.PatientChildren(ctx, m.client, znodepath.Join(m.path, partyName), m.quiet)
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(ctx)}
+	case err != nil && !errors.Is(err, zk.ErrNoNode):
+		return nil, nil, err
+	case !slices.Contains(names, m.name): // somebody has deleted the znode
+		m.cancel(recipes.ErrNotHeld)
+		return nil, nil, &recipes.Error{Op: "acquire", Path: m.znode(), Err: recipes.ErrNotHeld}
 	}
+	slices.Sort(names)
+	return names, fires, nil
 }
 
 func (m *PartitionMember) znode() string {
 	return znodepath.Join(znodepath.Join(m.path, partyName), m.name)
+}
+
+// The layout of kazoo's SetPartitioner: a ShallowParty and a directory of locks.
+const (
+	partyName = "party"
+	locksName = "locks"
+	lockLabel = "__lock__"
+)
+
+// identifierOf returns the part of a member's name after the first "-", or the whole name if there
+// is none, as kazoo does.
+func identifierOf(member string) string { return member[strings.IndexByte(member, '-')+1:] }
+
+// divide returns the parts of a member, none if members lacks the member. The division is kazoo's:
+// both lists are sorted, members by identifier, and the i-th of n members gets the parts i, i+n,
+// i+2n ... Members with the same identifier are sorted by name, so each gets parts of its own; in
+// kazoo all of them want the parts of the first.
+func divide(parts, members []string, member string) []string {
+	parts = slices.Sorted(slices.Values(parts))
+	members = slices.SortedFunc(slices.Values(members), func(a, b string) int {
+		return cmp.Or(cmp.Compare(identifierOf(a), identifierOf(b)), cmp.Compare(a, b))
+	})
+	i := slices.Index(members, member)
+	if i < 0 {
+		return nil
+	}
+	var own []string
+	for ; i < len(parts); i += len(members) {
+		own = append(own, parts[i])
+	}
+	return own
 }

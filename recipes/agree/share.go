@@ -14,9 +14,6 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// maxConcurrentLocks is how many locks of a share are acquired or released at a time.
-const maxConcurrentLocks = 16
-
 // Share is the set of parts that a member has. Release must be called.
 type Share struct {
 	Parts  []string // sorted; there may be none; must not be modified
@@ -72,8 +69,8 @@ func (s *Share) Release(ctx context.Context) error {
 	for _, stop := range stops {
 		stop()
 	}
-	return forEach(s.Parts, func(part string) error {
-		if h := held[part]; h != nil {
+	return contend.Each(len(s.Parts), func(i int) error {
+		if h := held[s.Parts[i]]; h != nil {
 			return h.Release(ctx)
 		}
 		return nil
@@ -117,8 +114,8 @@ func (s *Share) lock(ctx context.Context) error {
 		once  sync.Once
 		first error
 	)
-	_ = forEach(s.Parts, func(part string) error {
-		err := s.lockPart(in, part)
+	_ = contend.Each(len(s.Parts), func(i int) error {
+		err := s.lockPart(in, s.Parts[i])
 		if err != nil {
 			once.Do(func() { first = err })
 			cancelOthers(err)
@@ -170,21 +167,4 @@ func (s *Share) follow(members []string, fires <-chan zk.Event) {
 		}
 		fires = again
 	}
-}
-
-// forEach calls f for all parts, maxConcurrentLocks at a time, and joins the errors.
-func forEach(parts []string, f func(part string) error) error {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxConcurrentLocks)
-	errs := make([]error, len(parts))
-	for i, part := range parts {
-		slots <- struct{}{}
-		// Ends with f; awaited below.
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = f(part)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

@@ -19,7 +19,7 @@ type Barrier struct {
 	path   string
 }
 
-// New returns the barrier at path. No request is sent.
+// New returns the barrier at path.
 func New(c *recipes.Client, path string) *Barrier { return &Barrier{c, path} }
 
 // Set sets the barrier. A barrier that is already set is no error.

@@ -22,6 +22,4 @@
 //   - C6 There is one armed watch per znode and kind, and after a change only what changed is read
 //     again.
 //   - C7 After Close no goroutine of the cache runs.
-//
-// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what they cost.
 package cache

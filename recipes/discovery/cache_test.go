@@ -35,7 +35,7 @@ func TestD5_ServersForgot(t *testing.T) {
 		}
 		at = anew
 		one.Stop()
-		time.Sleep(3 * recipes.DefaultSessionTimeout)
+		time.Sleep(30 * time.Second)
 		if all := cache.Instances(); !cache.Complete() || len(all) != 1 || all[0].Port != 2 {
 			t.Errorf("complete: %v, %+v", cache.Complete(), all)
 		}

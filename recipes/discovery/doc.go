@@ -16,6 +16,4 @@
 //   - D5 Soon after the last failure, Instances and a Cache show the registered instances.
 //   - D6 A Provider never returns an instance that is missing from its Cache, disabled, or down by
 //     its DownPolicy.
-//
-// docs/internals/recipes.md says why they hold, docs/guide/recipes.md how the JSON looks.
 package discovery

@@ -15,6 +15,4 @@
 //     the end.
 //   - E4 A waiting candidate watches one znode. The end of a leadership wakes one candidate.
 //   - E5 A candidate that was closed or gave up leaves no znode and no goroutine.
-//
-// docs/internals/recipes.md says why they hold.
 package election

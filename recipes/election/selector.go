@@ -71,23 +71,8 @@ func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f func(ctx cont
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
-		gone, left := s.resign(ctx, held)
-		lost, err = gone != nil, errors.Join(err, gone, left)
+		gone, left := contend.Release(ctx, held, "lead")
+		lost, err = gone != nil, errors.Join(err, gone, contend.WithCleanup(nil, left))
 	}()
 	return false, f(in, held)
-}
-
-// resign releases the leadership. lost says how the leadership had ended before; err why releasing
-// failed.
-func (s *Selector) resign(ctx context.Context, held *recipes.Hold) (lost, err error) {
-	if held.Context().Err() != nil {
-		lost = &recipes.Error{Op: "lead", Path: held.Path(), Err: context.Cause(held.Context())}
-	}
-	if held.Session().Context().Err() != nil {
-		return lost, nil // the server deletes the znode with the session
-	}
-	if err := held.Release(ctx); !errors.Is(err, recipes.ErrOutcomeUnknown) {
-		return lost, err
-	}
-	return lost, nil
 }

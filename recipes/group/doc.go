@@ -14,6 +14,4 @@
 //     member again after the later has left.
 //   - P5 Soon after the last failure, Members and a View show the present members: all processes
 //     that joined and did not leave.
-//
-// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what they cost.
 package group

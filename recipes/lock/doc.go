@@ -21,6 +21,5 @@
 //     between.
 //   - K7 Of the locks of a Multi, all are held or none.
 //
-// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what each operation costs, and
-// which settings Curator and kazoo need.
+// docs/guide/recipes.md says which settings Curator and kazoo need.
 package lock

@@ -65,7 +65,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	case 0:
 		return &recipes.Error{Op: "release", Path: l.Path(), Err: recipes.ErrNotHeld}
 	case 1:
-		return release(ctx, l.Hold)
+		return errors.Join(contend.Release(ctx, l.Hold, "release"))
 	}
 	return nil
 }
@@ -83,36 +83,4 @@ func Revoke(ctx context.Context, c *recipes.Client, path string) error {
 		return nil
 	}
 	return err
-}
-
-// release releases h. The error says if h had been lost before.
-func release(ctx context.Context, h *recipes.Hold) error {
-	var before error
-	if h.Context().Err() != nil {
-		before = &recipes.Error{Op: "release", Path: h.Path(), Err: context.Cause(h.Context())}
-	}
-	if h.Session().Context().Err() != nil {
-		return before // the znode is deleted with the session
-	}
-	return errors.Join(before, h.Release(ctx))
-}
-
-// runAndRelease runs f while held lasts and then calls release, also when f panics. A release that
-// continues in the background is no error.
-func runAndRelease(ctx context.Context, held interface {
-	Within(ctx context.Context) (in context.Context, cancel context.CancelFunc)
-}, release, f func(context.Context) error) (err error) {
-	in, cancel := held.Within(ctx)
-	defer func() {
-		cancel()
-		if e := release(ctx); e != nil && !onlyUnknown(e) {
-			err = errors.Join(err, e)
-		}
-	}()
-	return f(in)
-}
-
-// onlyUnknown reports whether err only says that something continues in the background.
-func onlyUnknown(err error) bool {
-	return errors.Is(err, recipes.ErrOutcomeUnknown) && !contend.IsLost(err)
 }

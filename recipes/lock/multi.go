@@ -52,7 +52,7 @@ func (m *Multi) With(ctx context.Context, f func(ctx context.Context) error) err
 	if err != nil {
 		return err
 	}
-	return runAndRelease(ctx, all, all.Release, f)
+	return contend.With(ctx, all, all.Release, f)
 }
 
 func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) (*Lock, error)) (*MultiLock, error) {
@@ -62,7 +62,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 		l, err := lock(locker, in)
 		cancel()
 		if err != nil {
-			if e := all.release(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
+			if e := all.release(ctx); e != nil && !contend.OnlyUnknown(e) && !contend.IsLost(e) {
 				err = errors.Join(err, e)
 			}
 			return nil, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -119,7 +118,7 @@ func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error)
 	if err != nil {
 		return err
 	}
-	return runAndRelease(ctx, l, l.Release, f)
+	return contend.With(ctx, l, l.Release, f)
 }
 
 // check returns an error if n leases can never be acquired.
@@ -143,14 +142,14 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	}
 	if err != nil {
 		err = s.deleteLeases(ctx, session, paths, err)
-		if e := turn.Release(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
+		if e := turn.Release(ctx); e != nil && !contend.OnlyUnknown(e) && !contend.IsLost(e) {
 			err = errors.Join(err, e)
 		}
 		return nil, err
 	}
 	// The leases are valid even if turn's deletion continues in the background, or somebody deleted
 	// its znode.
-	if err := turn.Release(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
+	if err := turn.Release(ctx); err != nil && !contend.OnlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
 		return nil, s.deleteLeases(ctx, session, paths, err)
 	}
 	leases := make([]*Lock, len(paths))
@@ -163,18 +162,13 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 // create creates the znodes of n leases concurrently and returns the paths of those that it
 // created.
 func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
-	var (
-		o     = recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}
-		paths = make([]string, n)
-		errs  = make([]error, n)
-		wg    sync.WaitGroup
-	)
-	for i := range n {
-		// Ends with its answer or with ctx; awaited below.
-		wg.Go(func() { paths[i], errs[i] = s.client.Create(ctx, znodepath.Join(s.leases, leaseName), s.data, o) })
-	}
-	wg.Wait()
-	return slices.DeleteFunc(paths, func(path string) bool { return path == "" }), errors.Join(errs...)
+	paths := make([]string, n)
+	err := contend.Each(n, func(i int) (err error) {
+		o := recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}
+		paths[i], err = s.client.Create(ctx, znodepath.Join(s.leases, leaseName), s.data, o)
+		return err
+	})
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" }), err
 }
 
 // awaitLeases waits until the leases, including those at paths, are no more than the maximum, and
@@ -235,17 +229,7 @@ func (s *Semaphore) deleteLeases(ctx context.Context, session *recipes.Session, 
 	if session.Context().Err() != nil {
 		return err // the server deletes them with the session
 	}
-	errs := make([]error, len(paths))
-	var wg sync.WaitGroup
-	for i, path := range paths {
-		// Ends with its answer or with ctx; awaited below.
-		wg.Go(func() { errs[i] = s.client.DeleteGuaranteed(ctx, path) })
-	}
-	wg.Wait()
-	if e := errors.Join(errs...); e != nil && !onlyUnknown(e) {
-		return errors.Join(err, e)
-	}
-	return err
+	return contend.WithCleanup(err, contend.Each(len(paths), func(i int) error { return s.client.DeleteGuaranteed(ctx, paths[i]) }))
 }
 
 func one(leases []*Lock, err error) (*Lock, error) {

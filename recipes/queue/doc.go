@@ -24,6 +24,4 @@
 //   - Q5 No item is taken before its due time, by the consumer's wall clock.
 //   - Q6 A change of the queue wakes at most three waiting consumers, however many wait.
 //   - Q7 A caller that gave up leaves no znode, and no item is lost.
-//
-// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what each operation costs.
 package queue

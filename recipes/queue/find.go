@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -270,11 +271,9 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 // fetch concurrently reads the entries that have no content. Entries that are gone stay without.
 // Entries that may not be read are marked.
 func (e *engine) fetch(ctx context.Context, entries []*entry) error {
-	var (
-		wg   sync.WaitGroup
-		errs = make([]error, len(entries))
-	)
-	one := func(i int, x *entry) {
+	missing := slices.DeleteFunc(slices.Clone(entries), func(x *entry) bool { return x.content != nil })
+	return contend.Each(len(missing), func(i int) error {
+		x := missing[i]
 		data, stat, err := e.client.Get(ctx, e.child(x.name))
 		switch {
 		case err == nil:
@@ -282,23 +281,8 @@ func (e *engine) fetch(ctx context.Context, entries []*entry) error {
 		case errors.Is(err, zk.ErrNoAuth):
 			x.forbidden = err
 		case !errors.Is(err, zk.ErrNoNode):
-			errs[i] = err
+			return err
 		}
-	}
-	var missing []int
-	for i, x := range entries {
-		if x.content == nil {
-			missing = append(missing, i)
-		}
-	}
-	for n, i := range missing {
-		if n == len(missing)-1 {
-			one(i, entries[i])
-			break
-		}
-		// Ends with its answer; awaited below.
-		wg.Go(func() { one(i, entries[i]) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+		return nil
+	})
 }

@@ -36,13 +36,13 @@ func (m Message) ID() string { return curatorID(m.Name) }
 // Queue is a first-in, first-out queue.
 type Queue struct{ *engine }
 
-// New returns Curator's DistributedQueue. No request is sent.
+// New returns Curator's DistributedQueue.
 func New(c *recipes.Client, path string, opts ...Option) *Queue {
 	return &Queue{newEngine(c, path, "", plainLayout, opts)}
 }
 
 // NewSimple returns Curator's SimpleDistributedQueue, which is also ZooKeeper's own recipe: a znode
-// contains an item's data and nothing else. No request is sent.
+// contains an item's data and nothing else.
 func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 	return &Queue{newEngine(c, path, "", simpleLayout, opts)}
 }
@@ -66,19 +66,18 @@ type Priority struct {
 	least, most int32
 }
 
-// NewPriority returns Curator's DistributedPriorityQueue. No request is sent.
+// NewPriority returns Curator's DistributedPriorityQueue.
 func NewPriority(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "", priorityLayout, opts), curatorPriorityName, -1 << 31, 1<<31 - 1}
 }
 
-// NewKazoo returns kazoo's Queue, with priorities from 0 to 999; kazoo's default is 100. No request
-// is sent.
+// NewKazoo returns kazoo's Queue, with priorities from 0 to 999; kazoo's default is 100.
 func NewKazoo(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "", kazooLayout, opts), kazooName, 0, 999}
 }
 
 // NewKazooLocking returns kazoo's LockingQueue, with items below path/entries and locks below
-// path/taken. No request is sent.
+// path/taken.
 func NewKazooLocking(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "/entries", kazooLayout, append([]Option{Locks(path + "/taken")}, opts...)), kazooName, 0, 999}
 }
@@ -95,7 +94,7 @@ func (q *Priority) Put(ctx context.Context, priority int32, items ...[]byte) err
 // Items that are due earlier come first.
 type Delay struct{ *engine }
 
-// NewDelay returns Curator's DistributedDelayQueue. No request is sent.
+// NewDelay returns Curator's DistributedDelayQueue.
 func NewDelay(c *recipes.Client, path string, opts ...Option) *Delay {
 	return &Delay{newEngine(c, path, "", delayLayout, opts)}
 }
@@ -112,7 +111,7 @@ func (q *Delay) Put(ctx context.Context, due time.Time, data []byte) error {
 // ID is a first-in, first-out queue whose items have IDs.
 type ID struct{ *engine }
 
-// NewID returns Curator's DistributedIdQueue. No request is sent.
+// NewID returns Curator's DistributedIdQueue.
 func NewID(c *recipes.Client, path string, opts ...Option) *ID {
 	return &ID{newEngine(c, path, "", plainLayout, opts)}
 }

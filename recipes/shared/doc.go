@@ -18,6 +18,4 @@
 //   - S3 IDs hands out no number twice.
 //   - S4 No name has two holders whose Contexts are alive.
 //   - S5 A lease is not given to another holder before its end by that holder's clock.
-//
-// docs/internals/recipes.md says why they hold, docs/guide/recipes.md what each costs.
 package shared

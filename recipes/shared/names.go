@@ -71,17 +71,12 @@ func (n *Names) Claim(ctx context.Context) (*Name, error) {
 
 // With claims a name, runs f, and releases the name. The context of f ends with ctx and when the
 // name is no longer held.
-func (n *Names) With(ctx context.Context, f func(ctx context.Context, name string) error) (err error) {
+func (n *Names) With(ctx context.Context, f func(ctx context.Context, name string) error) error {
 	claimed, err := n.Claim(ctx)
 	if err != nil {
 		return err
 	}
-	in, cancel := claimed.Within(ctx)
-	defer func() {
-		cancel()
-		err = contend.WithCleanup(err, claimed.Release(ctx))
-	}()
-	return f(in, claimed.Name)
+	return contend.With(ctx, claimed, claimed.Release, func(ctx context.Context) error { return f(ctx, claimed.Name) })
 }
 
 // Explain returns the holder of each name that is taken. Waiters of a name will try another in

@@ -293,3 +293,39 @@ func (v *atomicValue[T]) decode(data []byte, stat *zk.Stat) (Versioned[T], error
 	value, err := v.codec.decode(data)
 	return Versioned[T]{value, stat.Version, stat.Mzxid, time.UnixMilli(stat.Mtime)}, err
 }
+
+var (
+	// ErrContended means that other processes were faster at each attempt. Nothing was changed.
+	ErrContended = errors.New("shared: other processes were faster at each attempt")
+	// ErrOverflow means that a sum is too large. Nothing was changed.
+	ErrOverflow = errors.New("shared: overflow")
+)
+
+// Option changes how a Value or Number deals with concurrent changes.
+type Option func(*config)
+
+type config struct {
+	optimistic recipes.RetryPolicy
+	lock       string
+}
+
+func newConfig(opts []Option) config {
+	cfg := config{optimistic: recipes.Exponential(5*time.Millisecond, 100*time.Millisecond, 10)}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	return cfg
+}
+
+// Optimistic sets when a change is retried after another process was faster. The default is
+// Exponential(5 ms, 100 ms, 10).
+func Optimistic(policy recipes.RetryPolicy) Option {
+	return func(c *config) { c.optimistic = policy }
+}
+
+// PromotedToLock lets a change that Optimistic no longer retries continue until done, under a lock
+// at path: the lock of Curator's PromotedToLock. Without this option such a change fails with
+// ErrContended.
+func PromotedToLock(path string) Option {
+	return func(c *config) { c.lock = path }
+}

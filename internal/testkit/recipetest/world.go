@@ -15,7 +15,7 @@ import (
 )
 
 // Timeout is the session timeout of a World's clients.
-const Timeout = recipes.DefaultSessionTimeout
+const Timeout = 10 * time.Second
 
 // World is an ensemble and its clients.
 type World struct {

@@ -3,8 +3,10 @@ package contend
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // Acquire takes a place in the line of dir and waits for its turn. If the place is lost meanwhile,
@@ -47,6 +49,36 @@ func IsLost(err error) bool {
 	return errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrNotHeld)
 }
 
+// Release releases h. lost is the error of op if h had been lost before; err says why releasing
+// failed.
+func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) {
+	if h.Context().Err() != nil {
+		lost = &recipes.Error{Op: op, Path: h.Path(), Err: context.Cause(h.Context())}
+	}
+	if h.Session().Context().Err() != nil {
+		return lost, nil // the server deletes the znode with the session
+	}
+	return lost, h.Release(ctx)
+}
+
+// With runs f while held lasts and then calls release, also when f panics. A release that continues
+// in the background is no error.
+func With(ctx context.Context, held interface {
+	Within(ctx context.Context) (in context.Context, cancel context.CancelFunc)
+}, release, f func(context.Context) error) (err error) {
+	in, cancel := held.Within(ctx)
+	defer func() {
+		cancel()
+		if e := release(ctx); e != nil && !OnlyUnknown(e) {
+			err = errors.Join(err, e)
+		}
+	}()
+	return f(in)
+}
+
+// OnlyUnknown reports whether err only says that something continues in the background.
+func OnlyUnknown(err error) bool { return errors.Is(err, recipes.ErrOutcomeUnknown) && !IsLost(err) }
+
 // WithCleanup returns err joined with the error of the cleanup after err. A cleanup that continues
 // in the background does not count as an error.
 func WithCleanup(err, cleanup error) error {
@@ -54,4 +86,47 @@ func WithCleanup(err, cleanup error) error {
 		return err
 	}
 	return errors.Join(err, cleanup)
+}
+
+// Await waits until something is received from fires, or fires is closed. If ctx ends first, the
+// error names the operation and the path.
+func Await[T any](ctx context.Context, op, path string, fires <-chan T) error {
+	select {
+	case <-fires:
+		return nil
+	case <-ctx.Done():
+		return &recipes.Error{Op: op, Path: path, Err: ContextError(ctx)}
+	}
+}
+
+// Finish runs f in the background of c, and waits for its result. If ctx ends first, f continues
+// and the error's Unknown is set.
+func Finish(ctx context.Context, c *recipes.Client, op, path string, f func(ctx context.Context) error) error {
+	done := make(chan error, 1) // capacity 1: nobody may wait
+	if err := author.Of(c).Background(ctx, func(ctx context.Context) { done <- f(ctx) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &recipes.Error{Op: op, Path: path, Err: ContextError(ctx), Unknown: true}
+	}
+}
+
+// Close calls f with a context that ends after the session timeout. The server has ended the session
+// by then, if f has not reached it.
+func Close(c *recipes.Client, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout())
+	defer cancel()
+	return f(ctx)
+}
+
+// ContextError returns an error that wraps both ctx.Err and the cause of ctx.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +15,28 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-const maxConcurrentReads = 16
+// maxConcurrent is how many calls Each makes at a time.
+const maxConcurrent = 64
+
+// Each calls f for 0 to n-1, maxConcurrent at a time, and joins the errors.
+func Each(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	slots, errs := make(chan struct{}, maxConcurrent), make([]error, n)
+	for i := range n {
+		if i == n-1 { // without another goroutine
+			errs[i] = f(i)
+			break
+		}
+		slots <- struct{}{}
+		// Ends with f; awaited below.
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(i)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
 
 // ChildNames returns the names of dir's children, none if dir is missing.
 func ChildNames(ctx context.Context, c *recipes.Client, dir string) ([]string, error) {
@@ -50,50 +72,39 @@ func Contention(ctx context.Context, c *recipes.Client, dir string, match func(n
 }
 
 // ReadChildren returns the children of dir with the given names, in that order, except those that
-// are gone.
+// are gone. Of those that may not be read, it returns the path alone.
 func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []string) ([]recipes.Contender, error) {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = znodepath.Join(dir, name)
+	all := make([]recipes.Contender, len(names))
+	err := Each(len(names), func(i int) error {
+		path := znodepath.Join(dir, names[i])
+		data, stat, err := c.Get(ctx, path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil
+		case errors.Is(err, zk.ErrNoAuth):
+			all[i].Path = path
+			return nil
+		case err != nil:
+			return err
+		}
+		all[i] = recipes.Contender{Path: path, Data: data, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime), Zxid: stat.Czxid}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return Read(ctx, c, paths)
+	return slices.DeleteFunc(all, func(x recipes.Contender) bool { return x.Path == "" }), nil
 }
 
-// Read returns the contenders at paths, in that order, except those that are gone. Of those that may
-// not be read, it returns the path alone.
-func Read(ctx context.Context, c *recipes.Client, paths []string) ([]recipes.Contender, error) {
-	var (
-		all   = make([]recipes.Contender, len(paths))
-		errs  = make([]error, len(paths))
-		slots = make(chan struct{}, maxConcurrentReads)
-		wg    sync.WaitGroup
-	)
-	for i, path := range paths {
-		slots <- struct{}{}
-		// Ends with its answer; awaited below.
-		wg.Go(func() {
-			defer func() { <-slots }()
-			data, stat, err := c.Get(ctx, path)
-			if errors.Is(err, zk.ErrNoAuth) {
-				all[i] = recipes.Contender{Path: path}
-				return
-			}
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			all[i] = recipes.Contender{Path: path, Data: data, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime), Zxid: stat.Czxid}
-		})
+// guidLength is the length of the prefix of a protected znode.
+const guidLength = len("_c_00000000-0000-0000-0000-000000000000-")
+
+// Label returns the part between GUID and number in the name of a znode that Join created with the
+// name label+"-"; "" for any other znode.
+func Label(name string) string {
+	_, before, ok := sequence.Parse(name)
+	if !ok || len(before) <= guidLength || !strings.HasPrefix(before, "_c_") || !strings.HasSuffix(before, "-") {
+		return ""
 	}
-	wg.Wait()
-	there := all[:0]
-	for i, err := range errs {
-		switch {
-		case err == nil:
-			there = append(there, all[i])
-		case !errors.Is(err, zk.ErrNoNode):
-			return nil, err
-		}
-	}
-	return there, nil
+	return before[guidLength : len(before)-1]
 }
