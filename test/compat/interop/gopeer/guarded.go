@@ -29,16 +29,16 @@ func addGuarded(all map[string]verb, unguarded bool) {
 		case "mutex":
 			l := must.Get(lock.NewMutex(h.client, path, nil).Lock(ctx))
 			h.object = l
-			return h.holds(l.Unlock)
+			return h.holds(l.Release)
 		case "semaphore":
 			l := must.Get(lock.NewSemaphore(h.client, path, 2, nil).Acquire(ctx))
 			h.object = l
 			return h.holds(l.Release)
 		case "latch":
 			l := election.NewLatch(h.client, path, a[2])
-			l.Start()
+			must.Do(l.Start(context.WithoutCancel(ctx)))
 			h.object = must.Get(l.Await(ctx))
-			return h.holds(l.Close)
+			return h.holds(closes(l))
 		default:
 			must.Failf("nothing to hold: %s", kind)
 			return ""
