@@ -37,16 +37,11 @@ func (c *tickClock) sleep(ticks int) {
 
 // passed returns the number of ticks since the last call.
 func (c *tickClock) passed() int {
-	elapsed := time.Since(c.counted)
-	ticks := int(elapsed / c.period)
-	switch {
-	case ticks == 0:
+	ticks := int(time.Since(c.counted) / c.period)
+	if ticks == 0 {
 		return 0
-	case ticks <= c.most:
-		elapsed = time.Duration(ticks) * c.period
-	default:
-		ticks = c.most
 	}
-	c.counted, c.armed = c.counted.Add(elapsed), false
-	return ticks
+	// A late tick does not put off the next.
+	c.counted, c.armed = c.counted.Add(time.Duration(ticks)*c.period), false
+	return min(ticks, c.most)
 }

@@ -58,7 +58,7 @@ func TestTickClock(t *testing.T) {
 			want   int
 		}{
 			{1, period - 1, 0}, {1, 1, 1}, {1, period * 3 / 2, 1}, {4, period / 2, 1}, {4, period * 5 / 2, 2},
-			{4, period / 2, 1}, {4, 100 * period, 4}, {1, period * 2, 1}, {1, period, 1},
+			{4, period / 2, 1}, {4, 100 * period, 4}, {1, period * 2, 1}, {1, period, 1}, {1, period * 5 / 2, 1}, {1, period / 2, 1},
 		} {
 			c.sleep(step.sleep)
 			time.Sleep(step.passes)
