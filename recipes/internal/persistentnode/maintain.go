@@ -283,3 +283,116 @@ func (k *maintainer) isOwn(stat *zk.Stat, s *recipes.Session) bool {
 	}
 	return !owner.IsSession(stat.EphemeralOwner)
 }
+
+// touchName is Curator's name for the child that keeps a znode with a TTL alive. Setting the znode
+// itself would fire the data watches of its readers.
+const touchName = "touch"
+
+// touch sets the child twice per TTL, first at once. The channel delivers when the next time has
+// come; nil without a TTL.
+//
+// The znode itself has the TTL too: if this process dies before the child exists, the server
+// deletes the znode one TTL after its last change. A container that never had a child would stay
+// forever.
+func (k *maintainer) touch(ctx context.Context) (<-chan time.Time, error) {
+	if k.opts.TTL == 0 {
+		return nil, nil
+	}
+	due := k.opts.TTL / 2
+	if passed := time.Since(k.touchedAt); !k.touchExists || passed >= due {
+		if err := k.touchChild(ctx); err != nil {
+			return nil, err
+		}
+		k.touchedAt, k.touchExists = time.Now(), true
+	} else {
+		due -= passed
+	}
+	return time.After(due), nil
+}
+
+func (k *maintainer) touchChild(ctx context.Context) error {
+	path := k.path + "/" + touchName
+	if k.touchExists {
+		_, err := k.client.Idempotent().Set(ctx, path, nil, -1)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	_, err := k.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{TTL: k.opts.TTL, ACL: k.opts.ACL})
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
+		_, err = k.client.Idempotent().Set(ctx, path, nil, -1)
+	case errors.Is(err, zk.ErrNoNode): // the znode is gone, and its watch fires
+		return nil
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// remove deletes the znode, with retries until the server has answered or the Client is closed.
+//
+// If the znode is known to exist, the delete is the only request. Otherwise (without a connection,
+// after a lost answer, or after an abandoned create) remove checks first whether the znode is still
+// ours. The check follows a sync, because another server may lag. The delete is a multi, because a
+// plain delete would be repeated without a check.
+//
+// An ephemeral is deleted only in the session in which it was seen; see inSession.
+func (k *maintainer) remove() error {
+	// without a name the znode was protected, and Client.Create deletes it
+	if k.opts.TTL != 0 || !k.mayExist || k.path == "" {
+		return nil
+	}
+	ctx := context.Background()
+	k.mu.Lock()
+	s, sure := k.presentIn, k.present && k.isPresent()
+	k.mu.Unlock()
+	sure = sure && k.isConnected()
+	var result error
+	backoff.Retry(ctx, func() bool {
+		own, err := true, error(nil)
+		if !sure {
+			s, own, err = k.look(ctx)
+		}
+		if err == nil && own {
+			err = k.delete(ctx, s)
+		}
+		var e *recipes.Error
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNoNode):
+			return true
+		case errors.Is(err, recipes.ErrClosed), errors.As(err, &e) && e.Refused():
+			result = k.wrapErr(err)
+			return true
+		}
+		sure = false
+		return false
+	})
+	return result
+}
+
+// delete deletes the znode, which was seen in session s.
+func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
+	in, cancel := k.inSession(ctx, s)
+	defer cancel()
+	_, err := k.client.Multi(in, &zk.DeleteRequest{Path: k.path, Version: -1})
+	return err
+}
+
+// look reports whether the znode exists and is ours, and in which session.
+func (k *maintainer) look(ctx context.Context) (s *recipes.Session, own bool, err error) {
+	if err := k.client.Sync(ctx, k.path); err != nil {
+		return nil, false, err
+	}
+	s, err = k.client.AwaitSession(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	stat, err := k.client.Exists(ctx, k.path)
+	if err == nil && k.client.Session() != s {
+		err = recipes.ErrSessionLost // the Stat may be of another session
+	}
+	// a znode of an earlier session was deleted with it
+	return s, stat != nil && k.isOwn(stat, s), err
+}
