@@ -198,7 +198,9 @@ func TestLife(t *testing.T) {
 		never.Listen(t.Context(), func(cache.Event) {})
 		must(t, never.Close())
 		must(t, never.Close())
-		never.Start(t.Context())
+		if err := never.Start(t.Context()); !errors.Is(err, recipes.ErrClosed) {
+			t.Error(err)
+		}
 		if err := never.Wait(t.Context()); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}

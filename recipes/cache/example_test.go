@@ -24,7 +24,9 @@ func Example() {
 	put(c, "/workers/anna", "10.0.0.7")
 
 	workers := cache.NewChildren(c, "/workers")
-	workers.Start(ctx)
+	if err := workers.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
 	defer workers.Close()
 	if err := workers.Wait(ctx); err != nil {
 		log.Fatal(err)

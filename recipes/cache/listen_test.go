@@ -58,7 +58,7 @@ func TestG5_Steps(t *testing.T) {
 		s.Load(map[string]string{"/a": "", "/a/x": "1", "/a/x/y": "2"})
 		tree := cache.NewTree(s.Client, "/a", cache.TreeOptions{})
 		s.Arm()
-		tree.Start(s.Ctx)
+		must(t, tree.Start(s.Ctx))
 		err := tree.Wait(s.Ctx)
 		time.Sleep(time.Second)
 		if ended := s.Ctx.Err() != nil; ended != (err != nil) && !ended {
