@@ -23,7 +23,6 @@ type applier struct {
 	replied        []*conn          // touched by replies
 	notified       []*conn          // touched by events
 	watchers       []watch.ConnID
-	written        []proto.SessionID           // of other members, whose clients have sent the writes that were applied
 	reconfigs      map[proto.Zxid]*clientWrite // by serial: clients that wait for a change of the ensemble
 	membersChanged bool
 }
@@ -76,10 +75,6 @@ func (a *applier) Apply(batches []consensus.Batch) {
 		}
 	}
 	s.treeMu.Unlock()
-	if role == meter.Leader {
-		s.expiry.touchAll(a.written, now)
-	}
-	a.written = a.written[:0]
 	end := s.cfg.Now()
 	a.batch.Settle(end)
 	a.trace.Applied(end)

@@ -47,10 +47,6 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		if _, ours := ref.(*clientWrite); !ours { // the client's connection, if it is here, closes without a reply
 			s.conns.bind(req.Session, nil)
 		}
-	default:
-		if req.Session != 0 && ref == nil {
-			a.written = append(a.written, req.Session)
-		}
 	}
 }
 

@@ -47,18 +47,6 @@ func (e *expiry) touch(id proto.SessionID, at time.Time) {
 	e.tracker.Touch(id, at)
 }
 
-// touchAll records that sessions were heard from at that time.
-func (e *expiry) touchAll(ids []proto.SessionID, at time.Time) {
-	if len(ids) == 0 {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, id := range ids {
-		e.tracker.Touch(id, at)
-	}
-}
-
 func (e *expiry) remove(id proto.SessionID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
