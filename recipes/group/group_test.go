@@ -309,7 +309,9 @@ func TestP5_Converges(t *testing.T) {
 						continue
 					}
 					if i < leavers {
-						err = m.Close()
+						if err = m.Close(); errors.Is(err, context.DeadlineExceeded) {
+							err = nil // goes on without Close
+						}
 					} else {
 						err = m.SetData(t.Context(), []byte("stays"))
 					}
