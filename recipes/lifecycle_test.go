@@ -14,8 +14,10 @@ import (
 	"github.com/gozkd/gozkd/recipes/discovery"
 	"github.com/gozkd/gozkd/recipes/election"
 	"github.com/gozkd/gozkd/recipes/group"
+	"github.com/gozkd/gozkd/recipes/lock"
 	"github.com/gozkd/gozkd/recipes/queue"
 	"github.com/gozkd/gozkd/recipes/shared"
+	"github.com/gozkd/gozkd/zktest"
 )
 
 // runner is what all recipes have that run from Start to Close.
@@ -150,6 +152,82 @@ func TestClose(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	})
+}
+
+// The znode is deleted also if the cause of the end of Start's ctx is the ErrClosed of another Client.
+func TestPersistentZnode_CtxCause(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		other := w.Client()
+		held, err := lock.NewMutex(other, "/lock", nil).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, h := w.Hooked()
+		z := group.NewPersistentZnode(c, "/z", nil, recipes.CreateOptions{})
+		busy := make(chan struct{})
+		h.Arm(func(r recipetest.Request) error {
+			if r.Op == zktest.Exists && r.Watch {
+				close(busy)
+				time.Sleep(time.Second)
+			}
+			return nil
+		}, nil)
+		if err := z.Start(held.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-busy
+		h.Arm(nil, nil)
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := z.Close(); err != nil {
+			t.Error(err)
+		}
+		stat, err := c.Exists(t.Context(), "/z")
+		if stat != nil || err != nil {
+			t.Errorf("the znode is left: %v %v", stat, err)
+		}
+	})
+}
+
+// From the end of Start's ctx, waiting is ErrClosed, also while the deletion lasts.
+func TestPersistentZnode_Ending(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client(recipes.Retry(recipes.Forever(time.Second)))
+		z := group.NewPersistentZnode(c, "/z", nil, recipes.CreateOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		err := z.Start(ctx)
+		if err == nil {
+			_, err = z.Wait(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Unplug(c)
+		cancel()
+		time.Sleep(time.Second)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if path, err := z.Wait(short); !errors.Is(err, recipes.ErrClosed) {
+			t.Errorf("wait: %q %v", path, err)
+		}
+		if err := z.SetData(short, []byte("2")); !errors.Is(err, recipes.ErrClosed) {
+			t.Errorf("set: %v", err)
+		}
+		if err := z.Start(t.Context()); !errors.Is(err, recipes.ErrClosed) {
+			t.Errorf("start: %v", err)
+		}
+		w.Plug(c)
+		time.Sleep(time.Minute)
+		if err := z.Start(t.Context()); !errors.Is(err, recipes.ErrClosed) {
+			t.Errorf("start: %v", err)
+		}
+		if err := z.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/lock"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -70,5 +71,64 @@ func TestRepeat_CtxEnds(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, zk.ErrNoServer) || took != time.Minute {
 			t.Errorf("%v after %v, want %v after a minute", err, took, zk.ErrNoServer)
 		}
+	})
+}
+
+// An operation that notices the loss of its session through a context of a Hold is repeated.
+func TestRepeat_HoldLost(t *testing.T) {
+	for name, write := range map[string]func(in context.Context, c *recipes.Client, held *lock.Lock) error{
+		"request": func(in context.Context, c *recipes.Client, held *lock.Lock) error {
+			_, err := c.Set(in, "/", nil, -1)
+			return err
+		},
+		"cause": func(in context.Context, c *recipes.Client, held *lock.Lock) error { return context.Cause(in) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+				c := w.Client(recipes.Retry(recipes.Forever(time.Second)))
+				calls := 0
+				err := c.Repeat(t.Context(), func(ctx context.Context) error {
+					calls++
+					held, err := lock.NewMutex(c, "/lock", nil).Lock(ctx)
+					if err != nil {
+						return err
+					}
+					defer held.Release(ctx)
+					in, cancel := held.Within(ctx)
+					defer cancel()
+					if calls == 1 {
+						w.Unplug(c)
+						<-in.Done()
+						w.Plug(c)
+						err = write(in, c, held)
+						return err
+					}
+					return nil
+				})
+				if err != nil || calls != 2 {
+					t.Errorf("after %d calls: %v", calls, err)
+				}
+			})
+		})
+	}
+	t.Run("With", func(t *testing.T) {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			c := w.Client(recipes.Retry(recipes.Forever(time.Second)))
+			calls := 0
+			err := c.Repeat(t.Context(), func(ctx context.Context) error {
+				return lock.NewMutex(c, "/lock", nil).With(ctx, func(ctx context.Context) error {
+					if calls++; calls == 1 {
+						w.Unplug(c)
+						<-ctx.Done()
+						w.Plug(c)
+						return ctx.Err()
+					}
+					return nil
+				})
+			})
+			if err != nil || calls != 2 {
+				t.Errorf("after %d calls: %v", calls, err)
+			}
+		})
 	})
 }

@@ -75,12 +75,15 @@ func (c *Client) Repeat(ctx context.Context, f func(ctx context.Context) error) 
 
 // lostContact reports whether an operation failed because of the connection or the session.
 func lostContact(err error) bool {
+	if errors.Is(err, ErrSessionLost) {
+		return true // also as the cause of the end of a context that f made
+	}
 	switch classify(err) {
 	case notSent, replyLost:
 		return true
 	case stopped:
 		return false
 	default:
-		return errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrSessionLost)
+		return errors.Is(err, ErrOutcomeUnknown)
 	}
 }

@@ -97,25 +97,27 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts []string) error) error {
 	for {
 		m, err := p.Join(ctx)
+		lost := contend.IsLost(err)
 		if err == nil {
-			err = m.run(ctx, f)
+			lost, err = m.run(ctx, f)
 		}
-		if ctx.Err() != nil || !contend.IsLost(err) {
+		if ctx.Err() != nil || !lost {
 			return err
 		}
 	}
 }
 
-// run is Run as long as the session lives.
-func (m *PartitionMember) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (err error) {
+// run is Run as long as the session lives. lost reports whether the membership was lost; the error
+// of f may wrap the loss of something else.
+func (m *PartitionMember) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (lost bool, err error) {
 	defer func() { err = contend.WithCleanup(err, m.leave(ctx)) }()
 	for {
 		share, err := m.Acquire(ctx)
 		if err != nil {
-			return err
+			return contend.IsLost(err), err
 		}
 		if again, err := share.run(ctx, f); !again {
-			return err
+			return m.ctx.Err() != nil && contend.IsLost(err), err
 		}
 	}
 }

@@ -240,3 +240,19 @@ func TestPartitioner_Disjoint(t *testing.T) {
 		}
 	})
 }
+
+// Run returns the error of f also if that wraps the loss of something that f had.
+func TestPartitioner_RunOtherLoss(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, calls := w.Client(), 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := agree.NewPartitioner(c, "/p", []string{"a"}, "x", time.Second).Run(ctx, func(ctx context.Context, _ []string) error {
+			calls++
+			return fmt.Errorf("f's lease: %w", recipes.ErrNotHeld)
+		})
+		if calls != 1 || !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("after %d calls: %v", calls, err)
+		}
+	})
+}

@@ -98,7 +98,8 @@ func (r *Registration[T]) Wait(ctx context.Context) (path string, err error) {
 func (r *Registration[T]) Close() error { return contend.Close(r.client, r.znode.Close) }
 
 // With registers, runs f, and unregisters, also if f panics. f gets ctx itself: a registration is
-// restored automatically, so its loss is no reason to stop f.
+// restored automatically, so its loss is no reason to stop f. With waits for the deletion of the
+// znode even if ctx has ended; see Registration.Close.
 func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx context.Context) error) (err error) {
 	r, err := d.Register(ctx, in)
 	if err != nil {

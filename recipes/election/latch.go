@@ -53,6 +53,9 @@ func (l *Latch) Start(ctx context.Context) error {
 	go func() {
 		defer close(l.done)
 		l.run()
+		if l.runCtx.Err() != nil { // run may have stopped its AfterFunc before that was called
+			l.markClosed()
+		}
 	}()
 	return nil
 }

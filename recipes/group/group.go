@@ -88,7 +88,8 @@ func (g *Group) Join(ctx context.Context, id string, payload []byte) (*Persisten
 }
 
 // With joins, runs f, and leaves, also if f panics. f gets ctx itself: membership is restored
-// automatically, so its loss is no reason to stop f.
+// automatically, so its loss is no reason to stop f. With waits for the deletion of the znode even
+// if ctx has ended; see PersistentZnode.Close.
 func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx context.Context) error) (err error) {
 	m, err := g.Join(ctx, id, payload)
 	if err != nil {

@@ -110,6 +110,7 @@ func TestCreate(t *testing.T) {
 	b.click("label", "Append a sequence number")
 	b.click("button", "Create")
 	b.see(".toast", "Created /app/n-0000000004")
+	b.until("location.hash === '#/z/app/n-0000000004'") // else the page goes there after the next line
 	// A name that exists.
 	b.gotoHash("#/z/app")
 	b.click("button", "=New child")

@@ -22,7 +22,7 @@ func (n *Znode) run(ctx context.Context) {
 	for pause := time.Duration(0); ctx.Err() == nil; {
 		rested, err := k.maintainOnce(ctx)
 		switch {
-		case errors.Is(err, recipes.ErrClosed):
+		case errors.Is(err, recipes.ErrClosed) && ctx.Err() == nil: // otherwise it may be the cause of ctx's end
 			n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
 			return
 		case err != nil && ctx.Err() == nil:
@@ -36,6 +36,7 @@ func (n *Znode) run(ctx context.Context) {
 		}
 		pause = min(max(backoff.First, 2*pause), backoff.Longest)
 	}
+	n.update(func() { n.closing = true })
 	err := k.remove()
 	n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
 }
