@@ -93,7 +93,7 @@ func TestRepeat_HoldLost(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					defer held.Release(ctx)
+					defer func() { _ = held.Release(ctx) }() // of a session that was lost, if it fails
 					in, cancel := held.Within(ctx)
 					defer cancel()
 					if calls == 1 {
