@@ -56,7 +56,7 @@ type Config struct {
 	Members []string
 	// JoinOnly: a server without data takes no part in forming a new ensemble, and waits until one
 	// that exists lets it in (db.autocreate=false without the file initialize). So a member that
-	// lost its disk can't found an empty ensemble in place of that with the data.
+	// lost its disk can't found an empty ensemble beside the ensemble that has the data.
 	JoinOnly bool
 	// PeerListen is the address for other members, or several, separated by |. Default: the addresses
 	// in this server's own line.

@@ -210,11 +210,15 @@ func (w *world) run(args ...string) string {
 }
 
 func (w *world) zooKeeper(release, data, logs, compression string) *server.Process {
+	return must.Get(w.tryZooKeeper(release, data, logs, compression))
+}
+
+func (w *world) tryZooKeeper(release, data, logs, compression string) (*server.Process, error) {
 	k := keys(compression)
 	if logs != data {
 		k["dataLogDir"] = logs
 	}
-	return w.start(release, data, k)
+	return server.StartZooKeeper(w.ctx, release, server.Options{DataDir: data, Keys: k})
 }
 
 // restarted starts a killed ZooKeeper again. It may fail with "Failed to fetch acls": a snapshot
@@ -222,11 +226,9 @@ func (w *world) zooKeeper(release, data, logs, compression string) *server.Proce
 // is not among them. Then restarted removes the newest snapshot, as an operator would; the older
 // one and the logs give the same state.
 func (w *world) restarted(release, data, logs, compression string) *server.Process {
-	k := keys(compression)
-	k["dataLogDir"] = logs
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
-		zk, err := server.StartZooKeeper(w.ctx, release, server.Options{DataDir: data, Keys: k})
+		zk, err := w.tryZooKeeper(release, data, logs, compression)
 		if err == nil {
 			return zk
 		}
