@@ -114,8 +114,8 @@ func Finish(ctx context.Context, c *recipes.Client, op, path string, f func(ctx 
 	}
 }
 
-// Close calls f with a context that ends after the session timeout. The server has ended the session
-// by then, if f has not reached it.
+// Close calls f with a context that ends after the session timeout. A znode that f could not delete
+// by then ends with the session, which a server that stands still ends later.
 func Close(c *recipes.Client, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout())
 	defer cancel()
