@@ -59,7 +59,8 @@ func (m *Memory) Set(f Faults) {
 	m.faults = f
 }
 
-// Settle waits for repeated requests. Set must have ended the faults.
+// Settle waits for requests that are repeated, and for those that may still be. Set must have ended the
+// faults.
 func (m *Memory) Settle() { m.later.Wait() }
 
 // Names returns the names of all objects.
@@ -118,6 +119,10 @@ func (c *Client) do(ctx context.Context, write bool, effect func()) error {
 	f := m.faults
 	fail, lose, repeat := m.rand.Float64() < f.Fail, m.rand.Float64() < f.LoseReply, write && m.rand.Float64() < f.Repeat
 	wait, again := m.delay(f.MaxDelay), m.delay(10*f.MaxDelay)
+	if repeat { // Settle waits for this request from now on
+		m.later.Add(1)
+		defer m.later.Done()
+	}
 	m.mu.Unlock()
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -143,7 +148,7 @@ func (c *Client) do(ctx context.Context, write bool, effect func()) error {
 	effect()
 	m.mu.Unlock()
 	if repeat {
-		// Ends after the delay; awaited by Settle.
+		// Ends after the delay; awaited by Settle, which waits for this request already.
 		m.later.Go(func() {
 			time.Sleep(again)
 			m.mu.Lock()
