@@ -33,6 +33,8 @@ type core struct {
 	session      *Session
 	connectErr   error                          // why the latest attempt to connect failed
 	stateReaders map[chan ConnState]func() bool // the value stops watching the reader's ctx
+	connection   context.Context                // ends when the state is not Connected or Reconnected any longer
+	disconnect   context.CancelFunc             // of connection
 }
 
 func newCore(cfg config) *core {
@@ -45,6 +47,7 @@ func newCore(cfg config) *core {
 		refused:      make(chan error, 1),
 		stateReaders: make(map[chan ConnState]func() bool),
 	}
+	k.connection, k.disconnect = context.WithCancel(context.Background())
 	k.timeout.Store(int64(cfg.timeout))
 	return k
 }

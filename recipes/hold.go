@@ -21,6 +21,7 @@ type Hold struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	revoked chan struct{}
+	keep    func() bool // nil, or ends what EndHoldsWhenSuspended asks for
 }
 
 const (
@@ -49,6 +50,12 @@ func (c *Client) Hold(s *Session, path string, token int64) *Hold {
 		return h
 	}
 	defer k.calls.done()
+	if k.cfg.endSuspended {
+		k.mu.Lock()
+		connection := k.connection
+		k.mu.Unlock()
+		h.keep = context.AfterFunc(connection, h.End)
+	}
 	// Ends with Release or with the session, at the latest with Close. Close waits.
 	k.loops.Go(h.watch)
 	return h
@@ -125,6 +132,9 @@ func (h *Hold) Release(ctx context.Context) error {
 // watch ends the Hold when the znode is gone. The watch is on the data and not on the existence,
 // because an exists watch on a missing znode would stay armed.
 func (h *Hold) watch() {
+	if h.keep != nil {
+		defer h.keep()
+	}
 	k := h.client.core
 	wait, revoked := watchDelay, false
 	for k.sleep(h.ctx, wait) == nil {

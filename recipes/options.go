@@ -28,6 +28,8 @@ type config struct {
 	auth   []credentials
 	acl    []zk.ACL
 	logger zk.Logger
+	// endSuspended: a Hold ends when the connection is lost.
+	endSuspended bool
 	// waitLogger gets the lines of a Connect that waits for a session.
 	waitLogger zk.Logger
 
@@ -67,6 +69,15 @@ func WithTLS(cfg *tls.Config) Option {
 // refuses the credentials, Connect fails with ErrSASL. A Client that is refused later, when it
 // reconnects, loses its session and goes on trying; the Logger gets the reason.
 func WithSASL(exchange sasl.Client) Option { return func(c *config) { c.sasl = exchange } }
+
+// EndHoldsWhenSuspended makes each Hold of the Client end a moment after the state becomes Suspended:
+// the leadership of a Latch or Selector, a lock, a locked item. The znode stays until it is released;
+// a Latch does so and joins again at the end of the line.
+//
+// This is Curator's default, StandardConnectionStateErrorPolicy, which concerns elections only. The
+// default here is SessionConnectionStateErrorPolicy: a Hold lasts until its session is lost, since
+// nobody else can have it before.
+func EndHoldsWhenSuspended() Option { return func(c *config) { c.endSuspended = true } }
 
 // Auth adds credentials to the connection. They are sent again on every new connection.
 func Auth(scheme string, auth []byte) Option {

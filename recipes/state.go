@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // ConnState is the state of a Client's connection and session, as in Curator.
@@ -72,20 +73,114 @@ func (k *core) setState(s ConnState) {
 	}
 	k.state = s
 	k.cfg.logger.Printf("state %v", s)
+	if s == Connected || s == Reconnected {
+		k.connection, k.disconnect = context.WithCancel(context.Background())
+	} else {
+		k.disconnect()
+	}
 	for ch, stop := range k.stateReaders {
-		select {
-		case ch <- s:
-		default:
-			select { // only readers receive, so there is room afterwards
-			case <-ch:
-			default:
-			}
-			ch <- s
-		}
+		push(ch, s)
 		if s == Closed {
 			stop()
 			delete(k.stateReaders, ch)
 			close(ch)
 		}
+	}
+}
+
+// push sends a state to a reader. Only one goroutine at a time may push to ch.
+func push(ch chan ConnState, s ConnState) {
+	select {
+	case ch <- s:
+	default:
+		select { // only readers receive, so there is room afterwards
+		case <-ch:
+		default:
+		}
+		ch <- s
+	}
+}
+
+// StableStates is States without the noise of a connection that comes and goes: Curator's
+// CircuitBreakingConnectionStateListener. After a state that is not Connected, Reconnected or
+// ReadOnly, no state is sent until the pause that policy chooses is over, except Closed and the
+// first Lost. If the connection was lost again in that pause, or is still lost, policy chooses
+// another pause; Curator sends Reconnected also if the connection was lost again in the pause. When
+// policy allows no more pauses, the present state is sent and the next change ends the silence.
+func (c *Client) StableStates(ctx context.Context, policy RetryPolicy) <-chan ConnState {
+	states, stable := c.States(ctx), make(chan ConnState, stateBuffer)
+	// Ends with ctx or with the Client. Nobody waits.
+	go func() {
+		defer close(stable)
+		b := breaker{policy: policy, now: c.core.now, out: stable, timer: time.NewTimer(0)}
+		defer b.timer.Stop()
+		for {
+			select {
+			case s, open := <-states:
+				if !open {
+					return
+				}
+				b.change(s)
+			case <-b.timer.C:
+				b.pauseOver()
+			}
+		}
+	}()
+	return stable
+}
+
+// breaker decides which states a reader of StableStates receives. Owned by one goroutine.
+type breaker struct {
+	policy RetryPolicy
+	now    func() time.Duration
+	out    chan ConnState
+	timer  *time.Timer // of the pause
+
+	pausing      bool
+	begun        time.Duration // of the first of several pauses
+	pauses       int
+	unstable     bool // the connection was lost again in the pause
+	lostSent     bool // in these pauses
+	latest, sent ConnState
+}
+
+func (s ConnState) disconnected() bool { return s == Suspended || s == Lost }
+
+func (b *breaker) change(s ConnState) {
+	b.latest = s
+	b.unstable = b.unstable || s.disconnected()
+	first := !b.pausing
+	if first && s.disconnected() {
+		b.begun, b.pauses, b.lostSent = b.now(), 0, false
+		b.pause()
+	}
+	if first || s == Closed || s == Lost && !b.lostSent {
+		b.send(s)
+	}
+}
+
+func (b *breaker) send(s ConnState) {
+	b.sent, b.lostSent = s, b.lostSent || s == Lost
+	push(b.out, s)
+}
+
+// pause begins another pause unless the policy allows none.
+func (b *breaker) pause() {
+	b.pauses++
+	wait, again := b.policy(b.pauses, b.now()-b.begun)
+	if b.pausing = again; again {
+		b.unstable = false
+		b.timer.Reset(wait)
+	}
+}
+
+func (b *breaker) pauseOver() {
+	if b.pausing && (b.unstable || b.latest.disconnected()) {
+		b.pause()
+	} else {
+		b.pausing = false
+	}
+	if !b.pausing && b.latest != b.sent {
+		b.send(b.latest)
 	}
 }

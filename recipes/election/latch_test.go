@@ -239,6 +239,41 @@ func TestLatch_Outage(t *testing.T) {
 	})
 }
 
+// TestLatch_Suspended checks when a leadership ends while the connection is lost for less than the
+// session timeout: at once with recipes.EndHoldsWhenSuspended, and otherwise never.
+func TestLatch_Suspended(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		strict := w.Client(recipes.EndHoldsWhenSuspended())
+		session := strict.Session()
+		a := start(t, strict, "a")
+		ended := leads(t, a)
+		other := w.Client()
+		b := start(t, other, "b")
+		w.Unplug(strict)
+		time.Sleep(time.Millisecond)
+		if !errors.Is(context.Cause(ended.Context()), recipes.ErrNotHeld) || a.Leadership() != nil {
+			t.Errorf("a still leads (%v)", context.Cause(ended.Context()))
+		}
+		w.Plug(strict)
+		kept := leads(t, b)
+		w.Unplug(other)
+		time.Sleep(time.Second)
+		w.Plug(other)
+		time.Sleep(time.Second)
+		if kept.Context().Err() != nil {
+			t.Errorf("b lost the leadership: %v", context.Cause(kept.Context()))
+		}
+		candidates(t, a, "b", "a")
+		if err := kept.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		leads(t, a) // in the same session, with a connection that lasts
+		if strict.Session() != session {
+			t.Error("the session was lost")
+		}
+	})
+}
+
 // TestE4 checks that the end of a leadership wakes one of many candidates.
 func TestE4(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
