@@ -11,8 +11,18 @@
 //
 // Only the AES encryption types are allowed (17 to 20), as in Java without allow_weak_crypto.
 //
-// This package checks the lengths of a stranger's input before gokrb5 parses it, because gokrb5 indexes
-// into short input. The acceptor does not use gokrb5's package service, which has one replay cache per
-// process, and which takes the realm of a client from the authenticator, without comparing it with the
-// ticket.
+// gokrb5 decodes messages, encrypts and decrypts, interprets krb5.conf and ticket caches, and talks to
+// KDCs. Everything that decides about a stranger is in this package: gokrb5 panics on short input, its
+// errors contain keytabs, it has one replay cache per process, which lets two requests at once pass, and
+// it takes the realm of a client from the authenticator, without comparing it with the ticket.
+//
+// Invariants:
+//
+//	K1  The identity is made of the client's name and realm in the ticket, which only the KDC and
+//	    the server can make.
+//	K2  An authenticator is accepted once. A restart forgets this, as Java's does.
+//	K3  A principal has an id only if its name can be told from all others: no part contains a
+//	    separator or a character that does not print (principal.Join).
+//	K4  No key, ticket or keytab is in an error or a log line.
+//	K5  Encryption types other than AES are refused, in keytabs, tickets and requests.
 package kerberos

@@ -1,5 +1,5 @@
-// Package explore answers the requests of the explorer below /ui/api/, as docs/internals/web.md describes
-// them.
+// Package explore answers the requests of the explorer below /ui/api/. A list has a limit, and truncated
+// if there is more.
 //
 // A handler reads and writes znodes through the session of its caller (call.Call.Client), so the ACLs
 // decide. Facts about the server that tell of other clients (addresses, sessions, paths that are

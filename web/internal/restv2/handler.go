@@ -1,5 +1,12 @@
-// Package restv2 serves znodes over HTTP: /znodes/v2 and /identity/v2, as docs/internals/web.md
-// describes them.
+// Package restv2 serves znodes over HTTP: /znodes/v2 and /identity/v2. openapi.json lists the requests.
+//
+// The ETag of data is the version, that of an ACL the aversion. A write needs If-Match: without it the
+// answer is 428, after a conflict 412 with the present Stat. A child that the caller may not read has no
+// Stat. A multi makes no ephemeral znodes; its problem has the index of the first failed operation.
+//
+// After the event reset, events may have been missed: the reader must read again. A reconnect with
+// Last-Event-ID continues if the server still has everything since. A stream ends with the login of
+// its reader.
 package restv2
 
 import (

@@ -1,4 +1,15 @@
 // The shell: routes, tabs, the banner of a lost connection, the keyboard, the identity.
+//
+// views/NAME.js is the view at the address #/NAME?query; #/z/PATH shows a znode. Its default export gets
+// a context, see context(), and returns what to show. Only title and element are required:
+//
+//   export default function (ctx) {
+//     const element = h('div', {class: 'page'}, h('h1', null, 'Sessions'), …);
+//     return {title: 'Sessions', element, close() {}, refresh() {}, update(ctx) {}, keys: {r: () => …}};
+//   }
+//
+// refresh runs when the server answers again, update when the address changes within the view (without
+// it the view is opened anew). ctx.setParams({filter}) keeps the state of a view in its address.
 import * as api from './api.js';
 import {confirm, dialog, toast} from './dialog.js';
 import {badge, button, h, icon, loading, problem, remember, replace, setting} from './dom.js';
