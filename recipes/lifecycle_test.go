@@ -139,9 +139,6 @@ func TestClose(t *testing.T) {
 			"registration": func() (io.Closer, error) {
 				return discovery.New[struct{}](c, "/d").Register(ctx, discovery.Instance[struct{}]{Name: "s"})
 			},
-			"partition member": func() (io.Closer, error) {
-				return agree.NewPartitioner(c, "/p", []string{"a"}, "x", time.Second).Join(ctx)
-			},
 			"meeting":     func() (io.Closer, error) { return agree.NewRendezvous(c, "/r").Meet(ctx, []byte("a:1")) },
 			"coordinator": func() (io.Closer, error) { return agree.NewTransaction(c, "/t").Begin(ctx, nil, "a") },
 		} {

@@ -27,7 +27,7 @@ func TestCost_Transaction(t *testing.T) {
 		ctx := t.Context()
 		c, h := w.Hooked()
 		tx := agree.NewTransaction(c, "/tx")
-		var begun *agree.Coordinator
+		var begun *agree.Participant
 		var p *agree.Participant
 		cost(t, h, "begin", 4, "multi, get, create, get", func() (err error) {
 			begun, err = tx.Begin(ctx, nil, "a")
@@ -39,7 +39,7 @@ func TestCost_Transaction(t *testing.T) {
 		})
 		cost(t, h, "vote", 1, "multi", func() error { return p.Vote(ctx, agree.Commit) })
 		cost(t, h, "decide", 6, "get+watch, children, children+watch, get+watch, children, get+watch, set", func() error {
-			_, err := begun.Decide(ctx)
+			_, err := begun.Outcome(ctx)
 			return err
 		})
 		cost(t, h, "outcome", 1, "get+watch", func() error {
@@ -76,22 +76,14 @@ func TestCost_Partitioner(t *testing.T) {
 		ctx := t.Context()
 		c, h := w.Hooked()
 		w.Load(map[string]string{"/p/party": "", "/p/locks/p0": "", "/p/locks/p1": ""})
-		var m *agree.PartitionMember
-		var s *agree.Share
-		cost(t, h, "join", 1, "create", func() (err error) {
-			m, err = agree.NewPartitioner(c, "/p", parts[:2], "anna", 0).Join(ctx)
-			return err
-		})
+		var r round
 		got := h.Cost(func() {
-			var err error
-			if s, err = m.Acquire(ctx); err != nil {
-				t.Error(err)
-			}
+			rounds, _ := run(ctx, agree.NewPartitioner(c, "/p", parts[:2], "anna", 0))
+			r = <-rounds
 		})
-		if got.RoundTrips != 3 || len(got.Requests) != 5+2 { // and a watch for each lock, in the background
+		if got.RoundTrips != 4 || len(got.Requests) != 1+5+2 { // and a watch for each lock, in the background
 			t.Errorf("%d round trips, %s", got.RoundTrips, got.Ops())
 		}
-		cost(t, h, "release", 1, "delete, delete", func() error { return s.Release(ctx) })
-		cost(t, h, "leave", 1, "delete", func() error { return m.Close() })
+		cost(t, h, "leave", 2, "delete, delete, delete", r.leave)
 	})
 }

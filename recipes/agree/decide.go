@@ -12,11 +12,10 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// await waits for the decision. The first in line decides. initial is the place that the process
-// that began the transaction took first.
-func (p *participation) await(ctx context.Context, initial *contend.Place) (Decision, error) {
+// await waits for the decision. The first in line decides.
+func (p *Participant) await(ctx context.Context) (Decision, error) {
 	for {
-		d, err := p.awaitAtPlace(ctx, initial)
+		d, err := p.awaitAtPlace(ctx)
 		switch {
 		case err == nil:
 			p.outcome = d
@@ -31,11 +30,11 @@ func (p *participation) await(ctx context.Context, initial *contend.Place) (Deci
 }
 
 // awaitAtPlace is await as long as the place in line exists.
-func (p *participation) awaitAtPlace(ctx context.Context, initial *contend.Place) (Decision, error) {
+func (p *Participant) awaitAtPlace(ctx context.Context) (Decision, error) {
 	in, cancel := p.place.Session().Within(ctx)
 	defer cancel()
 	if p.seen == nil || p.seen.place != p.place {
-		p.seen = &observations{place: p.place, waitForAbsent: p.place == initial, present: make(map[string]bool), committed: make(map[string]bool)}
+		p.seen = &observations{place: p.place, waitForAbsent: p.place == p.initial, present: make(map[string]bool), committed: make(map[string]bool)}
 	}
 	for {
 		d, decided, err := p.readDecision(in, true)
@@ -83,7 +82,7 @@ type observations struct {
 
 // tryDecide decides if that is possible. Otherwise it returns channels that say when to try again:
 // when a site may have voted, and when participants may have come or gone.
-func (p *participation) tryDecide(ctx context.Context, seen *observations) (d Decision, voted, changed <-chan zk.Event, err error) {
+func (p *Participant) tryDecide(ctx context.Context, seen *observations) (d Decision, voted, changed <-chan zk.Event, err error) {
 	// Read the line before the votes: a site that votes and leaves in between has voted.
 	names, _, changed, err := p.client.ChildrenW(ctx, p.linePath())
 	if err != nil {

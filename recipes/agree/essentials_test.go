@@ -46,7 +46,7 @@ func TestEssentials(t *testing.T) {
 			}
 			done <- err
 		}()
-		if d, err := coordinator.Decide(ctx); err != nil || d != agree.Commit {
+		if d, err := coordinator.Outcome(ctx); err != nil || d != agree.Commit {
 			t.Errorf("frame %d: %s, %v", k, d, err)
 		}
 		if err := errors.Join(<-done, coordinator.Close(), tx.Forget(ctx)); err != nil {
@@ -70,7 +70,7 @@ func TestEssentials(t *testing.T) {
 		t.Error(err)
 	}
 	over := errors.New("over")
-	err = agree.NewPartitioner(c, root+"/p", parts[:2], "anna", 10*time.Millisecond).Run(ctx, func(_ context.Context, got []string) error {
+	err = agree.NewPartitioner(c, root+"/p", parts[:2], "anna", 10*time.Millisecond).Run(ctx, func(_ context.Context, got map[string]*recipes.Hold) error {
 		if len(got) != 2 {
 			t.Error(got)
 		}

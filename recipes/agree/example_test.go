@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
 )
 
@@ -30,7 +33,7 @@ func ExampleTransaction() {
 		}
 		defer func() { _ = p.Close() }() // the sites continue with p.Outcome and p.Done
 	}
-	decision, err := coordinator.Decide(ctx)
+	decision, err := coordinator.Outcome(ctx)
 	fmt.Println(decision, err)
 	// Output:
 	// a can do "5 from a to b"
@@ -61,9 +64,9 @@ func ExamplePartitioner() {
 	defer stop()
 
 	p := agree.NewPartitioner(c, "/queues", []string{"mail", "print", "sms"}, "worker-1", 50*time.Millisecond)
-	err := p.Run(context.Background(), func(ctx context.Context, parts []string) error {
+	err := p.Run(context.Background(), func(ctx context.Context, parts map[string]*recipes.Hold) error {
 		// Usually the work lasts until ctx ends: other members then wait for some of the parts.
-		fmt.Println(parts, ctx.Err())
+		fmt.Println(slices.Sorted(maps.Keys(parts)), ctx.Err())
 		return nil
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ type TransactionExplanation struct {
 	Line recipes.Contention
 }
 
-// Explain describes the transaction. ErrNoTransaction means that there is none.
+// Explain describes the transaction. zk.ErrNoNode means that there is none.
 func (t *Transaction) Explain(ctx context.Context) (e TransactionExplanation, err error) {
 	c := t.client
 	if e.Decision, _, err = t.readDecision(ctx, false); err != nil {

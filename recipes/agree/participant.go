@@ -11,35 +11,26 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Participant takes part in a transaction as a site. Its methods must be called by one goroutine at
-// a time.
-type Participant struct{ *participation }
-
-// Coordinator takes part in a transaction without a site. Its methods must be called by one
-// goroutine at a time.
-type Coordinator struct {
-	*participation
-	initial *contend.Place // of the process that began the transaction; nil for a replacement
-}
-
-// participation is the common part of Participant and Coordinator: a place in the line of those
-// present.
-type participation struct {
+// Participant takes part in a transaction, as a site or as a coordinator, which has no site. Its
+// methods must be called by one goroutine at a time.
+type Participant struct {
 	*Transaction
 	site    string // "" for a coordinator
 	task    []byte
-	place   *contend.Place
-	seen    *observations // at place; nil before the first look
+	place   *contend.Place // in the line of those present
+	initial *contend.Place // of the process that began the transaction; nil for others
+	seen    *observations  // at place; nil before the first look
 	outcome Decision
 }
 
-// Join takes part as a site, also when a new process continues the work of a site that died.
-// The error is recipes.ErrArgument if the transaction does not have the site, or the site has called
+// Join takes part as a site, also when a new process continues the work of a site that died. With
+// an empty site, Join takes part as a replacement of the coordinator that began the transaction. The
+// error is recipes.ErrArgument if the transaction does not have the site, or the site has called
 // Done.
 func (t *Transaction) Join(ctx context.Context, site string) (*Participant, error) {
 	p, err := t.join(ctx, site)
-	if err != nil {
-		return nil, err
+	if err != nil || site == "" {
+		return p, err
 	}
 	switch stat, err := t.client.Exists(ctx, t.votePath(site)); {
 	case err != nil:
@@ -47,31 +38,35 @@ func (t *Transaction) Join(ctx context.Context, site string) (*Participant, erro
 	case stat == nil:
 		return nil, errors.Join(fmt.Errorf("agree: join %s as %q: not a site of this transaction, or done with it: %w", t.path, site, recipes.ErrArgument), p.leave(ctx))
 	}
-	return &Participant{p}, nil
+	return p, nil
 }
 
 // Task returns the task that Begin was given.
-func (p *participation) Task() []byte { return p.task }
+func (p *Participant) Task() []byte { return p.task }
 
 // Close ends the participation. The others continue: a site that has not voted counts as dead, and
 // a site that has voted can join again to learn the outcome. After the session timeout Close returns
 // recipes.ErrOutcomeUnknown and continues in the background.
-func (p *participation) Close() error { return contend.Close(p.client, p.leave) }
+func (p *Participant) Close() error { return contend.Close(p.client, p.leave) }
 
-func (p *participation) leave(ctx context.Context) error { return p.place.Leave(ctx) }
+func (p *Participant) leave(ctx context.Context) error { return p.place.Leave(ctx) }
 
-// Vote votes for Commit or for Abort, which decides at once. Vote succeeds if the transaction was
-// decided without this vote: Outcome returns the decision. ErrAlreadyVoted means that the site has
-// voted differently, perhaps before a crash.
+// Vote votes for Commit or for Abort, which decides at once. A coordinator can only vote for Abort.
+// Vote succeeds if the transaction was decided without this vote: Outcome returns the decision.
+// recipes.ErrArgument means that the vote is not valid, or that the site has voted differently,
+// perhaps before a crash.
 func (p *Participant) Vote(ctx context.Context, d Decision) error {
 	set := &zk.SetDataRequest{Path: p.votePath(p.site), Data: []byte(d), Version: 0}
 	ops := []any{set, &zk.CheckVersionRequest{Path: p.path, Version: 0}}
-	switch d {
-	case Commit:
-	case Abort:
+	switch {
+	case d == Abort && p.site == "":
+		_, err := p.decide(ctx, Abort)
+		return err
+	case d == Commit && p.site != "":
+	case d == Abort:
 		ops[1] = &zk.SetDataRequest{Path: p.path, Data: []byte(Abort), Version: 0}
 	default:
-		return fmt.Errorf("agree: vote %q: must be %q or %q", d, Commit, Abort)
+		return fmt.Errorf("agree: vote %q: %w: a site votes %q or %q, a coordinator %q", d, recipes.ErrArgument, Commit, Abort, Abort)
 	}
 	for {
 		_, err := p.client.Multi(ctx, ops...)
@@ -81,7 +76,7 @@ func (p *Participant) Vote(ctx context.Context, d Decision) error {
 		case errors.Is(err, recipes.ErrOutcomeUnknown) && ctx.Err() == nil: // the versions allow it once only
 			continue
 		case errors.Is(err, zk.ErrNoNode):
-			return fmt.Errorf("agree: vote at %s as %q: %w", p.path, p.site, ErrNoTransaction)
+			return p.explainMissing(err)
 		case !errors.Is(err, zk.ErrBadVersion):
 			return err
 		}
@@ -93,47 +88,44 @@ func (p *Participant) Vote(ctx context.Context, d Decision) error {
 		case err != nil:
 			return err
 		}
-		return fmt.Errorf("agree: vote at %s as %q: %w", p.path, p.site, ErrAlreadyVoted)
+		return fmt.Errorf("agree: vote at %s as %q: %w: the site has voted differently", p.path, p.site, recipes.ErrArgument)
 	}
 }
 
-// Outcome waits for the decision. The site decides if all participants ahead in the line are gone.
-func (p *Participant) Outcome(ctx context.Context) (Decision, error) { return p.await(ctx, nil) }
+// Outcome waits for the votes and the decision: Commit when all sites have voted Commit, and Abort
+// when a site has voted Abort or is gone without a vote. The coordinator decides; if that is gone,
+// the first of the sites.
+//
+// The process that began the transaction waits for sites that have not joined yet, and also for a
+// site that came and went unseen between two calls of Outcome. All others abort if a site is absent.
+//
+// When ctx ends, Outcome decides nothing. Another call remembers the sites that the previous calls
+// have seen.
+func (p *Participant) Outcome(ctx context.Context) (Decision, error) { return p.await(ctx) }
 
 // Done ends the participation and reports that the site has carried out the decision, which then
-// need not be kept for this site.
+// need not be kept for this site. For a coordinator Done is Close.
 func (p *Participant) Done(ctx context.Context) error {
 	if p.outcome == Undecided {
 		return fmt.Errorf("agree: done with %s as %q: the outcome is not known; call Outcome first", p.path, p.site)
 	}
-	err := p.client.Idempotent().Delete(ctx, p.votePath(p.site), -1)
+	var err error
+	if p.site != "" {
+		err = p.client.Idempotent().Delete(ctx, p.votePath(p.site), -1)
+	}
 	if errors.Is(err, zk.ErrNoNode) {
 		err = nil
 	}
 	return errors.Join(err, p.leave(ctx))
 }
 
-// Decide waits for the votes and decides: Commit when all sites have voted Commit, and Abort when a
-// site has voted Abort or is gone without a vote.
-//
-// The process that began the transaction waits for sites that have not joined yet, and also for a
-// site that came and went unseen between two calls of Decide. A replacement coordinator aborts if a
-// site is absent.
-//
-// When ctx ends, Decide decides nothing; see Abort and Close. Another call remembers the sites that
-// the previous calls have seen.
-func (c *Coordinator) Decide(ctx context.Context) (Decision, error) { return c.await(ctx, c.initial) }
-
-// Abort aborts an undecided transaction, and returns the decision.
-func (c *Coordinator) Abort(ctx context.Context) (Decision, error) { return c.decide(ctx, Abort) }
-
 // join takes a place in line. If the transaction was deleted meanwhile, join may leave containers
 // behind, which the server deletes.
-func (t *Transaction) join(ctx context.Context, site string) (*participation, error) {
+func (t *Transaction) join(ctx context.Context, site string) (*Participant, error) {
 	if _, _, err := t.readDecision(ctx, false); err != nil {
 		return nil, err
 	}
-	p := &participation{Transaction: t, site: site}
+	p := &Participant{Transaction: t, site: site}
 	if err := p.joinLine(ctx); err != nil {
 		return nil, err
 	}
@@ -146,7 +138,7 @@ func (t *Transaction) join(ctx context.Context, site string) (*participation, er
 
 // joinLine takes a new place in line. After an error p.place is still the previous place, which is
 // lost, as its methods report.
-func (p *participation) joinLine(ctx context.Context) error {
+func (p *Participant) joinLine(ctx context.Context) error {
 	label := "coordinator-"
 	if p.site != "" {
 		label = siteLabel + p.site + "-"

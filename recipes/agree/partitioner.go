@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -48,19 +47,16 @@ func NewPartitioner(c *recipes.Client, path string, parts []string, identifier s
 	return &Partitioner{client: c, path: path, parts: slices.Clone(parts), identifier: identifier, quiet: quiet}
 }
 
-// PartitionMember is a member of a Partitioner. Acquire and Close must be called by one goroutine
-// at a time.
-type PartitionMember struct {
+// partitionMember is a member of a Partitioner, from join to leave or the end of the session.
+type partitionMember struct {
 	*Partitioner
 	session *recipes.Session
 	name    string
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	share   atomic.Pointer[Share]
 }
 
-// Join makes this process a member until Close or the end of the session.
-func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
+func (p *Partitioner) join(ctx context.Context) (*partitionMember, error) {
 	for i, part := range p.parts {
 		if !znodepath.ValidName(part) || slices.Contains(p.parts[:i], part) {
 			return nil, fmt.Errorf("agree: join %s: part %q: %w", p.path, part, recipes.ErrArgument)
@@ -75,7 +71,7 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	m := &PartitionMember{Partitioner: p, session: s, name: guid.NewHex() + "-" + p.identifier}
+	m := &partitionMember{Partitioner: p, session: s, name: guid.NewHex() + "-" + p.identifier}
 	if _, err := p.client.Idempotent().Create(in, m.znode(), nil, recipes.CreateOptions{Ephemeral: true, Parents: true}); err != nil {
 		if errors.Is(err, recipes.ErrOutcomeUnknown) {
 			// Client.Close waits. If Background fails, the Client is closed and there is no
@@ -91,12 +87,13 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 // Run is a member until ctx ends or f returns while its context is alive, and returns the error of
 // f. After the loss of the session, Run joins again.
 //
-// Run calls f with each share and releases the share after f has returned, also if f panics. The
-// context of f ends with ctx, when the share is lost, and when the members have changed. f must
-// then return soon, because other members wait.
-func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts []string) error) error {
+// Run calls f with the parts of this member and the lock of each, and releases the parts after f
+// has returned, also if f panics. There may be none. The context of f ends with ctx, when a part is
+// lost, before another member can own that part, and when the members have changed. f must then
+// return soon, because other members wait.
+func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts map[string]*recipes.Hold) error) error {
 	for {
-		m, err := p.Join(ctx)
+		m, err := p.join(ctx)
 		lost := contend.IsLost(err)
 		if err == nil {
 			lost, err = m.run(ctx, f)
@@ -109,10 +106,10 @@ func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts
 
 // run is Run as long as the session lives. lost reports whether the membership was lost; the error
 // of f may wrap the loss of something else.
-func (m *PartitionMember) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (lost bool, err error) {
+func (m *partitionMember) run(ctx context.Context, f func(ctx context.Context, parts map[string]*recipes.Hold) error) (lost bool, err error) {
 	defer func() { err = contend.WithCleanup(err, m.leave(ctx)) }()
 	for {
-		share, err := m.Acquire(ctx)
+		share, err := m.acquire(ctx)
 		if err != nil {
 			return contend.IsLost(err), err
 		}
@@ -122,31 +119,17 @@ func (m *PartitionMember) run(ctx context.Context, f func(ctx context.Context, p
 	}
 }
 
-// Context returns a context that ends when the process is no longer a member, or may not be.
-func (m *PartitionMember) Context() context.Context { return m.ctx }
-
-// Close releases the share and ends the membership. After the session timeout that continues in the
-// background.
-func (m *PartitionMember) Close() error { return contend.Close(m.client, m.leave) }
-
-func (m *PartitionMember) leave(ctx context.Context) error {
-	var released error
-	if s := m.share.Load(); s != nil {
-		released = s.Release(ctx)
-	}
+func (m *partitionMember) leave(ctx context.Context) error {
 	m.cancel(recipes.ErrNotHeld)
 	if m.session.Context().Err() != nil {
-		return released // the server deletes the znode before the Client has another session
+		return nil // the server deletes the znode before the Client has another session
 	}
-	return errors.Join(released, m.client.DeleteGuaranteed(ctx, m.znode()))
+	return m.client.DeleteGuaranteed(ctx, m.znode())
 }
 
-// Acquire waits until the members have not changed for the quiet time, and until the previous
+// acquire waits until the members have not changed for the quiet time, and until the previous
 // owners of this member's parts have released them. The member must not have a share.
-func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
-	if m.share.Load() != nil {
-		return nil, fmt.Errorf("agree: acquire at %s: the previous share was not released", m.path)
-	}
+func (m *partitionMember) acquire(ctx context.Context) (*share, error) {
 	in, cancel := m.session.Within(ctx)
 	defer cancel()
 	for {
@@ -157,10 +140,9 @@ func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
 		s := m.newShare(divide(m.parts, members, m.name), members, fires)
 		err = s.lock(in)
 		if err == nil {
-			m.share.Store(s)
 			return s, nil
 		}
-		released := s.Release(ctx)
+		released := s.release(ctx)
 		if in.Err() != nil {
 			err = &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(in)}
 		}
@@ -172,7 +154,7 @@ func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
 
 // deleteOrphan deletes the znode that an abandoned create may make, even in a later session if the
 // create was not sent before. No other member has that name.
-func (m *PartitionMember) deleteOrphan(ctx context.Context) {
+func (m *partitionMember) deleteOrphan(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := m.client.Sync(ctx, m.znode()) // completes after the create
 		if err == nil {
@@ -187,7 +169,7 @@ func (m *PartitionMember) deleteOrphan(ctx context.Context) {
 
 // awaitQuiet waits until the members have not changed for the quiet time. The result is their names
 // and a channel that says when they have changed.
-func (m *PartitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.Event, error) {
+func (m *partitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.Event, error) {
 	names, fires, err := cache.PatientChildren(ctx, m.client, znodepath.Join(m.path, partyName), m.quiet)
 	switch {
 	case ctx.Err() != nil:
@@ -202,7 +184,7 @@ func (m *PartitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.E
 	return names, fires, nil
 }
 
-func (m *PartitionMember) znode() string {
+func (m *partitionMember) znode() string {
 	return znodepath.Join(znodepath.Join(m.path, partyName), m.name)
 }
 

@@ -22,55 +22,79 @@ const quiet = time.Second
 
 var parts = []string{"p0", "p1", "p2", "p3", "p4"}
 
+// round is a call of the function of Run, which returns when release is closed.
+type round struct {
+	ctx     context.Context
+	held    map[string]*recipes.Hold
+	release chan struct{}
+	done    <-chan error // of Run
+}
+
+func (r round) parts() []string { return slices.Sorted(maps.Keys(r.held)) }
+
+// leave ends Run while the ctx of the round is alive, and waits.
+func (r round) leave() error {
+	close(r.release)
+	return <-r.done
+}
+
+// run calls Run and returns its rounds. leave ends the ctx of Run and waits.
+func run(ctx context.Context, p *agree.Partitioner) (rounds <-chan round, leave func() error) {
+	ctx, stop := context.WithCancel(ctx)
+	calls, done := make(chan round), make(chan error, 1)
+	// Ends with leave, which waits.
+	go func() {
+		done <- p.Run(ctx, func(in context.Context, held map[string]*recipes.Hold) error {
+			r := round{in, held, make(chan struct{}), done}
+			select {
+			case calls <- r:
+			case <-ctx.Done():
+				return nil
+			}
+			select {
+			case <-r.release:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}()
+	return calls, func() error {
+		stop()
+		return <-done
+	}
+}
+
 func TestPartitioner(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		ctx := t.Context()
-		a, err := agree.NewPartitioner(w.Client(), "/p", parts, "anna", quiet).Join(ctx)
-		if err != nil {
-			t.Fatal(err)
+		a, _ := run(ctx, agree.NewPartitioner(w.Client(), "/p", parts, "anna", quiet))
+		all := <-a
+		if !slices.Equal(all.parts(), parts) || all.held["p3"].Token() == 0 {
+			t.Fatalf("%+v", all)
 		}
-		all, err := a.Acquire(ctx)
-		if err != nil || !slices.Equal(all.Parts, parts) || all.Held("p3").Token() == 0 || all.Held("x") != nil {
-			t.Fatalf("%+v, %v", all, err)
+		b, _ := run(ctx, agree.NewPartitioner(w.Client(), "/p", parts, "bert", quiet))
+		<-all.ctx.Done()
+		if all.held["p0"].Context().Err() != nil {
+			t.Error("the part is lost")
 		}
-		b, err := agree.NewPartitioner(w.Client(), "/p", parts, "bert", quiet).Join(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-all.Changed()
-		if all.Context().Err() != nil {
-			t.Error("the share is lost")
-		}
-		shares := make(chan []string, 1)
-		// Ends with its share; awaited below.
-		go func() {
-			s, err := b.Acquire(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			shares <- s.Parts
-		}()
 		time.Sleep(time.Minute)
 		present, held, err := agree.NewPartitioner(w.Client(), "/p", parts, "", quiet).Explain(ctx)
 		if err != nil || len(present["anna"]) != 1 || len(present["bert"]) != 1 || len(held) != 5 || string(held["p1"].Holders[0].Data) != "anna" ||
 			len(held["p1"].Waiters) != 1 {
 			t.Errorf("%+v, %+v, %v", present, held, err)
 		}
-		if err := all.Release(ctx); err != nil {
+		close(all.release)
+		half, rest := <-a, <-b
+		if !slices.Equal(half.parts(), []string{"p0", "p2", "p4"}) || !slices.Equal(rest.parts(), []string{"p1", "p3"}) {
+			t.Errorf("%+v, %+v", half, rest)
+		}
+		if err := rest.leave(); err != nil {
 			t.Error(err)
 		}
-		half, err := a.Acquire(ctx)
-		if err != nil || !slices.Equal(half.Parts, []string{"p0", "p2", "p4"}) {
-			t.Errorf("%+v, %v", half, err)
-		}
-		if got := <-shares; !slices.Equal(got, []string{"p1", "p3"}) {
-			t.Error(got)
-		}
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-		<-half.Changed()
-		if err := a.Close(); err != nil || a.Context().Err() == nil || half.Context().Err() == nil {
+		<-half.ctx.Done()
+		close(half.release)
+		all = <-a
+		if err := all.leave(); err != nil || half.held["p0"].Context().Err() == nil || all.held["p0"].Context().Err() == nil {
 			t.Error(err)
 		}
 		w.AssertChildren("/p/party")
@@ -80,7 +104,7 @@ func TestPartitioner(t *testing.T) {
 			}
 		}
 		for _, bad := range [][]string{{"a/b"}, {""}, {"a", "a"}} {
-			if _, err := agree.NewPartitioner(w.Client(), "/p", bad, "x", quiet).Join(ctx); !errors.Is(err, recipes.ErrArgument) {
+			if err := agree.NewPartitioner(w.Client(), "/p", bad, "x", quiet).Run(ctx, nil); !errors.Is(err, recipes.ErrArgument) {
 				t.Errorf("%q: %v", bad, err)
 			}
 		}
@@ -92,13 +116,9 @@ func TestPartitioner_Layout(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		// A kazoo member is present, and its place in line has an earlier number.
 		w.Load(map[string]string{"/p/party/0123456789abcdef0123456789abcdef-a-kazoo": "", "/p/locks/p1": ""})
-		m, err := agree.NewPartitioner(w.Client(), "/p", parts, "go", quiet).Join(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := m.Acquire(t.Context())
-		if err != nil || !slices.Equal(s.Parts, []string{"p1", "p3"}) {
-			t.Fatal(s.Parts, err)
+		rounds, leave := run(t.Context(), agree.NewPartitioner(w.Client(), "/p", parts, "go", quiet))
+		if s := <-rounds; !slices.Equal(s.parts(), []string{"p1", "p3"}) {
+			t.Fatal(s.parts())
 		}
 		for path := range w.Tree("/p") {
 			fields := strings.Split(path, "/")
@@ -113,7 +133,7 @@ func TestPartitioner_Layout(t *testing.T) {
 				}
 			}
 		}
-		if err := m.Close(); err != nil {
+		if err := leave(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -123,7 +143,7 @@ func TestPartitioner_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		s.Arm()
 		ended := errors.New("ended")
-		err := agree.NewPartitioner(s.Client, "/p", parts[:2], "anna", quiet).Run(s.Ctx, func(ctx context.Context, got []string) error {
+		err := agree.NewPartitioner(s.Client, "/p", parts[:2], "anna", quiet).Run(s.Ctx, func(ctx context.Context, got map[string]*recipes.Hold) error {
 			if len(got) != 2 {
 				t.Error(got)
 			}
@@ -165,19 +185,17 @@ func TestPartitioner_Disjoint(t *testing.T) {
 			// A client whose session is ended by force cannot know that in time.
 			forced := slices.ContainsFunc(troubles, func(x recipetest.Trouble) bool { return x.What == "expire" })
 			ctx, stop := context.WithCancel(t.Context())
-			work := func(ctx context.Context, i int, share *agree.Share) {
+			work := func(in context.Context, i int, held map[string]*recipes.Hold) {
 				mu.Lock()
-				now[i] = share.Parts
+				now[i] = slices.Collect(maps.Keys(held))
 				mu.Unlock()
 				var all []*recipetest.HoldRecord
-				for _, part := range share.Parts {
-					all = append(all, holds[part].Begin(share.Context(), share.Held(part).Token(), 1))
+				for part, h := range held {
+					all = append(all, holds[part].Begin(h.Context(), h.Token(), 1))
 				}
-				select {
-				case <-share.Changed():
+				<-in.Done()
+				if ctx.Err() == nil {
 					time.Sleep(slow)
-				case <-share.Context().Done():
-				case <-ctx.Done():
 				}
 				mu.Lock()
 				delete(now, i)
@@ -191,24 +209,12 @@ func TestPartitioner_Disjoint(t *testing.T) {
 				wg.Go(func() {
 					time.Sleep(time.Duration(i) * 2 * time.Second)
 					for ctx.Err() == nil {
-						m, err := p.Join(ctx)
-						for err == nil {
-							var share *agree.Share
-							if share, err = m.Acquire(ctx); err != nil {
-								break
-							}
-							work(ctx, i, share)
-							if err := share.Release(t.Context()); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
-								t.Error(err)
-							}
-						}
-						if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
+						err := p.Run(ctx, func(ctx context.Context, held map[string]*recipes.Hold) error {
+							work(ctx, i, held)
+							return nil
+						})
+						if ctx.Err() == nil {
 							t.Error(err)
-						}
-						if m != nil {
-							if err := m.Close(); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, context.DeadlineExceeded) {
-								t.Error(err)
-							}
 						}
 					}
 				})
@@ -247,7 +253,7 @@ func TestPartitioner_RunOtherLoss(t *testing.T) {
 		c, calls := w.Client(), 0
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := agree.NewPartitioner(c, "/p", []string{"a"}, "x", time.Second).Run(ctx, func(ctx context.Context, _ []string) error {
+		err := agree.NewPartitioner(c, "/p", []string{"a"}, "x", time.Second).Run(ctx, func(ctx context.Context, _ map[string]*recipes.Hold) error {
 			calls++
 			return fmt.Errorf("f's lease: %w", recipes.ErrNotHeld)
 		})

@@ -22,24 +22,28 @@ func TestPartitioner_SameIdentifier(t *testing.T) {
 			var mu sync.Mutex
 			var all []string
 			var wg sync.WaitGroup
+			var leaves []func() error
 			for range 2 {
 				p := agree.NewPartitioner(w.Client(), "/p", parts, "x", time.Second)
-				m, err := p.Join(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				rounds, leave := run(ctx, p)
+				leaves = append(leaves, leave)
 				wg.Go(func() {
-					s, err := m.Acquire(ctx)
-					if err != nil {
-						t.Error(err)
-						return
+					select {
+					case r := <-rounds:
+						mu.Lock()
+						defer mu.Unlock()
+						all = append(all, r.parts()...)
+					case <-ctx.Done():
+						t.Error(ctx.Err())
 					}
-					mu.Lock()
-					defer mu.Unlock()
-					all = append(all, s.Parts...)
 				})
 			}
 			wg.Wait()
+			for _, leave := range leaves {
+				if err := leave(); err != nil {
+					t.Error(err)
+				}
+			}
 			if slices.Sort(all); !slices.Equal(all, parts) {
 				t.Errorf("%q are in a share", all)
 			}

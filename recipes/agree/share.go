@@ -14,11 +14,11 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Share is the set of parts that a member has. Release must be called.
-type Share struct {
-	Parts  []string // sorted; there may be none; must not be modified
-	member *PartitionMember
-	ctx    context.Context
+// share is the set of parts that a member has. release must be called.
+type share struct {
+	parts  []string // sorted
+	member *partitionMember
+	ctx    context.Context // ends when a part is lost or may be
 	cancel context.CancelCauseFunc
 
 	stable         context.Context // ends when the members have changed
@@ -31,46 +31,29 @@ type Share struct {
 }
 
 // newShare returns a share whose parts are not locked yet.
-func (m *PartitionMember) newShare(parts, members []string, fires <-chan zk.Event) *Share {
-	s := &Share{member: m, Parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
+func (m *partitionMember) newShare(parts, members []string, fires <-chan zk.Event) *share {
+	s := &share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
 	s.ctx, s.cancel = checkedctx.WithCancel(m.session.Context())
 	s.stable, s.membersChanged = context.WithCancelCause(context.Background())
-	// Ends with the share's context. Release waits.
+	// Ends with the share's context. release waits.
 	go s.follow(members, fires)
 	return s
 }
 
-// Context returns a context that ends when any part is lost or may be, before another member can
-// own that part.
-func (s *Share) Context() context.Context { return s.ctx }
-
-// Changed returns a channel that is closed when the members have changed. The share should then be
-// released soon, and Acquire called again.
-func (s *Share) Changed() <-chan struct{} { return s.stable.Done() }
-
-// Held returns the lock of a part, which has its token and Guard; nil if the share does not have
-// the part.
-func (s *Share) Held(part string) *recipes.Hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[part]
-}
-
-// Release releases all parts. If errors.Is(err, recipes.ErrOutcomeUnknown), the release continues
+// release releases all parts. If errors.Is(err, recipes.ErrOutcomeUnknown), the release continues
 // in the background.
-func (s *Share) Release(ctx context.Context) error {
+func (s *share) release(ctx context.Context) error {
 	s.cancel(recipes.ErrNotHeld)
-	s.member.share.CompareAndSwap(s, nil)
 	<-s.done
 	s.mu.Lock()
 	held, stops := s.held, s.stops
-	s.held, s.stops = make(map[string]*recipes.Hold), nil
+	s.held, s.stops = nil, nil
 	s.mu.Unlock()
 	for _, stop := range stops {
 		stop()
 	}
-	return contend.Each(len(s.Parts), func(i int) error {
-		if h := held[s.Parts[i]]; h != nil {
+	return contend.Each(len(s.parts), func(i int) error {
+		if h := held[s.parts[i]]; h != nil {
 			return h.Release(ctx)
 		}
 		return nil
@@ -79,22 +62,22 @@ func (s *Share) Release(ctx context.Context) error {
 
 // run runs f with the share and then releases the share. again means that f returned because the
 // share or the membership changed, not because of ctx or an error of its own.
-func (s *Share) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (again bool, err error) {
+func (s *share) run(ctx context.Context, f func(ctx context.Context, parts map[string]*recipes.Hold) error) (again bool, err error) {
 	in, cancel := s.within(ctx)
 	defer func() {
 		cancel()
-		if released := contend.WithCleanup(nil, s.Release(ctx)); released != nil {
+		if released := contend.WithCleanup(nil, s.release(ctx)); released != nil {
 			again, err = false, errors.Join(err, released)
 		}
 	}()
-	err = f(in, s.Parts)
+	err = f(in, s.held) // complete, and not modified any more
 	ended := in.Err() != nil && ctx.Err() == nil
 	return ended && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(in))), err
 }
 
 // within derives a context from ctx that also ends with the share, and when the members have
 // changed.
-func (s *Share) within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
+func (s *share) within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	in, cancelInner := checkedctx.Within(ctx, s.stable)
 	in, cancelOuter := checkedctx.Within(in, s.ctx)
 	return in, func() {
@@ -105,7 +88,7 @@ func (s *Share) within(ctx context.Context) (in context.Context, cancel context.
 
 // lock acquires the locks of all parts. The error is errMembersChanged if the members change
 // meanwhile.
-func (s *Share) lock(ctx context.Context) error {
+func (s *share) lock(ctx context.Context) error {
 	in, cancel := s.within(ctx)
 	defer cancel()
 	in, cancelOthers := context.WithCancelCause(in)
@@ -114,8 +97,8 @@ func (s *Share) lock(ctx context.Context) error {
 		once  sync.Once
 		first error
 	)
-	_ = contend.Each(len(s.Parts), func(i int) error {
-		err := s.lockPart(in, s.Parts[i])
+	_ = contend.Each(len(s.parts), func(i int) error {
+		err := s.lockPart(in, s.parts[i])
 		if err != nil {
 			once.Do(func() { first = err })
 			cancelOthers(err)
@@ -129,7 +112,7 @@ func (s *Share) lock(ctx context.Context) error {
 }
 
 // lockPart acquires the lock of a part.
-func (s *Share) lockPart(ctx context.Context, part string) error {
+func (s *share) lockPart(ctx context.Context, part string) error {
 	m := s.member
 	dir := znodepath.Join(znodepath.Join(m.path, locksName), part)
 	p, err := contend.Join(ctx, m.client, dir, lockLabel, []byte(m.identifier))
@@ -151,7 +134,7 @@ func (s *Share) lockPart(ctx context.Context, part string) error {
 }
 
 // follow ends s.stable when the members are no longer these.
-func (s *Share) follow(members []string, fires <-chan zk.Event) {
+func (s *share) follow(members []string, fires <-chan zk.Event) {
 	defer close(s.done)
 	for {
 		select {

@@ -23,12 +23,6 @@ const (
 	Abort     Decision = "abort"
 )
 
-// Errors of this package.
-var (
-	ErrNoTransaction = errors.New("agree: no transaction at this path: it was aborted, is over, or has not begun")
-	ErrAlreadyVoted  = errors.New("agree: the site has voted differently")
-)
-
 // open is the data of an undecided transaction. A znode without data is no transaction, but a
 // parent that a late participant has created and that the server will delete.
 const open = "open"
@@ -41,7 +35,9 @@ const (
 	lineName  = "here"  // the line of the participants that are present: the first decides
 )
 
-// Transaction is a change that all sites make, or none. Safe for concurrent use.
+// Transaction is a change that all sites make, or none. If there is no transaction at its path,
+// because it was aborted, is over, or has not begun, the methods fail with zk.ErrNoNode. Safe for
+// concurrent use.
 //
 // A coordinator begins the transaction and tells its path to the sites. Each site joins and votes.
 // A site that has voted for the commit must be able to make the change, and to undo it, until the
@@ -63,8 +59,8 @@ func NewTransaction(c *recipes.Client, path string) *Transaction {
 // zk.ErrNodeExists.
 //
 // After recipes.ErrOutcomeUnknown there may be a transaction, which the sites may decide: Decision
-// reads the decision, and a Coordinator from Coordinate can abort the transaction.
-func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (*Coordinator, error) {
+// reads the decision, and a coordinator of Join can abort the transaction.
+func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (*Participant, error) {
 	seen, mark := make(map[string]bool), rand.Text()
 	ops := []any{
 		&zk.CreateRequest{Path: t.path, Data: []byte(open)},
@@ -86,17 +82,8 @@ func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (
 	if err != nil {
 		return nil, &recipes.Error{Op: "begin", Path: t.path, Err: err, Unknown: true}
 	}
-	return &Coordinator{p, p.place}, nil
-}
-
-// Coordinate takes part without a site, as a replacement of the coordinator that began the
-// transaction.
-func (t *Transaction) Coordinate(ctx context.Context) (*Coordinator, error) {
-	p, err := t.join(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	return &Coordinator{p, nil}, nil
+	p.initial = p.place
+	return p, nil
 }
 
 // Decision returns the decision so far, without taking part.
@@ -113,7 +100,7 @@ func (t *Transaction) Decision(ctx context.Context) (Decision, error) {
 func (t *Transaction) Forget(ctx context.Context) error {
 	d, err := t.Decision(ctx)
 	switch {
-	case errors.Is(err, ErrNoTransaction):
+	case errors.Is(err, zk.ErrNoNode):
 		return nil
 	case err != nil:
 		return err
@@ -210,10 +197,10 @@ func (t *Transaction) decide(ctx context.Context, d Decision) (Decision, error) 
 	return d, err
 }
 
-// explainMissing returns ErrNoTransaction in place of zk.ErrNoNode.
+// explainMissing says what zk.ErrNoNode means.
 func (t *Transaction) explainMissing(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("agree: %s: %w", t.path, ErrNoTransaction)
+		return fmt.Errorf("agree: no transaction at %s: it was aborted, is over, or has not begun: %w", t.path, err)
 	}
 	return err
 }

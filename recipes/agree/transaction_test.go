@@ -63,7 +63,7 @@ func TestTransaction(t *testing.T) {
 						results <- fmt.Sprint(d, err)
 					}()
 				}
-				d, err := c.Decide(ctx)
+				d, err := c.Outcome(ctx)
 				if err != nil || d != last {
 					t.Error(d, err)
 				}
@@ -82,10 +82,10 @@ func TestTransaction(t *testing.T) {
 					t.Error(err)
 				}
 				w.AssertMissing("/app/tx")
-				if _, err := tx.Join(ctx, "a"); !errors.Is(err, agree.ErrNoTransaction) {
+				if _, err := tx.Join(ctx, "a"); !errors.Is(err, zk.ErrNoNode) {
 					t.Error(err)
 				}
-				if _, err := tx.Decision(ctx); !errors.Is(err, agree.ErrNoTransaction) {
+				if _, err := tx.Decision(ctx); !errors.Is(err, zk.ErrNoNode) {
 					t.Error(err)
 				}
 				w.AssertMissing("/app/tx")
@@ -127,11 +127,11 @@ func TestTransaction_CoordinatorDies(t *testing.T) {
 			w.Unplug(dying)
 			wg.Wait()
 			// A late coordinator cleans up.
-			c, err := agree.NewTransaction(w.Client(), "/tx").Coordinate(ctx)
+			c, err := agree.NewTransaction(w.Client(), "/tx").Join(ctx, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d, err := c.Decide(ctx); err != nil || d != want {
+			if d, err := c.Outcome(ctx); err != nil || d != want {
 				t.Error(d, err)
 			}
 			if err := errors.Join(c.Close(), c.Forget(ctx)); err != nil {
@@ -164,13 +164,13 @@ func TestTransaction_SiteDies(t *testing.T) {
 				if err := errors.Join(p.Vote(ctx, agree.Commit), p.Vote(ctx, agree.Commit)); err != nil {
 					t.Error(err)
 				}
-				if err := p.Vote(ctx, agree.Abort); !errors.Is(err, agree.ErrAlreadyVoted) {
+				if err := p.Vote(ctx, agree.Abort); !errors.Is(err, recipes.ErrArgument) {
 					t.Error(err)
 				}
 			}
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				if d, err := c.Decide(ctx); err != nil || d != want {
+				if d, err := c.Outcome(ctx); err != nil || d != want {
 					t.Error(d, err)
 				}
 			})
@@ -252,9 +252,11 @@ func TestTransaction_Faults(t *testing.T) {
 				}()
 				deadline, cancel := context.WithTimeout(of(true), time.Minute)
 				defer cancel()
-				d, err := c.Decide(deadline)
+				d, err := c.Outcome(deadline)
 				if err != nil && deadline.Err() != nil { // the site does not come, or the coordinator gives up
-					d, err = c.Abort(t.Context())
+					if err = c.Vote(t.Context(), agree.Abort); err == nil {
+						d, err = c.Outcome(t.Context())
+					}
 				}
 				if err != nil {
 					t.Error(err)
@@ -304,7 +306,7 @@ func TestTransaction_AllOrNone(t *testing.T) {
 							d, err = site(t.Context(), c, path, fmt.Sprint("s", i), vote)
 						}
 						switch {
-						case errors.Is(err, agree.ErrNoTransaction), errors.Is(err, recipes.ErrArgument) && d == "":
+						case errors.Is(err, zk.ErrNoNode), errors.Is(err, recipes.ErrArgument) && d == "":
 						case err != nil:
 							t.Errorf("%s: %v", path, err)
 						default:
@@ -323,7 +325,7 @@ func TestTransaction_AllOrNone(t *testing.T) {
 						for i := range begun {
 							begun[i] <- fmt.Sprint("/tx", r)
 						}
-						d, err := c.Decide(ctx)
+						d, err := c.Outcome(ctx)
 						if err == nil {
 							note(fmt.Sprint("/tx", r), d)
 						}

@@ -35,11 +35,11 @@ func TestOutcome_NoPlaceAnew(t *testing.T) {
 			}
 			w.Plug(c)
 			if again {
-				other, err := agree.NewTransaction(w.Client(), "/tx").Coordinate(t.Context())
+				other, err := agree.NewTransaction(w.Client(), "/tx").Join(t.Context(), "")
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := other.Abort(t.Context()); err != nil {
+				if err := other.Vote(t.Context(), agree.Abort); err != nil {
 					t.Error(err)
 				}
 				if d, err := p.Outcome(t.Context()); d != agree.Abort || err != nil {
@@ -53,9 +53,9 @@ func TestOutcome_NoPlaceAnew(t *testing.T) {
 	}
 }
 
-// TestDecide_Again checks A3 for a coordinator that calls Decide now and then: a site that was
+// TestOutcome_Again checks A3 for a coordinator that calls Outcome now and then: a site that was
 // present during a call and died since is not waited for.
-func TestDecide_Again(t *testing.T) {
+func TestOutcome_Again(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, err := agree.NewTransaction(w.Client(), "/tx").Begin(t.Context(), nil, "a")
 		if err != nil {
@@ -67,7 +67,7 @@ func TestDecide_Again(t *testing.T) {
 		}
 		for i := range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			d, err := c.Decide(ctx)
+			d, err := c.Outcome(ctx)
 			cancel()
 			switch {
 			case i == 0:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func addGroups(all map[string]verb) {
 		if parts == nil {
 			return "none"
 		}
-		return strings.Join(slices.Sorted(slices.Values(*parts)), " ")
+		return strings.Join(*parts, " ")
 	}
 	all["node"] = func(ctx context.Context, h *handle, a []string) string {
 		n := group.NewPersistentZnode(h.client, a[0], unhex(a[1]), recipes.CreateOptions{Ephemeral: true})
@@ -75,7 +76,8 @@ func divide(ctx context.Context, h *handle, p *agree.Partitioner) string {
 	done := make(chan error, 1) // buffered, as nobody may ask
 	// The handle's release, or the end of the peer, stops and awaits it.
 	go func() {
-		done <- p.Run(ctx, func(ctx context.Context, parts []string) error {
+		done <- p.Run(ctx, func(ctx context.Context, held map[string]*recipes.Hold) error {
+			parts := slices.Sorted(maps.Keys(held))
 			share.Store(&parts)
 			defer share.Store(nil)
 			<-ctx.Done()
