@@ -11,8 +11,20 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// memoryBudget bounds what all client connections hold together. docs/internals/server.md ("The memory
-// of clients") says what is counted and what happens beyond it.
+// memoryBudget bounds what all client connections hold together. Each has an account with two sums:
+//
+//   - unread: output that the client has not read, except shared data, and the input buffer while the
+//     rest of a frame is missing. Only the client can free it. Beyond the bound the slowest clients are
+//     disconnected, until an eighth is free: those with the largest product of unread bytes and the time
+//     for which they have been waited for. A partial write does not end this time.
+//   - queued: requests that wait in the queue, and the input buffer after them. The server frees it.
+//     From half of the bound on, a connection with much in its queue is not read.
+//
+// Large data is shared, and counts once as unread. When the slowest clients are chosen, each reference
+// accounts for its part.
+//
+// Invariant: when a connection's goroutine waits for its client, everything that the connection holds is
+// charged. Buffers for which a socket made the server wait are not pooled.
 //
 // Invariant: queued is the sum of queued in the accounts of all connections; unread is that of unread,
 // and of the bytes of all blobs in shared; and a closed connection holds nothing.

@@ -18,8 +18,24 @@ import (
 // have an epoch there, which does not become that large.
 const localBit = proto.SessionID(1) << 55
 
-// localSessions holds the sessions that only this server knows. The rules are in
-// docs/internals/sessions-and-watches.md.
+// localSessions holds the sessions that only this server knows. Opening, resuming and ending one costs
+// no request.
+//
+//	S1  No znode belongs to a local session. Its writes carry session 0, and the tree refuses an
+//	    ephemeral znode for that (-120).
+//	S2  At no moment do both tables have a session. With Config.LocalSessionUpgrades, a request that
+//	    creates an ephemeral znode waits (pauseUpgrade) until createSession with the session's id,
+//	    timeout and password is applied; Apply removes the local entry under the tree's write lock, and
+//	    then the request is routed again. Meanwhile a claim of the session is closed without an answer.
+//	S3  A session is known on a single server. A claim elsewhere is refused like that of an ended
+//	    session, after a read barrier, because the session may have become global a moment ago.
+//	S4  The requests of a session take effect in their order, also across connections: a claim closes
+//	    the previous connection before the new connection is read. But without connection epochs a
+//	    write that was under way when its connection closed may be applied after the session was
+//	    resumed, or has ended.
+//	S5  A server that loses touch with the leader for syncLimit ticks forgets its local sessions, as in
+//	    ZooKeeper, after it has closed all connections: adding a session requires conn.mu of an open
+//	    connection.
 type localSessions struct {
 	mu      sync.Mutex // guards all; a leaf lock
 	tracker *session.Tracker

@@ -10,6 +10,21 @@ import (
 // before it becomes read-only, as in ZooKeeper.
 const minReadOnlyPatience = 2 * time.Second
 
+// Read-only mode. With Config.ReadOnlyMode, a server that has not been in touch with a leader for
+// syncLimit ticks, or that finds no leader for a while when it starts, serves reads to clients whose
+// connect request says readOnly.
+//
+//	RO1  It shows a committed prefix. A client that has seen a later zxid is closed without an answer,
+//	     so nobody's view goes back.
+//	RO2  It proposes nothing for a connection of that time. Such a connection has readOnly set for its
+//	     whole life, and its writes, syncs and reconfigs are answered with -119 before they are routed.
+//	RO3  Its sessions are local. The client of a global session is closed without an answer, because
+//	     only a quorum knows whether the session is over, unless its id, which holds the zxid of its
+//	     creation, says that this server has seen its end.
+//	RO4  When the mode begins or ends, all connections are closed, and then all local sessions are
+//	     forgotten. leader.readOnly is read once for a connect request; every connection that may have
+//	     read the old value is closed, and no session is added on a closed connection.
+
 // beginReadOnly makes this server, which is not in touch with a leader, serve reads to clients that
 // accept a read-only server. A server without data has nothing to serve.
 func (s *Server) beginReadOnly(st consensus.Status) {
