@@ -35,9 +35,14 @@
 //	    connection is its own. A peer of a version that cannot confirm is believed, but does not
 //	    replace a proved connection. A peer without an address here must prove that it is a
 //	    guest (guest.go); otherwise the Handler is told that the peer has proved nothing.
-//	P9  Callers that have not proved this ("unproven") cost little, and do not keep members out.
+//	P9  Callers that have not proved this ("unproven") cost little, and do not keep members out. Each
+//	    costs at most 256 KiB and three goroutines for 5 s (10 s if it is refused). At most 8 TLS
+//	    handshakes compute at a time, 2 of one host. There are at most 256 such callers, fewer if file
+//	    descriptors are short; a further caller takes the place of the longest waiting caller of the
+//	    host that has most. At most two questions at a time are about callers of one host that name
+//	    the same member.
 //
-// docs/reference/formats.md describes the format, docs/internals/consensus.md the reasons.
+// docs/reference/formats.md describes the format, docs/adr/0007-peer-authentication.md the reasons.
 //
 // Goroutines: a single goroutine accepts connections. Each peer has a goroutine that dials and
 // writes and, while connected, two more, which read the heartbeats of the other side and close the
