@@ -39,7 +39,9 @@ type simWorld struct {
 	asked   int64 // when a membership was last requested
 	broken  int64 // until then checkpoint transfers break, or arrive late
 	quiet   int64 // since then nothing except heartbeats happens; 0: more happens
-	noSkip  bool  // do not skip quiet time
+	// quietApplied is the last applied entry at that time.
+	quietApplied uint64
+	noSkip       bool // do not skip quiet time
 }
 
 // simStats counts events.
@@ -274,7 +276,8 @@ func (w *simWorld) nextTick() (next *simMember) {
 
 // skipQuiet skips time in which nothing would happen except heartbeats and reports to relays. Raft
 // counts ticks modulo the election timeout, 10 ticks, and learners report to their relay each 3 or 4
-// ticks, depending on when heartbeats arrive. So after a multiple of these everything is as before.
+// ticks, depending on when heartbeats arrive. At rest the leader's raft gets two ticks of three. So
+// after a multiple of these everything is as before.
 func (w *simWorld) skipQuiet(next int64) {
 	const round = 6 * core.ElectionTicks * simTickMs
 	if w.noSkip || next-w.now <= round {
@@ -284,10 +287,10 @@ func (w *simWorld) skipQuiet(next int64) {
 		w.quiet = 0
 		return
 	}
-	if w.quiet == 0 {
-		w.quiet = w.now
+	if applied := w.leader().applied; w.quiet == 0 || w.quietApplied != applied { // a request may come and go between two ticks
+		w.quiet, w.quietApplied = w.now, applied
 	}
-	if w.now-w.quiet < 2*round {
+	if w.now-w.quiet < round {
 		return
 	}
 	w.moving.sample(w)

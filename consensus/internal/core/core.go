@@ -14,7 +14,8 @@ const (
 	// ElectionTicks is raft's election timeout in ticks.
 	ElectionTicks = 10
 	electionTicks = ElectionTicks
-	// heartbeatTicks is how often a leader makes itself heard: five times in the shortest election timeout.
+	// heartbeatTicks is how often a leader makes itself heard, except at rest: five times in the
+	// shortest election timeout.
 	heartbeatTicks = 2
 	// maxBatchBytes bounds the requests of an entry; a single request may be larger.
 	maxBatchBytes = 1 << 20

@@ -44,7 +44,7 @@ func (c *Core) tickRaft() {
 	}
 	if s.ticks++; s.ticks >= s.factor {
 		s.ticks = 0
-		if !c.passive() { // otherwise raft would campaign
+		if !c.passive() && !c.holdsTick() { // a passive member would campaign
 			c.raft.Tick()
 		}
 	}
