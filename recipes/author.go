@@ -9,7 +9,13 @@ import (
 // forRecipes implements author.Client.
 type forRecipes struct{ *Client }
 
-func init() { author.Of = func(client any) author.Client { return forRecipes{client.(*Client)} } }
+func init() {
+	author.Of = func(client any) author.Client { return forRecipes{client.(*Client)} }
+	author.JoinHolds = func(a, b any) any { return joinHolds(a.(*Hold), b.(*Hold)) }
+	author.EndHold = func(hold any) { hold.(*Hold).end() }
+}
+
+func (c forRecipes) NewHold(h author.Hold) any { return c.newHold(h) }
 
 func (c forRecipes) Background(ctx context.Context, f func(ctx context.Context)) error {
 	k := c.core

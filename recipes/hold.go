@@ -3,24 +3,31 @@ package recipes
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
-// Hold is the possession of something (a lock, a lease, leadership) that lasts as long as its znode
-// exists. The znode is an ephemeral of one session, with a name that is never reused: protected or
-// sequential. Safe for concurrent use.
+// Hold is the possession of something: a lock, leadership, an item. It lasts as long as its znode
+// exists, which is an ephemeral of one session. The Hold of a lease lasts until a time of day, that
+// of several locks as long as all of them. Safe for concurrent use.
 type Hold struct {
 	client  *Client
 	session *Session
 	path    string
 	token   int64
+	checks  []any // fail once the Hold is lost
+	own     int   // so many of the checks, the first, also prove that ctx must end
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	revoked chan struct{}
+	// release gives up what is held, after ctx has ended; over tells that ctx had ended before.
+	release func(ctx context.Context, over bool) error
+	revoked context.Context
+	revoke  context.CancelFunc
 	keep    func() bool // nil, or ends what EndHoldsWhenSuspended asks for
 }
 
@@ -32,18 +39,20 @@ const (
 	watchRetryPause = 100 * time.Millisecond
 )
 
-// Hold returns a Hold that lasts as long as the ephemeral at path, which was created in s. No
-// request is sent: the caller must know that the znode exists and that its turn has come.
-//
-//	token   a zxid greater than that of every earlier holder that excludes this holder: the zxid of
-//	        the znode's creation, or the Pzxid of the parent when the caller saw that its turn had
-//	        come, because the deletions of earlier holders' znodes changed that Pzxid
-//
-// Shortly afterwards, a goroutine sets a watch on the znode. If somebody deletes the znode, the
-// Hold ends a moment later. If s ends, the Hold ends before the server can serve another client.
-func (c *Client) Hold(s *Session, path string, token int64) *Hold {
-	h := &Hold{client: c, session: s, path: path, token: token, revoked: make(chan struct{})}
-	h.ctx, h.cancel = checkedctx.WithCancel(s.ctx)
+// newHold implements author.Client.NewHold. If somebody deletes the znode, the watch ends the Hold a
+// moment later. If the session ends, the Hold ends before the server can serve another client.
+func (c *Client) newHold(o author.Hold) *Hold {
+	h := &Hold{client: c, path: o.Path, token: o.Token, checks: o.Checks, own: 1, ctx: o.Context, cancel: o.Cancel, release: o.Release}
+	h.revoked, h.revoke = context.WithCancel(context.Background())
+	if h.release == nil {
+		h.release = func(ctx context.Context, _ bool) error { return c.DeleteGuaranteed(ctx, o.Path) }
+	}
+	if h.ctx != nil {
+		return h
+	}
+	h.session = o.Session.(*Session)
+	h.checks = append([]any{&zk.CheckVersionRequest{Path: o.Path, Version: -1}}, o.Checks...)
+	h.ctx, h.cancel = checkedctx.WithCancel(h.session.ctx)
 	k := c.core
 	if !k.calls.tryAdd() { // tryAdd: Close waits for k.loops only after all calls
 		h.cancel(ErrClosed)
@@ -54,10 +63,30 @@ func (c *Client) Hold(s *Session, path string, token int64) *Hold {
 		k.mu.Lock()
 		connection := k.connection
 		k.mu.Unlock()
-		h.keep = context.AfterFunc(connection, h.End)
+		h.keep = context.AfterFunc(connection, h.end)
 	}
 	// Ends with Release or with the session, at the latest with Close. Close waits.
 	k.loops.Go(h.watch)
+	return h
+}
+
+// joinHolds returns a Hold that lasts as long as both a and b, of which b is younger. Release
+// releases both.
+func joinHolds(a, b *Hold) *Hold {
+	h := &Hold{client: a.client, session: b.session, path: a.path, token: b.token, checks: slices.Concat(a.checks, b.checks)}
+	h.own = len(h.checks)
+	h.revoked, h.revoke = context.WithCancel(context.Background())
+	context.AfterFunc(a.revoked, h.revoke)
+	context.AfterFunc(b.revoked, h.revoke)
+	base, end := context.WithCancelCause(context.Background())
+	first, stopFirst := checkedctx.Within(base, a.ctx)
+	both, stop := checkedctx.Within(first, b.ctx)
+	h.ctx, h.cancel = both, func(cause error) {
+		end(cause)
+		stop()
+		stopFirst()
+	}
+	h.release = func(ctx context.Context, _ bool) error { return errors.Join(b.Release(ctx), a.Release(ctx)) }
 	return h
 }
 
@@ -73,7 +102,7 @@ func (h *Hold) Within(ctx context.Context) (in context.Context, cancel context.C
 	return checkedctx.Within(ctx, h.ctx)
 }
 
-// Session returns the session that owns the znode.
+// Session returns the session that owns the znode; nil for a lease, which outlives the session.
 func (h *Hold) Session() *Session { return h.session }
 
 // Token is a zxid that rises from holder to holder. A store that refuses writes with a token
@@ -84,11 +113,9 @@ func (h *Hold) Token() int64 { return h.token }
 // Path is the path of the znode.
 func (h *Hold) Path() string { return h.path }
 
-// Guard returns ops preceded by a check that makes the whole multi fail if the znode is gone. The
-// multi's first result is that of the check.
-func (h *Hold) Guard(ops ...any) []any {
-	return append([]any{&zk.CheckVersionRequest{Path: h.path, Version: -1}}, ops...)
-}
+// Guard returns ops preceded by checks that make the whole multi fail if the Hold is lost: one; two
+// for an item; one for each of several locks. The multi's first results are those of the checks.
+func (h *Hold) Guard(ops ...any) []any { return slices.Concat(h.checks, ops) }
 
 // Commit applies all ops, as Client.Multi does, if the Hold still lasts. Otherwise no op is
 // applied, and the error is ErrNotHeld. The results are those of ops. If the Hold ends while Commit
@@ -103,30 +130,33 @@ func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	if len(results) == 0 {
 		return nil, err
 	}
-	if errors.Is(results[0].Error, zk.ErrNoNode) {
-		h.cancel(ErrNotHeld)
-		return nil, &Error{"commit", h.path, ErrNotHeld, false}
+	for i := range h.checks {
+		if e := results[i].Error; errors.Is(e, zk.ErrNoNode) || errors.Is(e, zk.ErrBadVersion) {
+			if i < h.own {
+				h.cancel(ErrNotHeld)
+			}
+			return nil, &Error{"commit", h.path, ErrNotHeld, false}
+		}
 	}
-	return results[1:], err
+	return results[len(h.checks):], err
 }
 
 // Revoked returns a channel that is closed when somebody asks the holder to release the Hold, with
 // lock.Revoke or with Curator's Revoker. Nothing else happens then. A request is noticed no earlier
 // than 20 ms after the Hold began.
-func (h *Hold) Revoked() <-chan struct{} { return h.revoked }
+func (h *Hold) Revoked() <-chan struct{} { return h.revoked.Done() }
 
 // revokeMessage is the data that Curator's Revoker writes to a contender's znode.
 const revokeMessage = "__REVOKE__"
 
-// End ends Context and keeps the znode, for callers that delete the znode together with others, or
-// hand the znode over.
-func (h *Hold) End() { h.cancel(ErrNotHeld) }
+func (h *Hold) end() { h.cancel(ErrNotHeld) }
 
-// Release ends Context and deletes the znode, in the background if ctx ends first; see
-// Client.DeleteGuaranteed. Calling Release again only makes sure that the znode is gone.
+// Release ends Context and deletes the znode, in the background if ctx ends first, with
+// ErrOutcomeUnknown; see Client.DeleteGuaranteed. Release may be called again.
 func (h *Hold) Release(ctx context.Context) error {
-	h.cancel(ErrNotHeld)
-	return h.client.DeleteGuaranteed(ctx, h.path)
+	over := h.ctx.Err() != nil
+	h.end()
+	return h.release(ctx, over)
 }
 
 // watch ends the Hold when the znode is gone. The watch is on the data and not on the existence,
@@ -136,7 +166,7 @@ func (h *Hold) watch() {
 		defer h.keep()
 	}
 	k := h.client.core
-	wait, revoked := watchDelay, false
+	wait := watchDelay
 	for k.sleep(h.ctx, wait) == nil {
 		data, stat, fires, err := h.client.GetW(h.ctx, h.path)
 		switch {
@@ -147,9 +177,8 @@ func (h *Hold) watch() {
 			wait = watchRetryPause
 			continue
 		}
-		if !revoked && stat.Version > 0 && string(data) == revokeMessage {
-			revoked = true
-			close(h.revoked)
+		if stat.Version > 0 && string(data) == revokeMessage {
+			h.revoke()
 		}
 		select {
 		case <-fires:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -30,7 +32,7 @@ func TestHeld_Within(t *testing.T) {
 		}
 		type key struct{}
 		outer, stop := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-		held := c.Hold(c.Session(), path, 1)
+		held := contend.Hold(c, c.Session(), path, 1)
 		one, cancel := held.Within(outer)
 		defer cancel()
 		two, cancelTwo := held.Within(t.Context())
@@ -38,8 +40,8 @@ func TestHeld_Within(t *testing.T) {
 		if one.Err() != nil || one.Value(key{}) != "value" {
 			t.Errorf("context: %v, value %v", one.Err(), one.Value(key{}))
 		}
-		early := c.Hold(c.Session(), path, 1)
-		early.End()
+		early := contend.Hold(c, c.Session(), path, 1)
+		author.EndHold(early)
 		if early.Context().Err() == nil || held.Context().Err() != nil {
 			t.Errorf("Context ended early: %v, of the Hold: %v", early.Context().Err(), held.Context().Err())
 		}
@@ -53,7 +55,7 @@ func TestHeld_Within(t *testing.T) {
 			t.Errorf("context: %v, cause %v", two.Err(), context.Cause(two))
 		}
 		<-two.Done()
-		if c.Hold(c.Session(), path, 1).Context().Err() == nil {
+		if contend.Hold(c, c.Session(), path, 1).Context().Err() == nil {
 			t.Error("the Hold outlives its session")
 		}
 	})

@@ -70,7 +70,7 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 	if err := e.enter(in); err != nil {
 		return nil, e.giveUp(ctx, err)
 	}
-	return &Participant{d.client.Hold(s, e.ownPath, e.pzxid), d}, nil
+	return &Participant{contend.Hold(d.client, s, e.ownPath, e.pzxid), d}, nil
 }
 
 // With enters, runs f, and leaves. The context of f has the values of ctx, and ends with ctx or

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -115,7 +116,7 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	if l.ready == nil {
 		return true, m.Release(ctx)
 	}
-	m.End()
+	author.EndHold(m.Hold)
 	_, err = l.client.Multi(ctx,
 		&zk.DeleteRequest{Path: m.Path(), Version: -1}, &zk.DeleteRequest{Path: l.readyPath(), Version: l.ready.Version})
 	if isChanged(err) || repeatable(ctx, err) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
@@ -171,7 +172,7 @@ func (l *Latch) lead(held *recipes.Hold) {
 	select {
 	case <-held.Context().Done():
 	case <-l.runCtx.Done():
-		held.End()
+		author.EndHold(held)
 	}
 	l.setHold(nil)
 }

@@ -108,10 +108,10 @@ func TestCost(t *testing.T) {
 			check(t, l.Release(t.Context()))
 		}
 
-		var all *lock.MultiLock
+		var all *lock.Lock
 		// Curator: the same number.
 		cost("multi", 4, "create, children, create, get+watch, children, get+watch", func() {
-			all = must[*lock.MultiLock](t)(lock.NewMulti(m, rw).Lock(t.Context()))
+			all = must[*lock.Lock](t)(lock.NewMulti(m, rw).Lock(t.Context()))
 		})
 		cost("unlock all", 2, "delete, delete", func() { check(t, all.Release(t.Context())) })
 	})

@@ -20,15 +20,20 @@ func TestMulti_K7(t *testing.T) {
 		c, other := w.Client(), w.Client()
 		rw := lock.NewRWMutex(c, "/c", nil)
 		multi := lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewKazooMutex(c, "/b", nil), rw, lock.NewRWMutex(c, "/d", nil).RLocker())
-		all := must[*lock.MultiLock](t)(multi.TryLock(t.Context()))
-		if n := len(all.Locks()); n != 4 {
-			t.Errorf("%d locks are held", n)
-		}
-		for _, l := range all.Locks() {
-			if l.Context().Err() != nil || l.Token() > all.Token() {
-				t.Errorf("%s: %v, token %d of %d", l.Path(), l.Context().Err(), l.Token(), all.Token())
+		all := must[*lock.Lock](t)(multi.TryLock(t.Context()))
+		var paths []string
+		for _, path := range []string{"/a", "/b", "/c", "/d"} {
+			line := must[recipes.Contention](t)(lock.Explain(t.Context(), c, path))
+			if len(line.Holders) != 1 || line.Holders[0].Zxid > all.Token() {
+				t.Fatalf("%s: %+v, token %d", path, line, all.Token())
 			}
+			paths = append(paths, line.Holders[0].Path)
 		}
+		if n := len(all.Guard()); n != 4 {
+			t.Errorf("%d checks", n)
+		}
+		check(t, lock.Revoke(t.Context(), other, paths[1]))
+		<-all.Revoked()
 		if _, err := multi.TryLock(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 			t.Error(err)
 		}
@@ -36,8 +41,8 @@ func TestMulti_K7(t *testing.T) {
 		if results, err := all.Commit(t.Context(), set("1")); err != nil || len(results) != 1 || results[0].Stat == nil || results[0].Stat.Version != 1 {
 			t.Errorf("commit: %+v, %v", results, err)
 		}
-		// The loss of one lock ends the MultiLock, even if it is not the first.
-		check(t, other.Delete(t.Context(), all.Locks()[2].Path(), -1))
+		// The loss of one lock ends all, even if it is not the first.
+		check(t, other.Delete(t.Context(), paths[2], -1))
 		if _, err := all.Commit(t.Context(), set("2")); !errors.Is(err, recipes.ErrNotHeld) || all.Context().Err() == nil {
 			t.Error(err, all.Context().Err())
 		}
@@ -90,7 +95,7 @@ func TestMulti_K7(t *testing.T) {
 func TestMulti_Lost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
-		all := must[*lock.MultiLock](t)(lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewMutex(c, "/b", nil)).Lock(t.Context()))
+		all := must[*lock.Lock](t)(lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewMutex(c, "/b", nil)).Lock(t.Context()))
 		w.Unplug(c)
 		next := must[*lock.Lock](t)(lock.NewMutex(other, "/b", nil).Lock(t.Context()))
 		if err := all.Context().Err(); err == nil || !errors.Is(context.Cause(all.Context()), recipes.ErrSessionLost) {

@@ -124,7 +124,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 		err = &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}
 	}
 	if err == nil {
-		return newLock(m.client.Hold(w.Session(), path, stat.Pzxid), nil), nil
+		return newLock(contend.Hold(m.client, w.Session(), path, stat.Pzxid), nil), nil
 	}
 	if w.Session().Context().Err() != nil {
 		return nil, err // the server deletes the znode with the session

@@ -154,7 +154,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	}
 	leases := make([]*Lock, len(paths))
 	for i, path := range paths {
-		leases[i] = newLock(s.client.Hold(session, path, token), nil)
+		leases[i] = newLock(contend.Hold(s.client, session, path, token), nil)
 	}
 	return leases, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -165,7 +167,7 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 		}
 	}
 	if p.request.locked {
-		result.item.held.End()
+		author.EndHold(result.item.Hold)
 		_ = e.unlock(ctx, r.Session, p.name, r.Marker) // nobody waits for the result
 		return
 	}
@@ -188,8 +190,10 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 	i := &Item{Message: m}
 	if t.locked {
 		i.engine, i.marker = e, r.Marker
-		i.held = e.client.Hold(r.Session, e.lock(x.name), r.Zxid)
-		e.trackHeld(i.held)
+		// The name of the lock does not tell whose it is: the next holder's is the same.
+		marked := &zk.CheckVersionRequest{Path: r.Marker, Version: -1}
+		i.Hold = contend.NewHold(e.client, author.Hold{Session: r.Session, Path: e.lock(x.name), Token: r.Zxid, Checks: []any{marked}, Release: i.giveBack})
+		e.trackHeld(i.Hold)
 	}
 	return takeResult{i, err}
 }

@@ -42,7 +42,7 @@ func TestClose_WhileHeld(t *testing.T) {
 					}
 					finish := i.Done
 					if end == "return" {
-						finish = i.Return
+						finish = i.Release
 					}
 					if err := finish(t.Context()); err != nil {
 						t.Errorf("done %s: %v", i.Data, err)
@@ -113,7 +113,7 @@ func TestHandle_Closed(t *testing.T) {
 		q := queue.New(c, "/q", queue.Locks("/q-locks"))
 		if i, err := q.TakeLocked(t.Context()); err != nil {
 			t.Fatal(err)
-		} else if err := i.Return(t.Context()); err != nil {
+		} else if err := i.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.DropReply(zktest.Multi, zktest.OfSession(c.Session().ID()))

@@ -115,7 +115,7 @@ func TestCost(t *testing.T) {
 		{"return", func(ctx context.Context, c *recipes.Client) {
 			_ = locked(c).Put(ctx, []byte("x"))
 			item, _ = locked(c).TakeLocked(ctx)
-		}, func(ctx context.Context, c *recipes.Client) error { return item.Return(ctx) }, 1, "multi"},
+		}, func(ctx context.Context, c *recipes.Client) error { return item.Release(ctx) }, 1, "multi"},
 		// The same without a lock, in a queue with locks.
 		{"next take past locks", func(ctx context.Context, c *recipes.Client) {
 			for range 4 {

@@ -17,7 +17,7 @@
 //     unless the error's Unknown is set.
 //   - Q2 An item is taken once. A take that failed has taken nothing, unless the error's Unknown is
 //     set.
-//   - Q3 A locked item belongs to nobody else until Done, Return, or the end of Item.Context.
+//   - Q3 A locked item belongs to nobody else until Done, Release, or the end of Item.Context.
 //     Afterwards, either Done has removed the item, or the item can be taken again.
 //   - Q4 A single consumer takes items in the order of the queue: items of one producer as they
 //     were put, smaller priorities first.

@@ -183,7 +183,7 @@ func TestQ3_Locked(t *testing.T) {
 					}
 					finish(s.Ctx, i)
 					if end == "return" {
-						err = i.Return(s.Ctx)
+						err = i.Release(s.Ctx)
 						break
 					}
 					err = i.Done(s.Ctx)

@@ -16,44 +16,17 @@ import (
 )
 
 // Item is a locked item. An Item stays in the queue until Done, and becomes available to others
-// with Return, or when the session of its holder ends. Done or Return must be called. Safe for
-// concurrent use.
+// with Release, or when the session of its holder ends. It then keeps its place in the queue. Done or
+// Release must be called; after Done, Release does nothing. If its ctx ends first, Release continues
+// in the background. Safe for concurrent use.
 type Item struct {
 	Message
+	*recipes.Hold
 	engine *engine
-	held   *recipes.Hold
 	marker string // an ephemeral of the lock's session, with a name that is never reused
 
-	mu          sync.Mutex // held during Done and Return
+	mu          sync.Mutex // held during Done and giveBack
 	doneUnknown bool       // the answer to a Done was lost
-}
-
-// Context ends when the item is no longer held, or may not be; see recipes.Hold.Context.
-func (i *Item) Context() context.Context { return i.held.Context() }
-
-// Token exceeds the token of every earlier holder of the item; see recipes.Hold.Token.
-func (i *Item) Token() int64 { return i.held.Token() }
-
-// Guard returns ops preceded by two checks that make the whole multi fail if the item is no longer
-// held. The multi's first two results are those of the checks.
-func (i *Item) Guard(ops ...any) []any { return i.held.Guard(i.withMarkerCheck(ops)...) }
-
-// withMarkerCheck returns ops preceded by a check that the lock is still this holder's. The lock's
-// name does not tell, because the next holder's lock has the same name.
-func (i *Item) withMarkerCheck(ops []any) []any {
-	return append([]any{&zk.CheckVersionRequest{Path: i.marker, Version: -1}}, ops...)
-}
-
-// Commit applies all ops if the item is still held, and none otherwise; see recipes.Hold.Commit.
-func (i *Item) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	results, err := i.held.Commit(ctx, i.withMarkerCheck(ops)...)
-	if len(results) == 0 {
-		return nil, err
-	}
-	if errors.Is(results[0].Error, zk.ErrNoNode) {
-		return nil, &recipes.Error{Op: "commit", Path: i.held.Path(), Err: recipes.ErrNotHeld}
-	}
-	return results[1:], err
 }
 
 // Done removes the item from the queue and releases the lock. After recipes.ErrNotHeld the item may
@@ -62,27 +35,27 @@ func (i *Item) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 func (i *Item) Done(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	e, s := i.engine, i.held.Session()
+	e, s := i.engine, i.Session()
 	// Not within the hold, which ends as soon as the deletion of the lock is seen. That may be
 	// before the answer shows that this call deleted the lock.
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	for {
-		if i.held.Context().Err() != nil && (!i.doneUnknown || s.Context().Err() != nil) {
+		if i.Context().Err() != nil && (!i.doneUnknown || s.Context().Err() != nil) {
 			return i.notHeld()
 		}
 		results, err := e.client.Multi(in, i.Guard(
 			&zk.DeleteRequest{Path: e.child(i.Name), Version: -1},
-			&zk.DeleteRequest{Path: i.held.Path(), Version: -1})...)
+			&zk.DeleteRequest{Path: i.Path(), Version: -1})...)
 		switch {
 		case err == nil:
-			i.held.End()
+			author.EndHold(i.Hold)
 			i.doneUnknown = false
 			return nil
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
 			i.doneUnknown = true
 			// the multi may still be in progress
-			if ctx.Err() != nil || e.client.Sync(in, i.held.Path()) != nil {
+			if ctx.Err() != nil || e.client.Sync(in, i.Path()) != nil {
 				return err
 			}
 			continue
@@ -91,44 +64,43 @@ func (i *Item) Done(ctx context.Context) error {
 		case len(results) == 0:
 			return err
 		case errors.Is(results[0].Error, zk.ErrNoNode) && i.doneUnknown && s.Context().Err() == nil:
-			i.held.End() // while its session lives, only this Done deletes the lock
+			author.EndHold(i.Hold) // while its session lives, only this Done deletes the lock
 			i.doneUnknown = false
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
-			i.held.End()
+			author.EndHold(i.Hold)
 			return i.notHeld()
 		// the marker was deleted; the lock may be another holder's
 		case errors.Is(results[1].Error, zk.ErrNoNode):
-			i.held.End()
+			author.EndHold(i.Hold)
 			// Ends with the server's answer or with s. Client.Close ends s and waits.
 			_ = author.Of(e.client).Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
-			return i.release(ctx)
+			author.EndHold(i.Hold)
+			return i.unlock(ctx)
 		}
 		return err
 	}
 }
 
 func (i *Item) notHeld() error {
-	return &recipes.Error{Op: "done", Path: i.held.Path(), Err: recipes.ErrNotHeld, Unknown: i.doneUnknown}
+	return &recipes.Error{Op: "done", Path: i.Path(), Err: recipes.ErrNotHeld, Unknown: i.doneUnknown}
 }
 
-// Return releases the item, which keeps its place in the queue. If ctx ends first, the release
-// continues in the background, and the error's Unknown is set. After Done, Return does nothing.
-func (i *Item) Return(ctx context.Context) error {
+// giveBack is the release of the Hold.
+func (i *Item) giveBack(ctx context.Context, over bool) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.held.Context().Err() != nil {
+	if over {
 		return nil
 	}
-	return i.release(ctx)
+	return i.unlock(ctx)
 }
 
-// release ends the hold and then deletes the lock.
-func (i *Item) release(ctx context.Context) error {
-	e, s := i.engine, i.held.Session()
-	i.held.End()
+// unlock deletes the lock after the end of the hold.
+func (i *Item) unlock(ctx context.Context) error {
+	e, s := i.engine, i.Session()
 	return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker) })
 }
 
@@ -197,19 +169,19 @@ const dropPause = time.Second
 
 // Handle waits for an item, locks the item, and calls f. The context of f also ends when the item
 // is no longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls
-// Return. The error joins that of f and that of Done or Return. An item with recipes.ErrFormat is returned
+// Release. The error joins that of f and that of Done or Release. An item with recipes.ErrFormat is returned
 // without a call of f, and stays the first in the queue until removed with Take or TakeLocked.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
 	if i == nil {
 		return err
 	}
-	in, cancel := i.held.Within(ctx)
+	in, cancel := i.Within(ctx)
 	defer cancel()
 	returned := false
 	defer func() {
 		if !returned || err != nil {
-			err = errors.Join(err, i.Return(context.WithoutCancel(ctx)))
+			err = errors.Join(err, i.Release(context.WithoutCancel(ctx)))
 		}
 	}()
 	if err == nil {

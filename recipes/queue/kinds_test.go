@@ -150,7 +150,7 @@ func TestExplain(t *testing.T) {
 		if h := s.Items[0].Holder; h == nil || h.Session != c.Session().ID() || h.Since.Sub(begun) < time.Second || s.Items[0].Since.Sub(begun) > time.Second {
 			t.Errorf("%+v", s.Items[0])
 		}
-		if err := i.Return(t.Context()); err != nil {
+		if err := i.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())

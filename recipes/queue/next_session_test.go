@@ -57,7 +57,7 @@ func TestRegress_LockedInTheNextSession(t *testing.T) {
 		if i.Context().Err() != nil || c.Session().ID() == session {
 			t.Errorf("the Context of the item: %v, session %#x", i.Context().Err(), c.Session().ID())
 		}
-		if err := i.Return(t.Context()); err != nil {
+		if err := i.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -119,7 +119,7 @@ func TestRegress_ReturnedInTheNextSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		sendLate(w, c, h)
-		if err := first.Return(t.Context()); err != nil {
+		if err := first.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		i, err := other.TakeLocked(t.Context())

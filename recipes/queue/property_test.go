@@ -267,7 +267,7 @@ func lockAll(t testing.TB, w *recipetest.World, k kind, seed uint64, troubles []
 				time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
 				if r.IntN(3) == 0 {
 					h.End()
-					if err := i.Return(t.Context()); err != nil {
+					if err := i.Release(t.Context()); err != nil {
 						t.Errorf("return: %v", err)
 					}
 					continue

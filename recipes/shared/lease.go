@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -42,12 +43,22 @@ func NewMultiLease(c *recipes.Client, path string, n int, holder string, duratio
 	return l
 }
 
-// Obtain takes or renews the lease, or returns recipes.ErrNotAcquired. Obtain waits only for processes that
-// are obtaining the lease at the same time.
-func (l *Lease) Obtain(ctx context.Context) (*HeldLease, error) {
+// Obtain takes or renews the lease, or returns recipes.ErrNotAcquired. Obtain waits only for
+// processes that are obtaining the lease at the same time.
+//
+// The Context of the result ends when the lease is over or released, with the cause
+// recipes.ErrNotHeld; its Deadline is the end. Its Err and Done look at the wall clock themselves. A
+// goroutine that waits learns of the end from a timer, which does not notice when that clock is set.
+// Guard and Commit also fail if anybody has obtained the lease since. Token rises each time the
+// lease is obtained.
+//
+// Release ends the lease early, which kazoo cannot do. If the lease is over, or was obtained again,
+// Release changes nothing. If ctx ends first, the release continues in the background as long as
+// the RetryPolicy says.
+func (l *Lease) Obtain(ctx context.Context) (*recipes.Hold, error) {
 	err := error(recipes.ErrNotAcquired)
 	for _, path := range l.paths {
-		var held *HeldLease
+		var held *recipes.Hold
 		if held, err = l.obtain(ctx, path); err == nil || !errors.Is(err, recipes.ErrNotAcquired) && !errors.Is(err, recipes.ErrFormat) {
 			return held, err
 		}
@@ -62,7 +73,7 @@ func (l *Lease) With(ctx context.Context, f func(ctx context.Context) error) (er
 	if err != nil {
 		return err
 	}
-	in, cancel := checkedctx.Within(ctx, held.ctx)
+	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
 		err = errors.Join(err, held.Release(ctx))
@@ -71,7 +82,7 @@ func (l *Lease) With(ctx context.Context, f func(ctx context.Context) error) (er
 }
 
 // obtain obtains the lease at path.
-func (l *Lease) obtain(ctx context.Context, path string) (*HeldLease, error) {
+func (l *Lease) obtain(ctx context.Context, path string) (*recipes.Hold, error) {
 	holder := znodepath.Join(path, holderName)
 	if _, err := l.checkFree(ctx, holder); err != nil { // first without the lock, which costs more
 		return nil, err
@@ -96,7 +107,7 @@ func (l *Lease) obtain(ctx context.Context, path string) (*HeldLease, error) {
 
 // take writes the holder's znode while the caller has the lock, unless another holder has the
 // lease.
-func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*HeldLease, error) {
+func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*recipes.Hold, error) {
 	stat, err := l.checkFree(ctx, holder)
 	if err != nil {
 		return nil, err
@@ -117,9 +128,15 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*H
 		return nil, err
 	}
 	now := results[len(results)-1].Stat
-	held := &HeldLease{client: l.client, path: holder, holder: l.holder, version: now.Version, token: now.Mzxid, End: end}
-	held.ctx, held.cancel = untilTime(end)
-	return held, nil
+	h := author.Hold{Path: holder, Token: now.Mzxid, Checks: []any{&zk.CheckVersionRequest{Path: holder, Version: now.Version}}}
+	h.Context, h.Cancel = untilTime(end)
+	h.Release = func(ctx context.Context, over bool) error {
+		if over {
+			return nil
+		}
+		return l.release(ctx, holder, now.Version)
+	}
+	return contend.NewHold(l.client, h), nil
 }
 
 // checkFree returns the Stat of the holder's znode, nil if missing, or an error if the lease must
@@ -142,64 +159,11 @@ func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) 
 	return stat, nil
 }
 
-// HeldLease is a lease that was obtained. Safe for concurrent use.
-type HeldLease struct {
-	End     time.Time // when the lease is over, if not obtained again
-	client  *recipes.Client
-	path    string // of the holder's znode
-	holder  string
-	version int32
-	token   int64
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-}
-
-// Context ends when the lease is over or released, with the cause recipes.ErrNotHeld. Its Err and Done look at the wall clock
-// themselves. A goroutine that waits learns of the end from a timer, which does not notice when
-// that clock is set.
-func (h *HeldLease) Context() context.Context { return h.ctx }
-
-// Token is a zxid that rises each time the lease is obtained.
-func (h *HeldLease) Token() int64 { return h.token }
-
-// Guard returns ops preceded by a check that makes the whole multi fail if anybody has obtained the
-// lease since.
-func (h *HeldLease) Guard(ops ...any) []any {
-	return append([]any{&zk.CheckVersionRequest{Path: h.path, Version: h.version}}, ops...)
-}
-
-// Commit applies all ops, as recipes.Client.Multi does, if the lease is not over and nobody has
-// obtained it since. Otherwise nothing is applied, and the error is recipes.ErrNotHeld. The results
-// are those of ops.
-func (h *HeldLease) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	if h.ctx.Err() != nil {
-		return nil, &recipes.Error{Op: "commit", Path: h.path, Err: recipes.ErrNotHeld}
-	}
-	results, err := h.client.Multi(ctx, h.Guard(ops...)...)
-	switch {
-	case len(results) == 0:
-		return nil, err
-	case results[0].Error != nil:
-		h.cancel(recipes.ErrNotHeld)
-		return nil, &recipes.Error{Op: "commit", Path: h.path, Err: recipes.ErrNotHeld}
-	}
-	return results[1:], err
-}
-
-// Release ends the lease early, which kazoo cannot do. If the lease is over, or was obtained again,
-// Release changes nothing. If ctx ends first, the release continues in the background as long as
-// the RetryPolicy says, and the error's Unknown is set.
-//
-// The znode stays, with the present time as the end. After a deletion the versions would begin
-// again, and a repeated request after a lost answer could end the next holder's lease.
-func (h *HeldLease) Release(ctx context.Context) error {
-	over := h.ctx.Err() != nil
-	h.cancel(recipes.ErrNotHeld)
-	if over {
-		return nil
-	}
-	return contend.Finish(ctx, h.client, "release", h.path, func(ctx context.Context) error {
-		_, err := h.client.Idempotent().Set(ctx, h.path, encodeLease(h.holder, time.Now()), h.version)
+// release writes the present time as the end. After a deletion the versions would begin again, and a
+// repeated request after a lost answer could end the next holder's lease.
+func (l *Lease) release(ctx context.Context, path string, version int32) error {
+	return contend.Finish(ctx, l.client, "release", path, func(ctx context.Context) error {
+		_, err := l.client.Idempotent().Set(ctx, path, encodeLease(l.holder, time.Now()), version)
 		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
 			err = nil
 		}
@@ -209,15 +173,15 @@ func (h *HeldLease) Release(ctx context.Context) error {
 
 // untilTime returns a context that ends at a time of day or with cancel. Until then a timer runs.
 func untilTime(end time.Time) (context.Context, context.CancelCauseFunc) {
-	inner, cancel := context.WithCancelCause(context.Background())
-	timer := time.AfterFunc(time.Until(end), func() { cancel(recipes.ErrNotHeld) })
+	timed, stop := context.WithDeadlineCause(context.Background(), end, recipes.ErrNotHeld)
+	inner, cancel := context.WithCancelCause(timed)
 	check := func() {
 		if !time.Now().Before(end) {
 			cancel(recipes.ErrNotHeld)
 		}
 	}
 	return checkedctx.New(inner, check), func(cause error) {
-		timer.Stop()
 		cancel(cause)
+		stop()
 	}
 }

@@ -17,9 +17,35 @@ type Client interface {
 	// constructed. The value is kept as long as the Client. key must have a type of the recipe's own,
 	// as with context keys. make may be called and its result discarded.
 	Shared(key any, make func() any) any
+	// NewHold returns a *recipes.Hold. No request is sent: the caller must know that the znode exists
+	// and that its turn has come.
+	NewHold(h Hold) any
 	// Logf writes a line to the Client's Logger.
 	Logf(format string, args ...any)
 }
 
-// Of returns the Client of a *recipes.Client. Package recipes sets it.
-var Of func(client any) Client
+// Hold describes a *recipes.Hold, which lasts as long as an ephemeral.
+type Hold struct {
+	Session any    // the *recipes.Session that owns the ephemeral
+	Path    string // of the ephemeral
+	// Token is a zxid greater than that of every earlier holder that excludes this holder: the zxid of
+	// the znode's creation, or the Pzxid of the parent when the caller saw that its turn had come,
+	// because the deletions of earlier holders' znodes changed that Pzxid.
+	Token   int64
+	Checks  []any                                      // zk.CheckVersionRequests that fail once the Hold is lost
+	Release func(ctx context.Context, over bool) error // nil deletes the ephemeral
+	// Context and Cancel are of a Hold without an ephemeral and a Session.
+	Context context.Context
+	Cancel  context.CancelCauseFunc
+}
+
+// Package recipes sets these.
+var (
+	// Of returns the Client of a *recipes.Client.
+	Of func(client any) Client
+	// JoinHolds returns a *recipes.Hold that lasts as long as two others. The second is the younger.
+	JoinHolds func(a, b any) any
+	// EndHold ends the Context of a *recipes.Hold and keeps its znode, for callers that delete the
+	// znode together with others, or hand the znode over.
+	EndHold func(hold any)
+)

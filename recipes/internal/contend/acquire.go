@@ -43,6 +43,16 @@ func TryAcquire(ctx context.Context, c *recipes.Client, dir, name string, data [
 	return nil, p.Leave(ctx)
 }
 
+// Hold returns the Hold of the ephemeral at path; see author.Hold.
+func Hold(c *recipes.Client, s *recipes.Session, path string, token int64) *recipes.Hold {
+	return NewHold(c, author.Hold{Session: s, Path: path, Token: token})
+}
+
+// NewHold is author.Client.NewHold.
+func NewHold(c *recipes.Client, h author.Hold) *recipes.Hold {
+	return author.Of(c).NewHold(h).(*recipes.Hold)
+}
+
 // IsLost reports whether err says that a Hold or a place in line was lost: with its session, or
 // because somebody deleted its znode.
 func IsLost(err error) bool {

@@ -134,7 +134,7 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	}
 	// Every znode that this contender had to wait for is gone from this state. Its deletion raised
 	// Pzxid, so Pzxid is greater than its token.
-	return p.client.Hold(p.session, p.path, stat.Pzxid), "", nil
+	return Hold(p.client, p.session, p.path, stat.Pzxid), "", nil
 }
 
 // awaitGone waits until the znode called name changes or is deleted. The watch is on the data and

@@ -72,7 +72,7 @@ func addQueues(all map[string]verb) {
 		return ""
 	}
 	all["return"] = func(ctx context.Context, h *handle, _ []string) string {
-		must.Do(h.object.(*consumer).item.Return(ctx))
+		must.Do(h.object.(*consumer).item.Release(ctx))
 		return ""
 	}
 }
