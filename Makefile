@@ -41,7 +41,7 @@ fuzz:     ## each fuzz target FUZZRUNS (500000x) times
 	.ci/fuzz $(FUZZRUNS)
 bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
-bench-compare: ## all that is to be reached, next to ZooKeeper, into .cache/bench; about 40 minutes on a quiet machine; BENCH for flags
+bench-compare: ## all that is to be reached, next to ZooKeeper, into .cache/bench; about an hour on a quiet machine; BENCH for flags
 	$(GO) run ./bench compare $(BENCH)
 lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run ./...

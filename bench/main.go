@@ -23,6 +23,8 @@ commands
   limits      the disk, the loopback and a bare Go server, without any of the servers
   throughput  every row at every shape, the servers in turn
   connects    sessions opened and closed
+  scale       rows over 1,000, 10,000 and 1,000,000 keys, and creates below parents of 1,000, 50,000 and 1,000,000 children
+  tls         gets, sets and sessions of clients that speak TLS
   watches     one change with many watchers, and many changes
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: time without a write after kill -9 of the leader
@@ -31,7 +33,7 @@ commands
   recipes     locks and queues of gozkd, Curator and kazoo, on each server
   load        one row against a running server, for a profiler
   resident    memory: empty, under load, with sessions, with znodes
-  compare     everything that the targets need, in short rounds, into .cache/bench; about 40 minutes
+  compare     everything that the targets need, in short rounds, into .cache/bench; about an hour
   targets     which targets the figures in the directory of -out meet
 
 flags
@@ -85,13 +87,13 @@ func run(ctx context.Context, args []string) {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, ensemble, calm, growth, recipes: only rows whose name has this prefix")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, ensemble, calm, growth, recipes: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
-	flags.IntVar(&s.rounds, "rounds", 3, "throughput, ensemble, recipes: measured rounds of each row, shape and server")
-	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, ensemble, recipes: length of a round")
-	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
+	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
+	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, tls, ensemble, recipes: length of a round")
+	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
 	flags.IntVar(&s.sessions, "sessions", 5000, "resident, calm: number of sessions")
-	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000")
+	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
 	sizes := flags.String("sizes", "", "growth: comma-separated sizes instead of each row's own, such as 1000,1e7")
 	flags.DurationVar(&s.calm, "calm", 15*time.Second, "calm: how long writes are measured undisturbed, and beside checkpoints")
@@ -123,6 +125,8 @@ func run(ctx context.Context, args []string) {
 		"limits":     benchLimits,
 		"start":      benchStart,
 		"throughput": benchThroughput,
+		"scale":      benchScale,
+		"tls":        benchTLS,
 		"calm":       benchCalm,
 		"connects":   benchConnects,
 		"watches":    benchWatches,
@@ -201,6 +205,12 @@ func compareParts() []comparePart {
 		{"start", benchStart, asTold, func(s *settings) time.Duration { return servers(s, 10*time.Second) + filled(s, 50*time.Second) }},
 		{"throughput", benchThroughput, asTold, func(s *settings) time.Duration { return rounds(s, len(workloads())) }},
 		{"connects", benchConnects, asTold, func(s *settings) time.Duration { return servers(s, s.warm+time.Duration(s.rounds)*s.seconds) }},
+		{"tls", benchTLS, asTold, func(s *settings) time.Duration {
+			return rounds(s, len(tlsRows)) + servers(s, s.warm+time.Duration(s.rounds)*s.seconds)
+		}},
+		{"scale", benchScale, func(s *settings) { s.shapes = []shape{{16, 16}} }, func(s *settings) time.Duration {
+			return rounds(s, len(scaleKeys)*len(scaleRows)+len(scaleChildren)) + filled(s, 4*25*time.Second)
+		}},
 		{"watches", benchWatches, asTold, func(s *settings) time.Duration { return servers(s, 3*s.warm+60*time.Second) }},
 		{"resident", benchResident, asTold, func(s *settings) time.Duration {
 			return servers(s, 25*time.Second+8*s.seconds) + filled(s, 15*time.Second)
@@ -219,8 +229,8 @@ func compareParts() []comparePart {
 	}
 }
 
-// compareDefaults are the flags that compare sets unless they are given: short rounds, three
-// quarters of an hour in all.
+// compareDefaults are the flags that compare sets unless they are given: short rounds, about
+// an hour in all.
 var compareDefaults = map[string]string{"time": "2s", "kills": "5", "ticks": "2000", "starts": "10", "out": ".cache/bench"}
 
 func setCompareDefaults(flags *flag.FlagSet) error {

@@ -66,8 +66,18 @@ func (m *measured) add(r *result) {
 }
 
 // benchThroughput keeps all servers running and gives each the same load in turn.
-func benchThroughput(ctx context.Context, s *settings) {
-	rows := chosen(s.rows)
+func benchThroughput(ctx context.Context, s *settings) { benchThroughputOf(ctx, s, []string{s.rows}) }
+
+// benchThroughputOf is benchThroughput for the rows that begin with these prefixes.
+func benchThroughputOf(ctx context.Context, s *settings, prefixes []string) {
+	name := "throughput"
+	var rows []*workload
+	for _, prefix := range prefixes {
+		rows = append(rows, chosen(prefix)...)
+	}
+	if s.tlsKeys != nil {
+		name += "-tls" // the figures are no successors of those without
+	}
 	var targets []target
 	for _, k := range s.servers {
 		p := k.start(ctx, server.Options{Keys: s.withTLS(keys())})
@@ -75,7 +85,7 @@ func benchThroughput(ctx context.Context, s *settings) {
 		targets = append(targets, target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}})
 		prepare(p.Addr())
 	}
-	compareThroughput(ctx, s, "throughput", rows, targets)
+	compareThroughput(ctx, s, name, rows, targets)
 }
 
 // compareThroughput gives each target the same load in turn and outputs the figures as name.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -52,6 +53,21 @@ func useTLS(dir string, mutual bool) map[string]string {
 		keys["ssl.clientAuth"], keys["authProvider.x509"] = "need", "org.apache.zookeeper.server.auth.X509AuthenticationProvider"
 	}
 	return keys
+}
+
+// tlsRows begin the names of the rows that benchTLS measures, one after the other.
+var tlsRows = []string{"get 100 B", "set 100 B"}
+
+// benchTLS measures reads, writes and sessions of clients that speak TLS.
+func benchTLS(ctx context.Context, s *settings) {
+	dir := must.Get(os.MkdirTemp("", "gozkd-bench-tls-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
+	defer func() { clientTLS = nil }()
+	t := *s
+	t.tlsKeys = useTLS(dir, false)
+	benchThroughputOf(ctx, &t, tlsRows)
+	t.tlsKeys = useTLS(dir, true)
+	benchConnects(ctx, &t)
 }
 
 // speakTLS makes clients speak TLS with any server.

@@ -66,13 +66,19 @@ func replyLen(n int) int { return proto.ReplyHeaderBytes + n }
 
 // workloads returns the rows of the throughput table.
 func workloads() []*workload {
+	return workloadsOver(func(c *client) string { return dataPaths[c.next(nData)] })
+}
+
+// workloadsOver returns the rows of the throughput table with other keys: key returns the path of one
+// at random.
+func workloadsOver(key func(c *client) string) []*workload {
 	get := func(c *client) bool {
-		c.request(proto.OpGetData, (&proto.PathWatchRequest{Path: dataPaths[c.next(nData)]}).Append)
+		c.request(proto.OpGetData, (&proto.PathWatchRequest{Path: key(c)}).Append)
 		return true
 	}
 	set := func(data []byte) func(*client) bool {
 		return func(c *client) bool {
-			appendSet(c, dataPaths[c.next(nData)], data)
+			appendSet(c, key(c), data)
 			return true
 		}
 	}
@@ -95,7 +101,7 @@ func workloads() []*workload {
 	return []*workload{
 		{name: "get 100 B", replyBytes: replyLen(4 + dataBytes + proto.StatBytes), next: get},
 		{name: "exists", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
-			c.request(proto.OpExists, (&proto.PathWatchRequest{Path: dataPaths[c.next(nData)]}).Append)
+			c.request(proto.OpExists, (&proto.PathWatchRequest{Path: key(c)}).Append)
 			return true
 		}},
 		{name: fmt.Sprintf("getChildren of %d", fewListed), replyBytes: replyLen(4 + fewListed*nameBytes), next: list(fewParent)},
@@ -112,7 +118,7 @@ func workloads() []*workload {
 		{name: fmt.Sprintf("multi of %d sets", multiOps), next: func(c *client) bool {
 			var ops [multiOps]proto.MultiOp
 			for i := range ops {
-				ops[i] = proto.MultiOp{Op: proto.OpSetData, Path: dataPaths[c.next(nData)], Data: payload, Version: -1}
+				ops[i] = proto.MultiOp{Op: proto.OpSetData, Path: key(c), Data: payload, Version: -1}
 			}
 			r := proto.MultiRequest{Ops: ops[:]}
 			start := c.begin(proto.OpMulti)
@@ -131,8 +137,10 @@ func workloads() []*workload {
 }
 
 // workloadNamed returns the row with a name, which must exist.
-func workloadNamed(name string) *workload {
-	for _, w := range workloads() {
+func workloadNamed(name string) *workload { return named(workloads(), name) }
+
+func named(all []*workload, name string) *workload {
+	for _, w := range all {
 		if w.name == name {
 			return w
 		}

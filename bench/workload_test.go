@@ -43,3 +43,30 @@ func TestMadePath(t *testing.T) {
 		}
 	}
 }
+
+func TestBelowPath(t *testing.T) {
+	if got, want := belowPath(999_999, "m", 127, 12_345_678), "/c999999/m0000012712345678"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Each row of the command scale has a name of its own, and none that another command uses.
+func TestScales(t *testing.T) {
+	names := map[string]bool{}
+	for _, w := range workloads() {
+		names[w.name] = true
+	}
+	rows := 0
+	for _, size := range scales(1_000_000) {
+		for _, w := range size.rows {
+			if names[w.name] {
+				t.Errorf("row %q is there twice", w.name)
+			}
+			names[w.name] = true
+			rows++
+		}
+	}
+	if want := len(scaleKeys)*len(scaleRows) + len(scaleChildren); rows != want {
+		t.Errorf("%d rows, want %d", rows, want)
+	}
+}
