@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -78,10 +77,8 @@ func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room 
 	defer ping.Stop()
 	take := func() bool {
 		for {
-			select {
-			case <-broken: // also if there is room
+			if isClosed(broken) { // also if there is room
 				return false
-			default:
 			}
 			select {
 			case room <- struct{}{}:
@@ -89,7 +86,7 @@ func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room 
 			case <-broken:
 				return false
 			case <-ping.C:
-				if c.send(rawclient.AppendRequest(nil, pingXid, proto.OpPing, nil)) != nil {
+				if c.ping() != nil {
 					return false
 				}
 			}
@@ -106,6 +103,9 @@ func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room 
 		if c.send(batch) != nil {
 			return
 		}
+		if !w.rested(ctx, func() bool { return !isClosed(broken) && c.ping() == nil }) && ctx.Err() == nil {
+			return
+		}
 		rest()
 	}
 	for range window {
@@ -114,9 +114,6 @@ func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room 
 		}
 	}
 }
-
-// pingXid is the xid of pings and of their replies.
-const pingXid = -2
 
 func trySend(c chan<- struct{}) bool {
 	select {

@@ -32,7 +32,7 @@ func runRewatch(ctx context.Context, w *worker) {
 	w.rawSessions(ctx, func(c *rawConn) (proto.Zxid, int) {
 		r.c = c
 		ok := r.changed == 0 || r.again()
-		for n := w.rng.IntN(8); ok && n >= 0 && w.next(ctx); n-- {
+		for n := w.rng.IntN(8); ok && n >= 0 && w.nextOn(ctx, r.beat); n-- {
 			if ok = r.burst(); ok && w.rng.IntN(3) == 0 {
 				ok = r.again()
 			}
@@ -86,6 +86,24 @@ func (r *rewatcher) burst() bool {
 	h, ok = r.reply()
 	r.gone = h.Err == proto.ErrNoNode
 	return ok
+}
+
+// beat sends a ping and awaits its reply. It returns false if the connection is broken.
+func (r *rewatcher) beat() bool {
+	if r.c.ping() != nil {
+		return false
+	}
+	for {
+		frame, err := r.c.receive()
+		if err != nil {
+			return false
+		}
+		var h proto.ReplyHeader
+		d := jute.NewDecoder(frame)
+		if h.Decode(&d); h.Xid == pingXid {
+			return d.Err() == nil
+		}
+	}
 }
 
 // again sends a setWatches and then reads that show which changes it must have reported.

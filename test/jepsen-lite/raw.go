@@ -93,6 +93,14 @@ func (c *rawConn) send(b []byte) error {
 	return err
 }
 
+// pingXid is the xid of pings and of their replies.
+const pingXid = -2
+
+// ping sends a ping.
+func (c *rawConn) ping() error {
+	return c.send(rawclient.AppendRequest(nil, pingXid, proto.OpPing, nil))
+}
+
 // rawSessions calls use with raw connections, in turn, until ctx ends. A connection continues the
 // session of the previous connection, or begins a new session if that is gone. use returns the last
 // zxid that it saw and the index of the server to try next; the servers after that follow.

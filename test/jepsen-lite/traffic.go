@@ -22,6 +22,9 @@ type TrafficConfig struct {
 	Pace      time.Duration // mean time between two operations of a client
 	// Rand returns the source of decisions of a client.
 	Rand func(client string) *rand.Rand
+	// Rest returns how long a client rests, with its session alive, before its next operation. rng is
+	// the client's own. nil: no client ever rests.
+	Rest func(rng *rand.Rand) time.Duration
 
 	loads []load // nil: all
 }
@@ -102,7 +105,7 @@ func (t *Traffic) connect() error {
 			name := fmt.Sprintf("%s-%d", l.name, n)
 			w := &worker{
 				rec: t.Recorder, addresses: t.Addresses, home: home, timeout: t.Timeout, short: t.Short,
-				root: t.Root, dir: path.Join(t.Root, l.name), rng: t.Rand(name), pace: t.Pace,
+				root: t.Root, dir: path.Join(t.Root, l.name), rng: t.Rand(name), pace: t.Pace, rest: t.Rest,
 			}
 			var err error
 			if w.client, err = connect(t.Recorder, name, w.addresses, w.home, w.timeout); err != nil {

@@ -25,6 +25,7 @@ type worker struct {
 	dir       string        // of the load, below root
 	rng       *rand.Rand
 	pace      time.Duration
+	rest      func(*rand.Rand) time.Duration // before an operation; nil: never
 	made      int
 	raw       atomic.Pointer[rawConn] // the last one, for loads that open their own connections
 }
@@ -38,8 +39,28 @@ func (w *worker) goHome() {
 }
 
 // next waits for the next operation. It returns false when the round ends.
-func (w *worker) next(ctx context.Context) bool {
-	return pause(ctx, time.Duration(w.rng.Int64N(int64(2*w.pace)+1))) == nil
+func (w *worker) next(ctx context.Context) bool { return w.nextOn(ctx, nil) }
+
+// nextOn is next for a raw connection, whose session beat keeps alive. It also returns false when
+// beat does.
+func (w *worker) nextOn(ctx context.Context, beat func() bool) bool {
+	return pause(ctx, time.Duration(w.rng.Int64N(int64(2*w.pace)+1))) == nil && w.rested(ctx, beat)
+}
+
+// rested rests if it is time to. It returns false when the round ends, or when beat returns false.
+func (w *worker) rested(ctx context.Context, beat func() bool) bool {
+	if w.rest == nil {
+		return true
+	}
+	for left := w.rest(w.rng); left > 0; left -= w.timeout / 4 {
+		if beat == nil {
+			return pause(ctx, left) == nil
+		}
+		if !beat() || pause(ctx, min(left, w.timeout/4)) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // value returns unique data.

@@ -46,10 +46,15 @@ func (v *mover) stay(stop <-chan struct{}) {
 		v.tries++
 		m, end := v.w.members[v.rng.IntN(len(v.w.members))], v.w.now()+between(v.rng, v.timeout, 2*v.timeout)
 		for connections := 1; connections == 1 || v.id != 0 && v.w.now() < end; connections++ {
+			wait := between(v.rng, 0, time.Second)
+			if connections == 1 {
+				rest := v.w.rest(v.rng)
+				wait, end = wait+rest, end+rest
+			}
 			select {
 			case <-stop:
 				return
-			case <-time.After(between(v.rng, 0, time.Second)):
+			case <-time.After(wait):
 			}
 			if c, err := v.dial(m); err == nil {
 				v.stayWith(m, c, connections, end)

@@ -27,6 +27,7 @@ type mover struct {
 	tries    int
 	path     string        // of the ephemeral znode, if that is known to exist
 	answered time.Duration // when a member that was not read-only last answered
+	used     time.Duration // when a request was last sent
 }
 
 // moverTimeouts has the session timeout of each mover.
@@ -42,7 +43,7 @@ func (v *mover) run(stop <-chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(between(v.rng, 0, time.Second)):
+		case <-time.After(between(v.rng, 0, time.Second) + v.w.rest(v.rng)):
 		}
 		c, err := v.dial(v.w.members[v.rng.IntN(len(v.w.members))])
 		if err == nil {
@@ -56,6 +57,12 @@ func (v *mover) run(stop <-chan struct{}) {
 // closed its connections, costs syncLimit ticks: docs/internals/sessions-and-watches.md.
 func (v *mover) entitled() bool {
 	return v.path != "" && v.w.now() < v.answered+v.timeout-syncLimit*tick
+}
+
+// overdue reports whether the session must have expired. Members round its end up to a tick, and need
+// a moment to agree.
+func (v *mover) overdue() bool {
+	return v.id != 0 && min(v.w.now()-v.used, v.w.quietFor()) > v.timeout+3*tick
 }
 
 // dial connects to a member.
@@ -95,6 +102,8 @@ func (v *mover) attach(c net.Conn) (readOnly, ok bool) {
 	if v.id == 0 {
 		hello.Passwd = make([]byte, proto.PasswdBytes)
 	}
+	overdue, rested := v.overdue(), v.w.now()-v.used
+	v.used = v.w.now()
 	b, err := probeAsk(c, rawclient.AppendFrame(nil, hello.Append(nil)))
 	if err != nil {
 		return false, false
@@ -105,8 +114,14 @@ func (v *mover) attach(c net.Conn) (readOnly, ok bool) {
 		if v.entitled() {
 			v.w.complain("%s lost session %v, which was last answered at %v", v.name, v.id, v.answered)
 		}
+		if overdue {
+			v.w.expired.Add(1)
+		}
 		v.forget()
 		return false, false
+	}
+	if overdue {
+		v.w.complain("%s continued session %v of %v after a rest of %v without faults", v.name, v.id, v.timeout, rested)
 	}
 	v.id, v.passwd = resp.SessionID, append([]byte(nil), resp.Passwd...)
 	if !resp.ReadOnly {
@@ -141,6 +156,7 @@ func ephemeral(path string) []byte {
 
 // ask sends a request and returns the error code of the reply.
 func (v *mover) ask(c net.Conn, xid int32, op proto.OpCode, body []byte) (proto.ErrCode, error) {
+	v.used = v.w.now()
 	b, err := probeAsk(c, rawclient.AppendRequest(nil, xid, op, body))
 	if err != nil {
 		return 0, err

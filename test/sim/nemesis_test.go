@@ -25,9 +25,14 @@ type healing struct {
 func (n *nemesis) run() {
 	for _, s := range n.w.plan.steps {
 		n.until(n.w.now() + s.gap)
-		n.inject(s)
+		if s.rest > 0 {
+			n.w.beginRest(s)
+		} else {
+			n.inject(s)
+		}
 	}
 	n.until(max(n.w.now(), n.w.plan.length))
+	n.w.rested -= max(0, n.w.restLeft())
 	n.healAll()
 }
 
@@ -44,6 +49,7 @@ func (n *nemesis) until(end time.Duration) {
 			do := n.heals[0].do
 			n.heals = n.heals[1:]
 			do()
+			n.w.noteQuiet(len(n.heals) == 0)
 		}
 		n.w.restartFailed()
 		n.w.judgeProgress()
@@ -57,7 +63,13 @@ func (n *nemesis) until(end time.Duration) {
 // collectGarbage collects garbage at fixed virtual times if nothing else does: a collection at any
 // other time changes the order of goroutines.
 func (w *world) collectGarbage() {
-	const every = 20 * time.Second
+	every := time.Minute // about 20 MB later
+	switch {
+	case w.restLeft() > 0:
+		every = 5 * time.Minute
+	case w.plan.pace < time.Second:
+		every = 20 * time.Second
+	}
 	if os.Getenv("GOGC") == "off" && w.now()-w.collected > every {
 		w.collected = w.now()
 		runtime.GC()
@@ -74,14 +86,17 @@ func (n *nemesis) healAll() {
 	for _, m := range n.w.members {
 		m.start()
 	}
+	n.w.noteQuiet(true)
 	n.w.judgeProgress()
 }
 
 func (n *nemesis) inject(s step) {
 	leader := n.w.leader().id - 1
 	m := n.w.members[(leader+s.who)%len(n.w.members)]
+	n.w.noteQuiet(false)
 	heal := s.fault.inject(n, m, s)
 	if heal == nil {
+		n.w.noteQuiet(len(n.heals) == 0)
 		return // it was not possible now
 	}
 	n.w.logs.Info("FAULT", "kind", s.fault.name, "member", m.id, "lasts", s.lasts.String())
@@ -108,6 +123,7 @@ func (w *world) restartFailed() {
 		if m.disk.current() == (diskFaults{}) {
 			m.kill()
 			m.start()
+			w.noteQuiet(w.quietFor() > 0)
 		}
 	}
 }

@@ -32,9 +32,11 @@ func drawModes(seed uint64) modes {
 	return modes{local: rng.IntN(4) == 0, readOnly: rng.IntN(4) == 0, relays: rng.IntN(2) == 0}
 }
 
-// step is a fault.
+// step is a fault, or the beginning of a time of rest.
 type step struct {
 	gap   time.Duration // after the previous step began
+	rest  time.Duration // not 0: how long the clients rest
+	idle  bool          // the clients rest without a request
 	fault *fault
 	who   int           // a member, counted from the leader
 	other int           // a further choice
@@ -48,11 +50,19 @@ func drawPlan(seed uint64, length time.Duration, kinds []*fault) *plan {
 		seed: seed, length: length, members: pick(rng, 3, 3, 3, 5), observers: pick(rng, 0, 0, 0, 1), snapCount: pick(rng, 30, 200, 1000, 100_000),
 		pace: pick(rng, 300*time.Millisecond, 2*time.Second, 2*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 10*time.Second, 10*time.Second),
 	}
+	if len(kinds) > 0 {
+		p.drawFaults(rng, length, kinds)
+	}
+	return p
+}
+
+// drawFaults appends faults for a time, and returns how long they take to begin.
+func (p *plan) drawFaults(rng *rand.Rand, length time.Duration, kinds []*fault) (at time.Duration) {
 	weights := 0
 	for _, f := range kinds {
 		weights += f.weight
 	}
-	for at := time.Duration(0); at < length && weights > 0; {
+	for at < length {
 		s := step{
 			gap:   between(rng, 0, pick(rng, 3*time.Second, 15*time.Second, 40*time.Second)),
 			who:   pick(rng, 0, 0, 1, 2, 3, 4, 5), // 0: the leader
@@ -69,7 +79,7 @@ func drawPlan(seed uint64, length time.Duration, kinds []*fault) *plan {
 		at += s.gap
 		p.steps = append(p.steps, s)
 	}
-	return p
+	return at
 }
 
 func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
@@ -84,6 +94,10 @@ func (p *plan) String() string {
 	at := time.Duration(0)
 	for _, s := range p.steps {
 		at += s.gap
+		if s.fault == nil {
+			fmt.Fprintf(&b, "%10v: rest for %v, idle: %v\n", at, s.rest, s.idle)
+			continue
+		}
 		fmt.Fprintf(&b, "%10v: %s, leader+%d, other %d, for %v\n", at, s.fault.name, s.who, s.other, s.lasts)
 	}
 	return b.String()

@@ -75,7 +75,7 @@ func (w *world) judgeProgress() {
 	if w.goodFrom < 0 {
 		w.goodFrom = now
 	}
-	still := now - max(w.goodFrom, w.lastAck)
+	still := now - max(w.goodFrom, w.lastAck, w.restUntil) // nobody asks while clients rest
 	w.longest = max(w.longest, still)
 	if still > progressBound && !w.stood {
 		w.stood = true
@@ -119,7 +119,7 @@ func (w *world) probe(m *member, stop <-chan struct{}) {
 				_ = c.Close() // its session expires
 			}
 			return
-		case <-time.After(between(rng, probeEvery/2, probeEvery*3/2)):
+		case <-time.After(max(between(rng, probeEvery/2, probeEvery*3/2), w.restLeft())):
 		}
 		if !w.idle() {
 			continue

@@ -32,6 +32,7 @@ var (
 	lengthFlag = flag.Duration("sim.length", 5*time.Minute, "virtual time in which faults begin, per run")
 	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; empty: all")
 	plainFlag  = flag.Bool("sim.plain", false, "no modes of the servers, as before there were any")
+	calmFlag   = flag.Uint64("sim.calm", 8, "runs whose seed is a multiple of this have long times of rest, and take 6 to 24 times -sim.length; 0: none")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
 	jobsFlag   = flag.Int("sim.jobs", runtime.NumCPU(), "how many runs at once, each in a process on one processor; with -sim.hours")
@@ -52,6 +53,9 @@ func TestSim(t *testing.T) {
 	}
 	for ; seed == *seedFlag || sum.Virtual.Hours() < hours; seed++ {
 		p := drawPlan(seed, length, kinds)
+		if calm := *calmFlag; calm > 0 && seed%calm == 0 {
+			p = drawCalmPlan(seed, length, kinds)
+		}
 		if !*plainFlag {
 			p.modes = drawModes(seed)
 		}
@@ -70,9 +74,12 @@ func TestSim(t *testing.T) {
 		}
 	}
 	for _, f := range kinds {
-		if sum.Virtual > 2*time.Hour && sum.Faults[f.name] == 0 {
+		if sum.faults() > 450 && sum.Faults[f.name] == 0 {
 			t.Errorf("no fault of the kind %q was possible", f.name)
 		}
+	}
+	if sum.Rested > 2*time.Hour && sum.Expired == 0 {
+		t.Error("no session expired at rest")
 	}
 	if *resultFlag != "" {
 		b, err := json.Marshal(sum)
@@ -84,10 +91,10 @@ func TestSim(t *testing.T) {
 		}
 		return
 	}
-	t.Logf("%d runs, %.2f simulated hours in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost\n"+
-		"longest time without a write while a majority was well: %v\nfaults: %v",
-		seed-*seedFlag, sum.Virtual.Hours(), sum.CPU.Round(time.Millisecond), sum.Virtual.Seconds()/sum.CPU.Seconds(), sum.Records, sum.Lost,
-		sum.Longest, sum.faultList())
+	t.Logf("%d runs, %.2f simulated hours, of rest %.2f, in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost, %d expired at rest\n"+
+		"longest time without a write while a majority was well: %v\n%d faults: %v",
+		seed-*seedFlag, sum.Virtual.Hours(), sum.Rested.Hours(), sum.CPU.Round(time.Millisecond), sum.Virtual.Seconds()/sum.CPU.Seconds(), sum.Records, sum.Lost, sum.Expired,
+		sum.Longest, sum.faults(), sum.faultList())
 }
 
 // runMany runs plans from seed on, several at once, until they add up to the hours. It returns how many
@@ -115,7 +122,7 @@ func runApart(t *testing.T, seed uint64) (r result) {
 	file := filepath.Join(t.TempDir(), "result")
 	run := exec.Command(os.Args[0], "-test.run=^TestSim$", "-test.v", "-test.timeout=0", "-test.cpu=1", "-sim.hours=0", "-sim.result="+file,
 		fmt.Sprintf("-sim.seed=%d", seed), fmt.Sprintf("-sim.length=%v", *lengthFlag), "-sim.faults="+*faultsFlag, "-sim.dir="+*dirFlag,
-		fmt.Sprintf("-sim.trace=%v", *traceFlag), fmt.Sprintf("-sim.plain=%v", *plainFlag))
+		fmt.Sprintf("-sim.trace=%v", *traceFlag), fmt.Sprintf("-sim.plain=%v", *plainFlag), fmt.Sprintf("-sim.calm=%v", *calmFlag))
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Errorf("seed %d: %v\n%s", seed, err, out)
@@ -154,6 +161,8 @@ type result struct {
 	Lost    int           // sessions that their clients could not continue
 	Longest time.Duration // without a write while a majority was well
 	Faults  map[string]int
+	Rested  time.Duration // part of Virtual in which the clients rested
+	Expired int           // sessions of movers, at rest
 
 	problems []string
 	trace    uint64 // hash of the history
@@ -165,12 +174,21 @@ func (r *result) add(o result) {
 	r.Records += o.Records
 	r.Lost += o.Lost
 	r.Longest = max(r.Longest, o.Longest)
+	r.Rested += o.Rested
+	r.Expired += o.Expired
 	if r.Faults == nil {
 		r.Faults = map[string]int{}
 	}
 	for k, n := range o.Faults {
 		r.Faults[k] += n
 	}
+}
+
+func (r *result) faults() (n int) {
+	for _, m := range r.Faults {
+		n += m
+	}
+	return n
 }
 
 func (r *result) faultList() string {
@@ -199,6 +217,7 @@ func runPlan(t *testing.T, p *plan) result {
 		r.Faults = w.live()
 		history = w.rec.Take()
 		r.Virtual, r.Longest, r.problems = w.now(), w.longest, w.problems
+		r.Rested, r.Expired = w.rested, int(w.expired.Load())
 	})
 	if p.modes.local {
 		history = withoutLocalLosses(history)
@@ -244,7 +263,7 @@ func (w *world) live() map[string]int {
 	ready, cancelReady := context.WithTimeout(ctx, recovery)
 	defer cancelReady()
 	traffic, err := jepsenlite.StartTraffic(ctx, ready, jepsenlite.TrafficConfig{
-		Recorder: w.rec, Addresses: w.addresses(), Root: "/sim", Timeout: sessionTimeout, Short: shortTimeout, Pace: w.plan.pace, Rand: w.rand,
+		Recorder: w.rec, Addresses: w.addresses(), Root: "/sim", Timeout: sessionTimeout, Short: shortTimeout, Pace: w.plan.pace, Rand: w.rand, Rest: w.rest,
 	})
 	if err != nil {
 		w.complain("the clients do not begin: %v", err)

@@ -39,11 +39,17 @@ type world struct {
 	goodFrom time.Duration // since when a majority is well; -1: it is not
 	lastAck  time.Duration // of a probe
 	longest  time.Duration // time without an acknowledgement while a majority was well
-	stood    bool          // it was complained about
-	problems []string
+	// Until restUntil clients rest: they write now and then, or not at all.
+	restUntil time.Duration
+	restIdle  bool
+	rested    time.Duration // of all times of rest
+	quietFrom time.Duration // since when no fault was at work; -1: one is
+	stood     bool          // it was complained about
+	problems  []string
 
-	upgrades tally // of requests that make a local session global
-	returns  tally // of the first returns of such a session to its member
+	expired  atomic.Int64 // sessions of movers, at rest
+	upgrades tally        // of requests that make a local session global
+	returns  tally        // of the first returns of such a session to its member
 }
 
 type link struct{ from, to string }
