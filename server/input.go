@@ -13,17 +13,21 @@ const (
 	handshakeBytes = 1 << 10
 )
 
-// inputs holds free read buffers. A connection borrows a buffer only while there are bytes to
-// handle.
-var inputs = sync.Pool{New: func() any { return new([inputBytes]byte) }}
+// inputs and smallInputs hold free read buffers. A connection borrows a buffer only while there are
+// bytes to handle.
+var (
+	inputs      = sync.Pool{New: func() any { return new([inputBytes]byte) }}
+	smallInputs = sync.Pool{New: func() any { return new([handshakeBytes]byte) }}
+)
 
 // input holds the bytes that were read from a connection and are not handled yet: buf[r:w].
 type input struct {
 	buf    []byte
 	r, w   int
-	pooled *[inputBytes]byte
-	small  bool // the buffer has handshakeBytes and does not grow
-	waited bool // the last fill found nothing at first
+	pooled *[inputBytes]byte     // nil: buf is not from inputs
+	few    *[handshakeBytes]byte // nil: buf is not from smallInputs
+	small  bool                  // the next buffer has handshakeBytes
+	waited bool                  // the last fill found nothing at first
 }
 
 // frame returns the next frame without its length, or nil if the frame has not arrived as a whole.
@@ -96,7 +100,8 @@ func (in *input) grow() {
 			in.borrow()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
-			in.buf, in.pooled = make([]byte, min(2*len(full.buf), max(4+full.announced(), len(full.buf)+1))), nil
+			in.buf = make([]byte, min(2*len(full.buf), max(4+full.announced(), len(full.buf)+1)))
+			in.pooled, in.few = nil, nil
 		}
 		in.w = copy(in.buf, full.buf[:w])
 		full.release()
@@ -106,10 +111,11 @@ func (in *input) grow() {
 func (in *input) borrow() {
 	in.r, in.w = 0, 0
 	if in.small {
-		in.buf = make([]byte, handshakeBytes)
+		in.pooled, in.few = nil, smallInputs.Get().(*[handshakeBytes]byte)
+		in.buf = in.few[:]
 		return
 	}
-	in.pooled = inputs.Get().(*[inputBytes]byte)
+	in.pooled, in.few = inputs.Get().(*[inputBytes]byte), nil
 	in.buf = in.pooled[:]
 }
 
@@ -118,5 +124,8 @@ func (in *input) release() {
 	if in.pooled != nil {
 		inputs.Put(in.pooled)
 	}
-	in.buf, in.pooled, in.r, in.w = nil, nil, 0, 0
+	if in.few != nil {
+		smallInputs.Put(in.few)
+	}
+	in.buf, in.pooled, in.few, in.r, in.w = nil, nil, nil, 0, 0
 }
