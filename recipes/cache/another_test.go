@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,45 @@ func TestC1_Refused(t *testing.T) {
 		w.Load(map[string]string{"/a/z": ""})
 		time.Sleep(time.Second)
 		expectTree(t, tree, map[string]string{"/a": "", "/a/b": "1", "/a/b/c": "2", "/a/z": ""})
+	})
+}
+
+// A znode was read again while it was deleted: first found, then missing. The parent's list is
+// answered when it exists again, and must cause another read.
+func TestC1_MissingBetween(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": "", "/a/x": "1"})
+		c, h := w.Hooked()
+		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
+		defer tree.Close()
+		must(t, tree.Start(t.Context()))
+		must(t, tree.Wait(t.Context()))
+		found, listed := make(chan struct{}), make(chan struct{})
+		var reads atomic.Int64
+		h.Arm(func(r recipetest.Request) error {
+			if r.Op == zktest.Children {
+				<-listed
+			}
+			return nil
+		}, func(r recipetest.Request) {
+			if r.Op == zktest.Get && reads.Add(1) == 1 {
+				<-found
+			}
+		})
+		w.Load(map[string]string{"/a/x": "2"})
+		time.Sleep(time.Second)
+		must(t, w.Client().Delete(t.Context(), "/a/x", -1))
+		time.Sleep(time.Second)
+		close(found)
+		time.Sleep(time.Second)
+		w.Load(map[string]string{"/a/x": "3"})
+		time.Sleep(time.Second)
+		if n := reads.Load(); n != 2 {
+			t.Errorf("%d reads", n)
+		}
+		close(listed)
+		time.Sleep(time.Second)
+		expectTree(t, tree, map[string]string{"/a": "", "/a/x": "3"})
 	})
 }
 

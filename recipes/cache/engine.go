@@ -298,6 +298,9 @@ func (g *engine) handleResult(ctx context.Context, res result) time.Duration {
 			g.view.setRefused(nil)
 		}
 	case errors.Is(res.err, zk.ErrNoNode):
+		if q.fires == g.tree { // which tells the parent's list of a creation, and not q
+			q.fires = nil
+		}
 		if !g.handleMissing(q) {
 			return 0
 		}
