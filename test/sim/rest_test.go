@@ -11,6 +11,7 @@ func drawCalmPlan(seed uint64, length time.Duration, kinds []*fault) *plan {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	p := drawPlan(seed, 0, nil)
 	p.length = between(rng, 6*length, 24*length)
+	p.pace = max(p.pace, 2*time.Second) // dense runs have the fastest clients, which cost the most
 	for at, gap := time.Duration(0), time.Duration(0); at < p.length; {
 		quiet := between(rng, time.Minute, pick(rng, 3*time.Minute, 10*time.Minute, 30*time.Minute))
 		// A rest may outlast the quiet: then faults meet servers at rest.
