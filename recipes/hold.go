@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,7 +25,8 @@ type Hold struct {
 	own     int   // so many of the checks, the first, also prove that ctx must end
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	// release gives up what is held, after ctx has ended; over tells that ctx had ended before.
+	// release gives up what is held, after ctx has ended; over tells that ctx had ended before
+	// and that the znode may be another holder's.
 	release func(ctx context.Context, over bool) error
 	revoked context.Context
 	revoke  context.CancelFunc
@@ -63,7 +65,7 @@ func (c *Client) newHold(o author.Hold) *Hold {
 		k.mu.Lock()
 		connection := k.connection
 		k.mu.Unlock()
-		h.keep = context.AfterFunc(connection, h.end)
+		h.keep = context.AfterFunc(connection, func() { h.cancel(errSuspended) })
 	}
 	// Ends with Release or with the session, at the latest with Close. Close waits.
 	k.loops.Go(h.watch)
@@ -149,12 +151,15 @@ func (h *Hold) Revoked() <-chan struct{} { return h.revoked.Done() }
 // revokeMessage is the data that Curator's Revoker writes to a contender's znode.
 const revokeMessage = "__REVOKE__"
 
+// errSuspended is the cause of an end by EndHoldsWhenSuspended, after which the znode still exists.
+var errSuspended = fmt.Errorf("the connection was lost: %w", ErrNotHeld)
+
 func (h *Hold) end() { h.cancel(ErrNotHeld) }
 
 // Release ends Context and deletes the znode, in the background if ctx ends first, with
 // ErrOutcomeUnknown; see Client.DeleteGuaranteed. Release may be called again.
 func (h *Hold) Release(ctx context.Context) error {
-	over := h.ctx.Err() != nil
+	over := h.ctx.Err() != nil && !errors.Is(context.Cause(h.ctx), errSuspended)
 	h.end()
 	return h.release(ctx, over)
 }

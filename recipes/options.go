@@ -71,8 +71,8 @@ func WithTLS(cfg *tls.Config) Option {
 func WithSASL(exchange sasl.Client) Option { return func(c *config) { c.sasl = exchange } }
 
 // EndHoldsWhenSuspended makes each Hold of the Client end a moment after the state becomes Suspended:
-// the leadership of a Latch or Selector, a lock, a locked item. The znode stays until it is released;
-// a Latch does so and joins again at the end of the line.
+// the leadership of a Latch or Selector, a lock, a locked item, but not a Lease. The znode stays until
+// it is released; a Latch does so and joins again at the end of the line.
 //
 // This is Curator's default, StandardConnectionStateErrorPolicy, which concerns elections only. The
 // default here is SessionConnectionStateErrorPolicy: a Hold lasts until its session is lost, since

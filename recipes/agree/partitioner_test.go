@@ -247,6 +247,20 @@ func TestPartitioner_Disjoint(t *testing.T) {
 	})
 }
 
+// The locks are released although f has emptied its map.
+func TestPartitioner_ModifiedParts(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		err := agree.NewPartitioner(w.Client(), "/p", []string{"a"}, "x", quiet).Run(t.Context(), func(_ context.Context, held map[string]*recipes.Hold) error {
+			clear(held)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		w.AssertChildren("/p/locks/a")
+	})
+}
+
 // Run returns the error of f also if that wraps the loss of something that f had.
 func TestPartitioner_RunOtherLoss(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {

@@ -3,6 +3,7 @@ package agree
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -70,7 +71,7 @@ func (s *share) run(ctx context.Context, f func(ctx context.Context, parts map[s
 			again, err = false, errors.Join(err, released)
 		}
 	}()
-	err = f(in, s.held) // complete, and not modified any more
+	err = f(in, maps.Clone(s.held)) // complete, and not modified any more
 	ended := in.Err() != nil && ctx.Err() == nil
 	return ended && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(in))), err
 }

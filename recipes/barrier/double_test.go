@@ -475,3 +475,24 @@ func TestCost_Double(t *testing.T) {
 		}
 	})
 }
+
+// TestB4_Suspended checks that a member whose hold ended with the connection, and not with the
+// session, leaves nevertheless.
+func TestB4_Suspended(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(recipes.EndHoldsWhenSuspended()), w.Client()
+		first, second := enter(t.Context(), t, c, 2), enter(t.Context(), t, other, 2)
+		member, rest := first.in(), second.in()
+		w.Unplug(c)
+		<-member.Context().Done()
+		w.Plug(c)
+		if err := member.Leave(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := rest.Leave(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

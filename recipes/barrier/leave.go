@@ -22,7 +22,8 @@ import (
 // if the member was not in.
 func (m *Participant) Leave(ctx context.Context) error {
 	if m.Context().Err() != nil {
-		return &recipes.Error{Op: "leave barrier", Path: m.Path(), Err: context.Cause(m.Context())}
+		lost, err := contend.Release(ctx, m.Hold, "leave barrier") // the znode may exist
+		return contend.WithCleanup(lost, err)
 	}
 	in, cancel := m.Session().Within(ctx)
 	defer cancel()

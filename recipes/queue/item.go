@@ -25,14 +25,23 @@ type Item struct {
 	engine *engine
 	marker string // an ephemeral of the lock's session, with a name that is never reused
 
-	mu          sync.Mutex // held during Done and giveBack
+	mu          sync.Mutex // held during done and giveBack
 	doneUnknown bool       // the answer to a Done was lost
+	over        bool       // there is no lock to release
 }
 
 // Done removes the item from the queue and releases the lock. After recipes.ErrNotHeld the item may
 // be delivered again, to another consumer. After recipes.ErrOutcomeUnknown Done may be called
 // again.
 func (i *Item) Done(ctx context.Context) error {
+	err := i.done(ctx)
+	if errors.Is(err, recipes.ErrNotHeld) { // the lock still exists if only the connection was lost
+		err = contend.WithCleanup(err, i.Release(ctx))
+	}
+	return err
+}
+
+func (i *Item) done(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e, s := i.engine, i.Session()
@@ -49,7 +58,7 @@ func (i *Item) Done(ctx context.Context) error {
 			&zk.DeleteRequest{Path: i.Path(), Version: -1})...)
 		switch {
 		case err == nil:
-			author.EndHold(i.Hold)
+			i.end()
 			i.doneUnknown = false
 			return nil
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
@@ -64,24 +73,29 @@ func (i *Item) Done(ctx context.Context) error {
 		case len(results) == 0:
 			return err
 		case errors.Is(results[0].Error, zk.ErrNoNode) && i.doneUnknown && s.Context().Err() == nil:
-			author.EndHold(i.Hold) // while its session lives, only this Done deletes the lock
+			i.end() // while its session lives, only this Done deletes the lock
 			i.doneUnknown = false
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
-			author.EndHold(i.Hold)
+			i.end()
 			return i.notHeld()
 		// the marker was deleted; the lock may be another holder's
 		case errors.Is(results[1].Error, zk.ErrNoNode):
-			author.EndHold(i.Hold)
+			i.end()
 			// Ends with the server's answer or with s. Client.Close ends s and waits.
 			_ = author.Of(e.client).Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
-			author.EndHold(i.Hold)
+			i.end()
 			return i.unlock(ctx)
 		}
 		return err
 	}
+}
+
+func (i *Item) end() {
+	i.over = true
+	author.EndHold(i.Hold)
 }
 
 func (i *Item) notHeld() error {
@@ -92,9 +106,10 @@ func (i *Item) notHeld() error {
 func (i *Item) giveBack(ctx context.Context, over bool) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if over {
+	if over || i.over || i.Session().Context().Err() != nil {
 		return nil
 	}
+	i.over = true
 	return i.unlock(ctx)
 }
 
