@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"syscall"
+
+	"github.com/gozkd/gozkd/internal/rawio"
 )
 
 // rawConn reads and writes a socket without blocking, so that a connection needs no buffer while it
@@ -63,9 +65,9 @@ func (s *rawConn) fill(in *input) error {
 // readOnce is called by the runtime, and after a false result again when the socket is readable.
 func (s *rawConn) readOnce(fd uintptr) bool {
 	s.in.borrow()
-	s.inN, s.inErr = readNow(fd, s.in.buf)
+	s.inN, s.inErr = rawio.Read(fd, s.in.buf)
 	for errors.Is(s.inErr, syscall.EINTR) {
-		s.inN, s.inErr = readNow(fd, s.in.buf)
+		s.inN, s.inErr = rawio.Read(fd, s.in.buf)
 	}
 	if errors.Is(s.inErr, syscall.EAGAIN) {
 		s.in.release()
@@ -91,7 +93,7 @@ func (s *rawConn) tryWrite(b []byte, more bool) (n int, err error) {
 // writeAll never asks the runtime to wait.
 func (s *rawConn) writeAll(fd uintptr) bool {
 	for len(s.out) > 0 {
-		n, err := writeNow(fd, s.out, s.more, s.last)
+		n, err := rawio.Write(fd, s.out, s.more, s.last)
 		switch {
 		case err == nil:
 			s.out = s.out[n:]

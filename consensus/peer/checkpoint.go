@@ -148,7 +148,7 @@ func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link)
 	if err := n.acceptGreeting(conn, l); err != nil {
 		return err
 	}
-	r := &checkpointReader{in: newFrameReader(&timeoutReader{conn: conn}, maxPrealloc, l.checked)}
+	r := &checkpointReader{in: newFrameReader(newTimeoutReader(conn), maxPrealloc, l.checked)}
 	// These heartbeats do not depend on reads: the handler may be writing to a slow disk.
 	stop := startHeartbeats(ctx, conn, l.checked, func() bool { return true })
 	err := n.cfg.Handler.ReceiveCheckpoint(l.from, r)

@@ -33,14 +33,19 @@ func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 // silenceTimeout.
 type timeoutReader struct {
 	conn     net.Conn
+	in       io.Reader     // of conn
 	progress atomic.Uint64 // counts reads and received frames
+}
+
+func newTimeoutReader(conn net.Conn) *timeoutReader {
+	return &timeoutReader{conn: conn, in: newRawReader(conn)}
 }
 
 func (p *timeoutReader) Read(b []byte) (int, error) {
 	if err := p.conn.SetReadDeadline(time.Now().Add(silenceTimeout)); err != nil {
 		return 0, err
 	}
-	n, err := p.conn.Read(b)
+	n, err := p.in.Read(b)
 	p.progress.Add(1)
 	return n, silence(err)
 }
@@ -98,7 +103,7 @@ func startHeartbeats(ctx context.Context, conn net.Conn, checked bool, due func(
 // readReplies reads the frames of an acceptor. done means that the acceptor has taken the
 // checkpoint; otherwise err says why the connection ended.
 func readReplies(conn net.Conn, peer uint64, checked bool) (done bool, err error) {
-	in := newFrameReader(&timeoutReader{conn: conn}, maxReason, checked)
+	in := newFrameReader(newTimeoutReader(conn), maxReason, checked)
 	for {
 		typ, payload, err := in.next(nil)
 		switch {

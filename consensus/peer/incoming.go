@@ -189,7 +189,7 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 	if err := n.acceptGreeting(conn, l); err != nil {
 		return err
 	}
-	source := &timeoutReader{conn: conn}
+	source := newTimeoutReader(conn)
 	var before uint64
 	stop := startHeartbeats(ctx, conn, l.checked, func() bool {
 		was := before

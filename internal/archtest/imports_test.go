@@ -21,6 +21,9 @@ var table = append(webTable, []box{
 		{"golang.org/x/sys", "preallocation, fdatasync and directory locks are system calls"},
 	}},
 	{pkg: "internal/memnet", there: true},
+	{pkg: "internal/rawio", there: true, may: []arrow{
+		{"golang.org/x/sys", "reads and writes are system calls"},
+	}},
 	{pkg: "internal/memlimit", there: true},
 	{pkg: "internal/tcpport", there: true},
 	{pkg: "internal/memberdir", there: true},
@@ -91,6 +94,7 @@ var table = append(webTable, []box{
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
 		{"internal/tlsreason", "why a handshake failed"},
+		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"internal/certhost", "the hosts of certificates"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
@@ -175,6 +179,7 @@ var table = append(webTable, []box{
 		{"internal/memlimit", "the default of a bound depends on the memory of the container"},
 		{"sasl", "the exchange that a client's identity comes from"},
 		{"internal/memnet", "connections from within the process"},
+		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 		{"golang.org/x/sys", "limits and counters in the four-letter words"},

@@ -1,4 +1,4 @@
-package server
+package rawio
 
 import (
 	"syscall"
@@ -7,17 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These calls never block, so the runtime is not told about them: letting other goroutines run
-// meanwhile would cost more than it saves, and the runtime's monitor would wake up for nothing.
-
-func readNow(fd uintptr, b []byte) (int, error) {
+// Read reads what has arrived.
+func Read(fd uintptr, b []byte) (int, error) {
 	return transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-// writeNow sends the last bytes together with the end of the stream, in one packet. The end is not
-// left to close, because that resets the connection, without these bytes, if something that the
-// client sent was not read.
-func writeNow(fd uintptr, b []byte, more, last bool) (int, error) {
+// Write writes what the socket takes. With more, further bytes follow soon. With last, the end of the
+// stream follows b in the same packet; the end is not left to close, because that resets the
+// connection, without these bytes, if something that the peer sent was not read.
+func Write(fd uintptr, b []byte, more, last bool) (int, error) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	switch {
 	case more:
