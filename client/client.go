@@ -63,6 +63,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: cfg, done: make(chan struct{}), runDone: make(chan struct{}), eventsDone: make(chan struct{}), watches: newWatchTable()}
+	c.lastZxid = cfg.LastZxid
 	c.events.init()
 	for _, a := range cfg.Auths {
 		c.auths = append(c.auths, newAuth(a.Scheme, a.Credential))

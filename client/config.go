@@ -44,6 +44,9 @@ type Config struct {
 	// ReadOnly accepts a server that has lost its quorum and only answers reads. While connected to
 	// such a server, the Client looks for a server with a quorum.
 	ReadOnly bool
+	// LastZxid is what the Client claims to have seen when it first connects. A server that has not
+	// seen that zxid refuses the Client, so no read shows an earlier state.
+	LastZxid proto.Zxid
 	// MaxBuffer is the largest reply in bytes. A larger reply breaks the connection. Default: 64
 	// MiB.
 	MaxBuffer int

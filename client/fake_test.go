@@ -317,6 +317,19 @@ func TestSlowOnEvent(t *testing.T) {
 	}
 }
 
+// TestLastZxid: the first handshake claims what Config says, which LastZxid reports.
+func TestLastZxid(t *testing.T) {
+	var claimed proto.Zxid
+	f := &fake{answer: polite(nil), handshake: func(r proto.ConnectRequest) []byte {
+		claimed = r.LastZxidSeen
+		return framed((&proto.ConnectResponse{TimeoutMs: 9000, SessionID: 1, Passwd: make([]byte, 16)}).Append(nil))
+	}}
+	c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.LastZxid = 7 })
+	if claimed != 7 || c.LastZxid() != 7 {
+		t.Errorf("claimed %#x, and the Client says %#x", claimed, c.LastZxid())
+	}
+}
+
 // TestReadOnly: a server without a quorum is left when another has one. The session is unknown to
 // the other server and is not sent to it.
 func TestReadOnly(t *testing.T) {

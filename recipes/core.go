@@ -170,7 +170,7 @@ func (k *core) markConnected() bool {
 		k.setState(Connected)
 		close(k.ready)
 		return true
-	case Suspended, Lost:
+	case Suspended, Lost, ReadOnly:
 		k.setState(Reconnected)
 		return true
 	case Connected, Reconnected, Closed:

@@ -115,7 +115,7 @@ func classify(err error) class {
 		return notAwaited
 	case gaveUp != nil, errors.Is(err, ErrClosed), errors.Is(err, zk.ErrClosing):
 		return stopped
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved), errors.Is(err, proto.ErrThrottledOp):
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved), errors.Is(err, proto.ErrThrottledOp), errors.Is(err, proto.ErrNotReadOnly):
 		return notSent
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, proto.ErrConnectionLoss), errors.Is(err, proto.ErrOperationTimeout):
 		return replyLost

@@ -25,11 +25,13 @@ type native struct {
 	mu      sync.Mutex     // guards the fields below; never held while waiting
 	ended   bool           // close was called: no other session begins
 	conn    *client.Client // of the current session; nil if there is none
-	changed chan struct{}  // closed and replaced when conn changes
-	// watches holds the watches of conn. Reads of the same znode share a channel, since a server keeps
-	// one watch per znode and kind.
+	seen    proto.Zxid     // the greatest that ended sessions and readers have seen
+	reader  *client.Client // connected to a server in read-only mode, or nil; only while conn is nil
+	changed chan struct{}  // closed and replaced when conn or reader changes
+	// watches holds the watches of conn or reader. Reads of the same znode share a channel, since a
+	// server keeps one watch per znode and kind.
 	watches map[watchKey]*watch
-	trees   map[*treeWatch]struct{} // the recursive watches of conn
+	trees   map[*treeWatch]struct{} // the recursive watches of conn or reader
 
 	treeTurn chan struct{} // capacity 1: holds a value while a recursive watch is added or removed
 }
@@ -74,6 +76,7 @@ func (n *native) run() {
 	for {
 		conn := n.connect()
 		if conn == nil {
+			n.publish(nil)
 			return
 		}
 		s := n.k.currentSession()
@@ -88,6 +91,7 @@ func (n *native) run() {
 		s.end(ErrSessionLost)
 		n.publish(nil)
 		conn.Detach()
+		n.noteSeen(conn)
 		switch {
 		case n.k.isClosed(), errors.Is(err, proto.ErrSessionExpired):
 		case errors.Is(err, proto.ErrSessionClosedRequireSASLAuth):
@@ -131,6 +135,7 @@ func (n *native) connect() (conn *client.Client) {
 // retry calls try until try is done or the Client is closed, with pauses.
 func (n *native) retry(try func() (done bool)) {
 	for pause := firstPause; n.k.ctx.Err() == nil && !try(); pause = min(2*pause, longPause) {
+		n.openReader()
 		// The random part keeps the clients of a server that was lost from all arriving at once.
 		backoff.Sleep(n.k.ctx, pause/2+rand.N(pause/2))
 	}
@@ -170,35 +175,48 @@ func (n *native) endOnServer(s client.Session) {
 	})
 }
 
-// publish makes conn the current Client of package client, unless close was called. The watches of
-// the previous session fire.
+// publish makes conn the current Client of package client, unless close was called.
 func (n *native) publish(conn *client.Client) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ended && conn != nil {
 		return false
 	}
-	n.conn = conn
+	n.replace(conn, nil)
+	return true
+}
+
+// replace sets conn and reader. The watches of the previous ones fire. n.mu is held.
+func (n *native) replace(conn, reader *client.Client) {
+	if old := n.reader; old != nil {
+		n.seen = max(n.seen, old.LastZxid())
+		// Ends within ConnectTimeout; Close waits.
+		n.k.loops.Go(func() { n.leave(old) })
+	}
+	n.conn, n.reader = conn, reader
 	close(n.changed)
 	n.changed = make(chan struct{})
 	for key, w := range n.watches {
 		n.fire(key, w, zk.Event{Type: zk.EventNotWatching, State: zk.StateDisconnected, Path: key.path, Err: zk.ErrSessionExpired})
 	}
 	clear(n.trees)
-	return true
 }
 
-// current returns the Client of the current session. The call waits for a session, for longPause at
-// most.
+// current returns the Client of the current session, or otherwise the reader. The call waits for
+// one of them, for longPause at most.
 func (n *native) current(ctx context.Context) (*client.Client, error) {
 	late := time.NewTimer(longPause)
 	defer late.Stop()
 	for {
 		n.mu.Lock()
-		conn, changed := n.conn, n.changed
+		conn, reader, changed := n.conn, n.reader, n.changed
 		n.mu.Unlock()
-		if conn != nil && !n.k.currentSession().ended.Load() {
+		s := n.k.currentSession()
+		switch alive := s != nil && !s.ended.Load(); {
+		case conn != nil && alive:
 			return conn, nil
+		case reader != nil && !alive:
+			return reader, nil
 		}
 		select {
 		case <-changed:
@@ -264,14 +282,8 @@ func (n *native) close(*Session, time.Duration) (unanswered int) {
 	n.ended = true
 	conn := n.conn
 	n.mu.Unlock()
-	switch {
-	case conn == nil:
-	case conn.Session().Server == "":
-		conn.Detach()
-	default:
-		if err := conn.Close(); err != nil {
-			n.k.cfg.logger.Printf("close: %v", err)
-		}
+	if conn != nil {
+		n.leave(conn)
 	}
 	return n.k.calls.wait(time.Hour) + n.k.activeProbes.wait(time.Hour)
 }

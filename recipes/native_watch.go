@@ -27,7 +27,7 @@ type watch struct {
 func (n *native) expectWatch(conn *client.Client, key watchKey) (*watch, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.conn != conn { // nobody would fire the watch
+	if !n.uses(conn) { // nobody would fire the watch
 		return nil, zk.ErrNoServer
 	}
 	w := n.watches[key]
@@ -38,6 +38,9 @@ func (n *native) expectWatch(conn *client.Client, key watchKey) (*watch, error) 
 	w.asked++
 	return w, nil
 }
+
+// uses reports whether conn gets the requests at present. n.mu is held.
+func (n *native) uses(conn *client.Client) bool { return conn == n.conn || conn == n.reader }
 
 // watchAnswered returns the watch's channel if the watch is armed.
 func (n *native) watchAnswered(key watchKey, w *watch, armed bool) <-chan zk.Event {
@@ -101,7 +104,7 @@ func (n *native) watchTree(ctx context.Context, root string, f func(zk.Event)) e
 		}
 		defer n.releaseTreeTurn()
 		n.mu.Lock()
-		current := n.conn == conn
+		current := n.uses(conn)
 		if current {
 			n.trees[t] = struct{}{}
 		}
@@ -136,7 +139,7 @@ func (n *native) unwatchTree(conn *client.Client, t *treeWatch) {
 		}
 		defer n.releaseTreeTurn()
 		n.mu.Lock()
-		needed := n.conn != conn
+		needed := !n.uses(conn)
 		for other := range n.trees {
 			needed = needed || other.root == t.root
 		}

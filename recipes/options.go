@@ -23,11 +23,12 @@ type config struct {
 	dialer  zk.Dialer
 	// secure makes the connections of a client.Dial TLS connections; nil: none. It is a function, so
 	// that programs without WithTLS do not link crypto/tls.
-	secure func(client.Dial) client.Dial
-	sasl   sasl.Client // nil: none
-	auth   []credentials
-	acl    []zk.ACL
-	logger zk.Logger
+	secure   func(client.Dial) client.Dial
+	sasl     sasl.Client // nil: none
+	auth     []credentials
+	acl      []zk.ACL
+	logger   zk.Logger
+	readOnly bool // see AcceptReadOnly
 	// endSuspended: a Hold ends when the connection is lost.
 	endSuspended bool
 	// waitLogger gets the lines of a Connect that waits for a session.

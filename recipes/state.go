@@ -10,7 +10,8 @@ import (
 type ConnState int
 
 // The states. A Client goes from Connecting to Connected. After that it goes to Suspended and back
-// to Reconnected, or to Suspended, Lost and Reconnected.
+// to Reconnected, or to Suspended, Lost and Reconnected. With AcceptReadOnly, Connecting
+// and Lost may be followed by ReadOnly, and then by Reconnected or Lost.
 const (
 	Connecting  ConnState = iota // no session yet
 	Connected                    // the first session is established
@@ -18,10 +19,11 @@ const (
 	Reconnected                  // connected again, with the same session or, after Lost, with a new one
 	Lost                         // the session has ended or may have: nothing that depends on it is held
 	Closed                       // the Client was closed
+	ReadOnly                     // no session, and connected to a server in read-only mode; see AcceptReadOnly
 )
 
 func (s ConnState) String() string {
-	names := [...]string{"connecting", "connected", "suspended", "reconnected", "lost", "closed"}
+	names := [...]string{"connecting", "connected", "suspended", "reconnected", "lost", "closed", "read-only"}
 	if s < 0 || int(s) >= len(names) {
 		return fmt.Sprintf("state %d", int(s))
 	}

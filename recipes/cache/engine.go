@@ -160,7 +160,7 @@ func (g *engine) handleState(s recipes.ConnState) {
 		g.epoch++
 		g.setUnanswered(g.root.exist, false)
 		g.requestAll(g.root)
-	case recipes.Suspended, recipes.Lost:
+	case recipes.Suspended, recipes.Lost, recipes.ReadOnly:
 		g.connected = false
 		g.view.setComplete(false)
 	}
