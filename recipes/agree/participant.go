@@ -23,14 +23,19 @@ type Participant struct {
 	outcome Decision
 }
 
-// Join takes part as a site, also when a new process continues the work of a site that died. With
-// an empty site, Join takes part as a replacement of the coordinator that began the transaction. The
+// Coordinate takes part as a replacement of the coordinator that began the transaction.
+func (t *Transaction) Coordinate(ctx context.Context) (*Participant, error) { return t.join(ctx, "") }
+
+// Join takes part as a site, also when a new process continues the work of a site that died. The
 // error is recipes.ErrArgument if the transaction does not have the site, or the site has called
 // Done.
 func (t *Transaction) Join(ctx context.Context, site string) (*Participant, error) {
+	if site == "" { // with which join would make a coordinator
+		return nil, fmt.Errorf("agree: join %s: %w: the name of the site is empty", t.path, recipes.ErrArgument)
+	}
 	p, err := t.join(ctx, site)
-	if err != nil || site == "" {
-		return p, err
+	if err != nil {
+		return nil, err
 	}
 	switch stat, err := t.client.Exists(ctx, t.votePath(site)); {
 	case err != nil:

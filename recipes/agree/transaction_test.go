@@ -63,6 +63,9 @@ func TestTransaction(t *testing.T) {
 						results <- fmt.Sprint(d, err)
 					}()
 				}
+				if _, err := tx.Join(ctx, ""); !errors.Is(err, recipes.ErrArgument) {
+					t.Error(err)
+				}
 				d, err := c.Outcome(ctx)
 				if err != nil || d != last {
 					t.Error(d, err)
@@ -127,7 +130,7 @@ func TestTransaction_CoordinatorDies(t *testing.T) {
 			w.Unplug(dying)
 			wg.Wait()
 			// A late coordinator cleans up.
-			c, err := agree.NewTransaction(w.Client(), "/tx").Join(ctx, "")
+			c, err := agree.NewTransaction(w.Client(), "/tx").Coordinate(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

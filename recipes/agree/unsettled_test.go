@@ -35,7 +35,7 @@ func TestOutcome_NoPlaceAnew(t *testing.T) {
 			}
 			w.Plug(c)
 			if again {
-				other, err := agree.NewTransaction(w.Client(), "/tx").Join(t.Context(), "")
+				other, err := agree.NewTransaction(w.Client(), "/tx").Coordinate(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
