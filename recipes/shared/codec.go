@@ -13,12 +13,12 @@ import (
 
 // codec says how a value is written.
 type codec[T any] struct {
-	encode func(T) []byte // returns a new slice
+	encode func(T) ([]byte, error) // returns a new slice
 	decode func([]byte) (T, error)
 }
 
 var (
-	raw   = codec[[]byte]{bytes.Clone, func(b []byte) ([]byte, error) { return b, nil }}
+	raw   = codec[[]byte]{sure(bytes.Clone), func(b []byte) ([]byte, error) { return b, nil }}
 	long  = fixedSize[int64](8)
 	short = fixedSize[int32](4)
 
@@ -29,11 +29,16 @@ var (
 		func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 )
 
+// sure returns an encode that never fails.
+func sure[T any](encode func(T) []byte) func(T) ([]byte, error) {
+	return func(x T) ([]byte, error) { return encode(x), nil }
+}
+
 // fixedSize returns the codec of a big-endian number. Missing data are 0. Curator ignores
 // additional bytes and kazoo refuses them; this codec refuses them too, because nobody writes them.
 func fixedSize[T int32 | int64](size int) codec[T] {
 	return codec[T]{
-		encode: func(x T) []byte { return binary.BigEndian.AppendUint64(nil, uint64(x))[8-size:] },
+		encode: sure(func(x T) []byte { return binary.BigEndian.AppendUint64(nil, uint64(x))[8-size:] }),
 		decode: func(b []byte) (T, error) {
 			if len(b) != 0 && len(b) != size {
 				return 0, fmt.Errorf("shared: %w: %d bytes are not a number of %d", recipes.ErrFormat, len(b), size)
@@ -49,7 +54,7 @@ func fixedSize[T int32 | int64](size int) codec[T] {
 
 // text returns the codec of a number in digits. Missing data are 0.
 func text[T int64 | float64](format func(T) []byte, parse func(string) (T, error)) codec[T] {
-	return codec[T]{format, func(b []byte) (T, error) {
+	return codec[T]{sure(format), func(b []byte) (T, error) {
 		if len(b) == 0 {
 			return 0, nil
 		}

@@ -2,6 +2,7 @@
 // names and numbers that have one holder each, and leases that end by the wall clock.
 //
 //	Value    bytes; Curator: DistributedAtomicValue, SharedValue
+//	Typed    a value of any Go type, with a Model of its data; Curator: ModeledFramework
 //	Number   a number; Curator: DistributedAtomicLong, -Integer, SharedCount; kazoo: Counter
 //	IDs      numbers that are handed out once; Curator: CachedAtomicLong
 //	Names    names and small numbers with one holder each

@@ -121,8 +121,12 @@ func (v *atomicValue[T]) Changes(ctx context.Context) iter.Seq2[Versioned[T], er
 
 // Set replaces the value unconditionally.
 func (v *atomicValue[T]) Set(ctx context.Context, value T) error {
+	data, err := v.codec.encode(value)
+	if err != nil {
+		return err
+	}
 	for {
-		_, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: v.codec.encode(value), Version: -1})
+		_, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: -1})
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
@@ -224,7 +228,10 @@ func (v *atomicValue[T]) tryCompareAndSet(ctx context.Context, old Versioned[T],
 	if !old.Exists() {
 		return v.create(ctx, value)
 	}
-	data := v.codec.encode(value)
+	data, err := v.codec.encode(value)
+	if err != nil {
+		return Versioned[T]{}, false, err
+	}
 	zxid, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: old.Version})
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
@@ -237,7 +244,10 @@ func (v *atomicValue[T]) tryCompareAndSet(ctx context.Context, old Versioned[T],
 
 // create creates the znode and its missing parents. The result is false if the znode exists.
 func (v *atomicValue[T]) create(ctx context.Context, value T) (Versioned[T], bool, error) {
-	data := v.codec.encode(value)
+	data, err := v.codec.encode(value)
+	if err != nil {
+		return Versioned[T]{}, false, err
+	}
 	for {
 		zxid, err := v.writer.Do(ctx, &zk.CreateRequest{Path: v.path, Data: data})
 		switch {
@@ -290,7 +300,11 @@ func (v *atomicValue[T]) watch(ctx context.Context) (data []byte, stat *zk.Stat,
 }
 
 func (v *atomicValue[T]) decode(data []byte, stat *zk.Stat) (Versioned[T], error) {
-	value, err := v.codec.decode(data)
+	return read(v.codec, data, stat)
+}
+
+func read[T any](c codec[T], data []byte, stat *zk.Stat) (Versioned[T], error) {
+	value, err := c.decode(data)
 	return Versioned[T]{value, stat.Version, stat.Mzxid, time.UnixMilli(stat.Mtime)}, err
 }
 
