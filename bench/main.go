@@ -30,7 +30,7 @@ commands
   failover    three members: time without a write after kill -9 of the leader
   growth      how costs grow with znodes, sessions, watches, children, members, payloads; about 20 minutes
   calm        the slowest of paced writes beside checkpoints, catch-up, reconnects
-  recipes     locks and queues of gozkd, Curator and kazoo, on each server
+  recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
   load        one row against a running server, for a profiler
   resident    memory: empty, under load, with sessions, with znodes
   compare     everything that the targets need, in short rounds, into .cache/bench; about an hour

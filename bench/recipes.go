@@ -19,6 +19,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
 	"github.com/gozkd/gozkd/recipes/lock"
 	"github.com/gozkd/gozkd/recipes/queue"
 	"github.com/gozkd/gozkd/test/compat/install"
@@ -48,6 +49,7 @@ type peerResult struct {
 var recipeRows = []struct{ name, title, unit string }{
 	{"lock", "one client takes a lock and lets it go", "cycle"},
 	{"handover", "eleven clients in line: from the start of a release until the next has the lock", "hand-over"},
+	{"leadership", "three candidates in line: from the start of closing the leader's latch until the next leads", "change"},
 	{"queue", "four producers and four consumers, items of 100 bytes", "item"},
 	{"queue-built", "the same; Curator's DistributedQueue, which reads ahead", "item"},
 }
@@ -168,7 +170,7 @@ func recipePeers(ctx context.Context) []peer {
 	python := install.Kazoo(ctx, root)
 	own := must.Get(os.Executable())
 	dir := filepath.Join(root, "bench", "peers")
-	all := []string{"lock", "handover", "queue"}
+	all := []string{"lock", "handover", "leadership", "queue"}
 	return []peer{
 		{"gozkd", append(all, "queue-built"), func(ctx context.Context, args ...string) *exec.Cmd {
 			return exec.CommandContext(ctx, own, append([]string{"recipes-peer"}, args...)...)
@@ -196,6 +198,8 @@ func recipesPeer(ctx context.Context, args []string) {
 		n = 1
 	case "handover":
 		n = 11
+	case "leadership":
+		n = 3
 	}
 	var clients []*recipes.Client
 	for range n {
@@ -208,7 +212,22 @@ func recipesPeer(ctx context.Context, args []string) {
 	var r peerResult
 	switch args[2] {
 	case "lock", "handover":
-		r = peerLocks(ctx, clients, args[1]+"/lock", args[2] == "handover", span)
+		r = peerLocks(ctx, clients, args[2] == "handover", span, func(c *recipes.Client) func() (func() error, error) {
+			m := lock.NewMutex(c, args[1]+"/lock", nil)
+			return func() (func() error, error) {
+				l, err := m.Lock(ctx)
+				return func() error { return l.Release(ctx) }, err
+			}
+		})
+	case "leadership":
+		r = peerLocks(ctx, clients, true, span, func(c *recipes.Client) func() (func() error, error) {
+			return func() (func() error, error) {
+				l := election.NewLatch(c, args[1]+"/leader", "x")
+				must.Do(l.Start(ctx))
+				_, err := l.Await(ctx)
+				return l.Close, err
+			}
+		})
 	case "queue":
 		r = peerQueue(ctx, clients, func(c *recipes.Client) *queue.Queue { return queue.NewSimple(c, args[1]+"/queue") }, span)
 	case "queue-built":
@@ -228,7 +247,10 @@ type span struct{ begin, end time.Time }
 
 func (s span) has(t time.Time) bool { return t.After(s.begin) && t.Before(s.end) }
 
-func peerLocks(ctx context.Context, clients []*recipes.Client, path string, handover bool, span span) peerResult {
+// peerLocks makes each client acquire and release in a loop. handover measures from the start of a
+// release until the next client has acquired, otherwise the whole cycle is measured. takes returns a
+// client's function that acquires, whose result releases.
+func peerLocks(ctx context.Context, clients []*recipes.Client, handover bool, span span, takes func(c *recipes.Client) func() (func() error, error)) peerResult {
 	var (
 		works    []func()
 		mu       sync.Mutex // guards times
@@ -238,10 +260,10 @@ func peerLocks(ctx context.Context, clients []*recipes.Client, path string, hand
 	)
 	for _, c := range clients {
 		works = append(works, func() {
-			m := lock.NewMutex(c, path, nil)
+			take := takes(c)
 			for ctx.Err() == nil {
 				began := time.Now()
-				l, err := m.Lock(ctx)
+				release, err := take()
 				now := time.Now()
 				if err != nil {
 					if ctx.Err() == nil {
@@ -256,7 +278,7 @@ func peerLocks(ctx context.Context, clients []*recipes.Client, path string, hand
 				}
 				now = time.Now()
 				released.Store(&now)
-				err = l.Release(ctx)
+				err = release()
 				all.Add(1)
 				if err == nil && !handover && span.has(began) {
 					times = append(times, time.Since(began))

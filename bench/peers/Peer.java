@@ -9,6 +9,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.queue.DistributedQueue;
 import org.apache.curator.framework.recipes.queue.QueueBuilder;
@@ -30,7 +31,7 @@ public class Peer {
         String row = args[2];
         double seconds = Double.parseDouble(args[3]);
         double warm = Double.parseDouble(args[4]);
-        int clients = row.equals("lock") ? 1 : row.equals("handover") ? 11 : 8;
+        int clients = row.equals("lock") ? 1 : row.equals("handover") ? 11 : row.equals("leadership") ? 3 : 8;
         CuratorFramework[] connected = new CuratorFramework[clients];
         for (int i = 0; i < clients; i++) {
             connected[i] = CuratorFrameworkFactory.builder().connectString(address).sessionTimeoutMs(10000)
@@ -44,6 +45,9 @@ public class Peer {
             case "lock":
             case "handover":
                 locks(connected, root, row.equals("handover"), seconds);
+                break;
+            case "leadership":
+                elections(connected, root, seconds);
                 break;
             case "queue":
                 queue(connected, root, seconds);
@@ -78,6 +82,39 @@ public class Peer {
                         if (now > warmUntil && !handover) {
                             times.add(System.nanoTime() - began);
                         }
+                    }
+                } catch (Exception e) {
+                    e.printStackTrace();
+                    System.exit(1);
+                }
+            });
+            threads[i].start();
+        }
+        for (Thread t : threads) {
+            t.join();
+        }
+        times.print(seconds);
+    }
+
+    private static void elections(CuratorFramework[] clients, String root, double seconds) throws Exception {
+        AtomicLong closed = new AtomicLong();
+        Times times = new Times();
+        Thread[] threads = new Thread[clients.length];
+        for (int i = 0; i < clients.length; i++) {
+            CuratorFramework client = clients[i];
+            threads[i] = new Thread(() -> {
+                try {
+                    while (System.nanoTime() < until) {
+                        LeaderLatch latch = new LeaderLatch(client, root + "/leader", "x");
+                        latch.start();
+                        latch.await();
+                        long now = System.nanoTime();
+                        if (now > warmUntil && closed.get() > warmUntil) {
+                            times.add(now - closed.get());
+                        }
+                        all.incrementAndGet();
+                        closed.set(System.nanoTime());
+                        latch.close();
                     }
                 } catch (Exception e) {
                     e.printStackTrace();

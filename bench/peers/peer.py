@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 def main():
     address, root, row, seconds, warm = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]), float(sys.argv[5])
     clients = []
-    for _ in range({"lock": 1, "handover": 11}.get(row, 8)):
+    for _ in range({"lock": 1, "handover": 11, "leadership": 3}.get(row, 8)):
         c = KazooClient(hosts=address, timeout=10)
         c.start()
         clients.append(c)
@@ -25,6 +25,8 @@ def main():
     end = begin + seconds
     if row in ("lock", "handover"):
         result = locks(clients, root + "/lock", row == "handover", begin, end)
+    elif row == "leadership":
+        result = elections(clients, root + "/leader", begin, end)
     elif row == "queue":
         result = queue(clients, root + "/queue", begin, end)
     else:
@@ -51,6 +53,26 @@ def locks(clients, path, handover, begin, end):
             if not handover and began > begin:
                 times.append(time.monotonic() - began)
 
+    return run(work, clients, times, done)
+
+
+def elections(clients, path, begin, end):
+    times, closed, done = [], [0.0], [0] * len(clients)
+
+    def work(i, client):
+        def lead():  # the leadership ends when lead has returned
+            if closed[0] > begin:
+                times.append(time.monotonic() - closed[0])
+            done[i] += 1
+            closed[0] = time.monotonic()
+
+        while time.monotonic() < end:
+            client.Election(path, "x").run(lead)
+
+    return run(work, clients, times, done)
+
+
+def run(work, clients, times, done):
     threads = [threading.Thread(target=work, args=(i, c)) for i, c in enumerate(clients)]
     for t in threads:
         t.start()
