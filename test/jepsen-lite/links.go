@@ -324,12 +324,3 @@ func (t *tunnel) close() {
 		_ = t.far.Close()
 	}
 }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}

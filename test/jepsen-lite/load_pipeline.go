@@ -123,3 +123,12 @@ func trySend(c chan<- struct{}) bool {
 		return false
 	}
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
