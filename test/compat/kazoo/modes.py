@@ -17,10 +17,12 @@ from kazoo.protocol.states import KeeperState
 logging.disable(logging.CRITICAL)
 HOSTS = sys.argv[1]
 WAIT = 60
+# By default the pauses grow beyond the session timeout, and the session then expires or not, by chance.
+RETRY = {"max_tries": -1, "max_delay": 1}
 
 
 def connect(read_only, wait=WAIT):
-    client = KazooClient(hosts=HOSTS, timeout=10, read_only=read_only)
+    client = KazooClient(hosts=HOSTS, timeout=10, read_only=read_only, connection_retry=RETRY)
     client.start(timeout=wait)
     return client
 
@@ -79,7 +81,9 @@ stage()
 
 say("the read-only client", until(fresh, KeeperState.CONNECTED), "new session" if fresh.client_id[0] != session else "same session")
 say("the other", until(stayer, KeeperState.CONNECTED))
-say("set", outcome(fresh.set, "/kazoo", b"3"), stayer.retry(stayer.get, "/kazoo")[0].decode())
+written = outcome(fresh.set, "/kazoo", b"3")
+stayer.retry(stayer.sync, "/kazoo")  # its server may lag
+say("set", written, stayer.retry(stayer.get, "/kazoo")[0].decode())
 say("the writer's znode", writer.retry(writer.exists, "/kazoo-e") is not None)
 for client in (writer, stayer, fresh):
     client.stop()
