@@ -69,8 +69,8 @@ func scaledBelow(n, znodes int) scaled {
 	}
 }
 
-// belowPath returns the path of a child of one of up to a million parents, named by a prefix and numbers, without package
-// fmt, which costs too much here.
+// belowPath returns the path of a child of one of up to a million parents, named by a prefix and
+// numbers. It does without package fmt, which costs too much here.
 func belowPath(parent int, prefix string, numbers ...int) string {
 	var room [64]byte
 	b := append(room[:0], "/c000000/"...)

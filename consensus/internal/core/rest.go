@@ -66,9 +66,9 @@ func (c *Core) RestTicks() int {
 }
 
 // holdsTick reports whether this tick must not reach raft. At rest a leader's raft gets
-// heartbeatTicks of restHeartbeatTicks, so it sends fewer heartbeats. It also checks later whether
-// its quorum is there: cut off, it steps down after up to 30 ticks instead of 20. That delays no
-// election, since the others elect by their own clocks. A member whose clock is stretched never
+// heartbeatTicks of restHeartbeatTicks, so the leader sends fewer heartbeats. Raft also checks
+// later whether the quorum is there: a leader that is cut off steps down after up to 30 ticks instead
+// of 20. That delays no election, since the others elect by their own clocks. A member whose clock is stretched never
 // rests.
 func (c *Core) holdsTick() bool {
 	r := &c.ticks.rest
