@@ -64,58 +64,58 @@ public class Peer {
     private static void locks(CuratorFramework[] clients, String root, boolean handover, double seconds) throws Exception {
         AtomicLong released = new AtomicLong();
         Times times = new Times();
-        Thread[] threads = new Thread[clients.length];
-        for (int i = 0; i < clients.length; i++) {
-            InterProcessMutex mutex = new InterProcessMutex(clients[i], root + "/lock");
-            threads[i] = new Thread(() -> {
-                try {
-                    while (System.nanoTime() < until) {
-                        long began = System.nanoTime();
-                        mutex.acquire();
-                        long now = System.nanoTime();
-                        if (now > warmUntil && handover && released.get() > warmUntil) {
-                            times.add(now - released.get());
-                        }
-                        released.set(System.nanoTime());
-                        mutex.release();
-                        all.incrementAndGet();
-                        if (now > warmUntil && !handover) {
-                            times.add(System.nanoTime() - began);
-                        }
-                    }
-                } catch (Exception e) {
-                    e.printStackTrace();
-                    System.exit(1);
+        inThreads(clients, client -> {
+            InterProcessMutex mutex = new InterProcessMutex(client, root + "/lock");
+            while (System.nanoTime() < until) {
+                long began = System.nanoTime();
+                mutex.acquire();
+                long now = System.nanoTime();
+                if (now > warmUntil && handover && released.get() > warmUntil) {
+                    times.add(now - released.get());
                 }
-            });
-            threads[i].start();
-        }
-        for (Thread t : threads) {
-            t.join();
-        }
+                released.set(System.nanoTime());
+                mutex.release();
+                all.incrementAndGet();
+                if (now > warmUntil && !handover) {
+                    times.add(System.nanoTime() - began);
+                }
+            }
+        });
         times.print(seconds);
     }
 
     private static void elections(CuratorFramework[] clients, String root, double seconds) throws Exception {
         AtomicLong closed = new AtomicLong();
         Times times = new Times();
+        inThreads(clients, client -> {
+            while (System.nanoTime() < until) {
+                LeaderLatch latch = new LeaderLatch(client, root + "/leader", "x");
+                latch.start();
+                latch.await();
+                long now = System.nanoTime();
+                if (now > warmUntil && closed.get() > warmUntil) {
+                    times.add(now - closed.get());
+                }
+                all.incrementAndGet();
+                closed.set(System.nanoTime());
+                latch.close();
+            }
+        });
+        times.print(seconds);
+    }
+
+    private interface Work {
+        void run(CuratorFramework client) throws Exception;
+    }
+
+    /** Does the work with each client at once, and waits for all. A failure ends the program. */
+    private static void inThreads(CuratorFramework[] clients, Work work) throws InterruptedException {
         Thread[] threads = new Thread[clients.length];
         for (int i = 0; i < clients.length; i++) {
             CuratorFramework client = clients[i];
             threads[i] = new Thread(() -> {
                 try {
-                    while (System.nanoTime() < until) {
-                        LeaderLatch latch = new LeaderLatch(client, root + "/leader", "x");
-                        latch.start();
-                        latch.await();
-                        long now = System.nanoTime();
-                        if (now > warmUntil && closed.get() > warmUntil) {
-                            times.add(now - closed.get());
-                        }
-                        all.incrementAndGet();
-                        closed.set(System.nanoTime());
-                        latch.close();
-                    }
+                    work.run(client);
                 } catch (Exception e) {
                     e.printStackTrace();
                     System.exit(1);
@@ -126,7 +126,6 @@ public class Peer {
         for (Thread t : threads) {
             t.join();
         }
-        times.print(seconds);
     }
 
     private static void queue(CuratorFramework[] clients, String root, double seconds) throws Exception {
