@@ -121,6 +121,57 @@ func TestCreate(t *testing.T) {
 	b.closed()
 }
 
+// A click counts if the page is drawn anew between the press and the release, and once if it is not.
+func TestClick_Redrawn(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app": ""})
+	b := x.visit(t, "#/z/app")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	redrawn := func(css, name, data string) {
+		t.Helper()
+		px, py := b.point(css, name)
+		b.mouse(px, py, "mouseMoved", "mousePressed")
+		b.eval(fmt.Sprintf("window.before = person.all(%s, %s)[0]; null", quote(css), quote(name)), nil)
+		if _, err := zk.Set(t.Context(), "/app", []byte(data), -1); err != nil {
+			t.Fatal(err)
+		}
+		b.until("!before.isConnected && person.has('.data', " + quote(data) + ")")
+		b.mouse(px, py, "mouseReleased")
+	}
+	redrawn("button", "=New child", "changed")
+	b.see("dialog h2", "New child of /app")
+	b.press("Escape")
+	b.closed()
+	b.click("button", "=Follow")
+	b.until("person.all('button[aria-pressed=true]', '=Follow').length === 1")
+	b.see(".tail", "Waiting for changes")
+	redrawn("a", "=History", "again")
+	b.until("location.hash === '#/history?path=%2Fapp'")
+}
+
+// An action that was asked for while the znode is read is not lost when the znode changes meanwhile.
+func TestAction_ChangedWhileRead(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app": "", "/app/a": "one"})
+	b := x.visit(t, "#/z/app")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	// Answers are held back, and the pause before the page reads again is over at once.
+	b.eval(`window.held = []; window.realFetch = fetch; window.realTimeout = setTimeout;
+		window.fetch = (...args) => held ? new Promise((done) => held.push(() => done(realFetch(...args)))) : realFetch(...args);
+		window.setTimeout = (f, ms) => ms === 250 ? (f(), 1) : realTimeout(f, ms); null`, nil)
+	b.gotoHash("#/z/app/a?follow=1")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.press("e")
+	if _, err := zk.Set(t.Context(), "/app/a", []byte("two"), -1); err != nil {
+		t.Fatal(err)
+	}
+	b.see(".tail", "changed /app/a")
+	b.eval("const all = held; held = null; all.forEach((answer) => answer()); null", nil)
+	b.see("dialog h2", "Edit /app/a")
+}
+
 func TestDelete(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	zk := x.connect()

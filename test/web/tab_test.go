@@ -148,10 +148,11 @@ func (b *tab) open(hash string) {
 	b.until("document.readyState === 'complete' && person.has('#user', '')")
 }
 
-// gotoHash changes the address as a link does.
+// gotoHash changes the address as a link does, and waits until the page has left the one before.
 func (b *tab) gotoHash(hash string) {
 	b.t.Helper()
-	b.eval("location.hash = "+quote(hash), nil)
+	b.eval(`new Promise((done) => { const hash = `+quote(hash)+`; if (location.hash === hash) { done(); return; }
+		addEventListener('hashchange', () => done(), {once: true}); location.hash = hash; })`, nil)
 }
 
 func (b *tab) size(width, height int) {
@@ -247,7 +248,12 @@ func (b *tab) point(css, name string) (x, y float64) {
 func (b *tab) click(css, name string) {
 	b.t.Helper()
 	x, y := b.point(css, name)
-	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
+	b.mouse(x, y, "mouseMoved", "mousePressed", "mouseReleased")
+}
+
+func (b *tab) mouse(x, y float64, events ...string) {
+	b.t.Helper()
+	for _, kind := range events {
 		b.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1})
 	}
 }

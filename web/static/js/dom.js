@@ -90,6 +90,26 @@ function looks(e) {
     e.closest('section, details')?.querySelector('h2, h3, summary')?.textContent].join('\n');
 }
 
+// A browser drops a click if what was pressed is drawn anew before the release. The click then goes to
+// what looks the same in its place, so that it counts however often a page is redrawn.
+let pressed = null;
+
+function control(event) {
+  const at = event.button === 0 && event.target instanceof Element ? event.target.closest('a, button, [role=treeitem]') : null;
+  return at && {at, looks: looks(at.querySelector('a') || at)};
+}
+
+addEventListener('pointerdown', (event) => {
+  pressed = control(event);
+});
+
+addEventListener('pointerup', (event) => {
+  if (pressed && !pressed.at.isConnected && control(event)?.looks === pressed.looks) {
+    event.target.dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true, ctrlKey: event.ctrlKey, metaKey: event.metaKey, shiftKey: event.shiftKey}));
+  }
+  pressed = null;
+});
+
 const icons = {
   chevron: 'M7.5 5l5 5-5 5', copy: 'M7.5 7.5h8v8h-8zM12.5 7.5v-3h-8v8h3', edit: 'M4.5 15.5l.8-3.2 8-8 2.4 2.4-8 8z',
   plus: 'M10 4.5v11M4.5 10h11', trash: 'M4.5 6h11M8 6V4.5h4V6M6 6l.7 9.5h6.6L14 6', close: 'M5.5 5.5l9 9M14.5 5.5l-9 9',

@@ -8,7 +8,7 @@ import {viewData} from './viewers/index.js';
 
 /**
  * page shows the znode of ctx().path. act(name) runs an action, updated(path, stat) gets what was
- * read. Returns {element, show, refresh, event, seen, state, catchUp, place, drawHead, close}.
+ * read. Returns {element, show, refresh, event, seen, state, place, drawHead, close}.
  */
 export function page({ctx, act, following, showTree, updated}) {
   const head = h('div', {class: 'znode-head'});
@@ -213,8 +213,11 @@ export function page({ctx, act, following, showTree, updated}) {
     }, 250);
   }
 
-  function refresh() {
-    if (children) {
+  // What reads again waits for the first read, whose result is not dropped then: an action waits for it.
+  async function refresh() {
+    const mine = loaded;
+    await mine;
+    if (mine === loaded) {
       read();
     }
   }
@@ -227,10 +230,6 @@ export function page({ctx, act, following, showTree, updated}) {
 
   return {
     element, refresh, event, state, drawHead,
-    async catchUp() {
-      await loaded;
-      refresh();
-    },
     seen: async () => {
       await loaded;
       return seen;
@@ -254,6 +253,7 @@ export function page({ctx, act, following, showTree, updated}) {
     },
     close() {
       visit++;
+      loaded = null;
       clearTimeout(again);
       children?.close();
     },

@@ -77,7 +77,7 @@ export default function (first) {
         main.refresh();
         side.reload();
       },
-      opened: main.catchUp, state: main.state,
+      opened: main.refresh, state: main.state,
     });
   }
 
