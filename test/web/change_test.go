@@ -146,7 +146,7 @@ func TestClick_Redrawn(t *testing.T) {
 	b.click("button", "=Follow")
 	b.until("person.all('button[aria-pressed=true]', '=Follow').length === 1")
 	b.see(".tail", "Waiting for changes")
-	redrawn("a", "=History", "again")
+	redrawn(".links a", "=History", "again")
 	b.until("location.hash === '#/history?path=%2Fapp'")
 }
 

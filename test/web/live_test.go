@@ -76,7 +76,13 @@ func TestServerLost(t *testing.T) {
 	x.stop()
 	b.see("#banner", "The server does not answer")
 	b.until("person.all('.live[aria-label=lost]').length === 1")
-	b.see(".znode", "before") // still readable
+	// Still readable, after the page has tried to read again, too.
+	b.eval(`const real = fetch; window.failed = 0; window.fetch = (url, options) => { const r = real(url, options);
+		if (String(url).includes('znodes/v2')) r.catch(() => failed++); return r; }; null`, nil)
+	b.press("r")
+	b.until("failed >= 3")
+	b.see(".znode", "before")
+	b.gone(".znode", "No connection")
 	// A change fails with a message, and nothing typed is lost.
 	b.press("e")
 	b.fill("textarea", "Data", "typed while the server was away")

@@ -130,6 +130,9 @@ export function page({ctx, act, following, showTree, updated}) {
     if (mine !== visit) {
       return;
     }
+    if (before && [data, list, acl].some((r) => r.reason?.status === 0)) {
+      return; // no answer: what was read before stays readable, and the banner says that it may be out of date
+    }
     const gone = [data, list].find((r) => r.status === 'rejected' && r.reason.missing);
     if (gone) {
       seen = null;
