@@ -113,6 +113,7 @@ func TestCreate(t *testing.T) {
 	b.until("location.hash === '#/z/app/n-0000000004'") // else the page goes there after the next line
 	// A name that exists.
 	b.gotoHash("#/z/app")
+	b.until("person.all('.tree-row', 'app').some((row) => row.querySelector('.tree-count')?.textContent === '5')")
 	b.click("button", "=New child")
 	b.fill("input", "Name", "a ttl")
 	b.press("Enter")

@@ -70,7 +70,9 @@ export function tree({onopen, onread}) {
         visit(pinned);
       }
       for (const item of node.pages.items) {
-        visit(node.child(item.name, item.stat));
+        const child = node.child(item.name, null);
+        child.stat ||= item.stat; // which is older than what an event or the znode's own page told
+        visit(child);
       }
       for (let i = shown; i < node.pages.total; i++) {
         out.push(node.placeholder ||= {gap: node});
