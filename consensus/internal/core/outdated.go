@@ -14,6 +14,23 @@ import (
 // the others may rely. Such a member is called outdated. An outdated member takes no part in raft,
 // and asks to be let in as a member without state does, but keeps its state: only its promises are
 // void. See docs/adr/0002-members-without-state.md.
+//
+// Two proofs show that a member is outdated:
+//
+//   - A leader's heartbeat names a commit index above the end of the member's log.
+//   - A request of this server was applied under a later incarnation than the newest that the
+//     directory knew at the start. The hello, the log and checkpoints show the incarnations of all
+//     servers.
+//
+// Admission is safe as for a member without state (startup), with two additions. The member has a
+// term and must not answer in terms before its admission after another crash: the end of the mark
+// is written together with the term of its admission and a vote for itself. And the member believes
+// in an older membership; but any quorum of C that contains m contains another member with the
+// removal on disk, which denies its vote to a candidate that lacks the removal.
+//
+// The member does not notice before it talks to a member that knows; if the copy is from its last
+// life and the leader that it acknowledged entries to leads no longer; or if the copy is from a
+// time when the server was alone (it stops with an error when it meets other members).
 type pastLife struct {
 	// incarnation is the newest one that the directory knew at the start. 0: there was no state, or
 	// the member was let in during this life, so that its earlier lives do not count.

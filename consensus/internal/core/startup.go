@@ -23,6 +23,32 @@ const joinTicks = 2
 //     count (membership.readmit).
 //
 // The nonce of its life tells the two apart. See docs/adr/0002-members-without-state.md.
+//
+// A member that has founded but has no entry in its log yet, called young, still counts as fresh.
+// The asking member may have voted for it and lost its directory. So a young member reports its
+// term, and whether it knew this life of the asker when it founded; a majority counts only members
+// that did. A member that founds late treats its vote in the highest of these terms as given to
+// itself.
+//
+// Why admission is safe: let m be the member, and C the configuration in which m votes.
+//
+//   - An entry committed with m's lost acknowledgement stays. The quorum of C without m that
+//     commits the removal shares a member with the quorum that committed the entry. So the leader
+//     that committed the removal has the entry, or can commit nothing more.
+//   - A lost vote of m does no harm. Suppose m voted for X in term t, and a leader of term T
+//     committed the removal of m. If t <= T, the term in "admitted" (minTerm) makes m ignore
+//     everything that follows from its vote. If t > T, the quorums of X's election and of the
+//     removal share another member. Had that member voted for X first, it would not have
+//     acknowledged the removal in the lower term. So it acknowledged first, X's log is at least as
+//     new and contains the removal, and raft lets nobody campaign with an unapplied configuration
+//     change: X did not count m.
+//   - A vote lost during founding does no harm. If all other voters are fresh or young, every
+//     candidate that m may have voted for is among them, and m votes in none of the terms that they
+//     know. With only a majority, the young members founded while this life of m was there without
+//     data.
+//   - An old "admitted" admits nobody, because of the nonce. A late "I am fresh" of a member with
+//     state costs it its vote for a moment, and only if the leader has not heard it in raft for a
+//     while and hears a quorum without it.
 type startup struct {
 	fresh            bool
 	voters, learners []uint64 // to form an ensemble with; none: wait to be let in

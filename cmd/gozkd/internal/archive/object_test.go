@@ -35,7 +35,7 @@ func sameEntries(a, b []consensus.LogEntry) bool {
 
 const ensemble = 0xabc
 
-// The bytes of docs/adr/0010-archive.md. Archives of earlier versions must be read for ever: never
+// The bytes of the package comment. Archives of earlier versions must be read for ever: never
 // change this object.
 func TestObject_Golden(t *testing.T) {
 	n, b := encodeLog(ensemble, position{7, firstChain(ensemble, 7, 5)}, entriesFrom(t, 8, 3))
