@@ -20,6 +20,22 @@
 //	C5  After a disk error the node applies and acknowledges nothing more: Run returns the error.
 //	C6  Batch times never go back, whatever the wall clocks of the leaders do.
 //
+// A checkpoint (C3, C4): after CheckpointRequests or CheckpointBytes the loop takes the changed
+// keys from the state machine (Capture) and, between the same two batches, the index, term, time
+// and streams. Another goroutine merges both into the file. Then the log drops the entries that the
+// previous checkpoint covers, except those kept in memory for other members. [Open] reads the whole
+// checkpoint, then the log. It refuses a checkpoint without a log, entries without a checkpoint, a
+// gap between the two, a log that ends before its committed index, and another member's directory.
+//
+// A member that lacks more entries than are in memory gets a checkpoint: the one on disk if the log
+// in memory continues it and it knows the member, otherwise a new one. It travels as keys and
+// values over its own connection into a separate file, while the state machine builds the new state
+// from the same stream and checks the digest. Only when everything is verified and synced does raft
+// learn of it. If raft accepts, the log writer renames the file, empties the log, and the state
+// machine switches. A crash in between leaves a checkpoint newer than the log, or followed by a log
+// of another history, recognised by its terms; Open then drops that log. Requests of this server
+// that the checkpoint contains have unknown results here: OnLost reports them.
+//
 // Goroutines: Run is the loop. Only the loop uses the core and calls the state machine. Another
 // goroutine, started and awaited by Run, writes the write-ahead log; in a server alone the loop
 // writes the log itself when there is nothing else to do. Further goroutines live while a

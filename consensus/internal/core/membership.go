@@ -24,7 +24,20 @@ const (
 )
 
 // Target is the membership that raft's configuration is to reach. The leader adds missing members
-// as learners, promotes those that have caught up, and removes members that do not belong.
+// as learners, promotes those that have caught up, and removes members that do not belong, a step at
+// a time:
+//
+//  1. A member that lost its state, or whose state is older than its acknowledgements, is removed
+//     and added again (startup).
+//  2. A missing member is added as a learner, and so is a connected member that was not requested:
+//     it follows until it is silent.
+//  3. When the learners that shall vote lack at most caughtUpEntries entries, the rest becomes a
+//     raft change, joint if it touches more than one voter. If a client waits for the change, all
+//     learners must have caught up, or a quorum of the new voters when the others made no progress
+//     for patienceTicks. Without such a quorum the change is refused, and the target reverts. A
+//     removed member first becomes a learner and is removed when it no longer answers, so that its
+//     clients get their replies.
+//  4. A leader outside the new voters transfers leadership to one of them.
 type Target struct {
 	// Serial is not 0 while a client waits to be told whether the target was reached. Each such
 	// target has a serial of its own.
