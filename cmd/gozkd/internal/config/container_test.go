@@ -213,25 +213,40 @@ func TestDocumentation_Container(t *testing.T) {
 	keepPage(t, path, string(page), replaceBetween(t, string(page), "variables", variableTable()))
 }
 
-// variableTable returns the table in Markdown.
+// variableTable returns a table in Markdown for the variables of each image.
 func variableTable() string {
 	var b strings.Builder
-	b.WriteString("| variable | image of | key (in the image) | effect, or reason |\n|---|---|---|---|\n")
-	for _, v := range variables {
-		key, note := "", v.note
-		if v.key != "" {
-			key = "`" + v.key + "`"
+	for _, of := range []string{both, official, bitnami} {
+		fmt.Fprintf(&b, "| variable of %s | key (in the image): effect |\n|---|---|\n", map[string]string{both: "both images", official: "the official image", bitnami: "Bitnami's image"}[of])
+		for _, v := range variables {
+			if v.of == of {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", v.name, v.describe())
+			}
 		}
-		if v.image != "" {
-			key += " (`" + v.image + "`)"
-		}
-		switch {
-		case v.status != works:
-			note = string(v.status) + ": " + note
-		case v.always:
-			note += " †"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", v.name, v.of, key, note)
+		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// describe returns what a row of the table says about a variable.
+func (v variable) describe() string {
+	var words []string
+	if v.key != "" && v.status == works {
+		words = append(words, "`"+v.key+"`")
+	}
+	if v.image != "" {
+		words = append(words, "(`"+v.image+"`)")
+	}
+	cell, note := strings.Join(words, " "), v.note
+	if v.status != works {
+		note = string(v.status) + ": " + note
+	}
+	if cell != "" && note != "" {
+		cell += ": "
+	}
+	cell += note
+	if v.always && v.status == works {
+		cell += " †"
+	}
+	return cell
 }

@@ -258,7 +258,7 @@ func FuzzLoad(f *testing.F) {
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/reference/configuration.md and docs/guide/container.md")
 
-// TestDocumentation: docs/reference/configuration.md contains the tables and the flags.
+// TestDocumentation: docs/reference/configuration.md contains the tables.
 func TestDocumentation(t *testing.T) {
 	const path = "../../../../docs/reference/configuration.md"
 	page, err := os.ReadFile(path)
@@ -266,12 +266,6 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := replaceBetween(t, string(page), "keys", keyTable())
-	_, flags, _ := strings.Cut(Help, "\n\nflags of serve:\n")
-	flags, _, ok := strings.Cut(flags, "\nexamples:\n")
-	if !ok {
-		t.Fatal("the help has no flags of serve before its examples")
-	}
-	want = replaceBetween(t, want, "flags", "```\n"+flags+"```\n")
 	keepPage(t, path, string(page), want)
 }
 
