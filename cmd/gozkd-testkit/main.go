@@ -1,6 +1,6 @@
 // Command gozkd-testkit runs a server or an ensemble of gozkd for tests in any language, and lets
 // HTTP requests stop, kill, partition and delay its members. See gozkd-testkit --help and
-// docs/reference/faults-http.md.
+// docs/guide/testing.md.
 //
 // The exit status is 0 after SIGINT or SIGTERM, 1 after a failure, and 2 if the command line is
 // wrong.
@@ -29,7 +29,7 @@ import (
 const usage = `usage: gozkd-testkit [flags]
 
 Runs a server, or an ensemble in one process, for tests. HTTP requests to 127.0.0.1 stop, kill, pause and partition its
-members, lose replies, expire sessions and let time pass; GET / lists them (docs/reference/faults-http.md).
+members, lose replies, expire sessions and let time pass; GET / lists them (docs/guide/testing.md).
 
 flags:
   --ensemble N           run an ensemble of N servers, 1 to 9 (default: one server alone)

@@ -1,8 +1,8 @@
 // Package faultsapi lets HTTP requests do to the servers of a cluster what package zktest does in
 // Go, for tests in other languages.
 //
-// Requests and replies are small JSON values; docs/reference/faults-http.md and GET / list them. A
-// reply with a status other than 200 is {"error":"why"}: 400 for an invalid request, 404 for an
+// Requests and replies are small JSON values; GET / lists them, docs/guide/testing.md shows how they
+// are used. A reply with a status other than 200 is {"error":"why"}: 400 for an invalid request, 404 for an
 // unknown member, session, fault or path, 409 for a state that does not allow the request, 504 for
 // a timeout.
 //

@@ -2,9 +2,7 @@ package faultsapi_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,52 +11,8 @@ import (
 	"github.com/gozkd/gozkd/internal/cluster"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the table of docs/reference/faults-http.md")
-
-// TestDocumentation: docs/reference/faults-http.md shows the table as it is.
-func TestDocumentation(t *testing.T) {
-	const path, begin, end = "../../../../docs/reference/faults-http.md", "<!-- requests: generated -->\n", "<!-- requests: end -->\n"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatal("docs/reference/faults-http.md has no place for the table")
-	}
-	var table strings.Builder
-	table.WriteString("| request | body | answer | what it does |\n|---|---|---|---|\n")
-	code := func(s string) string {
-		if s == "" {
-			return ""
-		}
-		return "`" + s + "`"
-	}
-	for _, r := range faultsapi.Rows() {
-		answer := code(r.Answer)
-		switch {
-		case strings.HasPrefix(r.Path, "/members/"):
-			answer = "the member, as in the status"
-		case answer == "" && r.Path != "/" && r.Path != "/dump":
-			answer = code("{}")
-		}
-		_, _ = fmt.Fprintf(&table, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, code(r.Body), answer, r.Note)
-	}
-	want := before + begin + table.String() + end + after
-	if want == string(page) {
-		return
-	}
-	if !*rewrite {
-		t.Fatal("docs/reference/faults-http.md is out of date: go test ./cmd/gozkd-testkit/internal/faultsapi -run Documentation -rewrite")
-	}
-	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestRows: every row of the documentation is served with its example of a body, and the reply has
-// the documented fields.
+// TestRows: every row of the list of GET / is served with its example of a body, and the reply has
+// the fields of its example.
 func TestRows(t *testing.T) {
 	w := start(t, 3)
 	c := w.connect(1)

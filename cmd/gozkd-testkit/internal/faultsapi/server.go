@@ -148,7 +148,7 @@ func byID[T any](id int, what string, get func(id int) (T, bool)) (T, error) {
 	return thing, nil
 }
 
-// route is a kind of request, and a row of docs/reference/faults-http.md.
+// route is a kind of request, and a row of the list of GET /.
 type route struct {
 	method, path string
 	query        string // the only parameter allowed
@@ -201,7 +201,7 @@ func routes() []route {
 	}
 }
 
-// help describes the table of docs/reference/faults-http.md in text.
+// help lists the routes.
 func (a *api) help(context.Context, *request) (any, error) {
 	var b bytes.Buffer
 	// Writing to a buffer cannot fail.
