@@ -25,15 +25,17 @@ func documented(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| (`.*`) \\| (same|constant|left out) \\| .+ \\|$").FindAllStringSubmatch(string(text), -1)
+	tables := regexp.MustCompile(`(?m)^\| (same|constant|left out).*\n\|---\|---\|\n((?:\|.*\n)+)`).FindAllStringSubmatch(string(text), -1)
 	says := make(map[string]string)
-	for _, row := range rows {
-		for _, name := range strings.Fields(row[1]) {
-			name = strings.Trim(name, "`")
-			if before, twice := says[name]; twice {
-				t.Errorf("docs/reference/monitoring.md has %s twice: %s, %s", name, before, row[2])
+	for _, table := range tables {
+		for row := range strings.Lines(table[2]) {
+			for _, name := range strings.Fields(strings.Split(row, "|")[1]) {
+				name = strings.Trim(name, "`")
+				if before, twice := says[name]; twice {
+					t.Errorf("docs/reference/monitoring.md has %s twice: %s, %s", name, before, table[1])
+				}
+				says[name] = table[1]
 			}
-			says[name] = row[2]
 		}
 	}
 	return says
