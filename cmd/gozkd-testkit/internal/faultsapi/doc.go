@@ -2,9 +2,9 @@
 // Go, for tests in other languages.
 //
 // Requests and replies are small JSON values; GET / lists them, docs/guide/testing.md shows how they
-// are used. A reply with a status other than 200 is {"error":"why"}: 400 for an invalid request, 404 for an
-// unknown member, session, fault or path, 409 for a state that does not allow the request, 504 for
-// a timeout.
+// are used. A reply with a status other than 200 is {"error":"why"}: 400 for an invalid request, 404
+// for an unknown member, session, fault or path, 409 for a state that does not allow the request,
+// 504 for a timeout.
 //
 //	R1  The server is for programs on this machine: it listens on the loopback and refuses
 //	    requests that a browser sends for a web page.
