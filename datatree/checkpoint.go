@@ -1,10 +1,8 @@
 package datatree
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/gozkd/gozkd/proto"
@@ -148,12 +146,7 @@ func (c *Changes) sortedZnodes() []note {
 			}
 			c.notes = pool[note]{}
 		}
-		slices.SortFunc(c.znodes, func(a, b note) int {
-			if order := strings.Compare(a.blob().path(), b.blob().path()); order != 0 {
-				return order
-			}
-			return cmp.Compare(b.id, a.id) // the present znode before a deleted one
-		})
+		sortNotes(c.znodes)
 		c.znodes = slices.CompactFunc(c.znodes, func(a, b note) bool { return a.blob().path() == b.blob().path() })
 	})
 	return c.znodes
