@@ -22,6 +22,7 @@ func TestWatch_Shared(t *testing.T) {
 		s := zktest.Start(t)
 		s.Load(map[string]string{"/a": "1"})
 		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
+		time.Sleep(time.Second) // until the event of the first connection is over, which counts as a reconnect
 		var channels []<-chan zk.Event
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
