@@ -12,9 +12,10 @@ type directWriter struct {
 	// mu guards the fields below. A goroutine holds mu from taking frames from the queue until they
 	// are written, so Flush must not wait for mu.
 	mu sync.Mutex
-	// try writes without waiting. nil: there is no connection, or the connection is no socket.
+	// try writes without waiting. nil: there is no connection, or it can only write with waiting.
 	try       func(b []byte) (n int, err error)
 	checked   bool   // see typeField
+	busy      bool   // frames were written since the last tick of the heartbeat
 	buf       []byte // reused
 	unwritten []byte // part of buf that the socket has not accepted yet; later frames must not overtake it
 	err       error  // of try
@@ -52,6 +53,7 @@ func (p *peer) flush() {
 
 // written releases the frames that were written.
 func (p *peer) written(o *directWriter) {
+	o.busy = o.busy || len(o.frames) > 0
 	for i, frame := range o.frames {
 		p.queue.written(frame)
 		o.frames[i] = nil // otherwise the frame stays in memory until the slot is reused
@@ -62,11 +64,22 @@ func (p *peer) written(o *directWriter) {
 	}
 }
 
+// A tryWriter is a connection that can write without waiting although it is no socket, such as one
+// within the process. TryWrite writes as much as the connection accepts at once.
+type tryWriter interface {
+	TryWrite(b []byte) (n int, err error)
+}
+
 // attach lets flush write to a connection directly.
 func (p *peer) attach(w io.Writer, checked bool) {
 	p.direct.mu.Lock()
-	p.direct.try, p.direct.checked = newTryWriter(w), checked
-	p.direct.mu.Unlock()
+	defer p.direct.mu.Unlock()
+	if t, ok := w.(tryWriter); ok {
+		p.direct.try = t.TryWrite
+	} else {
+		p.direct.try = newTryWriter(w)
+	}
+	p.direct.checked = checked
 }
 
 // detach undoes attach. Unwritten frames are lost.
@@ -74,12 +87,14 @@ func (p *peer) detach() {
 	p.direct.mu.Lock()
 	p.direct.try, p.direct.err = nil, nil
 	p.written(&p.direct)
+	p.direct.busy = false
 	p.direct.mu.Unlock()
 }
 
-// drain writes all queued frames, and a heartbeat if due. The buffer is flushed only when it
-// is full or the queue is empty.
-func (p *peer) drain(w io.Writer, out *frameWriter, beat bool) error {
+// drain writes all queued frames and, at a tick of the heartbeat, a heartbeat unless frames were
+// written since the last tick, which tell as much. The buffer is flushed only when it is full or the
+// queue is empty.
+func (p *peer) drain(w io.Writer, out *frameWriter, tick bool) error {
 	o := &p.direct
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,11 +107,12 @@ func (p *peer) drain(w io.Writer, out *frameWriter, beat bool) error {
 		}
 		p.written(o)
 	}
-	if beat {
+	if tick && !o.busy {
 		if err := out.write(typeHeartbeat, nil); err != nil {
 			return err
 		}
 	}
+	o.busy = o.busy && !tick
 	for {
 		o.frames = p.queue.take(o.frames)
 		if len(o.frames) == 0 {

@@ -1,11 +1,16 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -125,3 +130,50 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 		t.Errorf("%d bytes wait, %d of them in an unfinished frame", p.queue.bytes.Load(), len(p.direct.unwritten))
 	}
 }
+
+// A connection carries a heartbeat at once, and later one in each second without frames, whoever writes
+// the frames.
+func TestHeartbeat_OnlyWithoutFrames(t *testing.T) {
+	for name, w := range map[string]interface {
+		io.Writer
+		String() string
+	}{"direct": &tryBuffer{}, "by the goroutine of the peer": &bytes.Buffer{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPeer(&Network{cfg: Config{QueueBytes: 1 << 20, Logger: hclog.NewNullLogger()}}, 2)
+				p.queue.open()
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- p.write(ctx, w, false) }() // stopped by cancel, awaited below
+				const busy, idle = 10, 5                        // seconds
+				for range 2 * busy {
+					time.Sleep(time.Second / 2)
+					p.queue.put([]byte("frame"))
+					p.flush()
+				}
+				time.Sleep(idle*time.Second + time.Second/2)
+				cancel()
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				types := map[uint32]int{}
+				for r := newFrameReader(strings.NewReader(w.String()), 1<<20, false); ; {
+					typ, _, err := r.next(nil)
+					if err != nil {
+						break
+					}
+					types[typ]++
+				}
+				// The frame of the last busy second may come just after its tick.
+				if n := types[typeHeartbeat]; types[typeData] != 2*busy || n < 1+idle-1 || n > 1+idle {
+					t.Errorf("%d frames and %d heartbeats", types[typeData], n)
+				}
+			})
+		})
+	}
+}
+
+// tryBuffer is a buffer that can be written without waiting.
+type tryBuffer struct{ bytes.Buffer }
+
+func (b *tryBuffer) TryWrite(p []byte) (int, error) { return b.Write(p) }

@@ -220,8 +220,8 @@ func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn ne
 	return context.Cause(ctx)
 }
 
-// write writes queued frames, and a heartbeat each second. The first heartbeat, sent at once, tells
-// the other side that its answer was accepted.
+// write writes queued frames, and a heartbeat in each second without frames. The first heartbeat, sent
+// at once, tells the other side that its answer was accepted.
 func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
@@ -230,15 +230,15 @@ func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 	p.attach(w, checked)
 	defer p.detach()
 	for err == nil {
-		due := false
+		tick := false
 		select {
 		case <-p.queue.more:
 		case <-ticker.C:
-			due = true
+			tick = true
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		err = p.drain(w, out, due)
+		err = p.drain(w, out, tick)
 	}
 	return err
 }
