@@ -38,6 +38,16 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// TryWrite sends as much of b as a Write would send at once, and never waits: nothing while a Write
+// waits, and not more than the window has room for. TryWrite does not retain b.
+func (c *conn) TryWrite(b []byte) (int, error) {
+	n, err := c.out.tryWrite(b)
+	if err != nil {
+		err = c.opError("write", err)
+	}
+	return n, err
+}
+
 // Close ends waiting calls of this end with net.ErrClosed. A second Close returns net.ErrClosed.
 func (c *conn) Close() error {
 	first := c.out.closeWriter()

@@ -104,6 +104,33 @@ func TestConn(t *testing.T) {
 				_ = c.set(time.Time{})
 			}
 		},
+		"TryWrite sends nothing while a Write waits": func(t *testing.T, a, b net.Conn) {
+			written := make(chan error, 1)
+			go func() { // ends when b has read half; awaited by the receive
+				_, err := a.Write(bytes.Repeat([]byte("x"), window+1))
+				written <- err
+			}()
+			synctest.Wait()
+			try := a.(interface{ TryWrite([]byte) (int, error) }).TryWrite
+			if n, err := try([]byte("y")); n != 0 || err != nil {
+				t.Errorf("in a full window: %d, %v", n, err)
+			}
+			got := make([]byte, window+2)
+			if _, err := io.ReadFull(b, got[:window*3/4]); err != nil {
+				t.Error(err)
+			}
+			// The Write was woken, and may not run yet.
+			sent, err := try([]byte("y"))
+			if err := errors.Join(err, <-written); err != nil {
+				t.Error(err)
+			}
+			if sent == 0 {
+				send(t, a, "y")
+			}
+			if _, err := io.ReadFull(b, got[window*3/4:]); err != nil || bytes.IndexByte(got, 'y') != window+1 {
+				t.Errorf("y after %d bytes, %v", bytes.IndexByte(got, 'y'), err)
+			}
+		},
 		"nothing to read or write": func(t *testing.T, a, b net.Conn) {
 			for _, call := range []func([]byte) (int, error){a.Read, a.Write, b.Read} {
 				if n, err := call(nil); n != 0 || err != nil {

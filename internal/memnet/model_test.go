@@ -119,7 +119,7 @@ func (m *model) write() {
 		b[k] = byteAt(f.sent + k)
 	}
 	var want error
-	wantN, waits := 0, false
+	wantN, waits, patient := 0, false, rapid.Bool().Draw(m.T, "patient")
 	switch {
 	case f.closedW:
 		want = net.ErrClosed
@@ -131,7 +131,7 @@ func (m *model) write() {
 		want = syscall.EPIPE
 	default:
 		wantN = min(size, window-(f.sent-f.read))
-		if waits = wantN < size; waits {
+		if waits = patient && wantN < size; waits {
 			want = os.ErrDeadlineExceeded
 		}
 		if f.sent += wantN; wantN > 0 {
@@ -142,10 +142,16 @@ func (m *model) write() {
 		m.must(m.conns[i].SetWriteDeadline(time.Now().Add(later)))
 	}
 	begun := time.Now()
-	n, err := m.conns[i].Write(b)
+	write := m.conns[i].Write
+	if !patient {
+		write = m.conns[i].(interface{ TryWrite([]byte) (int, error) }).TryWrite
+	}
+	n, err := write(b)
 	clear(b) // it is ours
 	m.mustBe("write", n, wantN, err, want)
-	if waits {
+	if !waits {
+		m.mustTake(begun, 0)
+	} else {
 		m.mustTake(begun, later)
 		m.must(m.conns[i].SetWriteDeadline(time.Time{}))
 		time.Sleep(tick - later)

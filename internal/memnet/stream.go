@@ -116,6 +116,16 @@ func (s *stream) writeAlone(b []byte) (n int, err error) {
 	}
 }
 
+// tryWrite sends as much as it can without waiting.
+func (s *stream) tryWrite(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writeErr(); err != nil || s.writing {
+		return 0, err
+	}
+	return s.put(b), nil
+}
+
 func (s *stream) writeErr() error {
 	if err := s.writer.err(s.torn); err != nil {
 		return err
@@ -138,10 +148,10 @@ func (s *stream) put(b []byte) int {
 
 // send schedules the arrival of n bytes in the buffer, or with n 0 of the end of the stream.
 func (s *stream) send(n int) {
-	s.reader.wake()
 	last := len(s.inTransit) - 1
 	if s.state.delay == 0 && last < 0 {
 		s.arrived += n
+		s.reader.wake()
 		return
 	}
 	at := time.Now().Add(s.state.delay)
@@ -150,6 +160,9 @@ func (s *stream) send(n int) {
 		return
 	}
 	s.inTransit = append(s.inTransit, arrival{at, n})
+	if !s.state.cut {
+		s.reader.wakeAt(at)
+	}
 }
 
 // closeWriter ends the stream after the bytes written so far. It reports whether the stream was
@@ -256,14 +269,22 @@ func (r *ring) read(b []byte) int {
 // waiters lets the readers or the writers of a stream wait. The mutex of the stream guards it.
 type waiters struct {
 	changed  sync.Cond // the stream's mutex is its lock
+	waiting  int       // goroutines in wait
 	closed   bool
 	deadline time.Time // zero: none
 
-	// The timer is started when a goroutine waits, and not stopped when the wait ends, because the
-	// next wait is likely to end no later. So the timer may fire in vain: a goroutine that wakes
-	// must check again.
-	timer  *time.Timer // nil: not needed so far
-	fireAt time.Time   // zero: the timer is not running
+	// The timers are started when a goroutine waits, and not stopped when the wait ends, because the
+	// next wait is likely to end no later. So a timer may fire in vain: a goroutine that wakes must
+	// check again. A running timer is moved only to an earlier time, which is rare: moving one costs
+	// the runtime more than starting it.
+	late    alarm // at the deadline
+	arrival alarm // when bytes arrive
+}
+
+// alarm is a timer that wakes waiters.
+type alarm struct {
+	timer *time.Timer // nil: not needed so far
+	at    time.Time   // zero: the timer is not running
 }
 
 // err returns why calls of this kind fail, or nil.
@@ -281,29 +302,40 @@ func (w *waiters) err(torn bool) error {
 
 // wait waits for wake, until the deadline, or until the given time unless until is zero.
 func (w *waiters) wait(until time.Time) {
-	if until.IsZero() || !w.deadline.IsZero() && w.deadline.Before(until) {
-		until = w.deadline
+	if !until.IsZero() {
+		w.start(&w.arrival, until)
 	}
-	if !until.IsZero() && (w.fireAt.IsZero() || until.Before(w.fireAt)) {
-		w.startTimer(until)
+	if !w.deadline.IsZero() {
+		w.start(&w.late, w.deadline)
 	}
+	w.waiting++
 	w.changed.Wait()
+	w.waiting--
 }
 
-func (w *waiters) startTimer(t time.Time) {
-	w.fireAt = t
-	if w.timer == nil {
-		w.timer = time.AfterFunc(time.Until(t), w.fire)
+// wakeAt wakes the goroutines that wait now at the given time. Those that wait later know it.
+func (w *waiters) wakeAt(t time.Time) {
+	if w.waiting > 0 && !w.closed {
+		w.start(&w.arrival, t)
+	}
+}
+
+// start makes a timer fire at the given time, or earlier.
+func (w *waiters) start(a *alarm, t time.Time) {
+	if !a.at.IsZero() && !t.Before(a.at) {
 		return
 	}
-	w.timer.Reset(time.Until(t))
-}
-
-func (w *waiters) fire() {
-	w.changed.L.Lock()
-	defer w.changed.L.Unlock()
-	w.fireAt = time.Time{}
-	w.wake()
+	a.at = t
+	if a.timer != nil {
+		a.timer.Reset(time.Until(t))
+		return
+	}
+	a.timer = time.AfterFunc(time.Until(t), func() {
+		w.changed.L.Lock()
+		defer w.changed.L.Unlock()
+		a.at = time.Time{}
+		w.wake()
+	})
 }
 
 // wake wakes all waiting goroutines, rarely more than one. Without waiters it is cheap.
@@ -311,8 +343,10 @@ func (w *waiters) wake() { w.changed.Broadcast() }
 
 func (w *waiters) close() {
 	w.closed = true
-	if w.timer != nil {
-		w.timer.Stop()
+	for _, a := range [...]*alarm{&w.late, &w.arrival} {
+		if a.timer != nil {
+			a.timer.Stop()
+		}
 	}
 	w.wake()
 }

@@ -41,6 +41,8 @@ func (c *clock) set(change func(*clock)) {
 	c.mu.Unlock()
 }
 
+var unix1885 = time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+
 // stepped returns a time as time.Now would return it after a step of the wall clock. A time of a
 // bubble has no monotonic reading, and package time can't make one.
 func stepped(wall time.Time, monotonic time.Duration) (t time.Time) {
@@ -55,8 +57,7 @@ func stepped(wall time.Time, monotonic time.Duration) (t time.Time) {
 		ext  int64
 		loc  *time.Location
 	})(unsafe.Pointer(&t))
-	seconds := wall.Unix() - time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-	fields.wall = hasMonotonic | uint64(seconds)<<nanosecondBits | uint64(wall.Nanosecond())
+	fields.wall = hasMonotonic | uint64(wall.Unix()-unix1885)<<nanosecondBits | uint64(wall.Nanosecond())
 	fields.ext = int64(monotonic)
 	fields.loc = time.UTC
 	return t

@@ -185,10 +185,19 @@ type peerConn struct {
 }
 
 // Write damages a bit if the nemesis has asked for it.
-func (c *peerConn) Write(b []byte) (int, error) {
+func (c *peerConn) Write(b []byte) (int, error) { return c.Conn.Write(c.damaged(b)) }
+
+// TryWrite is for frames that members write on their main loop, as they do to a socket.
+func (c *peerConn) TryWrite(b []byte) (int, error) {
+	return c.Conn.(interface {
+		TryWrite(b []byte) (int, error)
+	}).TryWrite(c.damaged(b))
+}
+
+func (c *peerConn) damaged(b []byte) []byte {
 	if at := c.w.damage[c.from].Swap(0); at != 0 && len(b) > 0 {
 		b = append([]byte(nil), b...)
 		b[int(at)%len(b)] ^= 1 << (at % 8)
 	}
-	return c.Conn.Write(b)
+	return b
 }

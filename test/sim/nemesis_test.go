@@ -63,12 +63,12 @@ func (n *nemesis) until(end time.Duration) {
 // collectGarbage collects garbage at fixed virtual times if nothing else does: a collection at any
 // other time changes the order of goroutines.
 func (w *world) collectGarbage() {
-	every := time.Minute // about 20 MB later
+	every := 3 * time.Minute // about 60 MB later
 	switch {
 	case w.restLeft() > 0:
-		every = 5 * time.Minute
+		every = 15 * time.Minute
 	case w.plan.pace < time.Second:
-		every = 20 * time.Second
+		every = time.Minute
 	}
 	if os.Getenv("GOGC") == "off" && w.now()-w.collected > every {
 		w.collected = w.now()

@@ -228,7 +228,9 @@ func runPlan(t *testing.T, p *plan) result {
 	for _, a := range append(jepsenlite.Check(history), jepsenlite.CheckRegisters(history, "")...) {
 		r.problems = append(r.problems, a.String())
 	}
-	r.trace = traceOf(history)
+	if *traceFlag {
+		r.trace = traceOf(history)
+	}
 	if (len(r.problems) > 0 || *traceFlag) && *dirFlag != "" {
 		where := filepath.Join(*dirFlag, fmt.Sprintf("seed-%d", p.seed))
 		if err := os.MkdirAll(where, 0o755); err != nil {
