@@ -199,6 +199,11 @@ func (n *native) replace(conn, reader *client.Client) {
 	for key, w := range n.watches {
 		n.fire(key, w, zk.Event{Type: zk.EventNotWatching, State: zk.StateDisconnected, Path: key.path, Err: zk.ErrSessionExpired})
 	}
+	for t := range n.trees {
+		if t.stop != nil { // ctx would keep the previous Client of each session in memory
+			t.stop()
+		}
+	}
 	clear(n.trees)
 }
 

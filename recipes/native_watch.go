@@ -86,6 +86,7 @@ func (n *native) fire(key watchKey, w *watch, e zk.Event) {
 type treeWatch struct {
 	root string
 	f    func(zk.Event)
+	stop func() bool // ends the wait for the end of ctx; nil until the server has set the watch
 }
 
 func (t *treeWatch) covers(path string) bool {
@@ -96,7 +97,7 @@ func (t *treeWatch) covers(path string) bool {
 // watchTree calls f, with n.mu held, for each event at root and below it, until ctx or the session
 // ends.
 func (n *native) watchTree(ctx context.Context, root string, f func(zk.Event)) error {
-	t := &treeWatch{root, f}
+	t := &treeWatch{root: root, f: f}
 	_, err := send(ctx, n, func(conn *client.Client) (struct{}, error) {
 		var none struct{}
 		if !n.takeTreeTurn(ctx) {
@@ -117,7 +118,11 @@ func (n *native) watchTree(ctx context.Context, root string, f func(zk.Event)) e
 			n.unwatchTree(conn, t)
 			return none, err
 		}
-		context.AfterFunc(ctx, func() { n.unwatchTree(conn, t) })
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if _, current = n.trees[t]; current {
+			t.stop = context.AfterFunc(ctx, func() { n.unwatchTree(conn, t) })
+		}
 		return none, nil
 	})
 	return err

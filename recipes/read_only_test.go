@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/recipes/group"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -115,6 +116,41 @@ func TestReadOnly(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := c.Set(ctx, "/a", []byte("2"), 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadOnly_PersistentZnode keeps a znode that does not end with a session. In read-only mode the
+// znode must not be read again and again.
+func TestReadOnly_PersistentZnode(t *testing.T) {
+	withReadOnly(t, func(t *testing.T, e *zktest.Ensemble, c *recipes.Client) {
+		states := c.States(t.Context())
+		z := group.NewPersistentZnode(c, "/z", []byte("1"), recipes.CreateOptions{})
+		if err := z.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := z.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range e.Followers() {
+			m.Kill()
+		}
+		awaitStates(t, states, recipes.Connected, recipes.Suspended, recipes.Lost, recipes.ReadOnly)
+		time.Sleep(time.Minute) // without an end if the znode is read without a pause
+		for _, m := range e.Members() {
+			if m.State() != zktest.Running {
+				m.Start()
+			}
+		}
+		awaitStates(t, states, recipes.Lost, recipes.Reconnected)
+		if err := z.SetData(t.Context(), []byte("2")); err != nil {
+			t.Error(err)
+		}
+		if data, _, err := c.Get(t.Context(), "/z"); err != nil || string(data) != "2" {
+			t.Errorf("%q, %v", data, err)
+		}
+		if err := z.Close(); err != nil {
 			t.Error(err)
 		}
 	})

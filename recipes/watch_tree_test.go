@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +81,41 @@ func TestWatchTree_Wrap(t *testing.T) {
 		var e *recipes.Error
 		if !errors.As(err, &e) || !e.Refused() || !errors.Is(err, proto.ErrUnimplemented) {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// countingCtx counts the functions that wait for its end.
+type countingCtx struct {
+	context.Context
+	done chan struct{}
+	n    atomic.Int64
+}
+
+func (c *countingCtx) Done() <-chan struct{} { return c.done }
+
+func (c *countingCtx) AfterFunc(func()) (stop func() bool) {
+	c.n.Add(1)
+	return sync.OnceValue(func() bool {
+		c.n.Add(-1)
+		return true
+	})
+}
+
+// TestWatchTree_SessionsEnd checks that the ctx of watches does not keep anything of past sessions.
+func TestWatchTree_SessionsEnd(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		ctx := &countingCtx{Context: t.Context(), done: make(chan struct{})}
+		for range 3 {
+			if err := c.WatchTree(ctx, "/d", func(zk.Event) {}); err != nil {
+				t.Fatal(err)
+			}
+			w.ExpireSession(c.Session().ID())
+			time.Sleep(recipetest.Timeout)
+		}
+		if n := ctx.n.Load(); n != 0 {
+			t.Errorf("ctx has %d functions of past sessions", n)
 		}
 	})
 }

@@ -20,8 +20,7 @@ func cost(t testing.TB, h *recipetest.Hooks, what string, trips int, ops string,
 	}
 }
 
-// Curator and kazoo have no counterpart. The second watch of decide is on the coordinator's own
-// place; nobody waits for it.
+// Curator and kazoo have no counterpart. The first in line does not watch its own place.
 func TestCost_Transaction(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		ctx := t.Context()
@@ -33,12 +32,12 @@ func TestCost_Transaction(t *testing.T) {
 			begun, err = tx.Begin(ctx, nil, "a")
 			return err
 		})
-		cost(t, h, "join", 4, "get, create, get, exists", func() (err error) {
+		cost(t, h, "join", 5, "sync, get, create, get, exists", func() (err error) {
 			p, err = tx.Join(ctx, "a")
 			return err
 		})
 		cost(t, h, "vote", 1, "multi", func() error { return p.Vote(ctx, agree.Commit) })
-		cost(t, h, "decide", 6, "get+watch, children, children+watch, get+watch, children, get+watch, set", func() error {
+		cost(t, h, "decide", 6, "get+watch, children, children+watch, children, get+watch, set", func() error {
 			_, err := begun.Outcome(ctx)
 			return err
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -56,6 +57,7 @@ func (p *Participant) awaitAtPlace(ctx context.Context) (Decision, error) {
 				continue
 			}
 		default:
+			author.EndHold(turn) // otherwise a goroutine per look would watch the place
 			d, voted, changed, err = p.tryDecide(in, p.seen)
 		}
 		if err != nil || d != Undecided {

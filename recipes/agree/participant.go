@@ -24,7 +24,9 @@ type Participant struct {
 }
 
 // Coordinate takes part as a replacement of the coordinator that began the transaction.
-func (t *Transaction) Coordinate(ctx context.Context) (*Participant, error) { return t.join(ctx, "") }
+func (t *Transaction) Coordinate(ctx context.Context) (*Participant, error) {
+	return t.syncAndJoin(ctx, "")
+}
 
 // Join takes part as a site, also when a new process continues the work of a site that died. The
 // error is recipes.ErrArgument if the transaction does not have the site, or the site has called
@@ -33,7 +35,7 @@ func (t *Transaction) Join(ctx context.Context, site string) (*Participant, erro
 	if site == "" { // with which join would make a coordinator
 		return nil, fmt.Errorf("agree: join %s: %w: the name of the site is empty", t.path, recipes.ErrArgument)
 	}
-	p, err := t.join(ctx, site)
+	p, err := t.syncAndJoin(ctx, site)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +124,15 @@ func (p *Participant) Done(ctx context.Context) error {
 		err = nil
 	}
 	return errors.Join(err, p.leave(ctx))
+}
+
+// syncAndJoin is join for a process that did not begin the transaction: its server may not know the
+// transaction yet.
+func (t *Transaction) syncAndJoin(ctx context.Context, site string) (*Participant, error) {
+	if err := t.client.Sync(ctx, t.path); err != nil {
+		return nil, err
+	}
+	return t.join(ctx, site)
 }
 
 // join takes a place in line. If the transaction was deleted meanwhile, join may leave containers

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
+	"github.com/gozkd/gozkd/zktest"
 )
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
@@ -347,6 +349,38 @@ func TestTransaction_AllOrNone(t *testing.T) {
 					t.Errorf("%s: %v with votes %v", path, o, votes)
 				}
 			}
+		}
+	})
+}
+
+// TestJoin_Lagging joins through a server that does not know the transaction yet.
+func TestJoin_Lagging(t *testing.T) {
+	recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
+		only := func(m *zktest.Member) recipes.Option {
+			return recipes.Dialer(func(network, _ string, timeout time.Duration) (net.Conn, error) {
+				return w.Dialer()(network, m.Address(), timeout)
+			})
+		}
+		follower := w.Followers()[0]
+		site, begins := w.Client(only(follower)), w.Client(only(w.Leader()))
+		w.Partition([]int{follower.ID()})
+		if _, err := agree.NewTransaction(begins, "/tx").Begin(t.Context(), nil, "a"); err != nil {
+			t.Fatal(err)
+		}
+		joined := make(chan error, 2)
+		// These end when the server has caught up; awaited below.
+		go func() {
+			_, err := agree.NewTransaction(site, "/tx").Join(t.Context(), "a")
+			joined <- err
+		}()
+		go func() {
+			_, err := agree.NewTransaction(site, "/tx").Coordinate(t.Context())
+			joined <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		w.Heal()
+		if err := errors.Join(<-joined, <-joined); err != nil {
+			t.Error(err)
 		}
 	})
 }

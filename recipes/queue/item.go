@@ -184,7 +184,8 @@ const dropPause = time.Second
 
 // Handle waits for an item, locks the item, and calls f. The context of f also ends when the item
 // is no longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls
-// Release. The error joins that of f and that of Done or Release. An item with recipes.ErrFormat is returned
+// Release. The error joins that of f and that of Done or Release; a Release that continues in the
+// background is no error. An item with recipes.ErrFormat is returned
 // without a call of f, and stays the first in the queue until removed with Take or TakeLocked.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
@@ -196,7 +197,7 @@ func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *I
 	returned := false
 	defer func() {
 		if !returned || err != nil {
-			err = errors.Join(err, i.Release(context.WithoutCancel(ctx)))
+			err = contend.WithCleanup(err, i.Release(ctx)) // continues in the background if ctx ends first
 		}
 	}()
 	if err == nil {

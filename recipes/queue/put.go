@@ -273,8 +273,7 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 		in, cancel := held.Within(ctx)
 		err = e.awaitTaken(in)
 		cancel()
-		// continues in the background if needed
-		leave := func() { _ = held.Release(context.WithoutCancel(ctx)) }
+		leave := func() { _ = held.Release(ctx) } // continues in the background if ctx ends first
 		if err == nil {
 			return leave, nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -30,17 +31,22 @@ type Lease struct {
 // NewLease returns the lease at path. If the same holder obtains the lease again, from any process,
 // the duration begins anew.
 func NewLease(c *recipes.Client, path, holder string, duration time.Duration) *Lease {
-	return &Lease{client: c, paths: []string{path}, holder: holder, duration: duration}
+	return newLease(c, holder, duration, path)
 }
 
 // NewMultiLease returns a lease that n holders can have at a time. Its parts are leases at path/0,
 // path/1 ... This is kazoo's MultiNonBlockingLease.
 func NewMultiLease(c *recipes.Client, path string, n int, holder string, duration time.Duration) *Lease {
-	l := &Lease{client: c, holder: holder, duration: duration}
+	var paths []string
 	for i := range n {
-		l.paths = append(l.paths, znodepath.Join(path, strconv.Itoa(i)))
+		paths = append(paths, znodepath.Join(path, strconv.Itoa(i)))
 	}
-	return l
+	return newLease(c, holder, duration, paths...)
+}
+
+func newLease(c *recipes.Client, holder string, duration time.Duration, paths ...string) *Lease {
+	duration = min(duration, math.MaxInt64-time.Second) // take adds a second
+	return &Lease{client: c, paths: paths, holder: holder, duration: duration}
 }
 
 // Obtain takes or renews the lease, or returns recipes.ErrNotAcquired. Obtain waits only for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -217,6 +218,21 @@ func TestLease_Short(t *testing.T) {
 		}
 		if left := time.Until(endOf(held)); left < 900*time.Millisecond || left > 2*time.Second {
 			t.Errorf("a lease of 900 ms lasts %v", left)
+		}
+	})
+}
+
+// TestLease_Longest checks that the longest duration is not over at once.
+func TestLease_Longest(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		held, err := shared.NewLease(w.Client(), "/lease", "anna", math.MaxInt64).Obtain(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		_, err = shared.NewLease(w.Client(), "/lease", "ben", time.Second).Obtain(t.Context())
+		if held.Context().Err() != nil || !errors.Is(err, recipes.ErrNotAcquired) {
+			t.Errorf("the lease until %v: %v; another: %v", endOf(held), context.Cause(held.Context()), err)
 		}
 	})
 }

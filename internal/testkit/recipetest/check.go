@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,10 @@ func Check(t *testing.T, draw func(rt *rapid.T) (members int, scenario func(t te
 // check reports failures to tb and makes bubbles from t.
 func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scenario func(t testing.TB, w *World))) {
 	tb.Helper()
-	var simulated time.Duration
+	var (
+		simulated time.Duration
+		faults    atomic.Int64 // of all Worlds
+	)
 	began := time.Now()
 	for once := true; once || simulated.Hours() < *hours && !tb.Failed(); once = false {
 		rapid.Check(tb, func(rt *rapid.T) {
@@ -44,7 +48,11 @@ func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scena
 			var r *recorder
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				r = record(t, func(t testing.TB) { scenario(t, NewWorld(t, members)) })
+				r = record(t, func(t testing.TB) {
+					w := NewWorld(t, members)
+					scenario(t, w)
+					faults.Add(w.faults.Load())
+				})
 				simulated += time.Since(began)
 			})
 			if r.Failed() {
@@ -54,7 +62,7 @@ func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scena
 		})
 	}
 	if *hours > 0 {
-		t.Logf("simulated %.1f hours in %v", simulated.Hours(), time.Since(began).Round(time.Second))
+		t.Logf("simulated %.1f hours with %d faults in %v", simulated.Hours(), faults.Load(), time.Since(began).Round(time.Second))
 	}
 }
 

@@ -60,6 +60,7 @@ func (w *World) Apply(all []Trouble) {
 	for _, x := range all {
 		time.Sleep(x.After)
 		w.apply(x)
+		w.faults.Add(1)
 	}
 	w.ClearFaults()
 }

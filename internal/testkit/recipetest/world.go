@@ -4,6 +4,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,8 @@ const Timeout = 10 * time.Second
 type World struct {
 	*zktest.Ensemble
 	t testing.TB
+
+	faults atomic.Int64 // troubles applied
 
 	mu      sync.Mutex
 	clients []*recipes.Client // in the order in which they were made

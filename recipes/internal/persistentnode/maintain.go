@@ -64,18 +64,16 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 			return false, err
 		}
 	}
-	s := k.client.Session()
-	if k.opts.Ephemeral {
-		if s, err = k.client.AwaitSession(ctx); err != nil {
-			return false, err
-		}
+	s, err := k.client.AwaitSession(ctx) // waitForChange returns at once without a session
+	if err != nil {
+		return false, err
 	}
 	stat, watch, err := k.client.ExistsW(ctx, k.path)
 	switch {
 	case err != nil:
 		return false, err
 	// the Stat may be of another session
-	case s != k.client.Session(), k.opts.Ephemeral && s.Context().Err() != nil:
+	case s != k.client.Session(), s.Context().Err() != nil:
 		return false, nil
 	case stat == nil:
 		k.markMissing(nil)
