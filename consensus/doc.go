@@ -27,7 +27,7 @@
 // checkpoint, then the log. It refuses a checkpoint without a log, entries without a checkpoint, a
 // gap between the two, a log that ends before its committed index, and another member's directory.
 //
-// A member that lacks more entries than are in memory gets a checkpoint: the one on disk if the log
+// A member that lacks more entries than are in memory gets a checkpoint: that on disk if the log
 // in memory continues it and it knows the member, otherwise a new one. It travels as keys and
 // values over its own connection into a separate file, while the state machine builds the new state
 // from the same stream and checks the digest. Only when everything is verified and synced does raft
@@ -35,6 +35,14 @@
 // machine switches. A crash in between leaves a checkpoint newer than the log, or followed by a log
 // of another history, recognised by its terms; Open then drops that log. Requests of this server
 // that the checkpoint contains have unknown results here: OnLost reports them.
+//
+// When a leader leaves: a leader that stops transfers leadership to the most up-to-date voter, and
+// waits for that for at most two election timeouts, and no longer than a tickTime. If the
+// connection to the leader breaks and its address refuses connections, its process is gone: the
+// reachable voter with the lowest id campaigns at the next tick, each other voter three ticks
+// later. Otherwise a silent leader costs an election timeout: 10 to 20 ticks of tickTime/40, which
+// is kept between 20 ms and 50 ms (raftTick in server/server.go). Where messages take longer than
+// that, a member that sees late votes slows raft's clock down, up to four times, for a while.
 //
 // Goroutines: Run is the loop. Only the loop uses the core and calls the state machine. Another
 // goroutine, started and awaited by Run, writes the write-ahead log; in a server alone the loop

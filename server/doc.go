@@ -20,6 +20,18 @@
 //	V5  Zxids in the replies of one connection never decrease.
 //	V6  A bad frame costs its own connection and nothing else.
 //
+// Goroutines, which end with Close unless said otherwise:
+//
+//   - That of a connection reads the socket and owns the input buffer.
+//   - consensus.Run owns raft and, through Apply, the tree's changes, events and replies to writes.
+//   - The session loop follows the leader; twice a tick it expires sessions or reports them to the
+//     leader.
+//   - The collector deletes containers and TTL znodes.
+//   - An accept loop per client port owns its listener, until Close or a reconfig that moves the
+//     port; followClientAddress makes such moves in an ensemble.
+//   - That of a TLS handshake, for at most 10 s; then the connection gets a new goroutine.
+//   - A flusher, now and then, writes the output that a socket did not take at once.
+//
 // Locks are always taken in this order: Server.treeMu, memoryBudget.evicting, conn.mu, connTable.mu, and the leaf locks of
 // expiry, the watch table and the mailboxes. No goroutine waits for a disk or a socket while
 // holding one of these locks.

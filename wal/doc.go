@@ -20,4 +20,38 @@
 //
 // docs/reference/formats.md describes the format, docs/internals/wal.md argues for W1 to W4. The
 // package does not know raft, and starts no goroutines.
+//
+// # Segments and recycled files
+//
+// A segment is prepared under a spare's name: header, the newest state as its first frame, zeros
+// ahead. Then it is synced, renamed to its number, and the directory is synced. So every file with
+// a segment's name has a whole header and holds the state, and all earlier segments may be dropped.
+// The previous segment is complete and durable at that moment: a bad frame in a segment with a
+// successor is always damage.
+//
+// Two dropped segments are kept for reuse: an append that changes the size or allocation of the
+// file would cost twice as much to sync.
+//
+// Old frames in a recycled file cannot be mistaken for new frames: their numbers are lower, their
+// salt differs (64 random bits per segment), and their chain value differs. Open zeroes the remains
+// of a torn frame, so that pieces of two attempts never combine.
+//
+// # Compact
+//
+// Compact drops segments from the oldest on and syncs the directory after each one: with two
+// removals in flight a crash could undo the first and keep the second, and the gap would look like
+// damage. The compacted index is not stored: after Open some compacted entries may be back. Reset is
+// stored; it empties the log and says where it continues, as after a checkpoint from the leader.
+//
+// # Open
+//
+//  1. Lock the directory. Segment numbers must have no gaps.
+//  2. Read the segments in order. Each header must fit what was read before. Lengths and counts are
+//     compared with the available bytes before they size anything.
+//  3. In the last segment the first bad frame ends the log if it is a torn append (docs/internals/wal.md).
+//     The remains are zeroed.
+//  4. Write the last good frame again and sync. The previous process may have died between write
+//     and sync, or its sync may have failed, after which Linux keeps the page and marks it clean.
+//     Only the last frame can be in that state.
+//  5. Sync the directory and remove spares that do not fit.
 package wal

@@ -42,6 +42,21 @@
 //	    host that has most. At most two questions at a time are about callers of one host that name
 //	    the same member.
 //
+// How a caller proves that it is the peer (P8):
+//
+//   - By address: the called member dials the configured address of the member that the hello
+//     names, and asks whether it is making the connection with this nonce. A member that a reconfig
+//     moves is also asked at its former address, until it has answered at the new address: until
+//     then, whoever gets the former address can pass for the member, unless there is a secret or
+//     TLS.
+//   - By secret: the caller answers the challenge first, so a stranger gets nothing that is
+//     computed from the secret. A member that only prefers the secret falls back to the address.
+//   - By certificate: both sides verify the other's chain, and compare the certificate with the
+//     host in the other's server line. URIs of scheme gozkd must name the member, and the ensemble
+//     if the configuration names one. For a certificate with only a host, the called member also
+//     asks at the member's address, over TLS. Session tickets are disabled: a resumed session would
+//     skip the revocation lists.
+//
 // docs/reference/formats.md describes the format, docs/adr/0007-peer-authentication.md the reasons.
 //
 // Goroutines: a single goroutine accepts connections. Each peer has a goroutine that dials and
