@@ -56,6 +56,32 @@ func TestC1_Refused(t *testing.T) {
 	})
 }
 
+// A znode is deleted that may not be read any longer, which the server does not report to a
+// recursive watch: the next change of the parent's list shows the deletion. Watches of the list show
+// the deletion at once.
+func TestC1_Withdrawn(t *testing.T) {
+	always := func(string) bool { return true }
+	for _, o := range []cache.TreeOptions{{}, {Enter: always}} {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			w.Load(map[string]string{"/a": "", "/a/x": "1"})
+			tree := cache.NewTree(w.Client(), "/a", o)
+			defer tree.Close()
+			must(t, tree.Start(t.Context()))
+			must(t, tree.Wait(t.Context()))
+			conn := w.Connect(t)
+			_, err := conn.SetACL("/a/x", zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+			must(t, err)
+			must(t, conn.Delete("/a/x", -1))
+			if o.Enter == nil {
+				w.Load(map[string]string{"/a/y": ""})
+				must(t, conn.Delete("/a/y", -1))
+			}
+			time.Sleep(time.Second)
+			expectTree(t, tree, map[string]string{"/a": ""})
+		})
+	}
+}
+
 // A znode was read again while it was deleted: first found, then missing. The parent's list is
 // answered when it exists again, and must cause another read.
 func TestC1_MissingBetween(t *testing.T) {

@@ -150,6 +150,10 @@ type TreeOptions struct {
 
 // NewTree returns a cache of the znode at path and its descendants, which does nothing before
 // Start. With zero options the Tree has a single recursive watch, if the server knows these.
+//
+// The server does not report to a recursive watch that a znode was deleted which the Client may not
+// read any longer. Such a znode stays in the Tree until other children of its parent come or go, or
+// the Client reconnects. An Enter that is always true avoids that, with two watches per znode.
 func NewTree(c *recipes.Client, path string, o TreeOptions) *Tree {
 	depth := o.Depth
 	if depth <= 0 {
