@@ -52,8 +52,8 @@ func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 //
 // When Put returns nil, the items are in the queue. After recipes.ErrOutcomeUnknown they may be in
 // the queue, because the session was lost or ctx ended before the answer. If ctx ended, they are
-// removed in the background, unless a consumer takes them first. After any other error nothing was
-// put.
+// removed in the background, unless a consumer takes them first or the answer is lost too. After any
+// other error nothing was put.
 func (q *Queue) Put(ctx context.Context, items ...[]byte) error {
 	return q.putItems(ctx, q.layout.prefix, items...)
 }
