@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,4 +77,30 @@ func TestStableStates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStableStates_NoPause checks that a policy without pauses is not asked all the time while the
+// connection is lost.
+func TestStableStates_NoPause(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		var asked atomic.Int32
+		stable := c.StableStates(t.Context(), func(int, time.Duration) (time.Duration, bool) {
+			return 0, asked.Add(1) < 1000
+		})
+		w.Unplug(c)
+		time.Sleep(time.Second)
+		if n := asked.Load(); n < 2 || n > 101 {
+			t.Errorf("the policy was asked %d times in a second", n)
+		}
+		w.Plug(c)
+		time.Sleep(5 * time.Second)
+		last := recipes.Connecting
+		for len(stable) > 0 {
+			last = <-stable
+		}
+		if last != recipes.Reconnected {
+			t.Errorf("the last state is %v", last)
+		}
+	})
 }

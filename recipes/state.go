@@ -108,7 +108,8 @@ func push(ch chan ConnState, s ConnState) {
 // ReadOnly, no state is sent until the pause that policy chooses is over, except Closed and the
 // first Lost. If the connection was lost again in that pause, or is still lost, policy chooses
 // another pause; Curator sends Reconnected also if the connection was lost again in the pause. When
-// policy allows no more pauses, the present state is sent and the next change ends the silence.
+// policy allows no more pauses, the present state is sent and the next change ends the silence. A
+// pause lasts for 10 ms at least.
 func (c *Client) StableStates(ctx context.Context, policy RetryPolicy) <-chan ConnState {
 	states, stable := c.States(ctx), make(chan ConnState, stateBuffer)
 	// Ends with ctx or with the Client. Nobody waits.
@@ -146,6 +147,9 @@ type breaker struct {
 	latest, sent ConnState
 }
 
+// shortestPause keeps the policy of StableStates from being asked without a pause.
+const shortestPause = 10 * time.Millisecond
+
 func (s ConnState) disconnected() bool { return s == Suspended || s == Lost }
 
 func (b *breaker) change(s ConnState) {
@@ -172,7 +176,7 @@ func (b *breaker) pause() {
 	wait, again := b.policy(b.pauses, b.now()-b.begun)
 	if b.pausing = again; again {
 		b.unstable = false
-		b.timer.Reset(wait)
+		b.timer.Reset(max(wait, shortestPause))
 	}
 }
 
