@@ -75,6 +75,9 @@ func TestID_Remove(t *testing.T) {
 			if n, err := q.Remove(t.Context(), "none"); n != 0 || err != nil {
 				t.Error(n, err)
 			}
+			if _, err := q.Remove(t.Context(), ""); !errors.Is(err, recipes.ErrArgument) {
+				t.Error(err)
+			}
 			if m, ok, err := q.TryTake(t.Context()); !ok || err != nil || m.ID() != "c" {
 				t.Errorf("take: %+v, %v", m, err)
 			}

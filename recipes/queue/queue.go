@@ -128,6 +128,9 @@ func (q *ID) Put(ctx context.Context, id string, data []byte) error {
 // Remove removes all items with the given ID that nobody has locked, and returns their number.
 // After an error some may be left; after recipes.ErrOutcomeUnknown one more may have been removed.
 func (q *ID) Remove(ctx context.Context, id string) (n int, err error) {
+	if id == "" { // would match the items without an ID
+		return 0, fmt.Errorf("queue: %w: empty ID", recipes.ErrArgument)
+	}
 	names, _, err := q.client.Children(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return 0, nil
