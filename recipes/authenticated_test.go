@@ -15,9 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/server"
@@ -139,7 +141,7 @@ func TestWithSASL_Refused(t *testing.T) {
 		s, g := zktest.Start(t), &guard{}
 		begun := time.Now()
 		_, err := recipes.Connect(t.Context(), strings.Split(s.ConnectString(), ","), g.dialer(s.Dialer()), recipes.WithSASL(password("wrong")))
-		if !errors.Is(err, recipes.ErrSASL) || !strings.Contains(err.Error(), "refused the credentials") {
+		if !errors.Is(err, client.ErrSASL) || !strings.Contains(err.Error(), "refused the credentials") {
 			t.Errorf("%v", err)
 		}
 		if took := time.Since(begun); took > 3*time.Second { // go-zookeeper notices the end after a second
@@ -268,7 +270,7 @@ func TestIdentityDemanded(t *testing.T) {
 		}))
 		begun := time.Now()
 		for time.Since(begun) < time.Minute {
-			if err := c.Sync(t.Context(), "/"); !errors.Is(err, recipes.ErrIdentityDemanded) {
+			if err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrSessionClosedRequireSASLAuth) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gozkd/gozkd/recipes/internal/author"
 )
@@ -13,6 +14,11 @@ func init() {
 	author.Of = func(client any) author.Client { return forRecipes{client.(*Client)} }
 	author.JoinHolds = func(a, b any) any { return joinHolds(a.(*Hold), b.(*Hold)) }
 	author.EndHold = func(hold any) { hold.(*Hold).end() }
+	author.Session = func(hold any) any { return hold.(*Hold).session }
+	author.Refused = func(err error) bool {
+		var e *Error
+		return errors.As(err, &e) && !e.Unknown && classify(e.Err) == answered
+	}
 }
 
 func (c forRecipes) NewHold(h author.Hold) any { return c.newHold(h) }

@@ -3,17 +3,45 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/requesthook"
 	"github.com/gozkd/gozkd/proto"
 )
+
+// request describes a request to a test's hook, with the arguments of requesthook.Func.
+type request struct {
+	op, path string // without an op, the hook does not see the request
+	watch    bool
+}
+
+// hooked returns f with a call of hook.
+func hooked[T any](hook requesthook.Func, r request, f func(ctx context.Context) (T, error)) func(ctx context.Context) (T, error) {
+	return func(ctx context.Context) (v T, err error) {
+		err = hook(r.op, r.path, r.watch, func() (err error) {
+			v, err = f(ctx)
+			return err
+		})
+		return v, err
+	}
+}
+
+// do is call without a result.
+func (k *core) do(ctx context.Context, r request, f func(ctx context.Context) error) error {
+	_, err := call(ctx, k, r, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }, nil)
+	return err
+}
 
 // call runs f, which sends a request, and returns its result. If ctx ends first, call returns a
 // ctxError at once; Sync then waits for f. If onLate is not nil, f goes on when ctx has ended, and
 // onLate gets its result. The caller must be counted in k.calls.
-func call[T any](ctx context.Context, k *core, f func(ctx context.Context) (T, error), onLate func(T, error)) (T, error) {
+func call[T any](ctx context.Context, k *core, r request, f func(ctx context.Context) (T, error), onLate func(T, error)) (T, error) {
 	var none T
+	if k.hook != nil && r.op != "" {
+		f = hooked(k.hook, r, f)
+	}
 	if ctx.Err() != nil {
 		return none, newCtxError(ctx, false)
 	}
@@ -59,8 +87,8 @@ func call[T any](ctx context.Context, k *core, f func(ctx context.Context) (T, e
 		return none, newCtxError(ctx, true)
 	}
 	k.abandonedCalls.remove(abandoned)
-	r := <-results
-	return r.v, r.err
+	late := <-results
+	return late.v, late.err
 }
 
 // background runs f in a goroutine. The caller must be counted in k.calls.
@@ -96,7 +124,7 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 		switch classify(err) {
 		case answered:
 			if errors.Is(err, proto.ErrSessionClosedRequireSASLAuth) {
-				err = ErrIdentityDemanded
+				err = fmt.Errorf("the server demands an identity, such as a client certificate (WithTLS) or a SASL user (WithSASL): %w", err)
 			}
 			return &Error{op, path, err, false}
 		case stopped:

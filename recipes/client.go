@@ -43,7 +43,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	}
 	k := newCore(cfg)
 	n := newNative(k, servers)
-	k.use(n, requesthook.From(ctx))
+	k.conn, k.hook = n, requesthook.From(ctx)
 	// Ends when the Client is closed; Close waits.
 	k.loops.Go(n.run)
 	c := &Client{core: k}

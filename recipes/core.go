@@ -13,10 +13,10 @@ import (
 
 // core is the state that a Client and its namespaces share.
 type core struct {
-	cfg    config
-	clock  *clock
-	conn   transport
-	prober transport // conn without a test's hook
+	cfg   config
+	clock *clock
+	conn  transport
+	hook  requesthook.Func // nil except in tests
 
 	timeout atomic.Int64 // a time.Duration: the session timeout, as requested and later as negotiated
 
@@ -50,14 +50,6 @@ func newCore(cfg config) *core {
 	k.connection, k.disconnect = context.WithCancel(context.Background())
 	k.timeout.Store(int64(cfg.timeout))
 	return k
-}
-
-// use sets the transport. f is nil except in tests.
-func (k *core) use(t transport, f requesthook.Func) {
-	k.conn, k.prober = t, t
-	if f != nil {
-		k.conn = &hooked{t, f}
-	}
 }
 
 // start waits for the first session. op names the operation in errors.

@@ -154,7 +154,7 @@ func (n *createCall) resolveLost(ctx context.Context) (string, error) {
 func (n *createCall) send(ctx context.Context) (string, error) {
 	k := n.client.core
 	n.sentIn = k.currentSession()
-	created, err := call(ctx, k, func(ctx context.Context) (string, error) { return k.conn.create(ctx, n.path, n.data, n.opts) }, func(created string, err error) {
+	created, err := k.create(ctx, n.path, n.data, n.opts, func(created string, err error) {
 		switch {
 		case err == nil:
 			k.background(func(ctx context.Context) { n.undo(ctx, created) })
@@ -166,6 +166,13 @@ func (n *createCall) send(ctx context.Context) (string, error) {
 	n.answerLost = n.answerLost || lost
 	n.outcomeUnknown = n.outcomeUnknown || lost || classify(err) == notAwaited
 	return created, err
+}
+
+// create makes one attempt; see call.
+func (k *core) create(ctx context.Context, full string, data []byte, o CreateOptions, onLate func(string, error)) (string, error) {
+	return call(ctx, k, request{op: "create", path: full}, func(ctx context.Context) (string, error) {
+		return k.conn.create(ctx, full, data, o)
+	}, onLate)
 }
 
 // adoptExisting decides whether the existing znode may be the result of an earlier attempt, and

@@ -6,21 +6,15 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Errors of this package. The server's errors are the sentinels of package zk; use errors.Is.
+// Errors of this package. The server's errors are the sentinels of package zk, and codes of package
+// proto that package zk does not have; use errors.Is.
 var (
 	// ErrClosed means that the recipe, its Client, or the wrapped connection was closed, or that the
 	// ctx of Start has ended.
 	ErrClosed = errors.New("recipes: closed")
-	// ErrSASL means that the SASL exchange of WithSASL failed.
-	ErrSASL = client.ErrSASL
-	// ErrIdentityDemanded means that the server serves only clients with an identity that this one
-	// does not have, such as a client certificate or a SASL user. Its zoo.cfg lists the schemes in
-	// enforce.auth.schemes. Nothing was applied.
-	ErrIdentityDemanded = errors.New("recipes: the server demands an identity, such as a client certificate (WithTLS) or a SASL user (WithSASL)")
 	// ErrSessionLost is the cause of a session's Context once the session has ended or may have.
 	ErrSessionLost = errors.New("recipes: session is lost")
 	// ErrOutcomeUnknown means that a write may have been applied, or may still be: its answer was
@@ -68,11 +62,6 @@ func (e *Error) Unwrap() []error {
 	}
 	return []error{e.Err}
 }
-
-// Refused reports whether the server refused the request, or the request was invalid, so that
-// nothing was applied and a repetition would fail again. Otherwise the connection was lost, ctx
-// ended, or the Client was closed.
-func (e *Error) Refused() bool { return !e.Unknown && classify(e.Err) == answered }
 
 // ambiguousError is the server's answer to a repeated write that leaves open whether the first
 // attempt was applied.

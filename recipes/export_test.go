@@ -18,7 +18,7 @@ func ExponentialWith(base, limit time.Duration, n int, random func(n int64) int6
 
 // RememberedEphemerals returns how many ephemerals the Client of a wrapped connection remembers.
 func RememberedEphemerals(c *Client) int {
-	w := c.core.prober.(*wrapped)
+	w := c.core.conn.(*wrapped)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.ephemerals)

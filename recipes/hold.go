@@ -104,9 +104,6 @@ func (h *Hold) Within(ctx context.Context) (in context.Context, cancel context.C
 	return checkedctx.Within(ctx, h.ctx)
 }
 
-// Session returns the session that owns the znode; nil for a lease, which outlives the session.
-func (h *Hold) Session() *Session { return h.session }
-
 // Token is a zxid that rises from holder to holder. A store that refuses writes with a token
 // smaller than the greatest so far is safe from former holders that do not know yet that they lost
 // the Hold. Holders that do not exclude each other, such as readers, may have the same token.

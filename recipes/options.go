@@ -67,7 +67,7 @@ func WithTLS(cfg *tls.Config) Option {
 }
 
 // WithSASL authenticates each connection that Connect makes, before any other request. If a server
-// refuses the credentials, Connect fails with ErrSASL. A Client that is refused later, when it
+// refuses the credentials, Connect fails with client.ErrSASL. A Client that is refused later, when it
 // reconnects, loses its session and goes on trying; the Logger gets the reason.
 func WithSASL(exchange sasl.Client) Option { return func(c *config) { c.sasl = exchange } }
 

@@ -56,16 +56,12 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 // makeParent creates a znode, as a container if the server supports them. The znode stays if ctx
 // ends: the server deletes an empty container.
 func (k *core) makeParent(ctx context.Context, path string) error {
-	_, err := call(ctx, k, func(ctx context.Context) (string, error) {
-		if !k.noContainers.Load() {
-			created, err := k.conn.create(ctx, path, nonNil(nil), CreateOptions{Container: true, ACL: k.cfg.acl})
-			if !errors.Is(err, proto.ErrUnimplemented) {
-				return created, err
-			}
-			k.noContainers.Store(true)
-		}
-		return k.conn.create(ctx, path, nonNil(nil), CreateOptions{ACL: k.cfg.acl})
-	}, nil)
+	container := !k.noContainers.Load()
+	_, err := k.create(ctx, path, nonNil(nil), CreateOptions{Container: container, ACL: k.cfg.acl}, nil)
+	if container && errors.Is(err, proto.ErrUnimplemented) {
+		k.noContainers.Store(true)
+		_, err = k.create(ctx, path, nonNil(nil), CreateOptions{ACL: k.cfg.acl}, nil)
+	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
 	}

@@ -27,19 +27,19 @@ func (k *core) probeLoop() {
 
 // probeOnce sends a sync and reports whether the sync was answered.
 func (k *core) probeOnce(p *livenessProof) bool {
-	session, server := k.prober.place()
+	session, server := k.conn.place()
 	if session == 0 {
 		return false
 	}
 	latest := answeredSync{server: server, sent: k.now()}
 	k.activeProbes.add()
-	err := k.prober.sync(k.ctx, "/")
+	err := k.conn.sync(k.ctx, "/")
 	k.activeProbes.done()
 	latest.answered = k.now()
-	if again, server := k.prober.place(); err != nil || again != session || server != latest.server {
+	if again, server := k.conn.place(); err != nil || again != session || server != latest.server {
 		return false
 	}
-	k.prober.heard(session, p.lastHeard(session, time.Duration(k.timeout.Load()), latest))
+	k.conn.heard(session, p.lastHeard(session, time.Duration(k.timeout.Load()), latest))
 	return true
 }
 

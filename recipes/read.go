@@ -107,10 +107,7 @@ func (c *Client) WatchTree(ctx context.Context, path string, f func(zk.Event)) e
 		f(e)
 	}
 	return c.request(ctx, "watch tree", path, func(ctx context.Context) error {
-		_, err := call(ctx, k, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, k.conn.watchTree(ctx, full, relative)
-		}, nil)
-		return err
+		return k.do(ctx, request{}, func(ctx context.Context) error { return k.conn.watchTree(ctx, full, relative) })
 	})
 }
 
@@ -138,11 +135,12 @@ func (n readResult) statIfThere() *zk.Stat {
 
 // read makes one attempt.
 func (k *core) read(ctx context.Context, kind readKind, full string, watch bool) (readResult, error) {
-	return call(ctx, k, func(ctx context.Context) (readResult, error) { return k.conn.read(ctx, kind, full, watch) }, nil)
+	return call(ctx, k, request{kind.String(), full, watch}, func(ctx context.Context) (readResult, error) {
+		return k.conn.read(ctx, kind, full, watch)
+	}, nil)
 }
 
 // sync makes one attempt.
 func (k *core) sync(ctx context.Context, full string) error {
-	_, err := call(ctx, k, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.conn.sync(ctx, full) }, nil)
-	return err
+	return k.do(ctx, request{op: "sync", path: full}, func(ctx context.Context) error { return k.conn.sync(ctx, full) })
 }

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/gozkd/gozkd/internal/requesthook"
 )
 
 // transport sends the requests of a Client and reports the sessions to the core. native is that of
@@ -34,62 +32,4 @@ type transport interface {
 	heard(session int64, at time.Duration)
 	// close ends the connection. limit bounds the wait for answers.
 	close(s *Session, limit time.Duration) (unanswered int)
-}
-
-// hooked calls a test's function for each request.
-type hooked struct {
-	transport
-	hook requesthook.Func
-}
-
-func (h *hooked) create(ctx context.Context, path string, data []byte, o CreateOptions) (string, error) {
-	return intercept(h, "create", path, false, func() (string, error) { return h.transport.create(ctx, path, data, o) })
-}
-
-func (h *hooked) delete(ctx context.Context, path string, version int32) error {
-	return h.hook("delete", path, false, func() error { return h.transport.delete(ctx, path, version) })
-}
-
-func (h *hooked) set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	return intercept(h, "set", path, false, func() (*zk.Stat, error) { return h.transport.set(ctx, path, data, version) })
-}
-
-func (h *hooked) read(ctx context.Context, kind readKind, path string, watch bool) (readResult, error) {
-	return intercept(h, kind.String(), path, watch, func() (readResult, error) { return h.transport.read(ctx, kind, path, watch) })
-}
-
-func (h *hooked) multi(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	return intercept(h, "multi", firstPath(ops), false, func() ([]zk.MultiResponse, error) { return h.transport.multi(ctx, ops) })
-}
-
-func (h *hooked) sync(ctx context.Context, path string) error {
-	if path == "/" { // as the probes do
-		return h.transport.sync(ctx, path)
-	}
-	return h.hook("sync", path, false, func() error { return h.transport.sync(ctx, path) })
-}
-
-func intercept[T any](h *hooked, op, path string, watch bool, send func() (T, error)) (v T, err error) {
-	err = h.hook(op, path, watch, func() (err error) {
-		v, err = send()
-		return err
-	})
-	return v, err
-}
-
-func firstPath(ops []any) string {
-	if len(ops) == 0 {
-		return ""
-	}
-	switch op := ops[0].(type) {
-	case *zk.CreateRequest:
-		return op.Path
-	case *zk.SetDataRequest:
-		return op.Path
-	case *zk.DeleteRequest:
-		return op.Path
-	case *zk.CheckVersionRequest:
-		return op.Path
-	}
-	return ""
 }

@@ -68,7 +68,7 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	}
 	k := newCore(cfg)
 	w := &wrapped{k: k, conn: conn, events: events, ephemerals: make(map[string]struct{}), reconnect: make(chan struct{})}
-	k.use(w, requesthook.From(ctx))
+	k.conn, k.hook = w, requesthook.From(ctx)
 	c := &Client{core: k}
 	// Ends with the connection or when the Client is closed. Close waits.
 	k.loops.Go(w.followEvents)
@@ -77,8 +77,7 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	}
 	for _, a := range cfg.auth {
 		if err := c.retry(ctx, "add auth", a.scheme, func(ctx context.Context, _ bool) error {
-			_, err := call(ctx, k, func(context.Context) (struct{}, error) { return struct{}{}, wrapError(conn.AddAuth(a.scheme, a.auth)) }, nil)
-			return err
+			return k.do(ctx, request{}, func(context.Context) error { return wrapError(conn.AddAuth(a.scheme, a.auth)) })
 		}); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}

@@ -25,7 +25,9 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 				return err
 			}
 		}
-		stat, err = call(ctx, k, func(ctx context.Context) (*zk.Stat, error) { return k.conn.set(ctx, full, data, version) }, nil)
+		stat, err = call(ctx, k, request{op: "set", path: full}, func(ctx context.Context) (*zk.Stat, error) {
+			return k.conn.set(ctx, full, data, version)
+		}, nil)
 		if unknown && c.idempotent {
 			stat, err = k.resolveSet(ctx, full, data, version, stat, err)
 		}
@@ -116,7 +118,7 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 // lost answer the error's Unknown is set.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	k := c.core
-	absolute, err := c.absoluteOps(ops)
+	absolute, first, err := c.absoluteOps(ops)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +127,9 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 		if unknown {
 			return errNotRepeatable
 		}
-		results, err = call(ctx, k, func(ctx context.Context) ([]zk.MultiResponse, error) { return k.conn.multi(ctx, absolute) }, nil)
+		results, err = call(ctx, k, request{op: "multi", path: first}, func(ctx context.Context) ([]zk.MultiResponse, error) {
+			return k.conn.multi(ctx, absolute)
+		}, nil)
 		return err
 	})
 	for i := range results {
@@ -137,36 +141,37 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 // errNotRepeatable ends the retries of a write whose answer was lost and that cannot be repeated.
 var errNotRepeatable error = &ambiguousError{zk.ErrConnectionClosed}
 
-// absoluteOps returns copies of ops with the server's paths.
-func (c *Client) absoluteOps(ops []any) ([]any, error) {
-	absolute := make([]any, len(ops))
+// absoluteOps returns copies of ops with the server's paths, and the first of these.
+func (c *Client) absoluteOps(ops []any) (absolute []any, first string, err error) {
+	absolute = make([]any, len(ops))
 	for i, op := range ops {
+		var path *string
 		switch op := op.(type) {
 		case *zk.CreateRequest:
 			r := *op
-			r.Path = c.absolute(r.Path)
 			if r.Acl == nil {
 				r.Acl = c.core.cfg.acl
 			}
 			r.Data = nonNil(r.Data)
-			absolute[i] = &r
+			absolute[i], path = &r, &r.Path
 		case *zk.SetDataRequest:
 			r := *op
-			r.Path, r.Data = c.absolute(r.Path), nonNil(r.Data)
-			absolute[i] = &r
+			r.Data = nonNil(r.Data)
+			absolute[i], path = &r, &r.Path
 		case *zk.DeleteRequest:
 			r := *op
-			r.Path = c.absolute(r.Path)
-			absolute[i] = &r
+			absolute[i], path = &r, &r.Path
 		case *zk.CheckVersionRequest:
 			r := *op
-			r.Path = c.absolute(r.Path)
-			absolute[i] = &r
+			absolute[i], path = &r, &r.Path
 		default:
-			return nil, fmt.Errorf("recipes: multi: op %d has the unsupported type %T", i, op)
+			return nil, "", fmt.Errorf("recipes: multi: op %d has the unsupported type %T", i, op)
+		}
+		if *path = c.absolute(*path); i == 0 {
+			first = *path
 		}
 	}
-	return absolute, nil
+	return absolute, first, nil
 }
 
 // nonNil replaces nil data by empty data. The protocol distinguishes the two, but Curator and kazoo
@@ -187,8 +192,7 @@ func ignoreNoNode(err error) error {
 }
 
 func (k *core) delete(ctx context.Context, full string, version int32) error {
-	_, err := call(ctx, k, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.conn.delete(ctx, full, version) }, nil)
-	return err
+	return k.do(ctx, request{op: "delete", path: full}, func(ctx context.Context) error { return k.conn.delete(ctx, full, version) })
 }
 
 // deleteOwn deletes a znode, except an ephemeral of another session.

@@ -20,9 +20,13 @@ type TransactionExplanation struct {
 	Line recipes.Contention
 }
 
-// Explain describes the transaction. zk.ErrNoNode means that there is none.
+// Explain describes the transaction, with all that was decided before the call. zk.ErrNoNode means
+// that there is none.
 func (t *Transaction) Explain(ctx context.Context) (e TransactionExplanation, err error) {
 	c := t.client
+	if err := c.Sync(ctx, t.path); err != nil {
+		return e, err
+	}
 	if e.Decision, _, err = t.readDecision(ctx, false); err != nil {
 		return e, err
 	}

@@ -58,7 +58,7 @@ func NewTransaction(c *recipes.Client, path string) *Transaction {
 // name of a site must be the valid name of a znode. If there is a transaction, the error is
 // zk.ErrNodeExists.
 //
-// After recipes.ErrOutcomeUnknown there may be a transaction, which the sites may decide: Decision
+// After recipes.ErrOutcomeUnknown there may be a transaction, which the sites may decide: Explain
 // reads the decision, and a coordinator of Join can abort the transaction.
 func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (*Participant, error) {
 	seen, mark := make(map[string]bool), rand.Text()
@@ -86,19 +86,14 @@ func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (
 	return p, nil
 }
 
-// Decision returns the decision so far, without taking part.
-func (t *Transaction) Decision(ctx context.Context) (Decision, error) {
-	if err := t.client.Sync(ctx, t.path); err != nil {
-		return Undecided, err
-	}
-	d, _, err := t.readDecision(ctx, false)
-	return d, err
-}
-
 // Forget deletes the transaction. After a commit Forget first waits until all sites have called
 // Done. If the transaction is undecided, Forget fails.
 func (t *Transaction) Forget(ctx context.Context) error {
-	d, err := t.Decision(ctx)
+	err := t.client.Sync(ctx, t.path)
+	if err != nil {
+		return err
+	}
+	d, _, err := t.readDecision(ctx, false)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil

@@ -77,8 +77,8 @@ func TestTransaction(t *testing.T) {
 						t.Error(got)
 					}
 				}
-				if d, err := tx.Decision(ctx); err != nil || d != last {
-					t.Error(d, err)
+				if e, err := tx.Explain(ctx); err != nil || e.Decision != last {
+					t.Error(e, err)
 				}
 				if err := c.Close(); err != nil {
 					t.Error(err)
@@ -90,7 +90,7 @@ func TestTransaction(t *testing.T) {
 				if _, err := tx.Join(ctx, "a"); !errors.Is(err, zk.ErrNoNode) {
 					t.Error(err)
 				}
-				if _, err := tx.Decision(ctx); !errors.Is(err, zk.ErrNoNode) {
+				if _, err := tx.Explain(ctx); !errors.Is(err, zk.ErrNoNode) {
 					t.Error(err)
 				}
 				w.AssertMissing("/app/tx")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -236,11 +235,10 @@ func (e *entering) list(ctx context.Context) ([]string, error) {
 
 // giveUp deletes the member's znode because of err.
 func (e *entering) giveUp(ctx context.Context, err error) error {
-	// not created, or deleted by Create or with the session
-	if e.ownPath == "" || e.session.Context().Err() != nil {
+	if e.ownPath == "" { // not created, or deleted by Create
 		return err
 	}
-	return contend.WithCleanup(err, e.client.DeleteGuaranteed(ctx, e.ownPath))
+	return contend.Undo(ctx, e.client, e.session, err, e.ownPath)
 }
 
 func (d *Double) readyPath() string { return znodepath.Join(d.path, readyName) }
@@ -266,16 +264,6 @@ func (d *Double) list(ctx context.Context) (memberList, error) {
 		l.names, l.hasReady = slices.Delete(names, i, i+1), true
 	}
 	return l, nil
-}
-
-// Explain returns since when the barrier is set, by the leader's clock; the zero time if it is not
-// set. Callers of Wait have no znode, so they are not listed.
-func (b *Barrier) Explain(ctx context.Context) (since time.Time, err error) {
-	stat, err := b.client.Exists(ctx, b.path)
-	if err != nil || stat == nil {
-		return since, err
-	}
-	return time.UnixMilli(stat.Ctime), nil
 }
 
 // Explain returns the members of the barrier, in the order of arrival: as holders if

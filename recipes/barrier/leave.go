@@ -25,7 +25,7 @@ func (m *Participant) Leave(ctx context.Context) error {
 		lost, err := contend.Release(ctx, m.Hold, "leave barrier") // the znode may exist
 		return contend.WithCleanup(lost, err)
 	}
-	in, cancel := m.Session().Within(ctx)
+	in, cancel := contend.Session(m.Hold).Within(ctx)
 	defer cancel()
 	l := &leaving{Double: m.double, member: m}
 	if err := l.leave(in); err != nil {

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // cache has the methods that all caches share.
@@ -113,28 +112,15 @@ func NewZnode(c *recipes.Client, path string) *Tree {
 	return &Tree{&cache{newEngine(c, path, scope{rootData: true})}}
 }
 
-// Children caches the children of a znode: Curator's PathChildrenCache. A missing znode has none;
-// after its creation its children are followed. Safe for concurrent use.
-type Children struct {
-	*cache
+// NewChildren returns a Tree of the children of the znode at path, without that znode: Curator's
+// PathChildrenCache. A missing znode has no children; after its creation they are followed. The Tree
+// does nothing before Start.
+func NewChildren(c *recipes.Client, path string) *Tree {
+	return &Tree{&cache{newEngine(c, path, scope{depth: 1})}}
 }
 
-// NewChildren returns a cache of the children of the znode at path, which does nothing before
-// Start.
-func NewChildren(c *recipes.Client, path string) *Children {
-	return &Children{&cache{newEngine(c, path, scope{depth: 1})}}
-}
-
-// Get returns the child called name, or nil if the cache has none.
-func (c *Children) Get(name string) *Znode {
-	return c.engine.view.get(znodepath.Join(c.engine.root.path, name))
-}
-
-// All returns the children, sorted by name.
-func (c *Children) All() []*Znode { return c.engine.view.all() }
-
-// Tree caches a znode and its descendants: Curator's and kazoo's TreeCache. Safe for concurrent
-// use.
+// Tree caches a znode and its descendants, as Curator's and kazoo's TreeCache do, or a part of
+// these. Safe for concurrent use.
 type Tree struct {
 	*cache
 }
@@ -170,5 +156,5 @@ func (t *Tree) Get(path string) *Znode { return t.engine.view.get(path) }
 // Children returns the children of the znode at path, sorted by name.
 func (t *Tree) Children(path string) []*Znode { return t.engine.view.children(path) }
 
-// All returns all znodes of the tree, sorted by path.
+// All returns all znodes of the cache, sorted by path.
 func (t *Tree) All() []*Znode { return t.engine.view.all() }

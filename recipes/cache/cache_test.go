@@ -76,7 +76,7 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		children.Listen(t.Context(), r.note) // only now, because the children are read in any order
-		if all := children.All(); len(all) != 2 || all[0].Name() != "x" || string(all[1].Data) != "2" {
+		if all := children.All(); len(all) != 2 || all[0].Path != "/a/x" || string(all[1].Data) != "2" {
 			t.Errorf("%+v", all)
 		}
 		r.expect(t, "+/a/x=1 +/a/y=2 complete")
@@ -92,7 +92,7 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.expect(t, "-/a/y=2")
-		if children.Get("y") != nil || children.Get("z") == nil || !children.Complete() {
+		if children.Get("/a/y") != nil || children.Get("/a/z") == nil || !children.Complete() {
 			t.Error("wrong")
 		}
 
@@ -163,7 +163,7 @@ func TestTree(t *testing.T) {
 		s.Load(map[string]string{"/a/e": "5", "/a/e/f": "6"})
 		r.expect(t, "+/a/e=5 +/a/e/f=6")
 		f.expect(t, "+/a/e=5")
-		if z := tree.Children("/a"); len(z) != 2 || z[1].Name() != "e" {
+		if z := tree.Children("/a"); len(z) != 2 || z[1].Path != "/a/e" {
 			t.Errorf("%+v", z)
 		}
 		conn := s.Connect(t)

@@ -2,8 +2,8 @@
 // children of a znode, or of a tree. WatchData and WatchChildren are watches that are set again
 // after each event.
 //
-//   - Children and Tree are made, started, and then read without any request. They have
-//     Start, Wait, Complete, Events, Listen and Close, and methods to read their content.
+//   - A Tree of NewZnode, NewChildren or NewTree is made, started, and then read without any
+//     request.
 //   - WatchData and WatchChildren call a function with each new state. PatientChildren waits until
 //     the children have stopped changing.
 //

@@ -31,23 +31,23 @@ func Example() {
 	if err := workers.Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(workers.All()), string(workers.Get("anna").Data)) // from memory
+	fmt.Println(len(workers.All()), string(workers.Get("/workers/anna").Data)) // from memory
 
 	for e := range workers.Events(ctx) {
 		switch e.Type {
 		case cache.Complete:
 			put(c, "/workers/bert", "10.0.0.8")
 		case cache.Added:
-			fmt.Println(e.New.Name(), string(e.New.Data))
-			if e.New.Name() == "bert" {
+			fmt.Println(e.Path(), string(e.New.Data))
+			if e.Path() == "/workers/bert" {
 				return
 			}
 		}
 	}
 	// Output:
 	// 1 10.0.0.7
-	// anna 10.0.0.7
-	// bert 10.0.0.8
+	// /workers/anna 10.0.0.7
+	// /workers/bert 10.0.0.8
 }
 
 func ExampleWatchData() {
@@ -87,9 +87,9 @@ func ExampleNewTree() {
 		log.Fatal(err)
 	}
 	for _, z := range tree.Children("/app/db") {
-		fmt.Println(z.Name(), string(z.Data))
+		fmt.Println(z.Path, string(z.Data))
 	}
 	// Output:
-	// host 10.0.0.9
-	// port 5432
+	// /app/db/host 10.0.0.9
+	// /app/db/port 5432
 }

@@ -256,12 +256,12 @@ func follow(t testing.TB, w *recipetest.World, depth int, reader, writer *recipe
 	}
 	var wantNames []string
 	for _, z := range children.All() {
-		wantNames = append(wantNames, z.Name())
+		wantNames = append(wantNames, path.Base(z.Path))
 	}
 	if got := last(names); got != strings.Join(wantNames, " ") {
 		t.Errorf("children are %q, the watch says %q", wantNames, got)
 	}
-	if got := last(data); got != fmt.Sprint(children.Get("y") != nil) {
+	if got := last(data); got != fmt.Sprint(children.Get("/a/y") != nil) {
 		t.Errorf("the watch of /a/y says %q", got)
 	}
 	cancel()

@@ -1,14 +1,13 @@
 package cache
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -41,13 +40,12 @@ func (t *treeEvents) take() []zk.Event {
 // handlePrepared processes the answer to a sync or to the request for the recursive watch. After a
 // failure the result is the pause before the next request.
 func (g *engine) handlePrepared(res result) time.Duration {
-	var refused *recipes.Error
 	switch {
 	case res.err == nil && res.q.kind == querySync:
 		g.needsSync = false
 	case res.err == nil:
 		g.needsWatch, g.tree = false, make(chan zk.Event)
-	case res.q.kind == queryTree && errors.As(res.err, &refused) && refused.Refused():
+	case res.q.kind == queryTree && author.Refused(res.err):
 		g.needsWatch = false // the server has no recursive watches: each query has its own watch
 	default:
 		return retryPause

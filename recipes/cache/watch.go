@@ -23,7 +23,7 @@ func WatchData(ctx context.Context, c *recipes.Client, path string, f func(z *Zn
 // missing, now and whenever they change, as WatchData does. f may keep names. kazoo's ChildrenWatch
 // ends when the znode is missing; WatchChildren does not.
 //
-// Use Children to notice that a child was deleted and created again, or that its data changed.
+// Use NewChildren to notice that a child was deleted and created again, or that its data changed.
 func WatchChildren(ctx context.Context, c *recipes.Client, path string, f func(names []string) bool) error {
 	first, last := true, []string(nil)
 	return watch(ctx, newEngine(c, path, scope{names: true}), func(z *Znode) bool {

@@ -142,7 +142,7 @@ func TestRefused(t *testing.T) {
 		must(t, create(owner, "/a/secret"))
 		must(t, create(c, "/a/open"))
 		time.Sleep(10 * time.Second)
-		if all := children.All(); len(all) != 1 || all[0].Name() != "open" || !children.Complete() {
+		if all := children.All(); len(all) != 1 || all[0].Path != "/a/open" || !children.Complete() {
 			t.Errorf("%+v, %v", all, children.Complete())
 		}
 	})

@@ -20,12 +20,6 @@ type Znode struct {
 	names []string // of the children, sorted; nil unless the cache keeps names
 }
 
-// Name returns the last part of Path.
-func (z *Znode) Name() string {
-	_, name := split(z.Path)
-	return name
-}
-
 // EventType is the type of an Event.
 type EventType int
 

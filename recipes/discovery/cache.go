@@ -7,13 +7,13 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Cache is a cache of a service's instances. Its methods are those of cache.Children, and
+// Cache is a cache of a service's instances. Its methods are those of cache.Tree, and
 // Instances. Safe for concurrent use.
 type Cache[T any] struct {
-	*cache.Children
+	*cache.Tree
 
 	mu     sync.Mutex
-	parsed map[string]parsed[T] // by the znode's name: each is parsed once
+	parsed map[string]parsed[T] // by the znode's path: each is parsed once
 }
 
 type parsed[T any] struct {
@@ -24,7 +24,7 @@ type parsed[T any] struct {
 
 // Cache returns a Cache of a service, which does nothing before Start.
 func (d *Discovery[T]) Cache(name string) *Cache[T] {
-	return &Cache[T]{Children: cache.NewChildren(d.client, znodepath.Join(d.base, name)), parsed: make(map[string]parsed[T])}
+	return &Cache[T]{Tree: cache.NewChildren(d.client, znodepath.Join(d.base, name)), parsed: make(map[string]parsed[T])}
 }
 
 // Instances returns the instances, in the order of their znodes' names, in a slice that the caller
@@ -36,12 +36,12 @@ func (c *Cache[T]) Instances() []Instance[T] {
 	all := make([]Instance[T], 0, len(znodes))
 	now := make(map[string]parsed[T], len(znodes))
 	for _, z := range znodes {
-		p, ok := c.parsed[z.Name()]
+		p, ok := c.parsed[z.Path]
 		if !ok || p.znode != z {
 			in, err := parse[T](z.Path, z.Data)
 			p = parsed[T]{z, in, err}
 		}
-		now[z.Name()] = p
+		now[z.Path] = p
 		if p.err == nil {
 			all = append(all, p.instance)
 		}

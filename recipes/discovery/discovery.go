@@ -38,12 +38,21 @@ func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
 // Znodes that are not instances are left out, and an error that wraps recipes.ErrFormat names them. With
 // any other error there are no instances.
 func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T], error) {
-	registered, err := d.Explain(ctx, name)
-	all := make([]Instance[T], len(registered))
-	for i, r := range registered {
-		all[i] = r.Instance
+	found, err := d.Explain(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	all := make([]Instance[T], 0, len(found))
+	var errs []error
+	for _, f := range found {
+		in, err := parse[T](f.Path, f.Data)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, in)
+	}
+	return all, errors.Join(errs...)
 }
 
 // Instance asks the server for an instance. If there is no such instance, the error is
@@ -64,36 +73,16 @@ func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[
 	return parse[T](path, data)
 }
 
-// Registered is an instance with the facts of its znode.
-type Registered[T any] struct {
-	Instance Instance[T]
-	recipes.Contender
-}
-
-// Explain returns the instances of a service like Instances, each with the session and the time of
-// its last registration. An instance is registered again after the loss of a session.
-func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]Registered[T], error) {
+// Explain returns the znodes of a service in the order of their names, each with the session and the
+// time of its last registration. An instance is registered again after the loss of a session.
+func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]recipes.Contender, error) {
 	dir := znodepath.Join(d.base, name)
 	ids, err := contend.ChildNames(ctx, d.client, dir)
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(ids)
-	found, err := contend.ReadChildren(ctx, d.client, dir, ids)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Registered[T], 0, len(found))
-	var errs []error
-	for _, f := range found {
-		in, err := parse[T](f.Path, f.Data)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		all = append(all, Registered[T]{in, f})
-	}
-	return all, errors.Join(errs...)
+	return contend.ReadChildren(ctx, d.client, dir, ids)
 }
 
 // path returns the path of an instance.
@@ -105,8 +94,9 @@ func (d *Discovery[T]) path(name, id string) (string, error) {
 }
 
 // parse decodes a znode's data. JSON without a name or an id, such as null, is not an instance.
-func parse[T any](path string, data []byte) (in Instance[T], err error) {
-	if err := in.UnmarshalJSON(data); err != nil {
+func parse[T any](path string, data []byte) (Instance[T], error) {
+	in, err := fromJSON[T](data)
+	if err != nil {
 		return in, fmt.Errorf("discovery: %s is not an instance: %w: %w", path, recipes.ErrFormat, err)
 	}
 	if in.Name == "" || in.ID == "" {

@@ -26,8 +26,8 @@ type record struct {
 	Enabled        *bool           `json:"enabled,omitempty"`
 }
 
-// MarshalJSON returns the instance in Curator's format.
-func (in Instance[T]) MarshalJSON() ([]byte, error) {
+// toJSON returns the instance in Curator's format.
+func (in Instance[T]) toJSON() ([]byte, error) {
 	r := record{
 		Name: in.Name, ID: in.ID, Address: optional(in.Address), Port: optional(in.Port), SSLPort: optional(in.SSLPort),
 		RegistrationMs: millis(in.Registered), ServiceType: in.Type.orDynamic(),
@@ -51,29 +51,27 @@ func (in Instance[T]) MarshalJSON() ([]byte, error) {
 	return marshal(r)
 }
 
-// UnmarshalJSON reads an instance that Curator or MarshalJSON wrote, and ignores unknown fields.
-// The defaults of missing fields are Curator's: Dynamic, and enabled.
-func (in *Instance[T]) UnmarshalJSON(data []byte) error {
+// fromJSON reads an instance that Curator or toJSON wrote, and ignores unknown fields. The defaults
+// of missing fields are Curator's: Dynamic, and enabled.
+func fromJSON[T any](data []byte) (in Instance[T], err error) {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return err
+		return in, err
 	}
-	out := Instance[T]{
+	in = Instance[T]{
 		Name: r.Name, ID: r.ID, Address: value(r.Address), Port: value(r.Port), SSLPort: value(r.SSLPort),
 		Registered: time.UnixMilli(r.RegistrationMs), Type: r.ServiceType.orDynamic(), Disabled: r.Enabled != nil && !*r.Enabled,
 	}
 	if r.RegistrationMs == 0 {
-		out.Registered = time.Time{}
+		in.Registered = time.Time{}
 	}
 	if r.URISpec != nil {
-		out.URI = r.URISpec.spec()
+		in.URI = r.URISpec.spec()
 	}
-	var err error
-	if out.Payload, out.PayloadClass, err = payload[T](r.Payload); err != nil {
-		return fmt.Errorf("payload: %w", err)
+	if in.Payload, in.PayloadClass, err = payload[T](r.Payload); err != nil {
+		return in, fmt.Errorf("payload: %w", err)
 	}
-	*in = out
-	return nil
+	return in, nil
 }
 
 // classKey is the field in which Java's Jackson writes the class of an object.
@@ -90,10 +88,10 @@ const JavaMap = "java.util.LinkedHashMap"
 var errNoPayloadClass = fmt.Errorf("%w: the payload is an object without PayloadClass: set it to the payload's class in Java, "+
 	"or to discovery.JavaMap if Java programs read a Map or there are none", recipes.ErrArgument)
 
-// encode is MarshalJSON for an instance to be registered, which Java must be able to read. An empty
+// encode is toJSON for an instance to be registered, which Java must be able to read. An empty
 // struct is null, which Java reads as any class.
 func (in Instance[T]) encode() ([]byte, error) {
-	data, err := in.MarshalJSON()
+	data, err := in.toJSON()
 	if err != nil || in.PayloadClass != "" {
 		return data, err
 	}

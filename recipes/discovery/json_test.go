@@ -1,7 +1,6 @@
 package discovery_test
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"reflect"
@@ -25,12 +24,12 @@ type details struct {
 // checkJSON compares an instance's JSON with Curator's, byte by byte, and reads it again.
 func checkJSON[T any](t *testing.T, name string, in discovery.Instance[T], want string) {
 	t.Helper()
-	got, err := in.MarshalJSON()
+	got, err := in.ToJSON()
 	if err != nil || string(got) != want {
 		t.Errorf("%s:\n%s, %v, want\n%s", name, got, err, want)
 	}
-	var out discovery.Instance[T]
-	if err := out.UnmarshalJSON(got); err != nil {
+	out, err := discovery.FromJSON[T](got)
+	if err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 	if out.Type == discovery.Dynamic && in.Type == "" {
@@ -75,13 +74,13 @@ func TestD4_Writes(t *testing.T) {
 
 // JSON of others, with unknown fields and with missing fields.
 func TestD4_Reads(t *testing.T) {
-	var in discovery.Instance[map[string]any]
 	// As Spring Cloud Zookeeper writes it.
-	if err := json.Unmarshal([]byte(`{"name": "pay", "id": "6d4e", "address": "h", "port": 8005, "sslPort": null,
+	in, err := discovery.FromJSON[map[string]any]([]byte(`{"name": "pay", "id": "6d4e", "address": "h", "port": 8005, "sslPort": null,
 		"payload": {"@class": "org.springframework.cloud.zookeeper.discovery.ZookeeperInstance", "id": "application-1", "name": "pay", "metadata": {}},
 		"registrationTimeUTC": 1610116500446, "serviceType": "DYNAMIC", "new": {"a": [1]}, "enabled": true,
 		"uriSpec": {"parts": [{"value": "scheme", "variable": true}, {"value": "://", "variable": false}, {"value": "address", "variable": true},
-			{"value": ":", "variable": false}, {"value": "port", "variable": true}]}}`), &in); err != nil {
+			{"value": ":", "variable": false}, {"value": "port", "variable": true}]}}`))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if in.Name != "pay" || in.Port != 8005 || in.SSLPort != 0 || in.Disabled || in.URI != "{scheme}://{address}:{port}" ||
@@ -92,17 +91,16 @@ func TestD4_Reads(t *testing.T) {
 	if uri, err := in.BuildURI(nil); err != nil || uri != "http://h:8005" {
 		t.Errorf("%q, %v", uri, err)
 	}
-	if err := json.Unmarshal([]byte(`{}`), &in); err != nil || in.Type != discovery.Dynamic || in.Disabled || in.Payload != nil || !in.Registered.IsZero() {
+	if in, err := discovery.FromJSON[map[string]any]([]byte(`{}`)); err != nil || in.Type != discovery.Dynamic || in.Disabled || in.Payload != nil || !in.Registered.IsZero() {
 		t.Errorf("%+v, %v", in, err)
 	}
-	var list discovery.Instance[[]string]
 	for _, payload := range []string{`["java.util.ArrayList",["a.b","c"]]`, `["a.b","c"]`} { // Jackson's, and one without a class
-		if err := json.Unmarshal([]byte(`{"payload":`+payload+`}`), &list); err != nil || len(list.Payload) != 2 || list.Payload[0] != "a.b" {
+		if list, err := discovery.FromJSON[[]string]([]byte(`{"payload":` + payload + `}`)); err != nil || len(list.Payload) != 2 || list.Payload[0] != "a.b" {
 			t.Errorf("%s: %+v, %v", payload, list, err)
 		}
 	}
 	for _, bad := range []string{``, `[]`, `{"port":"x"}`, `{"payload":5}`, `{"payload":{"a":1}}`, `{`} {
-		if err := json.Unmarshal([]byte(bad), &list); err == nil {
+		if list, err := discovery.FromJSON[[]string]([]byte(bad)); err == nil {
 			t.Errorf("%s: %+v", bad, list)
 		}
 	}
@@ -131,7 +129,7 @@ func TestBuildURI(t *testing.T) {
 		if _, err := in.BuildURI(nil); !errors.Is(err, recipes.ErrArgument) {
 			t.Errorf("%s: %v", bad, err)
 		}
-		if _, err := in.MarshalJSON(); !errors.Is(err, recipes.ErrArgument) {
+		if _, err := in.ToJSON(); !errors.Is(err, recipes.ErrArgument) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -150,12 +148,12 @@ func TestD4_RoundTrip(t *testing.T) {
 			URI:          string(rapid.StringMatching(`([a-z:/]*\{[a-z]+\}){0,3}`).Draw(rt, "uri")),
 			Disabled:     rapid.Bool().Draw(rt, "disabled"),
 		}
-		data, err := in.MarshalJSON()
+		data, err := in.ToJSON()
 		if err != nil {
 			rt.Fatal(err)
 		}
-		var out discovery.Instance[map[string]string]
-		if err := out.UnmarshalJSON(data); err != nil {
+		out, err := discovery.FromJSON[map[string]string](data)
+		if err != nil {
 			rt.Fatalf("%s: %v", data, err)
 		}
 		if !reflect.DeepEqual(in, out) {

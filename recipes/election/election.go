@@ -3,19 +3,18 @@ package election
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
-
-// ErrNoLeader is returned when there are no candidates.
-var ErrNoLeader = errors.New("election: no leader")
 
 // Names of the znodes, before the sequence number.
 const (
@@ -40,7 +39,7 @@ type candidate struct {
 func (c *candidate) ID() string { return c.id }
 
 // Leader returns the id of the leader, according to the Client's server. The leadership may have
-// ended when Leader returns. If there are no candidates, the error is ErrNoLeader.
+// ended when Leader returns. If there are no candidates, the error is zk.ErrNoNode.
 func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	names, err := contend.ChildNames(ctx, c.client, c.path)
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 			return string(data), err
 		}
 	}
-	return "", ErrNoLeader
+	return "", fmt.Errorf("election: no candidates at %s: %w", c.path, zk.ErrNoNode)
 }
 
 // Candidates returns the ids of all candidates in order. The first candidate leads.
@@ -73,8 +72,7 @@ func (c *candidate) Explain(ctx context.Context) (recipes.Contention, error) {
 
 // isFinal reports whether joining again is useless: the server refuses, or the Client is closed.
 func isFinal(err error) bool {
-	var e *recipes.Error
-	return errors.Is(err, recipes.ErrClosed) || errors.As(err, &e) && e.Refused() && !contend.IsLost(err)
+	return errors.Is(err, recipes.ErrClosed) || author.Refused(err) && !contend.IsLost(err)
 }
 
 // pauseBeforeRetry waits before the next attempt after err, or until ctx ends. After the loss of a

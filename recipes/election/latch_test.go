@@ -70,7 +70,7 @@ func candidates(t testing.TB, l *election.Latch, want ...string) {
 	}
 	leader, err := l.Leader(t.Context())
 	if len(want) == 0 {
-		if !errors.Is(err, election.ErrNoLeader) {
+		if !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("leader %q, %v", leader, err)
 		}
 	} else if err != nil || leader != want[0] {

@@ -56,18 +56,18 @@ func ExampleGroup_View() {
 	for e := range v.Events(ctx) {
 		switch e.Type {
 		case cache.Added:
-			fmt.Println(e.New.Name(), "is here")
+			fmt.Println(e.Path(), "is here")
 			if err := m.Close(); err != nil {
 				log.Fatal(err)
 			}
 		case cache.Removed:
-			fmt.Println(e.Old.Name(), "has left")
+			fmt.Println(e.Path(), "has left")
 			return
 		}
 	}
 	// Output:
-	// worker-1 is here
-	// worker-1 has left
+	// /workers/worker-1 is here
+	// /workers/worker-1 has left
 }
 
 func ExampleNewParty() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"testing"
 	"time"
@@ -237,7 +238,7 @@ func TestView(t *testing.T) {
 		events := make(chan string, 100)
 		v.Listen(t.Context(), func(e cache.Event) {
 			if z := cmp.Or(e.New, e.Old); z != nil {
-				events <- fmt.Sprint(e.Type, " ", z.Name(), "=", string(z.Data))
+				events <- fmt.Sprint(e.Type, " ", path.Base(z.Path), "=", string(z.Data))
 			}
 		})
 		expect := func(want ...string) {
@@ -274,7 +275,7 @@ func TestView(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for e := range v.Events(ctx) {
-			if e.Type == cache.Added && e.New.Name() != "b" {
+			if e.Type == cache.Added && path.Base(e.New.Path) != "b" {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -50,9 +50,6 @@ func (p *PersistentZnode) SetData(ctx context.Context, data []byte) error {
 	return p.znode.SetData(ctx, data)
 }
 
-// Data returns a copy of the data that were set last.
-func (p *PersistentZnode) Data() []byte { return p.znode.Data() }
-
 // Path returns the znode's path if the znode is known to exist. Otherwise Path returns "" and the
 // reason, if known: recipes.ErrTaken, recipes.ErrClosed, a lost session, or the server's error.
 func (p *PersistentZnode) Path() (path string, err error) { return p.znode.Path() }

@@ -5,12 +5,13 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// View is a cache of a Group's members, and has the methods of cache.Children. A member that lost
+// View is a cache of a Group's members, and has the methods of cache.Tree. A member that lost
 // its session and joined again is Removed and Added. Safe for concurrent use.
 type View struct {
-	*cache.Children
+	*cache.Tree
 	group *Group
 }
 
@@ -23,7 +24,7 @@ func (g *Group) View() *View { return &View{cache.NewChildren(g.client, g.path),
 func (v *View) Members() []Member {
 	var members []Member
 	for _, z := range v.All() {
-		if v.group.isMember(z.Name()) {
+		if v.group.isMember(znodepath.Base(z.Path)) {
 			members = append(members, v.group.member(recipes.Contender{
 				Path: z.Path, Data: z.Data, Session: z.Stat.EphemeralOwner, Since: time.UnixMilli(z.Stat.Ctime), Zxid: z.Stat.Czxid,
 			}))

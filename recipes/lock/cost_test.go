@@ -71,7 +71,7 @@ func TestCost(t *testing.T) {
 		l2 = must[*lock.Lock](t)(theirRW.Downgrade(t.Context(), l))
 		// As for a mutex. After several writers, Curator's reader repeats getChildren and getData
 		// for each; kazoo's and ours do not.
-		cost("read beside readers", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(rw.RLock(t.Context())) })
+		cost("read beside readers", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(rw.RLocker().Lock(t.Context())) })
 		check(t, l.Release(t.Context()))
 		check(t, l2.Release(t.Context()))
 
@@ -142,7 +142,7 @@ func TestK4(t *testing.T) {
 					case "mutex":
 						l, err = lock.NewMutex(c, "/mutex", nil).Lock(ctx)
 					case "readers":
-						l, err = lock.NewRWMutex(c, "/readers", nil).RLock(ctx)
+						l, err = lock.NewRWMutex(c, "/readers", nil).RLocker().Lock(ctx)
 					case "semaphore":
 						free, err = lock.NewSemaphore(c, "/sem", 1, nil).Acquire(ctx)
 					}

@@ -70,6 +70,16 @@ func (l *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
+// handOver is Release by a holder that has something in place of l, which stays valid if the deletion
+// of l continues in the background, or if somebody has deleted its znode.
+func (l *Lock) handOver(ctx context.Context) error {
+	err := l.Release(ctx)
+	if contend.OnlyUnknown(err) || errors.Is(err, recipes.ErrNotHeld) {
+		return nil
+	}
+	return err
+}
+
 // revokeMessage is the data that Curator's Revoker writes to a contender's znode.
 var revokeMessage = []byte("__REVOKE__")
 

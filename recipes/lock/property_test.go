@@ -135,11 +135,15 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 		return h.Release(ctx)
 	case "semaphore":
 		s := lock.NewSemaphore(c, "/x/sem", 3, nil)
-		how := s.AcquireN
+		n := 1 + random.IntN(3)
+		var leases []*lock.Lock
+		var err error
 		if try {
-			how = s.TryAcquireN
+			leases = make([]*lock.Lock, 1)
+			leases[0], err = s.TryAcquire(ctx)
+		} else {
+			leases, err = s.AcquireN(ctx, n)
 		}
-		leases, err := how(ctx, 1+random.IntN(3))
 		if err != nil {
 			time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond)
 			return err

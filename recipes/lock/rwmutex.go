@@ -56,12 +56,8 @@ func newRWMutex(c *recipes.Client, path, write, read string, data []byte) *RWMut
 	return m
 }
 
-// RLock waits for a read lock until ctx ends. If the session is lost meanwhile, RLock starts again
-// at the end of the line.
-func (m *RWMutex) RLock(ctx context.Context) (*Lock, error) { return m.reading.Lock(ctx) }
-
-// RLocker returns a Mutex whose methods are for reading: TryLock, for example, fails if a writer
-// holds the lock or waits for it.
+// RLocker returns the read lock: its TryLock, for example, fails if a writer holds the lock or waits
+// for it.
 func (m *RWMutex) RLocker() *Mutex { return &m.reading }
 
 // readRule makes a reader wait for the last writer before it, as kazoo's readers do. Curator's wait
@@ -101,7 +97,7 @@ func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 		return nil, err
 	}
 	// If somebody deleted the znode of w just now, the znode of r already existed.
-	if err := w.Release(ctx); err != nil && !contend.OnlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
+	if err := w.handOver(ctx); err != nil {
 		return nil, errors.Join(err, r.Release(ctx))
 	}
 	return r, nil
@@ -124,10 +120,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 		err = &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}
 	}
 	if err == nil {
-		return newLock(contend.Hold(m.client, w.Session(), path, stat.Pzxid), nil), nil
+		return newLock(contend.Hold(m.client, contend.Session(w), path, stat.Pzxid), nil), nil
 	}
-	if w.Session().Context().Err() != nil {
-		return nil, err // the server deletes the znode with the session
-	}
-	return nil, contend.WithCleanup(err, m.client.DeleteGuaranteed(ctx, path))
+	return nil, contend.Undo(ctx, m.client, contend.Session(w), err, path)
 }

@@ -34,7 +34,7 @@ func TestRWMutex_K3_InOrder(t *testing.T) {
 			m := []*lock.RWMutex{lock.NewRWMutex(c, "/rw", nil), lock.NewKazooRWMutex(c, "/rw", nil)}[i%2]
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Second)
-				how, takes := m.RLock, 1
+				how, takes := m.RLocker().Lock, 1
 				if kind == "W" {
 					how, takes = m.Lock, readers
 				}
@@ -123,9 +123,9 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 					})
 					time.Sleep(time.Second)
 				}
-				come(theirs.RLock, 1, 3*time.Second)
+				come(theirs.RLocker().Lock, 1, 3*time.Second)
 				come(theirs.Lock, readers, 12*time.Second)
-				come(theirs.RLock, 1, 12*time.Second)
+				come(theirs.RLocker().Lock, 1, 12*time.Second)
 				writer.End() // as a writer; it continues as a reader
 				r := must[*lock.Lock](t)(m.Downgrade(t.Context(), l))
 				holds.Begin(r.Context(), r.Token(), 1)

@@ -71,10 +71,17 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Lock, error) {
 	return one(s.AcquireN(ctx, 1))
 }
 
-// TryAcquire returns recipes.ErrNotAcquired if no lease is free, or if somebody else is acquiring leases or
-// waits for some.
+// TryAcquire returns recipes.ErrNotAcquired if no lease is free, or if somebody else is acquiring
+// leases or waits for some.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lock, error) {
-	return one(s.TryAcquireN(ctx, 1))
+	if err := s.check(ctx, 1); err != nil {
+		return nil, err
+	}
+	turn, err := s.mutex.TryLock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return one(s.take(ctx, turn, 1, false))
 }
 
 // AcquireN waits for n leases until ctx ends, and returns all n or none. Each lease is released on
@@ -99,19 +106,6 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lock, error) {
 	}
 }
 
-// TryAcquireN returns recipes.ErrNotAcquired if fewer than n leases are free, or if somebody else is
-// acquiring leases or waits for some.
-func (s *Semaphore) TryAcquireN(ctx context.Context, n int) ([]*Lock, error) {
-	if err := s.check(ctx, n); err != nil {
-		return nil, err
-	}
-	turn, err := s.mutex.TryLock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.take(ctx, turn, n, false)
-}
-
 // With acquires a lease, runs f, and releases the lease, also when f panics. See Mutex.With.
 func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error) error {
 	l, err := s.Acquire(ctx)
@@ -132,7 +126,7 @@ func (s *Semaphore) check(ctx context.Context, n int) error {
 // take creates n leases while turn is held, waits until they fit under the maximum if wait is set,
 // and releases turn.
 func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*Lock, error) {
-	session := turn.Session()
+	session := contend.Session(turn.Hold)
 	in, cancel := turn.Within(ctx)
 	defer cancel()
 	paths, err := s.create(in, n)
@@ -141,16 +135,11 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 		token, err = s.awaitLeases(in, paths, wait)
 	}
 	if err != nil {
-		err = s.deleteLeases(ctx, session, paths, err)
-		if e := turn.Release(ctx); e != nil && !contend.OnlyUnknown(e) && !contend.IsLost(e) {
-			err = errors.Join(err, e)
-		}
-		return nil, err
+		err = contend.Undo(ctx, s.client, session, err, paths...)
+		return nil, contend.WithCleanup(err, turn.Release(ctx))
 	}
-	// The leases are valid even if turn's deletion continues in the background, or somebody deleted
-	// its znode.
-	if err := turn.Release(ctx); err != nil && !contend.OnlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
-		return nil, s.deleteLeases(ctx, session, paths, err)
+	if err := turn.handOver(ctx); err != nil {
+		return nil, contend.Undo(ctx, s.client, session, err, paths...)
 	}
 	leases := make([]*Lock, len(paths))
 	for i, path := range paths {
@@ -221,15 +210,6 @@ func (s *Semaphore) currentMaximum(ctx context.Context) (n int, changed <-chan s
 		return s.fixed, nil, nil
 	}
 	return s.maximum.Watch(ctx)
-}
-
-// deleteLeases deletes the znodes of leases that were not handed out because of err, and returns
-// err.
-func (s *Semaphore) deleteLeases(ctx context.Context, session *recipes.Session, paths []string, err error) error {
-	if session.Context().Err() != nil {
-		return err // the server deletes them with the session
-	}
-	return contend.WithCleanup(err, contend.Each(len(paths), func(i int) error { return s.client.DeleteGuaranteed(ctx, paths[i]) }))
 }
 
 func one(leases []*Lock, err error) (*Lock, error) {

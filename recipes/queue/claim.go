@@ -177,6 +177,9 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 // resultOf returns the result of a request whose item was taken.
 func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeResult {
 	m := Message{Name: x.name, Data: x.content.data, Put: time.UnixMilli(x.content.stat.Ctime)}
+	if e.layout == plainLayout {
+		m.ID = curatorID(x.name)
+	}
 	var err error
 	if e.layout.framed {
 		var items [][]byte
@@ -189,7 +192,7 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 	}
 	i := &Item{Message: m}
 	if t.locked {
-		i.engine, i.marker = e, r.Marker
+		i.engine, i.marker, i.busy = e, r.Marker, make(chan struct{}, 1)
 		// The name of the lock does not tell whose it is: the next holder's is the same.
 		marked := &zk.CheckVersionRequest{Path: r.Marker, Version: -1}
 		i.Hold = contend.NewHold(e.client, author.Hold{Session: r.Session, Path: e.lock(x.name), Token: r.Zxid, Checks: []any{marked}, Release: i.giveBack})

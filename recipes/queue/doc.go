@@ -1,7 +1,7 @@
 // Package queue has the queues of Curator and kazoo, on the same znodes, so that Go, Java and
 // Python programs share a queue.
 //
-//	New, NewPriority, NewDelay, NewID   Curator's DistributedQueue and variants; Locks is its lockPath
+//	New, NewPriority, NewDelay          Curator's DistributedQueue and variants; Locks is its lockPath
 //	NewSimple                           Curator's SimpleDistributedQueue, ZooKeeper's own recipe
 //	NewKazoo, NewKazooLocking           kazoo's Queue and LockingQueue
 //

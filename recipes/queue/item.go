@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,9 +24,10 @@ type Item struct {
 	engine *engine
 	marker string // an ephemeral of the lock's session, with a name that is never reused
 
-	mu          sync.Mutex // held during done and giveBack
-	doneUnknown bool       // the answer to a Done was lost
-	over        bool       // there is no lock to release
+	// busy has capacity 1; the goroutine whose token is in the channel may use the fields below.
+	busy        chan struct{}
+	doneUnknown bool // the answer to a Done was lost
+	over        bool // done or giveBack has ended the lock, which the Hold's cause does not tell
 }
 
 // Done removes the item from the queue and releases the lock. After recipes.ErrNotHeld the item may
@@ -42,9 +42,11 @@ func (i *Item) Done(ctx context.Context) error {
 }
 
 func (i *Item) done(ctx context.Context) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	e, s := i.engine, i.Session()
+	e, s := i.engine, contend.Session(i.Hold)
+	if err := i.begin(ctx, "done"); err != nil {
+		return err
+	}
+	defer i.end()
 	// Not within the hold, which ends as soon as the deletion of the lock is seen. That may be
 	// before the answer shows that this call deleted the lock.
 	in, cancel := s.Within(ctx)
@@ -58,7 +60,7 @@ func (i *Item) done(ctx context.Context) error {
 			&zk.DeleteRequest{Path: i.Path(), Version: -1})...)
 		switch {
 		case err == nil:
-			i.end()
+			i.endHold()
 			i.doneUnknown = false
 			return nil
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
@@ -73,27 +75,39 @@ func (i *Item) done(ctx context.Context) error {
 		case len(results) == 0:
 			return err
 		case errors.Is(results[0].Error, zk.ErrNoNode) && i.doneUnknown && s.Context().Err() == nil:
-			i.end() // while its session lives, only this Done deletes the lock
+			i.endHold() // while its session lives, only this Done deletes the lock
 			i.doneUnknown = false
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
-			i.end()
+			i.endHold()
 			return i.notHeld()
 		// the marker was deleted; the lock may be another holder's
 		case errors.Is(results[1].Error, zk.ErrNoNode):
-			i.end()
+			i.endHold()
 			// Ends with the server's answer or with s. Client.Close ends s and waits.
 			_ = author.Of(e.client).Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
-			i.end()
-			return i.unlock(ctx)
+			i.endHold()
+			return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker) })
 		}
 		return err
 	}
 }
 
-func (i *Item) end() {
+// begin waits until no other call uses the fields of i.
+func (i *Item) begin(ctx context.Context, op string) error {
+	select {
+	case i.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return i.engine.contextError(ctx, op, false)
+	}
+}
+
+func (i *Item) end() { <-i.busy }
+
+func (i *Item) endHold() {
 	i.over = true
 	author.EndHold(i.Hold)
 }
@@ -104,19 +118,21 @@ func (i *Item) notHeld() error {
 
 // giveBack is the release of the Hold.
 func (i *Item) giveBack(ctx context.Context, over bool) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if over || i.over || i.Session().Context().Err() != nil {
+	e, s := i.engine, contend.Session(i.Hold)
+	if over || s.Context().Err() != nil {
 		return nil
 	}
-	i.over = true
-	return i.unlock(ctx)
-}
-
-// unlock deletes the lock after the end of the hold.
-func (i *Item) unlock(ctx context.Context) error {
-	e, s := i.engine, i.Session()
-	return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker) })
+	return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error {
+		if err := i.begin(ctx, "return"); err != nil {
+			return err
+		}
+		defer i.end()
+		if i.over {
+			return nil
+		}
+		i.over = true
+		return e.unlock(ctx, s, i.Name, i.marker)
+	})
 }
 
 // unlock deletes the lock of session s on an item, at most once: the next holder's lock has the
@@ -171,8 +187,7 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 		if err == nil && r.Session == s {
 			marked, err = e.deleteLock(in, name, r.Marker)
 		}
-		var refused *recipes.Error
-		if marked && err == nil || errors.As(err, &refused) && refused.Refused() {
+		if marked && err == nil || author.Refused(err) {
 			return
 		}
 		backoff.Sleep(in, dropPause)

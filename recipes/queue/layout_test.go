@@ -55,7 +55,7 @@ func TestLayout(t *testing.T) {
 		},
 		"id": {
 			func(ctx context.Context, c *recipes.Client) error {
-				return queue.NewID(c, "/q").Put(ctx, "a/b|c", []byte("x"))
+				return queue.New(c, "/q").PutID(ctx, "a/b|c", []byte("x"))
 			},
 			map[string]string{"/q": "", "/q/queue-|a_b_c|0000000000": framed},
 		},
@@ -178,7 +178,7 @@ func TestOrder(t *testing.T) {
 			{drain(queue.NewSimple(c, "/simple")), []string{"qn-0000000007", "qn-0000000010"}},
 			{drain(queue.NewPriority(c, "/priority")), []string{"queue-0800000000000000008", "queue-0FFFFFFFF0000000009",
 				"queue-1000000050000000002", "queue-1000000050000000003", "queue-17FFFFFFF0000000000"}},
-			{drain(queue.NewID(c, "/id")), []string{"queue-|zz|0000000001", "queue-|a|0000000002", "queue-0000000003"}},
+			{drain(queue.New(c, "/id")), []string{"queue-|zz|0000000001", "queue-|a|0000000002", "queue-0000000003"}},
 			{drain(queue.NewKazoo(c, "/kazoo")), []string{"entry-000-0000000005", "entry-100-0000000003", "entry-999-0000000001"}},
 			{drain(queue.New(c, "/multi")), []string{"queue-0000000001", "", "yz", `"\x00\x01\x00\x01\x01\x00\x00\x00\x05x\x02"`, "queue-0000000003"}},
 		} {

@@ -2,13 +2,11 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Option configures a queue.
@@ -28,15 +26,13 @@ type Message struct {
 	Data []byte    // as it was put; owned by the caller
 	More [][]byte  // further items of the same znode, as Curator's putMulti writes them
 	Put  time.Time // when it was put, by the leader's clock
+	ID   string    // of PutID; bars and slashes have become underscores
 }
-
-// ID returns the ID of an item of an ID queue. Bars and slashes have become underscores.
-func (m Message) ID() string { return curatorID(m.Name) }
 
 // Queue is a first-in, first-out queue.
 type Queue struct{ *engine }
 
-// New returns Curator's DistributedQueue.
+// New returns Curator's DistributedQueue and, with PutID, its DistributedIdQueue.
 func New(c *recipes.Client, path string, opts ...Option) *Queue {
 	return &Queue{newEngine(c, path, "", plainLayout, opts)}
 }
@@ -56,6 +52,48 @@ func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 // other error nothing was put.
 func (q *Queue) Put(ctx context.Context, items ...[]byte) error {
 	return q.putItems(ctx, q.layout.prefix, items...)
+}
+
+// PutID is Put of an item with an ID, which need not be unique. Bars and slashes in the ID become
+// underscores. A queue of NewSimple has no IDs.
+func (q *Queue) PutID(ctx context.Context, id string, data []byte) error {
+	if err := q.checkID(id); err != nil {
+		return err
+	}
+	return q.putItems(ctx, curatorIDName(id), data)
+}
+
+// Remove removes all items with the given ID that nobody has locked, and returns their number.
+// After an error some may be left; after recipes.ErrOutcomeUnknown one more may have been removed.
+func (q *Queue) Remove(ctx context.Context, id string) (n int, err error) {
+	if err := q.checkID(id); err != nil {
+		return 0, err
+	}
+	names, err := contend.ChildNames(ctx, q.client, q.path)
+	if err != nil {
+		return 0, err
+	}
+	for _, x := range q.layout.sorted(names) {
+		if curatorID(x.name) != fixID(id) {
+			continue
+		}
+		removed, err := q.removeItem(ctx, x.name)
+		if err != nil {
+			return n, err
+		}
+		if removed {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// checkID refuses an empty ID, which would match all items without an ID.
+func (q *Queue) checkID(id string) error {
+	if id == "" || q.layout != plainLayout {
+		return fmt.Errorf("queue: %w: the ID %q is empty, or %s is a queue without IDs", recipes.ErrArgument, id, q.path)
+	}
+	return nil
 }
 
 // Priority is a queue in which items with the smallest priority come first, and items of equal
@@ -106,49 +144,4 @@ func (q *Delay) Put(ctx context.Context, due time.Time, data []byte) error {
 		return fmt.Errorf("queue: %w: due time %v is before 1970", recipes.ErrArgument, due)
 	}
 	return q.putItems(ctx, curatorDelayName(ms), data)
-}
-
-// ID is a first-in, first-out queue whose items have IDs.
-type ID struct{ *engine }
-
-// NewID returns Curator's DistributedIdQueue.
-func NewID(c *recipes.Client, path string, opts ...Option) *ID {
-	return &ID{newEngine(c, path, "", plainLayout, opts)}
-}
-
-// Put is Queue.Put of an item with an ID, which need not be unique. Bars and slashes in the ID
-// become underscores.
-func (q *ID) Put(ctx context.Context, id string, data []byte) error {
-	if id == "" {
-		return fmt.Errorf("queue: %w: empty ID", recipes.ErrArgument)
-	}
-	return q.putItems(ctx, curatorIDName(id), data)
-}
-
-// Remove removes all items with the given ID that nobody has locked, and returns their number.
-// After an error some may be left; after recipes.ErrOutcomeUnknown one more may have been removed.
-func (q *ID) Remove(ctx context.Context, id string) (n int, err error) {
-	if id == "" { // would match the items without an ID
-		return 0, fmt.Errorf("queue: %w: empty ID", recipes.ErrArgument)
-	}
-	names, _, err := q.client.Children(ctx, q.path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	for _, x := range q.layout.sorted(names) {
-		if curatorID(x.name) != fixID(id) {
-			continue
-		}
-		removed, err := q.removeItem(ctx, x.name)
-		if err != nil {
-			return n, err
-		}
-		if removed {
-			n++
-		}
-	}
-	return n, nil
 }

@@ -28,7 +28,7 @@ func TestEssentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := shared.NewLong(c, root+"/n", shared.PromotedToLock(root+"/lock"))
-	if _, err := n.Init(ctx, 0); err != nil {
+	if err := n.Set(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
 	for k := 1; k <= 6; k++ {

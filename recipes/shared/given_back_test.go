@@ -34,9 +34,9 @@ func TestNames_Bad(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		for _, name := range []string{"a/b", ""} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			n, err := shared.NewNames(w.Client(), "/names", name).Claim(ctx)
+			_, held, err := shared.NewNames(w.Client(), "/names", name).Claim(ctx)
 			if !errors.Is(err, recipes.ErrArgument) {
-				t.Errorf("%q: %v, %v", name, n, err)
+				t.Errorf("%q: %v, %v", name, held, err)
 			}
 			cancel()
 		}

@@ -19,13 +19,6 @@ type Names struct {
 	names  []string
 }
 
-// Name is a name that is held, until Release.
-type Name struct {
-	*recipes.Hold
-	Name   string
-	Number int // the name of NewNumbers as a number; 0 for other names
-}
-
 // NewNames returns names at path. Claim takes the first free name. Names must not be empty or have
 // a slash.
 func NewNames(c *recipes.Client, path string, names ...string) *Names {
@@ -42,29 +35,30 @@ func NewNumbers(c *recipes.Client, path string, n int) *Names {
 }
 
 // Claim takes the first free name. If all are taken, the error is recipes.ErrNotAcquired, at once.
-func (n *Names) Claim(ctx context.Context) (*Name, error) {
+func (n *Names) Claim(ctx context.Context) (name string, held *recipes.Hold, err error) {
 	for _, name := range n.names {
 		if name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("shared: claim at %s: %q: %w", n.path, name, recipes.ErrArgument)
+			return "", nil, fmt.Errorf("shared: claim at %s: %q: %w", n.path, name, recipes.ErrArgument)
 		}
 	}
 	for collisions := 0; ; {
 		free, err := n.free(ctx)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if len(free) == 0 {
-			return nil, fmt.Errorf("shared: claim at %s: all names are taken: %w", n.path, recipes.ErrNotAcquired)
+			return "", nil, fmt.Errorf("shared: claim at %s: all names are taken: %w", n.path, recipes.ErrNotAcquired)
 		}
 		// Clients that tried the same name at the same time now try different names.
-		claimed, before, err := n.claim(ctx, free[collisions%len(free)])
+		name := free[collisions%len(free)]
+		held, before, err := n.claim(ctx, name)
 		switch {
-		case claimed != nil:
-			return claimed, nil
+		case held != nil:
+			return name, held, nil
 		case err == nil:
 			collisions = before
 		case ctx.Err() != nil || !contend.IsLost(err):
-			return nil, err
+			return "", nil, err
 		}
 	}
 }
@@ -72,11 +66,11 @@ func (n *Names) Claim(ctx context.Context) (*Name, error) {
 // With claims a name, runs f, and releases the name. The context of f ends with ctx and when the
 // name is no longer held.
 func (n *Names) With(ctx context.Context, f func(ctx context.Context, name string) error) error {
-	claimed, err := n.Claim(ctx)
+	name, held, err := n.Claim(ctx)
 	if err != nil {
 		return err
 	}
-	return contend.With(ctx, claimed, claimed.Release, func(ctx context.Context) error { return f(ctx, claimed.Name) })
+	return contend.With(ctx, held, held.Release, func(ctx context.Context) error { return f(ctx, name) })
 }
 
 // Explain returns the holder of each name that is taken. Waiters of a name will try another in
@@ -120,7 +114,7 @@ func (n *Names) free(ctx context.Context) ([]string, error) {
 }
 
 // claim takes a name unless other clients were faster, whose number is then the second result.
-func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
+func (n *Names) claim(ctx context.Context, name string) (*recipes.Hold, int, error) {
 	p, err := contend.Join(ctx, n.client, n.path, name+"-", nil)
 	if err != nil {
 		return nil, 0, err
@@ -136,12 +130,8 @@ func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
 		}
 		return before
 	})
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case held != nil:
-		number, _ := strconv.Atoi(name) // 0 for other names
-		return &Name{held, name, number}, 0, nil
+	if held != nil || err != nil {
+		return held, 0, err
 	}
 	return nil, faster, p.Leave(ctx)
 }

@@ -21,15 +21,15 @@ func TestNames(t *testing.T) {
 		ctx := t.Context()
 		a, b := w.Client(), w.Client()
 		of := func(c *recipes.Client) *shared.Names { return shared.NewNames(c, "/names", "re-d", "green") }
-		first, err := of(a).Claim(ctx)
-		if err != nil || first.Name != "re-d" {
-			t.Fatal(first, err)
+		name, first, err := of(a).Claim(ctx)
+		if err != nil || name != "re-d" {
+			t.Fatal(name, err)
 		}
 		err = of(b).With(ctx, func(in context.Context, name string) error {
 			if name != "green" || in.Err() != nil {
 				t.Error(name, in.Err())
 			}
-			if _, err := of(b).Claim(ctx); !errors.Is(err, recipes.ErrNotAcquired) {
+			if _, _, err := of(b).Claim(ctx); !errors.Is(err, recipes.ErrNotAcquired) {
 				t.Error(err)
 			}
 			lines, err := shared.NewNames(a, "/names").Explain(ctx)
@@ -37,9 +37,9 @@ func TestNames(t *testing.T) {
 				t.Errorf("%+v, %v", lines, err)
 			}
 			w.ExpireSession(a.Session().ID())
-			again, err := of(b).Claim(ctx)
-			if err != nil || again.Name != "re-d" || again.Token() <= first.Token() {
-				t.Error(again, err)
+			name, again, err := of(b).Claim(ctx)
+			if err != nil || name != "re-d" || again.Token() <= first.Token() {
+				t.Error(name, err)
 			}
 			return again.Release(ctx)
 		})
@@ -51,15 +51,15 @@ func TestNames(t *testing.T) {
 			t.Error("it does not know that its session is over")
 		}
 		w.AssertChildren("/names")
-		if n, err := shared.NewNumbers(b, "/numbers", 2).Claim(ctx); err != nil || n.Number != 0 {
-			t.Error(n, err)
+		if name, _, err := shared.NewNumbers(b, "/numbers", 2).Claim(ctx); err != nil || name != "0" {
+			t.Error(name, err)
 		}
 	})
 }
 
 func TestNames_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-		other, err := shared.NewNumbers(s.World.Client(), "/names", 3).Claim(t.Context())
+		_, other, err := shared.NewNumbers(s.World.Client(), "/names", 3).Claim(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestNames_OneEach(t *testing.T) {
 				all := shared.NewNumbers(w.Client(), "/names", names)
 				wg.Go(func() {
 					for range rounds {
-						name, err := all.Claim(t.Context())
+						name, held, err := all.Claim(t.Context())
 						if err != nil {
 							if !errors.Is(err, recipes.ErrNotAcquired) {
 								t.Error(err)
@@ -106,10 +106,10 @@ func TestNames_OneEach(t *testing.T) {
 							time.Sleep(100 * time.Millisecond)
 							continue
 						}
-						hold := holds[name.Name].Begin(name.Context(), name.Token(), 1)
+						hold := holds[name].Begin(held.Context(), held.Token(), 1)
 						time.Sleep(300 * time.Millisecond)
 						hold.End()
-						_ = name.Release(t.Context()) // continues in the background
+						_ = held.Release(t.Context()) // continues in the background
 					}
 				})
 			}

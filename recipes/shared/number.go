@@ -57,12 +57,6 @@ func (n *Number[T]) Watch(ctx context.Context) (int, <-chan struct{}, error) {
 	return int(x), changed, nil
 }
 
-// Init creates a missing znode with x, and reports whether the znode was missing.
-func (n *Number[T]) Init(ctx context.Context, x T) (bool, error) {
-	_, created, err := n.CompareAndSet(ctx, Versioned[T]{}, x)
-	return created, err
-}
-
 // Add adds delta with Update. If the sum is too large, the error is ErrOverflow; Curator wraps
 // around.
 func (n *Number[T]) Add(ctx context.Context, delta T) (Change[T], error) {

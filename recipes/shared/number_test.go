@@ -78,10 +78,10 @@ func TestNumber(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, ctx := w.Client(), t.Context()
 		n := shared.NewInt(c, "/a/n")
-		if made, err := n.Init(ctx, math.MaxInt32-1); err != nil || !made {
+		if _, made, err := n.CompareAndSet(ctx, shared.Versioned[int32]{}, math.MaxInt32-1); err != nil || !made {
 			t.Fatal(made, err)
 		}
-		if made, err := n.Init(ctx, 7); err != nil || made {
+		if _, made, err := n.CompareAndSet(ctx, shared.Versioned[int32]{}, 7); err != nil || made {
 			t.Error(made, err)
 		}
 		change, err := n.Add(ctx, 1)

@@ -100,7 +100,7 @@ func TestModel_Read(t *testing.T) {
 		if err := all.Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
-		z := all.Get("x")
+		z := all.Get("/limits/x")
 		cached, err := limitsModel().Read(z.Path, z.Data, &z.Stat)
 		if err != nil || cached.Value.Clients != 3 {
 			t.Fatalf("%+v, %v", cached, err)

@@ -48,4 +48,11 @@ var (
 	// EndHold ends the Context of a *recipes.Hold and keeps its znode, for callers that delete the
 	// znode together with others, or hand the znode over.
 	EndHold func(hold any)
+	// Session returns the *recipes.Session that owns the znode of a *recipes.Hold; nil for a lease,
+	// which outlives the session.
+	Session func(hold any) any
+	// Refused reports whether err is a *recipes.Error that says that the server refused a request, or
+	// that the request was invalid: nothing was applied, and a repetition would fail again.
+	// Otherwise the connection was lost, ctx ended, or the Client was closed.
+	Refused func(err error) bool
 )

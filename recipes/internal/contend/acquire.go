@@ -53,6 +53,9 @@ func NewHold(c *recipes.Client, h author.Hold) *recipes.Hold {
 	return author.Of(c).NewHold(h).(*recipes.Hold)
 }
 
+// Session returns the session of h; see author.Session.
+func Session(h *recipes.Hold) *recipes.Session { return author.Session(h).(*recipes.Session) }
+
 // IsLost reports whether err says that a Hold or a place in line was lost: with its session, or
 // because somebody deleted its znode.
 func IsLost(err error) bool {
@@ -65,7 +68,7 @@ func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) 
 	if h.Context().Err() != nil {
 		lost = &recipes.Error{Op: op, Path: h.Path(), Err: context.Cause(h.Context())}
 	}
-	if h.Session().Context().Err() != nil {
+	if Session(h).Context().Err() != nil {
 		return lost, nil // the server deletes the znode with the session
 	}
 	return lost, h.Release(ctx)
@@ -90,12 +93,20 @@ func With(ctx context.Context, held interface {
 func OnlyUnknown(err error) bool { return errors.Is(err, recipes.ErrOutcomeUnknown) && !IsLost(err) }
 
 // WithCleanup returns err joined with the error of the cleanup after err. A cleanup that continues
-// in the background does not count as an error.
+// in the background, or finds that there is nothing left, does not count as an error.
 func WithCleanup(err, cleanup error) error {
-	if cleanup == nil || errors.Is(cleanup, recipes.ErrOutcomeUnknown) {
+	if cleanup == nil || errors.Is(cleanup, recipes.ErrOutcomeUnknown) || IsLost(cleanup) {
 		return err
 	}
 	return errors.Join(err, cleanup)
+}
+
+// Undo deletes ephemerals of s because of err, and returns WithCleanup.
+func Undo(ctx context.Context, c *recipes.Client, s *recipes.Session, err error, paths ...string) error {
+	if s.Context().Err() != nil {
+		return err // the server deletes them before the Client has another session
+	}
+	return WithCleanup(err, Each(len(paths), func(i int) error { return c.DeleteGuaranteed(ctx, paths[i]) }))
 }
 
 // Await waits until something is received from fires, or fires is closed. If ctx ends first, the

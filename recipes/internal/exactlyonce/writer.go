@@ -120,7 +120,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
-	case errors.As(err, &e) && !e.Refused():
+	case errors.As(err, &e) && !author.Refused(err):
 		e.Unknown = w.deleteLater(marker) == nil || e.Unknown
 	}
 	return err
@@ -244,8 +244,7 @@ func (w *Writer) deleteLater(marker string) error {
 			if err == nil {
 				err = w.client.Idempotent().Delete(ctx, marker, -1)
 			}
-			var e *recipes.Error
-			return err == nil || errors.As(err, &e) && e.Refused()
+			return err == nil || author.Refused(err)
 		})
 	})
 }

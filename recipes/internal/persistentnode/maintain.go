@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/owner"
@@ -186,7 +187,6 @@ func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	if errors.Is(err, zk.ErrNoAuth) { // ACL may forbid writes, also those of the other session
 		results, err = k.client.Multi(ctx, del, &zk.CreateRequest{Path: k.path, Data: data, Acl: k.opts.ACL, Flags: zk.FlagEphemeral})
 	}
-	var e *recipes.Error
 	switch {
 	case err == nil && len(results) > 1:
 		k.present, k.takeOverPending = true, false
@@ -195,7 +195,7 @@ func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	case errors.Is(err, zk.ErrNoAuth): // the znode's ACL forbids replacing it
 		k.takeOverPending = false
 		return nil
-	case errors.As(err, &e) && e.Refused():
+	case author.Refused(err):
 		return nil // the znode was changed or deleted
 	}
 	return err
@@ -357,11 +357,10 @@ func (k *maintainer) remove() error {
 		if err == nil && own {
 			err = k.delete(ctx, s)
 		}
-		var e *recipes.Error
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
 			return true
-		case errors.Is(err, recipes.ErrClosed), errors.As(err, &e) && e.Refused():
+		case errors.Is(err, recipes.ErrClosed), author.Refused(err):
 			result = k.wrapErr(err)
 			return true
 		}

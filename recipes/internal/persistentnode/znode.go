@@ -31,6 +31,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // Znode is a znode that is kept in existence. When the session ends, an ephemeral is created again
@@ -152,13 +153,6 @@ func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error)
 	}
 }
 
-// Data returns a copy of the data that were set last.
-func (n *Znode) Data() []byte {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return bytes.Clone(n.data)
-}
-
 // Path returns the path of the znode if it exists, and otherwise why it does not.
 func (n *Znode) Path() (path string, err error) {
 	n.mu.Lock()
@@ -205,13 +199,12 @@ func (n *Znode) await(ctx context.Context, cond func() bool) error {
 		n.mu.Lock()
 		met, closed, lastErr, changed := cond(), n.closing || n.closed, n.lastErr, n.changed
 		n.mu.Unlock()
-		var refused *recipes.Error
 		switch {
 		case closed:
 			return n.wrapErr(recipes.ErrClosed)
 		case met:
 			return nil
-		case errors.As(lastErr, &refused) && refused.Refused():
+		case author.Refused(lastErr):
 			return lastErr
 		}
 		select {

@@ -111,8 +111,8 @@ func open(c *recipes.Client, kind, path string) (t taker, put putter, locked boo
 			return q.Put(ctx, time.UnixMilli(must.Get(strconv.ParseInt(args[3], 10, 64))), data)
 		}
 	case "id":
-		q := queue.NewID(c, path)
-		t, put = q, func(ctx context.Context, data []byte, args []string) error { return q.Put(ctx, args[3], data) }
+		q := queue.New(c, path)
+		t, put = q, func(ctx context.Context, data []byte, args []string) error { return q.PutID(ctx, args[3], data) }
 	default:
 		must.Failf("no queue %s", kind)
 	}
