@@ -102,7 +102,7 @@ type queueing struct {
 	puts    map[string]putRecord
 	takes   map[string]int
 	unknown int       // takes without an answer
-	last    time.Time // of a successful take
+	last    time.Time // of a successful take, or when a producer ended
 	added   tally     // acknowledged puts, by language
 	done    tally     // items taken, by language
 	n       int       // the number of the last item
@@ -135,7 +135,10 @@ const (
 func (l *queueing) works(ctx context.Context) (works []func()) {
 	for _, at := range l.seats {
 		works = append(works,
-			func() { l.s.worker(ctx, at, nil, func(h *handle) bool { return l.put(ctx, at, h) }) },
+			func() {
+				l.s.worker(ctx, at, nil, func(h *handle) bool { return l.put(ctx, at, h) })
+				l.progress()
+			},
 			func() { l.consume(ctx, at) })
 	}
 	return works
@@ -165,7 +168,13 @@ func (l *queueing) put(ctx context.Context, at *seat, h *handle) bool {
 	return ok
 }
 
-// consume takes until the siege is over and nothing was taken for a while.
+func (l *queueing) progress() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = time.Now()
+}
+
+// consume takes until the siege is over and, for a while after the last put, nothing was taken.
 func (l *queueing) consume(ctx context.Context, at *seat) {
 	var h *handle
 	for ctx.Err() == nil && !l.drained() {
