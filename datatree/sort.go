@@ -70,13 +70,15 @@ func commonLen(a, b string) int {
 	return n
 }
 
-// number returns the first eight bytes of a path, or what it has of them, as a number in the same order.
+// number returns the first eight bytes of a path as a number, in the same order. A shorter path
+// counts as ending in zeros.
 func number(path string) uint64 {
 	var b [8]byte
 	copy(b[:], path)
 	return binary.BigEndian.Uint64(b[:])
 }
 
+// comparePaths compares two notes by reading both paths.
 func comparePaths(a, b numbered) int {
 	if order := strings.Compare(a.blob().path(), b.blob().path()); order != 0 {
 		return order

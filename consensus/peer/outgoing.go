@@ -220,8 +220,8 @@ func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn ne
 	return context.Cause(ctx)
 }
 
-// write writes queued frames, and a heartbeat in each second without frames. The first heartbeat, sent
-// at once, tells the other side that its answer was accepted.
+// write writes queued frames, and a heartbeat in each second without frames. The first heartbeat,
+// sent at once, tells the other side that its answer was accepted.
 func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()

@@ -168,6 +168,7 @@ func (l *queueing) put(ctx context.Context, at *seat, h *handle) bool {
 	return ok
 }
 
+// progress makes the consumers go on for a while.
 func (l *queueing) progress() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -90,8 +90,8 @@ function looks(e) {
     e.closest('section, details')?.querySelector('h2, h3, summary')?.textContent].join('\n');
 }
 
-// A browser drops a click if what was pressed is drawn anew before the release. The click then goes to
-// what looks the same in its place, so that it counts however often a page is redrawn.
+// A browser drops a click if the pressed control is drawn anew before the release. The click then goes
+// to the control that looks the same in its place, so that redrawing loses no clicks.
 let pressed = null;
 
 function control(event) {

@@ -216,7 +216,7 @@ export function page({ctx, act, following, showTree, updated}) {
     }, 250);
   }
 
-  // What reads again waits for the first read, whose result is not dropped then: an action waits for it.
+  // A refresh waits for the first read and does not replace it, because actions wait for that read.
   async function refresh() {
     const mine = loaded;
     await mine;
