@@ -116,6 +116,8 @@ type siege struct {
 	restarts    int
 	lost        int // connections that restarted peers had lost
 	lastRestart time.Time
+	working     int       // workers that have not ended
+	lastWork    time.Time // when a worker ended
 }
 
 // find records a broken promise.
@@ -245,6 +247,8 @@ func (s *siege) restartForeign(ctx context.Context) {
 // worker repeats work with a handle of a seat until the siege is over. work returns whether the
 // handle can be used again. open, if not nil, prepares a new handle.
 func (s *siege) worker(ctx context.Context, at *seat, open func(h *handle) bool, work func(h *handle) bool) {
+	s.count(1)
+	defer s.count(-1)
 	var h *handle
 	for !s.isOver() && ctx.Err() == nil {
 		if h == nil {
@@ -260,6 +264,24 @@ func (s *siege) worker(ctx context.Context, at *seat, open func(h *handle) bool,
 			s.rest(ctx, 100*time.Millisecond) // a peer without a connection fails at once
 		}
 	}
+}
+
+// count adds n to the number of workers.
+func (s *siege) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.working += n
+	s.lastWork = time.Now()
+}
+
+// quiet returns for how long all workers have ended; 0 before that.
+func (s *siege) quiet() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.working > 0 || !s.isOver() {
+		return 0
+	}
+	return time.Since(s.lastWork)
 }
 
 // rest waits up to d.

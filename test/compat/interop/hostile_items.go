@@ -102,7 +102,7 @@ type queueing struct {
 	puts    map[string]putRecord
 	takes   map[string]int
 	unknown int       // takes without an answer
-	last    time.Time // of a successful take, or when a producer ended
+	last    time.Time // when an item was taken or may have been
 	added   tally     // acknowledged puts, by language
 	done    tally     // items taken, by language
 	n       int       // the number of the last item
@@ -135,10 +135,7 @@ const (
 func (l *queueing) works(ctx context.Context) (works []func()) {
 	for _, at := range l.seats {
 		works = append(works,
-			func() {
-				l.s.worker(ctx, at, nil, func(h *handle) bool { return l.put(ctx, at, h) })
-				l.progress()
-			},
+			func() { l.s.worker(ctx, at, nil, func(h *handle) bool { return l.put(ctx, at, h) }) },
 			func() { l.consume(ctx, at) })
 	}
 	return works
@@ -168,14 +165,8 @@ func (l *queueing) put(ctx context.Context, at *seat, h *handle) bool {
 	return ok
 }
 
-// progress makes the consumers go on for a while.
-func (l *queueing) progress() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last = time.Now()
-}
-
-// consume takes until the siege is over and, for a while after the last put, nothing was taken.
+// consume takes until, for a while after the end of all workers, nothing was taken. Until then a
+// peer may be stopped, which then puts an item or gives one back when it runs again.
 func (l *queueing) consume(ctx context.Context, at *seat) {
 	var h *handle
 	for ctx.Err() == nil && !l.drained() {
@@ -195,6 +186,7 @@ func (l *queueing) consume(ctx context.Context, at *seat) {
 		l.mu.Lock()
 		switch {
 		case !ok:
+			l.last = time.Now() // an item may be given back
 			l.unknown++
 			h = nil
 		case a.words[0] != "none":
@@ -209,14 +201,30 @@ func (l *queueing) consume(ctx context.Context, at *seat) {
 func (l *queueing) drained() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.s.isOver() && time.Since(l.last) > 5*idleTime
+	return l.s.quiet() > 5*idleTime && time.Since(l.last) > 5*idleTime
+}
+
+// left describes the items that are in the queue.
+func (l *queueing) left(ctx context.Context) (items []string) {
+	settled(ctx, "sync "+l.path(), func() (string, error) { return l.s.conn.Sync(l.path()) })
+	names := settled(ctx, "list "+l.path(), func() ([]string, error) {
+		names, _, err := l.s.conn.Children(l.path())
+		return names, err
+	})
+	for _, name := range names {
+		items = append(items, settled(ctx, "read "+name, func() (string, error) {
+			data, stat, err := l.s.conn.Get(l.path() + "/" + name)
+			if err != nil {
+				return name, err
+			}
+			return fmt.Sprintf("%s, put %v ago: %q", name, time.Since(time.UnixMilli(stat.Ctime)).Round(time.Millisecond), data), nil
+		}))
+	}
+	return items
 }
 
 func (l *queueing) check(ctx context.Context) string {
-	left := len(settled(ctx, "list "+l.path(), func() ([]string, error) {
-		names, _, err := l.s.conn.Children(l.path())
-		return names, err
-	}))
+	left := l.left(ctx)
 	losses := 0
 	if len(languagesOf(l.seats)) > 1 {
 		losses = l.s.losses(ctx)
@@ -245,14 +253,14 @@ func (l *queueing) check(ctx context.Context) string {
 		}
 	}
 	// An item that is left is one that was missed.
-	if missing > l.unknown+losses+left {
-		l.s.find("%s: %d items are missing; takes without an answer: %d, lost connections of others: %d, left: %d", l.title, missing, l.unknown, losses, left)
+	if missing > l.unknown+losses+len(left) {
+		l.s.find("%s: %d items are missing; takes without an answer: %d, lost connections of others: %d, left: %d", l.title, missing, l.unknown, losses, len(left))
 	}
 	if repeated > losses {
 		l.s.find("%s: %d items were taken again; lost connections of others: %d", l.title, repeated, losses)
 	}
-	if left > 0 {
-		l.s.find("%s: %d items are left that nobody takes", l.title, left)
+	for _, item := range left {
+		l.s.find("%s: nobody takes %s", l.title, item)
 	}
 	// kazoo may put without taking: it loses races for the first item.
 	for _, lang := range languagesOf(l.seats) {
