@@ -1,8 +1,8 @@
-// Command needs contains the complete programs of docs/guide/recipes.md:
+// Command needs contains the programs of docs/guide/recipes.md, complete:
 //
 //	go run ./examples/needs PROGRAM SERVER...
 //
-// Each file has the text of the guide, apart from the name of its main function.
+// A file's function is the main function of its program.
 package main
 
 import (
