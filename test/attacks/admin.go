@@ -16,9 +16,9 @@ import (
 func adminAttacks() []*attack {
 	keys := map[string]string{"admin.rateLimiterIntervalInMS": "0"}
 	return []*attack{
-		{name: "admin-secrets", what: "snapshot as digest a:b and as ip, restore, reload and reset of counters without authorization", admin: true, keys: keys, run: adminSecrets},
-		{name: "admin-slow", what: "1,000 HTTP connections that send a header byte every 100 ms", admin: true, run: adminSlow},
-		{name: "admin-flood", what: "every admin command without end, 100 connections, half of which do not read", admin: true, run: adminFlood},
+		{name: "admin-secrets", what: "snapshot, restore, reload, reset without authorization", admin: true, keys: keys, run: adminSecrets},
+		{name: "admin-slow", what: "a header byte every 100 ms, 1,000 HTTP connections", admin: true, run: adminSlow},
+		{name: "admin-flood", what: "all admin commands, 100 connections, half unread", admin: true, run: adminFlood},
 	}
 }
 

@@ -41,7 +41,7 @@ func (a *attack) needsOwn() bool { return a.ensemble || a.admin || a.files > 0 }
 // allAttacks returns the attacks in the order of the table.
 func allAttacks() []*attack {
 	return slices.Concat(
-		[]*attack{{name: "none", what: "nothing, for comparison", run: func(a *attacker) {
+		[]*attack{{name: "none", what: "nothing", run: func(a *attacker) {
 			a.ready()
 			<-a.ctx.Done()
 		}}},

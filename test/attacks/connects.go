@@ -14,12 +14,12 @@ import (
 // connectAttacks begin connections and sessions, and use them up.
 func connectAttacks() []*attack {
 	return []*attack{
-		{name: "connect-flood", what: "connects and disconnects as fast as possible from many addresses, 16 threads", run: connectFlood},
-		{name: "refused-flood", what: "60 idle connections of an address, and more connects from it as fast as possible", run: refusedFlood},
-		{name: "garbage-flood", what: "connects with a handshake that is refused, as fast as possible from many addresses, 16 threads", run: garbageFlood},
-		{name: "wrong-password", what: "connects to unknown sessions and with wrong passwords, 8 threads, one address", writes: 100, run: wrongPassword},
-		{name: "session-flood", what: "sessions created and abandoned, 60 threads", run: sessionFlood},
-		{name: "descriptors", what: "2,000 idle connections to a server with 256 file descriptors, a checkpoint every 100 writes", files: 256,
+		{name: "connect-flood", what: "connects and disconnects, many addresses, 16 threads", run: connectFlood},
+		{name: "refused-flood", what: "60 idle connections of an address, and more connects", run: refusedFlood},
+		{name: "garbage-flood", what: "refused handshakes, many addresses, 16 threads", run: garbageFlood},
+		{name: "wrong-password", what: "unknown sessions and wrong passwords, 8 threads", writes: 100, run: wrongPassword},
+		{name: "session-flood", what: "abandoned sessions, 60 threads", run: sessionFlood},
+		{name: "descriptors", what: "2,000 idle connections to a server with 256 descriptors", files: 256,
 			keys: map[string]string{"snapCount": "100"}, run: descriptors},
 	}
 }
@@ -173,7 +173,7 @@ func descriptors(a *attacker) {
 // wordAttacks use the four-letter words.
 func wordAttacks() []*attack {
 	return []*attack{
-		{name: "words", what: "2,000 words cons at once, read slowly or not at all, beside 200 sessions", run: words},
+		{name: "words", what: "2,000 words cons, hardly read, beside 200 sessions", run: words},
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 // memoryAttacks make the server keep data that they send, or replies that they do not read.
 func memoryAttacks() []*attack {
 	return []*attack{
-		{name: "unread-replaced", what: "a get of a 1 MB znode on each of 400 connections that do not read, while the znode is overwritten", run: unreadReplaced},
-		{name: "unread-gets", what: "gets of a 1 MB znode without end on 60 connections that do not read", run: unreadGets},
-		{name: "unread-multiread", what: "multiReads of 10,000 gets of a 1 MB znode on 10 connections that do not read", run: unreadMultiRead},
-		{name: "unread-long-path", what: "60 connections that watch a znode with a path of nearly 1 MB and do not read its events", run: unreadLongPath},
-		{name: "unread-events", what: "100 connections that watch a subtree recursively and do not read, under multis of 1,000 sets", run: unreadEvents},
-		{name: "many-watches", what: "20 connections that set watches on long paths that do not exist, without end", run: manyWatches},
-		{name: "partial-handshakes", what: "4,000 connections with 400 kB of a handshake of 1 MB each", run: partialHandshakes},
-		{name: "slow-frames", what: "1,000 sessions with most of a frame of 1 MB each, and then a byte every 100 ms", run: slowFrames},
+		{name: "unread-replaced", what: "a get of a changing 1 MB znode, 400 unread connections", run: unreadReplaced},
+		{name: "unread-gets", what: "gets of a 1 MB znode, 60 unread connections", run: unreadGets},
+		{name: "unread-multiread", what: "multiReads of 10,000 such gets, 10 unread connections", run: unreadMultiRead},
+		{name: "unread-long-path", what: "a watch on a path of 1 MB, 60 unread connections", run: unreadLongPath},
+		{name: "unread-events", what: "recursive watches under multis of 1,000 sets, 100 unread connections", run: unreadEvents},
+		{name: "many-watches", what: "watches on long paths, 20 connections", run: manyWatches},
+		{name: "partial-handshakes", what: "400 kB of a handshake of 1 MB, 4,000 connections", run: partialHandshakes},
+		{name: "slow-frames", what: "most of a frame of 1 MB, then a byte every 100 ms, 1,000 sessions", run: slowFrames},
 	}
 }
 

@@ -17,13 +17,13 @@ import (
 // and otherwise the same bytes, which are garbage to it.
 func peerAttacks() []*attack {
 	list := []*attack{
-		{name: "peer-garbage", what: "random bytes, and random frames after a hello, on all ports for members", run: peerGarbage},
-		{name: "peer-forward", what: "forwarded requests that are no requests, under each member's id", run: peerFrames(forwardFrames)},
-		{name: "peer-commit", what: "heartbeats of raft that commit entry 2^40, under each member's id", run: peerFrames(commitFrames)},
-		{name: "peer-vote", what: "requests for a vote in term 2^64-1; for ZooKeeper notifications of an election in epoch 2^63-1", run: peerVote},
-		{name: "peer-append", what: "appends of raft that replace the log from its first entry, under each member's id", run: peerFrames(appendFrames)},
-		{name: "peer-hello", what: "hellos under each member's id, and questions whether a connection is a member's own, as fast as possible, 12 threads", run: peerHello},
-		{name: "peer-partial", what: "1,500 partial hellos, and frames of 300 MB of which 2 MB come", run: peerPartial},
+		{name: "peer-garbage", what: "random bytes, and random frames after a hello", run: peerGarbage},
+		{name: "peer-forward", what: "forwarded requests that are no requests", run: peerFrames(forwardFrames)},
+		{name: "peer-commit", what: "heartbeats that commit entry 2^40", run: peerFrames(commitFrames)},
+		{name: "peer-vote", what: "requests for a vote in term 2^64-1; for ZooKeeper in epoch 2^63-1", run: peerVote},
+		{name: "peer-append", what: "appends that replace the whole log", run: peerFrames(appendFrames)},
+		{name: "peer-hello", what: "hellos, and questions whose a connection is, 12 threads", run: peerHello},
+		{name: "peer-partial", what: "1,500 partial hellos, and 2 MB of frames of 300 MB", run: peerPartial},
 	}
 	for _, a := range list {
 		a.ensemble = true

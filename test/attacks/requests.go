@@ -16,11 +16,11 @@ func requestAttacks() []*attack {
 	return []*attack{
 		{name: "acl-multi", what: "multis of 10,000 checks of a znode with 36,000 ACL entries, 4 connections", run: aclMulti},
 		{name: "acl-multiread", what: "multiReads of 10,000 gets of such a znode, 4 connections", run: aclMultiRead},
-		{name: "reads-behind-write", what: "a set and 60 gets of a 1 MB znode in one segment, 60 connections that read", run: readsBehindWrite},
-		{name: "pipeline", what: "endless pipelines of gets and of sets on one connection each", run: pipeline},
-		{name: "children", what: "getChildren of a znode with 20,000 children, 20 connections, 10 requests deep", run: children},
-		{name: "deep-paths", what: "paths of 2,000 components and of 100 kB in every request, recursive watches on them, 20 connections", run: deepPaths},
-		{name: "mutated", what: "mutated frames, with and without session, 16 connections", run: mutated},
+		{name: "reads-behind-write", what: "a set and 60 gets of a 1 MB znode in a segment, 60 connections", run: readsBehindWrite},
+		{name: "pipeline", what: "endless pipelines of gets and of sets", run: pipeline},
+		{name: "children", what: "getChildren of 20,000 children, 10 deep, 20 connections", run: children},
+		{name: "deep-paths", what: "requests and watches with paths of 2,000 components and of 100 kB, 20 connections", run: deepPaths},
+		{name: "mutated", what: "mutated frames, 16 connections", run: mutated},
 	}
 }
 

@@ -59,7 +59,7 @@ func TestWritePage_ReplacesOnlyTheTable(t *testing.T) {
 	if want := "before\n" + tableBegin + text + tableEnd + "after\n"; string(page) != want {
 		t.Errorf("the page is\n%s\nwant\n%s", page, want)
 	}
-	const want = "| `words` | 2,000 words cons at once, read slowly or not at all, beside 200 sessions | 2000 ms, 600 MB, SIGTERM 5.0 s; remark; **others disconnected: 4**; **died: 1**; **damaged after the restart**; log 1000 kB/s; 2 writes/s; **not carried out**; **a snapshot** |\n"
+	const want = "| `words` | 2,000 words cons, hardly read, beside 200 sessions | 2000 ms, 600 MB, SIGTERM 5.0 s; remark; **others disconnected: 4**; **died: 1**; **damaged after the restart**; log 1000 kB/s; 2 writes/s; **not carried out**; **a snapshot** |\n"
 	if !strings.Contains(text, want) || !strings.HasPrefix(text, "| attack | the stranger sends | gozkd |\n|---|---|---|\n") {
 		t.Errorf("the table is\n%s\na line must be\n%s", text, want)
 	}
