@@ -16,8 +16,7 @@ import (
 // after the server stopped, Monitor returns nil. A server that waits for a leader has values,
 // although it does not answer the word. The caller owns the result.
 //
-// docs/reference/monitoring.md says what each of ZooKeeper's keys means here, and which are missing
-// and why.
+// docs/reference/monitoring.md says which of ZooKeeper's keys differ here, and which are missing.
 func (s *Server) Monitor() []Value {
 	if !s.life.accepting.Load() {
 		return nil

@@ -20,7 +20,7 @@ var (
 )
 
 // neverCounted are ZooKeeper's counters of events that cannot happen here, but that dashboards ask
-// for. docs/reference/monitoring.md says why each is 0.
+// for. Their help texts in package metrics say why each is 0.
 var neverCounted = []string{
 	"response_packet_cache_hits", "response_packet_cache_misses", "response_packet_get_children_cache_hits",
 	"response_packet_get_children_cache_misses", "dead_watchers_queued", "dead_watchers_cleared", "add_dead_watcher_stall_time",

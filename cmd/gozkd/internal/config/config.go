@@ -46,7 +46,7 @@ type Config struct {
 	// LinearizableReads makes every read confirm with the leader that the server is up to date.
 	LinearizableReads bool
 
-	// ClientPort is the port for clients; 0 means any free port.
+	// ClientPort is the port for clients; 0: any free port.
 	ClientPort int
 	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
 	// addresses.

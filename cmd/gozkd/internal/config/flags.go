@@ -236,7 +236,7 @@ flags of serve:
   --memory               keep all data in memory; it is lost when the process exits
   --data-dir DIR         data directory (dataDir)
   --id N                 number of this server among the server lines (myid); default: the file DIR/myid
-  --client-port PORT     port for clients; 0 means any free port (clientPort)
+  --client-port PORT     port for clients; 0: any free port (clientPort)
   --client-address HOST  address to listen on for clients (clientPortAddress)
   --port-file FILE       when ready, write one JSON line with the addresses: {"client":"127.0.0.1:2181"}
   --ensemble N           for a first look: run an ensemble of N servers, 1 to 9, in this process, with

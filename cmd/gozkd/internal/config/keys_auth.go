@@ -59,9 +59,9 @@ var nameList = kind{
 }
 
 var authKeys = []key{
-	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with the SASL users: its server section has a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/tls.md#kerberos)), or both",
+	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/security.md#kerberos)), or both",
 		field: func(c *Config) any { return &c.Auth.JAASFile }},
-	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "that section of the file",
+	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "its section for the server",
 		field: func(c *Config) any { return &c.Auth.JAASSection }},
 	{name: saslUserFile, kind: text, status: works, reload: true, note: "file with more DIGEST-MD5 users, as hashes: `htdigest FILE zk-sasl-md5 USER`",
 		field: func(c *Config) any { return &c.Auth.UserFile }},
@@ -72,18 +72,18 @@ var authKeys = []key{
 		field: func(c *Config) any { return &c.Auth.LetAny }},
 	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: works, reload: true, note: "a client that fails SASL stays connected, without the identity",
 		field: func(c *Config) any { return &c.Auth.AllowFailed }},
-	{name: authProviders, kind: anything, status: works, note: "`" + saslProvider + "` lets ACLs name sasl, `X509AuthenticationProvider` x509 (as client TLS does), `EnsembleAuthenticationProvider` enables the scheme ensemble. Other classes are a warning, and their schemes fail"},
+	{name: authProviders, kind: anything, status: works, note: "`" + saslProvider + "` lets ACLs name sasl, `X509AuthenticationProvider` x509 (as client TLS does), `EnsembleAuthenticationProvider` enables the scheme ensemble"},
 	{name: "ensembleAuthName", kind: nameList, status: works, reload: true, note: "names of this ensemble; clients that give another are disconnected",
 		field: func(c *Config) any { return &c.Auth.EnsembleNames }},
 	{name: "sessionRequireClientSASLAuth", kind: boolean, def: "false", status: works, reload: true, note: "as enforce.auth.enabled with enforce.auth.schemes=sasl",
 		field: func(c *Config) any { return &c.Auth.RequireSASL }},
-	{name: enforceEnabled, kind: boolean, def: "false", status: works, reload: true, note: "requests of clients without an identity of enforce.auth.schemes are refused (-124)",
+	{name: enforceEnabled, kind: boolean, def: "false", status: works, reload: true, note: "clients without an identity of enforce.auth.schemes are refused (-124)",
 		field: func(c *Config) any { return &c.Auth.Enforce }},
 	{name: enforceSchemes, kind: nameList, status: works, reload: true, note: "of sasl and x509 (which need their authProvider), digest, and ip, which everybody has",
 		field: func(c *Config) any { return &c.Auth.Schemes }},
 	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: works, reload: true, note: "false, ZooKeeper's default: TTL znodes cannot be created (-6); from feature level 2",
 		field: func(c *Config) any { return &c.Auth.ExtendedTypes }},
-	{name: "requireClientAuthScheme", kind: anything, status: later, note: "no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"},
+	{name: "requireClientAuthScheme", kind: anything, status: later, note: "use sessionRequireClientSASLAuth=true"},
 	{name: "jaasLoginRenew", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 }
 

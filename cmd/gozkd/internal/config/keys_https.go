@@ -20,7 +20,7 @@ var adminTLSKeys = []key{
 		field: func(c *Config) any { return &c.AdminForceHTTPS }},
 	{name: "admin.needClientAuth", kind: boolean, def: "false", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store of `ssl.quorum.*`",
 		field: func(c *Config) any { return &c.AdminNeedCert }},
-	{name: "gozkd.admin.x509", kind: text, status: works, reload: true, note: "x509 identities of [administrators](monitoring.md#authorization) by HTTPS, separated by `;` (within a name: `\\\\;`)",
+	{name: "gozkd.admin.x509", kind: text, status: works, reload: true, note: "x509 identities of [administrators](monitoring.md#authorization), separated by `;` (within a name: `\\\\;`)",
 		field: func(c *Config) any { return &c.AdminX509 }},
 }
 

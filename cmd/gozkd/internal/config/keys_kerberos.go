@@ -19,7 +19,7 @@ var kerberosKeys = []key{
 		field: func(c *Config) any { return &c.Kerberos.RemoveHost }},
 	{name: "kerberos.removeRealmFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "the id of `alice@REALM` is `alice`, in every realm that the rules admit",
 		field: func(c *Config) any { return &c.Kerberos.RemoveRealm }},
-	{name: "security.auth_to_local", kind: text, def: "DEFAULT", status: works, reload: true, note: "ZooKeeper's rules for short names: `RULE:[n:format](regexp)s/pattern/replacement/g`, `DEFAULT` (the default realm). A principal that no rule matches is refused",
+	{name: "security.auth_to_local", kind: text, def: "DEFAULT", status: works, reload: true, note: "ZooKeeper's rules for short names. A principal that no rule matches is refused",
 		field: func(c *Config) any { return &c.Kerberos.AuthToLocal }},
 	{name: "requireKerberosConfig", kind: boolean, def: "false", status: works, reload: true, note: "krb5.conf must name a default realm",
 		field: func(c *Config) any { return &c.Kerberos.RequireConf }},

@@ -10,6 +10,9 @@ import (
 // peerTLS is the prefix of the keys of TLS between servers.
 const peerTLS = "ssl.quorum."
 
+// peerTLSOnly begins the notes of keys that are refused on members that serve TLS to the others.
+const peerTLSOnly = "prevents the start with sslQuorum or portUnification: "
+
 // peerTLSKeys say which connections between servers use TLS, and how.
 var peerTLSKeys = append([]key{
 	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "[TLS between servers](../guide/operate.md#tls-between-servers); only TLS, unless portUnification is set",
@@ -42,7 +45,7 @@ func quorumKeys() (rows []key) {
 				field: func(c *Config) any { return &c.PeerTLSDetection }}
 		case k.status == refused:
 			k.status, k.secret = harmless, true
-			k.note = "prevents the start with sslQuorum or portUnification: " + k.note
+			k.note = peerTLSOnly + k.note
 		}
 		rows = append(rows, k)
 	}

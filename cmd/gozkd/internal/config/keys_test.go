@@ -284,49 +284,58 @@ func keepPage(t *testing.T, path, page, want string) {
 }
 
 // obvious matches values that the table of keys leaves out: an error about a wrong value names them.
-var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a number .*|boolean|yes, no|text|host|any password|anything)$`)
+var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a number .*|boolean|yes, no|text|host|list|need, want, none|any password|anything)$`)
 
-// keyTable returns two tables in Markdown: the supported keys and all others. Keys of which everything
-// else is equal share a row.
+// keyTable returns a table in Markdown of the supported keys, and a list of those of which there is
+// something to say among all others. Keys of which everything else is equal share a row.
 func keyTable() string {
 	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", " to 2147483647", " or more",
 		"any text except the empty one", "text", "a host name or an IP address, without a port", "host",
-		"true, false", "boolean", ", decimal, 0x hexadecimal or 0 octal", "").Replace
+		"true, false", "boolean", ", decimal, 0x hexadecimal or 0 octal", "", ", separated by commas", "",
+		"words separated by commas, or *", "list", "names separated by commas", "list").Replace
 	var working, others []string // rows without their keys
 	names := make(map[string][]string)
 	for _, k := range keys {
-		row, table := "", &others
+		row, rows := "", &others
+		if note, peer := strings.CutPrefix(k.note, peerTLSOnly); peer {
+			k.status, k.note = refused, note
+		}
 		switch note := k.note; {
 		case k.status == works:
-			row, table = cell(k.def), &working
+			if k.def != "false" && k.def != "0" {
+				row = cell(k.def)
+			}
 			if allowed := cell(k.kind.allowed); !obvious.MatchString(allowed) {
 				row = strings.TrimSuffix(allowed+" ("+row+")", " ()")
 			}
-			row = "| " + row + " | " + note
 			if k.reload {
-				row = "↻ " + row
+				row = strings.TrimSpace("↻ " + row)
 			}
+			row, rows = strings.TrimPrefix(row+" | "+note, " "), &working
+		case k.status == harmless && note == javaPeers:
+			continue
 		case k.status == harmless && len(k.fine) == 0:
-			row = "| " + note
+			row = note
 		case len(k.fine) > 0:
-			row = fmt.Sprintf("| unless `%s`: %s", strings.Join(k.fine, "`, `"), strings.TrimPrefix(string(k.status)+": "+note, "harmless: "))
+			row = fmt.Sprintf("unless `%s`: %s", strings.Join(k.fine, "`, `"), strings.TrimPrefix(string(k.status)+": "+note, "harmless: "))
 		default:
-			row = fmt.Sprintf("| %s: %s", k.status, note)
+			row = fmt.Sprintf("%s: %s", k.status, note)
 		}
 		if names[row] == nil {
-			*table = append(*table, row)
+			*rows = append(*rows, row)
 		}
 		names[row] = append(names[row], append([]string{k.name}, k.aliases...)...)
 	}
 	var b strings.Builder
-	rows := func(head string, rows []string) {
+	write := func(head, format string, rows []string) {
 		b.WriteString(head)
 		for _, row := range rows {
-			fmt.Fprintf(&b, "| `%s` %s |\n", strings.Join(names[row], "`, `"), row)
+			fmt.Fprintf(&b, format, strings.Join(names[row], "`, `"), row)
 		}
 	}
-	rows("| key | default, or values (default) | effect |\n|---|---|---|\n", working)
-	rows("\nKeys without effect, unless the reason says otherwise:\n\n| keys | reason |\n|---|---|\n", others)
+	write("| key, default | effect |\n|---|---|\n", "| `%s` %s |\n", working)
+	write("\nKeys without effect. Those that are refused prevent the start, `ssl.quorum.*` only with sslQuorum or\n"+
+		"portUnification. ZooKeeper's other keys are accepted: they concern details of the Java server.\n\n", "* `%s`: %s\n", others)
 	return b.String()
 }
 

@@ -35,7 +35,7 @@ var (
 
 // portKeys open the ports for TLS, and say who its clients are.
 var portKeys = []key{
-	{name: "secureClientPort", kind: integer(0, 65535), def: "0", status: works, note: "[TLS](../guide/tls.md) port for clients; 0: none",
+	{name: "secureClientPort", kind: integer(0, 65535), def: "0", status: works, note: "[TLS](../guide/security.md#tls-for-clients) port for clients; 0: none",
 		field: func(c *Config) any { return &c.SecureClientPort }},
 	{name: "secureClientPortAddress", kind: host, def: "all addresses", status: works, note: "address of secureClientPort",
 		field: func(c *Config) any { return &c.SecureClientPortAddress }},
@@ -45,7 +45,7 @@ var portKeys = []key{
 		field: func(c *Config) any { return &c.HandshakeLimit }},
 	{name: "X509AuthenticationProvider.superUser", kind: text, status: works, reload: true, note: "the superuser's x509 identity",
 		field: func(c *Config) any { return &c.X509SuperUser }},
-	{name: "gozkd.x509.id", kind: oneOf("subject", "cn", "san:uri", "san:dns", "san:email"), def: "subject", status: works, reload: true, note: "the identity in a client's certificate: the subject as Java prints it, the common name, or the only subject alternative name of that type",
+	{name: "gozkd.x509.id", kind: oneOf("subject", "cn", "san:uri", "san:dns", "san:email"), def: "subject", status: works, reload: true, note: "identity in a client's certificate: the subject as Java prints it, the common name, or the only alternative name of that type",
 		field: func(c *Config) any { return &c.X509ID }},
 	{name: "client.certReload", kind: boolean, def: "false", status: harmless, note: "always on: changed files are noticed within a second or two"},
 	{name: "netty.server.earlyDropSecureConnectionHandshakes", kind: boolean, status: harmless, note: "always on"},
@@ -78,7 +78,7 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 		row("trustStore.type", oneOf("JKS", "PKCS12", "PEM", "BCFKS"), "", "no effect: the file's content decides; BCFKS is refused", func(o *tlsconf.Options) any { return &o.TrustStore.Type }),
 		row("protocol", oneOf("TLSv1.2", "TLSv1.3"), "both", "the only TLS version, unless enabledProtocols is set", func(o *tlsconf.Options) any { return &o.Protocol }),
 		row("enabledProtocols", protocols, "both", "versions of TLS", func(o *tlsconf.Options) any { return &o.EnabledProtocols }),
-		row("ciphersuites", suites, "Go's choice", "IANA names. A list without a TLS 1.3 suite disables TLS 1.3; its suites cannot be chosen singly", func(o *tlsconf.Options) any { return &o.CipherSuites }),
+		row("ciphersuites", suites, "Go's choice", "IANA names. A list without a TLS 1.3 suite disables TLS 1.3", func(o *tlsconf.Options) any { return &o.CipherSuites }),
 		row("clientAuth", oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None), tlsconf.Need, "need: callers need a certificate; want: a certificate is verified; none: not asked for", func(o *tlsconf.Options) any { return &o.ClientAuth }),
 		row("hostnameVerification", boolean, "true", "a server's certificate must name the dialed host; false also turns clientHostnameVerification off", func(o *tlsconf.Options) any { return &o.HostnameVerification }),
 		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), "a caller's certificate must name its address", func(o *tlsconf.Options) any { return &o.ClientHostnameVerification }),

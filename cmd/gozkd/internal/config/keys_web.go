@@ -20,13 +20,13 @@ var networks = kind{
 const webOff = "off"
 
 var webKeys = []key{
-	{name: "gozkd.web", kind: oneOf("read", "write", webOff), def: "read", status: works, note: "what callers on this machine may do by [REST and the explorer](../guide/rest.md) without a login",
+	{name: "gozkd.web", kind: oneOf("read", "write", webOff), def: "read", status: works, note: "what callers on this machine may do by [REST and the explorer](../guide/rest.md#roles)",
 		field: func(c *Config) any { return &c.Web }},
-	{name: "gozkd.web.roles", kind: text, status: works, note: "who may log in, as ROLE=SCHEME:ID separated by semicolons: the roles are read, write and admin, the identities `sasl:USER`, `digest:USER:HASH` and `x509:NAME`. The superuser is an administrator",
+	{name: "gozkd.web.roles", kind: text, status: works, note: "who may log in, and their [roles](../guide/rest.md#roles): ROLE=SCHEME:ID, separated by semicolons",
 		field: func(c *Config) any { return &c.WebRoles }},
-	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names of this server that browsers may use without HTTPS; `.example.org` stands for all names below",
+	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names that browsers may use for this server without HTTPS; `.example.org`: all names below",
 		field: func(c *Config) any { return &c.WebHosts }},
-	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "a header in which a proxy of gozkd.web.proxies names the user, with the identity `sasl:USER`. The proxy must remove the header from the requests that it gets",
+	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "header in which a proxy of gozkd.web.proxies names the user (`sasl:USER`). The proxy must remove it from the requests that it gets",
 		field: func(c *Config) any { return &c.WebProxyHeader }},
 	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses of these proxies",
 		field: func(c *Config) any { return &c.WebProxyList }},

@@ -32,13 +32,13 @@ type Throttle struct {
 }
 
 var throttleKeys = []key{
-	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "tokens for connect requests, which are closed unanswered without one; 0: no throttle",
+	{name: "connectionMaxTokens", aliases: []string{"connection_throttle_tokens"}, kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "tokens for connect requests, closed unanswered without one; 0: no throttle",
 		field: func(c *Config) any { return &c.Throttle.Tokens }},
 	{name: "connectionTokenFillTime", aliases: []string{"connection_throttle_fill_time"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "ms in which connectionTokenFillCount tokens are added",
 		field: func(c *Config) any { return &c.Throttle.FillTime }},
 	{name: "connectionTokenFillCount", aliases: []string{"connection_throttle_fill_count"}, kind: property32(1, maxInt), def: "1", status: works, reload: true, note: "tokens per connectionTokenFillTime",
 		field: func(c *Config) any { return &c.Throttle.FillCount }},
-	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: property32(-1, maxInt), def: "-1", status: works, reload: true, note: "ms between changes of the share of connect requests dropped at random; -1: none",
+	{name: "connectionFreezeTime", aliases: []string{"connection_throttle_freeze_time"}, kind: property32(-1, maxInt), def: "-1", status: works, reload: true, note: "ms between changes of the share of connect requests dropped at random",
 		field: func(c *Config) any { return &c.Throttle.FreezeTime }},
 	{name: "connectionDropIncrease", aliases: []string{"connection_throttle_drop_increase"}, kind: fraction, def: "0.02", status: works, reload: true, note: "growth of that share while no token is left",
 		field: func(c *Config) any { return &c.Throttle.DropIncrease }},
