@@ -35,7 +35,7 @@ func (p *printer) object(v any) {
 	p.line(printable.JSON(b))
 }
 
-// txnJSON is the line of a transaction. docs/reference/inspect.md describes it.
+// txnJSON is the line of a transaction. docs/reference/shell.md describes it.
 type txnJSON struct {
 	Zxid        string         `json:"zxid,omitempty"`
 	Time        string         `json:"time,omitempty"`
