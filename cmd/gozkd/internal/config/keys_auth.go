@@ -83,7 +83,7 @@ var authKeys = []key{
 		field: func(c *Config) any { return &c.Auth.Schemes }},
 	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: works, reload: true, note: "false, ZooKeeper's default: TTL znodes cannot be created (-6); from feature level 2",
 		field: func(c *Config) any { return &c.Auth.ExtendedTypes }},
-	{name: "requireClientAuthScheme", kind: anything, status: later, note: "use sessionRequireClientSASLAuth=true"},
+	{name: "requireClientAuthScheme", kind: anything, status: later, note: "no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"},
 	{name: "jaasLoginRenew", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 }
 
