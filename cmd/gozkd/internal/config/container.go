@@ -41,15 +41,15 @@ type variable struct {
 
 // variables lists all variables, in the order of docs/guide/container.md. It is read-only.
 var variables = []variable{
-	{name: confDir, of: official, status: works, always: true, note: "the directory of `zoo.cfg`. If it contains a zoo.cfg, only the variables with † apply. `ZOOCFGDIR` and `ZOOCFG` of `zkServer.sh` work as well"},
+	{name: confDir, of: official, status: works, always: true, note: "the directory of `zoo.cfg`. `ZOOCFGDIR` and `ZOOCFG` work as well"},
 	{name: "ZOO_DATA_DIR", of: official, key: "dataDir", status: works},
 	{name: "ZOO_DATA_LOG_DIR", of: both, key: "dataLogDir", status: works},
 	{name: "ZOO_LOG_DIR", of: official, status: harmless, always: true, note: "the log goes to standard error"},
-	{name: "ZOO_MY_ID", of: official, key: "myid", image: "1", status: works, always: true, note: "the number of this server, unless the data directory contains the file `myid`; both must agree"},
+	{name: "ZOO_MY_ID", of: official, key: "myid", image: "1", status: works, always: true, note: "the number of this server; a file `myid` in the data directory must agree"},
 	{name: "ZOO_SERVER_ID", of: bitnami, key: "myid", status: works, always: true, note: "as ZOO_MY_ID"},
 	{name: "ZOO_SERVERS", of: both, image: "server.1=localhost:2888:3888;2181", status: works, note: "the servers: `server.N=host:2888:3888;2181`, separated by white space, or `host:2888:3888::N`, separated by white space, `,` or `;`, where a single one is a standalone server. The host 0.0.0.0 of the server's own entry means all addresses"},
 	{name: "ZOO_PORT_NUMBER", of: bitnami, key: "clientPort", status: works},
-	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "in images of ZooKeeper 3.4. The value `tcp://…`, which Kubernetes sets for a service called zoo, has no effect"},
+	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "as in images of ZooKeeper 3.4; `tcp://…`, which Kubernetes sets for a service called zoo, has no effect"},
 	{name: "ZOO_TICK_TIME", of: both, key: "tickTime", image: "2000", status: works},
 	{name: "ZOO_INIT_LIMIT", of: both, key: "initLimit", image: "5", status: works},
 	{name: "ZOO_SYNC_LIMIT", of: both, key: "syncLimit", image: "2", status: works},

@@ -213,15 +213,23 @@ func TestDocumentation_Container(t *testing.T) {
 	keepPage(t, path, string(page), replaceBetween(t, string(page), "variables", variableTable()))
 }
 
-// variableTable returns a table in Markdown for the variables of each image.
+// variableTable returns a list in Markdown of the variables of each image.
 func variableTable() string {
 	var b strings.Builder
 	for _, of := range []string{both, official, bitnami} {
-		fmt.Fprintf(&b, "| variable of %s | key (in the image): effect |\n|---|---|\n", map[string]string{both: "both images", official: "the official image", bitnami: "Bitnami's image"}[of])
+		fmt.Fprintf(&b, "Variables of %s:\n\n", map[string]string{both: "both images", official: "the official image", bitnami: "Bitnami's image"}[of])
+		var idle []string
 		for _, v := range variables {
-			if v.of == of {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", v.name, v.describe())
+			switch {
+			case v.of != of:
+			case v.status == harmless:
+				idle = append(idle, v.name)
+			default:
+				fmt.Fprintf(&b, "* `%s`: %s\n", v.name, v.describe())
 			}
+		}
+		if len(idle) > 0 {
+			fmt.Fprintf(&b, "* without effect: `%s`\n", strings.Join(idle, "`, `"))
 		}
 		b.WriteString("\n")
 	}
