@@ -15,7 +15,7 @@ const peerTLSOnly = "prevents the start with sslQuorum or portUnification: "
 
 // peerTLSKeys say which connections between servers use TLS, and how.
 var peerTLSKeys = append([]key{
-	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "[TLS between servers](../guide/operate.md#tls-between-servers); only TLS, unless portUnification is set",
+	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "[TLS between servers](../guide/security.md#3-tls-between-servers); only TLS, unless portUnification is set",
 		field: func(c *Config) any { return &c.SSLQuorum }},
 	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "the peer port accepts TLS, if there is a key store, and plain connections",
 		field: func(c *Config) any { return &c.PeerPortUnification }},
