@@ -133,7 +133,7 @@ func mustBeCorrupt(t *testing.T, what, path string, err error) {
 	}
 }
 
-// The promise of docs/internals/wal.md for every byte: damage before the last frame of the last
+// The promise of docs/internals/consensus.md for every byte: damage before the last frame of the last
 // segment makes Open fail, damage in the last frame cuts that frame off, and damage after it
 // changes nothing.
 func TestDamage_EveryByteFlipped(t *testing.T) {

@@ -15,11 +15,11 @@
 //	W3  Damage makes Open fail with a *CorruptError, except damage that destroys the end of the
 //	    log and leaves no trace of anything later: damage to the very last append looks like an
 //	    append that a power loss has torn, and is cut off (Recovered.TornBytes).
-//	    docs/internals/wal.md lists the cases that can't be distinguished.
+//	    docs/internals/consensus.md lists the cases that can't be distinguished.
 //	W4  After a disk error the log refuses all further work. A failed fsync is never repeated.
 //
-// docs/reference/formats.md describes the format, docs/internals/wal.md argues for W1 to W4. The
-// package does not know raft, and starts no goroutines.
+// docs/reference/formats.md describes the format, docs/internals/consensus.md argues for W1 to W4.
+// The package does not know raft, and starts no goroutines.
 //
 // # Segments and recycled files
 //
@@ -48,8 +48,8 @@
 //  1. Lock the directory. Segment numbers must have no gaps.
 //  2. Read the segments in order. Each header must fit what was read before. Lengths and counts are
 //     compared with the available bytes before they size anything.
-//  3. In the last segment the first bad frame ends the log if it is a torn append (docs/internals/wal.md).
-//     The remains are zeroed.
+//  3. In the last segment the first bad frame ends the log if it is a torn append
+//     (docs/internals/consensus.md). The remains are zeroed.
 //  4. Write the last good frame again and sync. The previous process may have died between write
 //     and sync, or its sync may have failed, after which Linux keeps the page and marks it clean.
 //     Only the last frame can be in that state.
