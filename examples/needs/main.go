@@ -1,8 +1,8 @@
-// Command needs contains the programs of docs/guide/recipes.md, complete:
+// Command needs contains the complete programs of docs/guide/recipes.md:
 //
 //	go run ./examples/needs PROGRAM SERVER...
 //
-// A file's function is the main function of its program.
+// Each file has the text of the guide, apart from the name of its main function.
 package main
 
 import (

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
@@ -11,14 +10,13 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
-// TestGuide compares the programs of the guide with the functions that the examples run. The guide
-// has the first program whole, of the others what follows `defer c.Close()`.
+// TestGuide compares the programs of the guide with the functions that the examples run.
 func TestGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guide/recipes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(guide, -1)
+	programs := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(guide, -1)
 	files := []string{"mutex.go", "leader.go", "work.go", "presence.go", "config.go"}
 	if len(programs) != len(files) {
 		t.Fatalf("the guide has %d programs, not %d", len(programs), len(files))
@@ -30,11 +28,7 @@ func TestGuide(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := name.ReplaceAllString(string(data), "func main()")
-		if i > 0 {
-			_, want, _ = strings.Cut(strings.TrimSuffix(want, "}\n"), "\tdefer c.Close()\n")
-			want = regexp.MustCompile("(?m)^\t").ReplaceAllString(want, "")
-		}
-		if got := string(programs[i][1]); got != want || got == "" {
+		if got := string(programs[i][1]); got != want {
 			t.Errorf("program %d of docs/guide/recipes.md differs from %s, which is tested:\n%s", i+1, file, got)
 		}
 	}
