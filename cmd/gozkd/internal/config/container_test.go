@@ -225,11 +225,11 @@ func variableTable() string {
 			case v.status == harmless:
 				idle = append(idle, v.name)
 			default:
-				fmt.Fprintf(&b, "* `%s`: %s\n", v.name, v.describe())
+				b.WriteString(item("`" + v.name + "`: " + v.describe()))
 			}
 		}
 		if len(idle) > 0 {
-			fmt.Fprintf(&b, "* without effect: `%s`\n", strings.Join(idle, "`, `"))
+			b.WriteString(item("without effect: `" + strings.Join(idle, "`, `") + "`"))
 		}
 		b.WriteString("\n")
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -256,7 +257,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-var rewrite = flag.Bool("rewrite", false, "write the tables of docs/reference/configuration.md and docs/guide/container.md")
+var rewrite = flag.Bool("rewrite", false, "write the lists of docs/reference/configuration.md and docs/guide/container.md")
 
 // TestDocumentation: docs/reference/configuration.md contains the tables.
 func TestDocumentation(t *testing.T) {
@@ -283,13 +284,13 @@ func keepPage(t *testing.T, path, page, want string) {
 	}
 }
 
-// obvious matches values that the table of keys leaves out: an error about a wrong value names them.
+// obvious matches values that the list of keys leaves out: an error about a wrong value names them.
 var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a number .*|boolean|yes, no|text|host|list|need, want, none|any password|anything)$`)
 
-// keyTable returns a table in Markdown of the supported keys, and a list of those of which there is
-// something to say among all others. Keys of which everything else is equal share a row.
+// keyTable returns a list in Markdown of the supported keys, and one of those of which there is
+// something to say among all others. Keys of which everything else is equal share an item.
 func keyTable() string {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", " to 2147483647", " or more",
+	cell := strings.NewReplacer("*", `\*`, "a whole number from ", "", " to 2147483647", " or more",
 		"any text except the empty one", "text", "a host name or an IP address, without a port", "host",
 		"true, false", "boolean", ", decimal, 0x hexadecimal or 0 octal", "", ", separated by commas", "",
 		"words separated by commas, or *", "list", "names separated by commas", "list").Replace
@@ -305,21 +306,26 @@ func keyTable() string {
 			if k.def != "false" && k.def != "0" {
 				row = cell(k.def)
 			}
-			if allowed := cell(k.kind.allowed); !obvious.MatchString(allowed) {
-				row = strings.TrimSuffix(allowed+" ("+row+")", " ()")
+			if allowed := cell(k.kind.allowed); !obvious.MatchString(allowed) && row != "" {
+				row = allowed + "; default " + row
+			} else if !obvious.MatchString(allowed) {
+				row = allowed
+			}
+			if row != "" {
+				row = " (" + row + ")"
 			}
 			if k.reload {
-				row = strings.TrimSpace("↻ " + row)
+				row = " ↻" + row
 			}
-			row, rows = strings.TrimPrefix(row+" | "+note, " "), &working
+			row, rows = row+": "+note, &working
 		case k.status == harmless && note == javaPeers:
 			continue
 		case k.status == harmless && len(k.fine) == 0:
-			row = note
+			row = ": " + note
 		case len(k.fine) > 0:
-			row = fmt.Sprintf("unless `%s`: %s", strings.Join(k.fine, "`, `"), strings.TrimPrefix(string(k.status)+": "+note, "harmless: "))
+			row = fmt.Sprintf(": unless `%s`: %s", strings.Join(k.fine, "`, `"), strings.TrimPrefix(string(k.status)+": "+note, "harmless: "))
 		default:
-			row = fmt.Sprintf("%s: %s", k.status, note)
+			row = fmt.Sprintf(": %s: %s", k.status, note)
 		}
 		if names[row] == nil {
 			*rows = append(*rows, row)
@@ -327,16 +333,32 @@ func keyTable() string {
 		names[row] = append(names[row], append([]string{k.name}, k.aliases...)...)
 	}
 	var b strings.Builder
-	write := func(head, format string, rows []string) {
-		b.WriteString(head)
+	write := func(rows []string) {
 		for _, row := range rows {
-			fmt.Fprintf(&b, format, strings.Join(names[row], "`, `"), row)
+			b.WriteString(item("`" + strings.Join(names[row], "`, `") + "`" + row))
 		}
 	}
-	write("| key, default | effect |\n|---|---|\n", "| `%s` %s |\n", working)
-	write("\nKeys without effect. Those that are refused prevent the start, `ssl.quorum.*` only with sslQuorum or\n"+
-		"portUnification. ZooKeeper's other keys are accepted: they concern details of the Java server.\n\n", "* `%s`: %s\n", others)
+	write(working)
+	b.WriteString("\nKeys without effect. Those that are refused prevent the start, `ssl.quorum.*` only with sslQuorum or\n" +
+		"portUnification. ZooKeeper's other keys are accepted: they concern details of the Java server.\n\n")
+	write(others)
 	return b.String()
+}
+
+// item returns an item of a list in Markdown, wrapped at 100 columns.
+func item(text string) string {
+	var b strings.Builder
+	column := 1
+	b.WriteString("*")
+	for _, word := range strings.Fields(text) {
+		if column+1+utf8.RuneCountInString(word) > 100 && column > 1 {
+			b.WriteString("\n ")
+			column = 1
+		}
+		b.WriteString(" " + word)
+		column += 1 + utf8.RuneCountInString(word)
+	}
+	return b.String() + "\n"
 }
 
 func replaceBetween(t *testing.T, page, name, text string) string {
