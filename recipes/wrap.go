@@ -67,7 +67,8 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 		return nil, err
 	}
 	k := newCore(cfg)
-	w := &wrapped{k: k, conn: conn, events: events, ephemerals: make(map[string]struct{}), reconnect: make(chan struct{})}
+	w := &wrapped{k: k, conn: conn, events: events, reconnect: make(chan struct{})}
+	w.watches, w.ephemerals = make(map[watchKey]armedWatch), make(map[string]struct{})
 	k.conn, k.hook = w, requesthook.From(ctx)
 	c := &Client{core: k}
 	// Ends with the connection or when the Client is closed. Close waits.
@@ -91,10 +92,9 @@ type wrapped struct {
 	conn   Conn
 	events <-chan zk.Event // closed when conn has ended
 
-	watches watchTable
-
-	mu   sync.Mutex // guards the fields below; never held while waiting
-	seen int64      // the greatest zxid of a Stat
+	mu      sync.Mutex // guards the fields below; never held while waiting
+	seen    int64      // the greatest zxid of a Stat
+	watches map[watchKey]armedWatch
 	// ephemerals holds the paths of ephemerals of the current session: nobody else can end a session
 	// that was declared lost. Some of them may be gone, or may never have existed.
 	ephemerals map[string]struct{}
@@ -167,8 +167,9 @@ func (w *wrapped) watchTree(context.Context, string, func(zk.Event)) error {
 }
 
 func (w *wrapped) read(_ context.Context, kind readKind, path string, watch bool) (r readResult, err error) {
+	key := watchKey{path, kind == readChildren}
 	if watch {
-		if ch := w.watches.lookup(path, kind); ch != nil {
+		if ch := w.lookup(key); ch != nil {
 			r, err = w.readOnce(kind, path, false)
 			r.watch = ch
 			return r, err
@@ -177,10 +178,7 @@ func (w *wrapped) read(_ context.Context, kind readKind, path string, watch bool
 	reconnect := w.nextReconnect()
 	r, err = w.readOnce(kind, path, watch)
 	if r.watch != nil {
-		if kind == readExists && r.exists {
-			kind = readData // the same list of the server
-		}
-		r.watch = w.registerWatch(path, kind, r.watch, reconnect)
+		r.watch = w.registerWatch(key, r.watch, reconnect)
 	}
 	return r, err
 }

@@ -1,85 +1,25 @@
 package recipes
 
-import (
-	"sync"
+import "github.com/go-zookeeper/zk"
 
-	"github.com/go-zookeeper/zk"
-)
-
-// watchTable remembers the armed watches of a wrapped connection. A caller that waits for the same
-// znode again and again, with a context that ends each time, then arms one watch instead of many:
-// go-zookeeper cannot remove a one-shot watch, and keeps each watch in a list until the watch fires.
+// armedWatch is a watch of go-zookeeper. Callers get out, to which a goroutine copies source.
 //
-// A caller that finds an armed watch reads without a watch and gets the armed watch's channel. No
-// change is missed: any change after the read fires that watch. The event may also stem from a
-// change before that read.
-type watchTable struct {
-	mu      sync.Mutex
-	armed   map[armedKey]armedWatch
-	sweepAt int // size at which fired watches are removed
-}
-
-// armedWatch is a watch of go-zookeeper. Callers get out, to which relay copies source.
+// A caller that waits for the same znode again and again, with a context that ends each time, arms
+// one watch instead of many: go-zookeeper cannot remove a one-shot watch, and keeps each watch in a
+// list until the watch fires. A caller that finds an armed watch reads without a watch and gets the
+// armed watch's channel. No change is missed: any change after the read fires that watch.
 type armedWatch struct{ source, out <-chan zk.Event }
 
-// hasFired also looks at source, because relay copies an event to out a moment later.
-func (w armedWatch) hasFired() bool { return hasFired(w.source) || hasFired(w.out) }
-
-type armedKey struct {
-	path string
-	kind readKind
-}
-
-const firstSweep = 64
-
-// remove removes the watch if out is still its channel.
-func (w *watchTable) remove(key armedKey, out <-chan zk.Event) {
+// lookup returns the channel of an armed watch, or nil. The watch has not fired yet: an event from
+// before the caller's read would report a change that the caller has seen.
+func (w *wrapped) lookup(key watchKey) <-chan zk.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.armed[key].out == out {
-		delete(w.armed, key)
+	at := w.watches[key]
+	if hasFired(at.source) { // its goroutine is about to remove it
+		return nil
 	}
-}
-
-// lookup returns the channel of an armed watch, or nil. A watch of an existing znode's data serves
-// readExists too.
-func (w *watchTable) lookup(path string, kind readKind) <-chan zk.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	kinds := []readKind{kind}
-	if kind == readExists {
-		kinds = []readKind{readData, readExists}
-	}
-	for _, kind := range kinds {
-		key := armedKey{path, kind}
-		at, there := w.armed[key]
-		switch {
-		case !there:
-		case at.hasFired():
-			delete(w.armed, key)
-		default:
-			return at.out
-		}
-	}
-	return nil
-}
-
-func (w *watchTable) add(key armedKey, at armedWatch) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.armed == nil {
-		w.armed, w.sweepAt = make(map[armedKey]armedWatch), firstSweep
-	}
-	w.armed[key] = at
-	if len(w.armed) < w.sweepAt {
-		return
-	}
-	for key, at := range w.armed {
-		if at.hasFired() {
-			delete(w.armed, key)
-		}
-	}
-	w.sweepAt = max(firstSweep, 2*len(w.armed))
+	return at.out
 }
 
 // registerWatch adds the watch ch to the table and returns the channel on which the watch fires.
@@ -87,25 +27,35 @@ func (w *watchTable) add(key armedKey, at armedWatch) {
 //
 // The watch also fires after a reconnect. go-zookeeper then re-registers its watches with a zxid
 // that may be too new, so a change between the two connections would fire nothing.
-func (w *wrapped) registerWatch(path string, kind readKind, ch <-chan zk.Event, reconnect <-chan struct{}) <-chan zk.Event {
+func (w *wrapped) registerWatch(key watchKey, ch <-chan zk.Event, reconnect <-chan struct{}) <-chan zk.Event {
 	out := make(chan zk.Event, 1)
-	key := armedKey{path, kind}
-	w.watches.add(key, armedWatch{ch, out})
+	w.mu.Lock()
+	w.watches[key] = armedWatch{ch, out}
+	w.mu.Unlock()
 	// Ends with the watch, the connection or Close. Close waits; the caller is counted in k.calls.
 	w.k.loops.Go(func() {
 		defer close(out)
 		select {
 		case e, ok := <-ch:
-			w.watches.remove(key, out)
+			w.removeWatch(key, out)
 			if ok {
 				out <- e
 			}
 		case <-reconnect:
-			w.watches.remove(key, out)
+			w.removeWatch(key, out)
 		case <-w.k.closing:
 		}
 	})
 	return out
+}
+
+// removeWatch removes the watch if out is still its channel.
+func (w *wrapped) removeWatch(key watchKey, out <-chan zk.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watches[key].out == out {
+		delete(w.watches, key)
+	}
 }
 
 // nextReconnect returns a channel that is closed when the connection is restored.
@@ -122,8 +72,7 @@ func (w *wrapped) signalReconnect() {
 	w.reconnect = make(chan struct{})
 }
 
-// hasFired reports whether ch has an event or is closed. No event is consumed: the channels are
-// buffered.
+// hasFired reports whether ch has an event or is closed.
 func hasFired(ch <-chan zk.Event) bool {
 	if len(ch) > 0 {
 		return true
