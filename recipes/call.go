@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/requesthook"
@@ -58,37 +57,32 @@ func call[T any](ctx context.Context, k *core, r request, f func(ctx context.Con
 		v   T
 		err error
 	}
-	var (
-		settled   atomic.Bool   // set by the first of the two: f's result, the end of ctx
-		abandoned chan struct{} // written before settled is set for the end of ctx; read afterwards
-		results   = make(chan result, 1)
-	)
+	results := make(chan result, 1)
 	// Ends when the connection answers or gives up, at the latest when the connection is closed.
 	// Close waits.
 	go func() {
 		defer k.calls.done()
 		v, err := f(in)
-		if settled.CompareAndSwap(false, true) {
-			results <- result{v, err}
-			return
-		}
-		if onLate != nil {
-			onLate(v, err)
-		}
-		k.abandonedCalls.remove(abandoned)
+		results <- result{v, err}
 	}()
 	select {
 	case r := <-results:
 		return r.v, r.err
 	case <-ctx.Done():
 	}
-	abandoned = k.abandonedCalls.add()
-	if settled.CompareAndSwap(false, true) {
-		return none, newCtxError(ctx, true)
+	if len(results) > 0 { // a result says more than the end of ctx
+		r := <-results
+		return r.v, r.err
 	}
-	k.abandonedCalls.remove(abandoned)
-	late := <-results
-	return late.v, late.err
+	abandoned := k.abandonedCalls.add()
+	k.background(func(context.Context) {
+		r := <-results
+		if onLate != nil {
+			onLate(r.v, r.err)
+		}
+		k.abandonedCalls.remove(abandoned)
+	})
+	return none, newCtxError(ctx, true)
 }
 
 // background runs f in a goroutine. The caller must be counted in k.calls.
