@@ -20,17 +20,8 @@ func (k *core) lookAfterSync(ctx context.Context, full string) (*zk.Stat, error)
 	return n.statIfThere(), err
 }
 
-// checkNotSet returns an ambiguousError unless the znode was last written at before or earlier.
-func (k *core) checkNotSet(ctx context.Context, full string, before int64) error {
-	return k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Mzxid })
-}
-
-// checkNotDeleted returns an ambiguousError unless the znode exists since before or earlier.
-func (k *core) checkNotDeleted(ctx context.Context, full string, before int64) error {
-	return k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Czxid })
-}
-
-// checkUntouched returns an ambiguousError unless the znode exists, and has a zxid up to before.
+// checkUntouched returns an ambiguousError unless the znode exists, and has a zxid up to before: the
+// Mzxid if it was not set since, the Czxid if it was not deleted.
 func (k *core) checkUntouched(ctx context.Context, full string, before int64, zxid func(*zk.Stat) int64) error {
 	stat, err := k.lookAfterSync(ctx, full)
 	switch {

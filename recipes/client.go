@@ -102,10 +102,7 @@ func (c *Client) AwaitSession(ctx context.Context) (*Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for state := range c.States(ctx) {
-		if state == Closed {
-			return nil, &Error{"await session", "/", ErrClosed, false}
-		}
-		if s := c.Session(); s.Context().Err() == nil {
+		if s := c.Session(); state != Closed && s.Context().Err() == nil {
 			return s, nil
 		}
 	}

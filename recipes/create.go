@@ -73,8 +73,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	case err == nil && o.Ephemeral && ctx.Err() != nil:
 		// If the session ended while the request waited to be sent, go-zookeeper sends the request
 		// in the next session. ctx may be bound to the earlier session, so the znode is not wanted.
-		late := created // created is a result, and is empty after the return
-		k.background(func(ctx context.Context) { n.undo(ctx, late) })
+		n.undo(created)
 		return "", &Error{"create", path, newCtxError(ctx, true), true}
 	case err == nil:
 		return c.relative(created), nil
@@ -82,7 +81,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 		e.Unknown = false // the lost answer was that of another request
 	}
 	if n.answerLost && n.opts.Protected { // send handles a request that is still in progress
-		k.background(n.deleteOrphan)
+		n.deleteOrphan()
 	}
 	return "", err
 }
@@ -157,9 +156,9 @@ func (n *createCall) send(ctx context.Context) (string, error) {
 	created, err := k.create(ctx, n.path, n.data, n.opts, func(created string, err error) {
 		switch {
 		case err == nil:
-			k.background(func(ctx context.Context) { n.undo(ctx, created) })
+			n.undo(created)
 		case classify(err) == replyLost && n.opts.Protected:
-			k.background(n.deleteOrphan)
+			n.deleteOrphan()
 		}
 	})
 	lost := classify(err) == replyLost
@@ -201,14 +200,15 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 	return n.path, nil
 }
 
-// undo deletes a znode that was created after its caller gave up. A znode whose name others may
-// know stays if the znode was changed or has children. An ephemeral of another session stays.
-func (n *createCall) undo(ctx context.Context, created string) {
+// undo deletes, in the background, a znode that was created after its caller gave up. A znode whose
+// name others may know stays if the znode was changed or has children. An ephemeral of another
+// session stays.
+func (n *createCall) undo(created string) {
 	k, version := n.client.core, int32(0)
 	if n.opts.Protected || n.opts.Sequential || n.opts.Ephemeral {
 		version = -1
 	}
-	k.retryInBackground(ctx, "undo create", created, func(ctx context.Context) error {
+	k.retryInBackground("undo create", created, func(ctx context.Context) error {
 		if n.opts.Ephemeral && !n.opts.Protected {
 			if mine, err := k.owns(ctx, created); err != nil || !mine {
 				return err

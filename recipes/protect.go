@@ -2,10 +2,7 @@ package recipes
 
 import (
 	"context"
-	"errors"
 	"strings"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -58,18 +55,14 @@ func (n *createCall) checkFound(ctx context.Context, path string) (string, error
 	return "", ignoreNoNode(k.delete(ctx, path, -1))
 }
 
-// deleteOrphan deletes the znode that an attempt may have created.
-func (n *createCall) deleteOrphan(ctx context.Context) {
+// deleteOrphan deletes, in the background, the znode that an attempt may have created.
+func (n *createCall) deleteOrphan() {
 	k := n.client.core
-	k.retryInBackground(ctx, "delete orphan", n.path, func(ctx context.Context) error {
+	k.retryInBackground("delete orphan", n.path, func(ctx context.Context) error {
 		found, err := n.findProtected(ctx)
 		if err != nil || found == "" {
 			return err
 		}
-		err = k.delete(ctx, found, -1)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		return err
+		return ignoreNoNode(k.delete(ctx, found, -1))
 	})
 }

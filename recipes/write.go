@@ -21,7 +21,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	before := k.conn.seenZxid()
 	err = c.retry(ctx, "set", path, func(ctx context.Context, unknown bool) (err error) {
 		if unknown && !c.idempotent {
-			if err := k.checkNotSet(ctx, full, before); err != nil {
+			if err := k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Mzxid }); err != nil {
 				return err
 			}
 		}
@@ -68,7 +68,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	before := k.conn.seenZxid()
 	return c.retry(ctx, "delete", path, func(ctx context.Context, unknown bool) error {
 		if unknown && !c.idempotent {
-			if err := k.checkNotDeleted(ctx, full, before); err != nil {
+			if err := k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Czxid }); err != nil {
 				return err
 			}
 		}
@@ -97,17 +97,12 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 		return &Error{"delete", path, ErrClosed, false}
 	}
 	defer c.core.calls.done()
-	err := c.retry(ctx, "delete", path, func(ctx context.Context, _ bool) error {
-		return ignoreNoNode(c.core.deleteOwn(ctx, full, session))
-	})
+	try := func(ctx context.Context) error { return ignoreNoNode(c.core.deleteOwn(ctx, full, session)) }
+	err := c.retry(ctx, "delete", path, func(ctx context.Context, _ bool) error { return try(ctx) })
 	var e *Error
 	if errors.As(err, &e) && classify(e.Err) != answered {
 		e.Unknown = true
-		c.core.background(func(ctx context.Context) {
-			c.core.retryInBackground(ctx, "delete", full, func(ctx context.Context) error {
-				return ignoreNoNode(c.core.deleteOwn(ctx, full, session))
-			})
-		})
+		c.core.retryInBackground("delete", full, try)
 	}
 	return err
 }
@@ -206,21 +201,23 @@ func (k *core) deleteOwn(ctx context.Context, full string, session int64) error 
 	return k.delete(ctx, full, -1)
 }
 
-// retryInBackground calls try until the server has answered or ctx ends. Nobody waits for the
-// result, so an error is logged.
-func (k *core) retryInBackground(ctx context.Context, op, full string, try func(context.Context) error) {
-	done := backoff.Retry(ctx, func() bool {
-		err := try(ctx)
-		if err == nil {
+// retryInBackground calls try until the server has answered or the Client is closed, and returns at
+// once. Nobody waits for the result, so an error is logged. The caller must be counted in k.calls.
+func (k *core) retryInBackground(op, full string, try func(context.Context) error) {
+	k.background(func(ctx context.Context) {
+		done := backoff.Retry(ctx, func() bool {
+			err := try(ctx)
+			if err == nil {
+				return true
+			}
+			if c := classify(err); c != answered && c != stopped {
+				return false
+			}
+			k.cfg.logger.Printf("%s %s in the background: %v", op, full, err)
 			return true
+		})
+		if !done {
+			k.cfg.logger.Printf("%s %s in the background: not done when the client was closed", op, full)
 		}
-		if c := classify(err); c != answered && c != stopped {
-			return false
-		}
-		k.cfg.logger.Printf("%s %s in the background: %v", op, full, err)
-		return true
 	})
-	if !done {
-		k.cfg.logger.Printf("%s %s in the background: not done when the client was closed", op, full)
-	}
 }
