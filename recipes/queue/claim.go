@@ -34,7 +34,7 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 		return
 	}
 	in, cancel := s.Within(ctx)
-	r, err := c.writer.Write(in, ops...)
+	r, err := e.write(in, c.writer, ops...)
 	cancel()
 	switch {
 	case err == nil && r.Session == nil && slices.ContainsFunc(found, func(p assignment) bool { return p.request.locked }):
@@ -69,7 +69,7 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 		e.requeue(found) // nothing was taken; the next session may succeed
 	default:
 		wg.Wait()
-		e.claimRefused(ctx, found, owners, ops, r.Ops, err)
+		e.claimRefused(found, owners, r.Ops, err)
 	}
 }
 
@@ -111,23 +111,16 @@ func (e *engine) claimOps(found []assignment) (ops []any, owners []int) {
 }
 
 // claimRefused handles a claim that the server refused with err, or that was not sent.
-func (e *engine) claimRefused(ctx context.Context, found []assignment, owners []int, ops []any, results []zk.MultiResponse, err error) {
+func (e *engine) claimRefused(found []assignment, owners []int, results []zk.MultiResponse, err error) {
 	c := &e.consumer
 	failed := exactlyonce.FailedAt(results)
-	owner, creates := len(found), true
-	if failed < len(ops) {
+	owner := len(found)
+	if failed < len(owners) {
 		owner = owners[failed]
-		_, creates = ops[failed].(*zk.CreateRequest)
 	}
 	switch {
 	case len(results) == 0: // not sent, or too large
 		e.answerAll(found, takeResult{err: err})
-	case creates && errors.Is(err, zk.ErrNoNode):
-		if err := e.makePaths(ctx); err != nil {
-			e.answerAll(found, takeResult{err: err})
-			return
-		}
-		e.requeue(found)
 	// somebody has deleted the place in line
 	case owner == len(found) && errors.Is(err, zk.ErrNoNode):
 		c.linePath, c.firstInLine = "", false
@@ -203,20 +196,15 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 
 // putBack creates the znode of a taken item again. Its name is its place in the queue.
 func (e *engine) putBack(ctx context.Context, x *entry) {
-	for tries := 1; tries <= maxPathTries; tries++ {
+	for {
 		s, err := e.client.AwaitSession(ctx)
 		if err != nil {
 			return
 		}
 		in, cancel := s.Within(ctx)
-		_, err = e.consumer.writer.Write(in, &zk.CreateRequest{Path: e.child(x.name), Data: x.content.data})
+		_, err = e.write(in, e.consumer.writer, &zk.CreateRequest{Path: e.child(x.name), Data: x.content.data})
 		cancel()
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			if e.makePaths(ctx) != nil {
-				return
-			}
-		case err == nil, errors.Is(err, recipes.ErrOutcomeUnknown), s.Context().Err() == nil:
+		if err == nil || errors.Is(err, recipes.ErrOutcomeUnknown) || s.Context().Err() == nil {
 			return
 		}
 	}

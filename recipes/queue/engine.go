@@ -137,6 +137,27 @@ func (e *engine) makePaths(ctx context.Context) error {
 	return e.client.Ensure(ctx, e.members)
 }
 
+// write is w.Write, and creates missing parents of what ops create.
+func (e *engine) write(ctx context.Context, w *exactlyonce.Writer, ops ...any) (exactlyonce.Result, error) {
+	for tries := 1; ; tries++ {
+		r, err := w.Write(ctx, ops...)
+		if !errors.Is(err, zk.ErrNoNode) || tries == maxPathTries {
+			return r, err
+		}
+		if i := exactlyonce.FailedAt(r.Ops); i < len(r.Ops) {
+			if _, creates := ops[i].(*zk.CreateRequest); !creates {
+				return r, err
+			}
+		} // otherwise the creation of the marker has failed
+		if err := e.makePaths(ctx); err != nil {
+			return exactlyonce.Result{}, err
+		}
+	}
+}
+
+// maxPathTries bounds how often missing parents are created for a request.
+const maxPathTries = 5
+
 // contextError is the error of a call whose ctx has ended. unknown means that the call may have had
 // an effect.
 func (e *engine) contextError(ctx context.Context, op string, unknown bool) error {

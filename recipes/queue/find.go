@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -204,22 +205,17 @@ func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing
 		}
 		return l, err
 	}
-	if e.locks == "" {
-		items, err = list(e.path)
-		return items, locks, err
-	}
 	var (
 		wg       sync.WaitGroup
 		locksErr error
 	)
-	// Ends with its answer; awaited below.
-	wg.Go(func() { locks, locksErr = list(e.locks) })
+	if e.locks != "" {
+		// Ends with its answer; awaited below.
+		wg.Go(func() { locks, locksErr = list(e.locks) })
+	}
 	items, err = list(e.path)
 	wg.Wait()
-	if err == nil {
-		err = locksErr
-	}
-	return items, locks, err
+	return items, locks, cmp.Or(err, locksErr)
 }
 
 // readPicks reads those of picks that were not read ahead, and returns those that exist. Unless the

@@ -178,10 +178,7 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 		}
 		var r exactlyonce.Result
 		if err == nil {
-			r, err = e.putWriter.Write(in) // to get its marker
-			if errors.Is(err, zk.ErrNoNode) {
-				err = e.makePaths(in)
-			}
+			r, err = e.write(in, e.putWriter) // to get its marker
 		}
 		marked := false
 		if err == nil && r.Session == s {

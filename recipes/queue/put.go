@@ -29,8 +29,6 @@ type putRequest struct {
 const (
 	maxBatchItems = 128
 	maxBatchBytes = 256 << 10
-	// maxPathTries bounds how often missing parents are created for a request.
-	maxPathTries = 5
 )
 
 // putItems puts items whose znodes' names begin with name, all or none.
@@ -142,7 +140,7 @@ func (e *engine) nextBatch(stopWaiting context.CancelFunc) []*putRequest {
 // sendBatch sends the items of batch in one request and answers their callers. The end of waiting
 // only ends the wait for a session.
 func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
-	for tries := 1; ; tries++ {
+	for {
 		s, err := e.client.AwaitSession(waiting)
 		if err != nil {
 			e.finishBatch(batch, err)
@@ -155,13 +153,7 @@ func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
 			}
 		}
 		in, cancel := s.Within(ctx)
-		r, err := e.putWriter.Write(in, ops...)
-		if errors.Is(err, zk.ErrNoNode) && tries < maxPathTries {
-			if err = e.makePaths(in); err == nil {
-				cancel()
-				continue
-			}
-		}
+		r, err := e.write(in, e.putWriter, ops...)
 		cancel()
 		switch {
 		case err == nil:
@@ -221,20 +213,11 @@ func (e *engine) finishBatch(batch []*putRequest, err error) {
 // removeItem removes an item from the queue, or returns false if the item was taken or is locked.
 func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 	ops := e.removeOps(name, -1)
-	for tries := 1; ; tries++ {
-		r, err := e.putWriter.Write(ctx, ops...)
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode) && exactlyonce.FailedAt(r.Ops) == len(ops)-1:
-			return false, nil
-		case !errors.Is(err, zk.ErrNoNode), tries == maxPathTries:
-			return false, err
-		}
-		if err := e.makePaths(ctx); err != nil {
-			return false, err
-		}
+	r, err := e.write(ctx, e.putWriter, ops...)
+	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) && exactlyonce.FailedAt(r.Ops) == len(ops)-1 {
+		return false, nil
 	}
+	return err == nil, err
 }
 
 // removeOps returns the operations that delete an item and fail if the item is locked.

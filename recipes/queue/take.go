@@ -54,9 +54,6 @@ func (e *engine) TryTake(ctx context.Context) (Message, bool, error) {
 // available to others when the session ends. With recipes.ErrFormat there is an Item too. When ctx ends, no
 // item is locked, but the error's Unknown may be set while a lock is being deleted.
 func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
-	if e.locks == "" {
-		return nil, errNoLocks
-	}
 	r := e.take(ctx, &takeRequest{locked: true})
 	return r.item, r.err
 }
@@ -65,9 +62,6 @@ var errNoLocks = fmt.Errorf("queue: %w: items cannot be locked without the optio
 
 // TryTakeLocked is TakeLocked without waiting. The Item is nil if nothing can be locked now.
 func (e *engine) TryTakeLocked(ctx context.Context) (*Item, error) {
-	if e.locks == "" {
-		return nil, errNoLocks
-	}
 	r := e.take(ctx, &takeRequest{locked: true, try: true})
 	return r.item, r.err
 }
@@ -82,7 +76,10 @@ func (r takeResult) message() Message {
 // take waits until t is answered. One waiting caller is the leader and works for all of them, so
 // that they share requests.
 func (e *engine) take(ctx context.Context, t *takeRequest) takeResult {
-	if ctx.Err() != nil {
+	switch {
+	case t.locked && e.locks == "":
+		return takeResult{err: errNoLocks}
+	case ctx.Err() != nil:
 		return takeResult{err: e.contextError(ctx, "take", false)}
 	}
 	t.result, t.becomeLeader = make(chan takeResult, 1), make(chan struct{}, 1)
@@ -177,9 +174,7 @@ func (e *engine) lead(ctx context.Context, t *takeRequest) {
 		e.passLeadership()
 	})
 	if err != nil {
-		for _, p := range found {
-			e.answer(p.request, takeResult{err: err})
-		}
+		e.answerAll(found, takeResult{err: err})
 		e.passLeadership()
 	}
 }
