@@ -26,8 +26,8 @@ type record struct {
 	Enabled        *bool           `json:"enabled,omitempty"`
 }
 
-// toJSON returns the instance in Curator's format.
-func (in Instance[T]) toJSON() ([]byte, error) {
+// record returns the instance in Curator's format.
+func (in Instance[T]) record() (record, error) {
 	r := record{
 		Name: in.Name, ID: in.ID, Address: optional(in.Address), Port: optional(in.Port), SSLPort: optional(in.SSLPort),
 		RegistrationMs: millis(in.Registered), ServiceType: in.Type.orDynamic(),
@@ -37,21 +37,19 @@ func (in Instance[T]) toJSON() ([]byte, error) {
 	}
 	parts, err := uriPartsOf(in.URI)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if parts != nil {
 		r.URISpec = &uriParts{parts}
 	}
 	if r.Payload, err = marshal(in.Payload); err != nil {
-		return nil, err
+		return r, err
 	}
-	if r.Payload, err = withClass(r.Payload, in.PayloadClass); err != nil {
-		return nil, err
-	}
-	return marshal(r)
+	r.Payload, err = withClass(r.Payload, in.PayloadClass)
+	return r, err
 }
 
-// fromJSON reads an instance that Curator or toJSON wrote, and ignores unknown fields. The defaults
+// fromJSON reads an instance that Curator or encode wrote, and ignores unknown fields. The defaults
 // of missing fields are Curator's: Dynamic, and enabled.
 func fromJSON[T any](data []byte) (in Instance[T], err error) {
 	var r record
@@ -88,25 +86,21 @@ const JavaMap = "java.util.LinkedHashMap"
 var errNoPayloadClass = fmt.Errorf("%w: the payload is an object without PayloadClass: set it to the payload's class in Java, "+
 	"or to discovery.JavaMap if Java programs read a Map or there are none", recipes.ErrArgument)
 
-// encode is toJSON for an instance to be registered, which Java must be able to read. An empty
+// encode returns the JSON of an instance to be registered, which Java must be able to read. An empty
 // struct is null, which Java reads as any class.
 func (in Instance[T]) encode() ([]byte, error) {
-	data, err := in.toJSON()
-	if err != nil || in.PayloadClass != "" {
-		return data, err
-	}
-	var r record
-	if err := json.Unmarshal(data, &r); err != nil {
+	r, err := in.record()
+	if err != nil {
 		return nil, err
 	}
 	switch _, empty := any(in.Payload).(struct{}); {
+	case in.PayloadClass != "":
 	case empty:
 		r.Payload = nil
-		return marshal(r)
 	case bytes.HasPrefix(r.Payload, []byte("{")):
 		return nil, errNoPayloadClass
 	}
-	return data, nil
+	return marshal(r)
 }
 
 // withClass adds the class to a payload as Jackson's Id.CLASS does: to an object as its first
