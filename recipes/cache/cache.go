@@ -9,15 +9,9 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// cache has the methods that all caches share.
-type cache struct {
-	engine *engine
-}
-
 // Start starts the cache and returns at once. The cache runs until ctx ends, or until Close of the
 // cache or its Client. A second call does nothing; after Close the error is recipes.ErrClosed.
-func (c *cache) Start(ctx context.Context) error {
-	g := c.engine
+func (g *engine) Start(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -38,8 +32,7 @@ func (c *cache) Start(ctx context.Context) error {
 
 // Close ends the cache and waits for its goroutines, so a function given to Listen must not call
 // Close. The content can still be read. The error is nil.
-func (c *cache) Close() error {
-	g := c.engine
+func (g *engine) Close() error {
 	g.mu.Lock()
 	first, started := !g.closed, g.cancel != nil
 	g.closed = true
@@ -58,8 +51,7 @@ func (c *cache) Close() error {
 // made has been read since. Wait fails when ctx or the cache ends, and when the server does not
 // allow to read the root znode, although that is retried. Before Start the error is
 // recipes.ErrNotStarted.
-func (c *cache) Wait(ctx context.Context) error {
-	g := c.engine
+func (g *engine) Wait(ctx context.Context) error {
 	g.mu.Lock()
 	idle := g.cancel == nil && !g.closed && ctx.Err() == nil
 	g.mu.Unlock()
@@ -71,8 +63,8 @@ func (c *cache) Wait(ctx context.Context) error {
 
 // Complete reports whether the cache is complete; see Wait. From the loss of the connection until
 // everything was read again, the answer is false.
-func (c *cache) Complete() bool {
-	v := c.engine.view
+func (g *engine) Complete() bool {
+	v := g.view
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.complete
@@ -85,14 +77,13 @@ func (c *cache) Complete() bool {
 // change that was not reported yet. A slow reader misses only intermediate states: several changes
 // of a znode are reported as a single change from the last reported state, or as Removed and Added
 // if the znode was created again.
-func (c *cache) Events(ctx context.Context) iter.Seq[Event] {
-	return c.engine.view.events(ctx, c.engine.done)
+func (g *engine) Events(ctx context.Context) iter.Seq[Event] {
+	return g.view.events(ctx, g.done)
 }
 
 // Listen calls f with the Events, in a single goroutine, until ctx or the cache ends. Close waits
 // for the goroutine.
-func (c *cache) Listen(ctx context.Context, f func(Event)) {
-	g := c.engine
+func (g *engine) Listen(ctx context.Context, f func(Event)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -100,7 +91,7 @@ func (c *cache) Listen(ctx context.Context, f func(Event)) {
 	}
 	// Ends with ctx or with the cache. Close waits.
 	g.running.Go(func() {
-		for e := range c.Events(ctx) {
+		for e := range g.Events(ctx) {
 			f(e)
 		}
 	})
@@ -109,20 +100,20 @@ func (c *cache) Listen(ctx context.Context, f func(Event)) {
 // NewZnode returns a Tree of only the znode at path, which may be missing: Curator's NodeCache. The
 // Tree does nothing before Start.
 func NewZnode(c *recipes.Client, path string) *Tree {
-	return &Tree{&cache{newEngine(c, path, scope{rootData: true})}}
+	return &Tree{newEngine(c, path, scope{rootData: true})}
 }
 
 // NewChildren returns a Tree of the children of the znode at path, without that znode: Curator's
 // PathChildrenCache. A missing znode has no children; after its creation they are followed. The Tree
 // does nothing before Start.
 func NewChildren(c *recipes.Client, path string) *Tree {
-	return &Tree{&cache{newEngine(c, path, scope{depth: 1})}}
+	return &Tree{newEngine(c, path, scope{depth: 1})}
 }
 
 // Tree caches a znode and its descendants, as Curator's and kazoo's TreeCache do, or a part of
 // these. Safe for concurrent use.
 type Tree struct {
-	*cache
+	*engine
 }
 
 // TreeOptions restrict what a Tree caches. The zero value caches everything.
@@ -145,16 +136,16 @@ func NewTree(c *recipes.Client, path string, o TreeOptions) *Tree {
 	if depth <= 0 {
 		depth = math.MaxInt
 	}
-	return &Tree{&cache{newEngine(c, path, scope{
+	return &Tree{newEngine(c, path, scope{
 		rootData: true, depth: depth, enter: o.Enter, recursive: o.Depth <= 0 && o.Enter == nil,
-	})}}
+	})}
 }
 
 // Get returns the znode at path, or nil if the cache has none.
-func (t *Tree) Get(path string) *Znode { return t.engine.view.get(path) }
+func (t *Tree) Get(path string) *Znode { return t.view.get(path) }
 
 // Children returns the children of the znode at path, sorted by name.
-func (t *Tree) Children(path string) []*Znode { return t.engine.view.children(path) }
+func (t *Tree) Children(path string) []*Znode { return t.view.children(path) }
 
 // All returns all znodes of the cache, sorted by path.
-func (t *Tree) All() []*Znode { return t.engine.view.all() }
+func (t *Tree) All() []*Znode { return t.view.all() }

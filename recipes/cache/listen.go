@@ -142,7 +142,7 @@ func (v *view) forget(l *listener) {
 	delete(v.listeners, l)
 }
 
-// events is cache.Events, and also ends when ended is closed.
+// events is engine.Events, and also ends when ended is closed.
 func (v *view) events(ctx context.Context, ended <-chan struct{}) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		l := v.listen()

@@ -41,16 +41,15 @@ func WatchChildren(ctx context.Context, c *recipes.Client, path string, f func(n
 
 // watch calls f with the root of the engine, now and after each change.
 func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
-	c := &cache{g}
-	if err := c.Start(ctx); err != nil {
+	if err := g.Start(ctx); err != nil {
 		return err
 	}
-	defer c.Close()
-	if err := c.Wait(ctx); err != nil {
+	defer g.Close()
+	if err := g.Wait(ctx); err != nil {
 		return err
 	}
 	called := false
-	for e := range c.Events(ctx) {
+	for e := range g.Events(ctx) {
 		switch {
 		case e.Type == Added, e.Type == Changed, e.Type == Removed:
 		case called || e.Type == Stale:
@@ -64,7 +63,7 @@ func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.Wait(ctx)
+	return g.Wait(ctx)
 }
 
 // PatientChildren waits until the children of a znode have not changed for the time quiet. The
