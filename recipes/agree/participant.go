@@ -118,10 +118,7 @@ func (p *Participant) Done(ctx context.Context) error {
 	}
 	var err error
 	if p.site != "" {
-		err = p.client.Idempotent().Delete(ctx, p.votePath(p.site), -1)
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		err = nil
+		err = contend.IgnoreMissing(p.client.Idempotent().Delete(ctx, p.votePath(p.site), -1))
 	}
 	return errors.Join(err, p.leave(ctx))
 }

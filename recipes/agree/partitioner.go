@@ -13,10 +13,9 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/recipes/internal/author"
-	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -74,9 +73,7 @@ func (p *Partitioner) join(ctx context.Context) (*partitionMember, error) {
 	m := &partitionMember{Partitioner: p, session: s, name: guid.NewHex() + "-" + p.identifier}
 	if _, err := p.client.Idempotent().Create(in, m.znode(), nil, recipes.CreateOptions{Ephemeral: true, Parents: true}); err != nil {
 		if errors.Is(err, recipes.ErrOutcomeUnknown) {
-			// Client.Close waits. If Background fails, the Client is closed and there is no
-			// session.
-			_ = author.Of(p.client).Background(ctx, m.deleteOrphan)
+			_ = exactlyonce.DeleteLater(ctx, p.client, m.znode()) // fails only if the Client is closed
 		}
 		return nil, err
 	}
@@ -149,21 +146,6 @@ func (m *partitionMember) acquire(ctx context.Context) (*share, error) {
 		if in.Err() != nil || !errors.Is(err, errMembersChanged) && !errors.Is(err, recipes.ErrNotHeld) {
 			return nil, contend.WithCleanup(err, released)
 		}
-	}
-}
-
-// deleteOrphan deletes the znode that an abandoned create may make, even in a later session if the
-// create was not sent before. No other member has that name.
-func (m *partitionMember) deleteOrphan(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := m.client.Sync(ctx, m.znode()) // completes after the create
-		if err == nil {
-			err = m.client.Idempotent().Delete(ctx, m.znode(), -1)
-		}
-		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			return
-		}
-		backoff.Sleep(ctx, time.Second)
 	}
 }
 

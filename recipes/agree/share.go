@@ -94,22 +94,20 @@ func (s *share) lock(ctx context.Context) error {
 	defer cancel()
 	in, cancelOthers := context.WithCancelCause(in)
 	defer cancelOthers(nil)
-	var (
-		once  sync.Once
-		first error
-	)
-	_ = contend.Each(len(s.parts), func(i int) error {
+	err := contend.Each(len(s.parts), func(i int) error {
 		err := s.lockPart(in, s.parts[i])
 		if err != nil {
-			once.Do(func() { first = err })
 			cancelOthers(err)
 		}
 		return err
 	})
-	if s.stable.Err() != nil {
+	switch {
+	case s.stable.Err() != nil:
 		return errMembersChanged
+	case err != nil:
+		return context.Cause(in) // the first error
 	}
-	return first
+	return nil
 }
 
 // lockPart acquires the lock of a part.

@@ -147,7 +147,7 @@ func (t *Transaction) create(ctx context.Context, ops []any, mark string) error 
 func (t *Transaction) delete(ctx context.Context) error {
 	deleteAll := func(paths ...string) error {
 		for _, path := range paths {
-			if err := t.client.Idempotent().Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			if err := contend.IgnoreMissing(t.client.Idempotent().Delete(ctx, path, -1)); err != nil {
 				return err
 			}
 		}

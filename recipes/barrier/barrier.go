@@ -45,11 +45,7 @@ func (b *Barrier) Set(ctx context.Context) error {
 // answer was lost and the barrier is set afterwards, somebody may have set it again: then the
 // barrier stays, and the error is recipes.ErrOutcomeUnknown.
 func (b *Barrier) Remove(ctx context.Context) error {
-	err := b.client.Delete(ctx, b.path, -1)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return err
+	return contend.IgnoreMissing(b.client.Delete(ctx, b.path, -1))
 }
 
 // Wait waits until the barrier is not set, which may be at once.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
@@ -89,8 +87,5 @@ var revokeMessage = []byte("__REVOKE__")
 // overwritten. A missing znode is no error.
 func Revoke(ctx context.Context, c *recipes.Client, path string) error {
 	_, err := c.Idempotent().Set(ctx, path, revokeMessage, -1)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return err
+	return contend.IgnoreMissing(err)
 }

@@ -41,10 +41,15 @@ func Each(n int, f func(i int) error) error {
 // ChildNames returns the names of dir's children, none if dir is missing.
 func ChildNames(ctx context.Context, c *recipes.Client, dir string) ([]string, error) {
 	names, _, err := c.Children(ctx, dir)
+	return names, IgnoreMissing(err)
+}
+
+// IgnoreMissing returns err, and nil if err says that a znode is missing.
+func IgnoreMissing(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil
 	}
-	return names, err
+	return err
 }
 
 // Contenders returns the contenders in the line of dir, in order, or those whose names match

@@ -121,7 +121,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
 	case errors.As(err, &e) && !author.Refused(err):
-		e.Unknown = w.deleteLater(marker) == nil || e.Unknown
+		e.Unknown = DeleteLater(context.Background(), w.client, marker) == nil || e.Unknown
 	}
 	return err
 }
@@ -227,22 +227,23 @@ func (w *Writer) dropMarker() {
 	if w.marker == "" {
 		return
 	}
-	_ = w.deleteLater(w.marker) // fails only if the Client is closed, which deletes its ephemerals
+	// fails only if the Client is closed, which deletes its ephemerals
+	_ = DeleteLater(context.Background(), w.client, w.marker)
 	w.marker = ""
 }
 
-// deleteLater deletes a marker in the background until it is gone, the server refuses, or the
-// Client is closed. The error is ErrClosed if the Client is closed already.
+// DeleteLater deletes an ephemeral in the background until it is gone, the server refuses, or the
+// Client is closed. The error is recipes.ErrClosed if the Client is closed already.
 //
-// Unlike recipes.Client.DeleteGuaranteed, deleteLater deletes the marker of any session:
-// go-zookeeper may send the multi that creates the marker in the next session. The sync waits until
-// that has happened. The name is random, so nobody else uses it.
-func (w *Writer) deleteLater(marker string) error {
-	return author.Of(w.client).Background(context.Background(), func(ctx context.Context) {
+// Unlike recipes.Client.DeleteGuaranteed, DeleteLater deletes the ephemeral of any session: the
+// request that creates it may be sent in the next session. The sync waits until that has happened.
+// The name must be random, so that nobody else uses it.
+func DeleteLater(ctx context.Context, c *recipes.Client, path string) error {
+	return author.Of(c).Background(ctx, func(ctx context.Context) {
 		backoff.Retry(ctx, func() bool {
-			err := w.client.Sync(ctx, marker)
+			err := c.Sync(ctx, path)
 			if err == nil {
-				err = w.client.Idempotent().Delete(ctx, marker, -1)
+				err = c.Idempotent().Delete(ctx, path, -1)
 			}
 			return err == nil || author.Refused(err)
 		})
