@@ -18,6 +18,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -199,9 +200,12 @@ func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown
 			return Result{}, true, unknown
 		}
 	}
-	if before == "" {
+	switch {
+	case before == "": // if dir is missing, err says so: then nothing was applied
 		w.dropMarker()
-	} // otherwise other holders may rely on the marker; if it is gone, the next write notices
+	case errors.Is(err, zk.ErrNoNode): // not an error of the caller's ops
+		err = fmt.Errorf("somebody has deleted %s, which would say whether the multi was applied", marker)
+	} // other holders may rely on a marker that existed; if it is gone, the next write notices
 	if ctx.Err() == nil {
 		unknown = errors.Join(unknown, err)
 	}

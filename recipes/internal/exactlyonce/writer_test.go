@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
+	"github.com/gozkd/gozkd/zktest"
 )
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
@@ -183,5 +184,43 @@ func TestWrite(t *testing.T) {
 			t.Error(err)
 		}
 		w.AssertChildren("/dir", "a0000000000")
+	})
+}
+
+// TestRegress_MarkerDeletedAfterLostAnswer deletes the marker between a lost answer and the look at
+// the marker. The missing marker must not look like a missing znode of the caller, whose write was
+// applied.
+func TestRegress_MarkerDeletedAfterLostAnswer(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/dir": ""})
+		c, h := w.Hooked()
+		other := w.Client()
+		o := exactlyonce.New(c, "/dir")
+		if _, err := o.Do(t.Context(), append1("item-")); err != nil {
+			t.Fatal(err)
+		}
+		h.Arm(func(r recipetest.Request) error {
+			switch {
+			case r.Op == zktest.Multi && r.N == 1:
+				w.DropReply(zktest.Multi)
+			case r.Op == zktest.Get:
+				for path := range w.Tree("/dir") {
+					if exactlyonce.IsMarker(strings.TrimPrefix(path, "/dir/")) {
+						if err := other.Delete(t.Context(), path, -1); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			}
+			return nil
+		}, nil)
+		_, err := o.Do(t.Context(), append1("item-"))
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) || errors.Is(err, zk.ErrNoNode) {
+			t.Error(err)
+		}
+		if items, _ := written(w, "item-"); items != 2 {
+			t.Errorf("%d items", items)
+		}
+		closed(t, w, o)
 	})
 }
