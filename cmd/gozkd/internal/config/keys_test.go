@@ -324,6 +324,8 @@ func keyTable() string {
 			row = ": " + note
 		case len(k.fine) > 0:
 			row = fmt.Sprintf(": unless `%s`: %s", strings.Join(k.fine, "`, `"), strings.TrimPrefix(string(k.status)+": "+note, "harmless: "))
+		case k.status == later:
+			row = ": a warning: " + note
 		default:
 			row = fmt.Sprintf(": %s: %s", k.status, note)
 		}
