@@ -15,18 +15,17 @@ import (
 // for concurrent use.
 type Latch struct {
 	candidate
-	runCtx context.Context // ends with Close
 	// ends when Close no longer waits; cleanup then continues in the background
 	closeCtx    context.Context
 	stopWaiting context.CancelFunc
 	done        chan struct{} // closed when run has ended
 
 	mu      sync.Mutex         // guards the fields below
-	stop    context.CancelFunc // of runCtx; nil before Start
-	closed  bool
-	hold    *recipes.Hold // nil unless leading
-	changed chan struct{} // closed and replaced at each change that Await must see
-	err     error         // why run ended, other than Close
+	runCtx  context.Context    // ends with Close and with the ctx of Start; nil before these calls
+	stop    context.CancelFunc // of runCtx
+	hold    *recipes.Hold      // nil unless leading
+	changed chan struct{}      // closed and replaced at each change that Await must see
+	err     error              // why run ended, other than Close
 
 	leaveErr error // result of leaving the last place; readable after done
 }
@@ -34,7 +33,9 @@ type Latch struct {
 // NewLatch returns a latch for the election at path. id identifies the candidate to others. The
 // latch joins the election on Start.
 func NewLatch(c *recipes.Client, path, id string) *Latch {
-	return &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
+	l := &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
+	l.closeCtx, l.stopWaiting = context.WithCancel(context.Background())
+	return l
 }
 
 // Start makes the latch join the election, until ctx ends or Close, and returns at once. A second
@@ -43,21 +44,15 @@ func (l *Latch) Start(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.closed:
+	case l.runCtx == nil:
+	case l.runCtx.Err() != nil:
 		return fmt.Errorf("election: start latch of %s: %w", l.path, recipes.ErrClosed)
-	case l.stop != nil:
+	default:
 		return nil
 	}
 	l.runCtx, l.stop = context.WithCancel(ctx)
-	l.closeCtx, l.stopWaiting = context.WithCancel(context.Background())
 	// Ends with runCtx, when the server refuses, or when the Client is closed. Close waits.
-	go func() {
-		defer close(l.done)
-		l.run()
-		if l.runCtx.Err() != nil { // run may have stopped its AfterFunc before that was called
-			l.markClosed()
-		}
-	}()
+	go l.run()
 	return nil
 }
 
@@ -70,22 +65,23 @@ func (l *Latch) Start(ctx context.Context) error {
 func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 	for {
 		l.mu.Lock()
-		held, err, changed := l.hold, l.err, l.changed
-		switch {
-		case l.closed:
-			err = fmt.Errorf("election: await leadership of %s: %w", l.path, recipes.ErrClosed)
-		case l.stop == nil:
-			err = fmt.Errorf("election: await leadership of %s: %w", l.path, recipes.ErrNotStarted)
-		}
+		runCtx, held, err, changed := l.runCtx, l.hold, l.err, l.changed
 		l.mu.Unlock()
 		switch {
+		case runCtx == nil:
+			return nil, fmt.Errorf("election: await leadership of %s: %w", l.path, recipes.ErrNotStarted)
+		case runCtx.Err() != nil:
+			return nil, fmt.Errorf("election: await leadership of %s: %w", l.path, recipes.ErrClosed)
 		case err != nil:
 			return nil, err
 		case held != nil && held.Context().Err() == nil:
 			return held, nil
 		}
-		if err := contend.Await(ctx, "await leadership", l.path, changed); err != nil {
-			return nil, err
+		select {
+		case <-changed:
+		case <-runCtx.Done():
+		case <-ctx.Done():
+			return nil, &recipes.Error{Op: "await leadership", Path: l.path, Err: contend.ContextError(ctx)}
 		}
 	}
 }
@@ -104,9 +100,12 @@ func (l *Latch) Leadership() *recipes.Hold {
 // the session timeout Close returns recipes.ErrOutcomeUnknown, and the cleanup continues in the
 // background. Close must be called after Start.
 func (l *Latch) Close() error {
-	if !l.markClosed() {
-		return nil
+	l.mu.Lock()
+	if l.runCtx == nil {
+		l.runCtx, l.stop = context.WithCancel(context.Background())
+		close(l.done)
 	}
+	l.mu.Unlock()
 	l.stop()
 	return contend.Close(l.client, func(ctx context.Context) error {
 		defer context.AfterFunc(ctx, l.stopWaiting)()
@@ -115,21 +114,10 @@ func (l *Latch) Close() error {
 	})
 }
 
-// markClosed reports whether the latch was started.
-func (l *Latch) markClosed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.closed = true
-		l.notify()
-	}
-	return l.stop != nil
-}
-
 // run takes part in the election until runCtx ends.
 func (l *Latch) run() {
+	defer close(l.done)
 	defer l.stopWaiting()
-	defer context.AfterFunc(l.runCtx, func() { l.markClosed() })()
 	for l.runCtx.Err() == nil {
 		place, err := l.join()
 		if l.leaveErr = nil; l.closeCtx.Err() != nil {
