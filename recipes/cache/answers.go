@@ -162,16 +162,11 @@ func (g *engine) remove(parent *entry, name string) {
 
 // hide removes e and its descendants from the view.
 func (g *engine) hide(e *entry) {
-	g.clear(e)
+	for name := range e.children {
+		g.remove(e, name)
+	}
 	if e.shown != nil {
 		e.shown = nil
 		g.view.set(e.path, nil)
-	}
-}
-
-// clear removes the descendants of e.
-func (g *engine) clear(e *entry) {
-	for name := range e.children {
-		g.remove(e, name)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/gozkd/gozkd/recipes"
 )
@@ -142,10 +144,23 @@ func NewTree(c *recipes.Client, path string, o TreeOptions) *Tree {
 }
 
 // Get returns the znode at path, or nil if the cache has none.
-func (t *Tree) Get(path string) *Znode { return t.view.get(path) }
+func (t *Tree) Get(path string) *Znode {
+	t.view.mu.RLock()
+	defer t.view.mu.RUnlock()
+	return t.view.at(path)
+}
 
 // Children returns the children of the znode at path, sorted by name.
-func (t *Tree) Children(path string) []*Znode { return t.view.children(path) }
+func (t *Tree) Children(path string) []*Znode {
+	t.view.mu.RLock()
+	defer t.view.mu.RUnlock()
+	children := t.view.znodes[path]
+	return sorted(slices.AppendSeq(make([]*Znode, 0, len(children)), maps.Values(children)))
+}
 
 // All returns all znodes of the cache, sorted by path.
-func (t *Tree) All() []*Znode { return t.view.all() }
+func (t *Tree) All() []*Znode {
+	t.view.mu.RLock()
+	defer t.view.mu.RUnlock()
+	return t.view.all()
+}

@@ -126,7 +126,7 @@ func (v *view) listen() *listener {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	l := &listener{reported: make(map[string]*Znode), queued: make(map[string]struct{}), wake: make(chan struct{}, 1), compactAt: firstCompact}
-	for _, z := range v.allLocked() {
+	for _, z := range v.all() {
 		v.note(l, z.Path)
 	}
 	if v.complete {

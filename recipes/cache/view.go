@@ -28,33 +28,14 @@ func newView() *view {
 	}
 }
 
-func (v *view) get(path string) *Znode {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.at(path)
-}
-
 // at must be called with mu held.
 func (v *view) at(path string) *Znode {
 	parent, name := split(path)
 	return v.znodes[parent][name]
 }
 
-// children returns the children of the znode at path, sorted by name.
-func (v *view) children(path string) []*Znode {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return sorted(slices.AppendSeq(make([]*Znode, 0, len(v.znodes[path])), maps.Values(v.znodes[path])))
-}
-
-// all returns all znodes, sorted by path.
+// all returns all znodes, sorted by path. mu must be held.
 func (v *view) all() []*Znode {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.allLocked()
-}
-
-func (v *view) allLocked() []*Znode {
 	all := make([]*Znode, 0, v.n)
 	for _, children := range v.znodes {
 		all = slices.AppendSeq(all, maps.Values(children))
