@@ -46,13 +46,12 @@ func (n *Znode) run(ctx context.Context) {
 // znode.
 type maintainer struct {
 	*Znode
-	present         bool  // at the last check the znode existed and was ours
-	mayExist        bool  // the znode may exist because of a request of this goroutine
-	version         int32 // of the data, at the last check
-	touchedAt       time.Time
-	touchExists     bool // the child that touch sets exists
-	outcomeUnknown  bool // of the last write
-	takeOverPending bool // takeOver is set and the znode has not existed yet
+	present         bool      // at the last check the znode existed and was ours
+	mayExist        bool      // the znode may exist because of a request of this goroutine
+	version         int32     // of the data, at the last check
+	touchedAt       time.Time // zero if the znode was created or missing since
+	outcomeUnknown  bool      // of the last write
+	takeOverPending bool      // takeOver is set and the znode has not existed yet
 }
 
 // maintainOnce checks the znode, creates or takes it over if needed, and then waits for something
@@ -160,7 +159,7 @@ func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	k.update(func() { k.path, k.presentIn, k.writtenRevision, k.lastErr = created, s, revision, nil })
-	k.touchExists, k.takeOverPending, k.outcomeUnknown = false, false, false
+	k.touchedAt, k.takeOverPending, k.outcomeUnknown = time.Time{}, false, false
 	return true, nil
 }
 
@@ -269,7 +268,7 @@ func (k *maintainer) isConnected() bool {
 
 // markMissing notes that the znode is missing or not ours.
 func (k *maintainer) markMissing(why error) {
-	k.present, k.touchExists = false, false
+	k.present, k.touchedAt = false, time.Time{}
 	k.update(func() { k.presentIn, k.lastErr = nil, why })
 }
 
@@ -298,33 +297,29 @@ func (k *maintainer) touch(ctx context.Context) (<-chan time.Time, error) {
 		return nil, nil
 	}
 	due := k.opts.TTL / 2
-	if passed := time.Since(k.touchedAt); !k.touchExists || passed >= due {
-		if err := k.touchChild(ctx); err != nil {
-			return nil, err
-		}
-		k.touchedAt, k.touchExists = time.Now(), true
-	} else {
-		due -= passed
+	if passed := time.Since(k.touchedAt); passed < due {
+		return time.After(due - passed), nil
 	}
+	if err := k.touchChild(ctx); err != nil {
+		return nil, err
+	}
+	k.touchedAt = time.Now()
 	return time.After(due), nil
 }
 
 func (k *maintainer) touchChild(ctx context.Context) error {
 	path := k.path + "/" + touchName
-	if k.touchExists {
-		_, err := k.client.Idempotent().Set(ctx, path, nil, -1)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-	}
-	_, err := k.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{TTL: k.opts.TTL, ACL: k.opts.ACL})
-	switch {
-	case errors.Is(err, zk.ErrNodeExists):
+	err := zk.ErrNoNode
+	if !k.touchedAt.IsZero() {
 		_, err = k.client.Idempotent().Set(ctx, path, nil, -1)
-	case errors.Is(err, zk.ErrNoNode): // the znode is gone, and its watch fires
-		return nil
 	}
 	if errors.Is(err, zk.ErrNoNode) {
+		_, err = k.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{TTL: k.opts.TTL, ACL: k.opts.ACL})
+	}
+	if errors.Is(err, zk.ErrNodeExists) {
+		_, err = k.client.Idempotent().Set(ctx, path, nil, -1)
+	}
+	if errors.Is(err, zk.ErrNoNode) { // the znode is gone, and its watch fires
 		return nil
 	}
 	return err
