@@ -96,12 +96,10 @@ func (k *core) latestFailure() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.connectErr == nil {
-		return errNoAnswer
+		return errors.New("no server has answered so far")
 	}
 	return fmt.Errorf("the latest attempt: %w", k.connectErr)
 }
-
-var errNoAnswer = errors.New("no server has answered so far")
 
 // connectFailed notes why an attempt to connect has failed.
 func (k *core) connectFailed(err error) {

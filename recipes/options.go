@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"time"
@@ -93,17 +94,13 @@ func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
 // nothing is logged, except that Connect waits for a session.
 func Logger(l zk.Logger) Option { return func(c *config) { c.logger, c.waitLogger = l, l } }
 
-type discardLogger struct{}
-
-func (discardLogger) Printf(string, ...any) {}
-
 func newConfig(opts []Option) (config, error) {
 	c := config{
 		timeout: 10 * time.Second,
 		retry:   Exponential(50*time.Millisecond, time.Second, 10),
 		dialer:  net.DialTimeout,
 		acl:     zk.WorldACL(zk.PermAll),
-		logger:  discardLogger{},
+		logger:  log.New(io.Discard, "", 0),
 
 		waitLogger: log.Default(),
 		suspended:  suspended,

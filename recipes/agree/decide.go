@@ -13,8 +13,16 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// await waits for the decision. The first in line decides.
-func (p *Participant) await(ctx context.Context) (Decision, error) {
+// Outcome waits for the votes and the decision: Commit when all sites have voted Commit, and Abort
+// when a site has voted Abort or is gone without a vote. The coordinator decides; if that is gone,
+// the first of the sites.
+//
+// The process that began the transaction waits for sites that have not joined yet, and also for a
+// site that came and went unseen between two calls of Outcome. All others abort if a site is absent.
+//
+// When ctx ends, Outcome decides nothing. Another call remembers the sites that the previous calls
+// have seen.
+func (p *Participant) Outcome(ctx context.Context) (Decision, error) {
 	for {
 		d, err := p.awaitAtPlace(ctx)
 		switch {
@@ -30,7 +38,7 @@ func (p *Participant) await(ctx context.Context) (Decision, error) {
 	}
 }
 
-// awaitAtPlace is await as long as the place in line exists.
+// awaitAtPlace is Outcome as long as the place in line exists.
 func (p *Participant) awaitAtPlace(ctx context.Context) (Decision, error) {
 	in, cancel := p.place.Session().Within(ctx)
 	defer cancel()

@@ -52,7 +52,7 @@ func (t *Transaction) Explain(ctx context.Context) (e TransactionExplanation, er
 // Explain returns the members by identifier, several if they share it, and the parts that a member has
 // or waits for, as read from their znodes.
 func (p *Partitioner) Explain(ctx context.Context) (members map[string][]recipes.Contender, parts map[string]recipes.Contention, err error) {
-	all, err := p.explainChildren(ctx, partyName)
+	all, err := contend.ReadAll(ctx, p.client, znodepath.Join(p.path, partyName), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +61,7 @@ func (p *Partitioner) Explain(ctx context.Context) (members map[string][]recipes
 		id := identifierOf(znodepath.Base(m.Path))
 		members[id] = append(members[id], m)
 	}
-	dirs, err := p.explainChildren(ctx, locksName)
+	dirs, err := contend.ReadAll(ctx, p.client, znodepath.Join(p.path, locksName), nil)
 	for _, dir := range dirs {
 		l, e := contend.Contention(ctx, p.client, dir.Path, nil)
 		err = errors.Join(err, e)
@@ -70,13 +70,4 @@ func (p *Partitioner) Explain(ctx context.Context) (members map[string][]recipes
 		}
 	}
 	return members, parts, err
-}
-
-func (p *Partitioner) explainChildren(ctx context.Context, name string) ([]recipes.Contender, error) {
-	dir := znodepath.Join(p.path, name)
-	names, err := contend.ChildNames(ctx, p.client, dir)
-	if err != nil {
-		return nil, err
-	}
-	return contend.ReadChildren(ctx, p.client, dir, names)
 }

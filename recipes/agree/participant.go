@@ -99,17 +99,6 @@ func (p *Participant) Vote(ctx context.Context, d Decision) error {
 	}
 }
 
-// Outcome waits for the votes and the decision: Commit when all sites have voted Commit, and Abort
-// when a site has voted Abort or is gone without a vote. The coordinator decides; if that is gone,
-// the first of the sites.
-//
-// The process that began the transaction waits for sites that have not joined yet, and also for a
-// site that came and went unseen between two calls of Outcome. All others abort if a site is absent.
-//
-// When ctx ends, Outcome decides nothing. Another call remembers the sites that the previous calls
-// have seen.
-func (p *Participant) Outcome(ctx context.Context) (Decision, error) { return p.await(ctx) }
-
 // Done ends the participation and reports that the site has carried out the decision, which then
 // need not be kept for this site. For a coordinator Done is Close.
 func (p *Participant) Done(ctx context.Context) error {

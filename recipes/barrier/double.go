@@ -63,11 +63,14 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entering{Double: d, session: s}
+	e := &entering{Double: d}
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	if err := e.enter(in); err != nil {
-		return nil, e.giveUp(ctx, err)
+		if e.ownPath == "" { // not created, or deleted by Create
+			return nil, err
+		}
+		return nil, contend.Undo(ctx, d.client, s, err, e.ownPath)
 	}
 	return &Participant{contend.Hold(d.client, s, e.ownPath, e.pzxid), d}, nil
 }
@@ -95,7 +98,6 @@ func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) er
 // entering is a call of Enter in progress.
 type entering struct {
 	*Double
-	session *recipes.Session
 	ownPath string // the member's znode; "" before it is created
 	pzxid   int64
 }
@@ -231,14 +233,6 @@ func (e *entering) list(ctx context.Context) ([]string, error) {
 		err = &recipes.Error{Op: "enter barrier", Path: e.ownPath, Err: recipes.ErrNotHeld}
 	}
 	return l.names, err
-}
-
-// giveUp deletes the member's znode because of err.
-func (e *entering) giveUp(ctx context.Context, err error) error {
-	if e.ownPath == "" { // not created, or deleted by Create
-		return err
-	}
-	return contend.Undo(ctx, e.client, e.session, err, e.ownPath)
 }
 
 func (d *Double) readyPath() string { return znodepath.Join(d.path, readyName) }

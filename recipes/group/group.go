@@ -102,19 +102,15 @@ func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx 
 // Members asks the server for the members, whoever created them. They are in the order of their
 // znodes' creation, except those of a shallow party.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
-	names, err := contend.ChildNames(ctx, g.client, g.path)
-	if err != nil {
-		return nil, err
-	}
 	var members []Member
 	if g.layout == shallow {
+		names, err := contend.ChildNames(ctx, g.client, g.path)
 		for _, name := range names {
 			members = append(members, g.member(recipes.Contender{Path: znodepath.Join(g.path, name)}))
 		}
-		return members, nil
+		return members, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !g.isMember(name) })
-	all, err := contend.ReadChildren(ctx, g.client, g.path, names)
+	all, err := contend.ReadAll(ctx, g.client, g.path, g.isMember)
 	for _, c := range all {
 		members = append(members, g.member(c))
 	}

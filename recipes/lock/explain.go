@@ -17,15 +17,12 @@ import (
 // holder of both locks.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, nil)
-	if err != nil {
+	if err != nil || len(all) == 0 {
 		return recipes.Contention{}, err
 	}
 	names := make([]string, len(all))
 	for i, contender := range all {
 		names[i] = znodepath.Base(contender.Path)
-	}
-	if len(all) == 0 {
-		return recipes.Contention{}, nil
 	}
 	first, _, _ := sequence.Parse(names[0])
 	var found recipes.Contention
@@ -51,11 +48,7 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Conte
 // first waiter and of the same session count as not granted; so leases that several goroutines of
 // one session acquire at the same time may be missing for a moment.
 func (s *Semaphore) Explain(ctx context.Context) (recipes.Contention, error) {
-	names, err := contend.ChildNames(ctx, s.client, s.leases)
-	if err != nil {
-		return recipes.Contention{}, err
-	}
-	leases, err := contend.ReadChildren(ctx, s.client, s.leases, names)
+	leases, err := contend.ReadAll(ctx, s.client, s.leases, nil)
 	if err != nil {
 		return recipes.Contention{}, err
 	}

@@ -33,12 +33,7 @@ func NewMulti(lockers ...Locker) *Multi {
 // exceeds the token of every earlier holder of any of these locks, including holders of a different
 // combination. Release releases the last lock first.
 func (m *Multi) Lock(ctx context.Context) (*Lock, error) {
-	for {
-		all, err := m.lockAll(ctx, Locker.Lock)
-		if all != nil || ctx.Err() != nil || !contend.IsLost(err) {
-			return all, err
-		}
-	}
+	return contend.Again(ctx, func() (*Lock, error) { return m.lockAll(ctx, Locker.Lock) })
 }
 
 // TryLock returns recipes.ErrNotAcquired if not all locks can be acquired at once.

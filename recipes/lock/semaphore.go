@@ -30,6 +30,11 @@ type Maximum interface {
 	Watch(ctx context.Context) (n int, changed <-chan struct{}, err error)
 }
 
+// fixed is a Maximum that does not change.
+type fixed int
+
+func (n fixed) Watch(context.Context) (int, <-chan struct{}, error) { return int(n), nil, nil }
+
 // Semaphore hands out leases, at most its maximum at a time. Requests are served in the order of
 // arrival: a request for more leases than are free holds up later requests. All semaphores of the
 // same path share the leases and must be given the same maximum. Safe for concurrent use.
@@ -38,32 +43,24 @@ type Semaphore struct {
 	mutex   *Mutex // held by the only contender that may create leases or wait for them
 	leases  string // the parent of the leases' znodes
 	maximum Maximum
-	fixed   int // the maximum, if maximum is nil
 	data    []byte
 
-	kazoo          bool        // the znode at leases states the maximum
-	maximumChecked atomic.Bool // the stated maximum was read and equals fixed
+	kazoo          bool        // the znode at leases states the maximum, which is fixed
+	maximumChecked atomic.Bool // the stated maximum was read and equals maximum
 }
 
 // NewSemaphore returns the semaphore of path: Curator's InterProcessSemaphoreV2, and with a maximum
 // of 1 its InterProcessSemaphoreMutex. data is stored in each lease's znode, where Explain shows
 // it. data may be nil, and must not be changed afterwards.
 func NewSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
-	s := newSemaphore(c, path, data)
-	s.fixed = maximum
-	return s
+	return NewSharedSemaphore(c, path, fixed(maximum), data)
 }
 
 // NewSharedSemaphore is NewSemaphore with a maximum that can change. Lowering the maximum does not
 // end leases that are held.
 func NewSharedSemaphore(c *recipes.Client, path string, maximum Maximum, data []byte) *Semaphore {
-	s := newSemaphore(c, path, data)
-	s.maximum = maximum
-	return s
-}
-
-func newSemaphore(c *recipes.Client, path string, data []byte) *Semaphore {
-	return &Semaphore{client: c, mutex: NewMutex(c, znodepath.Join(path, locksDir), data), leases: znodepath.Join(path, leasesDir), data: data}
+	mutex := NewMutex(c, znodepath.Join(path, locksDir), data)
+	return &Semaphore{client: c, mutex: mutex, leases: znodepath.Join(path, leasesDir), maximum: maximum, data: data}
 }
 
 // Acquire waits for a lease until ctx ends.
@@ -91,19 +88,13 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lock, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err
 	}
-	for {
+	return contend.Again(ctx, func() ([]*Lock, error) {
 		turn, err := s.mutex.Lock(ctx)
 		if err != nil {
 			return nil, err
 		}
-		leases, err := s.take(ctx, turn, n, true)
-		if err == nil {
-			return leases, nil
-		}
-		if ctx.Err() != nil || !contend.IsLost(err) {
-			return nil, err
-		}
-	}
+		return s.take(ctx, turn, n, true)
+	})
 }
 
 // With acquires a lease, runs f, and releases the lease, also when f panics. See Mutex.With.
@@ -117,8 +108,8 @@ func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error)
 
 // check returns an error if n leases can never be acquired.
 func (s *Semaphore) check(ctx context.Context, n int) error {
-	if n < 1 || s.maximum == nil && n > s.fixed {
-		return fmt.Errorf("lock: acquire %d leases: the maximum of the semaphore is %d: %w", n, s.fixed, recipes.ErrArgument)
+	if most, is := s.maximum.(fixed); n < 1 || is && n > int(most) {
+		return fmt.Errorf("lock: acquire %d leases: the maximum of the semaphore is %d: %w", n, most, recipes.ErrArgument)
 	}
 	return s.checkKazooMaximum(ctx)
 }
@@ -168,7 +159,7 @@ func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 // blocking each other.
 func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) (token int64, err error) {
 	for {
-		maximum, changed, err := s.currentMaximum(ctx)
+		maximum, changed, err := s.maximum.Watch(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -204,14 +195,6 @@ func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) 
 	}
 }
 
-// currentMaximum returns the maximum, and a channel as Maximum.Watch does; nil for a fixed maximum.
-func (s *Semaphore) currentMaximum(ctx context.Context) (n int, changed <-chan struct{}, err error) {
-	if s.maximum == nil {
-		return s.fixed, nil, nil
-	}
-	return s.maximum.Watch(ctx)
-}
-
 func one(leases []*Lock, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -224,7 +207,7 @@ func one(leases []*Lock, err error) (*Lock, error) {
 // the maximum to path; acquiring with another maximum fails with
 // recipes.ErrArgument.
 func NewKazooSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
-	return &Semaphore{client: c, mutex: NewKazooMutex(c, path+"-"+kazooName, data), leases: path, fixed: maximum, data: data, kazoo: true}
+	return &Semaphore{client: c, mutex: NewKazooMutex(c, path+"-"+kazooName, data), leases: path, maximum: fixed(maximum), data: data, kazoo: true}
 }
 
 // checkKazooMaximum writes the maximum to the path of a kazoo semaphore, or compares the maximum
@@ -233,12 +216,13 @@ func (s *Semaphore) checkKazooMaximum(ctx context.Context) error {
 	if !s.kazoo || s.maximumChecked.Load() {
 		return nil
 	}
-	_, err := s.client.Idempotent().Create(ctx, s.leases, []byte(strconv.Itoa(s.fixed)), recipes.CreateOptions{Parents: true})
+	own := int(s.maximum.(fixed))
+	_, err := s.client.Idempotent().Create(ctx, s.leases, []byte(strconv.Itoa(own)), recipes.CreateOptions{Parents: true})
 	if errors.Is(err, zk.ErrNodeExists) {
 		var data []byte
 		data, _, err = s.client.Get(ctx, s.leases)
-		if n, e := strconv.Atoi(string(data)); err == nil && e == nil && n != s.fixed {
-			err = fmt.Errorf("lock: the maximum of semaphore %s is %d, not %d: %w", s.leases, n, s.fixed, recipes.ErrArgument)
+		if n, e := strconv.Atoi(string(data)); err == nil && e == nil && n != own {
+			err = fmt.Errorf("lock: the maximum of semaphore %s is %d, not %d: %w", s.leases, n, own, recipes.ErrArgument)
 		}
 	}
 	if err == nil {

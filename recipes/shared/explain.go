@@ -3,7 +3,6 @@ package shared
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,12 +32,7 @@ func (v *atomicValue[T]) Explain(ctx context.Context) (Explanation, error) {
 		return Explanation{}, err
 	}
 	e := Explanation{Versioned: now}
-	children, err := contend.ChildNames(ctx, c, path)
-	if err != nil {
-		return e, err
-	}
-	markers := slices.DeleteFunc(children, func(name string) bool { return !exactlyonce.IsMarker(name) })
-	if e.Writers, err = contend.ReadChildren(ctx, c, path, markers); err != nil || lock == "" {
+	if e.Writers, err = contend.ReadAll(ctx, c, path, exactlyonce.IsMarker); err != nil || lock == "" {
 		return e, err
 	}
 	e.Lock, err = contend.Contention(ctx, c, lock, isContender)

@@ -74,7 +74,7 @@ func (n *Number[T]) Add(ctx context.Context, delta T) (Change[T], error) {
 type IDs struct {
 	number *Number[int64]
 	block  int64
-	mutex  chan struct{} // holds one token while a caller uses the fields below
+	turn   chan struct{} // capacity 1: holds a value while no caller uses the fields below
 	next   int64
 	left   int64
 }
@@ -85,17 +85,17 @@ func NewIDs(number *Number[int64], block int64) *IDs {
 	if block < 1 {
 		panic("shared: a block of IDs must have at least one number")
 	}
-	return &IDs{number: number, block: block, mutex: make(chan struct{}, 1)}
+	d := &IDs{number: number, block: block, turn: make(chan struct{}, 1)}
+	d.turn <- struct{}{}
+	return d
 }
 
 // Next returns the next number. The first is the present value of the Number, usually 0.
 func (d *IDs) Next(ctx context.Context) (int64, error) {
-	select {
-	case d.mutex <- struct{}{}:
-	case <-ctx.Done():
-		return 0, &recipes.Error{Op: "take a number of", Path: d.number.path, Err: contend.ContextError(ctx)}
+	if err := contend.Await(ctx, "take a number of", d.number.path, d.turn); err != nil {
+		return 0, err
 	}
-	defer func() { <-d.mutex }()
+	defer func() { d.turn <- struct{}{} }()
 	for d.left == 0 {
 		change, err := d.number.Add(ctx, d.block)
 		switch {

@@ -126,7 +126,7 @@ func (v *atomicValue[T]) Set(ctx context.Context, value T) error {
 		return err
 	}
 	for {
-		_, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: -1})
+		_, err := v.writer.Write(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: -1})
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
@@ -232,14 +232,14 @@ func (v *atomicValue[T]) tryCompareAndSet(ctx context.Context, old Versioned[T],
 	if err != nil {
 		return Versioned[T]{}, false, err
 	}
-	zxid, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: old.Version})
+	r, err := v.writer.Write(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: old.Version})
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return Versioned[T]{}, false, nil
 	case err != nil:
 		return Versioned[T]{}, false, err
 	}
-	return v.written(data, old.Version+1, zxid)
+	return v.written(data, old.Version+1, r.Zxid)
 }
 
 // create creates the znode and its missing parents. The result is false if the znode exists.
@@ -249,10 +249,10 @@ func (v *atomicValue[T]) create(ctx context.Context, value T) (Versioned[T], boo
 		return Versioned[T]{}, false, err
 	}
 	for {
-		zxid, err := v.writer.Do(ctx, &zk.CreateRequest{Path: v.path, Data: data})
+		r, err := v.writer.Write(ctx, &zk.CreateRequest{Path: v.path, Data: data})
 		switch {
 		case err == nil:
-			return v.written(data, 0, zxid)
+			return v.written(data, 0, r.Zxid)
 		case errors.Is(err, zk.ErrNodeExists):
 			return Versioned[T]{}, false, nil
 		case !errors.Is(err, zk.ErrNoNode):

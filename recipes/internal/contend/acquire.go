@@ -14,17 +14,22 @@ import (
 // line. The call fails when ctx ends, when the server refuses, or when the Client's RetryPolicy
 // stops.
 func Acquire(ctx context.Context, c *recipes.Client, dir, name string, data []byte, rule Rule) (*recipes.Hold, error) {
-	for {
+	return Again(ctx, func() (*recipes.Hold, error) {
 		p, err := Join(ctx, c, dir, name, data)
-		var held *recipes.Hold
-		if err == nil {
-			held, err = p.Await(ctx, rule)
-		}
-		if err == nil {
-			return held, nil
-		}
-		if ctx.Err() != nil || !IsLost(err) {
+		if err != nil {
 			return nil, err
+		}
+		return p.Await(ctx, rule)
+	})
+}
+
+// Again calls try until ctx ends, or try succeeds or fails for another reason than a loss; see
+// IsLost.
+func Again[T any](ctx context.Context, try func() (T, error)) (T, error) {
+	for {
+		v, err := try()
+		if err == nil || ctx.Err() != nil || !IsLost(err) {
+			return v, err
 		}
 	}
 }

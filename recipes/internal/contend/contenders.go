@@ -59,11 +59,21 @@ func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(n
 	if err != nil {
 		return nil, err
 	}
-	names := sequence.Sequential(children)
-	if match != nil {
-		names = slices.DeleteFunc(names, func(name string) bool { return !match(name) })
+	return ReadChildren(ctx, c, dir, matching(sequence.Sequential(children), match))
+}
+
+// ReadAll is Contenders for all children of dir, in no particular order.
+func ReadAll(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) ([]recipes.Contender, error) {
+	children, err := ChildNames(ctx, c, dir)
+	if err != nil {
+		return nil, err
 	}
-	return ReadChildren(ctx, c, dir, names)
+	return ReadChildren(ctx, c, dir, matching(children, match))
+}
+
+// matching returns the names that match accepts. A nil match accepts all.
+func matching(names []string, match func(name string) bool) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return match != nil && !match(name) })
 }
 
 // Contention returns the line of dir under the Exclusive rule: the first contender holds, the

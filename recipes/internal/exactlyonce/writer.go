@@ -66,18 +66,12 @@ type Result struct {
 	Ops    []zk.MultiResponse // results of the caller's ops; nil if the answer was lost
 }
 
-// Do applies all ops or none, and returns the zxid of the write. dir must exist. Errors of ops are
-// those of recipes.Client.Multi.
-func (w *Writer) Do(ctx context.Context, ops ...any) (zxid int64, err error) {
-	r, err := w.Write(ctx, ops...)
-	return r.Zxid, err
-}
-
 // mostLost is after how many lost answers a write fails: a request that is too large for the server
 // breaks every connection.
 const mostLost = 5
 
-// Write is Do with a complete Result. If an op fails, Result.Ops says which.
+// Write applies all ops or none. dir must exist. Errors of ops are those of recipes.Client.Multi; if
+// an op fails, Result.Ops says which.
 func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 	if err := w.acquire(ctx); err != nil {
 		return Result{}, err
@@ -105,7 +99,7 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 }
 
 // Close deletes the marker. If ctx ends first, that continues in the background until the Client is
-// closed; the error then has Unknown set and says why Close did not wait. A later Do creates a new
+// closed; the error then has Unknown set and says why Close did not wait. A later Write creates a new
 // marker.
 func (w *Writer) Close(ctx context.Context) error {
 	if err := w.acquire(ctx); err != nil {
