@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -120,7 +119,7 @@ func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 			}
 			continue
 		}
-		waiting := waiters(names)
+		waiting := slices.DeleteFunc(sequence.Sequential(names), func(name string) bool { return !isWaiting(name) })
 		own := slices.Index(waiting, c.linePath[len(e.members)+1:])
 		switch {
 		case own == 0:
@@ -174,15 +173,6 @@ func (c *consumer) leaveLine() string {
 		return ""
 	}
 	return place
-}
-
-// waiters returns the members that stand in line, in order.
-func waiters(names []string) []string {
-	all := sequence.Sequential(names)
-	return slices.DeleteFunc(all, func(name string) bool {
-		_, prefix, _ := sequence.Parse(name)
-		return !strings.HasSuffix(prefix, waitPrefix)
-	})
 }
 
 // awaitChange waits until the znode at path changes or is deleted, or a Try method wants an answer.

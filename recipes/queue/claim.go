@@ -185,7 +185,8 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 	}
 	i := &Item{Message: m}
 	if t.locked {
-		i.engine, i.marker, i.busy = e, r.Marker, make(chan struct{}, 1)
+		i.engine, i.marker, i.turn = e, r.Marker, make(chan struct{}, 1)
+		i.turn <- struct{}{}
 		// The name of the lock does not tell whose it is: the next holder's is the same.
 		marked := &zk.CheckVersionRequest{Path: r.Marker, Version: -1}
 		i.Hold = contend.NewHold(e.client, author.Hold{Session: r.Session, Path: e.lock(x.name), Token: r.Zxid, Checks: []any{marked}, Release: i.giveBack})

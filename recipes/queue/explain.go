@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,9 +52,11 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	locks, err := e.contenders(ctx, e.locks)
-	if err != nil {
-		return s, err
+	var locks []recipes.Contender
+	if e.locks != "" {
+		if locks, err = contend.ReadAll(ctx, e.client, e.locks, nil); err != nil {
+			return s, err
+		}
 	}
 	holders := make(map[string]*recipes.Contender, len(locks))
 	for i := range locks {
@@ -71,39 +72,25 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 		}
 		s.Items = append(s.Items, state)
 	}
-	members, err := e.contenders(ctx, e.members)
-	if err != nil {
+	if s.Waiting, err = contend.Contenders(ctx, e.client, e.members, isWaiting); err != nil {
 		return s, err
 	}
-	for _, m := range members {
-		_, prefix, _ := sequence.Parse(m.Path)
-		switch {
-		case strings.HasSuffix(prefix, waitPrefix):
-			s.Waiting = append(s.Waiting, m)
-		case strings.HasSuffix(prefix, roomPrefix):
-			s.AwaitingRoom = append(s.AwaitingRoom, m)
-		case znodepath.Base(m.Path) == chiefName:
-			s.Chief = &m
-		}
+	if s.AwaitingRoom, err = contend.Contenders(ctx, e.client, e.members, isAwaitingRoom); err != nil {
+		return s, err
 	}
-	return s, nil
+	chief, err := contend.ReadChildren(ctx, e.client, e.members, []string{chiefName})
+	if len(chief) > 0 {
+		s.Chief = &chief[0]
+	}
+	return s, err
 }
 
-// contenders returns the children of dir, those with a sequence number first and in order. If dir
-// is missing, there are none.
-func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contender, error) {
-	if dir == "" {
-		return nil, nil
+var isWaiting, isAwaitingRoom = hasLabel(waitPrefix), hasLabel(roomPrefix)
+
+// hasLabel returns a function that reports whether label and a number end a name.
+func hasLabel(label string) func(name string) bool {
+	return func(name string) bool {
+		_, prefix, _ := sequence.Parse(name)
+		return strings.HasSuffix(prefix, label)
 	}
-	names, err := contend.ChildNames(ctx, e.client, dir)
-	if err != nil {
-		return nil, err
-	}
-	all := sequence.Sequential(names)
-	for _, name := range names {
-		if !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	return contend.ReadChildren(ctx, e.client, dir, all)
 }

@@ -24,10 +24,9 @@ type Item struct {
 	engine *engine
 	marker string // an ephemeral of the lock's session, with a name that is never reused
 
-	// busy has capacity 1; the goroutine whose token is in the channel may use the fields below.
-	busy        chan struct{}
-	doneUnknown bool // the answer to a Done was lost
-	over        bool // done or giveBack has ended the lock, which the Hold's cause does not tell
+	turn        chan struct{} // capacity 1: holds a value while no goroutine uses the fields below
+	doneUnknown bool          // the answer to a Done was lost
+	over        bool          // done or giveBack has ended the lock, which the Hold's cause does not tell
 }
 
 // Done removes the item from the queue and releases the lock. After recipes.ErrNotHeld the item may
@@ -43,10 +42,10 @@ func (i *Item) Done(ctx context.Context) error {
 
 func (i *Item) done(ctx context.Context) error {
 	e, s := i.engine, contend.Session(i.Hold)
-	if err := i.begin(ctx, "done"); err != nil {
+	if err := contend.Await(ctx, "done", e.path, i.turn); err != nil {
 		return err
 	}
-	defer i.end()
+	defer func() { i.turn <- struct{}{} }()
 	// Not within the hold, which ends as soon as the deletion of the lock is seen. That may be
 	// before the answer shows that this call deleted the lock.
 	in, cancel := s.Within(ctx)
@@ -95,18 +94,6 @@ func (i *Item) done(ctx context.Context) error {
 	}
 }
 
-// begin waits until no other call uses the fields of i.
-func (i *Item) begin(ctx context.Context, op string) error {
-	select {
-	case i.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return i.engine.contextError(ctx, op, false)
-	}
-}
-
-func (i *Item) end() { <-i.busy }
-
 func (i *Item) endHold() {
 	i.over = true
 	author.EndHold(i.Hold)
@@ -123,10 +110,10 @@ func (i *Item) giveBack(ctx context.Context, over bool) error {
 		return nil
 	}
 	return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error {
-		if err := i.begin(ctx, "return"); err != nil {
+		if err := contend.Await(ctx, "return", e.path, i.turn); err != nil {
 			return err
 		}
-		defer i.end()
+		defer func() { i.turn <- struct{}{} }()
 		if i.over {
 			return nil
 		}

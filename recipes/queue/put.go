@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -103,13 +101,12 @@ func (e *engine) sendLoop(ctx context.Context) {
 	for {
 		waiting, stop := context.WithCancel(ctx)
 		batch := e.nextBatch(stop)
-		if batch != nil {
-			e.sendBatch(ctx, waiting, batch)
-		}
-		stop()
 		if batch == nil {
+			stop()
 			return
 		}
+		e.sendBatch(ctx, waiting, batch)
+		stop()
 	}
 }
 
@@ -293,7 +290,7 @@ func (e *engine) awaitTaken(ctx context.Context) error {
 // roomRule is contend.Exclusive among the producers that wait for room.
 func roomRule(names []string, own int) string {
 	for own--; own >= 0; own-- {
-		if _, prefix, _ := sequence.Parse(names[own]); strings.HasSuffix(prefix, roomPrefix) {
+		if isAwaitingRoom(names[own]) {
 			return names[own]
 		}
 	}
