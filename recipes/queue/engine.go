@@ -141,7 +141,9 @@ func (e *engine) makePaths(ctx context.Context) error {
 func (e *engine) write(ctx context.Context, w *exactlyonce.Writer, ops ...any) (exactlyonce.Result, error) {
 	for tries := 1; ; tries++ {
 		r, err := w.Write(ctx, ops...)
-		if !errors.Is(err, zk.ErrNoNode) || tries == maxPathTries {
+		// After a lost answer, resolveClaim looks at each item of a claim.
+		lostClaim := w == e.consumer.writer && errors.Is(err, recipes.ErrOutcomeUnknown)
+		if !errors.Is(err, zk.ErrNoNode) || lostClaim || tries == maxPathTries {
 			return r, err
 		}
 		if i := exactlyonce.FailedAt(r.Ops); i < len(r.Ops) {
