@@ -59,6 +59,9 @@ func NewSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Sem
 // NewSharedSemaphore is NewSemaphore with a maximum that can change. Lowering the maximum does not
 // end leases that are held.
 func NewSharedSemaphore(c *recipes.Client, path string, maximum Maximum, data []byte) *Semaphore {
+	if maximum == nil {
+		maximum = fixed(0)
+	}
 	mutex := NewMutex(c, znodepath.Join(path, locksDir), data)
 	return &Semaphore{client: c, mutex: mutex, leases: znodepath.Join(path, leasesDir), maximum: maximum, data: data}
 }

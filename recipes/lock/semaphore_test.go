@@ -244,6 +244,9 @@ func TestSemaphore_Shared(t *testing.T) {
 		if _, err := s.Acquire(t.Context()); err == nil || err.Error() != "no number" {
 			t.Error(err)
 		}
+		if _, err := lock.NewSharedSemaphore(w.Client(), "/none", nil, nil).Acquire(t.Context()); !errors.Is(err, recipes.ErrArgument) {
+			t.Error(err)
+		}
 		w.AssertChildren("/sem/locks")
 		if len(w.Tree("/sem/leases")) != 3 {
 			t.Error(w.Tree("/sem/leases"))
