@@ -12,7 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -55,7 +55,13 @@ func run(ctx context.Context, args []string) {
 		must.Failf("none of these clients runs on any of these servers")
 	}
 	fmt.Print("\n", formatTable(rows))
-	if i := slices.IndexFunc(rows, func(r row) bool { return !r.ok() }); i >= 0 {
-		must.Failf("not everything passed")
+	var failed []string
+	for _, r := range rows {
+		if !r.ok() {
+			failed = append(failed, formatRow(r, false))
+		}
+	}
+	if len(failed) > 0 {
+		must.Failf("%d of %d rows did not pass:\n%s", len(failed), len(rows), strings.Join(failed, ""))
 	}
 }

@@ -89,7 +89,8 @@ type row struct {
 	report         cases.Report
 	err            error // why there is no complete report
 	took           time.Duration
-	try            int // 0: the first one
+	try            int  // 0: the first one
+	again          bool // another try follows
 }
 
 func (r row) ok() bool { return r.err == nil && r.report.OK() }
@@ -153,13 +154,28 @@ func plan(targets []target, list []client) (turns [][]pair, n int) {
 	return slices.Insert(turns, 0, slices.Collect(maps.Values(alone))...), n
 }
 
-// runTries runs a pair until it passes, as often as its server permits.
+// runTries runs a pair until it passes, as often as its server permits. A client that starts its
+// servers itself repeats only the cases that failed.
 func runTries(ctx context.Context, root string, p pair, verbose bool) row {
-	r := runPair(ctx, root, p.target, p.client)
+	run := func(only []string) row {
+		if p.client.own != nil {
+			return runOwn(ctx, root, p.target, p.client, only)
+		}
+		return runPair(ctx, root, p.target, p.client)
+	}
+	r := run(nil)
 	for try := 2; try <= p.target.tries && !r.ok() && ctx.Err() == nil; try++ {
+		r.again = true
 		fmt.Print(formatRow(r, verbose))
-		r = runPair(ctx, root, p.target, p.client)
-		r.try = try
+		var only []string
+		if p.client.own != nil && r.err == nil {
+			only = r.report.Failed()
+		}
+		next := run(only)
+		if only != nil {
+			next.report = r.report.With(next.report)
+		}
+		r, r.try = next, try
 	}
 	return r
 }
@@ -168,10 +184,6 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	r = row{client: c.name, server: t.name}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if c.own != nil {
-		runOwn(ctx, root, t, c, &r)
-		return r
-	}
 	start := func(ctx context.Context) (*server.Process, error) { return t.start(ctx, server.Options{}) }
 	run := func(ctx context.Context, p *server.Process) (cases.Report, error) { return c.run(ctx, root, p.Addr()) }
 	switch {
@@ -244,24 +256,26 @@ func (c client) withIdentity(ctx context.Context, root string, t target, dir str
 	return start, run, err
 }
 
-// runOwn runs a client that starts its servers itself.
-func runOwn(ctx context.Context, root string, t target, c client, r *row) {
+// runOwn runs the named cases of a client that starts its servers itself; all, without names.
+func runOwn(ctx context.Context, root string, t target, c client, only []string) (r row) {
+	r = row{client: c.name, server: t.name}
 	dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
 	if err != nil {
 		r.err = err
-		return
+		return r
 	}
 	defer func() { r.err = errors.Join(r.err, os.RemoveAll(dir)) }()
 	scriptCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if r.err = t.script(scriptCtx, dir); r.err != nil {
-		return
+		return r
 	}
 	clientCtx, cancelClient := context.WithTimeout(ctx, ownTimeout)
 	defer cancelClient()
 	started := time.Now()
-	r.report, r.err = c.own(clientCtx, root, dir)
+	r.report, r.err = c.own(clientCtx, root, dir, only)
 	r.took = time.Since(started)
+	return r
 }
 
 // script runs a client that is a separate program and parses its lines. A program that fails
@@ -279,15 +293,20 @@ func script(ctx context.Context, name string, args ...string) (cases.Report, err
 	return report, err
 }
 
-// formatRow describes a client's result on a server: failures with their reasons, and the logs.
+// formatRow describes a client's result on a server: failures with their reasons, and the logs
+// unless another try follows.
 func formatRow(r row, verbose bool) string {
 	var w strings.Builder
+	failed := "FAIL"
+	if r.again {
+		failed = "to be tried again:"
+	}
 	fmt.Fprintf(&w, "%s on %s: %d of %d passed in %s\n",
 		r.client, r.server, r.report.Passed(), len(r.report.Results), r.took.Round(10*time.Millisecond))
 	for _, res := range r.report.Results {
 		switch {
 		case res.Err != nil:
-			fmt.Fprintf(&w, "  FAIL %s: %v\n", res.Name, res.Err)
+			fmt.Fprintf(&w, "  %s %s: %v\n", failed, res.Name, res.Err)
 		case verbose:
 			fmt.Fprintf(&w, "  ok   %s\n", res.Name)
 		}
@@ -298,7 +317,7 @@ func formatRow(r row, verbose bool) string {
 	if r.err != nil {
 		fmt.Fprintf(&w, "  error: %v\n", r.err)
 	}
-	if log := strings.TrimSpace(r.report.Log); log != "" {
+	if log := strings.TrimSpace(r.report.Log); log != "" && !r.again {
 		fmt.Fprintf(&w, "  log:\n    %s\n", strings.ReplaceAll(tail(log), "\n", "\n    "))
 	}
 	return w.String()

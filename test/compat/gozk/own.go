@@ -19,8 +19,8 @@ import (
 // RunOwn runs the client's own integration tests, from its module's source at the version in
 // go.mod, against servers that they start: alone and in ensembles of three. bin is a directory with
 // the zkServer.sh that starts them, root is this repository, and speaks is the ZooKeeper release
-// that the tests shall assume.
-func RunOwn(ctx context.Context, root, bin, speaks string) (_ cases.Report, err error) {
+// that the tests shall assume. Only the named tests run; all, without names.
+func RunOwn(ctx context.Context, root, bin, speaks string, only []string) (_ cases.Report, err error) {
 	dir, err := os.MkdirTemp("", "gozkd-compat-gozk-")
 	if err != nil {
 		return cases.Report{}, err
@@ -29,8 +29,12 @@ func RunOwn(ctx context.Context, root, bin, speaks string) (_ cases.Report, err 
 	if err := copySource(ctx, root, dir); err != nil {
 		return cases.Report{}, err
 	}
+	pattern := "^TestIntegration_"
+	if len(only) > 0 {
+		pattern = "^(" + strings.Join(only, "|") + ")$"
+	}
 	// Today's vet rejects some of their formatted messages, which are not under test.
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-json", "-run", "^TestIntegration_", ".")
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-json", "-run", pattern, ".")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "ZOOKEEPER_BIN_PATH="+bin, "ZK_VERSION="+speaks)
 	var out, errOut bytes.Buffer
