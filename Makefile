@@ -57,7 +57,7 @@ compat-clients: ; $(GO) run ./test/compat
 compat-suites:  ; $(GO) run ./test/compat/suites -quick
 compat-moving:  ; $(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(COMPAT_SEEDED)
 compat-migrate: ; $(GO) run ./test/compat/moving -live 3.9.5 $(COMPAT_SEEDED)
-compat-hostile: ; $(GO) run ./test/compat/hostile -time 20s
+compat-hostile: ; $(GO) run ./test/compat/hostile -time 20s $(COMPAT_SEEDED)
 compat-diff:    ; $(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(COMPAT_SEEDED)
 compat-diff-members: ; $(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(COMPAT_SEEDED)
 compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run ./test/compat/diff -tls $* -ops $(COMPAT_TLS_OPS) $(COMPAT_SEEDED)

@@ -21,7 +21,7 @@ import (
 type HostileOptions struct {
 	Ensemble *server.Ensemble // its members are killed and stopped, and run again in the end
 	Commands []Command        // a seat each; two of a language contend with each other too
-	Time     time.Duration    // how long there are faults and new work
+	Time     time.Duration    // how long there are faults
 	Seed     uint64           // of faults and pauses; how processes interleave is up to the machine
 	Log      func(format string, args ...any)
 }
@@ -55,7 +55,7 @@ const (
 //   - Items are taken once. Missing and repeated items are at most as many as lost answers of
 //     Curator and kazoo, which do not resolve these, and unknown outcomes that Go reported.
 //   - No peer enters a double barrier before the last peer has come.
-//   - Go answers every request, and every language makes progress.
+//   - Go answers every request, and every language makes progress, at the latest after the faults.
 func Hostile(ctx context.Context, o HostileOptions) (report HostileReport, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,13 +77,20 @@ func Hostile(ctx context.Context, o HostileOptions) (report HostileReport, err e
 		for _, l := range loads {
 			must.Doing(l.name(), func() { l.prepare(ctx) })
 		}
-		works := []func(){func() { s.trouble(ctx) }}
+		works := []func(){func() {
+			defer close(s.over)
+			s.trouble(ctx)
+			s.awaitProgress(ctx, loads)
+		}}
 		for _, l := range loads {
 			works = append(works, l.works(ctx)...)
 		}
 		must.All(works...)
 		for _, l := range loads {
 			report.Lines = append(report.Lines, l.name()+": "+l.check(ctx))
+			for _, what := range l.lacks() {
+				s.find("%s: not one %s", l.name(), what)
+			}
 		}
 	})
 	report.Lines = append(report.Lines, s.faults.String(), fmt.Sprintf("restarted peers of Curator and kazoo that blocked others: %d", s.restarts))
@@ -96,6 +103,8 @@ type load interface {
 	name() string
 	prepare(ctx context.Context)
 	works(ctx context.Context) []func()
+	// lacks describes the progress that nobody has made so far.
+	lacks() []string
 	// check reports findings, and returns a summary. All work has ended.
 	check(ctx context.Context) string
 }

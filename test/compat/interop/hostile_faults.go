@@ -46,7 +46,6 @@ func (t *tally) String() string {
 
 // trouble does harm until the time is over, and leaves all members serving.
 func (s *siege) trouble(ctx context.Context) {
-	defer close(s.over)
 	e := s.o.Ensemble
 	for end := time.Now().Add(s.o.Time); time.Now().Before(end) && ctx.Err() == nil; {
 		s.wait(ctx, 1000+s.draw(3000))
@@ -64,6 +63,14 @@ func (s *siege) trouble(ctx context.Context) {
 			s.kill(ctx, leader, e.Members[leader.ID%len(e.Members)])
 		}
 		must.Do(e.AwaitServing(ctx))
+	}
+}
+
+// awaitProgress waits, up to lateTime, until no load lacks progress.
+func (s *siege) awaitProgress(ctx context.Context, loads []load) {
+	lacks := func(l load) bool { return len(l.lacks()) > 0 }
+	for end := time.Now().Add(lateTime); slices.ContainsFunc(loads, lacks) && time.Now().Before(end) && ctx.Err() == nil; {
+		s.wait(ctx, 100)
 	}
 }
 

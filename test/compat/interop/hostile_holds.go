@@ -110,6 +110,8 @@ func (l *holding) release(ctx context.Context, at *seat, h *handle) bool {
 	return ok
 }
 
+func (l *holding) lacks() []string { return l.done.without("guarded write", l.s.seats) }
+
 func (l *holding) check(ctx context.Context) string {
 	s := l.s
 	if err := must.Try(func() { l.spans.atMost(l.limit) }); err != nil {
@@ -117,10 +119,7 @@ func (l *holding) check(ctx context.Context) string {
 	}
 	done := 0
 	for _, lang := range languagesOf(s.seats) {
-		n := l.done.get(lang)
-		if done += n; n == 0 {
-			s.find("%s: %s made no progress", l.kind, lang)
-		}
+		done += l.done.get(lang)
 	}
 	ops := 0
 	for _, at := range s.seats {
@@ -144,6 +143,16 @@ func (l *holding) check(ctx context.Context) string {
 		s.find("%s: %d guarded writes add up to %s", l.kind, ops, sum)
 	}
 	return text + ", sum " + sum
+}
+
+// without describes a deed per language of the seats that it counts none of.
+func (t *tally) without(deed string, seats []*seat) (list []string) {
+	for _, lang := range languagesOf(seats) {
+		if t.get(lang) == 0 {
+			list = append(list, deed+" of "+lang)
+		}
+	}
+	return list
 }
 
 func languagesOf(seats []*seat) (list []string) {
@@ -237,9 +246,11 @@ func (g *gathering) await(ctx context.Context, list []*answer) []bool {
 	return passed
 }
 
-func (g *gathering) check(context.Context) string {
+func (g *gathering) lacks() []string {
 	if g.rounds.get("complete") == 0 {
-		g.s.find("double barrier: no round was complete")
+		return []string{"complete round"}
 	}
-	return "rounds: " + g.rounds.String()
+	return nil
 }
+
+func (g *gathering) check(context.Context) string { return "rounds: " + g.rounds.String() }
