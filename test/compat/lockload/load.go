@@ -122,6 +122,27 @@ func (l *Load) Counts() Counts {
 	return c
 }
 
+// AwaitWrites returns when a client was successful again, and an error if none was within limit.
+func (l *Load) AwaitWrites(ctx context.Context, limit time.Duration) error {
+	done := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.now.Done
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no client wrote for %v", limit))
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for before := done(); done() == before; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // End stops the clients, and returns what went wrong with them.
 func (l *Load) End() error {
 	if !l.stopped() {
