@@ -199,18 +199,21 @@ var whoAmI = regexp.MustCompile(`(?m)^Auth scheme: User\n(?:\w+: .*\n)+`)
 var (
 	eventHead = regexp.MustCompile(`\nWATCHER::\n`)
 	eventLine = regexp.MustCompile(`\nWatchedEvent (.*)\n`)
+
+	unorderedEvent = regexp.MustCompile(`WatchRemoved|type:None`)
 )
 
-// withoutEvents removes the events from an output. Events about removed watches come in no order.
+// withoutEvents removes the events from an output. Events about removed watches come in no order, nor do
+// those of sessions that follow each other: each session of zkCli.sh has a thread for its events.
 func withoutEvents(output string) (rest string, events []string) {
 	rest = eventHead.ReplaceAllString(output, "")
 	for _, m := range eventLine.FindAllStringSubmatch(rest, -1) {
 		events = append(events, m[1])
 	}
-	removed := func(e string) bool { return strings.Contains(e, "WatchRemoved") }
+	unordered := func(e string) string { return unorderedEvent.FindString(e) }
 	for i := 0; i < len(events); {
 		end := i + 1
-		for removed(events[i]) && end < len(events) && removed(events[end]) {
+		for kind := unordered(events[i]); kind != "" && end < len(events) && unordered(events[end]) == kind; {
 			end++
 		}
 		slices.Sort(events[i:end])

@@ -51,11 +51,12 @@ const usageOfGet = `get [-s] [-w] [-b] [-x] path
 `
 
 func TestWithoutEvents(t *testing.T) {
-	rest, events := withoutEvents("Created /a\n\nWATCHER::\nls\n\nWatchedEvent b WatchRemoved\n\nWATCHER::\n\nWatchedEvent a WatchRemoved\n\nWATCHER::\n\nWatchedEvent c\nend\n")
+	rest, events := withoutEvents("Created /a\n\nWATCHER::\nls\n\nWatchedEvent b WatchRemoved\n\nWATCHER::\n\nWatchedEvent a WatchRemoved\n\nWATCHER::\n\nWatchedEvent c\n" +
+		"\nWatchedEvent state:SyncConnected type:None\n\nWatchedEvent state:Closed type:None\n\nWatchedEvent d\nend\n")
 	if want := "Created /a\nls\nend\n"; rest != want {
 		t.Errorf("rest %q, want %q", rest, want)
 	}
-	if got, want := strings.Join(events, ", "), "a WatchRemoved, b WatchRemoved, c"; got != want {
+	if got, want := strings.Join(events, ", "), "a WatchRemoved, b WatchRemoved, c, state:Closed type:None, state:SyncConnected type:None, d"; got != want {
 		t.Errorf("events %q, want %q", got, want)
 	}
 }
