@@ -172,23 +172,24 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 	if len(user) > maxUser || len(password) > maxUser {
 		return answer.Errorf(http.StatusUnauthorized, "a name or password is longer than %d bytes", maxUser)
 	}
-	if wait, ok := g.guesses.allowed(c.Host, user); !ok {
+	end, wait, ok := g.guesses.begin(c.Host, user)
+	if !ok {
 		p := answer.Errorf(http.StatusTooManyRequests, "too many failed logins: try again in %v", wait.Round(time.Second)+time.Second)
 		p.RetryAfter = int(wait.Seconds()) + 1
 		return p
 	}
+	right := false
+	defer func() { end(right) }()
 	for _, scheme := range schemes {
 		ids, err := g.Server.Identify(scheme, user, password)
 		if err != nil {
 			continue
 		}
 		if role := g.roleOf(ids); role > None {
-			g.guesses.succeeded(c.Host, user)
-			c.IDs, c.Role = ids, role
+			c.IDs, c.Role, right = ids, role, true
 			return nil
 		}
 	}
-	g.guesses.failed(c.Host, user)
 	g.audit(c, user, proto.ErrAuthFailed)
 	return answer.Errorf(http.StatusUnauthorized, "the name or the password is wrong, or gozkd.web.roles has no role for this user")
 }

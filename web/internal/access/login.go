@@ -165,37 +165,82 @@ func (g *Gate) cookieName(r *http.Request) string {
 
 // guesses bounds failed logins: per network, per user, and in all. The failures of others do not lock out a
 // user with a recent login from the same network.
-type guesses struct{ hosts, users, all, known *limit.Buckets }
+//
+// A guess takes its tokens before the password is compared, and a right one gives them back. Otherwise
+// guesses that are compared at the same time would all use the same token.
+type guesses struct {
+	hosts, users, all, known *limit.Buckets
+
+	mu        sync.Mutex
+	compared  sync.Cond      // after each comparison; its lock is mu
+	comparing map[string]int // comparisons under way, by network
+}
 
 func (g *guesses) init(now func() time.Time) {
 	g.hosts = limit.New(0.1, 10, 4096, now)
 	g.users = limit.New(0.2, 20, 4096, now)
 	g.all = limit.New(20, 200, 1, now)
 	g.known = limit.New(1./(30*24*3600), 1, 4096, now) // a pair without a token has logged in
+	g.compared.L, g.comparing = &g.mu, make(map[string]int)
 }
 
-func (g *guesses) allowed(host, user string) (wait time.Duration, ok bool) {
-	if wait, ok := g.hosts.Has(network(host)); !ok {
-		return wait, false
+// begin returns a function that must be called after the comparison of a password, or false and how long
+// to wait. While guesses of the same network that may be right hold its tokens, begin waits for them.
+func (g *guesses) begin(host, user string) (end func(right bool), wait time.Duration, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	from := network(host)
+	for {
+		giveBack, wait, ok := g.take(host, user)
+		if !ok {
+			if g.comparing[from] == 0 {
+				return nil, wait, false
+			}
+			g.compared.Wait()
+			continue
+		}
+		g.comparing[from]++
+		return func(right bool) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if right {
+				giveBack()
+				g.known.Take(pair(host, user))
+			}
+			if g.comparing[from]--; g.comparing[from] == 0 {
+				delete(g.comparing, from)
+			}
+			g.compared.Broadcast()
+		}, 0, true
 	}
-	if _, unknown := g.known.Has(pair(host, user)); !unknown {
-		return 0, true
+}
+
+// take takes the tokens of a guess, or none. A user with a login from the network needs only the network's.
+func (g *guesses) take(host, user string) (giveBack func(), wait time.Duration, ok bool) {
+	_, unknown := g.known.Has(pair(host, user))
+	var taken []func()
+	giveBack = func() {
+		for _, give := range taken {
+			give()
+		}
 	}
-	if wait, ok := g.users.Has(user); !ok {
-		return wait, false
+	for _, b := range []struct {
+		buckets *limit.Buckets
+		key     string
+		needed  bool
+	}{{g.hosts, network(host), true}, {g.users, user, unknown}, {g.all, "", unknown}} {
+		switch wait, ok := b.buckets.Take(b.key); {
+		case ok:
+			taken = append(taken, func() { b.buckets.Give(b.key) })
+		case b.needed:
+			giveBack()
+			return nil, wait, false
+		}
 	}
-	return g.all.Has("")
+	return giveBack, 0, true
 }
 
 func pair(host, user string) string { return network(host) + " " + user }
-
-func (g *guesses) succeeded(host, user string) { g.known.Take(pair(host, user)) }
-
-func (g *guesses) failed(host, user string) {
-	g.hosts.Take(network(host))
-	g.users.Take(user)
-	g.all.Take("")
-}
 
 // network returns the address whose guesses count together: for IPv6 a network of 64 bits.
 func network(host string) string {

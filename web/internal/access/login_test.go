@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
@@ -176,6 +178,45 @@ func TestGuesses(t *testing.T) {
 	}
 	if wrong("192.0.2.1") != http.StatusTooManyRequests {
 		t.Error("a known network is not throttled")
+	}
+}
+
+// slowRealm is a realm that compares a password when it may.
+type slowRealm struct {
+	realm
+	comparing chan string
+	may       chan bool
+}
+
+func (s *slowRealm) Identify(scheme, user, password string) ([]proto.ID, error) {
+	s.comparing <- password
+	<-s.may
+	return s.realm.Identify(scheme, user, password)
+}
+
+// Guesses that are compared at the same time count like others. Right passwords have no such bound.
+func TestGuesses_AtTheSameTime(t *testing.T) {
+	for _, password := range []string{"wrong", "right"} {
+		t.Run(password, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, _ := gate()
+				s := &slowRealm{comparing: make(chan string, 100), may: make(chan bool)}
+				g.Server = s
+				var answered sync.WaitGroup
+				for range 30 {
+					answered.Go(func() { _, _ = logIn(t, g, from("192.0.2.1"), password) })
+				}
+				synctest.Wait()
+				if n := len(s.comparing); n != 10 {
+					t.Errorf("%d passwords are compared at the same time", n)
+				}
+				close(s.may)
+				answered.Wait()
+				if n := len(s.comparing); n != map[string]int{"wrong": 10, "right": 30}[password] {
+					t.Errorf("%d passwords were compared", n)
+				}
+			})
+		})
 	}
 }
 

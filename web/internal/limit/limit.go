@@ -42,6 +42,15 @@ func (b *Buckets) Take(key string) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
+// Give gives a token back that Take has taken.
+func (b *Buckets) Give(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.fill(key)
+	k.tokens = min(b.burst, k.tokens+1)
+	b.put(key, k)
+}
+
 // Has is Take without taking.
 func (b *Buckets) Has(key string) (wait time.Duration, ok bool) {
 	b.mu.Lock()
