@@ -228,6 +228,10 @@ func TestAttack_UnreadAnswers(t *testing.T) {
 		page: history.Page{Changes: []history.Change{{Znode: &history.Znode{Data: []byte(data)}}}},
 	}})
 	s.want(201, "", "POST", "/znodes/v2/?name=a", data)
+	s.want(201, "", "POST", "/znodes/v2/?name=many", "")
+	for i := range 6 {
+		s.want(201, "", "POST", fmt.Sprintf("/znodes/v2/many?name=%s%d", data[:50<<10], i), "", "Content-Type: application/octet-stream")
+	}
 	writing, read := make(chan bool), make(chan bool)
 	var all sync.WaitGroup
 	for i := range 16 {
@@ -241,6 +245,9 @@ func TestAttack_UnreadAnswers(t *testing.T) {
 	s.want(429, "large answers", "GET", "/znodes/v2/a", "")
 	s.want(429, "large answers", "GET", "/znodes/v2/a?at=0x1", "")
 	s.want(429, "large answers", "GET", "/znodes/v1/a", "", "Accept: application/octet-stream")
+	for _, path := range []string{"/znodes/v1/many?view=children", "/znodes/v2/many?children", "/ui/api/subtree?root=/many"} {
+		s.want(429, "large answers", "GET", path, "")
+	}
 	s.want(200, "", "GET", "/znodes/v2/", "")
 	close(read)
 	all.Wait()

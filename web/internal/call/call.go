@@ -4,6 +4,7 @@ package call
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"sync"
@@ -126,6 +127,21 @@ func (c *Call) Large(bytes int) (leave func(), err error) {
 		return nil, p
 	}
 	return leave, nil
+}
+
+// JSON answers with a value that may be large. After an error nothing is written.
+func (c *Call) JSON(w http.ResponseWriter, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	leave, err := c.Large(len(b))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	answer.Encoded(w, http.StatusOK, "application/json", b)
+	return nil
 }
 
 // LoggedIn reports whether the caller is still logged in, for answers that take long.

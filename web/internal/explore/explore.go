@@ -91,11 +91,11 @@ func Register(mux *http.ServeMux, d Deps) {
 // finish answers with the result of f, unless f has answered itself and returned nil.
 func finish(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) (any, error)) {
 	v, err := f(w, r)
-	switch {
-	case err != nil:
+	if err == nil && v != nil {
+		err = call.Of(r).JSON(w, v)
+	}
+	if err != nil {
 		call.Fail(w, err)
-	case v != nil:
-		answer.JSON(w, http.StatusOK, v)
 	}
 }
 

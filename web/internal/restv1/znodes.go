@@ -217,9 +217,14 @@ func (h *Znodes) get(w http.ResponseWriter, r *http.Request, p *parameters) erro
 		text := base64.StdEncoding.EncodeToString(data)
 		z.Encoding, z.Data, z.Data64 = "base64", &text, &text
 	}
+	return h.encoded(w, r, len(data), z)
+}
+
+// encoded answers with a value that is made of this many bytes.
+func (h *Znodes) encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) (err error) {
 	var b []byte
 	var kind string
-	if late := call.Of(r).Heavy(len(data), func() { b, kind, err = encode(r, z) }); late != nil || err != nil {
+	if late := call.Of(r).Heavy(bytes, func() { b, kind, err = encode(r, v) }); late != nil || err != nil {
 		return cmp.Or(late, err)
 	}
 	answer.Encoded(w, http.StatusOK, kind, b)
@@ -231,11 +236,19 @@ func (h *Znodes) children(w http.ResponseWriter, r *http.Request, p *parameters)
 	if err != nil {
 		return err
 	}
+	size := 0
+	for _, name := range names {
+		size += len(name) + len(`"",`)
+	}
+	leave, err := call.Of(r).Large(size)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	at := uri(r, p.path)
-	write(w, r, http.StatusOK, children{
+	return h.encoded(w, r, size, children{
 		Path: p.path, URI: at, Template: strings.TrimSuffix(at, "/") + "/{child}", Children: append([]string{}, names...),
 	})
-	return nil
 }
 
 // body returns the data of a write; null if the caller says so.

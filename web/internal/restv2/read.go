@@ -101,11 +101,10 @@ func (h *Handler) acl(w http.ResponseWriter, r *http.Request, cl *client.Client,
 		return err
 	}
 	w.Header().Set("ETag", etag(stat.Aversion))
-	answer.JSON(w, http.StatusOK, struct {
+	return call.Of(r).JSON(w, struct {
 		ACL  []aclEntry `json:"acl"`
 		Stat *Stat      `json:"stat"`
 	}{newACL(acl), h.stat(path, stat)})
-	return nil
 }
 
 const (
@@ -145,13 +144,12 @@ func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Cl
 			return err
 		}
 	}
-	answer.JSON(w, http.StatusOK, struct {
+	return call.Of(r).JSON(w, struct {
 		Path     string  `json:"path"`
 		Stat     *Stat   `json:"stat"`
 		Children []child `json:"children"`
 		Next     string  `json:"next,omitempty"`
 	}{path, h.stat(path, stat), list, next})
-	return nil
 }
 
 // pageOf returns the first of sorted names after a name, and the last of them if there are more.
