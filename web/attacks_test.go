@@ -117,6 +117,27 @@ func byProxy(t *testing.T, o web.Options) *site {
 	return open(t, users(nil), o)
 }
 
+// A page whose host name resolves to this machine comes from the address of a proxy here, and may send any
+// header: it is not the proxy.
+func TestAttack_RebindingByProxy(t *testing.T) {
+	s := byProxy(t, web.Options{Hosts: []string{"zk.example.org"}})
+	for _, origin := range []string{"Sec-Fetch-Site: same-origin", "Origin: http://evil.example.org"} {
+		s.want(421, "gozkd.web.hosts", "POST", "/znodes/v2/?name=a", "", "X-User: ann", "Host: evil.example.org", origin)
+	}
+	s.want(421, "gozkd.web.hosts", "GET", "/znodes/v2/", "", "X-User: ann", "Host: evil.example.org")
+	s.want(201, "", "POST", "/znodes/v2/?name=b", "", "X-User: ann", "Host: zk.example.org")
+	// Another machine's proxy decides itself.
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://anything.example.org/identity/v2", nil)
+	r.RemoteAddr = "10.0.0.1:1"
+	h := web.New(s.s, web.Options{Roles: roles(t, "read=sasl:bob"), ProxyHeader: "X-User", Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}})
+	defer h.Close()
+	r.Header.Set("X-User", "bob")
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); !strings.Contains(w.Body.String(), `"role":"read"`) {
+		t.Error(w.Code, w.Body)
+	}
+}
+
 // A caller has the same bounds from many addresses as from one.
 func TestAttack_ManyAddresses(t *testing.T) {
 	s := byProxy(t, web.Options{})

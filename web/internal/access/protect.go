@@ -58,14 +58,18 @@ func (g *Gate) admit(r *http.Request) *answer.Problem {
 }
 
 // knownHost reports whether the header Host has a name that only this machine can have, or that is
-// configured. By HTTPS, the browser has compared the name with the certificate. A proxy that is trusted
-// decides itself.
+// configured. By HTTPS, the browser has compared the name with the certificate. A trusted proxy on another
+// machine decides itself. On this machine a browser has the address of the proxy, and a page whose host
+// name resolves to this machine could send the proxy's header.
 func (g *Gate) knownHost(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
 	}
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && g.ofProxy(from.Addr().Unmap().WithZone("")) {
-		return true
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		address := from.Addr().Unmap().WithZone("")
+		if !address.IsLoopback() && g.ofProxy(address) {
+			return true
+		}
 	}
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
