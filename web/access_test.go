@@ -112,6 +112,28 @@ func TestIdentity_ACLs(t *testing.T) {
 	}
 }
 
+// W8: a write of a caller without a role, or with a wrong password, is in the audit log.
+func TestIdentity_RefusedWrites(t *testing.T) {
+	log := new(trail)
+	s := open(t, users(log), web.Options{
+		Roles: roles(t, "read=sasl:bob"), ProxyHeader: "X-User", Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+	})
+	s.want(403, "eve has no role", "PUT", "/znodes/v2/a", "", "X-User: eve", "If-Match: *")
+	s.want(401, "has not named", "DELETE", "/znodes/v1/b", "")
+	s.want(403, "role write", "POST", "/ui/api/import?root=/c", "", "X-User: bob")
+	s.want(403, "eve has no role", "GET", "/znodes/v2/d", "", "X-User: eve")
+	for detail, user := range map[string]string{"PUT /znodes/v2/a": "eve", "DELETE /znodes/v1/b": "127.0.0.1", "POST /ui/api/import": "bob"} {
+		if !log.has(func(e *audit.Event) bool {
+			return e.Operation == audit.Admin && e.Err == proto.ErrNoAuth && e.Detail == detail && e.IDs[0].ID == user && e.Origin == "http"
+		}) {
+			t.Errorf("no event of %s by %s", detail, user)
+		}
+	}
+	if log.has(func(e *audit.Event) bool { return strings.HasSuffix(e.Detail, "/d") }) {
+		t.Error("an event of a read")
+	}
+}
+
 func TestLogin_Cookie(t *testing.T) {
 	log := new(trail)
 	s := open(t, users(log), web.Options{Roles: roles(t, "read=sasl:bob")})

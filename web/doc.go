@@ -20,7 +20,8 @@
 //	    sum over all callers too. A caller is an identity, from any address; anonymous callers are a
 //	    network.
 //	W7  A stream of events misses nothing between two ids, or says reset.
-//	W8  Every write and every login, refused ones too, is an event of the audit log.
+//	W8  Every write and every login, refused ones too, is an event of the audit log. What a bound refuses
+//	    (429) is not: it would fill the log.
 //
 // Below internal, access makes an identity and a role of a request, call has a client session per
 // identity, in the process, restv1, restv2 and explore have the handlers, and locks finds holders,

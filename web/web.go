@@ -175,11 +175,7 @@ func (h *Handler) whoIs(c *access.Caller) *restv2.Who {
 // identified calls next with the caller of a request.
 func (h *Handler) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := h.gate.Identify(r)
-		if err != nil && r.URL.Path != "/identity/v2" {
-			call.Fail(w, err)
-			return
-		}
+		who, unknown := h.gate.Identify(r)
 		leave, problem := h.bounds.admit(r, &who)
 		if problem != nil {
 			answer.Fail(w, problem)
@@ -191,6 +187,13 @@ func (h *Handler) identified(next http.Handler) http.Handler {
 		defer context.AfterFunc(h.closing, cancel)()
 		r, end := call.Begin(r.WithContext(ctx), who, h.gate, h.pool)
 		defer end()
+		if unknown != nil && r.URL.Path != "/identity/v2" {
+			if r.Method != http.MethodGet && r.Method != http.MethodHead {
+				call.Of(r).Audit(r.Method+" "+r.URL.Path, proto.ErrNoAuth)
+			}
+			call.Fail(w, unknown)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
