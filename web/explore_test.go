@@ -182,7 +182,14 @@ func TestExplore_SubtreesAndFiles(t *testing.T) {
 	s.want(400, "confirm", "POST", "/ui/api/delete", `{"path":"/a","confirm":"/b"}`)
 	s.want(400, "cannot be deleted", "POST", "/ui/api/delete", `{"path":"/","confirm":"/"}`)
 	s.want(404, "-101", "POST", "/ui/api/delete", `{"path":"/none","confirm":"/none"}`)
-	s.want(200, `"deleted":5`, "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a"}`)
+	s.want(400, "zxid", "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","zxid":"x"}`)
+	shown := decode[struct{ Zxid string }](t, s.want(200, `"znodes":5`, "GET", "/ui/api/subtree?root=/a", "")).Zxid
+	if _, err := zk.Set(t.Context(), "/a/c", []byte("not seen"), -1); err != nil {
+		t.Fatal(err)
+	}
+	s.want(412, "/a/c was", "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","zxid":"`+shown+`"}`)
+	shown = decode[struct{ Zxid string }](t, s.want(200, `"znodes":5`, "GET", "/ui/api/subtree?root=/a", "")).Zxid
+	s.want(200, `"deleted":5`, "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","zxid":"`+shown+`"}`)
 	s.want(404, "", "HEAD", "/znodes/v2/a", "")
 	s.want(501, "gozkd history", "GET", "/ui/api/history?path=/copy", "")
 	s.want(404, "-101", "GET", "/ui/api/export?root=/a", "")

@@ -301,3 +301,42 @@ func TestPermissionDenied(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A subtree that changed since the dialog showed it is not deleted.
+func TestDelete_ChangedSinceShown(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/a": "1", "/app/b": ""})
+	for what, change := range map[string]func() error{
+		"created": func() error {
+			x.create(zk, "/app/new", "precious", client.CreateOptions{})
+			return nil
+		},
+		"changed": func() error {
+			_, err := zk.Set(t.Context(), "/app/a", []byte("precious"), -1)
+			return err
+		},
+	} {
+		b := x.visit(t, "#/z/app")
+		b.see(".badges", "children")
+		b.press("d")
+		b.see("dialog pre", "/app/b")
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		b.fill("input", "Type the path to confirm", "/app")
+		b.click("button", "Delete all")
+		b.see("dialog .dialog-error", "Nothing was deleted")
+		b.see("dialog pre", "/app/a") // what it shows now
+		if _, stat, err := zk.Get(t.Context(), "/app/a", false); err != nil {
+			t.Errorf("%s: %v, %v", what, stat, err)
+		}
+	}
+	b := x.visit(t, "#/z/app")
+	b.see(".badges", "3 children")
+	b.press("d")
+	b.see("dialog pre", "/app/new")
+	b.fill("input", "Type the path to confirm", "/app")
+	b.click("button", "Delete all")
+	b.see(".toast", "Deleted 4 znodes")
+}

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/subtree"
@@ -31,7 +34,12 @@ func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
+	// What is created or changed after this read has a higher zxid, see delete.
+	if _, _, err := zk.Exists(r.Context(), root, false); err != nil {
+		return nil, err
+	}
 	found := struct {
+		Zxid       string   `json:"zxid"`
 		Znodes     int64    `json:"znodes"`
 		Bytes      int64    `json:"bytes"`
 		Ephemerals int64    `json:"ephemerals"`
@@ -39,7 +47,7 @@ func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) 
 		Paths      []string `json:"paths"`
 		Denied     int64    `json:"denied,omitempty"`
 		Truncated  bool     `json:"truncated,omitempty"`
-	}{Sessions: []string{}, Paths: []string{}}
+	}{Zxid: idText(int64(zk.LastZxid())), Sessions: []string{}, Paths: []string{}}
 	sessions := make(map[proto.SessionID]bool)
 	err = subtree.Walk(r.Context(), zk, root, subtree.Options{Below: subtree.All, NoSystem: true}, func(n *subtree.Znode) error {
 		if found.Znodes == maxDelete {
@@ -70,13 +78,14 @@ func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) 
 }
 
 // delete deletes a subtree in multis, children before parents. Each delete names the version that was
-// read, so a znode that somebody changes meanwhile ends it.
+// read, so a znode that somebody changes meanwhile ends it. With the zxid that subtree has answered,
+// nothing is deleted if a znode was created or changed since then: nobody has seen it.
 func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
 	c := call.Of(r)
 	if err := c.May(access.Write); err != nil {
 		return nil, err
 	}
-	var want struct{ Path, Confirm string }
+	var want struct{ Path, Confirm, Zxid string }
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&want); err != nil {
 		return nil, bad(`the body must be {"path": "/a", "confirm": "/a"}: %v`, err)
 	}
@@ -85,6 +94,14 @@ func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	if want.Confirm != want.Path {
 		return nil, bad("confirm is not the path %s", want.Path)
+	}
+	seen := proto.Zxid(math.MaxInt64)
+	if want.Zxid != "" {
+		z, err := strconv.ParseUint(strings.TrimPrefix(want.Zxid, "0x"), 16, 63)
+		if err != nil {
+			return nil, bad("zxid is %.40q, allowed is that of GET /ui/api/subtree", want.Zxid)
+		}
+		seen = proto.Zxid(z)
 	}
 	zk, err := c.Client()
 	if err != nil {
@@ -95,6 +112,8 @@ func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
 		switch {
 		case n.Denied != nil:
 			return n.Denied
+		case n.Stat.Mzxid > seen:
+			return answer.Errorf(http.StatusPreconditionFailed, "%s was created or changed in the meantime.", n.Path)
 		case len(ops) == maxDelete:
 			return answer.Errorf(http.StatusRequestEntityTooLarge, "%s has more than %d znodes: delete its children one after another", want.Path, maxDelete)
 		}

@@ -366,13 +366,32 @@ export async function removeZnode(ctx, seen) {
 async function removeSubtree(ctx) {
   const preview = h('div', {class: 'stack'}, loading(3));
   const typed = h('input', {class: 'mono', placeholder: ctx.path, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off'});
+  let shown = null; // the zxid of what the person sees
+  const show = () => api.get('subtree', {root: ctx.path}).then((s) => {
+    replace(preview, subtreeSummary(s));
+    shown = s.zxid;
+  }, (error) => {
+    replace(preview, h('p', {class: 'dialog-error'}, error.message));
+    shown = null;
+  });
   const run = async () => {
     if (typed.value !== ctx.path) {
       throw new Error('Type the path ' + ctx.path + ' to confirm.');
     }
-    return await api.post('delete', {path: ctx.path, confirm: typed.value}) || {};
+    if (!shown) {
+      throw new Error('Wait until this window shows what would be deleted.');
+    }
+    try {
+      return await api.post('delete', {path: ctx.path, confirm: typed.value, zxid: shown}) || {};
+    } catch (error) {
+      if (error.status !== 412 || error.code) {
+        throw error;
+      }
+      await show();
+      throw new Error(error.body.detail + ' Nothing was deleted. Look again, then delete.');
+    }
   };
-  api.get('subtree', {root: ctx.path}).then((s) => replace(preview, subtreeSummary(s)), (error) => replace(preview, h('p', {class: 'dialog-error'}, error.message)));
+  show();
   const done = await ctx.dialog({
     title: 'Delete ' + base(ctx.path) + ' and everything below', id: 'delete-subtree',
     body: [preview, field('Type the path to confirm', typed)],
