@@ -101,3 +101,35 @@ func TestLogin_Dialog(t *testing.T) {
 	b.until("person.all('button', '=Edit').some((e) => !e.disabled)")
 	b.until("location.hash === '#/z/a'")
 }
+
+// The heartbeats of a person's ephemeral znodes end with the login, and ask for none. The next login has a
+// session of its own.
+func TestLogin_Ephemerals(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read, Roles: roles(t, "write="+digest("boss", "two"))})
+	x.fill(map[string]string{"/a": "x"})
+	b := x.visit(t, "#/z/a")
+	b.eval("const real = setInterval; window.setInterval = (f, ms) => real(f, ms === 9000 ? 50 : ms); null", nil)
+	for _, name := range []string{"one", "two"} {
+		b.gotoHash("#/z/a")
+		b.click("button", "Log in")
+		login(b, "boss", "two")
+		b.see("#user", "write")
+		b.click("button", "=New child")
+		b.fill("input", "Name", name)
+		b.choose("Mode", "ephemeral")
+		b.click("button", "Create")
+		b.see(".toast", "Created /a/"+name)
+		b.until("!document.querySelector('dialog')")
+		b.asked("")
+		b.click("button", "Log out")
+		b.see("#user", "read-only")
+		b.asked("")
+		b.eval("new Promise((done) => setTimeout(done, 500))", nil)
+		if b.count("dialog", "") > 0 {
+			t.Fatal("a dialog asks for a login")
+		}
+		if n := len(b.asked("sessions/v1/")); n > 1 {
+			t.Errorf("%d heartbeats of a session that nobody is logged in for", n)
+		}
+	}
+}

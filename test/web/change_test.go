@@ -302,6 +302,48 @@ func TestPermissionDenied(t *testing.T) {
 	}
 }
 
+// Data that were not read cannot be edited: an empty field would replace them.
+func TestEdit_Unread(t *testing.T) {
+	x := open(t, server.Config{MaxBuffer: 4 << 20}, web.Options{Anonymous: web.Write})
+	zk := x.connect(client.Auth{Scheme: "digest", Credential: []byte("ann:secret")})
+	blind := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}, {Perms: proto.PermWrite | proto.PermAdmin, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
+	x.create(zk, "/blind", "hidden", client.CreateOptions{ACL: blind})
+	x.fill(map[string]string{"/large": strings.Repeat("x", 1<<20+1<<19)})
+	b := x.visit(t, "#/z/blind")
+	for _, path := range []string{"/blind", "/large"} {
+		b.gotoHash("#/z" + path)
+		b.see(".crumbs", path[1:])
+		b.see("aside", "anyone")
+		b.until("person.all('button', '=Edit').every((e) => e.disabled)")
+		b.press("e")
+		b.see(".toast", "cannot be edited")
+		b.click(".toast button", "Dismiss")
+		b.gone(".toast", "")
+	}
+	if got := x.text(zk, "/blind"); got != "hidden" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A file is saved as it is, whatever the line ends of the data that it replaces.
+func TestEdit_File(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/a": "one\r\ntwo\r\n"})
+	b := x.visit(t, "#/z/a")
+	b.see(".znode", "two")
+	b.press("e")
+	b.see("dialog h2", "Edit /a")
+	b.eval(`const all = new DataTransfer(); all.items.add(new File(['three\nfour\n'], 'a.txt'));
+		const input = document.querySelector('dialog input[type=file]'); input.files = all.files; input.dispatchEvent(new Event('change')); null`, nil)
+	b.until("document.querySelector('dialog textarea').value.includes('four')")
+	b.click("button", "=Save")
+	b.see(".toast", "Saved version 1")
+	if got := x.text(zk, "/a"); got != "three\nfour\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 // A subtree that changed since the dialog showed it is not deleted.
 func TestDelete_ChangedSinceShown(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})

@@ -16,6 +16,7 @@ import {badge, button, h, icon, loading, problem, remember, replace, setting} fr
 import {decodePath, tickTimes, znodeHref} from './format.js';
 import {jumpBox} from './jump.js';
 import {loginForm, loginDialog} from './login.js';
+import {endSession} from './session.js';
 
 const tabs = [
   ['z', 'Znodes'], ['sessions', 'Sessions'], ['watches', 'Watches'], ['locks', 'Locks'], ['ensemble', 'Ensemble'],
@@ -183,6 +184,7 @@ function switchTheme(dark) {
 async function login() {
   const next = await loginDialog(identity);
   if (next) {
+    endSession(); // it belongs to who the person was before
     setIdentity(next);
     close();
     route();
@@ -193,6 +195,7 @@ async function login() {
 async function logout() {
   identity = {...identity, role: 'none'}; // requests under way that are refused now do not ask for a login
   try {
+    await endSession();
     await api.post('logout');
     setIdentity(await api.identity());
   } catch (error) {

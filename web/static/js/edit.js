@@ -41,12 +41,18 @@ export function fromText(text, form) {
   }
 }
 
+// lineEnds returns whether all line ends of data are CR LF, and whether a text area would change them.
+function lineEnds(data) {
+  const text = decode(data);
+  const crlf = text !== null && /\r\n/.test(text) && !/(^|[^\r])\n|\r(?!\n)/.test(text);
+  return {crlf, mixed: text !== null && /\r/.test(text) && !crlf};
+}
+
 // editor is a text area with a choice of forms, a check of JSON and a button for a file. A text area
 // turns CR LF into LF: the editor puts it back if all line ends were CR LF.
 function editor(data, {rows = 18} = {}) {
   const original = decode(data);
-  const crlf = original !== null && /\r\n/.test(original) && !/(^|[^\r])\n|\r(?!\n)/.test(original);
-  const mixed = original !== null && /\r/.test(original) && !crlf;
+  let {crlf, mixed} = lineEnds(data); // of what the text area was filled with
   let form = original === null || mixed ? 'hex' : 'text';
   const area = h('textarea', {rows, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', 'aria-label': 'Data', value: toText(data, form), autofocus: true});
   const lint = h('span', {class: 'hint', role: 'status'});
@@ -97,6 +103,7 @@ function editor(data, {rows = 18} = {}) {
   const forms = select([['text', 'Text'], ['hex', 'Hex'], ['base64', 'Base64']], form, (next) => {
     try {
       const current = read();
+      ({crlf, mixed} = lineEnds(current));
       if (next === 'text' && (decode(current) === null || mixed)) {
         throw new Error(mixed ? 'The data mixes kinds of line ends, which a text field would change.' : 'The bytes are not text in UTF-8.');
       }
@@ -116,7 +123,8 @@ function editor(data, {rows = 18} = {}) {
       lint.className = 'hint bad';
       return;
     }
-    form = decode(content) === null || /\r/.test(decode(content)) ? 'base64' : 'text';
+    ({crlf, mixed} = lineEnds(content));
+    form = decode(content) === null || mixed ? 'base64' : 'text';
     forms.value = form;
     area.value = toText(content, form);
     check();
@@ -153,6 +161,10 @@ export function comparable(data) {
 
 /** editData changes the data of the znode. */
 export async function editData(ctx, seen) {
+  if (!seen.data) {
+    ctx.toast('The data of ' + ctx.path + (seen.large ? ' are larger than 1 MiB' : ' could not be read') + ', so they cannot be edited here.', 'bad');
+    return null;
+  }
   let version = seen.stat.version;
   let started = seen.data;
   let data = seen.data;

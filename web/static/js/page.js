@@ -31,7 +31,7 @@ export function page({ctx, act, following, showTree, updated}) {
   function actions() {
     const reason = blocked ? blocked : ctx().may('write') ? null : 'Your role “' + ctx().role + '” may not change znodes';
     return [
-      button('Edit', () => act('edit'), {iconName: 'edit', reason: reason || (seen?.large ? 'More than 1 MiB: use PUT of the REST interface' : null), title: 'Edit the data (e)'}),
+      button('Edit', () => act('edit'), {iconName: 'edit', reason: reason || (seen?.large ? 'More than 1 MiB: use PUT of the REST interface' : seen?.failed ? 'The data could not be read' : null), title: 'Edit the data (e)'}),
       button('New child', () => act('create'), {iconName: 'plus', reason: reason || (seen && isEphemeral(seen.stat) ? 'An ephemeral znode has no children' : null), title: 'Create a child (n)'}),
       button('Delete', () => act('remove'), {iconName: 'trash', reason: reason || (ctx().path === '/' ? 'The root cannot be deleted' : null), title: 'Delete (d)'}),
       button('Follow', () => act('follow'), {iconName: 'live', pressed: following(), title: 'Show changes of the subtree as they happen (f)'}),
