@@ -302,6 +302,43 @@ func TestPermissionDenied(t *testing.T) {
 	}
 }
 
+// A znode that was deleted and created since a person looked at it has the same versions, and is another.
+func TestChange_CreatedAgain(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	b := x.visit(t, "#/z/a")
+	again := func() {
+		t.Helper()
+		if err := zk.Delete(t.Context(), "/a", -1); err != nil {
+			t.Fatal(err)
+		}
+		x.create(zk, "/a", "theirs", client.CreateOptions{})
+	}
+	x.create(zk, "/a", "old", client.CreateOptions{})
+	b.see(".data", "old")
+	b.press("e")
+	b.fill("textarea", "Data", "mine")
+	again()
+	b.click("button", "=Save")
+	b.see("dialog h2", "Somebody else changed /a")
+	b.see("dialog .removed", "theirs")
+	b.click("button", "Keep theirs")
+	b.closed()
+	for key, action := range map[string]string{"d": "=Delete", "a": "=Save"} {
+		b.see(".data", "theirs")
+		b.press(key)
+		b.see("dialog", "/a")
+		again()
+		b.click("dialog button", action)
+		b.see("dialog", "Somebody")
+		b.click("dialog button", "Cancel")
+		b.closed()
+	}
+	if got := x.text(zk, "/a"); got != "theirs" {
+		t.Errorf("%q", got)
+	}
+}
+
 // Data that were not read cannot be edited: an empty field would replace them.
 func TestEdit_Unread(t *testing.T) {
 	x := open(t, server.Config{MaxBuffer: 4 << 20}, web.Options{Anonymous: web.Write})

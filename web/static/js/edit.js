@@ -165,15 +165,15 @@ export async function editData(ctx, seen) {
     ctx.toast('The data of ' + ctx.path + (seen.large ? ' are larger than 1 MiB' : ' could not be read') + ', so they cannot be edited here.', 'bad');
     return null;
   }
-  let version = seen.stat.version;
+  let at = seen.stat;
   let started = seen.data;
   let data = seen.data;
   for (;;) {
     const box = editor(data);
     const outcome = await ctx.dialog({
       title: 'Edit ' + ctx.path, wide: true, id: 'edit', dirty: box.dirty,
-      body: [box.element, h('p', {class: 'hint'}, 'Saved only if the znode still has version ' + version + '.')],
-      actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: () => save(ctx.path, box.read(), version)}],
+      body: [box.element, h('p', {class: 'hint'}, 'Saved only if the znode still has version ' + at.version + '.')],
+      actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: () => save(ctx.path, box.read(), at)}],
     });
     if (!outcome) {
       return null;
@@ -184,7 +184,7 @@ export async function editData(ctx, seen) {
     }
     const choice = await resolve(ctx, started, outcome);
     if (choice === 'mine') {
-      const forced = await save(ctx.path, outcome.mine, outcome.theirs.stat.version).catch((error) => {
+      const forced = await save(ctx.path, outcome.mine, outcome.theirs.stat).catch((error) => {
         ctx.toast(error.message, 'bad');
         return null;
       });
@@ -200,22 +200,37 @@ export async function editData(ctx, seen) {
     if (choice === 'theirs' || choice === null) {
       return {};
     }
-    version = outcome.theirs.stat.version;
+    at = outcome.theirs.stat;
     started = outcome.theirs.data;
     data = choice === 'edit-theirs' ? outcome.theirs.data : outcome.mine;
   }
 }
 
-async function save(path, mine, version) {
+// createdAgain reports whether a znode was deleted and created since its Stat was read. The versions of
+// the new one may be the same, and ZooKeeper's writes name no more than a version.
+async function createdAgain(path, stat) {
   try {
-    const answer = await api.setData(path, mine, version);
-    return {version: answer.stat.version};
+    return (await api.acl(path)).stat.czxid !== stat.czxid;
+  } catch (error) {
+    if (error.forbidden) {
+      return false; // a person may write what may not be read
+    }
+    throw error;
+  }
+}
+
+async function save(path, mine, {version, czxid}) {
+  try {
+    if (!await createdAgain(path, {czxid})) {
+      const answer = await api.setData(path, mine, version);
+      return {version: answer.stat.version};
+    }
   } catch (error) {
     if (!error.conflict) {
       throw error;
     }
-    return {conflict: true, mine, theirs: await api.znode(path)};
   }
+  return {conflict: true, mine, theirs: await api.znode(path)};
 }
 
 // resolve shows both versions after a conflict and lets the person choose.
@@ -285,14 +300,17 @@ export async function editACL(ctx, seen) {
     title: 'ACL of ' + ctx.path, wide: true, id: 'acl',
     body: [box.element, h('p', {class: 'hint'}, 'Take care not to lock yourself out: without an entry with “admin” only the superuser can change the ACL again.')],
     actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: async () => {
-      try {
-        return await api.setACL(ctx.path, box.read(), seen.acl.stat.aversion);
-      } catch (error) {
-        if (error.conflict) {
-          throw new Error('Somebody else changed the ACL. Close this window: the page then shows the present one.');
+      const entries = box.read();
+      if (!await createdAgain(ctx.path, seen.acl.stat)) {
+        try {
+          return await api.setACL(ctx.path, entries, seen.acl.stat.aversion);
+        } catch (error) {
+          if (!error.conflict) {
+            throw error;
+          }
         }
-        throw error;
       }
+      throw new Error('Somebody else changed the ACL. Close this window: the page then shows the present one.');
     }}],
   });
   if (done) {
@@ -359,14 +377,17 @@ export async function removeZnode(ctx, seen) {
     title: 'Delete ' + base(ctx.path), id: 'delete',
     body: [h('p', {class: 'mono break'}, ctx.path), h('p', null, 'Version ' + seen.stat.version + ', ' + bytes(seen.stat.dataLength) + '. A deleted znode comes back only from a backup.')],
     actions: [{label: 'Cancel', value: null}, {label: 'Delete', kind: 'danger', run: async () => {
-      try {
-        await api.remove(ctx.path, seen.stat.version);
-      } catch (error) {
-        if (error.conflict) {
-          throw new Error('Somebody changed the znode since you looked at it. Close this window, look again, then delete.');
+      if (!await createdAgain(ctx.path, seen.stat)) {
+        try {
+          await api.remove(ctx.path, seen.stat.version);
+          return;
+        } catch (error) {
+          if (!error.conflict) {
+            throw error;
+          }
         }
-        throw error;
       }
+      throw new Error('Somebody changed the znode since you looked at it. Close this window, look again, then delete.');
     }}],
   });
   if (done) {
