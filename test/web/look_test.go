@@ -114,6 +114,10 @@ func TestWidths(t *testing.T) {
 			for _, w := range wide {
 				t.Errorf("%s at %d: %s", v.name, width, w)
 			}
+			// The edge of the tabs fades out at these widths. The present tab does not.
+			if width < 860 && !ask[bool](b, "document.querySelector('#nav a[aria-current]').getBoundingClientRect().right <= innerWidth - 31") {
+				t.Errorf("%s at %d: the present tab fades out", v.name, width)
+			}
 		}
 	}
 	// At 360 pixels the tree takes the place of the page, and gives it back.
