@@ -333,6 +333,12 @@ func TestTransfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.click("button", "=Import")
+	b.see("dialog", "overwritten, whatever their versions")
+	b.click("dialog button", "=Cancel")
+	b.closed()
+	b.click("button", "=Import")
+	b.click("dialog button", "=Replace")
+	b.closed()
 	b.see("main", "changed")
 	if got := x.text(zk, "/copy/a"); got != "one" {
 		t.Errorf("%q", got)

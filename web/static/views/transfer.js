@@ -24,8 +24,14 @@ export default function (ctx) {
     event.preventDefault();
     h('a', {href: ctx.api.url('ui/api/export', {root: normal(from.value)}), download: ''}).click();
   };
+  let importing = false;
   const load = async (event) => {
     event.preventDefault();
+    if (importing || existing === 'replace' && !await ctx.confirm('Replace znodes of ' + normal(to.value) + '?',
+      'The data and ACLs of znodes that exist are overwritten, whatever their versions.', 'Replace', 'danger')) {
+      return;
+    }
+    importing = true;
     replace(result, badge('importing …'));
     try {
       const response = await ctx.api.request('POST', 'ui/api/import', {query: {root: normal(to.value), existing, noacl: withoutACL.checked || null},
@@ -36,6 +42,7 @@ export default function (ctx) {
     } catch (error) {
       replace(result, h('span', {role: 'alert'}, badge('failed', 'bad'), ' ', error.message));
     }
+    importing = false;
   };
   const reason = ctx.may('write') ? '' : 'Importing needs the role write';
   return {title: 'Import & export', element: h('div', {class: 'page'}, h('div', {class: 'page-head'}, h('h1', null, 'Import & export')),
