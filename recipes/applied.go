@@ -26,7 +26,7 @@ func (k *core) checkUntouched(ctx context.Context, full string, before int64, zx
 	stat, err := k.lookAfterSync(ctx, full)
 	switch {
 	case err != nil:
-		return err
+		return ambiguous(err)
 	case stat == nil:
 		return &ambiguousError{zk.ErrNoNode}
 	case zxid(stat) > before:
@@ -41,7 +41,7 @@ func (k *core) checkNotCreated(ctx context.Context, full, parent string, before 
 	stat, err := k.lookAfterSync(ctx, full)
 	switch {
 	case err != nil:
-		return err
+		return ambiguous(err)
 	case stat != nil && stat.Czxid > before:
 		return &ambiguousError{zk.ErrNodeExists}
 	case stat != nil: // the server will refuse
@@ -50,7 +50,7 @@ func (k *core) checkNotCreated(ctx context.Context, full, parent string, before 
 	n, err := k.read(ctx, readExists, parent, false)
 	switch {
 	case err != nil:
-		return err
+		return ambiguous(err)
 	case !n.exists || n.stat.Pzxid > before:
 		return errNotRepeatable
 	}

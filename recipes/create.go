@@ -107,7 +107,7 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 	switch {
 	case before && n.opts.Protected:
 		if found, err := n.findProtected(ctx); err != nil || found != "" {
-			return found, err
+			return found, ambiguous(err)
 		}
 	case before && n.opts.Sequential:
 		return "", errNotRepeatable
@@ -116,6 +116,18 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 			return found, err
 		}
 	}
+	created, err := n.sendWithParents(ctx)
+	switch {
+	case !before || !n.client.idempotent || n.opts.Protected:
+		return created, err
+	case errors.Is(err, zk.ErrNodeExists):
+		return n.adoptExisting(ctx, err)
+	}
+	return created, ambiguous(err)
+}
+
+// sendWithParents sends the create request, again after missing parents were created.
+func (n *createCall) sendWithParents(ctx context.Context) (string, error) {
 	created, err := n.send(ctx)
 	parent := n.lastParent()
 	for tries := 0; errors.Is(err, zk.ErrNoNode) && parent != "" && tries < parentTries; tries++ {
@@ -123,9 +135,6 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 			return "", err
 		}
 		created, err = n.send(ctx)
-	}
-	if before && n.client.idempotent && errors.Is(err, zk.ErrNodeExists) && !n.opts.Sequential {
-		return n.adoptExisting(ctx, err)
 	}
 	return created, err
 }
@@ -184,20 +193,25 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
 		return "", &ambiguousError{exists}
 	case err != nil:
-		return "", err
-	case there.stat.Version != 0: // perhaps created by this call and changed since
-		return "", &ambiguousError{exists}
-	case !bytes.Equal(there.data, n.data):
-		return "", exists
-	case n.opts.Ephemeral && there.stat.EphemeralOwner != k.currentSession().ID():
-		return "", exists
-	case !n.opts.Ephemeral && !n.opts.Container && n.opts.TTL == 0 && there.stat.EphemeralOwner != 0:
+		return "", ambiguous(err)
+	case there.stat.Version == 0 && bytes.Equal(there.data, n.data) && n.ownerFits(there.stat.EphemeralOwner):
+		if n.opts.Ephemeral {
+			k.conn.foundOwn(n.path)
+		}
+		return n.path, nil
+	case there.stat.Czxid <= n.before: // no attempt can have been applied
 		return "", exists
 	}
+	// perhaps created by this call, and changed or created again since
+	return "", &ambiguousError{exists}
+}
+
+// ownerFits reports whether the znode that was requested can have this EphemeralOwner.
+func (n *createCall) ownerFits(owner int64) bool {
 	if n.opts.Ephemeral {
-		k.conn.foundOwn(n.path)
+		return owner == n.client.core.currentSession().ID()
 	}
-	return n.path, nil
+	return owner == 0 || n.opts.Container || n.opts.TTL != 0
 }
 
 // undo deletes, in the background, a znode that was created after its caller gave up. A znode whose

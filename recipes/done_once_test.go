@@ -7,7 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -121,4 +124,93 @@ func TestConnectionLost_NotApplied(t *testing.T) {
 		}
 		s.AssertMissing("/dir/y")
 	})
+}
+
+// TestLostReply_Refused checks that the outcome is unknown if the server refuses the requests that
+// would show what became of a write, or its repetition.
+func TestLostReply_Refused(t *testing.T) {
+	create := func(o recipes.CreateOptions) func(ctx context.Context, c *recipes.Client) error {
+		return func(ctx context.Context, c *recipes.Client) error {
+			_, err := c.Create(ctx, "/dir/n", []byte("ours"), o)
+			return err
+		}
+	}
+	remove := func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/dir/z", -1) }
+	set := func(ctx context.Context, c *recipes.Client) error {
+		_, err := c.Set(ctx, "/dir/z", []byte("ours"), -1)
+		return err
+	}
+	for _, tc := range []struct {
+		name        string
+		op, refused zktest.Op
+		idempotent  bool
+		do          func(ctx context.Context, c *recipes.Client) error
+	}{
+		{"delete", zktest.Delete, zktest.Sync, false, remove},
+		{"set", zktest.Set, zktest.Sync, false, set},
+		{"create", zktest.Create, zktest.Sync, false, create(recipes.CreateOptions{})},
+		{"create protected", zktest.Create, zktest.Children, false, create(recipes.CreateOptions{Protected: true})},
+		{"delete again", zktest.Delete, zktest.Delete, true, remove},
+		{"set again", zktest.Set, zktest.Set, true, set},
+		{"create again", zktest.Create, zktest.Create, true, create(recipes.CreateOptions{})},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubbles(t, func(t *testing.T, kind recipetest.Kind) {
+				s := zktest.Start(t)
+				s.Load(map[string]string{"/dir": "", "/dir/z": "old"})
+				c := recipetest.Open(t, kind, s.Service, 20*time.Second)
+				if tc.idempotent {
+					c = c.Idempotent()
+				}
+				f := s.DropReply(tc.op, zktest.OnPath("/dir/"))
+				result := make(chan error, 1)
+				go func() { result <- tc.do(t.Context(), c) }() // ends before the test
+				f.Wait()
+				s.FailNext(tc.refused, proto.ErrNoAuth, zktest.OnPath("/dir"))
+				if err := <-result; !errors.Is(err, recipes.ErrOutcomeUnknown) || !errors.Is(err, zk.ErrNoAuth) {
+					t.Errorf("error %v, want outcome unknown and not authenticated", err)
+				}
+			})
+		})
+	}
+}
+
+// TestLostReply_CreatedAgain lets an idempotent Create find another client's znode, which was there
+// before, or was created after this client's znode had been deleted.
+func TestLostReply_CreatedAgain(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		bubbles(t, func(t *testing.T, kind recipetest.Kind) {
+			ctx := t.Context()
+			s := zktest.Start(t)
+			c, other := recipetest.Open(t, kind, s.Service, 20*time.Second), recipetest.Open(t, kind, s.Service, 20*time.Second)
+			theirs := func() {
+				if _, err := other.Create(ctx, "/n", []byte("theirs"), recipes.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+			if before {
+				theirs()
+				if _, err := c.Exists(ctx, "/n"); err != nil {
+					t.Error(err)
+				}
+			}
+			f := s.DropReply(zktest.Create)
+			result := make(chan error, 1)
+			go func() { // ends before the test
+				_, err := c.Idempotent().Create(ctx, "/n", []byte("ours"), recipes.CreateOptions{})
+				result <- err
+			}()
+			f.Wait()
+			if !before {
+				if err := other.Delete(ctx, "/n", -1); err != nil {
+					t.Error(err)
+				}
+				theirs()
+			}
+			err := <-result
+			if !errors.Is(err, zk.ErrNodeExists) || errors.Is(err, recipes.ErrOutcomeUnknown) == before {
+				t.Errorf("there before: %v; error %v", before, err)
+			}
+		})
+	}
 }

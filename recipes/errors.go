@@ -63,11 +63,20 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err}
 }
 
-// ambiguousError is the server's answer to a repeated write that leaves open whether the first
-// attempt was applied.
+// ambiguousError is the server's answer to a repeated write, or to a read after a lost answer, that
+// leaves open whether the first attempt was applied.
 type ambiguousError struct{ error }
 
 func (e *ambiguousError) Unwrap() error { return e.error }
+
+// ambiguous returns err, as an ambiguousError if the server has answered: the answer does not say
+// what became of an earlier attempt, and a retry changes nothing.
+func ambiguous(err error) error {
+	if err != nil && classify(err) == answered {
+		return &ambiguousError{err}
+	}
+	return err
+}
 
 // class says what happened to a request, as far as the error of the call shows.
 type class int

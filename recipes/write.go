@@ -41,11 +41,8 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 
 // resolveSet returns the result of a repeated Set whose latest attempt had the result stat and err.
 func (k *core) resolveSet(ctx context.Context, full string, data []byte, version int32, stat *zk.Stat, err error) (*zk.Stat, error) {
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return nil, &ambiguousError{err}
-	case !errors.Is(err, zk.ErrBadVersion):
-		return stat, err
+	if !errors.Is(err, zk.ErrBadVersion) {
+		return stat, ambiguous(err)
 	}
 	n, readErr := k.read(ctx, readData, full, false)
 	switch {
@@ -78,10 +75,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 			return err
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNotEmpty): // perhaps a new znode
-			return &ambiguousError{err}
 		}
-		return err
+		return ambiguous(err) // perhaps a new znode
 	})
 }
 
