@@ -47,7 +47,12 @@ func (c *Client) newHold(o author.Hold) *Hold {
 	h := &Hold{client: c, path: o.Path, token: o.Token, checks: o.Checks, own: 1, ctx: o.Context, cancel: o.Cancel, release: o.Release}
 	h.revoked, h.revoke = context.WithCancel(context.Background())
 	if h.release == nil {
-		h.release = func(ctx context.Context, _ bool) error { return c.DeleteGuaranteed(ctx, o.Path) }
+		h.release = func(ctx context.Context, _ bool) error {
+			if h.session.ctx.Err() != nil {
+				return nil // the server deletes the znode with the session
+			}
+			return c.DeleteGuaranteed(ctx, o.Path)
+		}
 	}
 	if h.ctx != nil {
 		return h
@@ -154,7 +159,8 @@ var errSuspended = fmt.Errorf("the connection was lost: %w", ErrNotHeld)
 func (h *Hold) end() { h.cancel(ErrNotHeld) }
 
 // Release ends Context and deletes the znode, in the background if ctx ends first, with
-// ErrOutcomeUnknown; see Client.DeleteGuaranteed. Release may be called again.
+// ErrOutcomeUnknown; see Client.DeleteGuaranteed. After the session Release sends nothing. Release
+// may be called again.
 func (h *Hold) Release(ctx context.Context) error {
 	over := h.ctx.Err() != nil && !errors.Is(context.Cause(h.ctx), errSuspended)
 	h.end()

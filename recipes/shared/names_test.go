@@ -57,6 +57,24 @@ func TestNames(t *testing.T) {
 	})
 }
 
+// TestNames_ReleaseAfterLoss checks that the release of a name whose session was lost, by the client's
+// clock and without a server, neither waits nor fails.
+func TestNames_ReleaseAfterLoss(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		_, held, err := shared.NewNames(w.Client(), "/names", "red").Claim(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Stop()
+		<-held.Context().Done()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := held.Release(ctx); err != nil || ctx.Err() != nil {
+			t.Errorf("%v, %v", err, ctx.Err())
+		}
+	})
+}
+
 func TestNames_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		_, other, err := shared.NewNumbers(s.World.Client(), "/names", 3).Claim(t.Context())

@@ -73,9 +73,6 @@ func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) 
 	if h.Context().Err() != nil {
 		lost = &recipes.Error{Op: op, Path: h.Path(), Err: context.Cause(h.Context())}
 	}
-	if Session(h).Context().Err() != nil {
-		return lost, nil // the server deletes the znode with the session
-	}
 	return lost, h.Release(ctx)
 }
 
