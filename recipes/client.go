@@ -115,9 +115,13 @@ func (c *Client) AwaitSession(ctx context.Context) (*Session, error) {
 // Timeout returns the negotiated session timeout.
 func (c *Client) Timeout() time.Duration { return time.Duration(c.core.timeout.Load()) }
 
-// absolute converts a path of the Client to the server's.
+// absolute converts a path of the Client to the server's. A path without a slash at its beginning
+// stays, and is refused: below the root it would be a sibling of the namespace.
 func (c *Client) absolute(path string) string {
-	if path == "/" && c.root != "" {
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return path
+	case path == "/" && c.root != "":
 		return c.root
 	}
 	return c.root + path

@@ -333,5 +333,18 @@ func TestNamespace_Configured(t *testing.T) {
 		if _, err := c.Namespace("a/../b").Exists(t.Context(), "/x"); err == nil {
 			t.Error("an invalid namespace can be used")
 		}
+		n := c.Namespace("app")
+		for _, invalid := range []string{"x", ""} { // must not be /appx and /app
+			if created, err := n.Create(t.Context(), invalid, nil, recipes.CreateOptions{Parents: true}); err == nil {
+				t.Errorf("created %q", created)
+			}
+			if _, err := n.Multi(t.Context(), &zk.CreateRequest{Path: invalid}); err == nil {
+				t.Errorf("a multi created %q", invalid)
+			}
+			if _, _, err := n.Children(t.Context(), invalid); !errors.Is(err, zk.ErrInvalidPath) {
+				t.Errorf("%q: %v", invalid, err)
+			}
+		}
+		s.AssertMissing("/appx")
 	})
 }
