@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
@@ -205,9 +206,10 @@ func (e *engine) putBack(ctx context.Context, x *entry) {
 		in, cancel := s.Within(ctx)
 		_, err = e.write(in, e.consumer.writer, &zk.CreateRequest{Path: e.child(x.name), Data: x.content.data})
 		cancel()
-		if err == nil || errors.Is(err, recipes.ErrOutcomeUnknown) || s.Context().Err() == nil {
+		if err == nil || !repeatable(ctx, err) {
 			return
 		}
+		backoff.Sleep(ctx, dropPause)
 	}
 }
 

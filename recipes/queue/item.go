@@ -123,18 +123,30 @@ func (i *Item) giveBack(ctx context.Context, over bool) error {
 }
 
 // unlock deletes the lock of session s on an item, at most once: the next holder's lock has the
-// same name. marker must be a marker of s.
+// same name. marker must be a marker of s. If the RetryPolicy stops before a delete was applied,
+// unlock tries again.
 func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker string) error {
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	marked, err := e.deleteLock(in, name, marker)
-	if s.Context().Err() != nil {
-		return nil // the server deletes the lock with its session
+	for {
+		marked, err := e.deleteLock(in, name, marker)
+		if s.Context().Err() != nil {
+			return nil // the server deletes the lock with its session
+		}
+		if !marked {
+			e.dropLock(ctx, s, name)
+		}
+		if err == nil || !repeatable(ctx, err) {
+			return err
+		}
+		backoff.Sleep(in, dropPause)
 	}
-	if !marked {
-		e.dropLock(ctx, s, name)
-	}
-	return err
+}
+
+// repeatable reports whether a write was not applied and may succeed later, while ctx is alive: the
+// RetryPolicy stopped, or the session ended.
+func repeatable(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrClosed) && !author.Refused(err)
 }
 
 // deleteLock deletes the lock on an item if marker exists, and reports whether marker existed. The
