@@ -29,7 +29,7 @@ var metricsTLSKeys = slices.Concat([]key{
 		field: func(c *Config) any { return &c.MetricsHTTPSPort }},
 	{name: metricsTLS + "need.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store",
 		field: func(c *Config) any { return &c.MetricsNeedCert }},
-	{name: metricsTLS + "want.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "a caller's certificate, if there is one, is verified; needs a trust store",
+	{name: metricsTLS + "want.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "any caller's certificate is verified; needs a trust store",
 		field: func(c *Config) any { return &c.MetricsWantCert }},
 }, metricsStoreKeys())
 

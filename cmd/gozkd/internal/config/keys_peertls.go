@@ -19,9 +19,9 @@ var peerTLSKeys = append([]key{
 		field: func(c *Config) any { return &c.SSLQuorum }},
 	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "the peer port accepts TLS, if there is a key store, and plain connections",
 		field: func(c *Config) any { return &c.PeerPortUnification }},
-	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "the ENSEMBLE that URIs gozkd://ENSEMBLE/ID of certificates must have; default: any",
+	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "the ENSEMBLE of URIs gozkd://ENSEMBLE/ID in certificates; default: any",
 		field: func(c *Config) any { return &c.PeerTLSEnsemble }},
-	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "always on: changed files are noticed within a second or two"},
+	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "always on, within two seconds"},
 }, quorumKeys()...)
 
 // quorumKeys returns the rows ssl.quorum.*. Without sslQuorum and portUnification they have no effect,
@@ -30,8 +30,8 @@ func quorumKeys() (rows []key) {
 	notes := map[string]string{
 		"hostnameVerification":       "a server's certificate must name the host of its server line; false also turns clientHostnameVerification off",
 		"clientHostnameVerification": "the same for calling servers",
-		"allowReverseDnsLookup":      "if that host is an IP address, the certificate may name a DNS name of it that resolves back",
-		"clientAuth":                 "need: servers without a certificate are refused; want, none: they are identified as without TLS",
+		"allowReverseDnsLookup":      "if that host is an IP address, the certificate may name its DNS name, if that resolves back",
+		"clientAuth":                 "need: servers without a certificate are refused; want, none: identified as without TLS",
 		"trustStore.location":        "file with the authorities of the servers' certificates; required for TLS",
 	}
 	for _, k := range tlsKeys(peerTLS, true, func(c *Config) *tlsconf.Options { return &c.PeerTLS }) {

@@ -285,7 +285,7 @@ func keepPage(t *testing.T, path, page, want string) {
 }
 
 // obvious matches values that the list of keys leaves out: an error about a wrong value names them.
-var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a number .*|boolean|yes, no|text|host|list|need, want, none|any password|anything)$`)
+var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a number .*|boolean|yes, no|text|host|list|need, want, none|any password|anything|DefaultMetricsProvider, .*)$`)
 
 // keyTable returns a list in Markdown of the supported keys, and one of those of which there is
 // something to say among all others. Keys of which everything else is equal share an item.
@@ -293,7 +293,8 @@ func keyTable() string {
 	cell := strings.NewReplacer("*", `\*`, "a whole number from ", "", " to 2147483647", " or more",
 		"any text except the empty one", "text", "a host name or an IP address, without a port", "host",
 		"true, false", "boolean", ", decimal, 0x hexadecimal or 0 octal", "", ", separated by commas", "",
-		"words separated by commas, or *", "list", "names separated by commas", "list").Replace
+		"words separated by commas, or *", "list", "names separated by commas", "list",
+		strings.TrimSuffix(defaultProvider, "DefaultMetricsProvider"), "").Replace
 	var working, others []string // rows without their keys
 	names := make(map[string][]string)
 	for _, k := range keys {
@@ -337,7 +338,7 @@ func keyTable() string {
 	var b strings.Builder
 	write := func(rows []string) {
 		for _, row := range rows {
-			b.WriteString(item("`" + strings.Join(names[row], "`, `") + "`" + row))
+			b.WriteString(item(cut(names[row]) + row))
 		}
 	}
 	write(working)
@@ -345,6 +346,27 @@ func keyTable() string {
 		"portUnification. ZooKeeper's other keys are accepted: they concern details of the Java server.\n\n")
 	write(others)
 	return b.String()
+}
+
+// cut returns names of keys for an item, in which `ssl.quorum.…` stands for the names with this
+// prefix that end like a name with the prefix ssl.
+func cut(names []string) string {
+	var whole, prefixes []string
+	for _, name := range names {
+		prefix := ""
+		for _, p := range []string{peerTLS, metricsTLS} {
+			if rest, ok := strings.CutPrefix(name, p); ok && slices.Contains(names, clientTLS+rest) {
+				prefix = p
+			}
+		}
+		switch {
+		case prefix == "":
+			whole = append(whole, name)
+		case !slices.Contains(prefixes, prefix+"…"):
+			prefixes = append(prefixes, prefix+"…")
+		}
+	}
+	return "`" + strings.Join(append(whole, prefixes...), "`, `") + "`"
 }
 
 // item returns an item of a list in Markdown, wrapped at 100 columns.

@@ -45,9 +45,9 @@ var portKeys = []key{
 		field: func(c *Config) any { return &c.HandshakeLimit }},
 	{name: "X509AuthenticationProvider.superUser", kind: text, status: works, reload: true, note: "the superuser's x509 identity",
 		field: func(c *Config) any { return &c.X509SuperUser }},
-	{name: "gozkd.x509.id", kind: oneOf("subject", "cn", "san:uri", "san:dns", "san:email"), def: "subject", status: works, reload: true, note: "identity in a client's certificate: the subject as Java prints it, the common name, or the only alternative name of that type",
+	{name: "gozkd.x509.id", kind: oneOf("subject", "cn", "san:uri", "san:dns", "san:email"), def: "subject", status: works, reload: true, note: "identity in a client's certificate: subject, common name, or the only alternative name of that type",
 		field: func(c *Config) any { return &c.X509ID }},
-	{name: "client.certReload", kind: boolean, def: "false", status: harmless, note: "always on: changed files are noticed within a second or two"},
+	{name: "client.certReload", kind: boolean, def: "false", status: harmless, note: "always on, within two seconds"},
 	{name: "netty.server.earlyDropSecureConnectionHandshakes", kind: boolean, status: harmless, note: "always on"},
 	{name: "serverCnxnFactory", kind: anything, status: harmless, note: "a class of the Java server"},
 }
@@ -79,17 +79,17 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 		row("protocol", oneOf("TLSv1.2", "TLSv1.3"), "both", "the only TLS version, unless enabledProtocols is set", func(o *tlsconf.Options) any { return &o.Protocol }),
 		row("enabledProtocols", protocols, "both", "versions of TLS", func(o *tlsconf.Options) any { return &o.EnabledProtocols }),
 		row("ciphersuites", suites, "Go's choice", "IANA names. A list without a TLS 1.3 suite disables TLS 1.3", func(o *tlsconf.Options) any { return &o.CipherSuites }),
-		row("clientAuth", oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None), tlsconf.Need, "need: callers need a certificate; want: a certificate is verified; none: not asked for", func(o *tlsconf.Options) any { return &o.ClientAuth }),
+		row("clientAuth", oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None), tlsconf.Need, "need: callers need a certificate; want: any certificate is verified; none: not requested", func(o *tlsconf.Options) any { return &o.ClientAuth }),
 		row("hostnameVerification", boolean, "true", "a server's certificate must name the dialed host; false also turns clientHostnameVerification off", func(o *tlsconf.Options) any { return &o.HostnameVerification }),
 		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), "a caller's certificate must name its address", func(o *tlsconf.Options) any { return &o.ClientHostnameVerification }),
 		row("allowReverseDnsLookup", boolean, "false", "or a DNS name of that address that resolves back", func(o *tlsconf.Options) any { return &o.ReverseDNS }),
-		row("crl", boolean, "false", "certificates that crlLocation's lists revoke, or for which there is no current list, are refused", func(o *tlsconf.Options) any { return &o.CRL }),
-		row("ocsp", boolean, "false", "true prevents the start: only revocation lists are supported", func(o *tlsconf.Options) any { return &o.OCSP }),
+		row("crl", boolean, "false", "certificates revoked by crlLocation's lists, or without a current list, are refused", func(o *tlsconf.Options) any { return &o.CRL }),
+		row("ocsp", boolean, "false", "true prevents the start: use revocation lists", func(o *tlsconf.Options) any { return &o.OCSP }),
 		other("context.supplier.class", text, refused, "a class of the Java server"),
 		other("sslProvider", text, refused, "the TLS implementation is Go's", "JDK", "OPENSSL", "OPENSSL_REFCNT"),
 		other("authProvider", text, refused, "a class of the Java server", "x509"),
 		other("handshakeDetectionTimeoutMillis", anything, harmless, "use nio.sessionlessCnxnTimeout"),
-		other("*", anything, refused, "not a key of ZooKeeper 3.9, and it may concern security"),
+		other("*", anything, refused, "not a key of ZooKeeper 3.9, perhaps of security"),
 	}
 	crl := row("crlLocation", text, "", "file or directory with revocation lists, PEM or DER", func(o *tlsconf.Options) any { return &o.CRLLocation })
 	crl.name = "gozkd." + crl.name

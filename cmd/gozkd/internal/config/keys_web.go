@@ -26,9 +26,9 @@ var webKeys = []key{
 		field: func(c *Config) any { return &c.WebRoles }},
 	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names that browsers may use for this server without HTTPS; `.example.org`: all names below",
 		field: func(c *Config) any { return &c.WebHosts }},
-	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "header in which a proxy of gozkd.web.proxies names the user (`sasl:USER`). The proxy must remove it from the requests that it gets",
+	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "header in which a proxy of gozkd.web.proxies names the user (`sasl:USER`). The proxy must remove it from the requests that it gets, and add the caller's address to `X-Forwarded-For`, which ACLs of the scheme ip and the audit log use",
 		field: func(c *Config) any { return &c.WebProxyHeader }},
-	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses of these proxies",
+	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses of these proxies. The host names that a proxy on this machine passes on without HTTPS must be in gozkd.web.hosts",
 		field: func(c *Config) any { return &c.WebProxyList }},
 }
 
