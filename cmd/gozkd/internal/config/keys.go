@@ -82,7 +82,7 @@ var workingKeys = []key{
 		field: func(c *Config) any { return &c.ForceSync }},
 	{name: "fsync.warningthresholdms", kind: property32(1, maxInt), def: "1000", status: works, reload: true, note: "ms; a longer sync of the log is a warning",
 		field: func(c *Config) any { return &c.FsyncWarningThreshold }},
-	{name: "linearizableReads", kind: boolean, def: "false", status: works, note: "reads see every write acknowledged before, and take a round trip to the leader",
+	{name: "linearizableReads", kind: boolean, def: "false", status: works, note: "reads see every write acknowledged before, with a round trip to the leader",
 		field: func(c *Config) any { return &c.LinearizableReads }},
 }
 
@@ -107,7 +107,7 @@ var ensembleKeys = []key{
 		field: func(c *Config) any { return &c.StandaloneEnabled }},
 	{name: "quorumListenOnAllIPs", kind: boolean, def: "false", status: works, note: "listen for servers on all addresses",
 		field: func(c *Config) any { return &c.ListenOnAllIPs }},
-	{name: "multiAddress.enabled", kind: boolean, def: "false", status: works, note: "several addresses in a [server line](#an-ensemble); in those of reconfig from feature level 3",
+	{name: "multiAddress.enabled", kind: boolean, def: "false", status: works, note: "several addresses in a [server line](#an-ensemble); for reconfig from feature level 3",
 		field: func(c *Config) any { return &c.MultiAddress }},
 	{name: "multiAddress.reachabilityCheckTimeoutMs", kind: integer(1, maxInt), def: "1000", status: works, note: "ms to try each of several addresses, except the last",
 		field: func(c *Config) any { return &c.ReachabilityTimeout }},

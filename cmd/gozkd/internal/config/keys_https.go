@@ -25,7 +25,7 @@ var adminTLSKeys = []key{
 }
 
 var metricsTLSKeys = slices.Concat([]key{
-	{name: "metricsProvider.httpsPort", kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; 0: any free port; -1: none. With it, httpPort is open only if set",
+	{name: "metricsProvider.httpsPort", kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set",
 		field: func(c *Config) any { return &c.MetricsHTTPSPort }},
 	{name: metricsTLS + "need.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store",
 		field: func(c *Config) any { return &c.MetricsNeedCert }},
