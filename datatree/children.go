@@ -1,6 +1,11 @@
 package datatree
 
-import "github.com/gozkd/gozkd/proto"
+import (
+	"maps"
+	"slices"
+
+	"github.com/gozkd/gozkd/proto"
+)
 
 // addChild adds a child to p.
 func (t *Tree) addChild(p, child *znode) {
@@ -15,7 +20,11 @@ func (t *Tree) addChild(p, child *znode) {
 	d.nameBytes += len(child.name())
 	size := listBytes(d.nameBytes, len(d.children))
 	t.lists.longest = max(t.lists.longest, size)
-	if before := size - len(child.name()) - 4; t.lists.tooLong != nil && size > t.lists.limit && before <= t.lists.limit {
+	if t.lists.tooLong != nil && size > t.lists.limit && !t.lists.told[p.id] {
+		if t.lists.told == nil {
+			t.lists.told = make(map[znodeID]bool)
+		}
+		t.lists.told[p.id] = true
 		t.lists.tooLong(p.path(), size)
 	}
 }
@@ -25,6 +34,25 @@ type childLists struct {
 	limit   int
 	tooLong func(path string, bytes int)
 	longest int
+	// told holds the parents that tooLong was called for. A parent is removed when its list has
+	// become shorter than half the limit: a list whose length swings around the limit is told once.
+	told map[znodeID]bool
+}
+
+// LongLists calls f for each znode whose reply to getChildren2 is longer than Options.ListBytes, in
+// the order of their paths.
+func (t *Tree) LongLists(f func(path string, bytes int)) {
+	long := make(map[string]int)
+	for id := range t.lists.told {
+		p := t.at(id)
+		d := t.dirs.at(p.dir)
+		if size := listBytes(d.nameBytes, len(d.children)); size > t.lists.limit {
+			long[p.path()] = size
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(long)) {
+		f(path, long[path])
+	}
 }
 
 // listBytes returns the size of the reply to getChildren2 with n names of that many bytes.
@@ -37,6 +65,9 @@ func (t *Tree) dropChild(p, child *znode) {
 	d := t.dirs.at(p.dir)
 	d.nameBytes -= len(child.name())
 	d.children = swapRemove(d.children, child.childIdx, func(m znodeID, i int32) { t.at(m).childIdx = i })
+	if t.lists.told[p.id] && listBytes(d.nameBytes, len(d.children)) < t.lists.limit/2 || len(d.children) == 0 {
+		delete(t.lists.told, p.id)
+	}
 	if len(d.children) == 0 {
 		t.dirs.free(p.dir)
 		p.dir = 0

@@ -11,7 +11,8 @@ import (
 type Options struct {
 	TrackDirty bool // collect changes for Capture
 	// LongList, if not nil, is called when the reply to getChildren2 of a znode becomes longer than
-	// ListBytes bytes, also by Restore. It must not use the tree.
+	// ListBytes bytes, also by Restore, and again only after the list was shorter than half of
+	// that. It must not use the tree.
 	LongList  func(path string, bytes int)
 	ListBytes int
 }

@@ -54,3 +54,50 @@ func TestLongList(t *testing.T) {
 		t.Errorf("%d lines, want 2:\n%s", lines, log.String())
 	}
 }
+
+// The line is not repeated while the length of a list swings around jute.maxbuffer, and a start does
+// not report a list that the log made long and short again.
+func TestLongList_OncePerParent(t *testing.T) {
+	const limit = 4096
+	var log bytes.Buffer
+	cfg := server.Config{MaxBuffer: limit, Dir: t.TempDir(), Logger: hclog.New(&hclog.LoggerOptions{Output: &log})}
+	s := start(t, cfg)
+	c := dialIn(t, s, 10*time.Second)
+	name := func(i int) string { return fmt.Sprintf("/parent/%060d", i) }
+	create := func(path string) { must[string](t)(c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))) }
+	remove := func(path string) {
+		if err := c.Delete(path, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("/parent")
+	for i := range 70 {
+		create(name(i))
+	}
+	for range 5 { // from 62 children, which fit, to 70
+		for i := 69; i >= 62; i-- {
+			remove(name(i))
+		}
+		for i := 62; i < 70; i++ {
+			create(name(i))
+		}
+	}
+	lines := func() int { return strings.Count(log.String(), "longer than jute.maxbuffer") }
+	if got := lines(); got != 1 {
+		t.Errorf("%d lines for one parent, want 1:\n%s", got, log.String())
+	}
+	for i := range 70 {
+		remove(name(i))
+	}
+	c.Close()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, cfg)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(); got != 1 {
+		t.Errorf("%d lines after a start with short lists, want 1:\n%s", got, log.String())
+	}
+}

@@ -9,9 +9,23 @@ import (
 
 func (s *Server) treeOptions() datatree.Options {
 	return datatree.Options{TrackDirty: s.cfg.Dir != "", ListBytes: int(s.cfg.MaxBuffer), LongList: func(path string, bytes int) {
-		s.cfg.Logger.Warn("a list of children is longer than jute.maxbuffer: clients with this limit cannot read it",
-			"path", printable.Shortened(path, maxLoggedReason), "bytes", bytes, "limit", s.cfg.MaxBuffer)
+		if s.life.serving.Load() { // otherwise warnOfLongLists warns if the list is still long
+			s.warnOfLongList(path, bytes)
+		}
 	}}
+}
+
+func (s *Server) warnOfLongList(path string, bytes int) {
+	s.cfg.Logger.Warn("a list of children is longer than jute.maxbuffer: clients with this limit cannot read it",
+		"path", printable.Shortened(path, maxLoggedReason), "bytes", bytes, "limit", s.cfg.MaxBuffer)
+}
+
+// warnOfLongLists warns of the lists that are long at the start. The checkpoint and the log may hold
+// others, which were shortened before the previous end.
+func (s *Server) warnOfLongLists() {
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
+	s.tree.LongLists(s.warnOfLongList)
 }
 
 // restoreTree is datatree.Restore on two goroutines: the caller's reads and decodes the checkpoint

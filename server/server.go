@@ -190,6 +190,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.mode(),
 		"znodes", st.znodes-1, "sessions", st.sessions, "zxid", st.zxid.String(),
 		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())...)
+	s.warnOfLongLists()
 	return nil
 }
 
