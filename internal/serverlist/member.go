@@ -107,7 +107,8 @@ func parse(key, value string, complete, several bool) (Member, error) {
 	}
 	m.ID = uint64(id)
 
-	peers, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")
+	// As in Java's split, a semicolon at the end begins no further part.
+	peers, client, hasClient := strings.Cut(strings.TrimRight(strings.TrimSpace(value), ";"), ";")
 	if code, problem := m.parsePeers(peers, complete, several); problem != "" {
 		return bad(code, "%s", problem)
 	}

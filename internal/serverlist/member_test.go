@@ -31,6 +31,7 @@ func TestParse(t *testing.T) {
 		{"server.5", "[fe80::1%eth0]:1:2", Member{ID: 5, Host: "fe80::1%eth0", PeerPort: 1, ElectionPort: 2},
 			"server.5=[fe80:0:0:0:0:0:0:1%eth0]:1:2:participant"},
 		{"server.6", "[::ffff:10.0.0.1]:1:2", Member{ID: 6, Host: "10.0.0.1", PeerPort: 1, ElectionPort: 2}, "server.6=10.0.0.1:1:2:participant"},
+		{"server.8", "a:1:2; ", Member{ID: 8, Host: "a", PeerPort: 1, ElectionPort: 2}, "server.8=a:1:2:participant"},
 		{"server.7", "a:1:2;b:3;", Member{ID: 7, Host: "a", PeerPort: 1, ElectionPort: 2, ClientHost: "b", ClientPort: 3}, "server.7=a:1:2:participant;b:3"},
 	} {
 		m, err := Parse(c.key, c.value)
@@ -75,7 +76,7 @@ func TestParse_Errors(t *testing.T) {
 		{"server.1", "|a:1:2", "the host is neither a name"},
 		{"server.1", "a:1:2:observer|b:1:2:participant", "the addresses have different roles"},
 		{"server.1", "a:1:2|b:1:1", "the peer port and the election port are both 1"},
-		{"server.1", "a:1:2;", "the client port \"\" is not between 1 and 65535"},
+		{"server.1", "a:1:2;:", "the client address is not [host:]port"},
 		{"server.1", "a:1:2;x", `the client port "x" is not between 1 and 65535`},
 		{"server.1", "a:1:2;0", `the client port "0" is not between 1 and 65535`},
 		{"server.1", "a:1:2;b:1:2", "the client address is not [host:]port"},

@@ -73,6 +73,16 @@ func number(low, high int64, parse func(string) (int64, error)) kind {
 	}
 }
 
+// bound is a number that is no bound if it is 0. Negative numbers mean the same, as in ZooKeeper,
+// where -1 is common.
+var bound = kind{
+	allowed: "a whole number",
+	parse: func(v string) (string, bool) {
+		n, err := parseDecimal(v)
+		return strconv.FormatInt(max(n, 0), 10), err == nil && n >= -maxInt-1 && n <= maxInt
+	},
+}
+
 // fraction is a number from 0 to 1.
 var fraction = kind{
 	allowed: "a number from 0 to 1",
@@ -143,6 +153,17 @@ var (
 		parse: func(v string) (string, bool) {
 			words := splitList(v)
 			return strings.Join(words, ","), len(words) > 0
+		},
+	}
+	// whitelist is a wordList that may be empty, as in ZooKeeper: templates write the key without a
+	// value. That means srvr, which is answered in any case.
+	whitelist = kind{
+		allowed: "words separated by commas, or * or nothing",
+		parse: func(v string) (string, bool) {
+			if v == "" {
+				return "srvr", true
+			}
+			return wordList.parse(v)
 		},
 	}
 	// host is a host name or an IP address; IPv6 may have brackets.

@@ -63,6 +63,8 @@ var values = map[string]struct{ good, bad []string }{
 	protocols.allowed:  {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3"}},
 	suites.allowed:     {[]string{"TLS_AES_128_GCM_SHA256", "A, B,"}, []string{"", " , "}},
 	wordList.allowed:   {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
+	whitelist.allowed:  {[]string{"", "*", "stat, ruok,"}, []string{" , "}},
+	bound.allowed:      {[]string{"-2147483648", "-1", "0", "2147483647"}, []string{"", "x", "2147483648", "-2147483649"}},
 	networks.allowed:   {[]string{"10.0.0.1", "10.0.0.0/8, ::1,"}, []string{"", ",", "*", "10.0.0.0/33", "proxy"}},
 	host.allowed:       {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
 	urlPath.allowed:    {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
@@ -285,7 +287,7 @@ func keepPage(t *testing.T, path, page, want string) {
 }
 
 // obvious matches values that the list of keys leaves out: an error about a wrong value names them.
-var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a number .*|boolean|yes, no|text|host|list|need, want, none|any password|anything|DefaultMetricsProvider, .*)$`)
+var obvious = regexp.MustCompile(`^(-?\d+( or more| to \d+)?|a (whole )?number.*|boolean|yes, no|text|host|list|need, want, none|any password|anything|DefaultMetricsProvider, .*)$`)
 
 // keyTable returns a list in Markdown of the supported keys, and one of those of which there is
 // something to say among all others. Keys of which everything else is equal share an item.
@@ -293,7 +295,7 @@ func keyTable() string {
 	cell := strings.NewReplacer("*", `\*`, "a whole number from ", "", " to 2147483647", " or more",
 		"any text except the empty one", "text", "a host name or an IP address, without a port", "host",
 		"true, false", "boolean", ", decimal, 0x hexadecimal or 0 octal", "", ", separated by commas", "",
-		"words separated by commas, or *", "list", "names separated by commas", "list",
+		whitelist.allowed, "list", "words separated by commas, or *", "list", "names separated by commas", "list",
 		strings.TrimSuffix(defaultProvider, "DefaultMetricsProvider"), "").Replace
 	var working, others []string // rows without their keys
 	names := make(map[string][]string)
