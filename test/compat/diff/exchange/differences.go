@@ -234,6 +234,16 @@ func Differences() []Difference {
 			Reason: "gozkd uses up a zxid for each write, a malformed one too, and when a session is resumed, ZooKeeper not always; clients only need zxids that rise",
 		},
 		{
+			ID:      "server-numbers",
+			Reason:  "a member's number is the top byte of its sessions' ids, where 0 and 255 have other meanings",
+			Avoided: "members are numbered from 1",
+		},
+		{
+			ID:      "changed-lines",
+			Reason:  "servers with different files could have two leaders",
+			Avoided: "the configuration of the servers stays",
+		},
+		{
 			ID:      "own-address",
 			Reason:  "gozkd's members are replicated, so 0.0.0.0 cannot stand for a different server on each",
 			Avoided: "the servers that are compared have no such line",
