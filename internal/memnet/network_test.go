@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -380,5 +381,39 @@ func TestNetwork_Forgets(t *testing.T) {
 			t.Error(err)
 		}
 		expect("never accepted", 0)
+	})
+}
+
+// Bytes that are sent on several connections at one moment arrive on all of them after the latency,
+// also if one of the connections is closed meanwhile. A deadline that is moved while its timer runs
+// ends no read early.
+func TestNetwork_ArrivalsOfOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const latency = time.Millisecond
+		n := memnet.New(latency)
+		var from, to []net.Conn
+		for range 3 {
+			a, b := connect(t, n)
+			from, to = append(from, a), append(to, b)
+		}
+		for round := range 3 {
+			var reading sync.WaitGroup
+			for i, c := range to[round:] {
+				if err := c.SetReadDeadline(time.Now().Add(time.Duration(1+round) * latency * 3 / 2)); err != nil {
+					t.Fatal(err)
+				}
+				reading.Go(func() { // ends when the bytes arrive
+					if d := took(func() { receive(t, c, "x") }); d != latency {
+						t.Errorf("round %d: connection %d: read after %v", round, i, d)
+					}
+				})
+			}
+			synctest.Wait()
+			for _, c := range from[round:] {
+				send(t, c, "x")
+			}
+			closeAll(from[:round]...)
+			reading.Wait()
+		}
 	})
 }

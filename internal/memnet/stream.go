@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -11,13 +12,15 @@ import (
 
 // stream is one direction of a connection.
 type stream struct {
-	link link
+	link     link
+	arrivals *arrivals // nil: no byte is ever in transit
 
 	mu             sync.Mutex
 	state          linkState
 	buf            ring
 	arrived        int       // bytes at the front of buf that may be read
 	inTransit      []arrival // the rest of buf, in order
+	wakeAt         time.Time // the earliest time that was passed to arrivals.add and has not come; zero: none
 	reader, writer waiters
 	writing        bool // a Write is running, and others wait for it (M4)
 	torn           bool
@@ -29,8 +32,8 @@ type arrival struct {
 	n  int
 }
 
-func newStream(l link, state linkState) *stream {
-	s := &stream{link: l, state: state}
+func newStream(l link, state linkState, arrivals *arrivals) *stream {
+	s := &stream{link: l, arrivals: arrivals, state: state}
 	s.reader.changed.L, s.writer.changed.L = &s.mu, &s.mu
 	return s
 }
@@ -51,7 +54,10 @@ func (s *stream) read(b []byte) (int, error) {
 				return 0, io.EOF
 			}
 		}
-		s.reader.wait(s.nextArrival())
+		if at := s.nextArrival(); !at.IsZero() {
+			s.wakeReaderAt(at)
+		}
+		s.reader.wait()
 	}
 }
 
@@ -60,11 +66,12 @@ func (s *stream) arrive() {
 	if len(s.inTransit) == 0 {
 		return
 	}
-	now := time.Now()
-	for len(s.inTransit) > 0 && !s.inTransit[0].at.After(now) {
-		s.arrived += s.inTransit[0].n
-		s.inTransit = s.inTransit[1:]
+	now, n := time.Now(), 0
+	for n < len(s.inTransit) && !s.inTransit[n].at.After(now) {
+		s.arrived += s.inTransit[n].n
+		n++
 	}
+	s.inTransit = slices.Delete(s.inTransit, 0, n)
 }
 
 // nextArrival returns the time of the next arrival, or zero if there is none.
@@ -94,7 +101,7 @@ func (s *stream) write(b []byte) (int, error) {
 		if err := s.writeErr(); err != nil {
 			return 0, err
 		}
-		s.writer.wait(time.Time{})
+		s.writer.wait()
 	}
 	s.writing = true
 	n, err := s.writeAlone(b)
@@ -112,7 +119,7 @@ func (s *stream) writeAlone(b []byte) (n int, err error) {
 		if n == len(b) {
 			return n, nil
 		}
-		s.writer.wait(time.Time{})
+		s.writer.wait()
 	}
 }
 
@@ -160,9 +167,27 @@ func (s *stream) send(n int) {
 		return
 	}
 	s.inTransit = append(s.inTransit, arrival{at, n})
-	if !s.state.cut {
-		s.reader.wakeAt(at)
+	if !s.state.cut && s.reader.waiting > 0 && !s.reader.closed { // readers that come later know it
+		s.wakeReaderAt(at)
 	}
+}
+
+// wakeReaderAt wakes the waiting readers at the given time, or earlier.
+func (s *stream) wakeReaderAt(t time.Time) {
+	if s.wakeAt.IsZero() || t.Before(s.wakeAt) {
+		s.wakeAt = t
+		s.arrivals.add(s, t)
+	}
+}
+
+// arrivedAt wakes the waiting readers at a time that was passed to arrivals.add.
+func (s *stream) arrivedAt(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wakeAt.Equal(t) {
+		s.wakeAt = time.Time{}
+	}
+	s.reader.wake()
 }
 
 // closeWriter ends the stream after the bytes written so far. It reports whether the stream was
@@ -273,18 +298,12 @@ type waiters struct {
 	closed   bool
 	deadline time.Time // zero: none
 
-	// The timers are started when a goroutine waits, and not stopped when the wait ends, because the
-	// next wait is likely to end no later. So a timer may fire in vain: a goroutine that wakes must
-	// check again. A running timer is moved only to an earlier time, which is rare: moving one costs
-	// the runtime more than starting it.
-	late    alarm // at the deadline
-	arrival alarm // when bytes arrive
-}
-
-// alarm is a timer that wakes waiters.
-type alarm struct {
-	timer *time.Timer // nil: not needed so far
-	at    time.Time   // zero: the timer is not running
+	// The timer of the deadline is started when a goroutine waits, and not stopped when the wait ends,
+	// because the next wait is likely to end no later. A running timer is moved only to an earlier
+	// time, which is rare: moving one costs the runtime more than starting it. If the timer fires
+	// before the deadline, it is started again.
+	timer   *time.Timer // nil: not needed so far
+	firesAt time.Time   // zero: the timer is not running
 }
 
 // err returns why calls of this kind fail, or nil.
@@ -300,42 +319,39 @@ func (w *waiters) err(torn bool) error {
 	return nil
 }
 
-// wait waits for wake, until the deadline, or until the given time unless until is zero.
-func (w *waiters) wait(until time.Time) {
-	if !until.IsZero() {
-		w.start(&w.arrival, until)
-	}
+// wait waits for wake or until the deadline. A goroutine may wake in vain, and must check again.
+func (w *waiters) wait() {
 	if !w.deadline.IsZero() {
-		w.start(&w.late, w.deadline)
+		w.startTimer()
 	}
 	w.waiting++
 	w.changed.Wait()
 	w.waiting--
 }
 
-// wakeAt wakes the goroutines that wait now at the given time. Those that wait later know it.
-func (w *waiters) wakeAt(t time.Time) {
-	if w.waiting > 0 && !w.closed {
-		w.start(&w.arrival, t)
+// startTimer makes the timer fire at the deadline, or earlier.
+func (w *waiters) startTimer() {
+	if !w.firesAt.IsZero() && !w.deadline.Before(w.firesAt) {
+		return
 	}
+	w.firesAt = w.deadline
+	if w.timer != nil {
+		w.timer.Reset(time.Until(w.deadline))
+		return
+	}
+	w.timer = time.AfterFunc(time.Until(w.deadline), w.timerFired)
 }
 
-// start makes a timer fire at the given time, or earlier.
-func (w *waiters) start(a *alarm, t time.Time) {
-	if !a.at.IsZero() && !t.Before(a.at) {
+// timerFired wakes the waiting goroutines if the deadline has come.
+func (w *waiters) timerFired() {
+	w.changed.L.Lock()
+	defer w.changed.L.Unlock()
+	w.firesAt = time.Time{}
+	if w.waiting > 0 && !w.closed && w.deadline.After(time.Now()) { // it was moved
+		w.startTimer()
 		return
 	}
-	a.at = t
-	if a.timer != nil {
-		a.timer.Reset(time.Until(t))
-		return
-	}
-	a.timer = time.AfterFunc(time.Until(t), func() {
-		w.changed.L.Lock()
-		defer w.changed.L.Unlock()
-		a.at = time.Time{}
-		w.wake()
-	})
+	w.wake()
 }
 
 // wake wakes all waiting goroutines, rarely more than one. Without waiters it is cheap.
@@ -343,10 +359,8 @@ func (w *waiters) wake() { w.changed.Broadcast() }
 
 func (w *waiters) close() {
 	w.closed = true
-	for _, a := range [...]*alarm{&w.late, &w.arrival} {
-		if a.timer != nil {
-			a.timer.Stop()
-		}
+	if w.timer != nil {
+		w.timer.Stop()
 	}
 	w.wake()
 }
