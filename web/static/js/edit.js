@@ -4,7 +4,7 @@ import {badge, button, debounce, empty, field, h, icon, loading, replace, select
 import {base, bytes, count, join} from './format.js';
 import {diffView} from './diff.js';
 import {ownSession} from './session.js';
-import {formatJson, parseJson} from './viewers/json.js';
+import {formatJson, isJson, parseJson} from './viewers/json.js';
 import {hexLine} from './viewers/binary.js';
 import {decode} from './viewers/text.js';
 
@@ -136,14 +136,6 @@ function editor(data, {rows = 18} = {}) {
     read,
     dirty: () => area.value !== before,
   };
-}
-
-function isJson(text) {
-  try {
-    return /^\s*[{[]/.test(text) && Boolean(parseJson(text));
-  } catch (error) {
-    return false;
-  }
 }
 
 /** comparable writes data as lines for a comparison. JSON is formatted, so that white space does not count. */

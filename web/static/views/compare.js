@@ -2,7 +2,7 @@
 import {badge, field, h, replace} from '../js/dom.js';
 import {diffView} from '../js/diff.js';
 import {bytes, count, join, normal, time, znodeLink} from '../js/format.js';
-import {dataText, flow} from './list.js';
+import {dataDiff, dataText, flow} from './list.js';
 import {reasons} from './search.js';
 
 export default function (ctx) {
@@ -42,7 +42,7 @@ function differenceCard(d, query) {
   return h('details', {class: 'card', open: Boolean(d.data && d.left.dataLength + d.right.dataLength < 2000)},
     h('summary', null, h('span', {class: 'mono'}, path), ' ', badge(...kind), d.data && badge('data'), d.acl && badge('ACL'), d.ephemeral && badge('kind'), d.access && badge('not readable', 'warn')),
     h('div', {class: 'halves'}, sideHead(d.left, query.left, true), sideHead(d.right, query.right, !query.connect)),
-    d.data && diffView(dataText(d.left), dataText(d.right)),
+    d.data && dataDiff(d.left, d.right),
     d.data && h('details', null, h('summary', null, 'Side by side'), h('div', {class: 'halves'}, [d.left, d.right].map((s, i) =>
       h('pre', {class: 'code short', tabindex: '0', 'aria-label': i ? 'Right' : 'Left'}, dataText(s))))),
     (!d.left || !d.right) && h('pre', {class: 'code short'}, dataText(d.left || d.right)),

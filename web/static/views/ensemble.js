@@ -6,7 +6,7 @@ import {page} from './list.js';
 export default function (ctx) {
   return page({title: 'Ensemble', interval: 3000, load: () => ctx.api.get('ensemble'), draw: (e) => [
     h('div', {class: 'row'}, badge(e.members.length + (e.members.length === 1 ? ' server' : ' servers')),
-      e.leader ? badge('leader is ' + e.leader, 'good') : badge(e.mode === 'standalone' ? 'standalone' : 'no leader known', e.mode === 'standalone' ? '' : 'bad'),
+      e.mode === 'standalone' ? badge('standalone') : e.leader ? badge('leader is ' + e.leader, 'good') : badge('no leader known', 'bad'),
       e.mode !== 'standalone' && (e.whole ? lost(e.members) || badge('all members vote', 'good') : badge('a member is missing', 'warn')),
       e.values.gozkd_quorum_reachable === 0 && badge('no quorum', 'bad')),
     h('div', {class: 'grid'}, e.members.map((m) => memberCard(m, e))),

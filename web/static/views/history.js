@@ -1,8 +1,7 @@
 // Earlier versions of a znode, from the archive.
 import {badge, button, field, h, replace} from '../js/dom.js';
-import {diffView} from '../js/diff.js';
 import {bytes, normal, time, znodeLink} from '../js/format.js';
-import {dataText, page, sessionLink} from './list.js';
+import {dataDiff, dataText, page, sessionLink} from './list.js';
 
 export default function (ctx) {
   const path = ctx.params.get('path') || '';
@@ -22,7 +21,7 @@ export default function (ctx) {
     const between = h('div', {'aria-live': 'polite'});
     const compare = () => replace(between, versions.length > 1 && h('section', {class: 'card'},
       h('header', null, h('h3', null, 'Difference'), h('span', {class: 'mono dim'}, versions[chosen.from].zxid + ' to ' + versions[chosen.to].zxid)),
-      diffView(dataText(versions[chosen.from]), dataText(versions[chosen.to]))));
+      dataDiff(versions[chosen.from], versions[chosen.to])));
     const choose = (side, i) => h('label', {class: 'row'}, h('input', {type: 'radio', name: 'history-' + side, checked: chosen[side] === i, onchange: () => {
       chosen[side] = i;
       compare();

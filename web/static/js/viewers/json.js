@@ -110,6 +110,15 @@ export function parseJson(text) {
   return result;
 }
 
+/** isJson reports whether text is an object or an array. */
+export function isJson(text) {
+  try {
+    return /^\s*[{[]/.test(text) && Boolean(parseJson(text));
+  } catch (error) {
+    return false;
+  }
+}
+
 /** formatJson writes a parsed value with an indentation of two spaces, numbers unchanged. */
 export function formatJson(node, indent = '') {
   if (node.kind === 'string') {
