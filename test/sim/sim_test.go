@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -45,13 +46,16 @@ func TestSim(t *testing.T) {
 	if hours < 0 {
 		hours, length = exhaustive.Or(0.0, 0.5), exhaustive.Or(20*time.Second, length)
 	}
+	if *resultFlag != "" {
+		signal.Ignore(os.Interrupt) // the process that adds up the results waits for this run
+	}
 	var sum result
 	kinds := chosenFaults(t)
 	seed := *seedFlag
 	if *hoursFlag > 0 {
 		seed += runMany(t, seed, hours, &sum)
 	}
-	for ; seed == *seedFlag || sum.Virtual.Hours() < hours; seed++ {
+	for ; *hoursFlag <= 0 && (seed == *seedFlag || sum.Virtual.Hours() < hours); seed++ {
 		p := drawPlan(seed, length, kinds)
 		if calm := *calmFlag; calm > 0 && seed%calm == 0 {
 			p = drawCalmPlan(seed, length, kinds)
@@ -97,13 +101,17 @@ func TestSim(t *testing.T) {
 		sum.Longest, sum.faults(), sum.faultList())
 }
 
-// runMany runs plans from seed on, several at once, until they add up to the hours. It returns how many
-// it ran.
+// runMany runs plans from seed on, several at once, until they add up to the hours or an interrupt asks
+// for the sum so far. It returns how many it ran.
 func runMany(t *testing.T, seed uint64, hours float64, sum *result) (n uint64) {
 	t.Helper()
+	ctx, cancel := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer cancel()
+	more := func() bool { return sum.Virtual.Hours() < hours && ctx.Err() == nil }
 	results := make(chan result)
-	for running := 0; running > 0 || sum.Virtual.Hours() < hours; {
-		if running < max(1, *jobsFlag) && sum.Virtual.Hours() < hours {
+	told := time.Now()
+	for running := 0; running > 0 || more(); {
+		if running < max(1, *jobsFlag) && more() {
 			go func(seed uint64) { results <- runApart(t, seed) }(seed + n) // ends with its run; its result is awaited below
 			n++
 			running++
@@ -111,6 +119,10 @@ func runMany(t *testing.T, seed uint64, hours float64, sum *result) (n uint64) {
 		}
 		sum.add(<-results)
 		running--
+		if time.Since(told) > time.Minute {
+			told = time.Now()
+			t.Logf("%d runs, %.1f of %.0f simulated hours, %d faults", n-uint64(running), sum.Virtual.Hours(), hours, sum.faults())
+		}
 	}
 	return n
 }
