@@ -164,7 +164,7 @@ type Config struct {
 	AutoCreate bool
 
 	// AdminEnabled serves the admin commands over HTTP at AdminAddress and AdminPort (0 means any
-	// free port), below the path AdminCommandURL.
+	// free port, -1 none), below the path AdminCommandURL.
 	AdminEnabled     bool
 	AdminAddress     string
 	AdminPort        int

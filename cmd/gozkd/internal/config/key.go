@@ -51,6 +51,8 @@ type kind struct {
 	words []string // of oneOf; the first word is true for a bool field
 	// hidden keeps values out of Config.String.
 	hidden bool
+	// lenient: a text that is none of the words is accepted with a warning.
+	lenient bool
 }
 
 // integer is a decimal number from low to high.
@@ -131,15 +133,36 @@ func oneOf(words ...string) kind {
 	}
 }
 
+// exactly accepts any text, and takes every text other than word for the other one of two words.
+func exactly(word string, words ...string) kind {
+	other := words[0]
+	if other == word {
+		other = words[1]
+	}
+	return kind{
+		allowed: strings.Join(words, ", ") + ", exactly",
+		words:   words,
+		lenient: true,
+		parse: func(v string) (string, bool) {
+			if v == word {
+				return word, true
+			}
+			return other, true
+		},
+	}
+}
+
 // digestAlgs lists the hashes of the digest scheme.
 var digestAlgs = []string{"SHA1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512"}
 
 var (
 	boolean = oneOf("true", "false")
-	// yesNo accepts only ZooKeeper's words: there skipACL=true does not skip ACLs, so other words
-	// are ambiguous.
-	yesNo = oneOf("yes", "no")
-	text  = kind{
+	// onlyYes is skipACL, onlyNo forceSync, and onlyTrue kerberos.remove*: ZooKeeper compares the
+	// value with that word, in that case, and takes every other text for the opposite.
+	onlyYes  = exactly("yes", "yes", "no")
+	onlyNo   = exactly("no", "yes", "no")
+	onlyTrue = exactly("true", "true", "false")
+	text     = kind{
 		allowed: "any text except the empty one",
 		parse:   func(v string) (string, bool) { return v, v != "" },
 	}

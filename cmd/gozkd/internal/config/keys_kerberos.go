@@ -15,9 +15,9 @@ type Kerberos struct {
 var kerberosKeys = []key{
 	{name: "java.security.krb5.conf", kind: text, def: "/etc/krb5.conf", status: works, reload: true, note: "file with the default realm and the allowed clock skew",
 		field: func(c *Config) any { return &c.Kerberos.Conf }},
-	{name: "kerberos.removeHostFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "the id of `zk/host@REALM` is `zk@REALM`",
+	{name: "kerberos.removeHostFromPrincipal", kind: onlyTrue, def: "false", status: works, reload: true, note: "the id of `zk/host@REALM` is `zk@REALM`",
 		field: func(c *Config) any { return &c.Kerberos.RemoveHost }},
-	{name: "kerberos.removeRealmFromPrincipal", kind: boolean, def: "false", status: works, reload: true, note: "the id of `alice@REALM` is `alice`, in every admitted realm",
+	{name: "kerberos.removeRealmFromPrincipal", kind: onlyTrue, def: "false", status: works, reload: true, note: "the id of `alice@REALM` is `alice`, in every admitted realm",
 		field: func(c *Config) any { return &c.Kerberos.RemoveRealm }},
 	{name: "security.auth_to_local", kind: text, def: "DEFAULT", status: works, reload: true, note: "ZooKeeper's rules for short names; principals without a matching rule are refused",
 		field: func(c *Config) any { return &c.Kerberos.AuthToLocal }},

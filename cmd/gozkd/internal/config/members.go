@@ -279,6 +279,10 @@ func (r *resolver) ensembleKeys(c *Config) {
 		key   string
 		ticks int
 	}{{"initLimit", c.InitLimit}, {"syncLimit", c.SyncLimit}} {
+		if limit.ticks == 0 {
+			w := r.won[limit.key]
+			r.problem(w.from, w.key, "is %s; allowed in an ensemble: 1 or more ticks", w.value)
+		}
 		if int64(limit.ticks)*c.TickTime.Milliseconds() > math.MaxInt32 {
 			w := r.won[limit.key]
 			if w.key == "" {

@@ -148,6 +148,8 @@ func (r *resolver) resolve(memory bool) Config {
 	r.members(&c)
 	r.sessionTimeouts(&c)
 	r.maxBuffer(&c)
+	r.tooLow(&c)
+	c.AdminEnabled = c.AdminEnabled && c.AdminPort >= 0
 	r.clientMemory(&c)
 	r.words(&c)
 	r.tls(&c)
@@ -173,6 +175,9 @@ func (r *resolver) check(c *Config, name string) {
 		}
 		r.problem(w.from, w.key, "is %q; allowed: %s%s", shown, w.row.kind.allowed, hint)
 		return
+	}
+	if k := w.row.kind; k.lenient && !slices.Contains(k.words, w.value) {
+		r.warn(w.from, w.key, "is %q, which means %s, as in ZooKeeper; allowed: %s", shown, v, k.allowed)
 	}
 	fine := slices.Contains(w.row.fine, v)
 	switch {
@@ -252,6 +257,27 @@ func (r *resolver) maxBuffer(c *Config) {
 		w := r.won["jute.maxbuffer"]
 		r.warn(w.from, w.key, "is %d; requests of up to %d bytes are accepted, because allowed are %d to %d", c.JuteMaxBuffer, n, least, most)
 		c.JuteMaxBuffer = n
+	}
+}
+
+// tooLow raises numbers with which ZooKeeper starts as well. It raises snapCount, and ignores a
+// largeRequestMaxBytes that is not positive. Without a positive globalOutstandingLimit each
+// connection has a single request in flight there.
+func (r *resolver) tooLow(c *Config) {
+	for _, k := range []struct {
+		key        string
+		n          *int
+		least, now int
+	}{
+		{"snapCount", &c.SnapCount, 2, 2},
+		{"globalOutstandingLimit", &c.GlobalOutstandingLimit, 1, 1000},
+		{"largeRequestMaxBytes", &c.Throttle.LargeBytes, 1, 100 << 20},
+	} {
+		if *k.n < k.least {
+			w := r.won[k.key]
+			r.warn(w.from, w.key, "is %d; %d is used, because allowed is %d or more", *k.n, k.now, k.least)
+			*k.n = k.now
+		}
 	}
 }
 

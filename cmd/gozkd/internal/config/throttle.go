@@ -70,6 +70,6 @@ var throttleKeys = []key{
 
 	{name: "largeRequestThreshold", kind: property32(-1, maxInt), def: "-1", status: works, note: "bytes above which a request is large; -1, 0: none is",
 		field: func(c *Config) any { return &c.Throttle.LargeThreshold }},
-	{name: "largeRequestMaxBytes", kind: property32(1, maxInt), def: "104857600", status: works, note: "bytes of large writes in flight; a large request above them closes its connection",
+	{name: "largeRequestMaxBytes", kind: property32(-maxInt-1, maxInt), def: "104857600", status: works, note: "bytes of large writes in flight; a large request above them closes its connection; 0 or less: the default",
 		field: func(c *Config) any { return &c.Throttle.LargeBytes }},
 }

@@ -239,6 +239,16 @@ func Differences() []Difference {
 			Avoided: "members are numbered from 1",
 		},
 		{
+			ID:      "low-numbers",
+			Reason:  "gozkd bounds the requests of all connections, and cannot serve with a bound of none",
+			Avoided: "the servers that are compared have the default",
+		},
+		{
+			ID:      "boolean-words",
+			Reason:  "an operator who writes FALSE or yes does not mean the opposite; where the safe meaning is ZooKeeper's, it is kept",
+			Avoided: "the servers that are compared have lower-case words",
+		},
+		{
 			ID:      "changed-lines",
 			Reason:  "servers with different files could have two leaders",
 			Avoided: "the configuration of the servers stays",
