@@ -22,6 +22,7 @@ import (
 
 // commands are the subcommands other than serve and check-config, by name.
 var commands = map[string]cli.Main{
+	"admin":   runAdmin,
 	"backup":  backup.Backup,
 	"export":  moving.Export,
 	"import":  moving.Import,

@@ -269,6 +269,10 @@ var table = append(webTable, []box{
 		{"internal/vfs", "durable directories"},
 		{"internal/secretfile", "the token"},
 	}},
+	{pkg: "cmd/gozkd/internal/adminclient", there: true, may: []arrow{
+		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
+		{"cmd/gozkd/internal/config", "where that server has it"},
+	}},
 	{pkg: "cmd/gozkd/internal/archive/store", there: true, may: []arrow{
 		{"internal/vfs", "durable directories"},
 		{"github.com/minio/minio-go/v7", "object storage"},
@@ -300,7 +304,7 @@ var table = append(webTable, []box{
 		{"proto/jute", "decodes lists of children"},
 		{"internal/history", "the form in which earlier states are served"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
-		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
+		{"cmd/gozkd/internal/adminclient", "asks an admin endpoint"},
 		{"internal/subtree", "compares and restores subtrees of a running ensemble"},
 		{"client", "the session for that"},
 		{"internal/printable", "paths on a terminal"},
@@ -393,6 +397,7 @@ var table = append(webTable, []box{
 		{"cmd/gozkd/internal/archive", "archives the server's log"},
 		{"cmd/gozkd/internal/archive/store", "the place of the archive"},
 		{"cmd/gozkd/internal/archive/serversource", "a server as its source"},
+		{"cmd/gozkd/internal/adminclient", "gozkd admin"},
 		{"cmd/gozkd/internal/backup", "its commands"},
 		{"cmd/gozkd/internal/inspect", "its commands"},
 		{"cmd/gozkd/internal/mirror", "a command"},

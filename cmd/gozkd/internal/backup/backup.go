@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -77,7 +78,7 @@ func backup(ctx context.Context, from, logDir, authFile, path string, getenv fun
 		if logDir != "" {
 			return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
 		}
-		auth, err := authorization(from, authFile, getenv)
+		auth, err := adminclient.Authorization(from, authFile, getenv)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -40,7 +41,7 @@ func Load(ctx context.Context, from, logDir, authFile string, getenv func(string
 	if logDir != "" {
 		return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
 	}
-	auth, err := authorization(from, authFile, getenv)
+	auth, err := adminclient.Authorization(from, authFile, getenv)
 	if err != nil {
 		return nil, err
 	}

@@ -2,22 +2,19 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -109,48 +106,6 @@ func snapshotURL(from string) (string, error) {
 	return u.String(), nil
 }
 
-// reasonIn returns what the answer of an admin command says about a failure.
-func reasonIn(answer []byte) string {
-	var says struct{ Error, Reason string }
-	if json.Unmarshal(answer, &says) != nil || says.Error == "" {
-		return strings.Join(strings.Fields(string(answer)), " ")
-	}
-	return strings.TrimSuffix(says.Error+": "+says.Reason, ": ")
-}
-
-// nobody is a user that no ACL names. The admin endpoint requires a user in each request.
-const nobody = "digest nobody:nobody"
-
-// authorization returns the Authorization header for an admin endpoint: that of the file, or, for an
-// endpoint on this machine, the token of the server that serve would run here.
-func authorization(from, file string, getenv func(string) string) (string, error) {
-	if file != "" {
-		text, err := os.ReadFile(file)
-		header := strings.TrimSpace(string(text))
-		if header != "" && !strings.Contains(header, " ") {
-			header = "Bearer " + header
-		}
-		return header, err
-	}
-	u, err := url.Parse(from)
-	if err != nil {
-		return "", err
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
-		return nobody, nil
-	}
-	inv, err := config.Load([]string{"serve"}, getenv, nil)
-	if err != nil { // then there is no such server
-		return nobody, nil
-	}
-	for _, path := range []string{inv.Config.AdminTokenFile, admintoken.Path(inv.Config.DataDir)} {
-		if token, err := admintoken.Read(path); err == nil {
-			return "Bearer " + token, nil
-		}
-	}
-	return nobody, nil
-}
-
 // download writes the answer of the admin endpoint to a new file, and syncs it.
 func download(ctx context.Context, from, auth, path string, security *clientflags.Security) (err error) {
 	where, err := snapshotURL(from)
@@ -161,23 +116,13 @@ func download(ctx context.Context, from, auth, path string, security *clientflag
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", auth)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ResponseHeaderTimeout = answerTimeout
-	security.Transport(transport, req.URL.Hostname())
-	defer transport.CloseIdleConnections()
-	resp, err := transport.RoundTrip(req)
+	resp, err := adminclient.Send(req, auth, answerTimeout, security)
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, security.ExplainHTTP(ctx, req.URL, err))
+		return err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // an error does not matter: the status is enough
-		hint := ""
-		if auth == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
-			hint = "; use --auth-file to name the superuser or a token"
-		}
-		return fmt.Errorf("%s: %s: %s%s", where, resp.Status, reasonIn(text), hint)
+		return adminclient.Refusal(resp, auth)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

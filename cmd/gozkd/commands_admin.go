@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+)
+
+const adminUsage = `usage: gozkd admin [flags] COMMAND [NAME=VALUE ...]
+
+Runs an admin command of a running server and prints its answer, for example
+  gozkd admin dump                               list the sessions and their ephemeral znodes
+  gozkd admin expire_session id=0x100000000001   end a session
+  gozkd admin transfer_leadership to=2           at the leader: make server 2 the leader; without to=
+                                                 any server
+  gozkd admin reload                             read zoo.cfg again
+docs/reference/monitoring.md lists the commands and who may run them.
+
+flags:
+  --server URL      the admin endpoint, such as http://HOST:8080
+  --config ZOO.CFG  the server that this file configures. Without both flags, the server that serve
+                    would run here
+  --auth-file FILE  a file with the Authorization header: digest super:PASSWORD, or a token, such as
+                    DATA-DIR/admin.token on the server's machine. Without the flag, a server on this
+                    machine gets the token of the server that --config names or serve would run here
+` + clientflags.TLSUsage + `
+Exit status: 0 if the command was run, 1 if not, 2 if the command line is wrong.
+`
+
+// adminPatience is how long an answer may take. A server gives up ending a session after 10 s.
+const adminPatience = time.Minute
+
+// runAdmin is gozkd admin.
+func runAdmin(ctx context.Context, args []string, env cli.Env) int {
+	c := cli.Command{Env: env, Name: "admin", Usage: adminUsage}
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	endpoint := fs.String("server", "", "")
+	zooCfg := fs.String("config", "", "")
+	authFile := fs.String("auth-file", "", "")
+	var secure clientflags.Flags
+	secure.RegisterTLS(fs)
+	words, status, done := c.Parse(fs, args)
+	if done {
+		return status
+	}
+	query, wrong := adminParameters(words)
+	security, err := secure.Resolve(env)
+	switch {
+	case err != nil:
+		return clientflags.Fail(c, err)
+	case wrong != nil:
+		return c.Misused(wrong)
+	}
+	var serve []string
+	if *zooCfg != "" {
+		serve = []string{*zooCfg}
+	}
+	if *endpoint == "" {
+		if *endpoint, err = adminEndpoint(env, serve); err != nil {
+			return c.Fail(err)
+		}
+	}
+	where, err := adminURL(*endpoint, words[0], query)
+	if err != nil {
+		return c.Misused(err)
+	}
+	if security.TLS() && where.Scheme == "http" {
+		return c.Misused(errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080"))
+	}
+	authorization, err := adminclient.Authorization(*endpoint, *authFile, env.Getenv, serve...)
+	if err != nil {
+		return c.Fail(err)
+	}
+	answer, err := askAdmin(ctx, where, authorization, security)
+	if err != nil {
+		return c.Fail(err)
+	}
+	if _, err := io.WriteString(env.Out, strings.TrimRight(answer, "\n")+"\n"); err != nil {
+		return c.Fail(err)
+	}
+	return cli.OK
+}
+
+// adminParameters checks the words of a command line and returns the parameters of the command.
+func adminParameters(words []string) (url.Values, error) {
+	if len(words) == 0 {
+		return nil, errors.New("name the command to run")
+	}
+	if words[0] == "snapshot" || words[0] == "snap" {
+		return nil, errors.New("use gozkd backup, which also verifies the snapshot")
+	}
+	query := url.Values{}
+	for _, w := range words[1:] {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not NAME=VALUE", w)
+		}
+		query.Set(name, value)
+	}
+	return query, nil
+}
+
+// adminEndpoint returns the URL of the admin commands of the server that serve would run with these
+// arguments.
+func adminEndpoint(env cli.Env, serve []string) (string, error) {
+	inv, err := config.Load(append([]string{"serve"}, serve...), env.Getenv, nil)
+	if err != nil {
+		return "", err
+	}
+	c := inv.Config
+	if !c.AdminEnabled || c.AdminPort == 0 {
+		return "", errors.New("the server that serve would run here has no admin endpoint with a fixed port: name one with --server")
+	}
+	host := c.AdminAddress
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(c.AdminPort)), Path: c.AdminCommandURL}
+	if c.AdminForceHTTPS {
+		u.Scheme = "https"
+	}
+	return u.String(), nil
+}
+
+// adminURL returns the URL of a command. The path of an endpoint is by default ZooKeeper's.
+func adminURL(endpoint, command string, query url.Values) (*url.URL, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("--server is %q; allowed: a URL such as http://HOST:8080", endpoint)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/commands"
+	}
+	u = u.JoinPath(url.PathEscape(command))
+	u.RawQuery = query.Encode()
+	return u, nil
+}
+
+// askAdmin runs a command and returns its answer. A server refuses GET for a command that needs POST, before
+// anything else.
+func askAdmin(ctx context.Context, where *url.URL, authorization string, security *clientflags.Security) (answer string, err error) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		req, err := http.NewRequestWithContext(ctx, method, where.String(), nil)
+		if err != nil {
+			return "", err
+		}
+		resp, err := adminclient.Send(req, authorization, adminPatience, security)
+		if err != nil {
+			return "", err
+		}
+		if method == http.MethodGet && resp.StatusCode == http.StatusMethodNotAllowed {
+			if err := resp.Body.Close(); err != nil {
+				return "", err
+			}
+			continue
+		}
+		return readAnswer(resp, authorization)
+	}
+	panic("gozkd admin: the second answer is final")
+}
+
+// readAnswer reads an answer, and closes its body.
+func readAnswer(resp *http.Response, authorization string) (answer string, err error) {
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusOK {
+		return "", adminclient.Refusal(resp, authorization)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	if says := adminclient.Failure(text); says != "" {
+		return "", fmt.Errorf("%s: %s", resp.Request.URL, says)
+	}
+	return string(text), nil
+}

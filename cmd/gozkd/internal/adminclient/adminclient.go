@@ -1,0 +1,99 @@
+// Package adminclient sends admin commands to a server over HTTP, with the caller's right to run them.
+package adminclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+)
+
+// nobody is a user that no ACL names. The admin endpoint requires a user in each request.
+const nobody = "digest nobody:nobody"
+
+// Authorization returns the Authorization header for an admin endpoint: that of the file, or, for an
+// endpoint on this machine, the token of the server that serve would run here with these arguments.
+func Authorization(endpoint, file string, getenv func(string) string, serve ...string) (string, error) {
+	if file != "" {
+		text, err := os.ReadFile(file)
+		header := strings.TrimSpace(string(text))
+		if header != "" && !strings.Contains(header, " ") {
+			header = "Bearer " + header
+		}
+		return header, err
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", err
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
+		return nobody, nil
+	}
+	inv, err := config.Load(append([]string{"serve"}, serve...), getenv, nil)
+	if err != nil { // then there is no such server
+		return nobody, nil
+	}
+	for _, path := range []string{inv.Config.AdminTokenFile, admintoken.Path(inv.Config.DataDir)} {
+		if token, err := admintoken.Read(path); err == nil {
+			return "Bearer " + token, nil
+		}
+	}
+	return nobody, nil
+}
+
+// Security is how to connect by TLS, and how to explain an error. It is implemented by
+// clientflags.Security.
+type Security interface {
+	Transport(t *http.Transport, host string)
+	ExplainHTTP(ctx context.Context, u *url.URL, err error) error
+}
+
+// Send sends a request, whose URL is that of an admin command, and returns the answer, whose body the
+// caller must close. The first byte of the answer must come within patience.
+func Send(req *http.Request, authorization string, patience time.Duration, security Security) (*http.Response, error) {
+	req.Header.Set("Authorization", authorization)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout, transport.DisableKeepAlives = patience, true
+	security.Transport(transport, req.URL.Hostname())
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", req.URL, security.ExplainHTTP(req.Context(), req.URL, err))
+	}
+	return resp, nil
+}
+
+// Refusal returns the error of an answer whose status is not OK.
+func Refusal(resp *http.Response, authorization string) error {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // an error does not matter: the status is enough
+	hint := ""
+	if authorization == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+		hint = "; use --auth-file to name the superuser or a token"
+	}
+	return fmt.Errorf("%s: %s: %s%s", resp.Request.URL, resp.Status, reasonIn(text), hint)
+}
+
+// reasonIn returns what the answer of an admin command says about a failure.
+func reasonIn(answer []byte) string {
+	if says := Failure(answer); says != "" {
+		return says
+	}
+	return strings.Join(strings.Fields(string(answer)), " ")
+}
+
+// Failure returns the error and the reason in an answer, or "" if there is no error in it.
+func Failure(answer []byte) string {
+	var says struct{ Error, Reason string }
+	if json.Unmarshal(answer, &says) != nil || says.Error == "" {
+		return ""
+	}
+	return strings.TrimSuffix(says.Error+": "+says.Reason, ": ")
+}
