@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -180,4 +181,51 @@ func TestC4_RevertTorn(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The fallback covers the pages that the newest checkpoint wrote. All others belong to both
+// checkpoints, or to none: damage there does no harm, or prevents the start with an error that says
+// what to do.
+func TestC4_SharedPages(t *testing.T) {
+	cfg, items, written := fallbackDir(t)
+	cfg.CheckpointRequests = 1 << 30
+	good, size := readFile(t, cfg.checkpointPath()), os.Getpagesize()
+	refused := 0
+	for page := 2; page < len(good)/size; page++ {
+		cfg := cfg
+		cfg.Dir = copyDir(t, cfg.Dir)
+		bad := slices.Clone(good)
+		fill(bad[page*size:][:size], 0xa5)
+		writeFile(t, cfg.checkpointPath(), bad)
+		got, err := tryState(t, cfg)
+		switch {
+		case err == nil && !slices.Equal(got, items):
+			t.Fatalf("page %d: %d items, want %d, and no error", page, len(got), len(items))
+		case err == nil:
+			continue
+		case slices.Contains(written, page):
+			t.Errorf("page %d, which only the newest checkpoint has: %v", page, err)
+		}
+		mustBeCorrupt(t, cfg.checkpointPath(), err)
+		if !strings.Contains(err.Error(), "start this server with an empty one; otherwise make a new one with gozkd restore") {
+			t.Errorf("page %d: the error does not say what to do: %v", page, err)
+		}
+		for _, which := range []func(vfs.FS, string) (*checkpoint.Reader, error){
+			func(disk vfs.FS, path string) (*checkpoint.Reader, error) { return checkpoint.Open(disk, path, false) },
+			checkpoint.OpenPrevious,
+		} {
+			r, err := which(vfs.OS{}, cfg.checkpointPath())
+			if err == nil {
+				err = errors.Join(r.Range(func(_, _ []byte) error { return nil }), r.CheckFreelist(), r.Close())
+			}
+			if err == nil {
+				t.Errorf("page %d was refused, and one of the checkpoints does not have it", page)
+			}
+		}
+		refused++
+	}
+	t.Logf("of %d pages the newest checkpoint wrote %d; %d belong to both checkpoints", len(good)/size-2, len(written), refused)
+	if refused == 0 {
+		t.Error("no page belongs to both checkpoints")
+	}
 }
