@@ -1,8 +1,8 @@
-// Command needs contains the complete programs of docs/guide/recipes.md:
+// Command needs contains the complete programs of the pages in docs/guide/recipes:
 //
 //	go run ./examples/needs PROGRAM SERVER...
 //
-// Each file has the text of the guide, apart from the name of its main function.
+// Each file has the text of a page, apart from the name of its main function.
 package main
 
 import (

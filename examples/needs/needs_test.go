@@ -10,26 +10,30 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
-// TestGuide compares the programs of the guide with the functions that the examples run.
+// TestGuide compares the programs of the guide's pages with the functions that the examples run.
 func TestGuide(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/guide/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(guide, -1)
-	files := []string{"mutex.go", "leader.go", "work.go", "presence.go", "config.go"}
-	if len(programs) != len(files) {
-		t.Fatalf("the guide has %d programs, not %d", len(programs), len(files))
-	}
+	const pages = "../../docs/guide/recipes/"
+	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```")
 	name := regexp.MustCompile(`(?m)^func \w+\(\)`)
-	for i, file := range files {
+	files := map[string]string{
+		"one-at-a-time.md": "mutex.go", "one-leader.md": "leader.go", "work-queue.md": "work.go",
+		"know-who-is-there.md": "presence.go", "configuration-that-updates-itself.md": "config.go",
+	}
+	if found, err := os.ReadDir(pages); err != nil || len(found) != len(files) {
+		t.Errorf("%s has %d pages, not %d; error: %v", pages, len(found), len(files), err)
+	}
+	for page, file := range files {
+		text, err := os.ReadFile(pages + page)
+		if err != nil {
+			t.Fatal(err)
+		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := name.ReplaceAllString(string(data), "func main()")
-		if got := string(programs[i][1]); got != want {
-			t.Errorf("program %d of docs/guide/recipes.md differs from %s, which is tested:\n%s", i+1, file, got)
+		if got := program.FindSubmatch(text); got == nil || string(got[1]) != want {
+			t.Errorf("the program of docs/guide/recipes/%s differs from %s, which is tested", page, file)
 		}
 	}
 }
