@@ -27,7 +27,8 @@ type CreateOptions struct {
 	Parents bool
 	// Protected puts "_c_<guid>-" before the name, as Curator does. After a lost answer Create
 	// finds the znode by that GUID, so the znode is created once. If the caller has stopped
-	// waiting, the znode is deleted.
+	// waiting, the znode is deleted, unless the Client may not read the parent: then an ephemeral
+	// stays until its session ends, and any other znode for good.
 	Protected bool
 }
 

@@ -181,6 +181,9 @@ func (h *Hold) watch() {
 		case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != h.session.ID():
 			h.cancel(ErrNotHeld)
 			return
+		case errors.Is(err, zk.ErrNoAuth): // the ACL forbids its owner to read, which will rarely change
+			wait = h.client.Timeout() / 3
+			continue
 		case err != nil:
 			wait = watchRetryPause
 			continue

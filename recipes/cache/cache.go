@@ -73,7 +73,8 @@ func (g *engine) Complete() bool {
 }
 
 // Events returns the changes, for a range loop, until ctx or the cache ends, beginning with an
-// Added for each present znode, and Complete if the cache is complete. Each loop begins anew.
+// Added for each present znode, and Complete if the cache is complete. Each loop begins anew. A loop
+// that begins before Start waits for Start, as a listener that is added before; so does Listen.
 //
 // Events of the same znode come in order; events of different znodes in the order of their first
 // change that was not reported yet. A slow reader misses only intermediate states: several changes

@@ -47,7 +47,7 @@ func (m *Multi) With(ctx context.Context, f func(ctx context.Context) error) err
 	if err != nil {
 		return err
 	}
-	return contend.With(ctx, all, all.Release, f)
+	return contend.With(ctx, all.Hold, f)
 }
 
 func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) (*Lock, error)) (*Lock, error) {

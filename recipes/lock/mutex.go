@@ -73,7 +73,7 @@ func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) 
 	if err != nil {
 		return err
 	}
-	return contend.With(ctx, held, held.Release, f)
+	return contend.With(ctx, held.Hold, f)
 }
 
 func (l *pathLock) owner() *recipes.Client { return l.client }

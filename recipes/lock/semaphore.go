@@ -106,7 +106,7 @@ func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error)
 	if err != nil {
 		return err
 	}
-	return contend.With(ctx, l, l.Release, f)
+	return contend.With(ctx, l.Hold, f)
 }
 
 // check returns an error if n leases can never be acquired.

@@ -64,13 +64,13 @@ func (n *Names) Claim(ctx context.Context) (name string, held *recipes.Hold, err
 }
 
 // With claims a name, runs f, and releases the name. The context of f ends with ctx and when the
-// name is no longer held.
+// name is no longer held. The error joins that of f and the loss of the name.
 func (n *Names) With(ctx context.Context, f func(ctx context.Context, name string) error) error {
 	name, held, err := n.Claim(ctx)
 	if err != nil {
 		return err
 	}
-	return contend.With(ctx, held, held.Release, func(ctx context.Context) error { return f(ctx, name) })
+	return contend.With(ctx, held, func(ctx context.Context) error { return f(ctx, name) })
 }
 
 // Explain returns the holder of each name that is taken. Waiters of a name will try another in

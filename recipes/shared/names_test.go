@@ -190,3 +190,18 @@ func TestIDs(t *testing.T) {
 		}
 	})
 }
+
+// TestNames_WithTellsLoss checks that With fails if the name was lost before f returned.
+func TestNames_WithTellsLoss(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		err := shared.NewNames(c, "/names", "red").With(t.Context(), func(ctx context.Context, _ string) error {
+			w.ExpireSession(c.Session().ID())
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, recipes.ErrSessionLost) {
+			t.Errorf("the session was lost, and With returned %v", err)
+		}
+	})
+}

@@ -76,15 +76,14 @@ func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) 
 	return lost, h.Release(ctx)
 }
 
-// With runs f while held lasts and then calls release, also when f panics. A release that continues
-// in the background is no error.
-func With(ctx context.Context, held interface {
-	Within(ctx context.Context) (in context.Context, cancel context.CancelFunc)
-}, release, f func(context.Context) error) (err error) {
+// With runs f while held lasts and then releases held, also when f panics. The error joins that of f
+// and the loss of held. A release that continues in the background is no error.
+func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error) (err error) {
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
-		if e := release(ctx); e != nil && !OnlyUnknown(e) {
+		lost, left := Release(ctx, held, "release")
+		if e := errors.Join(lost, WithCleanup(nil, left)); e != nil {
 			err = errors.Join(err, e)
 		}
 	}()
