@@ -162,7 +162,7 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 	}
 	if p.request.locked {
 		author.EndHold(result.item.Hold)
-		_ = e.unlock(ctx, r.Session, p.name, r.Marker) // nobody waits for the result
+		_ = e.unlock(ctx, r.Session, p.name, r.Marker, r.Zxid) // nobody waits for the result
 		return
 	}
 	e.putBack(ctx, p.entry)

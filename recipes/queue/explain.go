@@ -2,8 +2,11 @@ package queue
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
@@ -31,6 +34,9 @@ type ItemInfo struct {
 	Due               time.Time // in a queue with delays
 	// the consumer that has locked the item, and since when; nil if none
 	Holder *recipes.Contender
+	// Skipped is why this Client cannot take the item: zk.ErrNoAuth if it may not read the item,
+	// zk.ErrNotEmpty if a Take found that the item has children; nil otherwise.
+	Skipped error
 }
 
 // Explain returns a description of the queue. Explain only reads, including the items' data, and
@@ -62,9 +68,15 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 	for i := range locks {
 		holders[znodepath.Base(locks[i].Path)] = &locks[i]
 	}
+	e.mu.Lock()
+	skipped := maps.Clone(e.consumer.skipped)
+	e.mu.Unlock()
 	for _, item := range items {
 		x := byName[znodepath.Base(item.Path)]
-		state := ItemInfo{Contender: item, Holder: holders[x.name]}
+		state := ItemInfo{Contender: item, Holder: holders[x.name], Skipped: skipped[x.name]}
+		if item.Zxid == 0 {
+			state.Skipped = zk.ErrNoAuth
+		}
 		if e.layout.due != nil {
 			state.Due = time.UnixMilli(x.due)
 		} else {

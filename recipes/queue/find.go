@@ -26,8 +26,9 @@ type consumer struct {
 	batchSize    int       // most items to claim at once; halved when others claim the same
 	misses       int       // items that others had taken, since the last success
 	// skipped holds the items that cannot be taken, because this client may not read them or they
-	// have children. Tried again when skippedSince is clockLook ago.
-	skipped      map[string]struct{}
+	// have children, with the reasons. Tried again when skippedSince is clockLook ago. Changed with
+	// engine.mu held.
+	skipped      map[string]error
 	skippedSince time.Time
 
 	session     *recipes.Session // owns the fields below
@@ -136,10 +137,12 @@ func (c *consumer) takeable(n int, now time.Time) []*entry {
 func (e *engine) skip(x *entry, why error) {
 	c := &e.consumer
 	c.remove(x)
+	e.mu.Lock()
 	if c.skipped == nil {
-		c.skipped, c.skippedSince = make(map[string]struct{}), time.Now()
+		c.skipped, c.skippedSince = make(map[string]error), time.Now()
 	}
-	c.skipped[x.name] = struct{}{}
+	c.skipped[x.name] = why
+	e.mu.Unlock()
 	author.Of(e.client).Logf("queue %s: item %s cannot be taken and is passed over: %v", e.path, x.name, why)
 }
 
@@ -172,9 +175,11 @@ func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.E
 		}
 		c.available, c.listedAt, c.misses = e.layout.sorted(items.names), time.Now(), 0
 		c.creationMark = creationMark(items.stat)
+		e.mu.Lock()
 		if time.Since(c.skippedSince) > clockLook {
 			c.skipped = nil
 		}
+		e.mu.Unlock()
 		slices.Sort(locks.names)
 		c.available = slices.DeleteFunc(c.available, func(x *entry) bool {
 			_, locked := slices.BinarySearch(locks.names, x.name)

@@ -88,7 +88,7 @@ func (i *Item) done(ctx context.Context) error {
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
 			i.endHold()
-			return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker) })
+			return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker, i.Token()) })
 		}
 		return err
 	}
@@ -106,7 +106,7 @@ func (i *Item) notHeld() error {
 // giveBack is the release of the Hold.
 func (i *Item) giveBack(ctx context.Context, over bool) error {
 	e, s := i.engine, contend.Session(i.Hold)
-	if over || s.Context().Err() != nil {
+	if s.Context().Err() != nil {
 		return nil
 	}
 	return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error {
@@ -117,15 +117,21 @@ func (i *Item) giveBack(ctx context.Context, over bool) error {
 		if i.over {
 			return nil
 		}
-		i.over = true
-		return e.unlock(ctx, s, i.Name, i.marker)
+		if over { // the lock may be another holder's
+			if locked, _ := e.isLocked(ctx, s, i.Name, i.Token()); !locked {
+				return nil
+			}
+		}
+		err := e.unlock(ctx, s, i.Name, i.marker, i.Token())
+		i.over = err == nil
+		return err
 	})
 }
 
 // unlock deletes the lock of session s on an item, at most once: the next holder's lock has the
-// same name. marker must be a marker of s. If the RetryPolicy stops before a delete was applied,
-// unlock tries again.
-func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker string) error {
+// same name. marker must be a marker of s. If the RetryPolicy stops, unlock tries again, unless the
+// lock that was created at the zxid token is gone.
+func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker string, token int64) error {
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	for {
@@ -136,11 +142,38 @@ func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker st
 		if !marked {
 			e.dropLock(ctx, s, name)
 		}
-		if err == nil || !repeatable(ctx, err) {
+		unknown := errors.Is(err, recipes.ErrOutcomeUnknown)
+		if err == nil || !unknown && !repeatable(ctx, err) {
 			return err
+		}
+		if unknown {
+			if locked, lookErr := e.isLocked(ctx, s, name, token); lookErr != nil {
+				return err
+			} else if !locked {
+				return nil
+			}
 		}
 		backoff.Sleep(in, dropPause)
 	}
+}
+
+// isLocked reports whether the lock of s that was created at the zxid token exists. It tries until
+// the server answers or ctx ends; after the end of s the result is false.
+func (e *engine) isLocked(ctx context.Context, s *recipes.Session, name string, token int64) (bool, error) {
+	in, cancel := s.Within(ctx)
+	defer cancel()
+	for in.Err() == nil {
+		err := e.client.Sync(in, e.lock(name))
+		var stat *zk.Stat
+		if err == nil {
+			stat, err = e.client.Exists(in, e.lock(name))
+		}
+		if err == nil || author.Refused(err) {
+			return stat != nil && stat.Czxid == token, err
+		}
+		backoff.Sleep(in, dropPause)
+	}
+	return false, ctx.Err()
 }
 
 // repeatable reports whether a write was not applied and may succeed later, while ctx is alive: the

@@ -3,10 +3,12 @@ package queue
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // takeRequest is a call of Take or of a variant, in progress.
@@ -31,8 +33,9 @@ type takeResult struct {
 //
 // When ctx ends, Take returns at once. An item that is just being taken for this call goes to
 // another waiting call of this Client, or back to its place in the queue. The error's Unknown is
-// set then, because that return can fail if the session ends. With an error nothing was taken,
-// except:
+// set then, because that return can fail if the session ends. Items that this Client may not read, or
+// that have children, are passed over; the error then names one, and Explain lists them. With an
+// error nothing was taken, except:
 //
 //   - recipes.ErrOutcomeUnknown and a Message with a Name: the answer was lost, and so was the
 //     session, or the Client's RetryPolicy stopped. As far as could be seen, the item is gone from
@@ -127,11 +130,16 @@ func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 	}
 	e.waitingTakes = slices.Delete(e.waitingTakes, i, i+1)
 	leads := len(t.becomeLeader) > 0
+	err := contend.ContextError(ctx)
+	if skipped := e.consumer.skipped; len(skipped) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(skipped)))
+		err = fmt.Errorf("%w; %d items cannot be taken and are passed over, such as %s: %w", err, len(skipped), e.child(first), skipped[first])
+	}
 	e.mu.Unlock()
 	if leads {
 		e.passLeadership()
 	}
-	return takeResult{err: e.contextError(ctx, "take", false)}
+	return takeResult{err: &recipes.Error{Op: "take", Path: e.path, Err: err}}
 }
 
 // passLeadership makes the first waiting caller the leader. If no caller waits, there is no leader
