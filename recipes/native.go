@@ -31,9 +31,9 @@ type native struct {
 	// watches holds the watches of conn or reader. Reads of the same znode share a channel, since a
 	// server keeps one watch per znode and kind.
 	watches map[watchKey]*watch
-	trees   map[*treeWatch]struct{} // the recursive watches of conn or reader
+	trees   map[*treeWatch]struct{} // the persistent watches
 
-	treeTurn chan struct{} // capacity 1: holds a value while a recursive watch is added or removed
+	treeTurn chan struct{} // capacity 1: holds a value while a persistent watch is added or removed
 }
 
 const (
@@ -107,13 +107,19 @@ func (n *native) connect() (conn *client.Client) {
 	n.retry(func() bool {
 		var err error
 		if conn, err = n.newSession(); err == nil {
-			if !n.publish(conn) {
-				_ = conn.Close() // the session has nothing
-				conn = nil
+			n.treeTurn <- struct{}{} // soon: other holders wait for the answer of a Client that has ended
+			err = n.watchTreesAgain(conn)
+			published := err == nil && n.publish(conn)
+			n.releaseTreeTurn()
+			if published {
+				n.k.markConnected()
 				return true
 			}
-			n.k.markConnected()
-			return true
+			_ = conn.Close() // the session has nothing
+			conn = nil
+			if err == nil {
+				return true
+			}
 		}
 		if s := n.k.currentSession(); s != nil { // granted, and then the credentials were refused
 			s.end(ErrSessionLost)
@@ -199,12 +205,6 @@ func (n *native) replace(conn, reader *client.Client) {
 	for key, w := range n.watches {
 		n.fire(key, w, zk.Event{Type: zk.EventNotWatching, State: zk.StateDisconnected, Path: key.path, Err: zk.ErrSessionExpired})
 	}
-	for t := range n.trees {
-		if t.stop != nil { // ctx would keep the previous Client of each session in memory
-			t.stop()
-		}
-	}
-	clear(n.trees)
 }
 
 // current returns the Client of the current session, or otherwise the reader. The call waits for

@@ -2,6 +2,9 @@ package recipes
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -69,7 +72,7 @@ func (n *native) fireEvent(e client.Event) {
 		}
 	}
 	for t := range n.trees {
-		if e.Type >= proto.EventCreated && e.Type <= proto.EventDataChanged && t.covers(e.Path) {
+		if t.covers(e) {
 			t.f(zk.Event{Type: zk.EventType(e.Type), State: zk.StateHasSession, Path: e.Path})
 		}
 	}
@@ -82,24 +85,32 @@ func (n *native) fire(key watchKey, w *watch, e zk.Event) {
 	delete(n.watches, key)
 }
 
-// treeWatch is a call of watchTree. Calls with the same root share a watch of the server.
+// treeWatch is a call of watchTree. Calls with the same treeKey share a watch of the server.
 type treeWatch struct {
+	treeKey
+	f func(zk.Event)
+}
+
+type treeKey struct {
 	root string
-	f    func(zk.Event)
-	stop func() bool // ends the wait for the end of ctx; nil until the server has set the watch
+	mode proto.AddWatchMode
 }
 
-func (t *treeWatch) covers(path string) bool {
-	rest, below := strings.CutPrefix(path, t.root)
-	return below && (rest == "" || rest[0] == '/' || t.root == "/")
+func (t treeKey) covers(e client.Event) bool {
+	if t.mode == proto.AddWatchPersistent {
+		return e.Path == t.root && e.Type >= proto.EventCreated && e.Type <= proto.EventChildrenChanged
+	}
+	rest, below := strings.CutPrefix(e.Path, t.root)
+	return below && (rest == "" || rest[0] == '/' || t.root == "/") && e.Type >= proto.EventCreated && e.Type <= proto.EventDataChanged
 }
 
-// watchTree calls f, with n.mu held, for each event at root and below it, until ctx or the session
-// ends.
-func (n *native) watchTree(ctx context.Context, root string, f func(zk.Event)) error {
-	t := &treeWatch{root: root, f: f}
-	_, err := send(ctx, n, func(conn *client.Client) (struct{}, error) {
-		var none struct{}
+// watchTree calls f, with n.mu held, for each event that the watch covers, until ctx ends.
+func (n *native) watchTree(ctx context.Context, root string, recursive bool, f func(zk.Event)) error {
+	t := &treeWatch{treeKey{root, proto.AddWatchPersistent}, f}
+	if recursive {
+		t.mode = proto.AddWatchPersistentRecursive
+	}
+	_, err := send(ctx, n, func(conn *client.Client) (none struct{}, err error) {
 		if !n.takeTreeTurn(ctx) {
 			return none, newCtxError(ctx, false)
 		}
@@ -113,24 +124,43 @@ func (n *native) watchTree(ctx context.Context, root string, f func(zk.Event)) e
 		if !current {
 			return none, zk.ErrNoServer
 		}
-		err := conn.AddWatch(ctx, root, proto.AddWatchPersistentRecursive)
-		if err != nil {
-			n.unwatchTree(conn, t)
-			return none, err
+		return none, conn.AddWatch(ctx, root, t.mode)
+	})
+	if err != nil {
+		n.unwatchTree(t)
+		return err
+	}
+	context.AfterFunc(ctx, func() { n.unwatchTree(t) })
+	return nil
+}
+
+// watchTreesAgain sets the watches of earlier sessions on a new Client, before anybody uses it. The
+// caller has the tree turn. The error is that of the connection; a watch that the server refuses ends.
+func (n *native) watchTreesAgain(conn *client.Client) error {
+	n.mu.Lock()
+	trees := slices.Collect(maps.Keys(n.trees))
+	n.mu.Unlock()
+	for _, t := range trees {
+		err := nativeError(n.k.ctx, conn.AddWatch(n.k.ctx, t.root, t.mode))
+		if err == nil {
+			continue
+		}
+		if classify(err) != answered {
+			return fmt.Errorf("watch %s again: %w", t.root, err)
 		}
 		n.mu.Lock()
-		defer n.mu.Unlock()
-		if _, current = n.trees[t]; current {
-			t.stop = context.AfterFunc(ctx, func() { n.unwatchTree(conn, t) })
+		if _, watched := n.trees[t]; watched {
+			delete(n.trees, t)
+			t.f(zk.Event{Type: zk.EventNotWatching, State: zk.StateHasSession, Path: t.root, Err: err})
 		}
-		return none, nil
-	})
-	return err
+		n.mu.Unlock()
+	}
+	return nil
 }
 
 // unwatchTree ends a call of watchTree. The server's watch is removed in the background, unless
 // another call needs it.
-func (n *native) unwatchTree(conn *client.Client, t *treeWatch) {
+func (n *native) unwatchTree(t *treeWatch) {
 	n.mu.Lock()
 	delete(n.trees, t)
 	n.mu.Unlock()
@@ -144,20 +174,29 @@ func (n *native) unwatchTree(conn *client.Client, t *treeWatch) {
 		}
 		defer n.releaseTreeTurn()
 		n.mu.Lock()
-		needed := !n.uses(conn)
+		conn := n.conn
+		if conn == nil {
+			conn = n.reader
+		}
 		for other := range n.trees {
-			needed = needed || other.root == t.root
+			if other.treeKey == t.treeKey {
+				conn = nil
+			}
 		}
 		n.mu.Unlock()
-		if !needed {
-			// It fails if the session has ended, or the server never set the watch. ZooKeeper 3.6 to 3.8
-			// cannot remove it; the events of the rest of the session are then ignored.
-			_ = conn.RemoveWatches(ctx, t.root, proto.WatcherPersistentRecursive, true)
+		if conn != nil {
+			kind := proto.WatcherPersistent
+			if t.mode == proto.AddWatchPersistentRecursive {
+				kind = proto.WatcherPersistentRecursive
+			}
+			// It fails if the server never set the watch. ZooKeeper 3.6 to 3.8 cannot remove it; the
+			// events of the rest of the session are then ignored.
+			_ = conn.RemoveWatches(ctx, t.root, kind, true)
 		}
 	})
 }
 
-// takeTreeTurn waits until no other goroutine adds or removes a recursive watch.
+// takeTreeTurn waits until no other goroutine adds or removes a persistent watch.
 func (n *native) takeTreeTurn(ctx context.Context) bool {
 	select {
 	case n.treeTurn <- struct{}{}:

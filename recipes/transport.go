@@ -18,9 +18,9 @@ type transport interface {
 	read(ctx context.Context, kind readKind, path string, watch bool) (readResult, error)
 	multi(ctx context.Context, ops []any) ([]zk.MultiResponse, error)
 	sync(ctx context.Context, path string) error
-	// watchTree calls f, which must not block, for each event at path and below it, in order, until
-	// ctx or the session ends.
-	watchTree(ctx context.Context, path string, f func(zk.Event)) error
+	// watchTree calls f, which must not block, for each event at path, in order, until ctx ends; if
+	// recursive, also for each below path.
+	watchTree(ctx context.Context, path string, recursive bool, f func(zk.Event)) error
 
 	// seenZxid returns a zxid that the Client has seen.
 	seenZxid() int64

@@ -13,11 +13,12 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // TestWatchTree checks that calls with the same path share a watch of the server, which survives a
-// reconnect and is removed when the last call ends.
+// reconnect and the loss of the session, and is removed when the last call ends.
 func TestWatchTree(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
@@ -29,7 +30,7 @@ func TestWatchTree(t *testing.T) {
 		for i, path := range []string{"/d", "/d", "/d/e"} {
 			var ctx context.Context
 			ctx, end[i] = context.WithCancel(t.Context())
-			err := c.Namespace("n").WatchTree(ctx, path, func(e zk.Event) {
+			err := c.Namespace("n").WatchPersistent(ctx, path, true, func(e zk.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				got[i] += " " + strings.TrimPrefix(e.Type.String(), "EventNode") + e.Path
@@ -69,15 +70,16 @@ func TestWatchTree(t *testing.T) {
 		w.ExpireSession(c.Session().ID())
 		time.Sleep(recipetest.Timeout)
 		w.Load(map[string]string{"/n/d/e": ""})
-		expect("the session has ended", 0, "", "", "")
+		expect("another session", 1, "", "", " Created/d/e")
 		end[2]()
+		expect("no call is left", 0, "", "", "")
 	})
 }
 
 // TestWatchTree_Wrap checks that a wrapped connection refuses, so that callers can do without.
 func TestWatchTree_Wrap(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		err := w.Open(recipetest.Wrap).WatchTree(t.Context(), "/", func(zk.Event) {})
+		err := w.Open(recipetest.Wrap).WatchPersistent(t.Context(), "/", true, func(zk.Event) {})
 		if !author.Refused(err) || !errors.Is(err, proto.ErrUnimplemented) {
 			t.Errorf("%v", err)
 		}
@@ -101,20 +103,83 @@ func (c *countingCtx) AfterFunc(func()) (stop func() bool) {
 	})
 }
 
-// TestWatchTree_SessionsEnd checks that the ctx of watches does not keep anything of past sessions.
+// TestWatchTree_SessionsEnd checks that sessions that end leave nothing behind with the ctx of a watch.
 func TestWatchTree_SessionsEnd(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
 		ctx := &countingCtx{Context: t.Context(), done: make(chan struct{})}
+		if err := c.WatchPersistent(ctx, "/d", true, func(zk.Event) {}); err != nil {
+			t.Fatal(err)
+		}
 		for range 3 {
-			if err := c.WatchTree(ctx, "/d", func(zk.Event) {}); err != nil {
-				t.Fatal(err)
-			}
 			w.ExpireSession(c.Session().ID())
 			time.Sleep(recipetest.Timeout)
 		}
-		if n := ctx.n.Load(); n != 0 {
-			t.Errorf("ctx has %d functions of past sessions", n)
+		if _, _, watches := w.Leader().Server().WatchCounts(); watches != 1 || ctx.n.Load() != 1 {
+			t.Errorf("%d watches, and ctx has %d functions; want one of each", watches, ctx.n.Load())
+		}
+	})
+}
+
+// TestWatchPersistent_BeforeReconnected loses the session again and again, while another client
+// changes the znode as soon as the state is Reconnected: no such change may be missed.
+func TestWatchPersistent_BeforeReconnected(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		if _, err := other.Create(t.Context(), "/d", nil, recipes.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var changes atomic.Int64
+		if err := c.WatchPersistent(t.Context(), "/d", false, func(zk.Event) { changes.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		states := c.States(t.Context())
+		for i := range 5 {
+			w.ExpireSession(c.Session().ID())
+			for s := range states {
+				if s == recipes.Reconnected {
+					break
+				}
+			}
+			if _, err := other.Set(t.Context(), "/d", nil, -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if got := changes.Load(); got != int64(i+1) {
+				t.Errorf("%d changes were told after %d", got, i+1)
+			}
+		}
+	})
+}
+
+// TestWatchPersistent_OneZnode checks that a watch that is not recursive tells of the znode and of its
+// list of children, and of nothing below.
+func TestWatchPersistent_OneZnode(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		ctx, cancel := context.WithCancel(t.Context())
+		events := make(chan zk.Event, 20)
+		if err := c.WatchPersistent(ctx, "/d", false, func(e zk.Event) { events <- e }); err != nil {
+			t.Fatal(err)
+		}
+		w.Load(map[string]string{"/d": "", "/dd": ""})
+		w.Load(map[string]string{"/d/e": ""})
+		w.Load(map[string]string{"/d/e": "1"})
+		w.Load(map[string]string{"/d/e/f": ""})
+		w.Load(map[string]string{"/d": "1"})
+		time.Sleep(time.Second)
+		cancel()
+		time.Sleep(time.Second)
+		var got []string
+		for range len(events) {
+			e := <-events
+			got = append(got, e.Type.String()+e.Path)
+		}
+		if want := "EventNodeCreated/d EventNodeChildrenChanged/d EventNodeDataChanged/d"; strings.Join(got, " ") != want {
+			t.Errorf("got %q, want %s", got, want)
+		}
+		if _, _, watches := w.Leader().Server().WatchCounts(); watches != 0 {
+			t.Errorf("%d watches are left", watches)
 		}
 	})
 }

@@ -161,8 +161,8 @@ func (w *wrapped) sync(_ context.Context, path string) error {
 	return w.after(nil, err)
 }
 
-// watchTree fails: the methods of Conn set no recursive watches.
-func (w *wrapped) watchTree(context.Context, string, func(zk.Event)) error {
+// watchTree fails: the methods of Conn set no persistent watches.
+func (w *wrapped) watchTree(context.Context, string, bool, func(zk.Event)) error {
 	return proto.ErrUnimplemented
 }
 

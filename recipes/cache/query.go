@@ -105,7 +105,12 @@ func (g *engine) ask(ctx context.Context, q *query, tree <-chan zk.Event) result
 	case q.kind == querySync:
 		res.err = g.client.Sync(ctx, path)
 	case q.kind == queryTree:
-		res.err = g.client.WatchTree(ctx, path, g.treeEvents.add)
+		// Ends with the session: the next session's queries need a watch that was set before them.
+		in, cancel := res.session.Within(ctx)
+		context.AfterFunc(in, cancel)
+		if res.err = g.client.WatchPersistent(in, path, true, g.treeEvents.add); res.err != nil {
+			cancel()
+		}
 	case q.kind == queryData && own:
 		res.data, res.stat, res.fires, res.err = g.client.GetW(ctx, path)
 	case q.kind == queryData:
