@@ -241,13 +241,10 @@ func (n *createCall) undo(created string) {
 // owns reports whether the znode at full is an ephemeral of the connection's session. A sync comes
 // first: after a lost answer, the present server may still show a deleted znode.
 func (k *core) owns(ctx context.Context, full string) (bool, error) {
-	if err := k.sync(ctx, full); err != nil {
-		return false, err
-	}
-	n, err := k.read(ctx, readExists, full, false)
+	stat, err := k.lookAfterSync(ctx, full)
 	session, _ := k.conn.place()
 	if err == nil && session == 0 {
 		return false, zk.ErrNoServer
 	}
-	return err == nil && n.exists && n.stat.EphemeralOwner == session, err
+	return stat != nil && stat.EphemeralOwner == session, err
 }

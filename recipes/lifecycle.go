@@ -2,6 +2,8 @@ package recipes
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -118,10 +120,7 @@ func (l *abandonedCalls) remove(finished chan struct{}) {
 // closing is closed.
 func (l *abandonedCalls) wait(ctx context.Context, closing <-chan struct{}) error {
 	l.mu.Lock()
-	now := make([]chan struct{}, 0, len(l.all))
-	for finished := range l.all {
-		now = append(now, finished)
-	}
+	now := slices.Collect(maps.Keys(l.all))
 	l.mu.Unlock()
 	for _, finished := range now {
 		select {

@@ -185,10 +185,7 @@ func (n *native) unwatchTree(t *treeWatch) {
 		}
 		n.mu.Unlock()
 		if conn != nil {
-			kind := proto.WatcherPersistent
-			if t.mode == proto.AddWatchPersistentRecursive {
-				kind = proto.WatcherPersistentRecursive
-			}
+			kind := proto.WatcherPersistent + proto.WatcherType(t.mode) // or WatcherPersistentRecursive
 			// It fails if the server never set the watch. ZooKeeper 3.6 to 3.8 cannot remove it; the
 			// events of the rest of the session are then ignored.
 			_ = conn.RemoveWatches(ctx, t.root, kind, true)

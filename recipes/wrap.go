@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -328,10 +330,7 @@ func (w *wrapped) followEvents() {
 // connection keeps alive. The error is that of the connection.
 func (w *wrapped) deleteEphemerals(session int64) error {
 	w.mu.Lock()
-	paths := make([]string, 0, len(w.ephemerals))
-	for path := range w.ephemerals {
-		paths = append(paths, path)
-	}
+	paths := slices.Collect(maps.Keys(w.ephemerals))
 	w.mu.Unlock()
 	for _, path := range paths {
 		_, stat, err := w.conn.Exists(path)

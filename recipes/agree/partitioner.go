@@ -104,7 +104,10 @@ func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts
 // run is Run as long as the session lives. lost reports whether the membership was lost; the error
 // of f may wrap the loss of something else.
 func (m *partitionMember) run(ctx context.Context, f func(ctx context.Context, parts map[string]*recipes.Hold) error) (lost bool, err error) {
-	defer func() { err = contend.WithCleanup(err, m.leave(ctx)) }()
+	defer func() {
+		m.cancel(recipes.ErrNotHeld)
+		err = contend.Undo(ctx, m.client, m.session, err, m.znode())
+	}()
 	for {
 		share, err := m.acquire(ctx)
 		if err != nil {
@@ -114,14 +117,6 @@ func (m *partitionMember) run(ctx context.Context, f func(ctx context.Context, p
 			return m.ctx.Err() != nil && contend.IsLost(err), err
 		}
 	}
-}
-
-func (m *partitionMember) leave(ctx context.Context) error {
-	m.cancel(recipes.ErrNotHeld)
-	if m.session.Context().Err() != nil {
-		return nil // the server deletes the znode before the Client has another session
-	}
-	return m.client.DeleteGuaranteed(ctx, m.znode())
 }
 
 // acquire waits until the members have not changed for the quiet time, and until the previous

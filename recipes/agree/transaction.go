@@ -89,16 +89,13 @@ func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (
 // Forget deletes the transaction. After a commit Forget first waits until all sites have called
 // Done. If the transaction is undecided, Forget fails.
 func (t *Transaction) Forget(ctx context.Context) error {
-	err := t.client.Sync(ctx, t.path)
-	if err != nil {
+	if err := t.client.Sync(ctx, t.path); err != nil {
 		return err
 	}
 	d, _, err := t.readDecision(ctx, false)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return nil
 	case err != nil:
-		return err
+		return contend.IgnoreMissing(err)
 	case d == Undecided:
 		return fmt.Errorf("agree: forget %s: the transaction is undecided", t.path)
 	}

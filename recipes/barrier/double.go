@@ -246,11 +246,8 @@ type memberList struct {
 
 func (d *Double) list(ctx context.Context) (memberList, error) {
 	names, stat, err := d.client.Children(ctx, d.path)
-	switch {
-	case errors.Is(err, zk.ErrNoNode): // the server deletes an empty container
-		return memberList{}, nil
-	case err != nil:
-		return memberList{}, err
+	if err != nil {
+		return memberList{}, contend.IgnoreMissing(err) // the server deletes an empty container
 	}
 	slices.Sort(names)
 	l := memberList{names, false, stat.Pzxid}

@@ -29,12 +29,10 @@ func uriPartsOf(spec string) (parts []uriPart, err error) {
 		case i > 0:
 			parts = append(parts, uriPart{rest[:i], false})
 		}
-		if rest[i] == '}' {
-			return nil, fmt.Errorf("discovery: %w: braces in the URI %q do not match", recipes.ErrArgument, spec)
-		}
+		opening := rest[i] == '{'
 		rest = rest[i+1:]
 		end := strings.IndexAny(rest, "{}")
-		if end < 0 || rest[end] == '{' {
+		if !opening || end < 0 || rest[end] == '{' {
 			return nil, fmt.Errorf("discovery: %w: braces in the URI %q do not match", recipes.ErrArgument, spec)
 		}
 		if end > 0 {

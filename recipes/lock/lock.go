@@ -68,6 +68,15 @@ func (l *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
+// with runs f with a lock that acquire returns.
+func with(ctx context.Context, acquire func(context.Context) (*Lock, error), f func(context.Context) error) error {
+	l, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return contend.With(ctx, l.Hold, f)
+}
+
 // handOver is Release by a holder that has something in place of l, which stays valid if the deletion
 // of l continues in the background, or if somebody has deleted its znode.
 func (l *Lock) handOver(ctx context.Context) error {

@@ -43,11 +43,7 @@ func (m *Multi) TryLock(ctx context.Context) (*Lock, error) {
 
 // With acquires all locks, runs f, and releases them, also when f panics. See Mutex.With.
 func (m *Multi) With(ctx context.Context, f func(ctx context.Context) error) error {
-	all, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return contend.With(ctx, all.Hold, f)
+	return with(ctx, m.Lock, f)
 }
 
 func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) (*Lock, error)) (*Lock, error) {

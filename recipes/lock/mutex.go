@@ -69,11 +69,7 @@ func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 // of ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Release, so
 // With fails if the lock was lost before f returned.
 func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) error {
-	held, err := l.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return contend.With(ctx, held.Hold, f)
+	return with(ctx, l.Lock, f)
 }
 
 func (l *pathLock) owner() *recipes.Client { return l.client }

@@ -102,11 +102,7 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lock, error) {
 
 // With acquires a lease, runs f, and releases the lease, also when f panics. See Mutex.With.
 func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error) error {
-	l, err := s.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return contend.With(ctx, l.Hold, f)
+	return with(ctx, s.Acquire, f)
 }
 
 // check returns an error if n leases can never be acquired.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -180,11 +181,8 @@ func (c *consumer) leaveLine() string {
 // would stay armed.
 func (e *engine) awaitChange(ctx context.Context, path string) (woken bool, err error) {
 	_, _, watch, err := e.client.GetW(ctx, path)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return false, nil
-	case err != nil:
-		return false, err
+	if err != nil {
+		return false, contend.IgnoreMissing(err)
 	}
 	select {
 	case <-watch:

@@ -100,9 +100,7 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 func (e *engine) demand() (n int, anyTry bool, last int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, t := range e.waitingTakes {
-		anyTry = anyTry || t.try
-	}
+	anyTry = slices.ContainsFunc(e.waitingTakes, func(t *takeRequest) bool { return t.try })
 	return len(e.waitingTakes), anyTry, e.lastNumber
 }
 
@@ -110,12 +108,7 @@ func (e *engine) demand() (n int, anyTry bool, last int) {
 // there are none.
 func (e *engine) answerEmpty(last int) bool {
 	e.mu.Lock()
-	var none []*takeRequest
-	for _, t := range e.waitingTakes {
-		if t.try && t.number <= last {
-			none = append(none, t)
-		}
-	}
+	none := slices.DeleteFunc(slices.Clone(e.waitingTakes), func(t *takeRequest) bool { return !t.try || t.number > last })
 	e.mu.Unlock()
 	for _, t := range none {
 		e.answer(t, takeResult{})

@@ -159,21 +159,21 @@ func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker st
 
 // isLocked reports whether the lock of s that was created at the zxid token exists. It tries until
 // the server answers or ctx ends; after the end of s the result is false.
-func (e *engine) isLocked(ctx context.Context, s *recipes.Session, name string, token int64) (bool, error) {
+func (e *engine) isLocked(ctx context.Context, s *recipes.Session, name string, token int64) (locked bool, err error) {
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	for in.Err() == nil {
-		err := e.client.Sync(in, e.lock(name))
-		var stat *zk.Stat
-		if err == nil {
+	done := backoff.Retry(in, func() bool {
+		if err = e.client.Sync(in, e.lock(name)); err == nil {
+			var stat *zk.Stat
 			stat, err = e.client.Exists(in, e.lock(name))
+			locked = stat != nil && stat.Czxid == token
 		}
-		if err == nil || author.Refused(err) {
-			return stat != nil && stat.Czxid == token, err
-		}
-		backoff.Sleep(in, dropPause)
+		return err == nil || author.Refused(err)
+	})
+	if !done {
+		err = ctx.Err()
 	}
-	return false, ctx.Err()
+	return locked, err
 }
 
 // repeatable reports whether a write was not applied and may succeed later, while ctx is alive: the

@@ -85,10 +85,7 @@ func curatorPriority(name string) int64 {
 	if len(name) < begin+8+10 {
 		return 0
 	}
-	n, err := strconv.ParseUint(name[begin:begin+8], 16, 32)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.ParseUint(name[begin:begin+8], 16, 32) // 0 if it is not a number
 	return int64(int32(n))
 }
 
@@ -97,19 +94,11 @@ func curatorDelayName(ms int64) string { return fmt.Sprintf("%s|%08X|", curatorP
 // curatorEpoch returns the time in a name in Unix ms, or 0. As in Curator, the time is between the
 // last two bars.
 func curatorEpoch(name string) int64 {
-	last := strings.LastIndexByte(name, '|')
-	if last <= 0 {
+	parts := strings.Split(name, "|")
+	if len(parts) < 3 {
 		return 0
 	}
-	first := strings.LastIndexByte(name[:last], '|')
-	if first <= 0 {
-		return 0
-	}
-	ms, err := strconv.ParseInt(name[first+1:last], 16, 64)
-	if err != nil {
-		return 0
-	}
-	return ms
+	return number(parts[len(parts)-2], 16, 64)
 }
 
 // curatorIDName encodes an ID as Curator does, which replaces bars and slashes.
@@ -133,7 +122,12 @@ func kazooName(priority int32) string { return fmt.Sprintf("%s%03d-", kazooPrefi
 
 func kazooPriority(name string) int64 {
 	digits, _, _ := strings.Cut(strings.TrimPrefix(name, kazooPrefix), "-")
-	n, err := strconv.ParseInt(digits, 10, 32)
+	return number(digits, 10, 32)
+}
+
+// number returns the number in digits, or 0 if there is none.
+func number(digits string, base, bits int) int64 {
+	n, err := strconv.ParseInt(digits, base, bits)
 	if err != nil {
 		return 0
 	}

@@ -88,11 +88,10 @@ func (e *engine) abandonPut(ctx context.Context, p *putRequest) error {
 
 func (e *engine) failWaitingPuts(err error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, p := range e.waitingPuts {
-		p.result <- err
-	}
+	waiting := e.waitingPuts
 	e.waitingPuts, e.sending = nil, false
+	e.mu.Unlock()
+	e.finishBatch(waiting, err)
 }
 
 // sendLoop sends the waiting items in order of arrival. Items that arrive during a request are sent
@@ -271,13 +270,8 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 func (e *engine) awaitTaken(ctx context.Context) error {
 	for {
 		names, _, watch, err := e.client.ChildrenW(ctx, e.path)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return nil
-		case err != nil:
-			return err
-		case len(names) < e.max:
-			return nil
+		if err != nil || len(names) < e.max {
+			return contend.IgnoreMissing(err)
 		}
 		select {
 		case <-watch:

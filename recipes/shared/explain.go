@@ -2,11 +2,8 @@ package shared
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -56,10 +53,7 @@ func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseE
 	}
 	data, stat, err := c.Get(ctx, znodepath.Join(path, holderName))
 	if err != nil {
-		if errors.Is(err, zk.ErrNoNode) {
-			return e, nil
-		}
-		return e, err
+		return e, contend.IgnoreMissing(err)
 	}
 	e.Since = time.UnixMilli(stat.Mtime)
 	e.Holder, e.End, err = decodeLease(data)

@@ -149,11 +149,8 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*r
 // not be taken.
 func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) {
 	data, stat, err := l.client.Get(ctx, holder)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return nil, nil
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return nil, contend.IgnoreMissing(err)
 	}
 	name, end, err := decodeLease(data)
 	switch {

@@ -73,11 +73,8 @@ func (v *atomicValue[T]) Close() error { return contend.Close(v.client, v.writer
 // Get returns the value according to the Client's server. After Client.Sync that is the latest.
 func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
 	data, stat, err := v.client.Get(ctx, v.path)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return Versioned[T]{}, nil
-	case err != nil:
-		return Versioned[T]{}, err
+	if err != nil {
+		return Versioned[T]{}, contend.IgnoreMissing(err)
 	}
 	return v.decode(data, stat)
 }

@@ -141,11 +141,8 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 // not on the existence, because an exists watch on a missing znode would stay armed.
 func (p *Place) awaitGone(ctx context.Context, name string) error {
 	_, _, fires, err := p.client.GetW(ctx, znodepath.Join(p.dir, name))
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return nil
-	case err != nil:
-		return err
+	if err != nil {
+		return IgnoreMissing(err)
 	}
 	return Await(ctx, "wait in line", p.path, fires)
 }
