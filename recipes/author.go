@@ -13,7 +13,7 @@ type forRecipes struct{ *Client }
 func init() {
 	author.Of = func(client any) author.Client { return forRecipes{client.(*Client)} }
 	author.JoinHolds = func(a, b any) any { return joinHolds(a.(*Hold), b.(*Hold)) }
-	author.EndHold = func(hold any) { hold.(*Hold).end() }
+	author.EndHold = func(hold any) { hold.(*Hold).cancel(ErrNotHeld) }
 	author.Session = func(hold any) any { return hold.(*Hold).session }
 	author.Refused = func(err error) bool {
 		var e *Error

@@ -156,14 +156,12 @@ const revokeMessage = "__REVOKE__"
 // errSuspended is the cause of an end by EndHoldsWhenSuspended, after which the znode still exists.
 var errSuspended = fmt.Errorf("the connection was lost: %w", ErrNotHeld)
 
-func (h *Hold) end() { h.cancel(ErrNotHeld) }
-
 // Release ends Context and deletes the znode, in the background if ctx ends first, with
 // ErrOutcomeUnknown; see Client.DeleteGuaranteed. After the session Release sends nothing. Release
 // may be called again.
 func (h *Hold) Release(ctx context.Context) error {
 	over := h.ctx.Err() != nil && !errors.Is(context.Cause(h.ctx), errSuspended)
-	h.end()
+	h.cancel(ErrNotHeld)
 	return h.release(ctx, over)
 }
 
@@ -181,11 +179,10 @@ func (h *Hold) watch() {
 		case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != h.session.ID():
 			h.cancel(ErrNotHeld)
 			return
-		case errors.Is(err, zk.ErrNoAuth): // the ACL forbids its owner to read, which will rarely change
-			wait = h.client.Timeout() / 3
-			continue
 		case err != nil:
-			wait = watchRetryPause
+			if wait = watchRetryPause; errors.Is(err, zk.ErrNoAuth) { // its ACL will rarely change
+				wait = h.client.Timeout() / 3
+			}
 			continue
 		}
 		if stat.Version > 0 && string(data) == revokeMessage {

@@ -33,7 +33,9 @@ type native struct {
 	watches map[watchKey]*watch
 	trees   map[*treeWatch]struct{} // the persistent watches
 
-	treeTurn chan struct{} // capacity 1: holds a value while a persistent watch is added or removed
+	// treeTurn has capacity 1 and holds a value while a persistent watch is added or removed, which
+	// ends with the session at the latest.
+	treeTurn chan struct{}
 }
 
 const (
@@ -107,10 +109,10 @@ func (n *native) connect() (conn *client.Client) {
 	n.retry(func() bool {
 		var err error
 		if conn, err = n.newSession(); err == nil {
-			n.treeTurn <- struct{}{} // soon: other holders wait for the answer of a Client that has ended
+			n.treeTurn <- struct{}{}
 			err = n.watchTreesAgain(conn)
 			published := err == nil && n.publish(conn)
-			n.releaseTreeTurn()
+			<-n.treeTurn
 			if published {
 				n.k.markConnected()
 				return true

@@ -111,10 +111,8 @@ func (n *native) watchTree(ctx context.Context, root string, recursive bool, f f
 		t.mode = proto.AddWatchPersistentRecursive
 	}
 	_, err := send(ctx, n, func(conn *client.Client) (none struct{}, err error) {
-		if !n.takeTreeTurn(ctx) {
-			return none, newCtxError(ctx, false)
-		}
-		defer n.releaseTreeTurn()
+		n.treeTurn <- struct{}{}
+		defer func() { <-n.treeTurn }()
 		n.mu.Lock()
 		current := n.uses(conn)
 		if current {
@@ -142,14 +140,11 @@ func (n *native) watchTreesAgain(conn *client.Client) error {
 	n.mu.Unlock()
 	for _, t := range trees {
 		err := nativeError(n.k.ctx, conn.AddWatch(n.k.ctx, t.root, t.mode))
-		if err == nil {
-			continue
-		}
 		if classify(err) != answered {
 			return fmt.Errorf("watch %s again: %w", t.root, err)
 		}
 		n.mu.Lock()
-		if _, watched := n.trees[t]; watched {
+		if _, watched := n.trees[t]; watched && err != nil {
 			delete(n.trees, t)
 			t.f(zk.Event{Type: zk.EventNotWatching, State: zk.StateHasSession, Path: t.root, Err: err})
 		}
@@ -169,10 +164,8 @@ func (n *native) unwatchTree(t *treeWatch) {
 	}
 	defer n.k.calls.done()
 	n.k.background(func(ctx context.Context) {
-		if !n.takeTreeTurn(ctx) {
-			return
-		}
-		defer n.releaseTreeTurn()
+		n.treeTurn <- struct{}{}
+		defer func() { <-n.treeTurn }()
 		n.mu.Lock()
 		conn := n.conn
 		if conn == nil {
@@ -192,15 +185,3 @@ func (n *native) unwatchTree(t *treeWatch) {
 		}
 	})
 }
-
-// takeTreeTurn waits until no other goroutine adds or removes a persistent watch.
-func (n *native) takeTreeTurn(ctx context.Context) bool {
-	select {
-	case n.treeTurn <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (n *native) releaseTreeTurn() { <-n.treeTurn }

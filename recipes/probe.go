@@ -1,8 +1,6 @@
 package recipes
 
-import (
-	"time"
-)
+import "time"
 
 // probeLoop sends syncs through the server to the leader, several per session timeout, until the
 // Client is closed, and owns the livenessProof.

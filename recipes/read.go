@@ -95,8 +95,8 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat
 
 // WatchPersistent calls f for each creation, change and deletion of the znode at path, in order, until
 // ctx ends or the Client is closed: Curator's PersistentWatcher. If recursive, so for the znodes below
-// it; if not, also when its children come or go. The znode may be missing. The Path of an event is
-// relative to the namespace. f must not block, nor call methods of the Client.
+// it; if not, also when its children come or go. The znode may be missing. Paths of events are relative
+// to the namespace. f must not block, nor call methods of the Client.
 //
 // WatchPersistent returns when the server has set the watch, which ZooKeeper has since 3.6; before
 // 3.9 a server keeps one of the two kinds per path. While the connection or the session is lost,

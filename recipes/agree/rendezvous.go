@@ -46,9 +46,14 @@ func NewRendezvous(c *recipes.Client, path string) *Rendezvous {
 // Meet meets the present host, or becomes the host, whose guests get address.
 func (r *Rendezvous) Meet(ctx context.Context, address []byte) (*Meeting, error) {
 	for {
-		m, err := r.meetHost(ctx)
-		if m != nil || err != nil {
-			return m, err
+		children, err := contend.ChildNames(ctx, r.client, r.path)
+		if err != nil {
+			return nil, err
+		}
+		if names := sequence.Sequential(children); len(names) > 0 {
+			if m, err := r.meetAsGuest(ctx, names[0]); m != nil || err != nil {
+				return m, err
+			}
 		}
 		held, err := contend.TryAcquire(ctx, r.client, r.path, "host-", address, contend.Exclusive)
 		switch {
@@ -93,19 +98,6 @@ func (m *Meeting) Close() error {
 	m.cancel(context.Canceled)
 	<-m.done
 	return nil
-}
-
-// meetHost meets the present host, nil if there is none.
-func (r *Rendezvous) meetHost(ctx context.Context) (*Meeting, error) {
-	children, err := contend.ChildNames(ctx, r.client, r.path)
-	if err != nil {
-		return nil, err
-	}
-	names := sequence.Sequential(children)
-	if len(names) == 0 {
-		return nil, nil
-	}
-	return r.meetAsGuest(ctx, names[0])
 }
 
 // watch returns the names of the host and of other contenders in order, and a channel that says

@@ -142,27 +142,22 @@ func (t *Transaction) create(ctx context.Context, ops []any, mark string) error 
 // delete deletes all znodes of the transaction, including the places of participants, which then
 // find no transaction.
 func (t *Transaction) delete(ctx context.Context) error {
-	deleteAll := func(paths ...string) error {
-		for _, path := range paths {
-			if err := contend.IgnoreMissing(t.client.Idempotent().Delete(ctx, path, -1)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	var paths []string
 	for _, dir := range []string{t.sitesPath(), t.linePath()} {
 		children, err := contend.ChildNames(ctx, t.client, dir)
 		if err != nil {
 			return err
 		}
-		for i, name := range children {
-			children[i] = znodepath.Join(dir, name)
+		for _, name := range children {
+			paths = append(paths, znodepath.Join(dir, name))
 		}
-		if err := deleteAll(children...); err != nil {
+	}
+	for _, path := range append(paths, t.sitesPath(), t.linePath(), t.taskPath(), t.path) {
+		if err := contend.IgnoreMissing(t.client.Idempotent().Delete(ctx, path, -1)); err != nil {
 			return err
 		}
 	}
-	return deleteAll(t.sitesPath(), t.linePath(), t.taskPath(), t.path)
+	return nil
 }
 
 // readDecision returns the decision, and with watch a channel that says when to read again.

@@ -214,15 +214,16 @@ func (e *entering) writeReady(ctx context.Context, names []string, ready *zk.Sta
 		ops = append(ops, &zk.SetDataRequest{Path: e.readyPath(), Version: ready.Version})
 	}
 	_, err := e.client.Multi(ctx, ops...)
-	if isChanged(err) || repeatable(ctx, err) {
+	return isApplied(ctx, err)
+}
+
+// isApplied returns false without an error if a multi failed because the state was not as expected, or
+// must be looked at.
+func isApplied(ctx context.Context, err error) (bool, error) {
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion) || repeatable(ctx, err) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// isChanged reports whether a multi failed because the state was not as expected.
-func isChanged(err error) bool {
-	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion)
 }
 
 // list returns the members, and fails with recipes.ErrNotHeld if this member is not among them.

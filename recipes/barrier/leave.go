@@ -120,10 +120,7 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	author.EndHold(m.Hold)
 	_, err = l.client.Multi(ctx,
 		&zk.DeleteRequest{Path: m.Path(), Version: -1}, &zk.DeleteRequest{Path: l.readyPath(), Version: l.ready.Version})
-	if isChanged(err) || repeatable(ctx, err) {
-		return false, nil
-	}
-	return err == nil, err
+	return isApplied(ctx, err)
 }
 
 // awaitGone waits until all others have left.

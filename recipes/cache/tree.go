@@ -29,11 +29,10 @@ func (t *treeEvents) add(e zk.Event) {
 	}
 }
 
-func (t *treeEvents) take() []zk.Event {
+func (t *treeEvents) take() (all []zk.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.all
-	t.all = nil
+	all, t.all = t.all, nil
 	return all
 }
 

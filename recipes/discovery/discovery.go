@@ -96,11 +96,11 @@ func (d *Discovery[T]) path(name, id string) (string, error) {
 // parse decodes a znode's data. JSON without a name or an id, such as null, is not an instance.
 func parse[T any](path string, data []byte) (Instance[T], error) {
 	in, err := fromJSON[T](data)
+	if err == nil && (in.Name == "" || in.ID == "") {
+		err = errors.New("the name or the id is missing")
+	}
 	if err != nil {
 		return in, fmt.Errorf("discovery: %s is not an instance: %w: %w", path, recipes.ErrFormat, err)
-	}
-	if in.Name == "" || in.ID == "" {
-		return in, fmt.Errorf("discovery: %s is not an instance: %w: the name or the id is missing", path, recipes.ErrFormat)
 	}
 	return in, nil
 }

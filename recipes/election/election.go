@@ -78,8 +78,7 @@ func isFinal(err error) bool {
 // pauseBeforeRetry waits before the next attempt after err, or until ctx ends. After the loss of a
 // session or place there is no pause.
 func pauseBeforeRetry(ctx context.Context, err error) {
-	if contend.IsLost(err) {
-		return
+	if !contend.IsLost(err) {
+		backoff.Sleep(ctx, retryPause)
 	}
-	backoff.Sleep(ctx, retryPause)
 }

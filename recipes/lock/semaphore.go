@@ -203,8 +203,7 @@ func one(leases []*Lock, err error) (*Lock, error) {
 
 // NewKazooSemaphore returns the semaphore of path in the layout of kazoo's Semaphore, which shares
 // the semaphore; Curator and semaphores of NewSemaphore do not. As in kazoo, the first user writes
-// the maximum to path; acquiring with another maximum fails with
-// recipes.ErrArgument.
+// the maximum to path; acquiring with another maximum fails with recipes.ErrArgument.
 func NewKazooSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
 	return &Semaphore{client: c, mutex: NewKazooMutex(c, path+"-"+kazooName, data), leases: path, maximum: fixed(maximum), data: data, kazoo: true}
 }

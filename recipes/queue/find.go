@@ -248,16 +248,15 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 	}
 	there := picks[:0]
 	for _, x := range picks {
-		if x.content != nil {
+		switch {
+		case x.content != nil:
 			there = append(there, x)
-			continue
-		}
-		if x.forbidden != nil {
+		case x.forbidden != nil:
 			e.skip(x, x.forbidden)
-			continue
+		default:
+			c.remove(x)
+			c.misses++
 		}
-		c.remove(x)
-		c.misses++
 	}
 	return there[:min(n, len(there))], nil
 }

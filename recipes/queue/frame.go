@@ -43,13 +43,10 @@ func unframe(b []byte) ([][]byte, error) {
 		case frameEnd:
 			return items, nil
 		case frameItem:
-			if len(b) < 5 {
+			if len(b) < 5 || uint64(binary.BigEndian.Uint32(b[1:])) > uint64(len(b)-5) {
 				return nil, errFrame
 			}
 			n := binary.BigEndian.Uint32(b[1:])
-			if uint64(n) > uint64(len(b)-5) {
-				return nil, errFrame
-			}
 			items = append(items, b[5:5+n:5+n])
 			b = b[5+n:]
 		default:

@@ -273,10 +273,8 @@ func (e *engine) awaitTaken(ctx context.Context) error {
 		if err != nil || len(names) < e.max {
 			return contend.IgnoreMissing(err)
 		}
-		select {
-		case <-watch:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := contend.Await(ctx, "put", e.path, watch); err != nil {
+			return err
 		}
 	}
 }

@@ -29,13 +29,13 @@ func decodeLease(data []byte) (holder string, end time.Time, err error) {
 		Holder  string `json:"holder"`
 		End     string `json:"end"`
 	}
-	if err := json.Unmarshal(data, &l); err != nil {
-		return "", time.Time{}, fmt.Errorf("%w: %w", recipes.ErrFormat, err)
+	if err = json.Unmarshal(data, &l); err == nil && l.Version != leaseFormat {
+		err = fmt.Errorf("version %d", l.Version)
 	}
-	if l.Version != leaseFormat {
-		return "", time.Time{}, fmt.Errorf("%w: version %d", recipes.ErrFormat, l.Version)
+	if err == nil {
+		end, err = time.Parse(leaseTime, l.End)
 	}
-	if end, err = time.Parse(leaseTime, l.End); err != nil {
+	if err != nil {
 		return "", time.Time{}, fmt.Errorf("%w: %w", recipes.ErrFormat, err)
 	}
 	return l.Holder, end, nil
