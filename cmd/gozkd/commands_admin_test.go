@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -86,7 +87,7 @@ func TestAdmin_Ensemble(t *testing.T) {
 		}
 	}
 	// The session ended although its client is there: the client has the next session by now, or soon.
-	if exists, _, err := client.Exists("/e"); exists || err != nil && err != zk.ErrSessionExpired && err != zk.ErrConnectionClosed {
+	if exists, _, err := client.Exists("/e"); exists || err != nil && !errors.Is(err, zk.ErrSessionExpired) && !errors.Is(err, zk.ErrConnectionClosed) {
 		t.Errorf("the ephemeral of the ended session exists: %v, %v", exists, err)
 	}
 
