@@ -5,10 +5,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // The commands of docs/guide/backup.md work as they are written, and print what the page shows.
@@ -33,11 +36,38 @@ func TestGuide_Backup(t *testing.T) {
 			continue
 		}
 		for _, c := range b.commands() {
+			if strings.HasPrefix(c.line, "gozkd restore ") && strings.Contains(c.line, "--into restored") {
+				sh.awaitArchived(c)
+			}
 			sh.check(c)
 			commands++
 		}
 	}
 	if commands < 4 {
 		t.Errorf("only %d commands in the page", commands)
+	}
+}
+
+// awaitArchived waits until the archive has all of the page's writes, by the znodes that a restore
+// elsewhere finds: a second restore into the same directory is refused.
+func (sh *guideShell) awaitArchived(c guideCommand) {
+	sh.t.Helper()
+	znodes := regexp.MustCompile(`\d+ znodes`).FindString(strings.Join(c.want, "\n"))
+	if znodes == "" {
+		sh.t.Fatalf("%s: the page does not say how many znodes are restored", c.line)
+	}
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	late := watchdog.After(sh.t, 30*time.Second)
+	for {
+		output, _ := sh.try("rm -rf probe; " + strings.Replace(c.line, "--into restored", "--into probe", 1))
+		if strings.Contains(output, ", "+znodes+",") {
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-late:
+			sh.t.Fatalf("the archive did not get the last writes: %s", output)
+		}
 	}
 }
