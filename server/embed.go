@@ -82,20 +82,22 @@ func (s *Server) NotServing() error {
 	switch {
 	case !s.life.accepting.Load():
 		return s.life.whyNot()
-	case !s.ready() && !s.leader.readOnly.Load():
+	case s.leader.readOnly.Load():
+		return nil
+	case !s.ready() || !s.membersKnown(): // clients of a new ensemble wait for its members
 		return ErrNoLeader
 	}
 	return nil
 }
 
-// Ready returns when the server answers clients: it knows a leader, and has applied everything that
-// was committed before that leader's time. In an ensemble that may change again later; Start has
-// waited for the first time. Ready returns ErrClosed, with the cause if there is one, if the server
-// stopped, and an error that wraps ctx's if ctx ends first.
+// Ready returns when the server answers clients: it knows a leader, has applied everything that was
+// committed before that leader's time, and, in a new ensemble, the members. In an ensemble that may
+// change again later. Start does not wait for the members. Ready returns ErrClosed, with the cause if
+// there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
 		changed := s.applied.changed()
-		if s.ready() && s.node.Status().Current {
+		if s.answersClients() {
 			return nil
 		}
 		select {

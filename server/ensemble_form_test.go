@@ -243,3 +243,33 @@ func TestEnsemble_FirstClientSeesTheMembers(t *testing.T) {
 		})
 	}
 }
+
+// TestEnsemble_FormReadiness checks that no member of a new ensemble is ready before its state has the
+// members, for which clients wait.
+func TestEnsemble_FormReadiness(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.each(func(c *server.Config) { c.Tick = 100 * time.Millisecond })
+		served := e.m(1).begin(e.lines())
+		e.m(2).begin(e.lines())
+		waited := false
+		for range 60_000 {
+			for _, m := range e.members[:2] {
+				switch ready := m.s.NotServing() == nil; {
+				case ready && !server.MembersKnown(m.s):
+					t.Fatalf("member %d is ready without the members", m.id)
+				case ready:
+					if err := served(); err != nil {
+						t.Fatal(err)
+					}
+					if !waited {
+						t.Fatal("no member knew a leader before it knew the members")
+					}
+					return
+				}
+				waited = waited || server.Serving(m.s) && !server.MembersKnown(m.s)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		t.Fatal("no member was ready within a minute")
+	})
+}

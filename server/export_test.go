@@ -18,6 +18,12 @@ func LeaderOf(s *Server) int {
 	return int(s.node.Status().Leader)
 }
 
+// Serving reports whether a server has a leader and has caught up.
+func Serving(s *Server) bool { return s.ready() }
+
+// MembersKnown reports whether the state of a started server has the members of the ensemble.
+func MembersKnown(s *Server) bool { return s.membersKnown() }
+
 // StatusOf returns the status of a started server's consensus.
 func StatusOf(s *Server) consensus.Status { return s.node.Status() }
 

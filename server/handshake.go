@@ -101,7 +101,11 @@ func (c *conn) noteUnattached(err error) {
 // re-attach must not wait longer: when its client gives up, the request cannot be recalled, and
 // would take the session away from the server that the client has found by then.
 func (s *Server) awaitServing() bool {
-	return s.await(func() bool { return s.ready() && s.node.Status().Current && s.membersKnown() })
+	return s.await(s.answersClients)
+}
+
+func (s *Server) answersClients() bool {
+	return s.ready() && s.node.Status().Current && s.membersKnown()
 }
 
 // awaitZxid waits a moment for this server to reach the zxid that the client has seen on another

@@ -292,6 +292,7 @@ func TestWords_WithoutQuorum(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
 		lead := e.leader()
+		e.awaits("the members are stored", func() bool { return server.MembersKnown(e.m(lead).s) })
 		for _, id := range e.followers() {
 			e.m(id).kill()
 		}
