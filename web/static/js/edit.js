@@ -4,7 +4,7 @@ import {badge, button, debounce, empty, field, h, icon, loading, replace, select
 import {base, bytes, count, join} from './format.js';
 import {diffView} from './diff.js';
 import {ownSession} from './session.js';
-import {formatJson, isJson, parseJson} from './viewers/json.js';
+import {formatJson, formatted, isJson, parseJson} from './viewers/json.js';
 import {hexLine} from './viewers/binary.js';
 import {decode} from './viewers/text.js';
 
@@ -142,7 +142,7 @@ function editor(data, {rows = 18} = {}) {
 export function comparable(data) {
   const text = decode(data);
   if (text !== null) {
-    return isJson(text) ? formatJson(parseJson(text)) : text;
+    return formatted(text);
   }
   const lines = [];
   for (let i = 0; i < data.length; i += 16) {

@@ -1,7 +1,7 @@
 // What the views of this directory share.
 import {diffView} from '../js/diff.js';
 import {badge, button, h, keepFocus, loading, problem, replace} from '../js/dom.js';
-import {formatJson, isJson, parseJson} from '../js/viewers/json.js';
+import {formatted} from '../js/viewers/json.js';
 
 /**
  * page builds a view that reads something and shows it: load() returns the data, draw(data, keep) the
@@ -107,8 +107,8 @@ export function flow(api, path, query, handlers) {
  */
 export function dataDiff(from, to, label) {
   const texts = [dataText(from), dataText(to)];
-  const formatted = texts.map((text) => isJson(text) ? formatJson(parseJson(text)) : text);
-  return diffView(...(formatted[0] === formatted[1] ? texts : formatted), label);
+  const [left, right] = texts.map(formatted);
+  return diffView(...(left === right ? texts : [left, right]), label);
 }
 
 /** dataText shows the data of a znode as text, or as hex if it is none. */

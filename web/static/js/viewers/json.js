@@ -119,6 +119,11 @@ export function isJson(text) {
   }
 }
 
+/** formatted returns text, with a line per member if text is JSON. */
+export function formatted(text) {
+  return isJson(text) ? formatJson(parseJson(text)) : text;
+}
+
 /** formatJson writes a parsed value with an indentation of two spaces, numbers unchanged. */
 export function formatJson(node, indent = '') {
   if (node.kind === 'string') {
