@@ -150,27 +150,26 @@ func adminURL(endpoint, command string, query url.Values) (*url.URL, error) {
 	return u, nil
 }
 
-// askAdmin runs a command and returns its answer. A server refuses GET for a command that needs POST, before
-// anything else.
+// askAdmin runs a command and returns its answer. A server refuses GET for a command that needs POST,
+// before anything else.
 func askAdmin(ctx context.Context, where *url.URL, authorization string, security *clientflags.Security) (answer string, err error) {
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	send := func(method string) (*http.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, method, where.String(), nil)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		resp, err := adminclient.Send(req, authorization, adminPatience, security)
-		if err != nil {
-			return "", err
-		}
-		if method == http.MethodGet && resp.StatusCode == http.StatusMethodNotAllowed {
-			if err := resp.Body.Close(); err != nil {
-				return "", err
-			}
-			continue
-		}
-		return readAnswer(resp, authorization)
+		return adminclient.Send(req, authorization, adminPatience, security)
 	}
-	panic("gozkd admin: the second answer is final")
+	resp, err := send(http.MethodGet)
+	if err == nil && resp.StatusCode == http.StatusMethodNotAllowed {
+		if err = resp.Body.Close(); err == nil {
+			resp, err = send(http.MethodPost)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return readAnswer(resp, authorization)
 }
 
 // readAnswer reads an answer, and closes its body.
