@@ -104,6 +104,8 @@ func (s *Server) awaitServing() bool {
 	return s.await(s.answersClients)
 }
 
+// answersClients reports whether this server is in touch with a leader and, in a new ensemble, has its
+// members.
 func (s *Server) answersClients() bool {
 	return s.ready() && s.node.Status().Current && s.membersKnown()
 }
