@@ -36,6 +36,8 @@ var (
 	calmFlag   = flag.Uint64("sim.calm", 8, "runs whose seed is a multiple of this have long times of rest, and take 6 to 24 times -sim.length; 0: none")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
+	twiceFlag  = flag.Bool("sim.twice", false, "repeat each run with other addresses in memory, and compare what clients saw; with -sim.hours")
+	ballast    = flag.Int("sim.ballast", 0, "allocate so many objects of each size up to 2 KiB first, which moves all others")
 	jobsFlag   = flag.Int("sim.jobs", runtime.NumCPU(), "how many runs at once, each in a process on one processor; with -sim.hours")
 	resultFlag = flag.String("sim.result", "", "file for the result of a single run, which another process adds up")
 )
@@ -46,6 +48,7 @@ func TestSim(t *testing.T) {
 	if hours < 0 {
 		hours, length = exhaustive.Or(0.0, 0.5), exhaustive.Or(20*time.Second, length)
 	}
+	defer runtime.KeepAlive(allocate(*ballast))
 	if *resultFlag != "" {
 		signal.Ignore(os.Interrupt) // the process that adds up the results waits for this run
 	}
@@ -70,8 +73,9 @@ func TestSim(t *testing.T) {
 		r := runPlan(t, p)
 		r.CPU = cpuTime() - cpu
 		sum.add(r)
+		sum.Trace = r.Trace
 		if *traceFlag {
-			t.Logf("seed %d: trace %016x, %d records, %v", seed, r.trace, r.Records, r.Virtual)
+			t.Logf("seed %d: trace %016x, %d records, %v", seed, r.Trace, r.Records, r.Virtual)
 		}
 		if len(r.problems) > 0 {
 			t.Errorf("%v\n%s\nagain: make simservers HOURS=0 SEED=%d", p, strings.Join(r.problems, "\n"), seed)
@@ -101,6 +105,15 @@ func TestSim(t *testing.T) {
 		sum.Longest, sum.faults(), sum.faultList())
 }
 
+func allocate(n int) (objects [][]*byte) {
+	for size := 1; size < 2<<10/8; size += 1 + size/8 {
+		for range n {
+			objects = append(objects, make([]*byte, size))
+		}
+	}
+	return objects
+}
+
 // runMany runs plans from seed on, several at once, until they add up to the hours or an interrupt asks
 // for the sum so far. It returns how many it ran.
 func runMany(t *testing.T, seed uint64, hours float64, sum *result) (n uint64) {
@@ -112,7 +125,7 @@ func runMany(t *testing.T, seed uint64, hours float64, sum *result) (n uint64) {
 	told := time.Now()
 	for running := 0; running > 0 || more(); {
 		if running < max(1, *jobsFlag) && more() {
-			go func(seed uint64) { results <- runApart(t, seed) }(seed + n) // ends with its run; its result is awaited below
+			go func(seed uint64) { results <- runOnceOrTwice(t, seed) }(seed + n) // ends with its run; its result is awaited below
 			n++
 			running++
 			continue
@@ -127,14 +140,26 @@ func runMany(t *testing.T, seed uint64, hours float64, sum *result) (n uint64) {
 	return n
 }
 
-// runApart runs a plan in a process of its own: earlier runs change where objects are in memory, on
-// which the order of some maps depends, so a run after others would not be the same run.
-func runApart(t *testing.T, seed uint64) (r result) {
+func runOnceOrTwice(t *testing.T, seed uint64) result {
+	r := runApart(t, seed)
+	if *twiceFlag {
+		again := runApart(t, seed, "-sim.ballast=100")
+		if again.Trace != r.Trace {
+			t.Errorf("seed %d: clients saw %016x, and %016x in a repetition", seed, r.Trace, again.Trace)
+		}
+	}
+	return r
+}
+
+// runApart runs a plan in a process of its own, with more flags: earlier runs change where objects are in
+// memory, on which the order of some maps depends, so a run after others might not be the same run.
+func runApart(t *testing.T, seed uint64, flags ...string) (r result) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "result")
 	run := exec.Command(os.Args[0], "-test.run=^TestSim$", "-test.v", "-test.timeout=0", "-test.cpu=1", "-sim.hours=0", "-sim.result="+file,
 		fmt.Sprintf("-sim.seed=%d", seed), fmt.Sprintf("-sim.length=%v", *lengthFlag), "-sim.faults="+*faultsFlag, "-sim.dir="+*dirFlag,
-		fmt.Sprintf("-sim.trace=%v", *traceFlag), fmt.Sprintf("-sim.plain=%v", *plainFlag), fmt.Sprintf("-sim.calm=%v", *calmFlag))
+		fmt.Sprintf("-sim.trace=%v", *traceFlag || *twiceFlag), fmt.Sprintf("-sim.plain=%v", *plainFlag), fmt.Sprintf("-sim.calm=%v", *calmFlag))
+	run.Args = append(run.Args, flags...)
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Errorf("seed %d: %v\n%s", seed, err, out)
@@ -175,9 +200,9 @@ type result struct {
 	Faults  map[string]int
 	Rested  time.Duration // part of Virtual in which the clients rested
 	Expired int           // sessions of movers, at rest
+	Trace   uint64        // of a single run, if wanted: hash of the history
 
 	problems []string
-	trace    uint64 // hash of the history
 }
 
 func (r *result) add(o result) {
@@ -241,7 +266,7 @@ func runPlan(t *testing.T, p *plan) result {
 		r.problems = append(r.problems, a.String())
 	}
 	if *traceFlag {
-		r.trace = traceOf(history)
+		r.Trace = traceOf(history)
 	}
 	if (len(r.problems) > 0 || *traceFlag) && *dirFlag != "" {
 		where := filepath.Join(*dirFlag, fmt.Sprintf("seed-%d", p.seed))
