@@ -25,9 +25,9 @@ type Hold struct {
 	own     int   // so many of the checks, the first, also prove that ctx must end
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	// release gives up what is held, after ctx has ended; over tells that ctx had ended before
-	// and that the znode may be another holder's.
-	release func(ctx context.Context, over bool) error
+	// release deletes the znode, after the Hold's ctx has ended. lost: the Hold had ended before Release was
+	// called, so the znode may be another holder's.
+	release func(ctx context.Context, lost bool) error
 	revoked context.Context
 	revoke  context.CancelFunc
 	keep    func() bool // nil, or ends what EndHoldsWhenSuspended asks for
@@ -160,9 +160,9 @@ var errSuspended = fmt.Errorf("the connection was lost: %w", ErrNotHeld)
 // ErrOutcomeUnknown; see Client.DeleteGuaranteed. After the session Release sends nothing. Release
 // may be called again.
 func (h *Hold) Release(ctx context.Context) error {
-	over := h.ctx.Err() != nil && !errors.Is(context.Cause(h.ctx), errSuspended)
+	lost := h.ctx.Err() != nil && !errors.Is(context.Cause(h.ctx), errSuspended)
 	h.cancel(ErrNotHeld)
-	return h.release(ctx, over)
+	return h.release(ctx, lost)
 }
 
 // watch ends the Hold when the znode is gone. The watch is on the data and not on the existence,

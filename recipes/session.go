@@ -28,8 +28,8 @@ type Session struct {
 }
 
 // newSession returns a session that the leader has heard of at heard or later.
-func newSession(id int64, clock *clock, heard, timeout time.Duration, over func(*Session)) *Session {
-	s := &Session{id: id, clock: clock, onEnd: over, lifetime: lifetime(timeout)}
+func newSession(id int64, clock *clock, heard, timeout time.Duration, onEnd func(*Session)) *Session {
+	s := &Session{id: id, clock: clock, onEnd: onEnd, lifetime: lifetime(timeout)}
 	until := heard + s.lifetime
 	inner, cancel := context.WithCancelCause(context.Background())
 	s.inner, s.ctx, s.cancel = inner, checkedctx.New(inner, s.check), cancel

@@ -26,7 +26,7 @@ type Item struct {
 
 	turn        chan struct{} // capacity 1: holds a value while no goroutine uses the fields below
 	doneUnknown bool          // the answer to a Done was lost
-	over        bool          // done or giveBack has ended the lock, which the Hold's cause does not tell
+	unlocked    bool          // the lock is gone, whether this Item or another client deleted it
 }
 
 // Done removes the item from the queue and releases the lock. After recipes.ErrNotHeld the item may
@@ -95,7 +95,7 @@ func (i *Item) done(ctx context.Context) error {
 }
 
 func (i *Item) endHold() {
-	i.over = true
+	i.unlocked = true
 	author.EndHold(i.Hold)
 }
 
@@ -104,7 +104,7 @@ func (i *Item) notHeld() error {
 }
 
 // giveBack is the release of the Hold.
-func (i *Item) giveBack(ctx context.Context, over bool) error {
+func (i *Item) giveBack(ctx context.Context, lost bool) error {
 	e, s := i.engine, contend.Session(i.Hold)
 	if s.Context().Err() != nil {
 		return nil
@@ -114,16 +114,16 @@ func (i *Item) giveBack(ctx context.Context, over bool) error {
 			return err
 		}
 		defer func() { i.turn <- struct{}{} }()
-		if i.over {
+		if i.unlocked {
 			return nil
 		}
-		if over { // the lock may be another holder's
+		if lost { // the lock may be another holder's
 			if locked, _ := e.isLocked(ctx, s, i.Name, i.Token()); !locked {
 				return nil
 			}
 		}
 		err := e.unlock(ctx, s, i.Name, i.marker, i.Token())
-		i.over = err == nil
+		i.unlocked = err == nil
 		return err
 	})
 }

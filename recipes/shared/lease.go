@@ -136,8 +136,8 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*r
 	now := results[len(results)-1].Stat
 	h := author.Hold{Path: holder, Token: now.Mzxid, Checks: []any{&zk.CheckVersionRequest{Path: holder, Version: now.Version}}}
 	h.Context, h.Cancel = untilTime(end)
-	h.Release = func(ctx context.Context, over bool) error {
-		if over {
+	h.Release = func(ctx context.Context, lost bool) error {
+		if lost {
 			return nil
 		}
 		return l.release(ctx, holder, now.Version)

@@ -33,7 +33,7 @@ type Hold struct {
 	// because the deletions of earlier holders' znodes changed that Pzxid.
 	Token   int64
 	Checks  []any                                      // zk.CheckVersionRequests that fail once the Hold is lost
-	Release func(ctx context.Context, over bool) error // nil deletes the ephemeral
+	Release func(ctx context.Context, lost bool) error // nil deletes the ephemeral
 	// Context and Cancel are of a Hold without an ephemeral and a Session.
 	Context context.Context
 	Cancel  context.CancelCauseFunc
