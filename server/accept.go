@@ -82,14 +82,19 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 
 // forget closes c and removes everything that the server keeps about c.
 func (s *Server) forget(c *conn) {
+	// Only a connection of the table gets events, and no reply may follow an event that was dropped, so
+	// the output ends first. The socket is closed last: a client that connects again at once finds room.
+	c.mu.Lock()
+	closeSocket := c.endOutput()
+	id := c.session
+	c.mu.Unlock()
 	s.conns.remove(c)
 	c.mu.Lock()
-	c.closeLocked()
-	id := c.session
+	closeSocket()
 	c.mu.Unlock()
 	s.expiry.touch(id, c.heard()) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because closed was set under c.mu.
 	s.watches.RemoveConn(c.id)
-	s.conns.release(id, c)
+	s.conns.release(c)
 	s.conns.locals.release(id, c)
 }

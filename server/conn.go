@@ -24,8 +24,9 @@ type conn struct {
 	transport
 	reading
 
-	touched touched // owned by the goroutine of Apply
-	removed bool    // from connTable; guarded by connTable.mu
+	touched touched         // owned by the goroutine of Apply
+	removed bool            // from connTable; guarded by connTable.mu
+	bound   proto.SessionID // bySession had this connection for it, and may still have; guarded by connTable.mu
 
 	mu   sync.Mutex // guards all below
 	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes
@@ -129,15 +130,24 @@ func (c *conn) isClosed() bool {
 	return c.closed
 }
 
-func (c *conn) closeLocked() {
+func (c *conn) closeLocked() { c.endOutput()() }
+
+// endOutput marks the connection as closed and drops its output. The returned function closes the
+// socket, and does not block. c.mu is held, for both.
+func (c *conn) endOutput() (closeSocket func()) {
 	if c.closed {
-		return
+		return func() {}
 	}
 	c.closed = true
 	whole := c.out.sealed == nil && !c.flushing // no record is sent in part
 	c.out = output{}
 	c.recount(true)
 	c.room.Broadcast()
+	return func() { c.closeSocket(whole) }
+}
+
+// closeSocket closes the socket. With TLS, whole says that no record was sent in part. c.mu is held.
+func (c *conn) closeSocket(whole bool) {
 	// The only error would be that the connection is closed already.
 	if c.raw != nil { // closing a socket does not block
 		if c.tls != nil && whole {

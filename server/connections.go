@@ -83,7 +83,7 @@ func (t *connTable) bind(id proto.SessionID, c *conn) {
 	t.mu.Lock()
 	old := t.bySession[id]
 	if c != nil && !c.removed {
-		t.bySession[id] = c
+		t.bySession[id], c.bound = c, id
 	} else {
 		delete(t.bySession, id)
 	}
@@ -104,11 +104,11 @@ func (t *connTable) remove(c *conn) {
 	}
 }
 
-// release records when a session was last heard from on c, unless another connection has it.
-func (t *connTable) release(id proto.SessionID, c *conn) {
+// release records when the session of c was last heard from on c, unless another connection has it.
+func (t *connTable) release(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if id != 0 && t.bySession[id] == c {
+	if id := c.bound; id != 0 && t.bySession[id] == c {
 		delete(t.bySession, id)
 		t.unattachedAt[id] = c.heard()
 	}
