@@ -35,7 +35,7 @@ type engine struct {
 
 	mu           sync.Mutex                 // guards the fields below; never held while waiting
 	waitingPuts  []*putRequest              // not in inFlight yet
-	inFlight     []*putRequest              // the batch being sent
+	inFlight     []*putRequest              // the batch being sent; some may be answered
 	sending      bool                       // sendLoop runs; nothing else sends waitingPuts
 	stopWaiting  context.CancelFunc         // ends the wait for a session of the batch being sent
 	waitingTakes []*takeRequest             // not answered yet, in order of arrival

@@ -21,6 +21,7 @@ type putRequest struct {
 	size      int        // total bytes of data
 	result    chan error // capacity 1: the sender must not block
 	abandoned bool       // the caller has returned; guarded by engine.mu
+	answered  bool       // result was sent; guarded by engine.mu
 }
 
 // The limits of a batch. A single putRequest that exceeds them is sent alone.
@@ -80,7 +81,7 @@ func (e *engine) abandonPut(ctx context.Context, p *putRequest) error {
 		return e.contextError(ctx, "put", false)
 	}
 	p.abandoned = true
-	if e.stopWaiting != nil && !slices.ContainsFunc(e.inFlight, func(p *putRequest) bool { return !p.abandoned }) {
+	if e.stopWaiting != nil && !slices.ContainsFunc(e.inFlight, func(p *putRequest) bool { return !p.abandoned && !p.answered }) {
 		e.stopWaiting()
 	}
 	return e.contextError(ctx, "put", true)
@@ -177,17 +178,17 @@ func (e *engine) batchStored(ctx context.Context, batch []*putRequest, results [
 	var back []string
 	e.mu.Lock()
 	for _, p := range batch {
-		if p.abandoned && results != nil {
-			for _, r := range results[:len(p.data)] {
-				back = append(back, r.String)
-			}
-		}
 		if results != nil {
+			for _, r := range results[:len(p.data)] {
+				if p.abandoned {
+					back = append(back, r.String)
+				}
+			}
 			results = results[len(p.data):]
 		}
 		p.result <- nil
+		p.answered = true
 	}
-	e.inFlight = nil
 	e.mu.Unlock()
 	for _, path := range back { // nobody waits for the result
 		if e.locks == "" {
@@ -203,6 +204,7 @@ func (e *engine) finishBatch(batch []*putRequest, err error) {
 	defer e.mu.Unlock()
 	for _, p := range batch {
 		p.result <- err
+		p.answered = true
 	}
 }
 
@@ -266,7 +268,7 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// awaitTaken waits until the queue has room.
+// awaitTaken waits until enough items were taken that the queue has room.
 func (e *engine) awaitTaken(ctx context.Context) error {
 	for {
 		names, _, watch, err := e.client.ChildrenW(ctx, e.path)
