@@ -29,7 +29,9 @@ func (s *Server) LogPosition() LogPosition {
 	st := s.node.Status()
 	p := LogPosition{Ensemble: s.node.Cluster(), Applied: st.Applied, Leads: st.Leading && st.Current}
 	order := slices.Concat(slices.Sorted(slices.Values(st.Learners)), slices.Sorted(slices.Values(st.Voters)))
-	order = append(slices.DeleteFunc(order, func(id uint64) bool { return id == st.Leader }), st.Leader)
+	if i := slices.Index(order, st.Leader); i >= 0 { // a leader is known
+		order = append(slices.Delete(order, i, i+1), st.Leader)
+	}
 	p.Turn = max(slices.Index(order, uint64(s.cfg.MemberID)), 0)
 	p.Members = len(order)
 	return p

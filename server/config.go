@@ -340,9 +340,11 @@ func (c *Config) ensureDefaults() error {
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
 	}
-	for name, address := range map[string]string{"Listen": c.Listen, "PeerListen": c.PeerListen, "SecureListen": c.SecureListen} {
-		for one := range strings.SplitSeq(address, serverlist.AddressSeparator) {
-			if err := checkAddress(one); err != nil {
+	for name, addresses := range map[string][]string{
+		"Listen": {c.Listen}, "SecureListen": {c.SecureListen}, "PeerListen": strings.Split(c.PeerListen, serverlist.AddressSeparator),
+	} {
+		for _, address := range addresses {
+			if err := checkAddress(address); err != nil {
 				bad("%s is %q: %w", name, address, err)
 			}
 		}

@@ -22,14 +22,25 @@ type transfers struct {
 	retries map[uint64]*retry // members whose last transfer failed
 }
 
-// retry is the time until raft is told of a failure, and tries again.
-type retry struct{ wait, left int }
+// retry is when raft is told of a failure, and tries again.
+type retry struct {
+	backoff   int // ticks
+	ticksLeft int // 0: raft was told
+}
 
 func newTransfers() transfers {
 	return transfers{active: make(map[uint64]bool), retries: make(map[uint64]*retry)}
 }
 
-func (t *transfers) empty() bool { return len(t.wanted)+len(t.active)+len(t.retries) == 0 }
+// empty reports whether nothing is to be done: a member whose failure raft was told of may be gone.
+func (t *transfers) empty() bool {
+	for _, r := range t.retries {
+		if r.ticksLeft > 0 {
+			return false
+		}
+	}
+	return len(t.wanted)+len(t.active) == 0
+}
 
 // sendCheckpoints begins transfers to the members that the core named. The checkpoint on disk will
 // do if the log in memory continues it and if it knows the members. Otherwise a new checkpoint is
@@ -92,8 +103,8 @@ func (l *Loop) TransferEnded(to uint64, ok bool) error {
 	case r == nil:
 		t.retries[to] = &retry{firstRetryTicks, firstRetryTicks}
 	default:
-		r.wait = min(2*r.wait, lastRetryTicks)
-		r.left = r.wait
+		r.backoff = min(2*r.backoff, lastRetryTicks)
+		r.ticksLeft = r.backoff
 	}
 	return l.sendCheckpoints(nil)
 }
@@ -105,9 +116,9 @@ func (l *Loop) tickTransfers() {
 	if !l.core.Leads() {
 		if !t.empty() {
 			t.wanted = nil
-			clear(t.retries)
 			l.host.CancelTransfers()
 		}
+		clear(t.retries)
 		return
 	}
 	if len(t.retries) == 0 {
@@ -115,10 +126,10 @@ func (l *Loop) tickTransfers() {
 	}
 	for _, to := range slices.Sorted(maps.Keys(t.retries)) { // sorted: a simulation must be repeatable
 		r := t.retries[to]
-		if r.left == 0 {
+		if r.ticksLeft == 0 {
 			continue // raft was told already
 		}
-		if r.left--; r.left == 0 {
+		if r.ticksLeft--; r.ticksLeft == 0 {
 			l.core.TransferEnded(to, false)
 		}
 	}

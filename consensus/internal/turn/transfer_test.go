@@ -53,8 +53,14 @@ func TestTransfer_FailuresRestAndLeadershipEnds(t *testing.T) {
 	}
 	for want := firstRetryTicks; want <= 4*firstRetryTicks; want *= 2 {
 		ticks := 0
-		for ; o.retries[2].left > 0; ticks++ {
+		for ; o.retries[2].ticksLeft > 0; ticks++ {
+			if o.empty() {
+				t.Fatal("the loop may rest before raft is told")
+			}
 			h.loop.tickTransfers()
+		}
+		if !o.empty() { // the member may be gone for good
+			t.Fatalf("the loop does not rest after raft was told: %+v", o)
 		}
 		if ticks != want {
 			t.Fatalf("raft is told after %d ticks, want %d", ticks, want)

@@ -24,3 +24,17 @@ func TestArchiveStats_Verification(t *testing.T) {
 		}
 	}
 }
+
+// The members that take turns are counted whether a leader is known or not.
+func TestLogPosition_WithoutALeader(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.startAll()
+		e.awaitVoters(1, 2, 3)
+		e.m(2).stop()
+		e.m(3).stop()
+		e.awaits("no leader", func() bool { return e.m(1).s.Status().Leader == 0 })
+		if p := e.m(1).s.LogPosition(); p.Members != 3 || p.Turn != 0 {
+			t.Errorf("member %d of %d, want 0 of 3", p.Turn, p.Members)
+		}
+	})
+}
