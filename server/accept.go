@@ -52,9 +52,9 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 	}
 	c.room.L = &c.mu
 	c.noteHeard(now)
-	who, called := nc.(*callerConn)
+	caller, called := nc.(*callerConn)
 	if called {
-		c.ids = append(c.ids, who.IDs...)
+		c.ids = append(c.ids, caller.IDs...)
 		orderIDs(c.ids)
 	}
 	s.conns.mu.Lock()

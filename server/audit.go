@@ -23,13 +23,13 @@ func (s *Server) Audit(e audit.Event) {
 	s.cfg.Audit.Record(&e)
 }
 
-// auditEvent returns an event of this connection. c.mu is held, or Apply calls. ids are the client's identities at
-// the time of the request.
+// auditEvent returns an event of this connection. c.mu is held, or Apply calls. ids are the client's
+// identities at the time of the request.
 func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
 	_, encrypted := c.nc.(interface{ ConnectionState() tls.ConnectionState }) // from Config.Listener
 	origin := ""
-	if who, ok := c.nc.(*callerConn); ok {
-		encrypted, origin = who.TLS, who.Origin
+	if caller, ok := c.nc.(*callerConn); ok {
+		encrypted, origin = caller.TLS, caller.Origin
 	}
 	return audit.Event{
 		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: shownIDs(ids),

@@ -51,7 +51,7 @@ func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool)
 	switch {
 	case r.Scheme == schemeIP: // every connection has this identity already
 		return proto.OK, true
-	case r.Scheme == schemeX509 && c.tls != nil && c.tls.leaf != nil: // so has one with a certificate
+	case r.Scheme == schemeX509 && c.tls != nil && c.tls.leaf != nil: // a client with a verified certificate has this identity already
 		return proto.OK, true
 	case r.Scheme == schemeEnsemble && c.server.live.Load().Auth.Ensemble:
 		if c.server.live.Load().Auth.ensembleNamed(r.Auth) {
@@ -117,7 +117,7 @@ var (
 // Authorize checks whether a caller is the superuser, or somebody to whom the ACL of the root znode
 // gives all permissions by name. What the ACL gives to everybody does not count, nor does
 // Config.SkipACL. The ACL proves little: while it is open, as it is initially, every client can
-// enter itself there. AuthorizeSuper does without.
+// enter itself there. AuthorizeSuper does not ask the ACL.
 //
 // scheme and credentials are those of a client's addauth: digest and user:password, or ip. address
 // is the host that the request comes from, and is used for ip. Authorize returns nil,

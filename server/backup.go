@@ -122,8 +122,8 @@ func (c *Capture) File(ctx context.Context) (*Backup, error) {
 
 // roomIn returns ErrNoRoom if less than leave bytes are free on the disk of dir.
 func roomIn(dir string, leave int64) error {
-	if left, known := vfs.Free(dir); known && left < leave {
-		return fmt.Errorf("%w: %d MiB are free, and the log may need %d MiB", ErrNoRoom, left>>20, leave>>20)
+	if free, known := vfs.Free(dir); known && free < leave {
+		return fmt.Errorf("%w: %d MiB are free, and the log may need %d MiB: free space, or move the data directory to a larger disk", ErrNoRoom, free>>20, leave>>20)
 	}
 	return nil
 }
@@ -155,10 +155,10 @@ func (s *Server) removeBackups() {
 	if err != nil {
 		return
 	}
-	left, _ := filepath.Glob(filepath.Join(s.cfg.Dir, backupFolder+"*")) // the only error is that of a bad pattern
-	for _, folder := range left {
+	leftovers, _ := filepath.Glob(filepath.Join(s.cfg.Dir, backupFolder+"*")) // the only error is that of a bad pattern
+	for _, folder := range leftovers {
 		if err := os.RemoveAll(folder); err != nil {
-			s.cfg.Logger.Warn("a backup that a crash has left could not be removed", "folder", folder, "error", err)
+			s.cfg.Logger.Warn("the folder of an unfinished backup could not be removed; delete it", "folder", folder, "error", err)
 		}
 	}
 	if err := lock.Close(); err != nil {

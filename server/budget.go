@@ -50,8 +50,8 @@ const (
 	queuedOverhead = 256
 )
 
-func (b *memoryBudget) over() bool  { return b.unread.Load() > b.limit.Load() }
-func (b *memoryBudget) tight() bool { return b.queued.Load() > b.limit.Load()/2 }
+func (b *memoryBudget) unreadExceeded() bool { return b.unread.Load() > b.limit.Load() }
+func (b *memoryBudget) queuesTight() bool    { return b.queued.Load() > b.limit.Load()/2 }
 
 // account is what a connection has charged to the budget. It is written with conn.mu held.
 type account struct {
@@ -156,13 +156,13 @@ func (c *conn) holdInput(n int, partial bool) {
 // c.mu is held.
 func (c *conn) crowded() bool {
 	q := &c.queue
-	return q.crowded() || (q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && c.server.conns.budget.tight()
+	return q.crowded() || (q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && c.server.conns.budget.queuesTight()
 }
 
 // relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if the
 // memory of watches is. The caller holds no conn.mu.
 func (s *Server) relieve() {
-	if s.conns.budget.over() {
+	if s.conns.budget.unreadExceeded() {
 		s.evict()
 	}
 	if s.watches.Bytes() > s.live.Load().WatchMemory {
@@ -221,7 +221,7 @@ func (s *Server) evict() {
 	b := &s.conns.budget
 	b.evicting.Lock()
 	defer b.evicting.Unlock()
-	if !b.over() { // another goroutine was here
+	if !b.unreadExceeded() { // another goroutine was here
 		return
 	}
 	type candidate struct {

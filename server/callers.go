@@ -34,16 +34,16 @@ type callerConn struct {
 // DialAs is Dial for a client with other identities. The server trusts the program: it takes the
 // identities without a proof. Config.MaxClientConns does not bound these connections, so the program
 // must.
-func (s *Server) DialAs(ctx context.Context, who Caller) (net.Conn, error) {
+func (s *Server) DialAs(ctx context.Context, caller Caller) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(inProcessAddress) // it is valid
-	if who.Address != "" {
-		host = who.Address
+	if caller.Address != "" {
+		host = caller.Address
 	}
 	client, ours := memnet.Pipe(net.JoinHostPort(host, "0"), inProcessAddress)
 	if err := s.dialable(ctx); err != nil {
 		return nil, err
 	}
-	s.admit(&callerConn{ours, who}, portPlain)
+	s.admit(&callerConn{ours, caller}, portPlain)
 	return client, nil
 }
 

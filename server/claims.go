@@ -62,7 +62,7 @@ func (l *claimLimit) allow(addr string, now time.Time) bool {
 	return true
 }
 
-// judgement is what becomes of a claim.
+// judgement is the verdict on a claim.
 type judgement uint8
 
 const (

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// clientPort is where clients connect, and other members.
+// clientPort holds the listeners for clients and members, and what bounds the connections of clients.
 type clientPort struct {
 	listener, secure net.Listener             // nil: in process only; no secure port
 	addr, secureAddr atomic.Pointer[net.Addr] // of these

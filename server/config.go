@@ -100,8 +100,8 @@ type Config struct {
 	// LocalSessions opens a new session without a write to the log (localSessionsEnabled). Only this
 	// server knows it: elsewhere its client is told that it has expired. It cannot have ephemeral
 	// znodes, unless LocalSessionUpgrades is set: then the first one makes it a session like others
-	// (localSessionsUpgradingEnabled), and sessions are local from feature level 2 on. No effect on a
-	// server alone.
+	// (localSessionsUpgradingEnabled), and new sessions are local only from feature level 3 on. No
+	// effect on a server alone.
 	LocalSessions, LocalSessionUpgrades bool
 	// LinearizableReads makes every read wait until this server has applied everything that was
 	// committed anywhere when the read came. By default a read is answered from the state of this
@@ -168,8 +168,8 @@ type Config struct {
 	ClientMemory int64
 	// WatchMemory bounds, in bytes, the watches of all clients together, 56 bytes each and
 	// 104 for each path with its text. Beyond it the clients whose addresses have most of them are
-	// disconnected. Default: 192 MiB, or an eighth of
-	// the memory that the process may use if that is less.
+	// disconnected. Default: 192 MiB, or an eighth of the memory that the process may use if that is
+	// less.
 	WatchMemory int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle
@@ -204,8 +204,8 @@ type Config struct {
 	RefuseTTL bool
 	// SkipACL lets every ACL check pass (skipACL).
 	SkipACL bool
-	// SuperDigest is user:base64(hash(user:password)), by DigestAlgorithm, of the user that passes every ACL check
-	// (DigestAuthenticationProvider.superDigest). Empty: there is none.
+	// SuperDigest is user:base64(hash(user:password)), by DigestAlgorithm, of the user that passes
+	// every ACL check (DigestAuthenticationProvider.superDigest). Empty: there is none.
 	SuperDigest string
 	// DigestAlgorithm is the hash of the digest scheme, as Java names it: SHA1, SHA-224, SHA-256, SHA-384,
 	// SHA-512, or SHA3 with one of these lengths (DigestAuthenticationProvider.digestAlg). Identities in
@@ -266,8 +266,8 @@ type Config struct {
 	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the
 	// runtime's clock. Now may jump, see MoveClock. Default: time.Now.
 	Now func() time.Time
-	// Rand is the source of session passwords, of which the server makes one call at a time. Default:
-	// crypto/rand.
+	// Rand is the source of session passwords, of the ids of local sessions, and of raft's random
+	// numbers. The server makes one call of Read at a time. Default: crypto/rand.
 	Rand io.Reader
 	// FS is the file system of LogDir, DirFS that of Dir. Backups are always on the operating
 	// system's. Default: the operating system's.
@@ -340,15 +340,7 @@ func (c *Config) ensureDefaults() error {
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
 	}
-	for name, addresses := range map[string][]string{
-		"Listen": {c.Listen}, "SecureListen": {c.SecureListen}, "PeerListen": strings.Split(c.PeerListen, serverlist.AddressSeparator),
-	} {
-		for _, address := range addresses {
-			if err := checkAddress(address); err != nil {
-				bad("%s is %q: %w", name, address, err)
-			}
-		}
-	}
+	errs = append(errs, c.checkAddresses()...)
 	errs = append(errs, c.Auth.check()...)
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")
@@ -367,8 +359,21 @@ func (c *Config) leastClientMemory() int64 { return 8 * int64(c.MaxBuffer) }
 // value is empty. Only one server at a time may use it. Memory must not be copied.
 type Memory = consensus.Memory
 
-// checkAddress returns an error if a host:port to listen on is malformed. Listening shows whether
-// the address is free and belongs to this machine.
+// checkAddresses returns an error for each malformed host:port to listen on. Listening shows whether an
+// address is free and belongs to this machine.
+func (c *Config) checkAddresses() (errs []error) {
+	for name, addresses := range map[string][]string{
+		"Listen": {c.Listen}, "SecureListen": {c.SecureListen}, "PeerListen": strings.Split(c.PeerListen, serverlist.AddressSeparator),
+	} {
+		for _, address := range addresses {
+			if err := checkAddress(address); err != nil {
+				errs = append(errs, fmt.Errorf("server: %s is %q: %w", name, address, err))
+			}
+		}
+	}
+	return errs
+}
+
 func checkAddress(address string) error {
 	if address == "" {
 		return nil

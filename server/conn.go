@@ -55,7 +55,7 @@ type transport struct {
 	tls  *tlsLayer // nil: none, or the handshake is not complete; set with conn.mu held, before serve
 }
 
-// identity is who the client is.
+// identity holds the client's identities.
 type identity struct {
 	ids   []proto.ID // replaced, never changed in place; shownIDs are for others to see
 	known datatree.Decisions
@@ -71,7 +71,7 @@ type attachment struct {
 	readOnly  bool // the session was opened, or resumed, while this server was read-only; then it is local
 }
 
-// reading is when the connection was read last, and why it is not read.
+// reading holds when the connection was read last, and why it is not read now.
 type reading struct {
 	heardAt    atomic.Int64 // when the last bytes came, in nanoseconds since Server.startedWall
 	blocked    atomic.Bool  // not read, because writes wait: nobody can tell whether the client is alive

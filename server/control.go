@@ -210,7 +210,7 @@ func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, lo
 		return nil
 	}
 	var mu sync.Mutex // guards pending, and what look does
-	pending, over := len(requests), make(chan struct{})
+	pending, done := len(requests), make(chan struct{})
 	for _, r := range requests {
 		s.propose(r, func(res *datatree.Result) {
 			mu.Lock()
@@ -220,7 +220,7 @@ func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, lo
 			}
 			look(res)
 			if pending--; pending == 0 {
-				close(over)
+				close(done)
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, lo
 		return err
 	}
 	select {
-	case <-over:
+	case <-done:
 		return nil
 	case <-s.life.stopping:
 		return giveUp(ErrClosed)

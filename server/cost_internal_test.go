@@ -183,7 +183,7 @@ func TestCost_LeftReadsSeeTheirWrite(t *testing.T) {
 // A write is not proposed while so many reads wait that Apply would have much to do before it.
 func TestCost_WritesBehindManyReads(t *testing.T) {
 	var q queue
-	for range maxReadsBehind {
+	for range maxQueuedReads {
 		if q.holdsWrites() {
 			t.Fatalf("held after %d reads", q.nReads)
 		}

@@ -31,10 +31,10 @@ const (
 	// maxFills is how often a connection is read before others go on, if its socket always has
 	// bytes.
 	maxFills = 8
-	// maxReadsBehind is how many reads of one connection may wait when it sends a write: they must
-	// be answered before that write is applied (V2), possibly by Apply, under its lock. maxListsBehind
+	// maxQueuedReads is how many reads of one connection may wait when it sends a write: they must
+	// be answered before that write is applied (V2), possibly by Apply, under its lock. maxQueuedLists
 	// is how many of them may ask for lists.
-	maxReadsBehind, maxListsBehind = 256, 32
+	maxQueuedReads, maxQueuedLists = 256, 32
 )
 
 // pause is why a burst of requests ended.

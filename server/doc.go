@@ -9,7 +9,8 @@
 //
 // Invariants (see also docs/internals/server.md):
 //
-//	V1  Replies leave in the order of their requests, per connection.
+//	V1  Replies leave in the order of their requests, per connection, except that a ping is answered
+//	    while a reconfig waits.
 //	V2  A read sees all earlier and no later writes of its own connection: after an unfinished
 //	    write, the read waits in the connection's queue, and runs right after that write was
 //	    applied.
@@ -22,17 +23,17 @@
 //
 // Goroutines, which end with Close unless said otherwise:
 //
-//   - That of a connection reads the socket and owns the input buffer.
+//   - One per connection reads the socket and owns the input buffer.
 //   - consensus.Run owns raft and, through Apply, the tree's changes, events and replies to writes.
 //   - The session loop follows the leader; twice a tick it expires sessions or reports them to the
 //     leader.
 //   - The collector deletes containers and TTL znodes.
 //   - An accept loop per client port owns its listener, until Close or a reconfig that moves the
 //     port; followClientAddress makes such moves in an ensemble.
-//   - That of a TLS handshake, for at most 10 s; then the connection gets a new goroutine.
-//   - A flusher, now and then, writes the output that a socket did not take at once.
+//   - One per TLS handshake, for at most 10 s; then the connection gets a new goroutine.
+//   - A flusher writes the output that a socket did not take at once.
 //
-// Locks are always taken in this order: Server.treeMu, memoryBudget.evicting, conn.mu, connTable.mu, and the leaf locks of
-// expiry, the watch table and the mailboxes. No goroutine waits for a disk or a socket while
-// holding one of these locks.
+// Locks are always taken in this order: Server.treeMu, memoryBudget.evicting, conn.mu, connTable.mu,
+// and the leaf locks of expiry, the watch table and the mailboxes. No goroutine waits for a disk or a
+// socket, log lines excepted, while holding one of these locks.
 package server

@@ -146,7 +146,7 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 		case res.Err == proto.OK:
 			s.cfg.Logger.Info("members of the ensemble", "voters", current.Voters(), "observers", current.Observers(), "version", version.String())
 		default:
-			s.cfg.Logger.Warn("the members of the ensemble were not changed", "reason", res.Err.String())
+			s.cfg.Logger.Warn("the members of the ensemble were not changed; connect a majority of the new voters, and repeat the reconfig", "reason", res.Err.String())
 		}
 	}
 }

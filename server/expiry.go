@@ -13,11 +13,12 @@ import (
 // expiry tracks when sessions expire. Every server keeps track; the leader's expiry decides, twice
 // a tick (runSessions). A session expires only if all of these hold:
 //
-//   - The leader can commit. If requests wait and nothing was applied for more than a tick
+//   - The leader can commit. If requests wait and nothing was applied for commitPatience or longer
 //     (Status.Progress), nobody expires. Afterwards every session has a full timeout (ResetAll).
 //   - The leader's process ran. A pass that is late by more than an eighth of a tick finds sockets
-//     that nobody has read. GiveBack moves every session by the lost time, and only the second of
-//     two late passes judges, so that dead sessions end also on an overloaded machine.
+//     that nobody has read. GiveBack moves every session by the lost time. The first late pass does
+//     not judge; later passes do even if they are late, too: dead sessions must end also on an
+//     overloaded machine.
 //   - The session's server says so. Other servers report touches twice a tick ("this session, this
 //     many ms ago"). For a session that is attached elsewhere (SessionInfo.Server) the leader waits
 //     for a report that was made after the timeout was over. The leader's answers carry its time,
@@ -30,8 +31,9 @@ import (
 //
 // A report covers everything since the last report that the leader has confirmed, and a tick before
 // it. A server whose own pass is late reports only in the next pass. A session also counts as heard
-// while its connection is not read because earlier requests wait (conn.blocked), and when its
-// client asks for it again with the right password (heardOwner). A server that is cut off answers
+// while its connection is not read because earlier requests wait (conn.blocked), unless the server
+// waits for the client to take its replies, and when its client asks for it again with the right
+// password (heardOwner). A server that is cut off answers
 // pings for syncLimit ticks; if it dies within that time, its clients have up to that much less
 // than their timeout.
 type expiry struct {

@@ -35,8 +35,8 @@ func (l *lifecycle) init() {
 }
 
 // begin marks the server as started. Close cancels the context that begin returns, and waits until
-// over is called.
-func (l *lifecycle) begin(ctx context.Context) (_ context.Context, over func(), err error) {
+// finished is called.
+func (l *lifecycle) begin(ctx context.Context) (_ context.Context, finished func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

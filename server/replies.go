@@ -114,7 +114,7 @@ func (c *conn) drain(b *meter.BatchStats) (more bool) {
 func (c *conn) drainBefore(b *meter.BatchStats, w *clientWrite) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	limit := len(c.out.buf) + max(maxMultiReads*int(c.server.cfg.MaxBuffer), maxReadsBehind*shareBytes+maxListsBehind*longReplyBytes)
+	limit := len(c.out.buf) + max(maxMultiReads*int(c.server.cfg.MaxBuffer), maxQueuedReads*shareBytes+maxQueuedLists*longReplyBytes)
 	for !c.closed && !c.closeAfter && c.queue.len() > 0 && c.queue.head() != queued(w) {
 		if c.out.len() > maxOutput || len(c.out.buf) > limit {
 			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.out.len())

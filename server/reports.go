@@ -10,7 +10,7 @@ import (
 )
 
 // The kinds of messages that servers send each other outside of the log, up to twice a tick. The kind is
-// the first byte of a message; see "Reports between servers" in docs/reference/formats.md. All of
+// the first byte of a message; see "Messages between members" in docs/reference/formats.md. All of
 // them may be lost.
 const (
 	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest

@@ -163,7 +163,7 @@ func (q *queue) crowded() bool { return q.len() >= maxQueued || q.totalBytes >= 
 // a barrier, the reply to that request could show the write (V2, V5). Behind many reads, or reads
 // that Apply has left to finishDrain, Apply could have to answer all of them, see drainBefore.
 func (q *queue) holdsWrites() bool {
-	return q.nUnordered > 0 || q.nReads >= maxReadsBehind || q.nLists >= maxListsBehind || q.draining.Load()
+	return q.nUnordered > 0 || q.nReads >= maxQueuedReads || q.nLists >= maxQueuedLists || q.draining.Load()
 }
 
 // isList reports whether a read is answered with a list, of up to longReplyBytes when it is queued.

@@ -114,17 +114,17 @@ func (l *writeLimit) try(bytes int, big bool) bool {
 func (l *writeLimit) wait(big bool, patience time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	over := false
+	timedOut := false
 	if patience > 0 {
 		timer := time.AfterFunc(patience, func() {
 			l.mu.Lock()
-			over = true
+			timedOut = true
 			l.room.Broadcast()
 			l.mu.Unlock()
 		})
 		defer timer.Stop()
 	}
-	for l.blocked(big) && !over {
+	for l.blocked(big) && !timedOut {
 		l.room.Wait()
 	}
 	return !l.blocked(big)

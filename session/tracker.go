@@ -109,7 +109,7 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	return ids
 }
 
-// Silent reports whether id is known and its timeout had passed at that time, to the instant.
+// Silent reports whether id is known and its timeout had passed at that time, without rounding up to a bucket.
 func (t *Tracker) Silent(id proto.SessionID, at time.Time) bool {
 	e := t.sessions[id]
 	return e != nil && e.lastHeard+e.timeout <= t.since(at)
@@ -147,8 +147,8 @@ func (t *Tracker) ResetAll(now time.Time) {
 	}
 }
 
-// GiveBack lets the time lost, which has just ended, count for no session: each session counts as
-// heard from that much later than it was, but not later than now. Closing sessions stay closing.
+// GiveBack moves the time at which each session was last heard forward by lost, but not beyond now,
+// because nobody could be heard in that time, which has just ended. Closing sessions stay closing.
 func (t *Tracker) GiveBack(lost time.Duration, now time.Time) {
 	at := t.since(now)
 	for _, e := range t.sessions {

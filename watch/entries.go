@@ -2,7 +2,7 @@ package watch
 
 import "strings"
 
-// listKind names a table of ZooKeeper's two. A persistent watch is in both tables, a recursive
+// listKind names one of ZooKeeper's two watch tables. A persistent watch is in both tables, a recursive
 // watch only in the first.
 type listKind uint8
 

@@ -71,8 +71,8 @@ func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f func(ctx cont
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
-		gone, left := contend.Release(ctx, held, "lead")
-		lost, err = gone != nil, errors.Join(err, gone, contend.WithCleanup(nil, left))
+		gone, cleanup := contend.Release(ctx, held, "lead")
+		lost, err = gone != nil, errors.Join(err, gone, contend.WithCleanup(nil, cleanup))
 	}()
 	return false, f(in, held)
 }

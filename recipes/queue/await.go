@@ -27,9 +27,9 @@ const (
 const (
 	chiefName  = "chief"
 	waitPrefix = "wait-"
-	// clockLook bounds how long a consumer waits for a due time without another look at the wall
+	// recheckInterval bounds how long a consumer waits for a due time without another look at the wall
 	// clock, which somebody may have set, and how long it passes over items that cannot be taken.
-	clockLook = 15 * time.Second
+	recheckInterval = 15 * time.Second
 )
 
 // watchesQueue reports whether the consumer's next wait is for the queue, not for its place in
@@ -44,8 +44,7 @@ func (e *engine) await(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.session != s {
-		// deleted with their session
+	if c.session != s { // the znodes of the previous session were deleted with it
 		c.session, c.role, c.linePath, c.firstInLine = s, noRole, "", false
 	}
 	in, cancel := s.Within(ctx)
@@ -70,7 +69,7 @@ func (e *engine) waitForItems(ctx context.Context) error {
 	}
 	var due <-chan time.Time
 	if len(c.available) > 0 || len(c.skipped) > 0 {
-		until := clockLook
+		until := recheckInterval
 		if len(c.available) > 0 {
 			until = min(until, time.Until(time.UnixMilli(c.available[0].due)))
 		}

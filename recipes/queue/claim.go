@@ -122,7 +122,7 @@ func (e *engine) claimRefused(found []assignment, owners []int, results []zk.Mul
 	switch {
 	case len(results) == 0: // not sent, or too large
 		e.answerAll(found, takeResult{err: err})
-	// somebody has deleted the place in line
+	// somebody has deleted this consumer's place in line
 	case owner == len(found) && errors.Is(err, zk.ErrNoNode):
 		c.linePath, c.firstInLine = "", false
 		e.requeue(found)

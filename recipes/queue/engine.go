@@ -22,8 +22,8 @@ const membersSuffix = "-members"
 // engine implements all kinds of queues. Safe for concurrent use.
 //
 // Calls share requests. A goroutine in sendLoop sends the items of all Put calls. One caller of
-// Take is the leader, which finds and claims items for all callers, and passes leadership on after
-// each claim.
+// Take is the leader, which finds and claims items for all callers of this process, and passes
+// leadership on after each claim. The chief (await.go) is one consumer among all processes.
 type engine struct {
 	client  *recipes.Client
 	path    string // parent of the items

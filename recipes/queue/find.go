@@ -26,7 +26,7 @@ type consumer struct {
 	batchSize    int       // most items to claim at once; halved when others claim the same
 	misses       int       // items that others had taken, since the last success
 	// skipped holds the items that cannot be taken, because this client may not read them or they
-	// have children, with the reasons. Tried again when skippedSince is clockLook ago. Changed with
+	// have children, with the reasons. Tried again recheckInterval after skippedSince. Changed with
 	// engine.mu held.
 	skipped      map[string]error
 	skippedSince time.Time
@@ -136,7 +136,7 @@ func (e *engine) skip(x *entry, why error) {
 	}
 	c.skipped[x.name] = why
 	e.mu.Unlock()
-	author.Of(e.client).Logf("queue %s: item %s cannot be taken and is passed over: %v", e.path, x.name, why)
+	author.Of(e.client).Logf("queue %s: item %s cannot be taken and is passed over: %v; delete its children, or grant READ and DELETE", e.path, x.name, why)
 }
 
 // remove removes an entry from the list.
@@ -169,7 +169,7 @@ func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.E
 		c.available, c.listedAt, c.misses = e.layout.sorted(items.names), time.Now(), 0
 		c.creationMark = creationMark(items.stat)
 		e.mu.Lock()
-		if time.Since(c.skippedSince) > clockLook {
+		if time.Since(c.skippedSince) > recheckInterval {
 			c.skipped = nil
 		}
 		e.mu.Unlock()

@@ -103,7 +103,7 @@ func (i *Item) notHeld() error {
 	return &recipes.Error{Op: "done", Path: i.Path(), Err: recipes.ErrNotHeld, Unknown: i.doneUnknown}
 }
 
-// giveBack is the release of the Hold.
+// giveBack deletes the lock if this Item still has it. It is the release function of the Hold.
 func (i *Item) giveBack(ctx context.Context, lost bool) error {
 	e, s := i.engine, contend.Session(i.Hold)
 	if s.Context().Err() != nil {
@@ -229,8 +229,8 @@ const dropPause = time.Second
 // Handle waits for an item, locks the item, and calls f. The context of f also ends when the item
 // is no longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls
 // Release. The error joins that of f and that of Done or Release; a Release that continues in the
-// background is no error. An item with recipes.ErrFormat is returned
-// without a call of f, and stays the first in the queue until removed with Take or TakeLocked.
+// background is no error. If the item cannot be decoded, Handle releases the item without calling f,
+// and returns recipes.ErrFormat: the item stays first in the queue until Take or TakeLocked removes it.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
 	if i == nil {

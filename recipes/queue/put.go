@@ -16,12 +16,11 @@ import (
 
 // putRequest holds the items of one Put call.
 type putRequest struct {
-	path      string     // of the znodes, without the sequence number
-	data      [][]byte   // per item
-	size      int        // total bytes of data
-	result    chan error // capacity 1: the sender must not block
-	abandoned bool       // the caller has returned; guarded by engine.mu
-	answered  bool       // result was sent; guarded by engine.mu
+	path                string     // of the znodes, without the sequence number
+	data                [][]byte   // per item
+	size                int        // total bytes of data
+	result              chan error // capacity 1: the sender must not block
+	abandoned, answered bool       // the caller has returned; result was sent; guarded by engine.mu
 }
 
 // The limits of a batch. A single putRequest that exceeds them is sent alone.

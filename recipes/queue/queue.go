@@ -91,7 +91,7 @@ func (q *Queue) Remove(ctx context.Context, id string) (n int, err error) {
 // checkID refuses an empty ID, which would match all items without an ID.
 func (q *Queue) checkID(id string) error {
 	if id == "" || q.layout != plainLayout {
-		return fmt.Errorf("queue: %w: the ID %q is empty, or %s is a queue without IDs", recipes.ErrArgument, id, q.path)
+		return fmt.Errorf("queue %s: %w: an ID must not be empty, and only queues of New have IDs; the ID is %q", q.path, recipes.ErrArgument, id)
 	}
 	return nil
 }

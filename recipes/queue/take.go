@@ -54,8 +54,8 @@ func (e *engine) TryTake(ctx context.Context) (Message, bool, error) {
 }
 
 // TakeLocked waits for an item and locks the item, which stays in the queue until Done, and becomes
-// available to others when the session ends. With recipes.ErrFormat there is an Item too. When ctx ends, no
-// item is locked, but the error's Unknown may be set while a lock is being deleted.
+// available to others when the session ends. With recipes.ErrFormat, TakeLocked also returns the Item.
+// When ctx ends, no item is locked, but the error's Unknown may be set while a lock is being deleted.
 func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
 	r := e.take(ctx, &takeRequest{locked: true})
 	return r.item, r.err

@@ -137,7 +137,7 @@ func New(cfg Config) (*Core, error) {
 		return nil, err
 	}
 	if cfg.Outdated && c.start.past.incarnation != 0 {
-		c.becomeOutdated("an earlier start found that, and no leader has let this member in since")
+		c.becomeOutdated("an earlier start marked the log as outdated, and no leader has let this member in since")
 		c.start.past.durable = true
 		return c, nil
 	}
@@ -414,7 +414,7 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 				return err
 			}
 		case e.GetType() != raftpb.EntryNormal:
-			return fmt.Errorf("consensus: entry %d is of type %v, which this version does not write", e.GetIndex(), e.GetType())
+			return fmt.Errorf("consensus: entry %d of the log is of type %v, which this version does not support: start a version of gozkd that does", e.GetIndex(), e.GetType())
 		case EntryLevel(e) != 0:
 			if err := c.applyLevelChange(e); err != nil {
 				return err

@@ -73,7 +73,7 @@ func DecodeLogState(b []byte) (LogState, error) {
 		return LogState{}, nil
 	}
 	if b[0] != logStateVersion && b[0] != logStateOutdated {
-		return LogState{}, fmt.Errorf("%w: log state has version %d, this program knows %d and %d", errBadFormat, b[0], logStateVersion, logStateOutdated)
+		return LogState{}, fmt.Errorf("%w: log state has version %d, this program knows %d and %d: start a version of gozkd that knows it", errBadFormat, b[0], logStateVersion, logStateOutdated)
 	}
 	r := Uvarints{Rest: b[1:]}
 	s := LogState{Term: r.Next(), Vote: r.Next(), Commit: r.Next(), Incarnation: r.Next()}

@@ -96,7 +96,7 @@ func CheckPeers(a uint64, ofA LevelInfo, b uint64, ofB LevelInfo) error {
 	return nil
 }
 
-// levels is how the active level rises.
+// levels holds the active level, and what its next rise depends on.
 type levels struct {
 	supported LevelRange
 	limit     Level                // the highest level that this member agrees to activate; 0: no limit

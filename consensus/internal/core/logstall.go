@@ -5,7 +5,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// logStall is whether this member's log hangs, and what the member has done about it.
+// logStall holds whether this member's log hangs, and what the member has done about that.
 //
 // Heartbeats need no disk, so a leader whose log hangs would go on leading. The others would still
 // commit what it sends, but the leader itself applies nothing, so it soon has maxInFlight entries

@@ -51,7 +51,7 @@ type Reconciled struct {
 	Reached bool
 }
 
-// membership is how the leader brings raft's configuration to the target. The progress of a change
+// membership holds the target and how far the leader has brought raft's configuration to it. The progress of a change
 // and of the members is forgotten when the leader changes: the next leader measures progress anew.
 type membership struct {
 	target        Target

@@ -25,7 +25,7 @@ const (
 
 // proposer is the leader's side of the streams: it makes entries of requests.
 type proposer struct {
-	heads    Streams      // proposed in this term and not applied yet
+	heads    Streams      // the last request of each other member that was proposed in this term
 	incoming []RequestRun // forwarded by others, to be proposed
 	inFlight int          // entries with requests that were proposed and not handed out
 	nowMs    int64        // the time of the last Ready
@@ -118,7 +118,7 @@ type entryDraft struct {
 	runs     []RequestRun
 	size     int     // of the requests
 	own      int     // requests of own.pending in the entry
-	incoming int     // runs of incoming in the entry, or useless
+	incoming int     // runs of proposer.incoming that are in the entry, or dropped because they are known
 	heads    Streams // positions after the entry, of the servers of incoming
 }
 

@@ -58,7 +58,7 @@ func (c *Core) askReadRound() {
 
 // readRoundConfirmed notes the answer to a round. Its reads may run once the index is applied.
 func (c *Core) readRoundConfirmed(rs raft.ReadState) {
-	if len(rs.RequestCtx) != 24 || binary.BigEndian.Uint64(rs.RequestCtx) != c.id ||
+	if len(rs.RequestCtx) != readContextBytes || binary.BigEndian.Uint64(rs.RequestCtx) != c.id ||
 		binary.BigEndian.Uint64(rs.RequestCtx[8:]) != c.own.incarnation {
 		return
 	}

@@ -12,7 +12,7 @@ const (
 	maxRestTicks = 2 * restHeartbeatTicks
 )
 
-// ticks is how ticks are taken.
+// ticks holds the slowing and the resting of raft's clock.
 type ticks struct {
 	scale tickScale
 	rest  rest
@@ -68,8 +68,8 @@ func (c *Core) RestTicks() int {
 // holdsTick reports whether this tick must not reach raft. At rest a leader's raft gets
 // heartbeatTicks of restHeartbeatTicks, so the leader sends fewer heartbeats. Raft also checks
 // later whether the quorum is there: a leader that is cut off steps down after up to 30 ticks instead
-// of 20. That delays no election, since the others elect by their own clocks. A member whose clock is stretched never
-// rests.
+// of 20. That delays no election, since the others elect by their own clocks. A member whose clock is
+// stretched never rests.
 func (c *Core) holdsTick() bool {
 	r := &c.ticks.rest
 	if c.role != raft.StateLeader || c.RestTicks() == 1 {

@@ -12,7 +12,7 @@ import (
 // others.
 const joinTicks = 2
 
-// startup is how a member comes to take part.
+// startup holds the state of a member until it takes part in raft.
 //
 // A member without state is called fresh. A fresh member takes no part in raft, because it may have
 // voted and acknowledged in an earlier life, with a data directory that is lost. It may

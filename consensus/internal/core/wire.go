@@ -22,7 +22,7 @@ const (
 	readContextBytes = 24
 )
 
-// wire is what this member exchanges with the others.
+// wire holds what this member exchanges with the others.
 type wire struct {
 	outbox  []Message // made outside of Ready, sent by the next Ready
 	last    uint64    // the newest entry that was handed to the log: no member can have acknowledged a later one

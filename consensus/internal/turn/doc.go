@@ -13,7 +13,8 @@
 //  2. Appends go to the log. Only when they are durable does the host call [Loop.LogWritten], which
 //     passes the responses on: persist before respond.
 //  3. Committed batches are applied, in order, then the reads run that waited for them.
-//  4. A new ensemble is formed: log, then checkpoint, then raft.
+//  4. A new ensemble is formed: log, then checkpoint, then raft. Finished changes of the membership
+//     are reported.
 //  5. Checkpoints are sent, then written, if they are due.
 //
 // A checkpoint from another member is installed as part of the log, in its place among the appends;

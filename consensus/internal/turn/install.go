@@ -1,7 +1,7 @@
 package turn
 
 import (
-	"errors"
+	"fmt"
 
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -69,7 +69,7 @@ func (r *Received) message(to uint64) *core.Message {
 func (l *Loop) beginInstall(index uint64) (*Received, error) {
 	r := l.install.prepared
 	if r == nil || r.Meta.Index != index {
-		return nil, errors.New("consensus: raft asks to install a checkpoint that is not there")
+		return nil, fmt.Errorf("consensus: raft installs a checkpoint at entry %d, and none is prepared", index)
 	}
 	l.install.prepared, l.install.installing = nil, true
 	r.Incarnation = l.core.IncarnationAfter(&r.Meta)

@@ -82,8 +82,8 @@ func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
-		lost, left := Release(ctx, held, "release")
-		if e := errors.Join(lost, WithCleanup(nil, left)); e != nil {
+		lost, cleanup := Release(ctx, held, "release")
+		if e := errors.Join(lost, WithCleanup(nil, cleanup)); e != nil {
 			err = errors.Join(err, e)
 		}
 	}()
