@@ -19,10 +19,11 @@ type access int
 const (
 	// everybody may read numbers about the server and the members of its ensemble.
 	everybody access = iota
-	// local commands reveal paths, clients, sessions or the server's machine. They are for callers on
-	// this machine and for administrators, or, if Options.Open is set, for everybody.
+	// local commands reveal paths, clients, sessions or the server's machine. They are for callers
+	// on this machine and for administrators, or, if Options.Open is set, for everybody.
 	local
-	// changes are commands such as resets, for administrators or, if Options.Open is set, for everybody.
+	// changes are commands such as resets, for administrators or, if Options.Open is set, for
+	// everybody.
 	changes
 	// administrators may run every command: only they may copy the state or control the server.
 	administrators

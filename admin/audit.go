@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// audit records a command that changes something or reveals the state, with its caller. refused is the
-// reason why the caller may not run the command, or nil.
+// audit records a command that changes something or reveals the state, with its caller. refused is
+// the reason why the caller may not run the command, or nil.
 func (h *handler) audit(r *http.Request, command string, refused error) {
 	e := audit.Event{
 		Operation: audit.Admin, Result: audit.Invoked, IDs: callerIDs(r), Client: r.RemoteAddr, TLS: r.TLS != nil, Detail: command,

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestCallerIDs_Certificate checks that the audit log names who has proved with a certificate who it is,
-// and not the certificate of somebody that was not verified.
+// TestCallerIDs_Certificate checks that the audit log names who has proved with a certificate who
+// it is, and not the certificate of somebody that was not verified.
 func TestCallerIDs_Certificate(t *testing.T) {
 	cert := testca.New(t, "root").Issue(t, testca.Spec{CN: "alice"}).Leaf
 	id := proto.ID{Scheme: "x509", ID: "CN=alice"}

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// TestAdministrator_Certificate checks that only a verified certificate of an administrator authorizes,
-// and that without it the reason names it.
+// TestAdministrator_Certificate checks that only a verified certificate of an administrator
+// authorizes, and that without it the reason names it.
 func TestAdministrator_Certificate(t *testing.T) {
 	s, ca := start(t, server.Config{}), testca.New(t, "ca")
 	alice, bob := ca.Issue(t, testca.Spec{CN: "alice"}).Leaf, ca.Issue(t, testca.Spec{CN: "bob"}).Leaf

@@ -91,18 +91,18 @@ type Options struct {
 	// with Authorization: Bearer TOKEN, is an administrator, as is the superuser. The file is read
 	// at each such request. Empty: there is none.
 	TokenFile string
-	// Administrator reports whether the holder of a certificate is an administrator. It is asked about
-	// verified client certificates of HTTPS. nil: no certificate authorizes.
+	// Administrator reports whether the holder of a certificate is an administrator. It is asked
+	// about verified client certificates of HTTPS. nil: no certificate authorizes.
 	Administrator func(*x509.Certificate) bool
 	// LocalTokenFile is such a file for callers on this machine.
 	LocalTokenFile string
-	// Open admits callers as ZooKeeper does: everybody may run the commands for callers on this machine
-	// and reset counters, and identities with all permissions in the ACL of the root znode are
-	// administrators too. While that ACL is open, as it is initially, every client can enter itself
-	// there.
+	// Open admits callers as ZooKeeper does: everybody may run the commands for callers on this
+	// machine and reset counters, and identities with all permissions in the ACL of the root znode
+	// are administrators too. While that ACL is open, as it is initially, every client can enter
+	// itself there.
 	Open bool
-	// ForwardedFor: with Open, the address of a caller for ACLs of scheme ip is the first one in the
-	// header X-Forwarded-For, if the request has it. Any caller that uses no proxy can write
+	// ForwardedFor: with Open, the address of a caller for ACLs of scheme ip is the first one in
+	// the header X-Forwarded-For, if the request has it. Any caller that uses no proxy can write
 	// any address there.
 	ForwardedFor bool
 
@@ -127,11 +127,11 @@ type Options struct {
 // New returns the admin commands of s, and its health checks: GET /livez and /readyz. New opens no
 // port. To mount the handler under another path, use http.StripPrefix.
 //
-// Administrators are the superuser, and callers with a token or a certificate of Options. The commands connections,
-// dump, environment, hot, initial_configuration, stats, system_properties, watches and
-// watches_by_path are for administrators and callers on this machine; the resets, set_trace_mask,
-// expire_session, reload, restore, shed_connections, snapshot and transfer_leadership are for
-// administrators.
+// Administrators are the superuser, and callers with a token or a certificate of Options. The
+// commands connections, dump, environment, hot, initial_configuration, stats, system_properties,
+// watches and watches_by_path are for administrators and callers on this machine; the resets,
+// set_trace_mask, expire_session, reload, restore, shed_connections, snapshot and
+// transfer_leadership are for administrators.
 func New(s *server.Server, o Options) http.Handler {
 	if o.Interval == 0 {
 		o.Interval = 5 * time.Minute

@@ -66,8 +66,8 @@ func resetConnectionStats(s *server.Server) object {
 	return nil
 }
 
-// expireSession ends a session as if its client had not been heard from for too long. The parameter id
-// is in hexadecimal, as dump and the words show it.
+// expireSession ends a session as if its client had not been heard from for too long. The parameter
+// id is in hexadecimal, as dump and the words show it.
 func expireSession(h *handler, r *http.Request) (object, error) {
 	text := r.URL.Query().Get("id")
 	id, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)

@@ -50,8 +50,8 @@ func votingView(s *server.Server) object {
 	return object{{"current_config", config}}
 }
 
-// peers answers with what the connections of this server to and from the other members use: plain, a
-// version of TLS, or "" if there is no connection.
+// peers answers with what the connections of this server to and from the other members use: plain,
+// a version of TLS, or "" if there is no connection.
 func peers(s *server.Server) object {
 	list, self := []object{}, s.Status().Member
 	for _, m := range s.Members() {

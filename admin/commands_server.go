@@ -18,8 +18,8 @@ func isReadOnly(s *server.Server) object { return object{{"read_only", readOnly(
 // readOnly reports whether the server is in read-only mode.
 func readOnly(s *server.Server) bool { return s.Status().Mode == "read-only" }
 
-// monitor answers with the lines of the mntr word. Those per namespace have paths in their keys, and
-// are only for callers that may see paths.
+// monitor answers with the lines of the mntr word. Those per namespace have paths in their keys,
+// and are only for callers that may see paths.
 func monitor(h *handler, r *http.Request) (answer object, _ error) {
 	_, err := h.admit(r, local)
 	for _, v := range h.server.Monitor() {

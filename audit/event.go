@@ -5,8 +5,8 @@
 // lines. The events of a session come in the order of their zxids. Events that cannot be kept are
 // counted, and a later line says how many are missing.
 //
-// An event holds identities, never credentials. The identity of a digest user contains a hash of the
-// password, which both formats leave out of the user's name.
+// An event holds identities, never credentials. The identity of a digest user contains a hash of
+// the password, which both formats leave out of the user's name.
 package audit
 
 import (
@@ -83,8 +83,8 @@ type Event struct {
 	Session   proto.SessionID
 	Xid       int32      // of the client's request; 0: none
 	Zxid      proto.Zxid // of the transaction; 0: none
-	// IDs are the identities of the caller. They are shared and must not be changed. Nil: the server
-	// itself acted.
+	// IDs are the identities of the caller. They are shared and must not be changed. Nil: the
+	// server itself acted.
 	IDs    []proto.ID
 	Client string // the caller's address and port
 	Origin string // how the caller came, if not by ZooKeeper's protocol: "http"
@@ -100,15 +100,15 @@ type Event struct {
 	Count    int64 // of Dropped: how many events are missing
 }
 
-// Sink takes the events of a server. Record is called with locks held: it must return at once and must
-// not call the server. Record may retain the event.
+// Sink takes the events of a server. Record is called with locks held: it must return at once and
+// must not call the server. Record may retain the event.
 type Sink interface {
 	Record(e *Event)
 }
 
-// Backpressure is implemented by a Sink that may make clients wait. While Full returns true, the server
-// reads no further requests of clients, and calls Full again when Room is closed. The server calls both
-// without holding a lock, and does not wait while it stops.
+// Backpressure is implemented by a Sink that may make clients wait. While Full returns true, the
+// server reads no further requests of clients, and calls Full again when Room is closed. The server
+// calls both without holding a lock, and does not wait while it stops.
 type Backpressure interface {
 	Full() bool
 	Room() <-chan struct{}

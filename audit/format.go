@@ -13,7 +13,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Format appends the line of an event, with a line end, or nothing if the format lacks the operation.
+// Format appends the line of an event, with a line end, or nothing if the format lacks the
+// operation.
 type Format func(b []byte, e *Event) []byte
 
 // maxValue bounds each text of a client in a line, in bytes. Paths may be as long as requests.
@@ -31,8 +32,8 @@ func bounded(text string) string {
 	return text[:cut] + "…"
 }
 
-// JSON writes a JSON object per line; docs/reference/monitoring.md describes the fields. It contains
-// all events, and no hash of a password.
+// JSON writes a JSON object per line; docs/reference/monitoring.md describes the fields. It
+// contains all events, and no hash of a password.
 func JSON(b []byte, e *Event) []byte {
 	b = append(b, `{"time":"`...)
 	b = e.Time.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
@@ -176,8 +177,8 @@ var operator = sync.OnceValue(func() string {
 })
 
 // ZooKeeper writes the line of ZooKeeper's appender RFAAUDIT in logback.xml, for ZooKeeper's events
-// only. Unlike in ZooKeeper 3.9, tabs and line ends are removed from values, so no client can forge a
-// line or a field.
+// only. Unlike in ZooKeeper 3.9, tabs and line ends are removed from values, so no client can forge
+// a line or a field.
 func ZooKeeper(b []byte, e *Event) []byte {
 	if !e.Operation.inZooKeeper() && e.Operation != Dropped {
 		return b
@@ -246,8 +247,8 @@ func aclText(acl []proto.ACL) string {
 	return b.String()
 }
 
-// shown returns the id of an ACL entry, empty for the scheme auth: the server ignores the id there, and
-// users of zkCli.sh write auth:user:password.
+// shown returns the id of an ACL entry, empty for the scheme auth: the server ignores the id there,
+// and users of zkCli.sh write auth:user:password.
 func shown(id proto.ID) proto.ID {
 	if id.Scheme == "auth" {
 		id.ID = ""

@@ -10,9 +10,9 @@ import (
 const (
 	// defaultMaxBytes bounds the memory of events that are not written yet.
 	defaultMaxBytes = 8 << 20
-	// blockFactor multiplies the memory of events if Options.Block is set. Requests that were under way
-	// when the log became full need room for their events, but a log that cannot be written for days
-	// must not take all memory.
+	// blockFactor multiplies the memory of events if Options.Block is set. Requests that were under
+	// way when the log became full need room for their events, but a log that cannot be written for
+	// days must not take all memory.
 	blockFactor = 16
 	// chunkBytes is about how much is written at once.
 	chunkBytes = 64 << 10
@@ -26,8 +26,8 @@ type Options struct {
 	// MaxBytes bounds the memory of events that are not written yet. Default: 8 MiB. Events beyond
 	// that are dropped.
 	MaxBytes int64
-	// Block makes clients wait instead of dropping events, and repeats failed writes. Only beyond 16
-	// times MaxBytes events are dropped.
+	// Block makes clients wait instead of dropping events, and repeats failed writes. Only beyond
+	// 16 times MaxBytes events are dropped.
 	Block bool
 	// Failed, unless nil, is called when a write fails, and not again until a write succeeds.
 	Failed func(error)
@@ -146,8 +146,8 @@ func (l *Log) openRoom() {
 // Counts returns the number of recorded events, and how many of them are missing in the log.
 func (l *Log) Counts() (taken, dropped int64) { return l.taken.Load(), l.dropped.Load() }
 
-// Close writes the queued events, without repeating a failed write, and ends the log. Later events are
-// dropped.
+// Close writes the queued events, without repeating a failed write, and ends the log. Later events
+// are dropped.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {

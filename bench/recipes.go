@@ -248,8 +248,8 @@ type span struct{ begin, end time.Time }
 func (s span) has(t time.Time) bool { return t.After(s.begin) && t.Before(s.end) }
 
 // peerLocks makes each client acquire and release in a loop. handover measures from the start of a
-// release until the next client has acquired, otherwise the whole cycle is measured. takes returns a
-// client's function that acquires, whose result releases.
+// release until the next client has acquired, otherwise the whole cycle is measured. takes returns
+// a client's function that acquires, whose result releases.
 func peerLocks(ctx context.Context, clients []*recipes.Client, handover bool, span span, takes func(c *recipes.Client) func() (func() error, error)) peerResult {
 	var (
 		works    []func()

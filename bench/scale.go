@@ -41,7 +41,8 @@ func scaledOver(n int) scaled {
 }
 
 // scaledBelow returns the row of creates below parents that have n children each at the beginning.
-// The tree has as many znodes whatever n is, and the creates of a round take turns over all parents.
+// The tree has as many znodes whatever n is, and the creates of a round take turns over all
+// parents.
 func scaledBelow(n, znodes int) scaled {
 	parents := znodes / n
 	return scaled{

@@ -29,8 +29,8 @@ import (
 var clientTLS *tls.Config
 
 // useTLS makes clients speak TLS, and returns the keys of zoo.cfg for a server that expects it: a
-// certificate in dir that signs itself. If mutual is set, clients show the same certificate, and need
-// one.
+// certificate in dir that signs itself. If mutual is set, clients show the same certificate, and
+// need one.
 func useTLS(dir string, mutual bool) map[string]string {
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	template := &x509.Certificate{
@@ -148,8 +148,8 @@ func (c *client) startTLS() error {
 	return c.tls.Handshake()
 }
 
-// fillTLS is fill for TLS: it decrypts everything that has arrived, because epoll knows only of what
-// is in the socket.
+// fillTLS is fill for TLS: it decrypts everything that has arrived, because epoll knows only of
+// what is in the socket.
 func (c *client) fillTLS() (n int, err error) {
 	for err == nil {
 		if c.w == len(c.in) {

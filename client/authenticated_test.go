@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// TestSASL_OnServer checks the exchange with a server that demands it: on the first connection and on
-// the next one, with a wrong password, and without any.
+// TestSASL_OnServer checks the exchange with a server that demands it: on the first connection and
+// on the next one, with a wrong password, and without any.
 func TestSASL_OnServer(t *testing.T) {
 	users := make(sasl.DigestUsers)
 	users.Set("bob", "secret")

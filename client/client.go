@@ -55,8 +55,8 @@ type Session struct {
 }
 
 // Connect tries each server once, in random order. It returns when the Client has a session and the
-// server has accepted Config.SASL and Config.Auths. The error lists the failure of each address. ctx
-// bounds the call but not the Client.
+// server has accepted Config.SASL and Config.Auths. The error lists the failure of each address.
+// ctx bounds the call but not the Client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

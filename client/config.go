@@ -59,12 +59,12 @@ type Config struct {
 	// thousands of events wait, the connection is no longer read, so OnEvent must not wait for a
 	// method of the Client. Default: events are dropped.
 	OnEvent func(Event)
-	// OnConnect is called with the session when a server has granted or resumed it, before any request
-	// is sent on that connection. An error makes the Client leave that server. OnConnect must not wait
-	// for a method of the Client.
+	// OnConnect is called with the session when a server has granted or resumed it, before any
+	// request is sent on that connection. An error makes the Client leave that server. OnConnect
+	// must not wait for a method of the Client.
 	OnConnect func(Session) error
-	// Resume makes Connect resume that session, unless Resume is nil. If the session has ended, Connect
-	// fails with proto.ErrSessionExpired.
+	// Resume makes Connect resume that session, unless Resume is nil. If the session has ended,
+	// Connect fails with proto.ErrSessionExpired.
 	Resume *Session
 	// Logger gets the client's log lines. Default: none.
 	Logger Logger

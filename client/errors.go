@@ -15,9 +15,10 @@ var errBetterServer = errors.New("left for a server with a quorum")
 // ErrClosed means that Close was called.
 var ErrClosed = errors.New("client: closed")
 
-// ErrSASL means that the SASL exchange of Config.SASL failed. If the server refused the credentials,
-// which ends the Client, the error also wraps proto.ErrAuthFailed. After another failure, such as a
-// server without SASL or a Kerberos server out of reach, the Client tries the next server.
+// ErrSASL means that the SASL exchange of Config.SASL failed. If the server refused the
+// credentials, which ends the Client, the error also wraps proto.ErrAuthFailed. After another
+// failure, such as a server without SASL or a Kerberos server out of reach, the Client tries the
+// next server.
 var ErrSASL = errors.New("SASL authentication failed")
 
 // ErrTooLarge is the Cause of the error of a request that is larger than Config.MaxRequest.

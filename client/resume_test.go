@@ -44,8 +44,8 @@ func TestDetach(t *testing.T) {
 	}
 }
 
-// TestDetach_Requests: a request that waits for its reply has an unknown outcome, and a request that
-// waits for a connection is never sent.
+// TestDetach_Requests: a request that waits for its reply has an unknown outcome, and a request
+// that waits for a connection is never sent.
 func TestDetach_Requests(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -160,8 +160,8 @@ func TestOnConnect_Refuses(t *testing.T) {
 	}
 }
 
-// TestCreate_NoStat: NoStat sends the operation that ZooKeeper 3.4 knows. Containers and znodes with
-// a TTL, which 3.4 has not, keep their operations.
+// TestCreate_NoStat: NoStat sends the operation that ZooKeeper 3.4 knows. Containers and znodes
+// with a TTL, which 3.4 has not, keep their operations.
 func TestCreate_NoStat(t *testing.T) {
 	var sent []proto.OpCode
 	c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {

@@ -178,8 +178,8 @@ func TestSASL_RefusedLater(t *testing.T) {
 	})
 }
 
-// TestDemandedIdentity_EndsTheClient checks that -124, to a request or a ping, ends the Client: with
-// another connection the server would do the same.
+// TestDemandedIdentity_EndsTheClient checks that -124, to a request or a ping, ends the Client:
+// with another connection the server would do the same.
 func TestDemandedIdentity_EndsTheClient(t *testing.T) {
 	for _, op := range []proto.OpCode{proto.OpSetData, proto.OpPing} {
 		synctest.Test(t, func(t *testing.T) {

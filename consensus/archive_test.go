@@ -19,9 +19,9 @@ func seqOf(log []LogEntry) iter.Seq2[LogEntry, error] {
 	}
 }
 
-// The applied entries, replayed on a checkpoint, give the state of the node, also in their encoded form.
-// Entries that are not archived stay in the log after checkpoints and restarts; without an archive
-// they do not.
+// The applied entries, replayed on a checkpoint, give the state of the node, also in their encoded
+// form. Entries that are not archived stay in the log after checkpoints and restarts; without an
+// archive they do not.
 func TestLog_ReplaysToTheSameState(t *testing.T) {
 	for _, archive := range []int{0, 1 << 20} {
 		dir, base := t.TempDir(), filepath.Join(t.TempDir(), "base.db")

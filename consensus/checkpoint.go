@@ -63,8 +63,9 @@ func (c checkpointFile) restore(r *checkpoint.Reader, levels LevelRange, sm Stat
 type loadedCheckpoint struct {
 	meta  core.Meta
 	found bool
-	// damage is the error of the newest checkpoint if it is damaged and meta is that of the previous
-	// checkpoint. newest is then the index of the newest checkpoint, or 0 if it is not readable.
+	// damage is the error of the newest checkpoint if it is damaged and meta is that of the
+	// previous checkpoint. newest is then the index of the newest checkpoint, or 0 if it is not
+	// readable.
 	damage error
 	newest uint64
 }

@@ -133,25 +133,26 @@ type Config struct {
 	// count only while there is no data. A member that is not among them waits to be let in.
 	// Default: this member alone.
 	Voters, Learners []uint64
-	// Relayed: while this member has no vote, it asks a voter for entries, so that the leader need not
-	// send them. The leader sends them if no voter does.
+	// Relayed: while this member has no vote, it asks a voter for entries, so that the leader need
+	// not send them. The leader sends them if no voter does.
 	Relayed bool
 	// JoinOnly: while there is no data, this member takes no part in forming a new ensemble, and
-	// waits to be let in by an existing ensemble. A member that has lost its disk then can't found an
-	// empty ensemble in place of the ensemble that has the data.
+	// waits to be let in by an existing ensemble. A member that has lost its disk then can't found
+	// an empty ensemble in place of the ensemble that has the data.
 	JoinOnly bool
 	// PeerListener accepts the connections of other members; the node closes it. nil: there are no
 	// other members, ever.
 	PeerListener net.Listener
-	// PeerAddress is where other members reach this one: for those that do not know it yet. Empty: a
-	// member that is to be added must wait for that.
+	// PeerAddress is where other members reach this one: for those that do not know it yet. Empty:
+	// a member that is to be added must wait for that.
 	PeerAddress string
-	// AddressPatience is how long an address of a member that has several may take, as in peer.Config.
+	// AddressPatience is how long an address of a member that has several may take, as in
+	// peer.Config.
 	AddressPatience time.Duration
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
-	// PeerConns bounds the accepted connections of other members and strangers, as peer.MaxIncoming.
-	// Default: 1,024.
+	// PeerConns bounds the accepted connections of other members and strangers, as
+	// peer.MaxIncoming. Default: 1,024.
 	PeerConns int
 	// PeerSecret is known to the members only: they prove to each other that they know it when they
 	// connect. At least MinPeerSecret bytes. Without it, a member is known by its address.

@@ -13,7 +13,8 @@ import (
 )
 
 // For 30 s no file descriptor is left, except those of the reserve for the log. Meanwhile the log
-// needs new segments and a checkpoint is due. The node goes on, and writes the checkpoint afterwards.
+// needs new segments and a checkpoint is due. The node goes on, and writes the checkpoint
+// afterwards.
 func TestDescriptors_NoneLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var none atomic.Bool

@@ -25,8 +25,8 @@
 // and streams. Another goroutine merges both into the file. Then the log drops the entries that the
 // previous checkpoint covers, except those kept in memory for other members. [Open] reads the whole
 // checkpoint, then the log. It refuses a checkpoint without a log, entries without a checkpoint, a
-// gap between the two, a log that ends before its committed index, and another member's directory. A
-// damaged checkpoint is replaced by the previous one if the log continues that one.
+// gap between the two, a log that ends before its committed index, and another member's directory.
+// A damaged checkpoint is replaced by the previous one if the log continues that one.
 //
 // A member that lacks more entries than are in memory gets a checkpoint: that on disk if the log
 // in memory continues it and it knows the member, otherwise a new one. It travels as keys and

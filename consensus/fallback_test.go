@@ -18,8 +18,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// newestPages returns the numbers of the pages that differ between two versions of a checkpoint file,
-// without the meta pages.
+// newestPages returns the numbers of the pages that differ between two versions of a checkpoint
+// file, without the meta pages.
 func newestPages(before, after []byte) (pages []int) {
 	size := os.Getpagesize()
 	for at := 2 * size; at < len(after); at += size {
@@ -106,8 +106,8 @@ func TestC4_PreviousCheckpoint(t *testing.T) {
 	}
 }
 
-// A damaged checkpoint whose previous checkpoint the log does not continue, or does not continue far
-// enough, is an error that says so, and changes nothing.
+// A damaged checkpoint whose previous checkpoint the log does not continue, or does not continue
+// far enough, is an error that says so, and changes nothing.
 func TestC4_PreviousCheckpointWithoutLog(t *testing.T) {
 	whole, _, written := fallbackDir(t)
 	whole.LogDir = whole.Dir

@@ -70,7 +70,8 @@ const descriptorPause = time.Second
 func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
 	n, changes := h.n, h.n.cfg.StateMachine.Capture()
 	n.transfers.background.Add(1)
-	// Ends by itself when the checkpoint is written, or with the context of Run, which waits for it.
+	// Ends by itself when the checkpoint is written, or with the context of Run, which waits for
+	// it.
 	go func() {
 		defer n.transfers.background.Done()
 		start := time.Now()

@@ -31,8 +31,8 @@ func TestRecovered_IncarnationsAreUnique(t *testing.T) {
 	}
 }
 
-// The entries up to a damaged checkpoint stay committed, although the log may say less: a member that
-// finds no quorum shows them, and raft knows the membership that they made.
+// The entries up to a damaged checkpoint stay committed, although the log may say less: a member
+// that finds no quorum shows them, and raft knows the membership that they made.
 func TestC4_PreviousCheckpointCommit(t *testing.T) {
 	r := recovered{meta: core.Meta{Index: 5}, entries: make([]*raftpb.Entry, 5), state: core.LogState{Commit: 6}}
 	l := loadedCheckpoint{found: true, damage: errors.New("damaged"), newest: 8}

@@ -17,7 +17,8 @@ import (
 
 // SavedLog is a checkpoint and the log around it, for tools that print them.
 type SavedLog struct {
-	// State is that of the checkpoint. Zero: there is no checkpoint, and all entries are in Earlier.
+	// State is that of the checkpoint. Zero: there is no checkpoint, and all entries are in
+	// Earlier.
 	State SavedState
 	// Earlier are the entries up to the checkpoint that the log still holds. Their effect is in the
 	// checkpoint. Of a stream that did not begin in the log, the first request counts as accepted;
@@ -28,8 +29,8 @@ type SavedLog struct {
 	Later []LoggedBatch
 	// Committed is the index up to which entries are known to be committed.
 	Committed uint64
-	// TornBytes is the size of an incomplete append, at TornOffset of the file TornPath. It was never
-	// acknowledged; if a server uses the directory, it is being written.
+	// TornBytes is the size of an incomplete append, at TornOffset of the file TornPath. It was
+	// never acknowledged; if a server uses the directory, it is being written.
 	TornBytes, TornOffset int64
 	TornPath              string
 	// Damage is nil, or the damage (a [wal.CorruptError]) that the log ends before.
@@ -46,9 +47,10 @@ type LoggedBatch struct {
 // checkpoint, and drop a segment of its log, between two reads.
 const readAttempts = 5
 
-// ReadLog reads a data directory, and restores sm from its checkpoint. Unlike [ReadDir], it takes no
-// lock, so a server may use the directory, and it returns what precedes damage in the log. logDir is
-// the directory of the log; "" means dir. A directory without checkpoint and log returns ErrNoState.
+// ReadLog reads a data directory, and restores sm from its checkpoint. Unlike [ReadDir], it takes
+// no lock, so a server may use the directory, and it returns what precedes damage in the log.
+// logDir is the directory of the log; "" means dir. A directory without checkpoint and log returns
+// ErrNoState.
 func ReadLog(dir, logDir string, sm StateMachine) (l SavedLog, err error) {
 	cfg := Config{Dir: dir, LogDir: logDir}
 	if cfg.LogDir == "" {
@@ -103,8 +105,8 @@ func ReadSegment(path string) (SavedLog, error) {
 	return newSavedLog(core.Meta{}, false, rec, dataPaths{log: path}, err)
 }
 
-// ReadWAL reads the directory of a log without the data directory that it belongs to. The result has
-// no checkpoint.
+// ReadWAL reads the directory of a log without the data directory that it belongs to. The result
+// has no checkpoint.
 func ReadWAL(dir string) (SavedLog, error) {
 	rec, err := wal.Read(dir, wal.Config{})
 	if err != nil && !errors.Is(err, wal.ErrCorrupt) {

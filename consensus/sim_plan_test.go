@@ -22,8 +22,8 @@ type plan struct {
 	Encode  bool // messages go through their frames
 	Rate    int  // requests per member and 10 s
 	Rapid   bool // small bounds for the log in memory, so that checkpoints are sent often
-	// Levels is the highest feature level of each member's first version; nil: all versions have only
-	// level 1.
+	// Levels is the highest feature level of each member's first version; nil: all versions have
+	// only level 1.
 	Levels []int
 	Steps  []step
 }

@@ -43,8 +43,8 @@ func TestSim_Relayed(t *testing.T) {
 	}
 }
 
-// TestSim_RelaysSpareTheLeader counts the entries that a leader sends to many learners while members
-// are killed.
+// TestSim_RelaysSpareTheLeader counts the entries that a leader sends to many learners while
+// members are killed.
 func TestSim_RelaysSpareTheLeader(t *testing.T) {
 	voters, learners := 3, exhaustive.Or(8, 50)
 	p := plan{Seed: 1, Members: voters + learners, Learners: learners, Relayed: true, StartMs: make([]int, voters+learners), Rate: 5}

@@ -275,9 +275,9 @@ func (w *simWorld) nextTick() (next *simMember) {
 }
 
 // skipQuiet skips time in which nothing would happen except heartbeats and reports to relays. Raft
-// counts ticks modulo the election timeout, 10 ticks, and learners report to their relay each 3 or 4
-// ticks, depending on when heartbeats arrive. At rest the leader's raft gets two ticks of three. So
-// after a multiple of these everything is as before.
+// counts ticks modulo the election timeout, 10 ticks, and learners report to their relay each 3 or
+// 4 ticks, depending on when heartbeats arrive. At rest the leader's raft gets two ticks of three.
+// So after a multiple of these everything is as before.
 func (w *simWorld) skipQuiet(next int64) {
 	const round = 6 * core.ElectionTicks * simTickMs
 	if w.noSkip || next-w.now <= round {

@@ -29,7 +29,8 @@ type Status struct {
 	// LogStalled: for an election timeout the log's disk has not answered. If this member leads, it
 	// tries to hand over.
 	LogStalled bool
-	// Reverted: the newest checkpoint was damaged, and this start began with the previous checkpoint.
+	// Reverted: the newest checkpoint was damaged, and this start began with the previous
+	// checkpoint.
 	Reverted bool
 	// Progress is when something was last applied or nothing waited to be applied, by a clock that
 	// does not jump: requests of this member or, if it leads, of any member. If Progress is long
@@ -42,8 +43,8 @@ type Status struct {
 
 	Voters, Learners []uint64     // raft's membership, which differs from the target during a change
 	Peers            []PeerStatus // the other members, if this member leads
-	// Relay is the voter that sends this member entries in place of the leader; 0: none. Relays are the
-	// members to which this member does, as of its last tick.
+	// Relay is the voter that sends this member entries in place of the leader; 0: none. Relays are
+	// the members to which this member does, as of its last tick.
 	Relay  uint64
 	Relays []uint64
 

@@ -31,7 +31,8 @@ func strangerSays(from, to uint64, m *core.Message, t *testing.T) []byte {
 		hello = binary.LittleEndian.AppendUint32(hello, v)
 	}
 	hello = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(hello, from), to)
-	// The ensemble is not known; level 1 to 1, ready for 1, active 1; member 1 to 3 have begun a life in the far future.
+	// The ensemble is not known; level 1 to 1, ready for 1, active 1; member 1 to 3 have begun a
+	// life in the far future.
 	contents := []byte{0, 1, 1, 1, 1, 3}
 	for id := range uint64(3) {
 		contents = binary.AppendUvarint(binary.AppendUvarint(contents, id+1), math.MaxUint64)

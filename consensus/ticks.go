@@ -12,8 +12,8 @@ const MaxRestTicks = core.ElectionTicks
 // tickClock counts ticks for the loop, which may sleep through several of them.
 //
 // At most as many ticks as the loop wanted to sleep through are counted at once. More have passed
-// only if the loop or the process stood still: then what the other members have sent in that time is
-// not read yet, and must not look like silence.
+// only if the loop or the process stood still: then what the other members have sent in that time
+// is not read yet, and must not look like silence.
 type tickClock struct {
 	period  time.Duration
 	timer   *time.Timer

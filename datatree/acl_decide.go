@@ -26,8 +26,8 @@ type Decisions struct {
 }
 
 // These bound the memory of Decisions: of a connection, and of a request, which meets many lists. A
-// connection keeps lists that the tree has dropped, and there may be many connections; long lists are
-// cheap to evaluate again.
+// connection keeps lists that the tree has dropped, and there may be many connections; long lists
+// are cheap to evaluate again.
 const (
 	fewDecisions     = 64
 	manyDecisions    = 1 << 10

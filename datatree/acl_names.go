@@ -2,14 +2,14 @@ package datatree
 
 import "strings"
 
-// Schemes of identities that only ACLs are compared with: they belong to a client beside its identity
-// of scheme sasl. Source: SASLAuthenticationProvider.matches.
+// Schemes of identities that only ACLs are compared with: they belong to a client beside its
+// identity of scheme sasl. Source: SASLAuthenticationProvider.matches.
 const (
 	// SchemeSASLAll is the identity of the user super, who is granted whatever any entry of scheme
 	// sasl grants.
 	SchemeSASLAll = "sasl-all"
-	// SchemeSASLAny is an identity of every user where letAnySaslUserDoX is set: its id is granted what
-	// the entry of scheme sasl with that id grants.
+	// SchemeSASLAny is an identity of every user where letAnySaslUserDoX is set: its id is granted
+	// what the entry of scheme sasl with that id grants.
 	SchemeSASLAny = "sasl-any"
 )
 

@@ -6,8 +6,8 @@ import (
 )
 
 // validName reports whether id is a distinguished name as Java's X500Principal reads it: RDNs
-// separated by , or ; of attributes separated by +, each KEYWORD=value or OID=value. The empty name is
-// valid. Names are compared as text, so nothing else depends on this.
+// separated by , or ; of attributes separated by +, each KEYWORD=value or OID=value. The empty name
+// is valid. Names are compared as text, so nothing else depends on this.
 func validName(id string) bool {
 	if id == "" {
 		return true
@@ -31,8 +31,8 @@ func validName(id string) bool {
 	}
 }
 
-// nameEnd returns the index of the first of the separators that is neither escaped nor quoted, or the
-// length of s.
+// nameEnd returns the index of the first of the separators that is neither escaped nor quoted, or
+// the length of s.
 func nameEnd(s, separators string) int {
 	quoted := false
 	for i := 0; i < len(s); i++ {

@@ -157,8 +157,8 @@ func splittable(path string) bool {
 	return strings.IndexByte(path, '/') >= 0 && strings.IndexByte(path, 0) < 0
 }
 
-// CreatesEphemeral reports whether a client's request asks for an ephemeral znode, as far as it can be
-// decoded, so that it needs a session in the tree.
+// CreatesEphemeral reports whether a client's request asks for an ephemeral znode, as far as it can
+// be decoded, so that it needs a session in the tree.
 func CreatesEphemeral(op proto.OpCode, body []byte) bool {
 	d := jute.NewDecoder(body)
 	d.AliasStrings()

@@ -66,8 +66,8 @@ func (t *Tree) createSession(x *txn) proto.ErrCode {
 		id = x.Session
 	}
 	if t.sessions[id] != nil {
-		// The same counter was used 2²⁴ epochs ago by a session that is still alive, or the random id
-		// of a local session is that of another session. The client tries again.
+		// The same counter was used 2²⁴ epochs ago by a session that is still alive, or the random
+		// id of a local session is that of another session. The client tries again.
 		x.res.Why = "session id " + id.String() + " is in use"
 		return proto.ErrSessionExpired
 	}

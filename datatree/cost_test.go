@@ -69,8 +69,8 @@ func TestCost_ListIsEvaluatedOnce(t *testing.T) {
 	}
 }
 
-// What a connection remembers is small, however many lists it meets: it keeps them after the tree has
-// dropped them.
+// What a connection remembers is small, however many lists it meets: it keeps them after the tree
+// has dropped them.
 func TestCost_DecisionsAreBounded(t *testing.T) {
 	me := proto.ID{Scheme: "digest", ID: "me:hash"}
 	tree := New(Options{})

@@ -19,8 +19,9 @@ func (t *Tree) ZooKeeperACLs() [][]proto.ACL {
 	return lists
 }
 
-// ZooKeeperZnodes calls f with each znode as a snapshot of ZooKeeper stores it, parents first, until f
-// returns an error. The members in /zookeeper/config are left out: ZooKeeper writes its own.
+// ZooKeeperZnodes calls f with each znode as a snapshot of ZooKeeper stores it, parents first,
+// until f returns an error. The members in /zookeeper/config are left out: ZooKeeper writes its
+// own.
 func (t *Tree) ZooKeeperZnodes(f func(*zkfiles.Znode) error) error {
 	var walk func(n *znode) error
 	walk = func(n *znode) error {

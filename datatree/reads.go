@@ -99,8 +99,8 @@ func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	return t.descendants(n), proto.OK
 }
 
-// ReplyBytes returns about how many bytes the reply to a getChildren or getACL has, 0 if there is no
-// znode at path.
+// ReplyBytes returns about how many bytes the reply to a getChildren or getACL has, 0 if there is
+// no znode at path.
 func (t *Tree) ReplyBytes(op proto.OpCode, path string) int {
 	n := t.lookup(path)
 	switch {

@@ -322,8 +322,8 @@ func (r *Replay) setACL(op *zkfiles.Txn) {
 	r.replace(n, &rec)
 }
 
-// closeSession removes a session and its ephemerals: those that the transaction names, then what the
-// session still owns. Source: DataTree.killSession.
+// closeSession removes a session and its ephemerals: those that the transaction names, then what
+// the session still owns. Source: DataTree.killSession.
 func (r *Replay) closeSession(x *txn, id proto.SessionID, paths []string) error {
 	for _, path := range paths {
 		if err := r.delete(x, path); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// SetZxid sets the zxid of the last transaction that a snapshot has for certain. It must not go back.
+// SetZxid sets the zxid of the last transaction that a snapshot has for certain. It must not go
+// back.
 func (r *Replay) SetZxid(z proto.Zxid) { r.t.lastZxid = max(r.t.lastZxid, z) }
 
 // DropSession closes a session as of the last transaction, which deletes its ephemerals.
@@ -19,9 +20,9 @@ func (r *Replay) DropSession(id proto.SessionID) error {
 }
 
 // Finish ends the replay for a tree that begins an ensemble of its own: the members in
-// /zookeeper/config are not ours, the statistics of quotas are counted, and ephemerals whose session
-// is unknown are removed, as a starting ZooKeeper does. It returns how many such sessions there were.
-// An error says that transactions are missing: the snapshot was fuzzy.
+// /zookeeper/config are not ours, the statistics of quotas are counted, and ephemerals whose
+// session is unknown are removed, as a starting ZooKeeper does. It returns how many such sessions
+// there were. An error says that transactions are missing: the snapshot was fuzzy.
 func (r *Replay) Finish() (unknown int, err error) {
 	t := r.t
 	if r.newest > t.lastZxid {
@@ -67,8 +68,8 @@ func (r *Replay) unresolved() error {
 	return nil
 }
 
-// Keep removes every znode except path, what is below it and above it, the znodes that each tree has,
-// and the quotas of those that stay. It reports whether there is a znode at path.
+// Keep removes every znode except path, what is below it and above it, the znodes that each tree
+// has, and the quotas of those that stay. It reports whether there is a znode at path.
 func (r *Replay) Keep(path string) bool {
 	if r.t.get(path) == nil {
 		return false

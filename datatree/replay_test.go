@@ -100,8 +100,8 @@ func (h *history) step(t *testing.T) {
 		r.Txn = zkfiles.Txn{Op: proto.OpCreateSession, TimeoutMs: 4000}
 		h.sessions = append(h.sessions, r.Session)
 	case op == 1:
-		// With its paths, as since 3.6. Without them, an ephemeral that is gone from the snapshot already
-		// leaves no trace in its parent's pzxid, in ZooKeeper either.
+		// With its paths, as since 3.6. Without them, an ephemeral that is gone from the snapshot
+		// already leaves no trace in its parent's pzxid, in ZooKeeper either.
 		r.Txn = zkfiles.Txn{Op: proto.OpCloseSession, HasPaths: true, Paths: h.live.t.Ephemerals(r.Session, nil)}
 		for i, s := range h.sessions {
 			if s == r.Session {
@@ -274,7 +274,8 @@ func TestReplay_LaterZnodeAtThePath(t *testing.T) {
 	if a, b := r.t.get("/a").record(), r.t.get("/a/b").record(); a.cversion != 5 || a.pzxid != 4 || b.data != "" || b.czxid != 2 {
 		t.Errorf("%+v %+v", a, b)
 	}
-	// The earlier one was deleted: so is the later one, with everything below. The log creates it again.
+	// The earlier one was deleted: so is the later one, with everything below. The log creates it
+	// again.
 	r = replayed(t, append(later, zkfiles.Txn{Op: proto.OpDelete, Path: "/a/b"})...)
 	if r.t.get("/a/b") != nil || r.t.get("/a/b/c") != nil || r.t.get("/a").record().pzxid != 4 {
 		t.Error("a later znode is left")

@@ -23,8 +23,8 @@ const (
 	FlagEnforceQuota RequestFlags = 1 << iota
 	// FlagSkipACL lets every ACL check pass.
 	FlagSkipACL
-	// FlagX509 lets ACLs name ids of the scheme x509. A server sets this flag and those below only from
-	// feature level 2 on: older versions ignore them.
+	// FlagX509 lets ACLs name ids of the scheme x509. A server sets this flag and those below only
+	// from feature level 2 on: older versions ignore them.
 	FlagX509
 	// FlagSASL lets ACLs name ids of the scheme sasl.
 	FlagSASL
@@ -32,8 +32,8 @@ const (
 	FlagRefuseTTL
 	// FlagOneVoter lets a reconfig leave a single voter.
 	FlagOneVoter
-	// FlagX509Text lets ids of the scheme x509 be any text, and not only distinguished names. It has no
-	// effect without FlagX509.
+	// FlagX509Text lets ids of the scheme x509 be any text, and not only distinguished names. It
+	// has no effect without FlagX509.
 	FlagX509Text
 	// FlagMultiAddress lets the server lines of a reconfig have several addresses: feature level 3.
 	FlagMultiAddress

@@ -124,7 +124,8 @@ func (t *Tree) record(n *znode) (r record) {
 	return r
 }
 
-// read sets r, which must be zero, to the record of n. Unlike znode.record it does not scan the ACL.
+// read sets r, which must be zero, to the record of n. Unlike znode.record it does not scan the
+// ACL.
 func (t *Tree) read(n *znode, r *record) { n.blob().read(r, len(t.acls.key(n.acl))) }
 
 func (n *znode) kind() kind { return n.blob().kind() }
@@ -172,8 +173,9 @@ func (r *record) stat(children int) (st proto.Stat) {
 	return st
 }
 
-// putStat sets *st to the Stat of a znode, field by field: assigning a Stat would make it elsewhere and
-// copy it. ZooKeeper counts creations of children and shows creations plus deletions as cversion.
+// putStat sets *st to the Stat of a znode, field by field: assigning a Stat would make it elsewhere
+// and copy it. ZooKeeper counts creations of children and shows creations plus deletions as
+// cversion.
 func (r *record) putStat(st *proto.Stat, children int) {
 	numChildren := int32(children)
 	st.Czxid, st.Mzxid, st.Pzxid = r.czxid, r.mzxid, r.pzxid

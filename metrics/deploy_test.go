@@ -56,8 +56,8 @@ func expressions(t *testing.T) map[string][]string {
 	return all
 }
 
-// token is a part of an expression of Prometheus: a text, a selector, a range, a word, a number or an
-// operator.
+// token is a part of an expression of Prometheus: a text, a selector, a range, a word, a number or
+// an operator.
 var token = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[0-9]+[smhd]\]|[a-zA-Z_][a-zA-Z0-9_]*|[0-9.]+|[-+*/()<>=!,]|\s+`)
 
 // metricsIn returns the names of metrics in an expression, or an error if it is not well-formed.
@@ -158,7 +158,8 @@ func TestDeploy_PublicDashboard(t *testing.T) {
 	}
 }
 
-// The collector's configuration scrapes the port that is the default, and each pipeline has what it names.
+// The collector's configuration scrapes the port that is the default, and each pipeline has what it
+// names.
 func TestDeploy_Collector(t *testing.T) {
 	text, err := os.ReadFile("../deploy/monitoring/otel-collector.yaml")
 	if err != nil {

@@ -41,7 +41,8 @@ func documented(t *testing.T) map[string]string {
 	return says
 }
 
-// form is the shape of a metric family: its type, and the labels and quantiles of each kind of sample.
+// form is the shape of a metric family: its type, and the labels and quantiles of each kind of
+// sample.
 type form struct {
 	typ    string
 	labels map[string]bool
@@ -71,8 +72,8 @@ func formsOf(lines map[string]string) map[string]*form {
 	return forms
 }
 
-// TestZooKeepersNames compares our metrics with those of ZooKeeper: each has the same name, type and
-// labels, unless docs/reference/monitoring.md says that it is constant or left out.
+// TestZooKeepersNames compares our metrics with those of ZooKeeper: each has the same name, type
+// and labels, unless docs/reference/monitoring.md says that it is constant or left out.
 func TestZooKeepersNames(t *testing.T) {
 	says := documented(t)
 	servers := map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true})}
@@ -127,7 +128,8 @@ func TestZooKeepersNames(t *testing.T) {
 	}
 }
 
-// TestZooKeepersWord compares the lines of mntr with ZooKeeper's, except those that docs/reference/monitoring.md leaves out.
+// TestZooKeepersWord compares the lines of mntr with ZooKeeper's, except those that
+// docs/reference/monitoring.md leaves out.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
@@ -169,7 +171,8 @@ func TestZooKeepersWord(t *testing.T) {
 	}
 }
 
-// TestAlerts checks that the metrics exist that the rules and panels in docs/reference/monitoring.md use, on each kind of server.
+// TestAlerts checks that the metrics exist that the rules and panels in
+// docs/reference/monitoring.md use, on each kind of server.
 func TestAlerts(t *testing.T) {
 	three := startThree(t)
 	for role, s := range map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir()}), "leader": three[0], "follower": three[1]} {

@@ -20,8 +20,8 @@ func (k *core) lookAfterSync(ctx context.Context, full string) (*zk.Stat, error)
 	return n.statIfThere(), err
 }
 
-// checkUntouched returns an ambiguousError unless the znode exists, and has a zxid up to before: the
-// Mzxid if it was not set since, the Czxid if it was not deleted.
+// checkUntouched returns an ambiguousError unless the znode exists, and has a zxid up to before:
+// the Mzxid if it was not set since, the Czxid if it was not deleted.
 func (k *core) checkUntouched(ctx context.Context, full string, before int64, zxid func(*zk.Stat) int64) error {
 	stat, err := k.lookAfterSync(ctx, full)
 	switch {

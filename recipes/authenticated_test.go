@@ -47,8 +47,8 @@ func (e *passwordExchange) Step([]byte) ([]byte, bool, error) {
 	return nil, true, nil
 }
 
-// guard stands before a server and demands the mechanism password, with the word "right", before the
-// first request of each connection.
+// guard stands before a server and demands the mechanism password, with the word "right", before
+// the first request of each connection.
 type guard struct {
 	mu       sync.Mutex
 	admitted int  // connections
@@ -104,8 +104,8 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 }
 
 // TestWithSASL_FirstOnEachConnection checks that the exchange precedes every other request, on the
-// first connection, on one that resumes the session, on one that has to close a lost session, and on
-// that of the next session.
+// first connection, on one that resumes the session, on one that has to close a lost session, and
+// on that of the next session.
 func TestWithSASL_FirstOnEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g := zktest.Start(t), &guard{}
@@ -135,7 +135,8 @@ func TestWithSASL_FirstOnEachConnection(t *testing.T) {
 	})
 }
 
-// TestWithSASL_Refused checks that Connect fails at once, with the reason, and leaves nothing behind.
+// TestWithSASL_Refused checks that Connect fails at once, with the reason, and leaves nothing
+// behind.
 func TestWithSASL_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g := zktest.Start(t), &guard{}
@@ -211,8 +212,8 @@ func enforcing(t *testing.T) *zktest.Server {
 	}))
 }
 
-// TestWithSASL_Enforced checks a Client at a server that demands SASL, over a lost connection and a lost
-// session.
+// TestWithSASL_Enforced checks a Client at a server that demands SASL, over a lost connection and a
+// lost session.
 func TestWithSASL_Enforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := enforcing(t)
@@ -235,8 +236,8 @@ func TestWithSASL_Enforced(t *testing.T) {
 	})
 }
 
-// TestAuth_Enforced checks that credentials precede the first request of each connection: a server that
-// demands the scheme digest closes others.
+// TestAuth_Enforced checks that credentials precede the first request of each connection: a server
+// that demands the scheme digest closes others.
 func TestAuth_Enforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t, zktest.WithConfig(func(_ int, c *server.Config) { c.Auth.Required = []string{"digest"} }))

@@ -23,8 +23,8 @@ type Client struct {
 }
 
 // Connect connects to one of servers and returns when a session is established. Each of servers is
-// "host:port", or a connect string as ZooKeeper's clients take: "host1:port,host2:port/chroot". With
-// a chroot, which may only be at the end of the last, the result is the Client's Namespace of it.
+// "host:port", or a connect string of ZooKeeper's clients: "host1:port,host2:port/chroot". With a
+// chroot, which may only be at the end of the last, the result is the Client's Namespace of it.
 //
 // If ctx ends first, Connect fails with the reason of the latest attempt. While Connect waits for
 // longer, it tells the Logger so, or without Logger the standard logger of package log. ctx has no
@@ -64,8 +64,8 @@ func (c *Client) Close() error { return c.core.close() }
 
 // Namespace returns a Client for the same connection whose paths are relative to path. Missing
 // znodes down to path are created on first use, as containers if the server supports them. Slashes
-// at the ends of path make no difference: "app" is "/app", and "" is "/", the Client's own paths. If
-// path is not valid otherwise, operations fail.
+// at the ends of path make no difference: "app" is "/app", and "" is "/", the Client's own paths.
+// If path is not valid otherwise, operations fail.
 func (c *Client) Namespace(path string) *Client {
 	root := c.root
 	if path = strings.Trim(path, "/"); path != "" {

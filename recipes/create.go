@@ -18,8 +18,8 @@ type CreateOptions struct {
 	Ephemeral  bool // the server deletes the znode with the session
 	Sequential bool // the server appends a number to the name
 	Container  bool // the server deletes the znode some time after its last child is gone
-	// TTL, if not 0, makes the server delete the znode when it has no children and nobody has changed
-	// it for this time, in whole milliseconds.
+	// TTL, if not 0, makes the server delete the znode when it has no children and nobody has
+	// changed it for this time, in whole milliseconds.
 	TTL time.Duration
 	ACL []zk.ACL // nil means the Client's
 	// Parents creates missing parents: as containers if the server supports them, otherwise as

@@ -12,8 +12,8 @@ import (
 // Errors of this package. The server's errors are the sentinels of package zk, and codes of package
 // proto that package zk does not have; use errors.Is.
 var (
-	// ErrClosed means that the recipe, its Client, or the wrapped connection was closed, or that the
-	// ctx of Start has ended.
+	// ErrClosed means that the recipe, its Client, or the wrapped connection was closed, or that
+	// the ctx of Start has ended.
 	ErrClosed = errors.New("recipes: closed")
 	// ErrSessionLost is the cause of a session's Context once the session has ended or may have.
 	ErrSessionLost = errors.New("recipes: session is lost")

@@ -25,8 +25,8 @@ type Hold struct {
 	own     int   // so many of the checks, the first, also prove that ctx must end
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	// release deletes the znode, after the Hold's ctx has ended. lost: the Hold had ended before Release was
-	// called, so the znode may be another holder's.
+	// release deletes the znode, after the Hold's ctx has ended. lost: the Hold had ended before
+	// Release was called, so the znode may be another holder's.
 	release func(ctx context.Context, lost bool) error
 	revoked context.Context
 	revoke  context.CancelFunc
@@ -41,8 +41,8 @@ const (
 	watchRetryPause = 100 * time.Millisecond
 )
 
-// newHold implements author.Client.NewHold. If somebody deletes the znode, the watch ends the Hold a
-// moment later. If the session ends, the Hold ends before the server can serve another client.
+// newHold implements author.Client.NewHold. If somebody deletes the znode, the watch ends the Hold
+// a moment later. If the session ends, the Hold ends before the server can serve another client.
 func (c *Client) newHold(o author.Hold) *Hold {
 	h := &Hold{client: c, path: o.Path, token: o.Token, checks: o.Checks, own: 1, ctx: o.Context, cancel: o.Cancel, release: o.Release}
 	h.revoked, h.revoke = context.WithCancel(context.Background())

@@ -69,8 +69,8 @@ func waits(make func(c *recipes.Client) waiter) func(c *recipes.Client) (runner,
 	}
 }
 
-// TestLifeCycle checks what holds for all recipes that have Start: making one costs nothing, waiting
-// before Start and after Close are errors at once, and Start and Close may be called again.
+// TestLifeCycle checks what holds for all recipes that have Start: making one costs nothing,
+// waiting before Start and after Close are errors at once, and Start and Close may be called again.
 func TestLifeCycle(t *testing.T) {
 	for _, kind := range allStarted {
 		t.Run(kind.name, func(t *testing.T) {
@@ -120,7 +120,8 @@ func TestLifeCycle(t *testing.T) {
 	}
 }
 
-// TestClose checks that everything else that must be closed is an io.Closer, and may be closed again.
+// TestClose checks that everything else that must be closed is an io.Closer, and may be closed
+// again.
 func TestClose(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		ctx, c := t.Context(), w.Client()
@@ -153,7 +154,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// The znode is deleted also if the cause of the end of Start's ctx is the ErrClosed of another Client.
+// The znode is deleted also if the cause of the end of Start's ctx is the ErrClosed of another
+// Client.
 func TestPersistentZnode_CtxCause(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		other := w.Client()

@@ -40,8 +40,8 @@ type native struct {
 
 const (
 	firstPause = 10 * time.Millisecond
-	// longPause bounds the pauses between attempts to get a session, and the wait of a request for a
-	// session.
+	// longPause bounds the pauses between attempts to get a session, and the wait of a request for
+	// a session.
 	longPause = time.Second
 )
 
@@ -169,8 +169,8 @@ func (n *native) newSession() (*client.Client, error) {
 }
 
 // endOnServer ends a session that the Client has given up, so that its ephemerals are gone before
-// the next session begins. Its handshake claims to have seen nothing, since the servers may have lost
-// their data.
+// the next session begins. Its handshake claims to have seen nothing, since the servers may have
+// lost their data.
 func (n *native) endOnServer(s client.Session) {
 	cfg := n.cfg
 	cfg.Resume = &s
@@ -282,8 +282,8 @@ func (n *native) heard(session int64, at time.Duration) {
 	}
 }
 
-// close ends the session if there is a connection. Otherwise the session expires. The wait for calls
-// ends by itself, as their connection has.
+// close ends the session if there is a connection. Otherwise the session expires. The wait for
+// calls ends by itself, as their connection has.
 func (n *native) close(*Session, time.Duration) (unanswered int) {
 	n.mu.Lock()
 	n.ended = true

@@ -13,8 +13,8 @@ import (
 
 // send runs f with the Client of the current session, and converts its error. Watches fire before
 // send returns a result, or an error, that shows the change. Otherwise the late event would fire a
-// watch that the caller asks for next: "deleted", for example, of a znode that the caller has created
-// again.
+// watch that the caller asks for next: "deleted", for example, of a znode that the caller has
+// created again.
 func send[T any](ctx context.Context, n *native, f func(conn *client.Client) (T, error)) (v T, err error) {
 	conn, err := n.current(ctx)
 	if err != nil {

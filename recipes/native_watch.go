@@ -133,7 +133,7 @@ func (n *native) watchTree(ctx context.Context, root string, recursive bool, f f
 }
 
 // watchTreesAgain sets the watches of earlier sessions on a new Client, before anybody uses it. The
-// caller has the tree turn. The error is that of the connection; a watch that the server refuses ends.
+// caller has the tree turn. The error is the connection's; a watch that the server refuses ends.
 func (n *native) watchTreesAgain(conn *client.Client) error {
 	n.mu.Lock()
 	trees := slices.Collect(maps.Keys(n.trees))
@@ -179,8 +179,8 @@ func (n *native) unwatchTree(t *treeWatch) {
 		n.mu.Unlock()
 		if conn != nil {
 			kind := proto.WatcherPersistent + proto.WatcherType(t.mode) // or WatcherPersistentRecursive
-			// It fails if the server never set the watch. ZooKeeper 3.6 to 3.8 cannot remove it; the
-			// events of the rest of the session are then ignored.
+			// It fails if the server never set the watch. ZooKeeper 3.6 to 3.8 cannot remove it;
+			// the events of the rest of the session are then ignored.
 			_ = conn.RemoveWatches(ctx, t.root, kind, true)
 		}
 	})

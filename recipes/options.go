@@ -22,8 +22,8 @@ type config struct {
 	timeout time.Duration
 	retry   RetryPolicy
 	dialer  zk.Dialer
-	// secure makes the connections of a client.Dial TLS connections; nil: none. It is a function, so
-	// that programs without WithTLS do not link crypto/tls.
+	// secure makes the connections of a client.Dial TLS connections; nil: none. It is a function,
+	// so that programs without WithTLS do not link crypto/tls.
 	secure   func(client.Dial) client.Dial
 	sasl     sasl.Client // nil: none
 	auth     []credentials
@@ -43,15 +43,15 @@ type credentials struct {
 	auth   []byte
 }
 
-// SessionTimeout sets the timeout that Connect requests, 10 s by default. A server may grant another,
-// of at least two of its ticks.
+// SessionTimeout sets the timeout that Connect requests, 10 s by default. A server may grant
+// another, of at least two of its ticks.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // Retry sets when operations are retried after a lost connection. The default is
 // Exponential(50*time.Millisecond, time.Second, 10).
 func Retry(policy RetryPolicy) Option { return func(c *config) { c.retry = policy } }
 
-// Dialer sets the function that makes Connect's network connections. The default is TCP. dial's timeout argument is one second.
+// Dialer sets how Connect makes network connections, with a timeout of one second. Default: TCP.
 func Dialer(dial func(network, address string, timeout time.Duration) (net.Conn, error)) Option {
 	return func(c *config) { c.dialer = dial }
 }
@@ -68,13 +68,13 @@ func WithTLS(cfg *tls.Config) Option {
 }
 
 // WithSASL authenticates each connection that Connect makes, before any other request. If a server
-// refuses the credentials, Connect fails with client.ErrSASL. A Client that is refused later, when it
-// reconnects, loses its session and goes on trying; the Logger gets the reason.
+// refuses the credentials, Connect fails with client.ErrSASL. A Client that is refused later, when
+// it reconnects, loses its session and goes on trying; the Logger gets the reason.
 func WithSASL(exchange sasl.Client) Option { return func(c *config) { c.sasl = exchange } }
 
-// EndHoldsWhenSuspended makes each Hold of the Client end a moment after the state becomes Suspended:
-// the leadership of a Latch or Selector, a lock, a locked item, but not a Lease. The znode stays until
-// it is released; a Latch does so and joins again at the end of the line.
+// EndHoldsWhenSuspended makes each Hold of the Client end a moment after the state becomes
+// Suspended: the leadership of a Latch or Selector, a lock, a locked item, but not a Lease. The
+// znode stays until it is released; a Latch does so and joins again at the end of the line.
 //
 // This is Curator's default, StandardConnectionStateErrorPolicy, which concerns elections only. The
 // default here is SessionConnectionStateErrorPolicy: a Hold lasts until its session is lost, since

@@ -93,16 +93,16 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat
 	return n.children, n.stat, n.watch, err
 }
 
-// WatchPersistent calls f for each creation, change and deletion of the znode at path, in order, until
-// ctx ends or the Client is closed: Curator's PersistentWatcher. If recursive, so for the znodes below
-// it; if not, also when its children come or go. The znode may be missing. Paths of events are relative
-// to the namespace. f must not block, nor call methods of the Client.
+// WatchPersistent calls f for each creation, change and deletion of the znode at path, in order,
+// until ctx ends or the Client is closed: Curator's PersistentWatcher. If recursive, so for the
+// znodes below it; if not, also when its children come or go. The znode may be missing. Paths of
+// events are relative to the namespace. f must not block, nor call methods of the Client.
 //
 // WatchPersistent returns when the server has set the watch, which ZooKeeper has since 3.6; before
 // 3.9 a server keeps one of the two kinds per path. While the connection or the session is lost,
-// changes cause no events. The watch is set again before the state is Reconnected: read again then. If
-// a server refuses that, f gets a last event, zk.EventNotWatching. On a wrapped connection, and on
-// older servers, WatchPersistent fails.
+// changes cause no events. The watch is set again before the state is Reconnected: read again then.
+// If a server refuses that, f gets a last event, zk.EventNotWatching. On a wrapped connection, and
+// on older servers, WatchPersistent fails.
 func (c *Client) WatchPersistent(ctx context.Context, path string, recursive bool, f func(zk.Event)) error {
 	k, full := c.core, c.absolute(path)
 	relative := func(e zk.Event) {

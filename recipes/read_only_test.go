@@ -64,7 +64,8 @@ func cannotWrite(t *testing.T, c *recipes.Client) {
 	}
 }
 
-// TestReadOnly follows a Client and its recipes while its ensemble loses the quorum and gets it back.
+// TestReadOnly follows a Client and its recipes while its ensemble loses the quorum and gets it
+// back.
 func TestReadOnly(t *testing.T) {
 	withReadOnly(t, func(t *testing.T, e *zktest.Ensemble, c *recipes.Client) {
 		if _, err := c.Create(t.Context(), "/a", []byte("1"), recipes.CreateOptions{}); err != nil {
@@ -123,8 +124,8 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// TestReadOnly_PersistentZnode keeps a znode that does not end with a session. In read-only mode the
-// znode must not be read again and again.
+// TestReadOnly_PersistentZnode keeps a znode that does not end with a session. In read-only mode
+// the znode must not be read again and again.
 func TestReadOnly_PersistentZnode(t *testing.T) {
 	withReadOnly(t, func(t *testing.T, e *zktest.Ensemble, c *recipes.Client) {
 		states := c.States(t.Context())
@@ -200,8 +201,8 @@ func TestReadOnly_First(t *testing.T) {
 	})
 }
 
-// TestReadOnly_Behind checks that a Client does not read from a server that has not seen all that the
-// Client has seen.
+// TestReadOnly_Behind checks that a Client does not read from a server that has not seen all that
+// the Client has seen.
 func TestReadOnly_Behind(t *testing.T) {
 	withReadOnly(t, func(t *testing.T, e *zktest.Ensemble, c *recipes.Client) {
 		behind := e.Followers()[0]

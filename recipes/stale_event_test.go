@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// TestRegress_StaleEvent arms a watch, replaces the znode, and watches the znode again after a reply
-// that shows the replacement. The event of the first watch must not fire the second.
+// TestRegress_StaleEvent arms a watch, replaces the znode, and watches the znode again after a
+// reply that shows the replacement. The event of the first watch must not fire the second.
 func TestRegress_StaleEvent(t *testing.T) {
 	replace := []any{&zk.DeleteRequest{Path: "/n", Version: -1}, &zk.CreateRequest{Path: "/n"}}
 	for _, kind := range recipetest.Kinds() {

@@ -103,7 +103,8 @@ func (c *countingCtx) AfterFunc(func()) (stop func() bool) {
 	})
 }
 
-// TestWatchTree_SessionsEnd checks that sessions that end leave nothing behind with the ctx of a watch.
+// TestWatchTree_SessionsEnd checks that sessions that end leave nothing behind with the ctx of a
+// watch.
 func TestWatchTree_SessionsEnd(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
@@ -152,8 +153,8 @@ func TestWatchPersistent_BeforeReconnected(t *testing.T) {
 	})
 }
 
-// TestWatchPersistent_OneZnode checks that a watch that is not recursive tells of the znode and of its
-// list of children, and of nothing below.
+// TestWatchPersistent_OneZnode checks that a watch that is not recursive tells of the znode and of
+// its list of children, and of nothing below.
 func TestWatchPersistent_OneZnode(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()

@@ -60,8 +60,8 @@ type Conn interface {
 //     wrapped connection keeps the session: the Client deletes the ephemerals that Create and Multi
 //     made in it, and continues with a new Session that has the same ID.
 //   - While conn has no server, calls end when conn gives up on them, which takes a second or more
-//     with zk's own host provider. A request whose ctx has ended may still be sent, even in the next
-//     session.
+//     with zk's own host provider. A request whose ctx has ended may still be sent, even in the
+//     next session.
 //   - All watches fire after a reconnect.
 func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.Duration, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(append(opts, SessionTimeout(timeout)))
@@ -97,8 +97,8 @@ type wrapped struct {
 	mu      sync.Mutex // guards the fields below; never held while waiting
 	seen    int64      // the greatest zxid of a Stat
 	watches map[watchKey]armedWatch
-	// ephemerals holds the paths of ephemerals of the current session: nobody else can end a session
-	// that was declared lost. Some of them may be gone, or may never have existed.
+	// ephemerals holds the paths of ephemerals of the current session: nobody else can end a
+	// session that was declared lost. Some of them may be gone, or may never have existed.
 	ephemerals map[string]struct{}
 	reconnect  chan struct{} // closed and replaced when the connection is restored
 }

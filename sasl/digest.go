@@ -40,8 +40,8 @@ func (u DigestUsers) SetHash(name, hash string) error {
 	return nil
 }
 
-// userHash returns MD5(user:realm:password). As in Java, each part is encoded in Latin-1 if possible,
-// otherwise in UTF-8.
+// userHash returns MD5(user:realm:password). As in Java, each part is encoded in Latin-1 if
+// possible, otherwise in UTF-8.
 func userHash(name, password string) [md5.Size]byte {
 	return md5.Sum([]byte(latin1(name) + ":" + latin1(Realm) + ":" + latin1(password))) //nolint:gosec // see the import
 }
@@ -58,8 +58,9 @@ func latin1(s string) string {
 	return string(b)
 }
 
-// NewDigest returns a server of DIGEST-MD5 (RFC 2831, qop auth) for these users. The identity is the
-// name of the user; an authorization id that the client asks for has no effect, as in ZooKeeper.
+// NewDigest returns a server of DIGEST-MD5 (RFC 2831, qop auth) for these users. The identity is
+// the name of the user; an authorization id that the client asks for has no effect, as in
+// ZooKeeper.
 func NewDigest(users DigestUsers) Server { return &digestServer{users: maps.Clone(users)} }
 
 type digestServer struct{ users DigestUsers }
@@ -184,8 +185,8 @@ func (a *digestAnswer) Step(token []byte) (reply []byte, done bool, err error) {
 	return a.sent.encode(), false, nil
 }
 
-// response returns the value of the directive response or, with an empty method, of rspauth. Source:
-// RFC 2831, 2.1.2.1.
+// response returns the value of the directive response or, with an empty method, of rspauth.
+// Source: RFC 2831, 2.1.2.1.
 func (d directives) response(secret [md5.Size]byte, method string) string {
 	a1 := string(secret[:]) + ":" + d["nonce"] + ":" + d["cnonce"]
 	if authzid, ok := d["authzid"]; ok {

@@ -42,9 +42,9 @@ func (d directives) encode() []byte {
 	return []byte(b.String())
 }
 
-// parseDirectives parses name=value pairs, separated by commas. A value is a token or a quoted string,
-// in which a backslash quotes the next byte. White space around names, values and commas is ignored,
-// and commas may repeat. Errors do not show the token.
+// parseDirectives parses name=value pairs, separated by commas. A value is a token or a quoted
+// string, in which a backslash quotes the next byte. White space around names, values and commas is
+// ignored, and commas may repeat. Errors do not show the token.
 func parseDirectives(token []byte) (directives, error) {
 	if len(token) > maxDirectives {
 		return nil, fmt.Errorf("the token has %d bytes, allowed are %d", len(token), maxDirectives)

@@ -1,8 +1,8 @@
 package sasl
 
-// Either returns a server that offers both mechanisms. The client's first token selects the mechanism:
-// GSSAPI tokens begin with 0x60, and DIGEST-MD5 clients send an empty first token. If gssapi or digest
-// is nil, Either returns the other.
+// Either returns a server that offers both mechanisms. The client's first token selects the
+// mechanism: GSSAPI tokens begin with 0x60, and DIGEST-MD5 clients send an empty first token. If
+// gssapi or digest is nil, Either returns the other.
 func Either(gssapi, digest Server) Server {
 	switch {
 	case gssapi == nil:

@@ -27,8 +27,8 @@ type LoginModule struct {
 // maxJAAS bounds a JAAS file in bytes.
 const maxJAAS = 1 << 20
 
-// LoadJAAS reads a JAAS file. property returns the value of a Java property, for ${name}. warning is
-// not empty if every user of the machine can read the file. Errors do not show options.
+// LoadJAAS reads a JAAS file. property returns the value of a Java property, for ${name}. warning
+// is not empty if every user of the machine can read the file. Errors do not show options.
 func LoadJAAS(path string, property func(name string) (string, bool)) (j JAAS, warning string, err error) {
 	text, shared, err := secretfile.Read(path, maxJAAS)
 	if err != nil {
@@ -77,8 +77,8 @@ func (j JAAS) Module(section, class string) *LoginModule {
 	return nil
 }
 
-// DigestUsers returns the users of a section's DigestLoginModules: the options user_NAME="password".
-// superPassword, unless empty, replaces the password of the user super.
+// DigestUsers returns the users of a section's DigestLoginModules: the options
+// user_NAME="password". superPassword, unless empty, replaces the password of the user super.
 func (j JAAS) DigestUsers(section, superPassword string) DigestUsers {
 	users := make(DigestUsers)
 	for _, m := range j[section] {
@@ -281,8 +281,8 @@ func (p *jaasParser) quotedWord() error {
 	return fmt.Errorf("line %d: a quoted string does not end on its line", p.line)
 }
 
-// unescape returns the byte that an escape stands for, and its length without the backslash, which s
-// follows.
+// unescape returns the byte that an escape stands for, and its length without the backslash, which
+// s follows.
 func unescape(s string) (c byte, n int) {
 	const letters, bytes = "abfnrtv", "\a\b\f\n\r\t\v"
 	if i := strings.IndexByte(letters, s[0]); i >= 0 {

@@ -15,12 +15,14 @@ type Server interface {
 	New() Exchange
 }
 
-// Exchange is the server's side of an exchange. Only a single goroutine may use an Exchange at a time.
+// Exchange is the server's side of an exchange. Only a single goroutine may use an Exchange at a
+// time.
 type Exchange interface {
-	// Step takes the client's next token, which is not nil but may be empty, and returns the token of
-	// the reply; nil stands for a null token. Step must not retain token. If done is true, the client
-	// has proved to be id (without a scheme), and the reply ends the exchange. After done or an error
-	// Step must not be called again. The reason of an error must not be sent to the client.
+	// Step takes the client's next token, which is not nil but may be empty, and returns the token
+	// of the reply; nil stands for a null token. Step must not retain token. If done is true, the
+	// client has proved to be id (without a scheme), and the reply ends the exchange. After done or
+	// an error Step must not be called again. The reason of an error must not be sent to the
+	// client.
 	Step(token []byte) (reply []byte, id string, done bool, err error)
 }
 
@@ -33,12 +35,12 @@ type Client interface {
 	New(host string) (ClientExchange, error)
 }
 
-// ClientExchange is the client's side of an exchange. Only a single goroutine may use a ClientExchange
-// at a time.
+// ClientExchange is the client's side of an exchange. Only a single goroutine may use a
+// ClientExchange at a time.
 type ClientExchange interface {
 	// Step takes the next token of the server, nil at the beginning, and returns the token to send.
-	// If done is true, this token is the last: the client is authenticated when the server has answered
-	// it without an error. A nil reply, which comes only with done, must not be sent; an empty reply
-	// must be sent.
+	// If done is true, this token is the last: the client is authenticated when the server has
+	// answered it without an error. A nil reply, which comes only with done, must not be sent; an
+	// empty reply must be sent.
 	Step(token []byte) (reply []byte, done bool, err error)
 }

@@ -12,8 +12,8 @@ import (
 // archives the log. See docs/adr/0010-archive.md.
 type LogPosition struct {
 	Ensemble, Applied uint64 // the ensemble's id, 0 if it is not known yet; the index of the last applied entry
-	// Turn is how many members should archive the log before this one does: 0 for the first observer,
-	// or for the first follower if there are no observers. The leader comes last.
+	// Turn is how many members should archive the log before this one does: 0 for the first
+	// observer, or for the first follower if there are no observers. The leader comes last.
 	Turn    int
 	Members int // how many there are, this one included
 	// Leads: this server leads, and has applied everything that was committed before its time.
@@ -37,8 +37,8 @@ func (s *Server) LogPosition() LogPosition {
 	return p
 }
 
-// ReplicatedLog returns applied entries of the log from an index on, as many as have size bytes, but
-// at least one if there is one. If the first entry is not in the log any more, the error is
+// ReplicatedLog returns applied entries of the log from an index on, as many as have size bytes,
+// but at least one if there is one. If the first entry is not in the log any more, the error is
 // consensus.ErrCompacted.
 func (s *Server) ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error) {
 	if !s.life.accepting.Load() {
@@ -47,8 +47,8 @@ func (s *Server) ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, e
 	return s.node.Log(from, size)
 }
 
-// KeepLog says that all entries before an index are archived. Until it is called for the first time,
-// nothing is. Entries that are not archived stay in the log, up to Config.ArchiveBytes.
+// KeepLog says that all entries before an index are archived. Until it is called for the first
+// time, nothing is. Entries that are not archived stay in the log, up to Config.ArchiveBytes.
 func (s *Server) KeepLog(from uint64) {
 	if s.life.accepting.Load() {
 		s.node.KeepFrom(from)

@@ -23,8 +23,8 @@ func (s *Server) Audit(e audit.Event) {
 	s.cfg.Audit.Record(&e)
 }
 
-// auditEvent returns an event of this connection. c.mu is held, or Apply calls. ids are the client's
-// identities at the time of the request.
+// auditEvent returns an event of this connection. c.mu is held, or Apply calls. ids are the
+// client's identities at the time of the request.
 func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
 	_, encrypted := c.nc.(interface{ ConnectionState() tls.ConnectionState }) // from Config.Listener
 	origin := ""
@@ -37,8 +37,8 @@ func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID
 	}
 }
 
-// maxAuditScheme bounds the name of a scheme in the audit log: a few requests with long names must not
-// take the room of other events.
+// maxAuditScheme bounds the name of a scheme in the audit log: a few requests with long names must
+// not take the room of other events.
 const maxAuditScheme = 256
 
 // auditAuth records that the client proved an identity under a scheme, or failed to. c.mu is held.

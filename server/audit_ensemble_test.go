@@ -32,9 +32,9 @@ type answered struct {
 	err     proto.ErrCode
 }
 
-// TestAudit_EachReply (A1): clients of three members pipeline writes, of which many fail. The log of
-// a client's member has one event for each reply, in the order of the replies, and no other member's
-// log has one.
+// TestAudit_EachReply (A1): clients of three members pipeline writes, of which many fail. The log
+// of a client's member has one event for each reply, in the order of the replies, and no other
+// member's log has one.
 func TestAudit_EachReply(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		logs := e.trails()
@@ -112,7 +112,8 @@ func randomWrite(random *rand.Rand) (proto.OpCode, record) {
 	return proto.OpDelete, bytesRecord(jute.AppendInt(nil, 100)) // malformed
 }
 
-// A reconfig has one event, on the server that answers it. Every member logs that a session expired.
+// A reconfig has one event, on the server that answers it. Every member logs that a session
+// expired.
 func TestAudit_Ensemble(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		logs := e.trails()

@@ -186,7 +186,8 @@ func TestAudit_Backpressure(t *testing.T) {
 		c := dial()
 		c.connect(4_000, 0, make([]byte, 16))
 		l.setFull(true)
-		// A pipe holds nothing, so that these wait until the server reads. They end with the bubble.
+		// A pipe holds nothing, so that these wait until the server reads. They end with the
+		// bubble.
 		go c.request(1, proto.OpCreate, create{path: "/a", op: proto.OpCreate})
 		late := dial()
 		go late.send((&proto.ConnectRequest{TimeoutMs: 4_000, Passwd: make([]byte, 16)}).Append(nil))

@@ -11,10 +11,10 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// audit records a request that was applied. Of a request that this server proposed there is an event
-// before its reply is sent, in the order in which requests are applied (A1). Every member has events
-// of sessions that end and of their ephemeral znodes, as in ZooKeeper, unless the log is applied
-// again after a start. events are those of Apply.
+// audit records a request that was applied. Of a request that this server proposed there is an
+// event before its reply is sent, in the order in which requests are applied (A1). Every member has
+// events of sessions that end and of their ephemeral znodes, as in ZooKeeper, unless the log is
+// applied again after a start. events are those of Apply.
 func (a *applier) audit(req *datatree.Request, res *datatree.Result, events []datatree.Event, ref any, now time.Time) {
 	w := clientRequestOf(ref)
 	if res.Pending || w != nil && res.Err == proto.ErrSessionMoved { // the latter is not answered

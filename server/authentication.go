@@ -15,32 +15,32 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// Authentication is how clients prove who they are, except for the digest scheme, and which identities
-// they need. Names in parentheses are ZooKeeper's.
+// Authentication is how clients prove who they are, except for the digest scheme, and which
+// identities they need. Names in parentheses are ZooKeeper's.
 type Authentication struct {
 	X509 X509
-	// SASL is the mechanism of SASL. Nil: a client that begins an exchange gets an empty answer and no
-	// identity, as from a ZooKeeper without a JAAS file.
+	// SASL is the mechanism of SASL. Nil: a client that begins an exchange gets an empty answer and
+	// no identity, as from a ZooKeeper without a JAAS file.
 	SASL sasl.Server
 	// SASLSupers are the ids of scheme sasl that pass every ACL check (superUser).
 	SASLSupers []string
-	// LetAnySASLUserDoX is an id: what an ACL grants to sasl:LetAnySASLUserDoX it grants to every client
-	// with an identity of scheme sasl (letAnySaslUserDoX). Empty: none.
+	// LetAnySASLUserDoX is an id: what an ACL grants to sasl:LetAnySASLUserDoX it grants to every
+	// client with an identity of scheme sasl (letAnySaslUserDoX). Empty: none.
 	LetAnySASLUserDoX string
-	// AllowFailedSASL keeps the connection of a client that fails to authenticate, without the identity
-	// (allowSaslFailedClients), unless Required has sasl.
+	// AllowFailedSASL keeps the connection of a client that fails to authenticate, without the
+	// identity (allowSaslFailedClients), unless Required has sasl.
 	AllowFailedSASL bool
 	// Ensemble enables the scheme ensemble: a client that authenticates with a name is disconnected
-	// unless EnsembleNames, which may be empty to admit every name, has it (ensembleAuthName). It gives
-	// no identity.
+	// unless EnsembleNames, which may be empty to admit every name, has it (ensembleAuthName). It
+	// gives no identity.
 	Ensemble      bool
 	EnsembleNames []string
-	// Required are schemes (enforce.auth.schemes): a client needs an identity of any of them. Otherwise
-	// the server refuses its first request other than auth and sasl, and closes the connection. Empty:
-	// no identity is needed.
+	// Required are schemes (enforce.auth.schemes): a client needs an identity of any of them.
+	// Otherwise the server refuses its first request other than auth and sasl, and closes the
+	// connection. Empty: no identity is needed.
 	Required []string
-	// ACLSchemes are the schemes, of x509 and sasl, that ACLs may name beside world, auth, digest and
-	// ip, once the ensemble has feature level 2.
+	// ACLSchemes are the schemes, of x509 and sasl, that ACLs may name beside world, auth, digest
+	// and ip, once the ensemble has feature level 2.
 	ACLSchemes []string
 }
 
@@ -52,8 +52,8 @@ type Certificates struct {
 	Expires time.Time
 }
 
-// X509 is the scheme x509: a client with a verified certificate has the identity x509:ID from the end
-// of the TLS handshake on.
+// X509 is the scheme x509: a client with a verified certificate has the identity x509:ID from the
+// end of the TLS handshake on.
 type X509 struct {
 	// SuperUser is the ID of the client that also passes every ACL check
 	// (X509AuthenticationProvider.superUser). Empty: there is none.
@@ -91,15 +91,15 @@ func (a *Authentication) check() (errs []error) {
 	return errs
 }
 
-// admitted reports whether the client may send such a request: others than auth and sasl need an identity
-// of a scheme that is required. c.mu is held.
+// admitted reports whether the client may send such a request: others than auth and sasl need an
+// identity of a scheme that is required. c.mu is held.
 func (c *conn) admitted(op proto.OpCode) bool {
 	required := c.server.live.Load().Auth.Required
 	return len(required) == 0 || op == proto.OpAuth || op == proto.OpSASL || slices.ContainsFunc(c.ids, func(id proto.ID) bool { return slices.Contains(required, id.Scheme) })
 }
 
-// refuseAnonymous answers the first request of a client without an identity that is required, and closes
-// the connection. The session ages out.
+// refuseAnonymous answers the first request of a client without an identity that is required, and
+// closes the connection. The session ages out.
 func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.BatchStats) pause {
 	c.server.meter.Conns.AuthFailed.Add(1)
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
@@ -114,8 +114,8 @@ func (a *Authentication) ensembleNamed(name []byte) bool {
 	return len(name) == 0 || len(a.EnsembleNames) == 0 || slices.Contains(a.EnsembleNames, jute.Text(name))
 }
 
-// addIDs adds identities to the connection, for requests that come after it, and returns false if there
-// is no room. c.mu is held.
+// addIDs adds identities to the connection, for requests that come after it, and returns false if
+// there is no room. c.mu is held.
 func (c *conn) addIDs(more ...proto.ID) bool {
 	ids := slices.Clone(c.ids) // requests under way keep the old list
 	for _, id := range more {

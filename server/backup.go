@@ -40,8 +40,8 @@ func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll
 // Capture is the state at one moment, in memory. It is read only once: by its File.
 type Capture struct {
 	Zxid int64 // of the last change in it
-	// Index and Term are those of the last entry of the log in it, Time is the leader's clock in its
-	// last batch; zero if there was none.
+	// Index and Term are those of the last entry of the log in it, Time is the leader's clock in
+	// its last batch; zero if there was none.
 	Index, Term uint64
 	Time        time.Time
 

@@ -255,8 +255,8 @@ func TestShedConnections(t *testing.T) {
 	})
 }
 
-// An identity of the digest scheme has the configured hash. The values are those of ZooKeeper 3.9.5 with
-// DigestAuthenticationProvider.digestAlg.
+// An identity of the digest scheme has the configured hash. The values are those of ZooKeeper 3.9.5
+// with DigestAuthenticationProvider.digestAlg.
 func TestDigestAlgorithm_Configured(t *testing.T) {
 	for algorithm, super := range map[string]string{
 		"":         "super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
@@ -273,8 +273,8 @@ func TestDigestAlgorithm_Configured(t *testing.T) {
 	}
 }
 
-// The results are those of ZooKeeper 3.9.5, except that what everybody may do on the root znode makes
-// nobody an administrator.
+// The results are those of ZooKeeper 3.9.5, except that what everybody may do on the root znode
+// makes nobody an administrator.
 func TestAuthorize(t *testing.T) {
 	s := start(t, server.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}) // of super:test
 	authorize := func(what string, want map[string]error) {

@@ -13,21 +13,22 @@ import (
 
 // memoryBudget bounds what all client connections hold together. Each has an account with two sums:
 //
-//   - unread: output that the client has not read, except shared data, and the input buffer while the
-//     rest of a frame is missing. Only the client can free it. Beyond the bound the slowest clients are
-//     disconnected, until an eighth is free: those with the largest product of unread bytes and the time
-//     for which they have been waited for. A partial write does not end this time.
-//   - queued: requests that wait in the queue, and the input buffer after them. The server frees it.
-//     From half of the bound on, a connection with much in its queue is not read.
+//   - unread: output that the client has not read, except shared data, and the input buffer while
+//     the rest of a frame is missing. Only the client can free it. Beyond the bound the slowest
+//     clients are disconnected, until an eighth is free: those with the largest product of unread
+//     bytes and the time for which they have been waited for. A partial write does not end this
+//     time.
+//   - queued: requests that wait in the queue, and the input buffer after them. The server frees
+//     it. From half of the bound on, a connection with much in its queue is not read.
 //
-// Large data is shared, and counts once as unread. When the slowest clients are chosen, each reference
-// accounts for its part.
+// Large data is shared, and counts once as unread. When the slowest clients are chosen, each
+// reference accounts for its part.
 //
-// Invariant: when a connection's goroutine waits for its client, everything that the connection holds is
-// charged. Buffers for which a socket made the server wait are not pooled.
+// Invariant: when a connection's goroutine waits for its client, everything that the connection
+// holds is charged. Buffers for which a socket made the server wait are not pooled.
 //
-// Invariant: queued is the sum of queued in the accounts of all connections; unread is that of unread,
-// and of the bytes of all blobs in shared; and a closed connection holds nothing.
+// Invariant: queued is the sum of queued in the accounts of all connections; unread is that of
+// unread, and of the bytes of all blobs in shared; and a closed connection holds nothing.
 type memoryBudget struct {
 	shared sharedBlobs
 	limit  atomic.Int64
@@ -55,8 +56,8 @@ func (b *memoryBudget) queuesTight() bool    { return b.queued.Load() > b.limit.
 
 // account is what a connection has charged to the budget. It is written with conn.mu held.
 type account struct {
-	// unread counts what only the client can free: output that it has not read, except data that the
-	// output shares, and the part of a frame that it has not finished. Read without conn.mu.
+	// unread counts what only the client can free: output that it has not read, except data that
+	// the output shares, and the part of a frame that it has not finished. Read without conn.mu.
 	unread atomic.Int64
 	// since is when the server began to wait for the client, in nanoseconds since
 	// Server.startedMono, or 0. It begins anew when the client has taken all output that was being
@@ -65,8 +66,8 @@ type account struct {
 	// queued counts what the server frees when it answers: requests, and input after them.
 	queued int64
 
-	// shared are the references to shared data that are charged: first those of the output that is being
-	// written, then those on conn.out. writingShared is the number of the former.
+	// shared are the references to shared data that are charged: first those of the output that is
+	// being written, then those on conn.out. writingShared is the number of the former.
 	shared        []*sharedBlob
 	writingShared int
 
@@ -79,8 +80,8 @@ type account struct {
 // charged reports whether anything is charged. conn.mu is held.
 func (m *account) charged() bool { return m.unread.Load() != 0 || m.queued != 0 || len(m.shared) > 0 }
 
-// recount charges what c holds now. Unless exact is set, nothing happens if c holds little more than
-// was charged. c.mu is held. The caller must call Server.relieve after releasing c.mu.
+// recount charges what c holds now. Unless exact is set, nothing happens if c holds little more
+// than was charged. c.mu is held. The caller must call Server.relieve after releasing c.mu.
 func (c *conn) recount(exact bool) {
 	m, b := &c.memory, &c.server.conns.budget
 	var unread, queued int64
@@ -140,8 +141,8 @@ func (c *conn) awaitClient(o *output) {
 	c.server.relieve()
 }
 
-// holdInput charges n bytes of input before the connection's reader waits. partial: it waits for the
-// rest of a frame. Only the reader calls holdInput.
+// holdInput charges n bytes of input before the connection's reader waits. partial: it waits for
+// the rest of a frame. Only the reader calls holdInput.
 func (c *conn) holdInput(n int, partial bool) {
 	if m := &c.memory; m.input != n || m.partial != partial {
 		c.mu.Lock()
@@ -159,8 +160,8 @@ func (c *conn) crowded() bool {
 	return q.crowded() || (q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && c.server.conns.budget.queuesTight()
 }
 
-// relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if the
-// memory of watches is. The caller holds no conn.mu.
+// relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if
+// the memory of watches is. The caller holds no conn.mu.
 func (s *Server) relieve() {
 	if s.conns.budget.unreadExceeded() {
 		s.evict()
@@ -170,9 +171,9 @@ func (s *Server) relieve() {
 	}
 }
 
-// evictWatchers closes connections until an eighth of the memory of watches is free: first those from
-// the address whose watches take most, so that a client with many connections is not spared at the
-// expense of a client with many watches on a single connection.
+// evictWatchers closes connections until an eighth of the memory of watches is free: first those
+// from the address whose watches take most, so that a client with many connections is not spared at
+// the expense of a client with many watches on a single connection.
 func (s *Server) evictWatchers() {
 	b, limit := &s.conns.budget, s.live.Load().WatchMemory
 	b.evicting.Lock()
@@ -214,9 +215,9 @@ func (s *Server) evictWatchers() {
 	}
 }
 
-// evict closes connections until an eighth of the budget is free, so that the search for the slowest
-// is worth its cost. The connection with the largest product of bytes and time goes first: a client
-// that reads holds even a large reply only for moments.
+// evict closes connections until an eighth of the budget is free, so that the search for the
+// slowest is worth its cost. The connection with the largest product of bytes and time goes first:
+// a client that reads holds even a large reply only for moments.
 func (s *Server) evict() {
 	b := &s.conns.budget
 	b.evicting.Lock()

@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// sharedBlobs are the large data of znodes and the large events that outputs refer to without holding a
-// copy. Each is charged to the budget once, however many outputs refer to it.
+// sharedBlobs are the large data of znodes and the large events that outputs refer to without
+// holding a copy. Each is charged to the budget once, however many outputs refer to it.
 //
-// Invariant: holders is the number of references in conn.memory.shared of all connections, no blob in
-// the table has none, and the budget's unread contains the bytes of each blob in the table.
+// Invariant: holders is the number of references in conn.memory.shared of all connections, no blob
+// in the table has none, and the budget's unread contains the bytes of each blob in the table.
 type sharedBlobs struct {
 	mu    sync.Mutex // may be taken while a conn.mu is held
 	blobs map[*byte]*sharedBlob
@@ -52,8 +52,8 @@ func (b *memoryBudget) release(blobs []*sharedBlob) {
 	}
 }
 
-// portion returns what a connection with these references accounts for: of each blob its bytes divided
-// by the number of references to it.
+// portion returns what a connection with these references accounts for: of each blob its bytes
+// divided by the number of references to it.
 func (b *memoryBudget) portion(blobs []*sharedBlob) (sum int64) {
 	b.shared.mu.Lock()
 	defer b.shared.mu.Unlock()
@@ -63,8 +63,8 @@ func (b *memoryBudget) portion(blobs []*sharedBlob) (sum int64) {
 	return sum
 }
 
-// holdShared charges the shared data on c.out that is not charged yet, and reports whether there was
-// any. c.mu is held.
+// holdShared charges the shared data on c.out that is not charged yet, and reports whether there
+// was any. c.mu is held.
 func (c *conn) holdShared() bool {
 	m := &c.memory
 	held := len(m.shared) - m.writingShared // of those on c.out

@@ -284,8 +284,8 @@ func TestClientMemory_QueuesBehindAHungDisk(t *testing.T) {
 	})
 }
 
-// Whatever clients do, the counters are the sums of what the connections hold, the unread bytes stay
-// within the bound, and nothing is held in the end.
+// Whatever clients do, the counters are the sums of what the connections hold, the unread bytes
+// stay within the bound, and nothing is held in the end.
 func TestClientMemory_Sums(t *testing.T) {
 	exhaustive.Checks(t, 20, 300)
 	type step struct {
@@ -357,8 +357,8 @@ func TestClientMemory_Sums(t *testing.T) {
 	})
 }
 
-// The clients with most watches are disconnected when the watches of all exceed their memory. A client
-// with few stays, and may add more.
+// The clients with most watches are disconnected when the watches of all exceed their memory. A
+// client with few stays, and may add more.
 func TestWatchMemory(t *testing.T) {
 	cfg := littleMemory()
 	cfg.WatchMemory = 1 << 20

@@ -14,10 +14,11 @@ import (
 
 // Caller is a client whose identity the embedding program has established, for example by HTTP.
 type Caller struct {
-	// Address is the client's host, without a port: its identity of the scheme ip. Empty: this machine.
+	// Address is the client's host, without a port: its identity of the scheme ip. Empty: this
+	// machine.
 	Address string
-	// IDs are identities besides that. Those of Identify and IdentifyCertificate have what the server
-	// gives to clients that prove the same by the protocol.
+	// IDs are identities besides that. Those of Identify and IdentifyCertificate have what the
+	// server gives to clients that prove the same by the protocol.
 	IDs []proto.ID
 	// Origin says in the audit log how the client came, for example "http".
 	Origin string
@@ -32,8 +33,8 @@ type callerConn struct {
 }
 
 // DialAs is Dial for a client with other identities. The server trusts the program: it takes the
-// identities without a proof. Config.MaxClientConns does not bound these connections, so the program
-// must.
+// identities without a proof. Config.MaxClientConns does not bound these connections, so the
+// program must.
 func (s *Server) DialAs(ctx context.Context, caller Caller) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(inProcessAddress) // it is valid
 	if caller.Address != "" {
@@ -62,8 +63,8 @@ func (s *Server) dialable(ctx context.Context) error {
 var errNoSASLPassword = fmt.Errorf("%w: no SASL users with passwords are configured", ErrNotAuthenticated)
 
 // Identify returns the identities that a name and a password prove: with the scheme digest, as a
-// client's addauth; with sasl, as DIGEST-MD5. NB: every name and password is an identity of the scheme
-// digest. The error wraps ErrNotAuthenticated.
+// client's addauth; with sasl, as DIGEST-MD5. NB: every name and password is an identity of the
+// scheme digest. The error wraps ErrNotAuthenticated.
 func (s *Server) Identify(scheme, user, password string) ([]proto.ID, error) {
 	if scheme == schemeDigest {
 		return s.identify(scheme, user+":"+password, "")
@@ -108,8 +109,8 @@ func provePassword(mechanism sasl.Server, user, password string) (id string, err
 	return "", sasl.ErrRefused
 }
 
-// IdentifySASL returns the identities of a client that something else than this server has found to be
-// the SASL user id, for example a proxy that the program trusts.
+// IdentifySASL returns the identities of a client that something else than this server has found to
+// be the SASL user id, for example a proxy that the program trusts.
 func (s *Server) IdentifySASL(id string) []proto.ID { return s.saslIDs(id) }
 
 // IdentifyCertificate returns the identities that a verified certificate proves.

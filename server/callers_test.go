@@ -26,7 +26,8 @@ func as(t *testing.T, s *server.Server, who server.Caller) *client.Client {
 	return c
 }
 
-// A caller has exactly the identities that the program names, and the address decides about the scheme ip.
+// A caller has exactly the identities that the program names, and the address decides about the
+// scheme ip.
 func TestDialAs_Identities(t *testing.T) {
 	s := start(t, server.Config{InProcess: true, MaxClientConns: 1})
 	bob := as(t, s, server.Caller{Address: "10.0.0.7", IDs: []proto.ID{{Scheme: "digest", ID: "bob:x="}}})

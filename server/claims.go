@@ -114,9 +114,9 @@ func (c *conn) refuseClaim(req *proto.ConnectRequest) {
 	c.flush()
 }
 
-// heardOwner reports whether this server knows a session, and whether the password is the session's.
-// If so, it records that the client was heard from: to re-attach the session may take longer than
-// the client waits.
+// heardOwner reports whether this server knows a session, and whether the password is the
+// session's. If so, it records that the client was heard from: to re-attach the session may take
+// longer than the client waits.
 func (s *Server) heardOwner(id proto.SessionID, passwd []byte, now time.Time) (known, right bool) {
 	s.treeMu.RLock()
 	info, known := s.tree.Session(id)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// clientPort holds the listeners for clients and members, and what bounds the connections of clients.
+// clientPort holds the listeners for clients and members, and what bounds the connections of
+// clients.
 type clientPort struct {
 	listener, secure net.Listener             // nil: in process only; no secure port
 	addr, secureAddr atomic.Pointer[net.Addr] // of these
@@ -92,9 +93,9 @@ func socketLimit(open, limit int64) int {
 	return int(min(max(limit-open-reserved(limit), 8), math.MaxInt32))
 }
 
-// reserved returns how many of the file descriptors that the process may have are not for clients: a
-// quarter, 32 to 2048. Half of them are for the port of other members, whose bound they are; the others
-// are for HTTP, for the log and checkpoints.
+// reserved returns how many of the file descriptors that the process may have are not for clients:
+// a quarter, 32 to 2048. Half of them are for the port of other members, whose bound they are; the
+// others are for HTTP, for the log and checkpoints.
 func reserved(limit int64) int64 { return min(max(limit/4, 32), 2048) }
 
 // peerConns returns the bound on the connections that the port for other members accepts; 0: the

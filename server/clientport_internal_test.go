@@ -47,8 +47,8 @@ func TestMaxConns_Default(t *testing.T) {
 	}
 }
 
-// Whatever the limit of file descriptors is, clients and the callers on the port for members leave some
-// for the log and checkpoints.
+// Whatever the limit of file descriptors is, clients and the callers on the port for members leave
+// some for the log and checkpoints.
 func TestSocketLimit_PeersFitIn(t *testing.T) {
 	for limit := int64(128); limit < 1<<21; limit *= 2 {
 		const open = 20

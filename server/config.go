@@ -28,8 +28,8 @@ const maxMaxBuffer = 256 << 20
 // DefaultMaxBuffer is ZooKeeper's default jute.maxbuffer, 0xfffff.
 const DefaultMaxBuffer = 1<<20 - 1
 
-// defaultWatchMemory is the default of Config.WatchMemory if memory is not scarce: a million watches on
-// paths of 40 bytes.
+// defaultWatchMemory is the default of Config.WatchMemory if memory is not scarce: a million
+// watches on paths of 40 bytes.
 const defaultWatchMemory = 192 << 20
 
 // defaultClientMemory is the default of Config.ClientMemory if memory is not scarce.
@@ -58,8 +58,8 @@ type Config struct {
 	// that exists lets it in (db.autocreate=false without the file initialize). So a member that
 	// lost its disk can't found an empty ensemble beside the ensemble that has the data.
 	JoinOnly bool
-	// PeerListen is the address for other members, or several, separated by |. Default: the addresses
-	// in this server's own line.
+	// PeerListen is the address for other members, or several, separated by |. Default: the
+	// addresses in this server's own line.
 	PeerListen string
 	// PeerListener accepts the other members' connections, instead of a listener on PeerListen. The
 	// server closes it.
@@ -67,58 +67,63 @@ type Config struct {
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
 	// PeerSecret is known to the members only, at least 16 random bytes: they prove to each other
-	// that they know it when they connect. Members with different secrets refuse each other. A member
-	// with a secret refuses members without, unless it sets PeerSecretOptional. Empty: a member is known
-	// by its address, at which it is asked whether a connection is its own.
+	// that they know it when they connect. Members with different secrets refuse each other. A
+	// member with a secret refuses members without, unless it sets PeerSecretOptional. Empty: a
+	// member is known by its address, at which it is asked whether a connection is its own.
 	PeerSecret         []byte
 	PeerSecretOptional bool
 	// PeerTLS says which connections between members are encrypted, and which certificates are
 	// accepted. An ensemble moves to TLS in three steps of its Mode, each made on all members, by
-	// Reload or by a restart: PeerTLSAccepted, PeerTLSDialed, PeerTLSRequired. Default: none (sslQuorum).
+	// Reload or by a restart: PeerTLSAccepted, PeerTLSDialed, PeerTLSRequired. Default: none
+	// (sslQuorum).
 	PeerTLS PeerTLS
-	// RelayedObservers makes this server, if it is an observer, follow a follower and not the leader
-	// (observerMasterPort). No further port is opened.
+	// RelayedObservers makes this server, if it is an observer, follow a follower and not the
+	// leader (observerMasterPort). No further port is opened.
 	RelayedObservers bool
-	// OneVoter lets a reconfig leave a single voter (standaloneEnabled=false). Default: two are the least.
+	// OneVoter lets a reconfig leave a single voter (standaloneEnabled=false). Default: two are the
+	// least.
 	OneVoter bool
-	// MultiAddress lets the lines of a reconfig have several addresses (multiAddress.enabled). Those of
-	// Members may have several in any case, separated by |: this server listens on each of its own, and
-	// tries those of others one after the other, each for at most AddressPatience
+	// MultiAddress lets the lines of a reconfig have several addresses (multiAddress.enabled).
+	// Those of Members may have several in any case, separated by |: this server listens on each of
+	// its own, and tries those of others one after the other, each for at most AddressPatience
 	// (multiAddress.reachabilityCheckTimeoutMs). Default: 1 s.
 	MultiAddress    bool
 	AddressPatience time.Duration
-	// LeaderWithoutClients makes the leader refuse clients while the ensemble has other members, which
-	// serve them (leaderServes=no). A server that becomes leader closes the connections of its clients.
+	// LeaderWithoutClients makes the leader refuse clients while the ensemble has other members,
+	// which serve them (leaderServes=no). A server that becomes leader closes the connections of
+	// its clients.
 	LeaderWithoutClients bool
 	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority
 	// begins without them. SyncLimit is after how many ticks without a leader clients are
 	// disconnected. Defaults: 10 and 5.
 	InitLimit, SyncLimit int
-	// ReadOnlyMode lets a server that is not in touch with a leader serve reads to clients that accept
-	// a read-only server (readonlymode.enabled). Their sessions are local, and end with the mode.
+	// ReadOnlyMode lets a server that is not in touch with a leader serve reads to clients that
+	// accept a read-only server (readonlymode.enabled). Their sessions are local, and end with the
+	// mode.
 	ReadOnlyMode bool
-	// LocalSessions opens a new session without a write to the log (localSessionsEnabled). Only this
-	// server knows it: elsewhere its client is told that it has expired. It cannot have ephemeral
-	// znodes, unless LocalSessionUpgrades is set: then the first one makes it a session like others
-	// (localSessionsUpgradingEnabled), and new sessions are local only from feature level 3 on. No
-	// effect on a server alone.
+	// LocalSessions opens a new session without a write to the log (localSessionsEnabled). Only
+	// this server knows it: elsewhere its client is told that it has expired. It cannot have
+	// ephemeral znodes, unless LocalSessionUpgrades is set: then the first one makes it a session
+	// like others (localSessionsUpgradingEnabled), and new sessions are local only from feature
+	// level 3 on. No effect on a server alone.
 	LocalSessions, LocalSessionUpgrades bool
 	// LinearizableReads makes every read wait until this server has applied everything that was
 	// committed anywhere when the read came. By default a read is answered from the state of this
 	// server, as in ZooKeeper.
 	LinearizableReads bool
 	// Listen is the address for clients, host:port; port 0 is any free port. Default: 127.0.0.1:0.
-	// With ReconfigEnabled, a reconfig that changes the client address in this server's line moves the
-	// port, unless ListenFixed is set.
+	// With ReconfigEnabled, a reconfig that changes the client address in this server's line moves
+	// the port, unless ListenFixed is set.
 	Listen      string
 	ListenFixed bool
 	// Listener accepts clients instead of a listener on Listen: a Unix socket, or pipes in a test.
 	// The server closes it. For TLS see SecureListener.
 	Listener net.Listener
 	// TLS is what the server presents to clients and demands of them. SecureListen, SecureListener
-	// and PortUnification need it. Each handshake reads it, so GetConfigForClient may follow changes
-	// of certificates. A client's certificate is an identity only if it was verified: set ClientAuth
-	// to tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert (ssl.clientAuth want, need).
+	// and PortUnification need it. Each handshake reads it, so GetConfigForClient may follow
+	// changes of certificates. A client's certificate is an identity only if it was verified: set
+	// ClientAuth to tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert (ssl.clientAuth
+	// want, need).
 	TLS *tls.Config
 	// SecureListen is the address of a second port for clients, for TLS only (secureClientPort).
 	// Empty: there is none.
@@ -133,8 +138,8 @@ type Config struct {
 	// When it is reached, a host with fewer of them than another takes the place of the oldest of
 	// the other's; otherwise its connection is closed. Default: 250. Negative: no limit.
 	HandshakeLimit int
-	// Certificates tells the metrics about the certificates of TLS and PeerTLS. It is called for each
-	// answer, from any goroutine. Nil: there are no such metrics.
+	// Certificates tells the metrics about the certificates of TLS and PeerTLS. It is called for
+	// each answer, from any goroutine. Nil: there are no such metrics.
 	Certificates func() Certificates
 	// ListenBacklog is how many connections of Listen may wait to be accepted
 	// (clientPortListenBacklog). The system may have a lower limit. Default: the system's limit.
@@ -162,14 +167,14 @@ type Config struct {
 	OutstandingLimit int
 	// ClientMemory bounds, in bytes, what waits for clients in all: output that they have not read,
 	// and requests that they have not sent completely. Beyond it the slowest clients are
-	// disconnected. Default: 128 MiB, or an eighth of the memory that the process may use if that is
-	// less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
+	// disconnected. Default: 128 MiB, or an eighth of the memory that the process may use if that
+	// is less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
 	// smallest value that is allowed, 8 times MaxBuffer.
 	ClientMemory int64
 	// WatchMemory bounds, in bytes, the watches of all clients together, 56 bytes each and
 	// 104 for each path with its text. Beyond it the clients whose addresses have most of them are
-	// disconnected. Default: 192 MiB, or an eighth of the memory that the process may use if that is
-	// less.
+	// disconnected. Default: 192 MiB, or an eighth of the memory that the process may use if that
+	// is less.
 	WatchMemory int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle
@@ -207,9 +212,10 @@ type Config struct {
 	// SuperDigest is user:base64(hash(user:password)), by DigestAlgorithm, of the user that passes
 	// every ACL check (DigestAuthenticationProvider.superDigest). Empty: there is none.
 	SuperDigest string
-	// DigestAlgorithm is the hash of the digest scheme, as Java names it: SHA1, SHA-224, SHA-256, SHA-384,
-	// SHA-512, or SHA3 with one of these lengths (DigestAuthenticationProvider.digestAlg). Identities in
-	// ACLs have this hash, and so has SuperDigest. It must be the same on all servers. Default: SHA1.
+	// DigestAlgorithm is the hash of the digest scheme, as Java names it: SHA1, SHA-224, SHA-256,
+	// SHA-384, SHA-512, or SHA3 with one of these lengths (DigestAuthenticationProvider.digestAlg).
+	// Identities in ACLs have this hash, and so has SuperDigest. It must be the same on all
+	// servers. Default: SHA1.
 	DigestAlgorithm string
 	// DisableDigest refuses the digest scheme (DigestAuthenticationProvider.enabled=false).
 	DisableDigest bool
@@ -217,21 +223,22 @@ type Config struct {
 	Auth Authentication
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
 	EnforceQuota bool
-	// RefuseUnreadable refuses a write after which the reply with a znode, or with a list of children,
-	// would be larger than MaxBuffer. Otherwise such a write is accepted, as by ZooKeeper, and a line
-	// in the log names each znode whose list of children has become that long.
+	// RefuseUnreadable refuses a write after which the reply with a znode, or with a list of
+	// children, would be larger than MaxBuffer. Otherwise such a write is accepted, as by
+	// ZooKeeper, and a line in the log names each znode whose list of children has become that
+	// long.
 	RefuseUnreadable bool
-	// MaxFeatureLevel is the highest feature level that this server agrees to activate. As long as a
-	// member of the ensemble holds the level back, every member can go back to its previous version.
-	// It has no effect on levels that are active. 0: the highest level of this version.
+	// MaxFeatureLevel is the highest feature level that this server agrees to activate. As long as
+	// a member of the ensemble holds the level back, every member can go back to its previous
+	// version. It has no effect on levels that are active. 0: the highest level of this version.
 	MaxFeatureLevel int
 	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). A server
 	// alone does not implement reconfig, as a standalone ZooKeeper does not.
 	ReconfigEnabled bool
 
-	// Audit gets the events of the audit log: each write that a client of this server made or tried to
-	// make, sessions, authentication, and reads that an ACL refused or that AuditReads names. Nil: no
-	// event is made. If the Sink is an audit.Backpressure, clients wait for it; if it is an
+	// Audit gets the events of the audit log: each write that a client of this server made or tried
+	// to make, sessions, authentication, and reads that an ACL refused or that AuditReads names.
+	// Nil: no event is made. If the Sink is an audit.Backpressure, clients wait for it; if it is an
 	// audit.Counter, the metrics contain its counts. The server does not close it.
 	Audit audit.Sink
 	// AuditReads lists znodes: reads of these, and of znodes below them, are in the audit log.
@@ -260,8 +267,8 @@ type Config struct {
 	Settings []Setting
 	// Version is the version that the server names. Default: Version.
 	Version string
-	// Logger gets the server's log lines: of those with the same message, except at the levels debug
-	// and trace, at most 20 at once and one per second afterwards. Default: none.
+	// Logger gets the server's log lines: of those with the same message, except at the levels
+	// debug and trace, at most 20 at once and one per second afterwards. Default: none.
 	Logger hclog.Logger
 	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the
 	// runtime's clock. Now may jump, see MoveClock. Default: time.Now.
@@ -359,8 +366,8 @@ func (c *Config) leastClientMemory() int64 { return 8 * int64(c.MaxBuffer) }
 // value is empty. Only one server at a time may use it. Memory must not be copied.
 type Memory = consensus.Memory
 
-// checkAddresses returns an error for each malformed host:port to listen on. Listening shows whether an
-// address is free and belongs to this machine.
+// checkAddresses returns an error for each malformed host:port to listen on. Listening shows
+// whether an address is free and belongs to this machine.
 func (c *Config) checkAddresses() (errs []error) {
 	for name, addresses := range map[string][]string{
 		"Listen": {c.Listen}, "SecureListen": {c.SecureListen}, "PeerListen": strings.Split(c.PeerListen, serverlist.AddressSeparator),

@@ -108,8 +108,8 @@ func (c *conn) lastHeard() time.Time {
 	return c.server.startedWall.Add(time.Duration(c.heardAt.Load()))
 }
 
-// heard is lastHeard for the expiry of sessions: a client that is not read counts as heard now, unless
-// the server waits for the client itself to take its replies.
+// heard is lastHeard for the expiry of sessions: a client that is not read counts as heard now,
+// unless the server waits for the client itself to take its replies.
 func (c *conn) heard() time.Time {
 	if c.blocked.Load() && c.queue.stuck.Load() == 0 {
 		return c.server.cfg.Now()
@@ -146,7 +146,8 @@ func (c *conn) endOutput() (closeSocket func()) {
 	return func() { c.closeSocket(whole) }
 }
 
-// closeSocket closes the socket. With TLS, whole says that no record was sent in part. c.mu is held.
+// closeSocket closes the socket. With TLS, whole says that no record was sent in part. c.mu is
+// held.
 func (c *conn) closeSocket(whole bool) {
 	// The only error would be that the connection is closed already.
 	if c.raw != nil { // closing a socket does not block
@@ -156,8 +157,8 @@ func (c *conn) closeSocket(whole bool) {
 		_ = c.nc.Close()
 		return
 	}
-	// A connection that is no socket may block, and locks are held here. Ends by itself; Close of the
-	// server waits for it.
+	// A connection that is no socket may block, and locks are held here. Ends by itself; Close of
+	// the server waits for it.
 	c.server.life.goroutines.Go(func() {
 		if c.tls != nil {
 			_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyePatience))
@@ -179,8 +180,8 @@ func (c *conn) finish() {
 	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.live.Load().HandshakeTimeout))
 }
 
-// boundOutput charges the output, and closes the connection if too much waits for its client. c.mu is
-// held, and the caller calls Server.relieve afterwards.
+// boundOutput charges the output, and closes the connection if too much waits for its client. c.mu
+// is held, and the caller calls Server.relieve afterwards.
 func (c *conn) boundOutput() {
 	c.recount(false)
 	if c.out.len() > maxOutput && c.flushing {

@@ -35,7 +35,8 @@ func tableServer(t *testing.T) (*Server, *conn) {
 	return s, c
 }
 
-// A connection must not leave the table, without which it gets no events, before its output has ended.
+// A connection must not leave the table, without which it gets no events, before its output has
+// ended.
 func TestForget_OutputEndsFirst(t *testing.T) {
 	s, c := tableServer(t)
 	c.mu.Lock()
@@ -59,7 +60,8 @@ func TestForget_OutputEndsFirst(t *testing.T) {
 	}
 }
 
-// A connection that was closed while its client's session was being attached keeps nothing of the session.
+// A connection that was closed while its client's session was being attached keeps nothing of the
+// session.
 func TestForget_ClosedDuringAttach(t *testing.T) {
 	s, c := tableServer(t)
 	c.close()

@@ -28,8 +28,8 @@ type ConnectionThrottle struct {
 	DropIncrease, DropDecrease, DecreaseRatio float64
 	// Weighted makes a new session take GlobalWeight tokens, or LocalWeight if it is local, and the
 	// claim of an existing session RenewWeight tokens (connection_throttle_weight_enabled and its
-	// weights). Tokens and FillCount are then those of new global sessions. Defaults of the weights: 3,
-	// 1 and 2.
+	// weights). Tokens and FillCount are then those of new global sessions. Defaults of the
+	// weights: 3, 1 and 2.
 	Weighted                               bool
 	GlobalWeight, LocalWeight, RenewWeight int
 }

@@ -130,10 +130,10 @@ func (s *Server) CatchUp(ctx context.Context) error {
 	}
 }
 
-// HandOver makes another member the leader, the voter to or, if to is 0, any. It must be called on the
-// leader, otherwise it returns ErrNotLeading. It returns the new leader when this server knows it, or
-// an error if no voter could take over: none that is connected has everything that is applied here.
-// Clients notice nothing, except that writes wait for the moment.
+// HandOver makes another member the leader, the voter to or, if to is 0, any. It must be called on
+// the leader, otherwise it returns ErrNotLeading. It returns the new leader when this server knows
+// it, or an error if no voter could take over: none that is connected has everything that is
+// applied here. Clients notice nothing, except that writes wait for the moment.
 func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
 	switch {
 	case !s.life.accepting.Load():

@@ -32,8 +32,8 @@ const (
 	// bytes.
 	maxFills = 8
 	// maxQueuedReads is how many reads of one connection may wait when it sends a write: they must
-	// be answered before that write is applied (V2), possibly by Apply, under its lock. maxQueuedLists
-	// is how many of them may ask for lists.
+	// be answered before that write is applied (V2), possibly by Apply, under its lock.
+	// maxQueuedLists is how many of them may ask for lists.
 	maxQueuedReads, maxQueuedLists = 256, 32
 )
 
@@ -109,10 +109,10 @@ func (c *conn) awaitFlushed() {
 	}
 }
 
-// handle handles all whole frames of the input, whose last bytes came now, and sends the replies. handle
-// waits if the client is too fast. After each burst that used its share, other connections go on first:
-// without that, a client that always has the next request ready would keep its processor for as long
-// as the scheduler lets it.
+// handle handles all whole frames of the input, whose last bytes came now, and sends the replies.
+// handle waits if the client is too fast. After each burst that used its share, other connections
+// go on first: without that, a client that always has the next request ready would keep its
+// processor for as long as the scheduler lets it.
 func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 	turns, turn := &c.server.conns.turns, false
 	for ; ; now = c.server.cfg.Now() {

@@ -33,7 +33,7 @@
 //   - One per TLS handshake, for at most 10 s; then the connection gets a new goroutine.
 //   - A flusher writes the output that a socket did not take at once.
 //
-// Locks are always taken in this order: Server.treeMu, memoryBudget.evicting, conn.mu, connTable.mu,
-// and the leaf locks of expiry, the watch table and the mailboxes. No goroutine waits for a disk or a
-// socket, log lines excepted, while holding one of these locks.
+// Locks are always taken in this order: Server.treeMu, memoryBudget.evicting, conn.mu,
+// connTable.mu, and the leaf locks of expiry, the watch table and the mailboxes. No goroutine waits
+// for a disk or a socket, log lines excepted, while holding one of these locks.
 package server

@@ -33,8 +33,8 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
-// SecureAddr returns the address of the port for TLS, or nil before Start has opened it and if there
-// is none.
+// SecureAddr returns the address of the port for TLS, or nil before Start has opened it and if
+// there is none.
 func (s *Server) SecureAddr() net.Addr {
 	if a := s.port.secureAddr.Load(); a != nil {
 		return *a
@@ -92,8 +92,8 @@ func (s *Server) NotServing() error {
 
 // Ready returns when the server answers clients: it knows a leader, has applied everything that was
 // committed before that leader's time, and, in a new ensemble, the members. In an ensemble that may
-// change again later. Start does not wait for the members. Ready returns ErrClosed, with the cause if
-// there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
+// change again later. Start does not wait for the members. Ready returns ErrClosed, with the cause
+// if there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
 		changed := s.applied.changed()

@@ -84,9 +84,9 @@ func (s *Server) retarget() {
 	}
 }
 
-// membersKnown reports whether /zookeeper/config has the members. The first client of a new ensemble
-// waits for them. Clients of a standalone server that grows into an ensemble do not: it serves alone
-// until others are there.
+// membersKnown reports whether /zookeeper/config has the members. The first client of a new
+// ensemble waits for them. Clients of a standalone server that grows into an ensemble do not: it
+// serves alone until others are there.
 func (s *Server) membersKnown() bool {
 	return s.alone() || s.configured.done.Load() || !slices.Equal(s.node.Status().Voters, s.members.Voters())
 }

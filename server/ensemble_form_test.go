@@ -216,9 +216,9 @@ func TestEnsemble_Loopback(t *testing.T) {
 	}
 }
 
-// The first client of a new ensemble sees its members in /zookeeper/config, as with ZooKeeper. A client
-// that reads them when it connects, as Curator does, would take an empty text for an ensemble without
-// members.
+// The first client of a new ensemble sees its members in /zookeeper/config, as with ZooKeeper. A
+// client that reads them when it connects, as Curator does, would take an empty text for an
+// ensemble without members.
 func TestEnsemble_FirstClientSeesTheMembers(t *testing.T) {
 	for id := 1; id <= 3; id++ {
 		withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
@@ -244,8 +244,8 @@ func TestEnsemble_FirstClientSeesTheMembers(t *testing.T) {
 	}
 }
 
-// TestEnsemble_FormReadiness checks that no member of a new ensemble is ready before its state has the
-// members, for which clients wait.
+// TestEnsemble_FormReadiness checks that no member of a new ensemble is ready before its state has
+// the members, for which clients wait.
 func TestEnsemble_FormReadiness(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.each(func(c *server.Config) { c.Tick = 100 * time.Millisecond })

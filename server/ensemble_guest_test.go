@@ -16,8 +16,8 @@ func (e *ensemble) guest(id int, role string) *ensembleMember {
 	return m
 }
 
-// With the secret of the ensemble, a server that the members do not know follows and serves at once,
-// also after a restart with and without its data. Then reconfig adds it.
+// With the secret of the ensemble, a server that the members do not know follows and serves at
+// once, also after a restart with and without its data. Then reconfig adds it.
 func TestEnsemble_Guest(t *testing.T) {
 	withSuper(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()

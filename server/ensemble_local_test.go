@@ -48,7 +48,8 @@ func (e *ensemble) refused(id int, session proto.SessionID, passwd []byte) bool 
 	return resp.SessionID == 0 && resp.TimeoutMs == 0
 }
 
-// closedAtOnce reports whether a member closes the connection of a connect request without an answer.
+// closedAtOnce reports whether a member closes the connection of a connect request without an
+// answer.
 func (e *ensemble) closedAtOnce(id int, r *proto.ConnectRequest) bool {
 	e.t.Helper()
 	c := e.dial(id)

@@ -141,7 +141,8 @@ func TestReconfig_PeerPortInUse(t *testing.T) {
 	m.settled("free")
 }
 
-// A peer port moves to an address with a name, to one of IPv6, and back, with TLS and without a proof. Restarted with their former lines, the members find each other.
+// A peer port moves to an address with a name, to one of IPv6, and back, with TLS and without a
+// proof. Restarted with their former lines, the members find each other.
 func TestReconfig_PeerPortsMoveToNames(t *testing.T) {
 	v6, err := tcpport.Reserve("[::1]:0")
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// A reconfig moves the client port: the previous one is closed, its connections stay. A port that is in
-// use is retried, and leaves the previous one closed, as in ZooKeeper. A restart keeps the port.
+// A reconfig moves the client port: the previous one is closed, its connections stay. A port that
+// is in use is retried, and leaves the previous one closed, as in ZooKeeper. A restart keeps the
+// port.
 func TestReconfig_ClientPortMoves(t *testing.T) {
 	e := newEnsemble(t, 3, nil)
 	e.onDisk()

@@ -12,9 +12,9 @@ import (
 )
 
 // Three members move from plain connections to TLS and back under load, by Reload, one member after
-// the other. The clients notice nothing: no connection is closed, no write is lost or applied twice,
-// and none waits for as long as an election. Afterwards new certificates are used, and links that
-// break are made again.
+// the other. The clients notice nothing: no connection is closed, no write is lost or applied
+// twice, and none waits for as long as an election. Afterwards new certificates are used, and links
+// that break are made again.
 func TestEnsemble_PeerTLSStepByStep(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		ca := testca.New(t, "members")

@@ -58,8 +58,8 @@ func (e *ensemble) readOnly(id int, timeout time.Duration) *raw {
 	return c
 }
 
-// A server that is cut off answers reads of clients that accept that, and refuses everything else. The
-// answers are those of ZooKeeper 3.9.5.
+// A server that is cut off answers reads of clients that accept that, and refuses everything else.
+// The answers are those of ZooKeeper 3.9.5.
 func TestReadOnly(t *testing.T) {
 	withReadOnly(t, func(t *testing.T, e *ensemble) {
 		for _, id := range []int{e.leader(), e.followers()[0]} {
@@ -194,8 +194,8 @@ func (r *raw) checkReadOnlyRequests(last proto.Zxid) {
 	r.ping()
 }
 
-// A server that finds no quorum when it starts serves what it had committed; one without data does not.
-// It ends that before it serves writes.
+// A server that finds no quorum when it starts serves what it had committed; one without data does
+// not. It ends that before it serves writes.
 func TestReadOnly_FromTheStart(t *testing.T) {
 	withReadOnly(t, func(t *testing.T, e *ensemble) {
 		owner := e.connect(1, time.Minute)
@@ -246,8 +246,8 @@ func TestReadOnly_FromTheStart(t *testing.T) {
 	})
 }
 
-// A write that was under way when a server was cut off is not answered on a connection that can only
-// read, and what a read-only connection asks for never happens.
+// A write that was under way when a server was cut off is not answered on a connection that can
+// only read, and what a read-only connection asks for never happens.
 func TestReadOnly_WritesDoNotLeak(t *testing.T) {
 	withReadOnly(t, func(t *testing.T, e *ensemble) {
 		id := e.followers()[0]
@@ -273,8 +273,8 @@ func TestReadOnly_WritesDoNotLeak(t *testing.T) {
 	})
 }
 
-// A client that connects just after the majority was lost gets no local session that the server forgets
-// when it becomes read-only.
+// A client that connects just after the majority was lost gets no local session that the server
+// forgets when it becomes read-only.
 func TestReadOnly_NoLocalSessionBefore(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()

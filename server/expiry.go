@@ -55,8 +55,8 @@ type memberReport struct {
 	arrived   time.Time
 	madeAfter time.Time
 	first     bool // the member's process does not know yet that a report has arrived
-	// begun is a lower bound of when the member's process began. Until then its previous process may
-	// have heard clients. Zero: there was none under this leader.
+	// begun is a lower bound of when the member's process began. Until then its previous process
+	// may have heard clients. Zero: there was none under this leader.
 	begun time.Time
 }
 
@@ -92,9 +92,9 @@ func (e *expiry) attached(info datatree.SessionInfo, isNew bool, now time.Time) 
 	}
 }
 
-// reportArrived records a report of another member. If it is the first of a process, clients may have
-// been heard by the previous process that it did not report, until its next report was due: these
-// count as heard at that time.
+// reportArrived records a report of another member. If it is the first of a process, clients may
+// have been heard by the previous process that it did not report, until its next report was due:
+// these count as heard at that time.
 func (s *Server) reportArrived(from uint8, r memberReport) {
 	if r.first {
 		s.treeMu.RLock()
@@ -229,9 +229,9 @@ func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uin
 
 // silenceKnown reports whether it is certain that a session was silent for its timeout, which is
 // over as far as this server knows. For a session of another member, that member must have made a
-// report after the end of the timeout. A member that does not report is waited for until the timeout
-// has passed after its next report was due: until then it may have heard the client. s.expiry.mu is
-// held.
+// report after the end of the timeout. A member that does not report is waited for until the
+// timeout has passed after its next report was due: until then it may have heard the client.
+// s.expiry.mu is held.
 func (s *Server) silenceKnown(info datatree.SessionInfo, now time.Time) bool {
 	e := &s.expiry
 	report := e.reported[info.Server]

@@ -38,9 +38,10 @@ func TestHeardOwner(t *testing.T) {
 	}
 }
 
-// A member's process ends before it has reported that it heard a client, and its next process, which
-// knows nothing of that, makes reports at once. The session lasts for its timeout from when the ended
-// process can have heard the client. Further processes, which the client does not reach, change nothing.
+// A member's process ends before it has reported that it heard a client, and its next process,
+// which knows nothing of that, makes reports at once. The session lasts for its timeout from when
+// the ended process can have heard the client. Further processes, which the client does not reach,
+// change nothing.
 func TestReportArrived_OfAnotherProcess(t *testing.T) {
 	const tick, timeout = 2 * time.Second, 30 * time.Second
 	s, err := New(Config{MemberID: 1, Tick: tick})

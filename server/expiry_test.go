@@ -212,9 +212,9 @@ func TestEnsemble_PausedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// A follower does not run, or has no link to the leader, or a slow link, for less than the timeout. Its clients
-// send pings to it all the time and stay: none of them expires. A dead session of that follower
-// still ends.
+// A follower does not run, or has no link to the leader, or a slow link, for less than the timeout.
+// Its clients send pings to it all the time and stay: none of them expires. A dead session of that
+// follower still ends.
 func TestEnsemble_FollowerNotHeard(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault           func(m *ensembleMember, on bool)
@@ -222,7 +222,8 @@ func TestEnsemble_FollowerNotHeard(t *testing.T) {
 	}{
 		"paused": {(*ensembleMember).pause, 4 * time.Second, 3800 * time.Millisecond},
 		"cut":    {(*ensembleMember).isolate, 4 * time.Second, 3800 * time.Millisecond},
-		// Its reports are lost, and the next that arrives must tell of all that was heard meanwhile.
+		// Its reports are lost, and the next that arrives must tell of all that was heard
+		// meanwhile.
 		"torn": {(*ensembleMember).tear, 10 * time.Second, 4800 * time.Millisecond},
 		// Its reports arrive late: the first say nothing about the time until they arrive.
 		"slow": {func(m *ensembleMember, on bool) { m.slow(on, 1500*time.Millisecond) }, 4 * time.Second, 3800 * time.Millisecond},
@@ -255,9 +256,9 @@ func TestEnsemble_FollowerNotHeard(t *testing.T) {
 	}
 }
 
-// A follower stops to run and is gone for good. Its clients' last answered pings are up to a third of the
-// timeout newer than those that it has reported, and the clients wait for a whole timeout before they
-// try another server: none of them expires. A dead session of the follower still ends.
+// A follower stops to run and is gone for good. Its clients' last answered pings are up to a third
+// of the timeout newer than those that it has reported, and the clients wait for a whole timeout
+// before they try another server: none of them expires. A dead session of the follower still ends.
 func TestEnsemble_FollowerGone(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -281,8 +282,8 @@ func TestEnsemble_FollowerGone(t *testing.T) {
 	})
 }
 
-// A client of a follower sends a write, which the leader commits, and the follower is cut off before
-// it reports anything: the leader knows that the client was alive.
+// A client of a follower sends a write, which the leader commits, and the follower is cut off
+// before it reports anything: the leader knows that the client was alive.
 func TestEnsemble_WriteHeardByTheLeader(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -303,7 +304,8 @@ func TestEnsemble_WriteHeardByTheLeader(t *testing.T) {
 	})
 }
 
-// tear is mute for a time after which the connections break: what the member sent meanwhile is lost.
+// tear is mute for a time after which the connections break: what the member sent meanwhile is
+// lost.
 func (m *ensembleMember) tear(on bool) {
 	if !on {
 		m.others(func(other string) { m.e.network.Tear(m.host(), other) })

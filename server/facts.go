@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// The types of the facts that a server tells about itself are in package facts, so that the renderer
-// of the four-letter words, which this package imports, can use them.
+// The types of the facts that a server tells about itself are in package facts, so that the
+// renderer of the four-letter words, which this package imports, can use them.
 
 // Status is a server's summary of itself.
 type Status = facts.Status

@@ -140,9 +140,9 @@ func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {
 	return ids
 }
 
-// SlowRequests returns the last slow requests of this server, at most 100, the newest first, and the
-// duration from which on a request is slow; 0: none is. Of more than 10 in a second, the rest is left out,
-// as in the log. The caller owns the result.
+// SlowRequests returns the last slow requests of this server, at most 100, the newest first, and
+// the duration from which on a request is slow; 0: none is. Of more than 10 in a second, the rest
+// is left out, as in the log. The caller owns the result.
 func (s *Server) SlowRequests() (last []SlowRequest, from time.Duration) {
 	return s.meter.Slow.Last(), s.live.Load().SlowRequest
 }

@@ -65,8 +65,8 @@ func (s *Server) Expiries() []Expiry {
 	return expiriesOf(buckets)
 }
 
-// LocalExpiries returns when the sessions that only this server knows expire, the next first, or nil if
-// this server opens no such sessions. The caller owns the result.
+// LocalExpiries returns when the sessions that only this server knows expire, the next first, or
+// nil if this server opens no such sessions. The caller owns the result.
 func (s *Server) LocalExpiries() []Expiry {
 	if !s.life.accepting.Load() || !s.cfg.LocalSessions && !s.leader.readOnly.Load() || s.alone() {
 		return nil

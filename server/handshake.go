@@ -78,9 +78,9 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	if !c.awaitAudit(in) {
 		return false, nil
 	}
-	// A server that has lost the quorum forgets its local sessions when it becomes read-only. A client that
-	// accepts a read-only server must not get a session that is about to be forgotten, so it waits
-	// for a quorum, or until its connection is closed.
+	// A server that has lost the quorum forgets its local sessions when it becomes read-only. A
+	// client that accepts a read-only server must not get a session that is about to be forgotten,
+	// so it waits for a quorum, or until its connection is closed.
 	if !readOnly && req.ReadOnly && req.SessionID == 0 && s.live.Load().ReadOnlyMode && s.opensLocal() && !c.awaitCurrent() {
 		return false, nil
 	}
@@ -104,8 +104,8 @@ func (s *Server) awaitServing() bool {
 	return s.await(s.answersClients)
 }
 
-// answersClients reports whether this server is in touch with a leader and, in a new ensemble, has its
-// members.
+// answersClients reports whether this server is in touch with a leader and, in a new ensemble, has
+// its members.
 func (s *Server) answersClients() bool {
 	return s.ready() && s.node.Status().Current && s.membersKnown()
 }

@@ -11,8 +11,8 @@ type handshakes struct {
 	n      int
 }
 
-// begin gives c a place, or returns false if there is none. A negative limit is none. The caller calls
-// end if it got a place.
+// begin gives c a place, or returns false if there is none. A negative limit is none. The caller
+// calls end if it got a place.
 func (h *handshakes) begin(c *conn, limit int) bool {
 	h.mu.Lock()
 	var evicted *conn

@@ -182,10 +182,10 @@ func (r register) step(a action, o *observed) []register {
 	return nil
 }
 
-// stepUnknown is the step of a write without a reply. Each such write doubles the states of a search
-// that only knows that it may have been applied, so use is made of what clients read: a write whose
-// value was read made the version that was read with it, and another write made no version whose
-// value was read.
+// stepUnknown is the step of a write without a reply. Each such write doubles the states of a
+// search that only knows that it may have been applied, so use is made of what clients read: a
+// write whose value was read made the version that was read with it, and another write made no
+// version whose value was read.
 func (r register) stepUnknown(a action, o *observed) []register {
 	written := register{a.value, r.version + 1}
 	applies := a.kind != actionCAS || r.version == a.version

@@ -11,9 +11,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The same with local sessions and read-only servers: a read-only server shows a committed state, not
-// older than what its client has seen, and what it refuses never happens; a session with an ephemeral
-// znode is never lost.
+// The same with local sessions and read-only servers: a read-only server shows a committed state,
+// not older than what its client has seen, and what it refuses never happens; a session with an
+// ephemeral znode is never lost.
 func TestHistory_Modes(t *testing.T) {
 	exhaustive.Checks(t, 3, 100)
 	reads := 0
@@ -71,8 +71,8 @@ func (c *recordedClient) own() bool {
 	return true
 }
 
-// special handles what only local sessions and read-only servers answer, and reports whether the action
-// is not recorded.
+// special handles what only local sessions and read-only servers answer, and reports whether the
+// action is not recorded.
 func (c *recordedClient) special(h proto.ReplyHeader, a *action) bool {
 	switch {
 	case c.readOnly && a.kind <= actionCAS:
@@ -83,7 +83,7 @@ func (c *recordedClient) special(h proto.ReplyHeader, a *action) bool {
 	case c.readOnly:
 		a.kind = actionRead // the sync was refused
 	}
-	// No write was needed to open the session, so a client that has seen nothing may read a state from
-	// before the znodes.
+	// No write was needed to open the session, so a client that has seen nothing may read a state
+	// from before the znodes.
 	return h.Err == proto.ErrNoNode && a.kind == actionRead && c.sess.SessionID&localBit != 0 && h.Zxid < c.r.prepared
 }

@@ -288,8 +288,8 @@ type recordedClient struct {
 	xid  int32
 
 	versions [historyKeys]int32 // as last seen
-	// of the previous connection, without a reply: when a global session is re-attached they are done,
-	// or never will be
+	// of the previous connection, without a reply: when a global session is re-attached they are
+	// done, or never will be
 	limbo []action
 
 	// With plan.modes:

@@ -9,8 +9,8 @@ import (
 )
 
 // orderIDs sorts identities as ZooKeeper lists them, in whoAmI and where the scheme auth in an ACL
-// becomes the client's identities: in the order of a Java hash set. ids are in the order in which they
-// were added, which decides between equals.
+// becomes the client's identities: in the order of a Java hash set. ids are in the order in which
+// they were added, which decides between equals.
 func orderIDs(ids []proto.ID) {
 	slots := uint32(16)
 	for len(ids) >= int(slots/4*3) {

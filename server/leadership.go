@@ -10,8 +10,8 @@ import (
 // leaderContact records whether this server is in touch with a leader.
 type leaderContact struct {
 	lost atomic.Bool // there was no contact for too long: clients are refused, unless readOnly is set
-	// readOnly: clients that accept a read-only server are served. Set while there is no contact for too
-	// long, or at the start not yet.
+	// readOnly: clients that accept a read-only server are served. Set while there is no contact
+	// for too long, or at the start not yet.
 	readOnly atomic.Bool
 	// confirmed is when the leader last said that it hears this server, in nanoseconds since
 	// Server.startedMono.

@@ -100,8 +100,9 @@ func TestReload_MaxFeatureLevel(t *testing.T) {
 	})
 }
 
-// What depends on feature level 2 has no effect as long as one member holds the level back, whatever the
-// settings of the server that a client is connected to. From then on it has the same effect on all members.
+// What depends on feature level 2 has no effect as long as one member holds the level back,
+// whatever the settings of the server that a client is connected to. From then on it has the same
+// effect on all members.
 func TestLevel2_SchemesAndTTL(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		auth := server.Authentication{SASL: saslUsers("bob", "super"), LetAnySASLUserDoX: "X", ACLSchemes: []string{"sasl", "x509"}}

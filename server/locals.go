@@ -14,12 +14,12 @@ import (
 	"github.com/gozkd/gozkd/session"
 )
 
-// localBit is set in the id of every session that was opened as a local session. Ids of global sessions
-// have an epoch there, which does not become that large.
+// localBit is set in the id of every session that was opened as a local session. Ids of global
+// sessions have an epoch there, which does not become that large.
 const localBit = proto.SessionID(1) << 55
 
-// localSessions holds the sessions that only this server knows. Opening, resuming and ending one costs
-// no request.
+// localSessions holds the sessions that only this server knows. Opening, resuming and ending one
+// costs no request.
 //
 //	S1  No znode belongs to a local session. Its writes carry session 0, and the tree refuses an
 //	    ephemeral znode for that (-120).
@@ -296,9 +296,9 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 	return true, true, nil
 }
 
-// judgeReadOnly decides, on a read-only server, about a claim of a session that is not local here. Only
-// a quorum knows whether a global session lives, unless this server has seen its end: its id holds the
-// zxid of its creation. The tree's lock is held.
+// judgeReadOnly decides, on a read-only server, about a claim of a session that is not local here.
+// Only a quorum knows whether a global session lives, unless this server has seen its end: its id
+// holds the zxid of its creation. The tree's lock is held.
 func (s *Server) judgeReadOnly(id proto.SessionID) judgement {
 	const zxidBits = proto.SessionID(1)<<56 - 1
 	_, lives := s.tree.Session(id)

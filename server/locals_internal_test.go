@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Clients that leave without closing their local sessions cannot fill the memory, and the count of such
-// sessions follows what happens to them.
+// Clients that leave without closing their local sessions cannot fill the memory, and the count of
+// such sessions follows what happens to them.
 func TestLocalSessions_Idle(t *testing.T) {
 	s, err := New(Config{})
 	if err != nil {

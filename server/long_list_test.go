@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// A list of children may become longer than jute.maxbuffer, as in ZooKeeper. A line in the log names
-// its znode once, and once after each start.
+// A list of children may become longer than jute.maxbuffer, as in ZooKeeper. A line in the log
+// names its znode once, and once after each start.
 func TestLongList(t *testing.T) {
 	const limit, n = 4096, 100
 	name := func(i int) string { return fmt.Sprintf("/parent/%060d", i) }
@@ -55,8 +55,8 @@ func TestLongList(t *testing.T) {
 	}
 }
 
-// The line is not repeated while the length of a list swings around jute.maxbuffer, and a start does
-// not report a list that the log made long and short again.
+// The line is not repeated while the length of a list swings around jute.maxbuffer, and a start
+// does not report a list that the log made long and short again.
 func TestLongList_OncePerParent(t *testing.T) {
 	const limit = 4096
 	var log bytes.Buffer

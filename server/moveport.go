@@ -20,7 +20,8 @@ const unspecifiedHost = "0.0.0.0"
 // Bounds of the time after which the server tries again to listen on a client address.
 const leastMoveRetry, mostMoveRetry = time.Second, time.Minute
 
-// portMove is how a client address in the committed members reaches the goroutine that listens there.
+// portMove is how a client address in the committed members reaches the goroutine that listens
+// there.
 type portMove struct {
 	line    atomic.Pointer[serverlist.Member] // this server's, as committed; nil: not known
 	changed chan struct{}                     // capacity 1: line was stored
@@ -31,8 +32,8 @@ type portMove struct {
 
 func (m *portMove) init() { m.changed = make(chan struct{}, 1) }
 
-// noteClientAddress makes the client port follow this server's line in the committed members. Without
-// reconfig the configuration of this server decides, at its next start.
+// noteClientAddress makes the client port follow this server's line in the committed members.
+// Without reconfig the configuration of this server decides, at its next start.
 func (s *Server) noteClientAddress(current serverlist.Set, version proto.Zxid) {
 	line, in := current.Get(uint64(s.cfg.MemberID))
 	if version == 0 || !in || line.ClientPort == 0 || !s.live.Load().ReconfigEnabled {
@@ -45,8 +46,8 @@ func (s *Server) noteClientAddress(current serverlist.Set, version proto.Zxid) {
 	}
 }
 
-// listenAddress returns where a server listens for clients: on listen, its own configuration's address,
-// until the committed members have another address for it than its configured line.
+// listenAddress returns where a server listens for clients: on listen, its own configuration's
+// address, until the committed members have another address for it than its configured line.
 func listenAddress(configured, committed serverlist.Member, listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	wanted := strconv.Itoa(committed.ClientPort)
@@ -91,8 +92,9 @@ func (s *Server) followClientAddress(ctx context.Context) {
 	}
 }
 
-// moveClientPort closes the listener for clients and opens one on address. If that fails, the previous
-// listener is closed nevertheless, as in ZooKeeper: the members have another address for clients.
+// moveClientPort closes the listener for clients and opens one on address. If that fails, the
+// previous listener is closed nevertheless, as in ZooKeeper: the members have another address for
+// clients.
 func (s *Server) moveClientPort(ctx context.Context, address string) error {
 	l, err := s.listen(ctx, address)
 	_ = s.port.replace(nil) // an error would say that the listener was closed before
@@ -118,14 +120,15 @@ func (s *Server) moveClientPort(ctx context.Context, address string) error {
 	return nil
 }
 
-// notHere reports whether an error of listening says that the host is not an address of this machine.
+// notHere reports whether an error of listening says that the host is not an address of this
+// machine.
 func notHere(err error) bool {
 	dns := new(net.DNSError)
 	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)
 }
 
-// replace closes the listener for clients, and makes l, which may be nil, the new listener. It returns
-// false if the ports are closed already.
+// replace closes the listener for clients, and makes l, which may be nil, the new listener. It
+// returns false if the ports are closed already.
 func (p *clientPort) replace(l net.Listener) bool {
 	p.move.mu.Lock()
 	defer p.move.mu.Unlock()

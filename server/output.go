@@ -12,8 +12,8 @@ import (
 var outputs = sync.Pool{New: func() any { b := make([]byte, 0, minPooledOutput); return &b }}
 
 // A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes. A longer buffer would
-// only make the pool heavy: the replies of a burst of reads need burstOutput. A shorter buffer may be
-// a frame that connections share, see appendShared.
+// only make the pool heavy: the replies of a burst of reads need burstOutput. A shorter buffer may
+// be a frame that connections share, see appendShared.
 const (
 	minPooledOutput = 4 << 10
 	maxPooledOutput = 2 * burstOutput

@@ -10,7 +10,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// A frame that two connections share as their output does not change when something is appended to one of them, or when buffers return to the pool.
+// A frame that two connections share as their output does not change when something is appended to
+// one of them, or when buffers return to the pool.
 func TestOutput_SharedFrame(t *testing.T) {
 	frame := appendEvent(make([]byte, 0, eventBytes+2), 7, proto.EventDeleted, "/a")
 	if len(frame) != cap(frame) {

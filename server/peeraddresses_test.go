@@ -17,7 +17,8 @@ func parseSet(t *testing.T, text string) serverlist.Set {
 	return set
 }
 
-// Each server keeps its own addresses of the others across restarts, replays of the log, and reconfigs.
+// Each server keeps its own addresses of the others across restarts, replays of the log, and
+// reconfigs.
 func TestPeerAddresses_RestartsAndReconfigs(t *testing.T) {
 	configured := parseSet(t, "server.1=host1:1:2\nserver.2=0.0.0.0:1:2\nserver.3=host3:1:2")
 	replicated := parseSet(t, "server.1=0.0.0.0:1:2\nserver.2=host2:1:2\nserver.3=host3:1:2") // as the first leader is configured

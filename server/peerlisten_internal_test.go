@@ -50,8 +50,8 @@ func TestJoinedListener(t *testing.T) {
 	}
 }
 
-// Whoever asks whether strangers can reach a listener must see all its addresses: a member takes guests
-// without a proof only if all are loopback addresses.
+// Whoever asks whether strangers can reach a listener must see all its addresses: a member takes
+// guests without a proof only if all are loopback addresses.
 func TestJoinedListener_NamesAllAddresses(t *testing.T) {
 	var listeners []net.Listener
 	var want []string

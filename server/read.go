@@ -261,8 +261,8 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 	return out, proto.OK
 }
 
-// appendWhoAmI appends the user of each identity, which for digest is the part before the colon, and
-// for the superuser nothing.
+// appendWhoAmI appends the user of each identity, which for digest is the part before the colon,
+// and for the superuser nothing.
 func appendWhoAmI(out []byte, ids []proto.ID) []byte {
 	users := slices.Clone(shownIDs(ids))
 	for i := range users {

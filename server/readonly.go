@@ -6,13 +6,13 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-// minReadOnlyPatience is a lower bound of the time for which a server that starts looks for a leader
-// before it becomes read-only, as in ZooKeeper.
+// minReadOnlyPatience is a lower bound of the time for which a server that starts looks for a
+// leader before it becomes read-only, as in ZooKeeper.
 const minReadOnlyPatience = 2 * time.Second
 
 // Read-only mode. With Config.ReadOnlyMode, a server that has not been in touch with a leader for
-// syncLimit ticks, or that finds no leader for a while when it starts, serves reads to clients whose
-// connect request says readOnly.
+// syncLimit ticks, or that finds no leader for a while when it starts, serves reads to clients
+// whose connect request says readOnly.
 //
 //	RO1  It shows a committed prefix. A client that has seen a later zxid is closed without an answer,
 //	     so nobody's view goes back.
@@ -35,8 +35,8 @@ func (s *Server) beginReadOnly(st consensus.Status) {
 	s.cfg.Logger.Warn("read-only mode: clients that accept a read-only server can read what was committed before", "zxid", s.treeStats().zxid.String())
 }
 
-// endReadOnly closes all connections if this server was read-only, so that clients look for a server
-// that serves writes. The caller lets clients in again only afterwards.
+// endReadOnly closes all connections if this server was read-only, so that clients look for a
+// server that serves writes. The caller lets clients in again only afterwards.
 func (s *Server) endReadOnly() {
 	if s.leader.readOnly.Swap(false) {
 		s.dropConns()

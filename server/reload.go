@@ -30,13 +30,14 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "Secur
 //
 // These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session
 // keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
-// closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, WatchMemory, HandshakeTimeout,
-// TLS, PortUnification, HandshakeLimit, Auth (connections keep what they negotiated), Words, SyncWarning, SlowRequest, SuperDigest,
-// DisableDigest (a connection keeps its identities), EnforceQuota, RefuseTTL, ReconfigEnabled, ReadOnlyMode,
-// ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS (which connections
-// between members are made again: peer.Network.SetTLS). Reload ignores the objects that the program
-// hands in: Memory, the listeners, PeerDial, Audit, ArchiveStats, Certificates, InProcess, Version, Logger, Now, Rand,
-// FS, DirFS.
+// closed), ConnectionThrottle, RequestThrottle, OutstandingLimit, ClientMemory, WatchMemory,
+// HandshakeTimeout, TLS, PortUnification, HandshakeLimit, Auth (connections keep what they
+// negotiated), Words, SyncWarning, SlowRequest, SuperDigest, DisableDigest (a connection keeps its
+// identities), EnforceQuota, RefuseTTL, ReconfigEnabled, ReadOnlyMode, ContainerMaxPerMinute,
+// ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS (which connections between members are
+// made again: peer.Network.SetTLS). Reload ignores the objects that the program hands in: Memory,
+// the listeners, PeerDial, Audit, ArchiveStats, Certificates, InProcess, Version, Logger, Now,
+// Rand, FS, DirFS.
 //
 // Reload may be called at any time, from any goroutine.
 func (s *Server) Reload(cfg Config) (restart []string, err error) {

@@ -90,7 +90,8 @@ func (c *conn) drainSlice() (more bool) {
 
 // drain answers requests from the head of the queue up to the first unfinished request, and up to
 // the first read with a long reply. It stops early, and returns true, if there is more than a small
-// amount of work. The caller holds the tree's lock, for reading or writing, and c.mu, and settles b.
+// amount of work. The caller holds the tree's lock, for reading or writing, and c.mu, and settles
+// b.
 func (c *conn) drain(b *meter.BatchStats) (more bool) {
 	for n := 0; !c.closed && !c.closeAfter && c.queue.len() > 0; n++ {
 		if n >= burstFrames || c.out.len() >= burstOutput || c.queue.headLong(c.server) {

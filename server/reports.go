@@ -9,9 +9,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The kinds of messages that servers send each other outside of the log, up to twice a tick. The kind is
-// the first byte of a message; see "Messages between members" in docs/reference/formats.md. All of
-// them may be lost.
+// The kinds of messages that servers send each other outside of the log, up to twice a tick. The
+// kind is the first byte of a message; see "Messages between members" in docs/reference/formats.md.
+// All of them may be lost.
 const (
 	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest
 	reportDiffer = 2 // from the leader: your state differs
@@ -30,8 +30,8 @@ type leaderStamp struct {
 }
 
 // report tells the leader which sessions were heard from since the last report that has arrived,
-// and the newest digest. Each report begins a tick earlier, because the leader's answer may be to an
-// earlier report.
+// and the newest digest. Each report begins a tick earlier, because the leader's answer may be to
+// an earlier report.
 func (s *Server) report(st consensus.Status, now time.Time) {
 	l := &s.loop
 	if s.leader.confirmed.Load() > l.reportedMono {

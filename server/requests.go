@@ -34,7 +34,8 @@ func clientRequestOf(ref any) *clientRequest {
 	return nil
 }
 
-// session returns the session of the client. A request of a local session has none for the ensemble.
+// session returns the session of the client. A request of a local session has none for the
+// ensemble.
 func (r *clientRequest) session() proto.SessionID { return cmp.Or(r.req.Session, r.conn.session) }
 
 // clientWrite is a write of a client.
@@ -49,8 +50,8 @@ type clientWrite struct {
 	free  bool       // it was answered at once, and is no longer in the queue
 }
 
-// attachRequest creates or re-attaches a session, or makes a local session a global one. While it is
-// under way, no other request of its connection begins, so it is not queued.
+// attachRequest creates or re-attaches a session, or makes a local session a global one. While it
+// is under way, no other request of its connection begins, so it is not queued.
 type attachRequest struct {
 	clientRequest
 	passwd      []byte

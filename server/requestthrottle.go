@@ -15,16 +15,16 @@ import (
 // ZooKeeper's throttle counts reads too. Here a read is answered at once, or waits for a write of
 // its own connection.
 type RequestThrottle struct {
-	// Limit bounds the writes under way (requestThrottleLimit). 0: no throttle, and the other fields
-	// have no effect.
+	// Limit bounds the writes under way (requestThrottleLimit). 0: no throttle, and the other
+	// fields have no effect.
 	Limit int
 	// StallTime is how often a write that waits is looked at (requestThrottleStallTime). Default:
 	// 100 ms.
 	StallTime time.Duration
 	// StaleLatency: a write that has waited longer than the timeout of its session is stale
 	// (requestStaleLatencyCheck). It is dropped, and its connection closed, so that no later write
-	// overtakes it, unless KeepStale is set (requestThrottleDropStale=false). A write that waits when
-	// its connection closes is always dropped.
+	// overtakes it, unless KeepStale is set (requestThrottleDropStale=false). A write that waits
+	// when its connection closes is always dropped.
 	StaleLatency, KeepStale bool
 	// OpWaitTime is how long a write may wait. Then it is not applied, and answered with
 	// ErrThrottledOp (throttledOpWaitTime). 0: forever.
@@ -54,8 +54,8 @@ func (c *Config) maxWrites() int {
 	return c.OutstandingLimit
 }
 
-// awaitWrites waits until another write may be accepted. It returns false if the write that waits is
-// stale, and must be dropped with its connection.
+// awaitWrites waits until another write may be accepted. It returns false if the write that waits
+// is stale, and must be dropped with its connection.
 func (c *conn) awaitWrites(in *input, big bool) bool {
 	s := c.server
 	c.holdInput(len(in.buf), false)

@@ -20,8 +20,8 @@ func (s *Server) warnOfLongList(path string, bytes int) {
 		"path", printable.Shortened(path, maxLoggedReason), "bytes", bytes, "limit", s.cfg.MaxBuffer)
 }
 
-// warnOfLongLists warns of the lists that are long at the start. The checkpoint and the log may hold
-// others, which were shortened before the previous end.
+// warnOfLongLists warns of the lists that are long at the start. The checkpoint and the log may
+// hold others, which were shortened before the previous end.
 func (s *Server) warnOfLongLists() {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()

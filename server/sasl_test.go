@@ -30,8 +30,8 @@ type saslReply struct {
 	token []byte // nil: null
 }
 
-// saslCall sends a token, nil for null, and checks the form of the reply: the body is there with errors,
-// too, and the zxid is 0. It returns nil if the server closes the connection.
+// saslCall sends a token, nil for null, and checks the form of the reply: the body is there with
+// errors, too, and the zxid is 0. It returns nil if the server closes the connection.
 func (r *raw) saslCall(xid int32, token []byte) *saslReply {
 	r.t.Helper()
 	r.request(xid, proto.OpSASL, &proto.TokenRecord{Token: token})
@@ -175,8 +175,8 @@ func TestSASL_AllowFailed(t *testing.T) {
 	})
 }
 
-// The first ordinary request of a client without a required identity is answered -124, with 16 bytes,
-// and nothing of it is done. auth and sasl may come before. The session was established.
+// The first ordinary request of a client without a required identity is answered -124, with 16
+// bytes, and nothing of it is done. auth and sasl may come before. The session was established.
 func TestEnforcement_FirstRequest(t *testing.T) {
 	for name, first := range map[string][]byte{
 		"ping":         encodeRequest(proto.XidPing, proto.OpPing, nil),
@@ -387,8 +387,8 @@ func TestSASL_OrderAndLog(t *testing.T) {
 	}
 }
 
-// What a client sends behind a request that ends its connection is not carried out, even if replies to
-// earlier requests are still awaited.
+// What a client sends behind a request that ends its connection is not carried out, even if replies
+// to earlier requests are still awaited.
 func TestAuth_NothingAfterAFailure(t *testing.T) {
 	for name, last := range map[string][]byte{
 		"auth":    encodeRequest(2, proto.OpAuth, &proto.AuthRequest{Scheme: "unheard-of"}),

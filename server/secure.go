@@ -50,8 +50,8 @@ func (c *conn) open() {
 		c.server.forget(c)
 		return
 	}
-	// Stopped and awaited as this goroutine. The new goroutine starts with a small stack; a handshake needs
-	// a large stack.
+	// Stopped and awaited as this goroutine. The new goroutine starts with a small stack; a
+	// handshake needs a large stack.
 	c.server.life.goroutines.Go(func() { c.serve(in) })
 }
 

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// linesPatience is for how many ticks the leader remembers the server lines of another member, which
-	// reports them twice a tick.
+	// linesPatience is for how many ticks the leader remembers the server lines of another member,
+	// which reports them twice a tick.
 	linesPatience = 3
 	// linesRetry is after how many ticks a change is tried again that was not possible.
 	linesRetry = 10
 )
 
 // serverLines makes the ensemble follow the server lines of its members' configurations
-// (Config.Members) if clients may not change the members (Config.ReconfigEnabled): each server whose
-// lines differ from the members in the state sends its lines to the leader, and the leader changes
-// the members when a majority of the voters, including itself, has the same lines. So editing every
-// zoo.cfg and restarting one server after the other has the effect that it has on ZooKeeper.
+// (Config.Members) if clients may not change the members (Config.ReconfigEnabled): each server
+// whose lines differ from the members in the state sends its lines to the leader, and the leader
+// changes the members when a majority of the voters, including itself, has the same lines. So
+// editing every zoo.cfg and restarting one server after the other has the effect that it has on
+// ZooKeeper.
 type serverLines struct {
 	mu     sync.Mutex
 	others map[uint64]linesReport // by member
@@ -170,13 +171,13 @@ func linesDiffer(lines, current serverlist.Set, own uint64) bool {
 	return false
 }
 
-// agreedLines returns the members that a majority of the current voters has in its lines: server own,
-// the leader, which has lines, and those of reports that agree with it. ok is false if there is no
-// such majority, or the members are those already.
+// agreedLines returns the members that a majority of the current voters has in its lines: server
+// own, the leader, which has lines, and those of reports that agree with it. ok is false if there
+// is no such majority, or the members are those already.
 //
-// Each server's line is taken from the lines of other servers, because the address in a server's own
-// line may be valid on its own machine only; its client address is taken from its own lines, because
-// flags can change it, or stays.
+// Each server's line is taken from the lines of other servers, because the address in a server's
+// own line may be valid on its own machine only; its client address is taken from its own lines,
+// because flags can change it, or stays.
 func agreedLines(lines, current serverlist.Set, own uint64, reports map[uint64]serverlist.Set) (wanted serverlist.Set, ok bool) {
 	agreeing := 1
 	mine, _ := lines.Get(own)
@@ -220,8 +221,8 @@ func agreedLines(lines, current serverlist.Set, own uint64, reports map[uint64]s
 	return wanted, !wanted.Equal(current)
 }
 
-// agree reports whether the lines of two servers, a and b, name the same servers. What they say about
-// a and b themselves may differ in the addresses.
+// agree reports whether the lines of two servers, a and b, name the same servers. What they say
+// about a and b themselves may differ in the addresses.
 func agree(linesOfA, linesOfB serverlist.Set, a, b uint64) bool {
 	if len(linesOfA) != len(linesOfB) {
 		return false

@@ -81,8 +81,8 @@ func TestReconfigCommand(t *testing.T) {
 	}
 }
 
-// Servers that agree about each other come to rest, whoever leads and whoever is connected, whatever
-// they say about themselves.
+// Servers that agree about each other come to rest, whoever leads and whoever is connected,
+// whatever they say about themselves.
 func TestAgreedLines_ComeToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 5).Draw(t, "servers")

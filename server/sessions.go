@@ -72,11 +72,11 @@ func (s *Server) runSessions(ctx context.Context) {
 	}
 }
 
-// passIsLate begins a pass of runSessions, and reports whether the pass is late: the process did not
-// run, or got no processor, and what clients and other members have sent meanwhile is not read yet.
-// The lost time counts for no session, and the pass must neither judge nor report which sessions
-// were heard. If the previous pass was late too, it may: the connections were read in between, and
-// on a machine that is always overloaded dead sessions must expire at some time.
+// passIsLate begins a pass of runSessions, and reports whether the pass is late: the process did
+// not run, or got no processor, and what clients and other members have sent meanwhile is not read
+// yet. The lost time counts for no session, and the pass must neither judge nor report which
+// sessions were heard. If the previous pass was late too, it may: the connections were read in
+// between, and on a machine that is always overloaded dead sessions must expire at some time.
 func (s *Server) passIsLate(interval time.Duration, now time.Time) bool {
 	l, mono := &s.loop, time.Now()
 	lost := mono.Sub(l.lastPass) - interval

@@ -21,8 +21,8 @@ const (
 	evaluationWork = 16
 	// bytesOfWork is how many copied bytes count like one read.
 	bytesOfWork = 256
-	// longReplyBytes is the length from which on a reply is made neither by Apply nor while an earlier
-	// write of the connection waits.
+	// longReplyBytes is the length from which on a reply is made neither by Apply nor while an
+	// earlier write of the connection waits.
 	longReplyBytes = 64 << 10
 	// cheapBulkBytes: a bulk read that is not longer needs no turn.
 	cheapBulkBytes = 4 << 10

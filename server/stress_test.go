@@ -376,8 +376,8 @@ func frameOf(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
 
-// A client has pipelined more reads than may wait between two writes, and never reads: after the first
-// write the server waits for the client, so its session expires.
+// A client has pipelined more reads than may wait between two writes, and never reads: after the
+// first write the server waits for the client, so its session expires.
 func TestStalledDisk_ClientHangs(t *testing.T) {
 	var d disk
 	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {

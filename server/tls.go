@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxHandshakeInput bounds what a client may send before its handshake is complete. A long chain
-	// of certificates has 20 kB.
+	// maxHandshakeInput bounds what a client may send before its handshake is complete. A long
+	// chain of certificates has 20 kB.
 	maxHandshakeInput = 64 << 10
 	// sealBytes is how much output is encrypted before it is offered to the socket.
 	sealBytes = 64 << 10
@@ -22,10 +22,10 @@ const (
 
 var errHandshakeTooLong = errors.New("the handshake is longer than 64 KiB")
 
-// tlsLayer is TLS on a connection. On a socket, TLS only transforms bytes: conn reads ciphertext from
-// the wire's memory and writes ciphertext to it, and never waits. So a connection waits for its
-// client in the same way with and without TLS: in the runtime's poller, without a buffer, and what it holds for
-// the client is counted. On anything else, conn reads and writes by itself.
+// tlsLayer is TLS on a connection. On a socket, TLS only transforms bytes: conn reads ciphertext
+// from the wire's memory and writes ciphertext to it, and never waits. So a connection waits for
+// its client in the same way with and without TLS: in the runtime's poller, without a buffer, and
+// what it holds for the client is counted. On anything else, conn reads and writes by itself.
 type tlsLayer struct {
 	conn *tls.Conn
 	wire wire
@@ -49,8 +49,8 @@ type wire struct {
 	out []byte // ciphertext to be sent after what was taken by take; guarded by mu
 }
 
-// noInput is the error of a wire that has no ciphertext. To a tls.Conn it is temporary: the next Read
-// goes on in the middle of a record.
+// noInput is the error of a wire that has no ciphertext. To a tls.Conn it is temporary: the next
+// Read goes on in the middle of a record.
 type noInput struct{}
 
 func (noInput) Error() string   { return "no input" }
@@ -204,8 +204,8 @@ func (t *tlsLayer) await(err error, held int) error {
 	return t.wire.raw.fill(&t.wire.in)
 }
 
-// answerPeer sends what TLS itself has to say: answers to key updates, and alerts. A client that asks
-// for many and does not read is not read either.
+// answerPeer sends what TLS itself has to say: answers to key updates, and alerts. A client that
+// asks for many and does not read is not read either.
 func (t *tlsLayer) answerPeer() error {
 	c := t.wire.c
 	if t.wire.unsent() == 0 {
@@ -225,8 +225,8 @@ func (t *tlsLayer) answerPeer() error {
 	return nil
 }
 
-// seal encrypts output, up to about sealBytes of it, if there is none that is encrypted already. last:
-// the connection ends with it.
+// seal encrypts output, up to about sealBytes of it, if there is none that is encrypted already.
+// last: the connection ends with it.
 func (t *tlsLayer) seal(o *output, last bool) error {
 	if o.sealed != nil {
 		return nil
@@ -250,9 +250,9 @@ func (t *tlsLayer) seal(o *output, last bool) error {
 }
 
 // writeFrames encrypts the beginning of b, up to sealBytes of it. The last frame that begins there
-// begins a record: OpenSSL takes one record at a time from the socket, so a client that waits for its
-// socket before it reads each frame, as kazoo does, finds the socket readable until it has read the
-// last frame. If that frame shared a record with others, the client would not notice it.
+// begins a record: OpenSSL takes one record at a time from the socket, so a client that waits for
+// its socket before it reads each frame, as kazoo does, finds the socket readable until it has read
+// the last frame. If that frame shared a record with others, the client would not notice it.
 // b must hold the first four bytes of each frame that begins in it.
 func (t *tlsLayer) writeFrames(b []byte) (n int, err error) {
 	last, end := 0, t.frameLeft // the frame that begins at last ends at end
@@ -271,8 +271,9 @@ func (t *tlsLayer) writeFrames(b []byte) (n int, err error) {
 	return n, err
 }
 
-// goodbye tells the client that the connection ends, if that takes no time. Only a client that knows
-// can tell the end from an attack. c.mu is held, nobody writes, and nothing that was sealed waits.
+// goodbye tells the client that the connection ends, if that takes no time. Only a client that
+// knows can tell the end from an attack. c.mu is held, nobody writes, and nothing that was sealed
+// waits.
 func (t *tlsLayer) goodbye(raw *rawConn) {
 	_ = t.conn.CloseWrite() // the connection ends in any case
 	if b := t.wire.take(); len(b) > 0 {

@@ -43,7 +43,8 @@ func TestTLS_HandshakesCountAsMemory(t *testing.T) {
 		if n := counted(s); n[slowClients] == 0 || n["outstanding_tls_handshake"] == 0 {
 			t.Errorf("%d closed, %d under way: want some of both", n[slowClients], n["outstanding_tls_handshake"])
 		}
-		// A request in a pipe arrives in parts and counts, too: with a full budget it could be the largest.
+		// A request in a pipe arrives in parts and counts, too: with a full budget it could be the
+		// largest.
 		for _, r := range all {
 			_ = r.nc.Close()
 		}
@@ -54,8 +55,8 @@ func TestTLS_HandshakesCountAsMemory(t *testing.T) {
 	})
 }
 
-// A client on a socket that does not read its replies costs others nothing, and is disconnected when
-// the memory of all clients is used up. Everything is given back.
+// A client on a socket that does not read its replies costs others nothing, and is disconnected
+// when the memory of all clients is used up. Everything is given back.
 func TestTLS_ClientsThatDoNotRead(t *testing.T) {
 	c := newCerts(t)
 	s := startTLS(t, server.Config{MaxBuffer: 1 << 20, ClientMemory: 8 << 20, MaxClientConns: -1}, c.server(t, tls.NoClientCert))

@@ -10,9 +10,9 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// When the server falls silent, the last reply or event has begun a record of its own: a client that
-// waits for its socket before it reads each frame would not notice a frame that it has received in the
-// record of another one.
+// When the server falls silent, the last reply or event has begun a record of its own: a client
+// that waits for its socket before it reads each frame would not notice a frame that it has
+// received in the record of another one.
 func TestTLS_TheLastFrameBeginsARecord(t *testing.T) {
 	c := newCerts(t)
 	cfg := server.Config{TLS: c.server(t, tls.NoClientCert)}

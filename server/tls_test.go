@@ -23,7 +23,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// A session over TLS is as one without, on each kind of port and of connection, and in each version.
+// A session over TLS is as one without, on each kind of port and of connection, and in each
+// version.
 func TestTLS_Sessions(t *testing.T) {
 	c := newCerts(t)
 	versions := map[string]*tls.Config{"plain": nil}
@@ -153,8 +154,8 @@ func TestTLS_Refuses(t *testing.T) {
 	})
 }
 
-// The handshakes under way are bounded, and one host can't take all places. What waits for nobody is
-// closed in time.
+// The handshakes under way are bounded, and one host can't take all places. What waits for nobody
+// is closed in time.
 func TestTLS_HandshakesShareTheirPlaces(t *testing.T) {
 	c := newCerts(t)
 	cfg := ticks
@@ -198,7 +199,8 @@ func TestTLS_HandshakesShareTheirPlaces(t *testing.T) {
 	})
 }
 
-// A certificate that nobody has verified is no identity, nor is it one in a session that is resumed.
+// A certificate that nobody has verified is no identity, nor is it one in a session that is
+// resumed.
 func TestTLS_UnverifiedCertificates(t *testing.T) {
 	c := newCerts(t)
 	for _, auth := range []tls.ClientAuthType{tls.RequestClientCert, tls.RequireAnyClientCert} {

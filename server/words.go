@@ -19,8 +19,8 @@ const (
 	// answers are bounded and of those whose answers grow with the number of clients or znodes.
 	// Others wait, for as long as a handshake may take.
 	shortWords, longWords = 8, 4
-	// partPatience is how long a client may take to read each part of a long answer. Meanwhile other
-	// long answers wait.
+	// partPatience is how long a client may take to read each part of a long answer. Meanwhile
+	// other long answers wait.
 	partPatience = 2 * time.Second
 )
 

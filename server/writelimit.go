@@ -158,8 +158,8 @@ func (l *writeLimit) close() {
 	l.mu.Unlock()
 }
 
-// take adds a write even if the limit is reached: for connect requests. A client can have only a single
-// connect request under way.
+// take adds a write even if the limit is reached: for connect requests. A client can have only a
+// single connect request under way.
 func (l *writeLimit) take(bytes int) {
 	l.mu.Lock()
 	l.add(bytes, 1)

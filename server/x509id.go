@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/internal/x509name"
 )
 
-// CertificateID returns the subject of a certificate as ZooKeeper names it in the scheme x509: Java's
-// form of RFC 2253, byte for byte. An empty subject is an error.
+// CertificateID returns the subject of a certificate as ZooKeeper names it in the scheme x509:
+// Java's form of RFC 2253, byte for byte. An empty subject is an error.
 func CertificateID(cert *x509.Certificate) (string, error) {
 	id, err := x509name.Of(cert.RawSubject)
 	if err == nil && id == "" {
@@ -20,8 +20,8 @@ func CertificateID(cert *x509.Certificate) (string, error) {
 
 // CertificateIDOf returns a function for X509.ID that takes the identity from this part of a
 // certificate: "subject" or "" is CertificateID; "cn" is the common name; "san:uri", "san:dns" and
-// "san:email" are the subject alternative name of that kind. A certificate without such a name, or with
-// several, is an error: chance would decide which name counts.
+// "san:email" are the subject alternative name of that kind. A certificate without such a name, or
+// with several, is an error: chance would decide which name counts.
 func CertificateIDOf(part string) (func(*x509.Certificate) (string, error), error) {
 	var names func(*x509.Certificate) []string
 	switch part {

@@ -109,7 +109,8 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	return ids
 }
 
-// Silent reports whether id is known and its timeout had passed at that time, without rounding up to a bucket.
+// Silent reports whether id is known and its timeout had passed at that time, without rounding up
+// to a bucket.
 func (t *Tracker) Silent(id proto.SessionID, at time.Time) bool {
 	e := t.sessions[id]
 	return e != nil && e.lastHeard+e.timeout <= t.since(at)

@@ -133,8 +133,8 @@ func mustBeCorrupt(t *testing.T, what, path string, err error) {
 	}
 }
 
-// The promise of docs/internals/consensus.md for every byte: damage before the last frame of the last
-// segment makes Open fail, damage in the last frame cuts that frame off, and damage after it
+// The promise of docs/internals/consensus.md for every byte: damage before the last frame of the
+// last segment makes Open fail, damage in the last frame cuts that frame off, and damage after it
 // changes nothing.
 func TestDamage_EveryByteFlipped(t *testing.T) {
 	for _, recycled := range []bool{false, true} {

@@ -40,8 +40,8 @@
 //
 // Compact drops segments from the oldest on and syncs the directory after each one: with two
 // removals in flight a crash could undo the first and keep the second, and the gap would look like
-// damage. The compacted index is not stored: after Open some compacted entries may be back. Reset is
-// stored; it empties the log and says where it continues, as after a checkpoint from the leader.
+// damage. The compacted index is not stored: after Open some compacted entries may be back. Reset
+// is stored; it empties the log and says where it continues, as after a checkpoint from the leader.
 //
 // # Open
 //

@@ -2,8 +2,8 @@ package watch
 
 import "strings"
 
-// listKind names one of ZooKeeper's two watch tables. A persistent watch is in both tables, a recursive
-// watch only in the first.
+// listKind names one of ZooKeeper's two watch tables. A persistent watch is in both tables, a
+// recursive watch only in the first.
 type listKind uint8
 
 const (

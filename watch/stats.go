@@ -21,14 +21,15 @@ func (t *Table) Len() int { return int(t.entries.Load()) }
 // Bytes returns about how much memory the watches take. Bytes takes no lock.
 func (t *Table) Bytes() int64 { return t.bytes.Load() }
 
-// Held is about how much memory the watches of a connection take, as if nobody else watched their paths.
+// Held is about how much memory the watches of a connection take, as if nobody else watched their
+// paths.
 type Held struct {
 	Conn  ConnID
 	Bytes int64
 }
 
-// Held returns all connections with watches, sorted by number. The caller owns the result. The cost is
-// proportional to the number of connections, and all other calls wait.
+// Held returns all connections with watches, sorted by number. The caller owns the result. The cost
+// is proportional to the number of connections, and all other calls wait.
 func (t *Table) Held() []Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -82,7 +82,8 @@ func TestAttack_LargeRequests(t *testing.T) {
 	st.want("created /a") // and no reset
 }
 
-// A deleted znode that exists again has the same version, so no ETag can say that data is unchanged.
+// A deleted znode that exists again has the same version, so no ETag can say that data is
+// unchanged.
 func TestAttack_CreatedAgain(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	tag := s.want(201, "", "POST", "/znodes/v2/?name=a", "old").Header.Get("ETag")
@@ -117,8 +118,8 @@ func byProxy(t *testing.T, o web.Options) *site {
 	return open(t, users(nil), o)
 }
 
-// A page whose host name resolves to this machine comes from the address of a proxy here, and may send any
-// header: it is not the proxy.
+// A page whose host name resolves to this machine comes from the address of a proxy here, and may
+// send any header: it is not the proxy.
 func TestAttack_RebindingByProxy(t *testing.T) {
 	s := byProxy(t, web.Options{Hosts: []string{"zk.example.org"}})
 	for _, origin := range []string{"Sec-Fetch-Site: same-origin", "Origin: http://evil.example.org"} {

@@ -21,8 +21,8 @@ const (
 	maxRateKeys     = 4096
 )
 
-// MaxStreams is how many streams of events there can be. A program whose port bounds connections must
-// allow these besides.
+// MaxStreams is how many streams of events there can be. A program whose port bounds connections
+// must allow these besides.
 const MaxStreams = 1536
 
 // maxStreamsEach bounds the streams of a caller.
@@ -65,10 +65,11 @@ func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *an
 	return leave, nil
 }
 
-// Stats are counts since the Handler was made, and the number of streams and sessions that are open.
+// Stats are counts since the Handler was made, and the number of streams and sessions that are
+// open.
 type Stats struct {
-	// Requests are the answered requests by route, which is a prefix of the path, and class of the status,
-	// such as "2xx".
+	// Requests are the answered requests by route, which is a prefix of the path, and class of the
+	// status, such as "2xx".
 	Requests map[Route]int64
 	// Streams of events, sessions of /sessions/v1, and client sessions that callers share.
 	Streams, Sessions, Shared int

@@ -1,6 +1,6 @@
-// Package web serves znodes over HTTP: ZooKeeper's old REST interface (/znodes/v1, /sessions/v1), a newer
-// one (/znodes/v2, /identity/v2), and an explorer for browsers (/ui/). It opens no port: the program that
-// embeds the server mounts the handler. docs/guide/rest.md has the roles.
+// Package web serves znodes over HTTP: ZooKeeper's old REST interface (/znodes/v1, /sessions/v1), a
+// newer one (/znodes/v2, /identity/v2), and an explorer for browsers (/ui/). It opens no port: the
+// program that embeds the server mounts the handler. docs/guide/rest.md has the roles.
 //
 // Invariants:
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// FuzzRequest: no path, query, header or body makes a handler panic or answer with something else than
-// JSON or the bytes of a znode, and a znode's data is never anything that a browser would run.
+// FuzzRequest: no path, query, header or body makes a handler panic or answer with something else
+// than JSON or the bytes of a znode, and a znode's data is never anything that a browser would run.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"GET", "/znodes/v2/a", "children&stat&limit=3&after=b", ""},

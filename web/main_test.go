@@ -98,7 +98,8 @@ func (s *site) ask(method, path, body string, headers ...string) reply {
 	return reply{resp, string(b)}
 }
 
-// want fails the test unless a request is answered with this status, and with this text in the body.
+// want fails the test unless a request is answered with this status, and with this text in the
+// body.
 func (s *site) want(status int, text, method, path, body string, headers ...string) reply {
 	s.t.Helper()
 	r := s.ask(method, path, body, headers...)

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// The view of the ensemble asks the other members, and no other address, and shows why it does not know
-// the rest.
+// The view of the ensemble asks the other members, and no other address, and shows why it does not
+// know the rest.
 func TestExplore_OtherMembers(t *testing.T) {
 	c, err := cluster.Start(t.Context(), cluster.Config{Members: 3, InMemory: true, Server: server.Config{Words: []string{"*"}}})
 	if err != nil {

@@ -42,24 +42,26 @@ type History = history.Archive
 type Options struct {
 	// Anonymous is the role of callers on this machine without a login.
 	Anonymous Role
-	// Roles are the roles of identities: scheme:id as in ACLs, such as sasl:alice. The superuser has the
-	// role Admin.
+	// Roles are the roles of identities: scheme:id as in ACLs, such as sasl:alice. The superuser
+	// has the role Admin.
 	Roles map[string]Role
 	// Hosts are names of this server that callers may use beside addresses and names without a dot.
 	Hosts []string
-	// ProxyHeader is a header in which the proxies at these addresses name the SASL user of a request.
-	// Proxies must remove the header from the requests that they get. Empty: no proxy is trusted.
+	// ProxyHeader is a header in which the proxies at these addresses name the SASL user of a
+	// request. Proxies must remove the header from the requests that they get. Empty: no proxy is
+	// trusted.
 	ProxyHeader string
 	Proxies     []netip.Prefix
 	// MaxBody bounds the body of a request in bytes. Default: server.Config.MaxBuffer.
 	MaxBody int64
-	// Rate bounds the requests of a caller per second; twice as many may come at once. Default: 1,000.
+	// Rate bounds the requests of a caller per second; twice as many may come at once. Default:
+	// 1,000.
 	Rate float64
-	// Ask asks another member a four-letter word at its address for clients, for the view of the ensemble. It
-	// must bound the answer. Default: the view shows what this server knows.
+	// Ask asks another member a four-letter word at its address for clients, for the view of the
+	// ensemble. It must bound the answer. Default: the view shows what this server knows.
 	Ask func(ctx context.Context, address, word string) (string, error)
-	// AskPort is the port for clients of a member whose server line has none. Default: unknown, so that
-	// the member is not asked.
+	// AskPort is the port for clients of a member whose server line has none. Default: unknown, so
+	// that the member is not asked.
 	AskPort int
 	// History has earlier states of znodes. Default: none.
 	History History
@@ -129,8 +131,8 @@ func New(s *server.Server, o Options) *Handler {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
-// Close ends requests and the sessions of callers, and returns when they are closed. Later requests are refused. A nil
-// Handler may be closed.
+// Close ends requests and the sessions of callers, and returns when they are closed. Later requests
+// are refused. A nil Handler may be closed.
 func (h *Handler) Close() {
 	if h != nil {
 		h.close()
@@ -198,8 +200,8 @@ func (h *Handler) identified(next http.Handler) http.Handler {
 	})
 }
 
-// ParseRoles parses a list of ROLE=SCHEME:ID, separated by semicolons. A semicolon that is a part of an ID
-// has a backslash before it.
+// ParseRoles parses a list of ROLE=SCHEME:ID, separated by semicolons. A semicolon that is a part
+// of an ID has a backslash before it.
 func ParseRoles(list string) (map[string]Role, error) {
 	roles := make(map[string]Role)
 	for _, entry := range splitList(list) {

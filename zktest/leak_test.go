@@ -81,8 +81,8 @@ func TestClose_LeavesNothing(t *testing.T) {
 			if at > 1 {
 				at = scaled(at)
 			}
-			// More goroutines at a time than ever before leave memory for the next ones; on a slow machine
-			// that may happen at any time. What every series leaves is a leak.
+			// More goroutines at a time than ever before leave memory for the next ones; on a slow
+			// machine that may happen at any time. What every series leaves is a leak.
 			const series, limit = 3, 2 << 20
 			for n := 1; n <= series; n++ {
 				before, begin := measure(), time.Now()

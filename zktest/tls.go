@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Authority issues certificates for the servers and the clients of a test. They are valid in bubbles,
-// too.
+// Authority issues certificates for the servers and the clients of a test. They are valid in
+// bubbles, too.
 type Authority struct {
 	ca     *testca.CA
 	server *testca.Cert
@@ -30,9 +30,9 @@ func TLS(t testing.TB) *Authority {
 	return &Authority{ca, ca.Issue(t, testca.Spec{CN: "server", Hosts: []string{tlsHost, "127.0.0.1", "::1"}})}
 }
 
-// Servers makes servers take TLS on their ports, beside plain connections. A client with TLS needs a
-// certificate of the authority, whose subject is its identity in the scheme x509. WithConfig can change
-// TLS and Auth of the configuration.
+// Servers makes servers take TLS on their ports, beside plain connections. A client with TLS needs
+// a certificate of the authority, whose subject is its identity in the scheme x509. WithConfig can
+// change TLS and Auth of the configuration.
 func (a *Authority) Servers() Option {
 	return WithConfig(func(_ int, c *server.Config) { c.TLS, c.PortUnification = a.Server(), true })
 }
@@ -46,8 +46,8 @@ func (a *Authority) Client(t testing.TB, name string) *tls.Config {
 	return a.ca.Issue(t, testca.Spec{CN: name}).Client(tlsHost)
 }
 
-// Files writes the certificate and the key of a client CN=name, and the certificate of the authority,
-// as PEM files for programs that a test starts.
+// Files writes the certificate and the key of a client CN=name, and the certificate of the
+// authority, as PEM files for programs that a test starts.
 func (a *Authority) Files(t testing.TB, name string) (cert, key, ca string) {
 	t.Helper()
 	f := a.ca.Issue(t, testca.Spec{CN: name}).Files(t)

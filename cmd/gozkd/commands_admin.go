@@ -150,8 +150,8 @@ func adminURL(endpoint, command string, query url.Values) (*url.URL, error) {
 	return u, nil
 }
 
-// askAdmin runs a command and returns its answer. A server refuses GET for a command that needs POST,
-// before anything else.
+// askAdmin runs a command and returns its answer. A server refuses GET for a command that needs
+// POST, before anything else.
 func askAdmin(ctx context.Context, where *url.URL, authorization string, security *clientflags.Security) (answer string, err error) {
 	send := func(method string) (*http.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, method, where.String(), nil)

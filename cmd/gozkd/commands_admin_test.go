@@ -30,8 +30,8 @@ func adminCommand(t *testing.T, args ...string) (status int, stdout, stderr stri
 	return status, out.String(), errs.String()
 }
 
-// adminEndpoints starts three members and returns the URLs of their admin endpoints by id, and a file with
-// the superuser's password.
+// adminEndpoints starts three members and returns the URLs of their admin endpoints by id, and a
+// file with the superuser's password.
 func adminEndpoints(t *testing.T) (c *cluster.Cluster, urls map[int]string, secret string) {
 	t.Helper()
 	c, err := cluster.Start(t.Context(), cluster.Config{Members: 3, InMemory: true, Server: server.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}})
@@ -86,7 +86,8 @@ func TestAdmin_Ensemble(t *testing.T) {
 			t.Errorf("%q: status %d\n%s%s\nwant %d, %s", q.args, status, stdout, stderr, q.status, q.says)
 		}
 	}
-	// The session ended although its client is there: the client has the next session by now, or soon.
+	// The session ended although its client is there: the client has the next session by now, or
+	// soon.
 	if exists, _, err := client.Exists("/e"); exists || err != nil && !errors.Is(err, zk.ErrSessionExpired) && !errors.Is(err, zk.ErrConnectionClosed) {
 		t.Errorf("the ephemeral of the ended session exists: %v, %v", exists, err)
 	}
@@ -137,7 +138,8 @@ func TestAdmin_Refuses(t *testing.T) {
 	}
 }
 
-// On the server's machine `gozkd admin` finds the endpoint and the token of the server in its zoo.cfg.
+// On the server's machine `gozkd admin` finds the endpoint and the token of the server in its
+// zoo.cfg.
 func TestAdmin_OfThisMachine(t *testing.T) {
 	dir := t.TempDir()
 	zooCfg := filepath.Join(dir, "zoo.cfg")

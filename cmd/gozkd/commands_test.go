@@ -88,7 +88,8 @@ func TestWords(t *testing.T) {
 		{"check-config wrong.cfg", 1, "", "gozkd: wrong.cfg:2: tickTime: is \"x\""},
 		{"zkServer.sh --config conf print-cmd", 0, "' 'serve' '" + filepath.Join("conf", "zoo.cfg") + "'\n", ""},
 		{"zkServer.sh --config conf print-cmd other.cfg", 0, "' 'serve' '" + filepath.Join("conf", "other.cfg") + "'\n", ""},
-		// Status 2 is for what trying again does not help against: a missing file may be on a late mount.
+		// Status 2 is for what trying again does not help against: a missing file may be on a late
+		// mount.
 		{"zkServer.sh --config none start-foreground", 1, "", "cannot be read"},
 		{"serve later/zoo.cfg", 1, "", "cannot be read"},
 		{"serve members.cfg", 1, "", "the number of this one is not configured"},

@@ -41,8 +41,8 @@ func TestGuide_Moving(t *testing.T) {
 	}
 }
 
-// stopOnRequest writes a zkServer.sh that stops the server. A write that nobody received is then in its
-// log. The result waits for the script's use, or ends the wait.
+// stopOnRequest writes a zkServer.sh that stops the server. A write that nobody received is then in
+// its log. The result waits for the script's use, or ends the wait.
 func stopOnRequest(t *testing.T, dir string, zk *zkleader.Leader, writeLast func()) (end func()) {
 	t.Helper()
 	pipe := filepath.Join(dir, "stop")
@@ -74,8 +74,8 @@ func stopOnRequest(t *testing.T, dir string, zk *zkleader.Leader, writeLast func
 	}
 }
 
-// writeZooKeeper writes the files of the ZooKeeper server of the page. It returns its transactions, and a
-// function that adds one more to its log.
+// writeZooKeeper writes the files of the ZooKeeper server of the page. It returns its transactions,
+// and a function that adds one more to its log.
 func writeZooKeeper(t *testing.T, dir string) (history []zkleader.Txn, writeLast func()) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

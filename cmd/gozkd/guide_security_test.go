@@ -131,8 +131,8 @@ func readGuide(t *testing.T, page string, ports guidePorts) (blocks []guideBlock
 	return blocks
 }
 
-// guidePorts maps the ports of a page without their last digit, which is the number of the server, to
-// free ones.
+// guidePorts maps the ports of a page without their last digit, which is the number of the server,
+// to free ones.
 type guidePorts map[string]string
 
 var (
@@ -140,8 +140,8 @@ var (
 	freePort = regexp.MustCompile(`\b(\d{4})([123])\b`)
 )
 
-// reserveGuidePorts finds 50 ports for the servers. The first one is listened at until the test ends, so
-// that no other process that runs this test takes the same 50.
+// reserveGuidePorts finds 50 ports for the servers. The first one is listened at until the test
+// ends, so that no other process that runs this test takes the same 50.
 func reserveGuidePorts(t *testing.T) guidePorts {
 	t.Helper()
 	prefixes := []string{"218", "288", "388", "808", "700"}
@@ -291,7 +291,8 @@ func (sh *guideShell) try(command string) (output, status string) {
 }
 
 // check runs a command of the page. A command that prints nothing must succeed. Others are repeated
-// until they print what the page shows, because reloads and changed files take effect a little later.
+// until they print what the page shows, because reloads and changed files take effect a little
+// later.
 func (sh *guideShell) check(c guideCommand) {
 	sh.t.Helper()
 	name, argument, _ := strings.Cut(c.line, " ")
@@ -329,8 +330,8 @@ func (sh *guideShell) check(c guideCommand) {
 	}
 }
 
-// pattern returns a pattern of the output of a command, in which … stands for any text, and a line of …
-// for any lines.
+// pattern returns a pattern of the output of a command, in which … stands for any text, and a line
+// of … for any lines.
 func (sh *guideShell) pattern(lines []string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString("^")
@@ -356,7 +357,8 @@ var differs = []struct {
 	{regexp.MustCompile(`0x[0-9a-f]+`), "HEX"},
 	{regexp.MustCompile(`127\.0\.0\.1:[3-6]\d{4}`), "CLIENT"},
 	{regexp.MustCompile(`"xid":\d+`), "XID"},
-	// Of gozkd status only the server, a role, the number of links and that it has a version matter.
+	// Of gozkd status only the server, a role, the number of links and that it has a version
+	// matter.
 	{regexp.MustCompile(`(?:leader|follower) +HEX +\d+ +\d+ +[\d./]+ +\d+ +3\S+`), "SERVES"},
 	{regexp.MustCompile(` +`), " "},
 	{regexp.MustCompile(` +(\n|$)`), "$1"},

@@ -1,8 +1,8 @@
 // Command gozkd is a coordination server for ZooKeeper clients, with its shell and operator's
 // tools. See gozkd --help and docs/reference/configuration.md.
 //
-// The exit status is 0 after a clean stop, 1 after a failure, and 2 if the command line is wrong, or
-// the configuration of serve: another start would fail as well.
+// The exit status is 0 after a clean stop, 1 after a failure, and 2 if the command line is wrong,
+// or the configuration of serve: another start would fail as well.
 package main
 
 import (

@@ -208,7 +208,8 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	}
 }
 
-// certificateID returns the function that makes an identity of the configured part of a certificate.
+// certificateID returns the function that makes an identity of the configured part of a
+// certificate.
 func certificateID(part string) func(*x509.Certificate) (string, error) {
 	id, err := server.CertificateIDOf(part)
 	if err != nil { // cannot be: config knows the parts
@@ -317,9 +318,9 @@ type reloader struct {
 // is told that it is ready.
 const patience = 5
 
-// whileStarting returns the result of start. A server that has read its data and waits for the others
-// counts as ready for the service manager: an operator who starts one server after the other would
-// otherwise wait for the first to find a majority. whileStarting looks at the server once per
+// whileStarting returns the result of start. A server that has read its data and waits for the
+// others counts as ready for the service manager: an operator who starts one server after the other
+// would otherwise wait for the first to find a majority. whileStarting looks at the server once per
 // interval.
 func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, start func(context.Context) error) error {
 	started := make(chan error, 1)
@@ -410,8 +411,8 @@ func (r *reloader) reload() (restart []string, err error) {
 	return restart, nil
 }
 
-// apply applies a configuration and returns the fields of server.Config that need a restart. After an
-// error nothing has changed.
+// apply applies a configuration and returns the fields of server.Config that need a restart. After
+// an error nothing has changed.
 func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	cfg := serverConfig(c, r.log)
 	if cfg.Auth.SASL, err = r.logins.apply(&c); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/sasl"
 )
 
-// Users of a JAAS file authenticate themselves, others are refused, and SIGHUP reads the file again: a
-// user who was removed is refused from then on.
+// Users of a JAAS file authenticate themselves, others are refused, and SIGHUP reads the file
+// again: a user who was removed is refused from then on.
 func TestServe_SASL(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGHUP there")

@@ -94,8 +94,8 @@ type endpoint struct {
 	proxies       []netip.Prefix
 }
 
-// open serves h at a port and returns its URL without a path, or "" after an error. That of a unified
-// port is plain.
+// open serves h at a port and returns its URL without a path, or "" after an error. That of a
+// unified port is plain.
 func (e *endpoints) open(ctx context.Context, at endpoint, h http.Handler, log hclog.Logger) string {
 	what := at.what
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at.address)

@@ -14,15 +14,15 @@ const (
 	// httpConns bounds the connections of an HTTP port. The last localConns of them are for callers
 	// on this machine.
 	httpConns, localConns = 256, 64
-	// httpConnsPerHost bounds those of a host elsewhere, or of an IPv6 network of 64 bits, unless it is a
-	// trusted proxy: package web bounds the requests and streams of each of its users.
+	// httpConnsPerHost bounds those of a host elsewhere, or of an IPv6 network of 64 bits, unless
+	// it is a trusted proxy: package web bounds the requests and streams of each of its users.
 	httpConnsPerHost = 32
 )
 
-// boundedListener bounds the connections of an HTTP port, so that nobody can use up the memory or the
-// file descriptors of the server. A connection that exceeds a bound takes the place of the one that was
-// inactive for longest, so that a health probe is answered beside connections that nobody uses. If
-// requests are being answered on all of them, the new one is closed at once.
+// boundedListener bounds the connections of an HTTP port, so that nobody can use up the memory or
+// the file descriptors of the server. A connection that exceeds a bound takes the place of the one
+// that was inactive for longest, so that a health probe is answered beside connections that nobody
+// uses. If requests are being answered on all of them, the new one is closed at once.
 type boundedListener struct {
 	net.Listener
 	max     int // connections
@@ -35,7 +35,8 @@ type boundedListener struct {
 	hosts map[netip.Prefix]int // connections from hosts elsewhere
 }
 
-// newBoundedListener bounds the connections of l to httpConns and some more, for streams that stay open.
+// newBoundedListener bounds the connections of l to httpConns and some more, for streams that stay
+// open.
 func newBoundedListener(l net.Listener, more int) *boundedListener {
 	return &boundedListener{Listener: l, max: httpConns + more, conns: make(map[*boundedConn]bool), hosts: make(map[netip.Prefix]int)}
 }
@@ -90,8 +91,8 @@ func (l *boundedListener) hostFull(c *boundedConn) bool {
 }
 
 // idlest returns the connection whose place c may take, or nil: one on which no request is being
-// answered, of the same host if that has too many, otherwise of the host elsewhere that has most, or of
-// this machine if c is. Of those it is the one that was inactive for longest. l.mu is held.
+// answered, of the same host if that has too many, otherwise of the host elsewhere that has most,
+// or of this machine if c is. Of those it is the one that was inactive for longest. l.mu is held.
 func (l *boundedListener) idlest(c *boundedConn) (found *boundedConn) {
 	sameHost := c.elsewhere && l.hostFull(c)
 	for v := range l.conns {

@@ -143,8 +143,8 @@ type fromHost struct {
 
 func (c fromHost) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.host), Port: 4711} }
 
-// While requests are answered on all connections, those beyond the bounds are closed at once, the last
-// ones are kept for this machine, and a closed connection no longer counts.
+// While requests are answered on all connections, those beyond the bounds are closed at once, the
+// last ones are kept for this machine, and a closed connection no longer counts.
 func TestBoundedListener(t *testing.T) {
 	conns := make(chan net.Conn, 1)
 	l := newBoundedListener(handed{conn: conns, close: func() { close(conns) }}, 0)
@@ -419,7 +419,8 @@ func (c watchedConn) Close() error {
 	return err
 }
 
-// The admin server's root leads browsers to the explorer. Other callers, and commands, are answered as before.
+// The admin server's root leads browsers to the explorer. Other callers, and commands, are answered
+// as before.
 func TestServe_RootForBrowsers(t *testing.T) {
 	p := launch(t, "--memory", "--client-port", "0", "-o", "admin.serverPort=0")
 	base := strings.TrimSuffix(p.ports.Admin, "/commands")

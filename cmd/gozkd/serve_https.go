@@ -129,8 +129,8 @@ func (c *begunConn) Read(b []byte) (int, error) {
 // NetConn returns the connection below, as that of a tls.Conn does.
 func (c *begunConn) NetConn() net.Conn { return c.Conn }
 
-// endpointTLS is the TLS of the HTTP ports. A port that had none at the start gets none. prepare and
-// close must not be called at the same time.
+// endpointTLS is the TLS of the HTTP ports. A port that had none at the start gets none. prepare
+// and close must not be called at the same time.
 type endpointTLS struct {
 	log            hclog.Logger
 	admin, metrics tlsFiles

@@ -52,8 +52,8 @@ func runCommand(args ...string) (status int, out, errs string) {
 	return status, stdout.String(), stderr.String()
 }
 
-// The admin server speaks only HTTPS, and the holder of an administrator's certificate needs no other
-// authorization. Metrics are served by HTTPS with stores of their own.
+// The admin server speaks only HTTPS, and the holder of an administrator's certificate needs no
+// other authorization. Metrics are served by HTTPS with stores of their own.
 func TestServe_HTTPS(t *testing.T) {
 	ca := testca.New(t, "root")
 	files := ca.Issue(t, testca.Spec{CN: "server", Hosts: []string{"127.0.0.1"}}).Files(t)
@@ -109,7 +109,8 @@ func TestServe_HTTPS(t *testing.T) {
 	}
 }
 
-// A unified port serves HTTP and HTTPS, also while other connections are silent, and close ends those.
+// A unified port serves HTTP and HTTPS, also while other connections are silent, and close ends
+// those.
 func TestEndpoints_Unified(t *testing.T) {
 	ca := testca.New(t, "root")
 	files := ca.Issue(t, testca.Spec{Hosts: []string{"127.0.0.1"}}).Files(t)
@@ -155,8 +156,8 @@ func TestEndpoints_Unified(t *testing.T) {
 	_ = silent.Close()
 }
 
-// The commands reach a server whose only port for clients speaks TLS, with flags and with the properties
-// of ZooKeeper's client. top finds the other members at the same port.
+// The commands reach a server whose only port for clients speaks TLS, with flags and with the
+// properties of ZooKeeper's client. top finds the other members at the same port.
 func TestCommands_OverTLS(t *testing.T) {
 	dir, ca := t.TempDir(), testca.New(t, "root")
 	files := ca.Issue(t, testca.Spec{CN: "server", Hosts: []string{"127.0.0.1"}}).Files(t)
@@ -190,8 +191,8 @@ func TestCommands_OverTLS(t *testing.T) {
 	}
 }
 
-// checkHealth checks that the health check of a container, which only knows zoo.cfg, reaches a server
-// whose only port speaks TLS, and that the flags of a client reach it too.
+// checkHealth checks that the health check of a container, which only knows zoo.cfg, reaches a
+// server whose only port speaks TLS, and that the flags of a client reach it too.
 func checkHealth(t *testing.T, dir string, ca *testca.CA) {
 	t.Helper()
 	files := ca.Issue(t, testca.Spec{CN: "server", Hosts: []string{"zk"}}).Files(t)

@@ -51,8 +51,8 @@ func TestPortTLS_StepsOfPeers(t *testing.T) {
 	}
 }
 
-// TestPortTLS_CertificatesOfAllPorts checks that the metrics know the certificate that ends first, whatever
-// port it is for.
+// TestPortTLS_CertificatesOfAllPorts checks that the metrics know the certificate that ends first,
+// whatever port it is for.
 func TestPortTLS_CertificatesOfAllPorts(t *testing.T) {
 	ca := testca.New(t, "root")
 	https := &endpointTLS{}
@@ -88,8 +88,8 @@ func peersConfig(t *testing.T, files testca.Files, lines string) config.Config {
 	return inv.Config
 }
 
-// TestPortTLS_UnusedStores checks that the stores of TLS between servers are neither watched nor in the
-// metrics while it is off.
+// TestPortTLS_UnusedStores checks that the stores of TLS between servers are neither watched nor in
+// the metrics while it is off.
 func TestPortTLS_UnusedStores(t *testing.T) {
 	files := testca.New(t, "root").Issue(t, testca.Spec{}).Files(t)
 	var ports portTLS
@@ -105,8 +105,8 @@ func TestPortTLS_UnusedStores(t *testing.T) {
 	}
 }
 
-// TestPortTLS_SharedStores checks that a change of stores which the admin server shares with the peer port
-// counts once.
+// TestPortTLS_SharedStores checks that a change of stores which the admin server shares with the
+// peer port counts once.
 func TestPortTLS_SharedStores(t *testing.T) {
 	ca := testca.New(t, "root")
 	files := ca.Issue(t, testca.Spec{}).Files(t)

@@ -198,8 +198,8 @@ func TestReloader_TLS(t *testing.T) {
 	}
 }
 
-// A reload that fails changes nothing, even if the stores of before are gone: the server shows the same
-// certificate as before.
+// A reload that fails changes nothing, even if the stores of before are gone: the server shows the
+// same certificate as before.
 func TestReloader_FailsAsAWhole(t *testing.T) {
 	ca := testca.New(t, "root")
 	first, second := ca.Issue(t, testca.Spec{CN: "first"}), ca.Issue(t, testca.Spec{CN: "second"})

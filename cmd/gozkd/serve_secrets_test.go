@@ -117,9 +117,9 @@ func attach(t *testing.T, address string, id proto.SessionID, passwd []byte) (*s
 	return s, r
 }
 
-// TestServe_TellsNoSecret (T6): a server is given a secret in every place that takes one, and is asked
-// everything. Nothing that it says contains a secret, or the hash of one. The audit log in ZooKeeper's
-// format is the exception: it has the ACLs that clients set.
+// TestServe_TellsNoSecret (T6): a server is given a secret in every place that takes one, and is
+// asked everything. Nothing that it says contains a secret, or the hash of one. The audit log in
+// ZooKeeper's format is the exception: it has the ACLs that clients set.
 func TestServe_TellsNoSecret(t *testing.T) {
 	dir, planted := t.TempDir(), plant{}
 	write := func(name, text string) string {

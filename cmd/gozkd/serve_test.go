@@ -180,8 +180,8 @@ func word(t *testing.T, address, w string) string {
 	return string(answer)
 }
 
-// reserveRange returns the first of n consecutive ports for child processes. They are reserved until
-// the test ends, where the system can do that, and below the range of outgoing connections.
+// reserveRange returns the first of n consecutive ports for child processes. They are reserved
+// until the test ends, where the system can do that, and below the range of outgoing connections.
 func reserveRange(t *testing.T, n int) int {
 	t.Helper()
 next:

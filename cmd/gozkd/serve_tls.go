@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// tlsFiles holds the certificates of the ports for clients, or for other servers. Its zero value has
-// none. Its methods must not be called at the same time.
+// tlsFiles holds the certificates of the ports for clients, or for other servers. Its zero value
+// has none. Its methods must not be called at the same time.
 type tlsFiles struct {
 	source  atomic.Pointer[tlsconf.Source] // nil until a configuration asks for TLS
 	unused  atomic.Bool                    // TLS is off again
@@ -69,8 +69,8 @@ type portTLS struct {
 	secure         bool         // there is a port for TLS alone, which stays open
 }
 
-// prepare reads the files of a configuration, and completes cfg. Nothing else changes until the caller
-// calls use, after the server has taken over cfg.
+// prepare reads the files of a configuration, and completes cfg. Nothing else changes until the
+// caller calls use, after the server has taken over cfg.
 func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err error) {
 	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, named(t.log, "tls"))
 	if err != nil {
@@ -116,7 +116,8 @@ func used(use func(), err error) error {
 	return err
 }
 
-// certificates adds up what is known about the certificates of all ports. It may be called at any time.
+// certificates adds up what is known about the certificates of all ports. It may be called at any
+// time.
 func (t *portTLS) certificates() (all server.Certificates) {
 	add := func(files ...*tlsFiles) { // of the same stores, so that a change counts once
 		var reloads, refused int64

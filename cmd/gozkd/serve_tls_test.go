@@ -36,8 +36,8 @@ func secureWord(t *testing.T, address, word string, cfg *tls.Config) (string, er
 	return string(answer), err
 }
 
-// Clients with a certificate connect to the secure port and to the unified port, and the subject of the
-// superuser passes every ACL. Replaced files and SIGHUP change certificates without a restart.
+// Clients with a certificate connect to the secure port and to the unified port, and the subject of
+// the superuser passes every ACL. Replaced files and SIGHUP change certificates without a restart.
 func TestServe_TLS(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGHUP there")
@@ -139,8 +139,8 @@ func TestServe_TLSWrongPassword(t *testing.T) {
 	}
 }
 
-// The password of the key store is in no log line, no four-letter word, no answer of the admin server, and
-// no metric.
+// The password of the key store is in no log line, no four-letter word, no answer of the admin
+// server, and no metric.
 func TestServe_TLSPlantedSecret(t *testing.T) {
 	const secret = "secret1" // of the golden file
 	dir := t.TempDir()

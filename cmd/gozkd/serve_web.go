@@ -28,8 +28,8 @@ func webOptions(c config.Config) (o web.Options, err error) {
 	return o, nil
 }
 
-// webHandler returns the handler of REST and the explorer, or nil if they are not served. certificates
-// are those of the ports for clients.
+// webHandler returns the handler of REST and the explorer, or nil if they are not served.
+// certificates are those of the ports for clients.
 func webHandler(c config.Config, s *server.Server, certificates *tlsFiles, a *archiver, log hclog.Logger) *web.Handler {
 	if !c.ServesWeb() {
 		return nil
@@ -44,8 +44,8 @@ func webHandler(c config.Config, s *server.Server, certificates *tlsFiles, a *ar
 	return web.New(s, o)
 }
 
-// memberAsker returns how to ask other members, and at which port if their server lines have none: members
-// usually have the same ports. If clients of this server must use TLS, so must it.
+// memberAsker returns how to ask other members, and at which port if their server lines have none:
+// members usually have the same ports. If clients of this server must use TLS, so must it.
 func memberAsker(c config.Config, certificates *tlsFiles) (ask func(ctx context.Context, address, word string) (string, error), port int) {
 	a := probe.Asker{MaxBytes: 1 << 20}
 	if !c.SecureOnly {

@@ -11,10 +11,10 @@ import (
 	"github.com/gozkd/gozkd/internal/certhost"
 )
 
-// checkCertificate decides whether the other side's certificate may be used for a member: it must be
-// valid for the host of the member's address, if host is true and the address is known, and its URIs
-// of scheme gozkd, if there are any, must name the member. bound means that they do, so that no
-// other proof is needed. Without TLS, and without a certificate, nothing is checked.
+// checkCertificate decides whether the other side's certificate may be used for a member: it must
+// be valid for the host of the member's address, if host is true and the address is known, and its
+// URIs of scheme gozkd, if there are any, must name the member. bound means that they do, so that
+// no other proof is needed. Without TLS, and without a certificate, nothing is checked.
 func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secureConn, id uint64, address string, host bool) (bound bool, err error) {
 	certificates := s.ConnectionState().PeerCertificates
 	if len(certificates) == 0 {

@@ -14,8 +14,8 @@ import (
 // SendCheckpoint connects to a peer and sends all bytes that write writes. The writer is buffered,
 // and valid until write returns. SendCheckpoint waits until ReceiveCheckpoint of the peer returns;
 // nil means that ReceiveCheckpoint returned nil. SendCheckpoint ends early with an error if ctx
-// ends, after Close (ErrClosed), if the peer is removed or dropped (ErrUnknownPeer, ErrMoved), and if
-// the peer refuses (*RefusedError).
+// ends, after Close (ErrClosed), if the peer is removed or dropped (ErrUnknownPeer, ErrMoved), and
+// if the peer refuses (*RefusedError).
 func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.Writer) error) error {
 	address, life, err := n.enlist(to)
 	if err != nil {

@@ -30,8 +30,8 @@ const (
 	helloTimeout = 2 * time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second
-	// maxIncoming is the default of Config.MaxIncoming. Each of at most 254 members has a connection for
-	// frames, for a moment two, and some for checkpoints.
+	// maxIncoming is the default of Config.MaxIncoming. Each of at most 254 members has a
+	// connection for frames, for a moment two, and some for checkpoints.
 	maxIncoming = 1024
 	// bufferBytes is the maximum of a read or write, unless a frame is larger.
 	bufferBytes = 64 << 10
@@ -69,11 +69,11 @@ type Config struct {
 	// QueueBytes bounds the queue of a peer: a frame is dropped if at least this many bytes wait
 	// already. So a single frame may be larger. Default: DefaultQueueBytes.
 	QueueBytes int
-	// AddressPatience is how long a peer that has several addresses, separated by |, is tried at each
-	// of them, except at the last: at most its share of the time for all. Default: 1 s.
+	// AddressPatience is how long a peer that has several addresses, separated by |, is tried at
+	// each of them, except at the last: at most its share of the time for all. Default: 1 s.
 	AddressPatience time.Duration
-	// Guest returns the address that the hello of a caller names which has no address here, or "" if
-	// that caller can be no guest. Like the methods of Handler, it is called from any goroutine.
+	// Guest returns the address that the hello of a caller names which has no address here, or ""
+	// if that caller can be no guest. Like the methods of Handler, it is called from any goroutine.
 	// Default: there are no guests.
 	Guest func(from uint64, hello []byte) (address string)
 	// Logger logs connects and disconnects of peers, and each reason of a failure once. Default:
@@ -89,10 +89,10 @@ type Handler interface {
 	// called for each connection.
 	Hello() []byte
 	// Accept decides about the hello of a peer, and may retain the bytes. Both sides of a
-	// connection call Accept, after the other side has proved its identity. known is false for a caller
-	// that had no address here at that time and is no guest: such a caller has proved nothing.
-	// The text of the error is sent to the peer (at most 1,024 bytes), and both sides log it, so the
-	// text should be the same at each attempt.
+	// connection call Accept, after the other side has proved its identity. known is false for a
+	// caller that had no address here at that time and is no guest: such a caller has proved
+	// nothing. The text of the error is sent to the peer (at most 1,024 bytes), and both sides log
+	// it, so the text should be the same at each attempt.
 	Accept(from uint64, hello []byte, known bool) error
 	// Receive handles a frame, and may retain it. While Receive runs, nothing more is read from
 	// this peer, which slows the sender down. Receive should return within 3 s: the peer closes a

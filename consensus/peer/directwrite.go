@@ -92,8 +92,8 @@ func (p *peer) detach() {
 }
 
 // drain writes all queued frames and, at a tick of the heartbeat, a heartbeat unless frames were
-// written since the last tick, which tell as much. The buffer is flushed only when it is full or the
-// queue is empty.
+// written since the last tick, which tell as much. The buffer is flushed only when it is full or
+// the queue is empty.
 func (p *peer) drain(w io.Writer, out *frameWriter, tick bool) error {
 	o := &p.direct
 	o.mu.Lock()

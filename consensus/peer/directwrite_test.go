@@ -131,8 +131,8 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 	}
 }
 
-// A connection carries a heartbeat at once, and later one in each second without frames, whoever writes
-// the frames.
+// A connection carries a heartbeat at once, and later one in each second without frames, whoever
+// writes the frames.
 func TestHeartbeat_OnlyWithoutFrames(t *testing.T) {
 	for name, w := range map[string]interface {
 		io.Writer

@@ -125,8 +125,8 @@ func (r *repeating) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// P8: nothing that a stranger says makes a member with a secret believe it, or panic: neither a hello
-// nor whatever follows, and neither of a caller nor of a called one.
+// P8: nothing that a stranger says makes a member with a secret believe it, or panic: neither a
+// hello nor whatever follows, and neither of a caller nor of a called one.
 func FuzzHello(f *testing.F) {
 	for kind := uint32(kindFrames); kind <= kindDenied; kind++ {
 		ext := extension{flags: flagSecret | flagChecked, nonce: nonce{1}}

@@ -16,8 +16,8 @@ import (
 // this member must accept connections on a loopback address only: then whoever could pass for a
 // guest can pass for any member that is down.
 
-// guestAddress returns the address at which a caller without an address here can be reached, or "" if
-// the caller names none.
+// guestAddress returns the address at which a caller without an address here can be reached, or ""
+// if the caller names none.
 func (n *Network) guestAddress(from uint64, contents []byte) string {
 	if n.cfg.Guest == nil {
 		return ""
@@ -37,7 +37,8 @@ func (n *Network) admitGuest(ctx context.Context, v *visitor, from uint64, addre
 	return false, nil
 }
 
-// isLoopback reports whether a host:port, or each of several, is an address of the loopback interface.
+// isLoopback reports whether a host:port, or each of several, is an address of the loopback
+// interface.
 func isLoopback(addresses string) bool {
 	for address := range strings.SplitSeq(addresses, addressSeparator) {
 		if !isLoopbackAddress(address) {

@@ -17,8 +17,8 @@ const (
 	recordHandshake = 0x16
 	// maxHandshake bounds the bytes that are read from a caller before its handshake has succeeded.
 	maxHandshake = 64 << 10
-	// maxHandshakes bounds the handshakes that compute at a time, and maxHandshakesPerHost those of a
-	// single host, so that strangers do not keep the processor from the members.
+	// maxHandshakes bounds the handshakes that compute at a time, and maxHandshakesPerHost those of
+	// a single host, so that strangers do not keep the processor from the members.
 	maxHandshakes, maxHandshakesPerHost = 8, 2
 )
 
@@ -26,8 +26,8 @@ const (
 var errFailedHandshake = errors.New("TLS handshake")
 
 // secure tells TLS from plain connections by the first byte, if both are possible, and makes the
-// handshake. It sets v.stream. On a plain connection that is not allowed, the error tells the caller
-// what to do.
+// handshake. It sets v.stream. On a plain connection that is not allowed, the error tells the
+// caller what to do.
 func (n *Network) secure(ctx context.Context, v *visitor) error {
 	v.enc = n.encryption.Load()
 	if v.stream = v.conn; v.enc.Mode == TLSOff {
@@ -104,8 +104,8 @@ func withoutTickets(cfg *tls.Config) *tls.Config {
 }
 
 // callerConn is an accepted connection whose first byte was read. During the handshake it bounds
-// what the caller costs: the bytes that are read, and, by taking turns between reads and writes, the
-// computations at a time.
+// what the caller costs: the bytes that are read, and, by taking turns between reads and writes,
+// the computations at a time.
 type callerConn struct {
 	net.Conn
 	first []byte // not returned by Read yet

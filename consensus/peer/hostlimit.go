@@ -8,8 +8,8 @@ import (
 const (
 	// maxQuestions bounds the questions to a member at a time; others wait.
 	maxQuestions = 64
-	// maxQuestionsPerHost bounds the questions about callers of a single host, so that strangers on a
-	// few hosts do not make the member itself wait. A member makes a connection for frames and
+	// maxQuestionsPerHost bounds the questions about callers of a single host, so that strangers on
+	// a few hosts do not make the member itself wait. A member makes a connection for frames and
 	// sometimes another for a checkpoint.
 	maxQuestionsPerHost = 2
 )

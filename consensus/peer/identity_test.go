@@ -43,8 +43,8 @@ func (w *world) asked(t testing.TB, answer func(question greeting) greeting) (ad
 	return address
 }
 
-// P8: a stranger that says hello as a member is refused, however often it tries, and the link of the
-// member stays.
+// P8: a stranger that says hello as a member is refused, however often it tries, and the link of
+// the member stays.
 func TestP8_Impostor(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		a, b := w.start(t, 1), w.start(t, 2)
@@ -85,8 +85,8 @@ func TestP8_ImpostorOfAMemberThatIsDown(t *testing.T) {
 	})
 }
 
-// P8: a member of a version that cannot confirm its connections is believed, unless it would replace
-// a link that is confirmed.
+// P8: a member of a version that cannot confirm its connections is believed, unless it would
+// replace a link that is confirmed.
 func TestP8_EarlierVersion(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var confirms atomic.Bool

@@ -24,8 +24,8 @@ type visitor struct {
 	stream net.Conn    // conn, or what TLS makes of it
 }
 
-// hostOf returns what visitors are counted by: the IPv4 address, the /64 network of an IPv6 address,
-// of which one machine may have all addresses, or the name of a host in memory.
+// hostOf returns what visitors are counted by: the IPv4 address, the /64 network of an IPv6
+// address, of which one machine may have all addresses, or the name of a host in memory.
 func hostOf(remote net.Addr) string {
 	s := remote.String()
 	if at, err := netip.ParseAddrPort(s); err == nil {
@@ -41,10 +41,10 @@ func hostOf(remote net.Addr) string {
 	return s
 }
 
-// lobby holds the accepted connections of unproven callers. If the lobby is full, a new caller takes
-// the place of the caller that has waited longest, among those of the host with most callers. A member
-// needs milliseconds to prove its identity; strangers could otherwise keep members out for as long as
-// they may be silent.
+// lobby holds the accepted connections of unproven callers. If the lobby is full, a new caller
+// takes the place of the caller that has waited longest, among those of the host with most callers.
+// A member needs milliseconds to prove its identity; strangers could otherwise keep members out for
+// as long as they may be silent.
 type lobby struct {
 	mu       sync.Mutex
 	visitors []*visitor     // longest wait first

@@ -12,7 +12,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testca"
 )
 
-// dns answers look-ups from tables. An address without a name is not answered until the asker gives up.
+// dns answers look-ups from tables. An address without a name is not answered until the asker gives
+// up.
 type dns struct {
 	names     map[string]string // by address
 	addresses map[string]string // by name
@@ -30,9 +31,9 @@ func (d dns) LookupIPAddr(_ context.Context, name string) ([]net.IPAddr, error) 
 	return []net.IPAddr{{IP: net.ParseIP(d.addresses[strings.TrimSuffix(name, ".")])}}, nil
 }
 
-// T5: with ReverseDNS a certificate may be for a name of the member's address that resolves to it. P9: a
-// DNS that does not answer keeps a caller no longer than other silence, however many addresses the
-// member has.
+// T5: with ReverseDNS a certificate may be for a name of the member's address that resolves to it.
+// P9: a DNS that does not answer keeps a caller no longer than other silence, however many
+// addresses the member has.
 func TestT5_ReverseDNS(t *testing.T) {
 	const secs = time.Second
 	ca := testca.New(t, "members")

@@ -110,8 +110,8 @@ func (n *Network) setEncryption(t TLS) {
 // SetTLS changes the configuration of TLS. New connections follow it at once. Existing connections
 // stay, except:
 //   - If the new mode makes connections of the other kind, the connections for sending frames are
-//     made again, one at a time, each only after the peer has accepted a trial connection of the new
-//     kind. So a change that a peer can't follow yet interrupts nothing.
+//     made again, one at a time, each only after the peer has accepted a trial connection of the
+//     new kind. So a change that a peer can't follow yet interrupts nothing.
 //   - TLSRequired ends the plain connections that are left.
 //
 // An error means that nothing has changed. SetTLS does not block.
@@ -140,8 +140,8 @@ func linkTLS(conn net.Conn) string {
 // addressSeparator stands between the addresses of a peer that has several.
 const addressSeparator = "|"
 
-// dial connects to a member at one of its addresses, in turn. patience bounds each TLS handshake. If
-// all refuse the connection, the error says so.
+// dial connects to a member at one of its addresses, in turn. patience bounds each TLS handshake.
+// If all refuse the connection, the error says so.
 func (n *Network) dial(ctx context.Context, to uint64, addresses string, patience time.Duration) (conn net.Conn, enc *encryption, err error) {
 	for address, rest, more := "", addresses, true; more; {
 		address, rest, more = strings.Cut(rest, addressSeparator)
@@ -165,8 +165,8 @@ func (n *Network) dial(ctx context.Context, to uint64, addresses string, patienc
 	return nil, nil, err
 }
 
-// dialAddress connects to a member, with TLS if the mode says so. The certificate is then that of the
-// member.
+// dialAddress connects to a member, with TLS if the mode says so. The certificate is then that of
+// the member.
 func (n *Network) dialAddress(ctx context.Context, to uint64, address string, patience time.Duration) (net.Conn, *encryption, error) {
 	enc := n.encryption.Load()
 	conn, err := n.cfg.Dial(ctx, address)

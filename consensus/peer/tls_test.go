@@ -124,8 +124,8 @@ func TestTLS_LongFrames(t *testing.T) {
 	})
 }
 
-// T5: a certificate that is not the member's is refused by both sides, and the side that refuses says
-// why.
+// T5: a certificate that is not the member's is refused by both sides, and the side that refuses
+// says why.
 func TestT5_Certificates(t *testing.T) {
 	ca, foreign := testca.New(t, "members"), testca.New(t, "others")
 	good := func(names ...string) func(*testing.T) TLS {
@@ -189,8 +189,8 @@ func TestT5_Certificates(t *testing.T) {
 	}
 }
 
-// T5: a certificate whose URI names the member proves who calls, and the member need not be asked. A
-// certificate for the host alone does not.
+// T5: a certificate whose URI names the member proves who calls, and the member need not be asked.
+// A certificate for the host alone does not.
 func TestT5_AskedUnlessTheCertificateNamesTheMember(t *testing.T) {
 	ca := testca.New(t, "members")
 	inBubble(t, func(t *testing.T, w *world) {

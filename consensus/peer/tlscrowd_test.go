@@ -29,8 +29,8 @@ func clientHello(t testing.TB) []byte {
 	return b[:n]
 }
 
-// P9 with TLS: strangers that say nothing, that begin a handshake, or that answer none of it, on one
-// host or on many, do not keep a member out, and hold no turn to compute.
+// P9 with TLS: strangers that say nothing, that begin a handshake, or that answer none of it, on
+// one host or on many, do not keep a member out, and hold no turn to compute.
 func TestP9_StrangersWithTLS(t *testing.T) {
 	ca := testca.New(t, "members")
 	hello := clientHello(t)
@@ -80,7 +80,8 @@ func TestP9_LongHandshake(t *testing.T) {
 		s := w.call(t, a.address)
 		record := append([]byte{recordHandshake, 3, 1, 0x40, 0}, make([]byte, 16<<10)...)
 		record[5], record[6] = 1, 2 // a ClientHello of 128 KiB
-		// The rest of a refused handshake may be read, and dropped, so that the caller gets the alert.
+		// The rest of a refused handshake may be read, and dropped, so that the caller gets the
+		// alert.
 		for sent, err := 0, error(nil); sent < 2*maxHandshake && err == nil; {
 			var n int
 			n, err = s.Write(record)
@@ -94,8 +95,8 @@ func TestP9_LongHandshake(t *testing.T) {
 	})
 }
 
-// T1: whatever a stranger says first, on a port for both kinds it is read as one of them, unchanged,
-// and nothing is accepted.
+// T1: whatever a stranger says first, on a port for both kinds it is read as one of them,
+// unchanged, and nothing is accepted.
 func FuzzDetection(f *testing.F) {
 	ca := testca.New(f, "members")
 	cfg := certified(f, ca, TLSDialed, testca.Spec{})

@@ -14,12 +14,13 @@ import (
 )
 
 // T5, with stores and revocation lists as gozkd reads them: both sides refuse a certificate that is
-// expired, foreign, revoked or of another host, and the log of the side that refuses says which of these
-// it is.
+// expired, foreign, revoked or of another host, and the log of the side that refuses says which of
+// these it is.
 func TestT5_RefusedWithTheReason(t *testing.T) {
 	ca := testca.New(t, "members")
 	here := testca.Spec{Hosts: []string{"127.0.0.1"}}
-	// stores returns the TLS of a member with cert that trusts ca and has this revocation list; nil: none.
+	// stores returns the TLS of a member with cert that trusts ca and has this revocation list;
+	// nil: none.
 	stores := func(t *testing.T, cert *testca.Cert, list []byte) TLS {
 		t.Helper()
 		o := tlsconf.Options{Prefix: "ssl.quorum.", Role: tlsconf.Both}

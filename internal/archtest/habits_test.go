@@ -147,8 +147,8 @@ func processWide(srcs []source) []string {
 // beside it.
 var commandLines = []string{"cmd/gozkd/internal/backup", "cmd/gozkd/internal/cli", "cmd/gozkd/internal/clientflags", "cmd/gozkd/internal/config", "cmd/gozkd/internal/inspect", "cmd/gozkd/internal/mirror", "cmd/gozkd/internal/moving", "cmd/gozkd/internal/shell", "cmd/gozkd/internal/status", "cmd/gozkd/internal/top"}
 
-// unwatched lists packages with tests and without a TestMain. Without one, the watchdog does not run, and
-// a test that hangs does so until the limit of go test.
+// unwatched lists packages with tests and without a TestMain. Without one, the watchdog does not
+// run, and a test that hangs does so until the limit of go test.
 func unwatched(srcs []source) []string {
 	watched := make(map[string]bool)
 	for _, s := range srcs {

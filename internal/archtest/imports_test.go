@@ -4,7 +4,8 @@ package archtest
 // its path. A name that ends in "/..." allows everything below it.
 type arrow struct{ to, because string }
 
-// box is a package of the table or, with a name that ends in "/...", all packages below a directory.
+// box is a package of the table or, with a name that ends in "/...", all packages below a
+// directory.
 type box struct {
 	pkg string
 	// there: the test fails if the package does not exist.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Limits that keep the code readable. Tests may have long functions and large structs, but no long
@@ -15,6 +16,7 @@ const (
 	maxFuncLines   = 80
 	maxFields      = 25
 	maxImportChain = 8
+	maxColumns     = 100 // of comments; a tab counts as 4
 )
 
 // measures reports whether a package measures or tests: its long tables and scripts are not
@@ -114,8 +116,9 @@ func TestImportChain(t *testing.T) {
 	}
 }
 
-// maxRecipeNames bounds the exported functions, types, constants, variables, and methods of exported
-// types that users of recipes can see. Lower it when names go; a new name should replace another.
+// maxRecipeNames bounds the exported functions, types, constants, variables, and methods of
+// exported types that users of recipes can see. Lower it when names go; a new name should replace
+// another.
 const maxRecipeNames = 299
 
 // exportedNames returns the exported names of the packages below folder that are not internal.
@@ -201,3 +204,37 @@ func boxOf(pkg string) string {
 }
 
 func TestTable_HasNoUnusedRows(t *testing.T) { report(t, unusedArrows(load(t))) }
+
+// wideComments lists the lines of comments that are wider than allowed. Preformatted text, and
+// comments beside code, may be wider.
+func wideComments(srcs []source) []string {
+	var findings []string
+	for _, s := range srcs {
+		number := 0
+		for line := range strings.Lines(s.text) {
+			number++
+			text := strings.TrimLeft(line, "\t")
+			if !strings.HasPrefix(text, "// ") || strings.HasPrefix(text, "//      ") {
+				continue
+			}
+			if n := 4*(len(line)-len(text)) + utf8.RuneCountInString(strings.TrimSpace(text)); n > maxColumns {
+				findings = append(findings, fmt.Sprintf("%s:%d: the comment has %d columns, allowed are %d", s.name, number, n, maxColumns))
+			}
+		}
+	}
+	return findings
+}
+
+func TestColumns(t *testing.T) { report(t, wideComments(load(t))) }
+
+func TestColumns_Finds(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"// " + strings.Repeat("é", maxColumns-3), ""},
+		{"// " + strings.Repeat("e", maxColumns-2), "a.go:2: the comment has 101 columns"},
+		{"\t// " + strings.Repeat("e", maxColumns-6), "a.go:2: the comment has 101 columns"},
+		{"//\t" + strings.Repeat("e", maxColumns), ""},
+		{"var x = 1 // " + strings.Repeat("e", maxColumns), ""},
+	} {
+		mustFind(t, wideComments, sample(t, "wal/a.go", "package p\n"+c.text), c.want)
+	}
+}

@@ -28,6 +28,7 @@ type source struct {
 	test bool   // a _test.go file
 	fset *token.FileSet
 	file *ast.File
+	text string
 }
 
 // at names the place of a node, for findings.
@@ -152,7 +153,7 @@ func parse(name, text string) (source, error) {
 	if dir == "." {
 		dir = ""
 	}
-	return source{pkg: dir, name: name, test: strings.HasSuffix(name, "_test.go"), fset: fset, file: file}, nil
+	return source{pkg: dir, name: name, test: strings.HasSuffix(name, "_test.go"), fset: fset, file: file, text: text}, nil
 }
 
 // sample parses a file that a rule's own test made up.

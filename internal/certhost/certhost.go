@@ -1,6 +1,7 @@
-// Package certhost decides whether a certificate is valid for a host. As in ZooKeeper, a certificate
-// without any DNS name and IP address is valid for the host that its common name says, because
-// ZooKeeper's documentation makes such certificates. Source: ZooKeeper's ZKHostnameVerifier.
+// Package certhost decides whether a certificate is valid for a host. As in ZooKeeper, a
+// certificate without any DNS name and IP address is valid for the host that its common name says,
+// because ZooKeeper's documentation makes such certificates. Source: ZooKeeper's
+// ZKHostnameVerifier.
 package certhost
 
 import (
@@ -65,9 +66,9 @@ func Verify(cert *x509.Certificate, host string) error {
 	return nil
 }
 
-// VerifyReverse is Verify, except that the certificate of an IP address may also be for a name that the
-// DNS has for the address, and that resolves to it: whoever owns an address can give it any name. A
-// nil resolver makes it Verify.
+// VerifyReverse is Verify, except that the certificate of an IP address may also be for a name that
+// the DNS has for the address, and that resolves to it: whoever owns an address can give it any
+// name. A nil resolver makes it Verify.
 func VerifyReverse(ctx context.Context, cert *x509.Certificate, host string, resolver Resolver) error {
 	err := Verify(cert, host)
 	ip := net.ParseIP(host)

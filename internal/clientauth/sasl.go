@@ -31,16 +31,16 @@ func (e *RefusedError) Is(target error) bool {
 const (
 	// maxSteps bounds the requests of an exchange.
 	maxSteps = 16
-	// maxToken bounds the tokens of both sides in bytes. A ticket with the groups of a user has some
-	// tens of KiB.
+	// maxToken bounds the tokens of both sides in bytes. A ticket with the groups of a user has
+	// some tens of KiB.
 	maxToken = 128 << 10
 
 	requestHeader = 4 + 4 // xid, op code
 	replyHeader   = 4 + 8 + 4
 )
 
-// SASL runs the exchange right after the server has given the connection a session. No other request
-// may be under way.
+// SASL runs the exchange right after the server has given the connection a session. No other
+// request may be under way.
 func SASL(conn io.ReadWriter, client sasl.Client, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

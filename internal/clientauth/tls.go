@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ErrNotTLS means that the port does not seem to speak TLS: the server closed the connection during the
-// handshake, or sent other bytes.
+// ErrNotTLS means that the port does not seem to speak TLS: the server closed the connection during
+// the handshake, or sent other bytes.
 var ErrNotTLS = errors.New("this port does not seem to speak TLS")
 
 // TLS performs the handshake with the server at address on conn. If cfg has no ServerName, the
@@ -45,8 +45,8 @@ func explain(err error) error {
 	return err
 }
 
-// Reason returns the reason why the first write on a connection failed with err: the server's alert, if
-// the server refused the client's certificate after the handshake, otherwise err.
+// Reason returns the reason why the first write on a connection failed with err: the server's
+// alert, if the server refused the client's certificate after the handshake, otherwise err.
 func Reason(conn io.Reader, err error) error {
 	_, alert := conn.Read(make([]byte, 1))
 	if op := (*net.OpError)(nil); errors.As(alert, &op) && op.Op == "remote error" {
@@ -58,8 +58,8 @@ func Reason(conn io.Reader, err error) error {
 // farewell bounds how long Close waits for the alert that announces the end.
 const farewell = 100 * time.Millisecond
 
-// tlsConn is a tls.Conn whose Close takes bounded time even if the server no longer reads. Close of a
-// tls.Conn may take seconds.
+// tlsConn is a tls.Conn whose Close takes bounded time even if the server no longer reads. Close of
+// a tls.Conn may take seconds.
 type tlsConn struct {
 	*tls.Conn
 	raw net.Conn

@@ -13,8 +13,8 @@ import (
 // DefaultPort is the port of a server whose address has no port.
 const DefaultPort = "2181"
 
-// Parse splits a connect string such as host[:port],[::1]:2181,.../chroot. Servers without a port get
-// DefaultPort. chroot is "" if there is none.
+// Parse splits a connect string such as host[:port],[::1]:2181,.../chroot. Servers without a port
+// get DefaultPort. chroot is "" if there is none.
 func Parse(connect string) (servers []string, chroot string, err error) {
 	list := connect
 	if i := strings.IndexByte(connect, '/'); i >= 0 {

@@ -1,5 +1,5 @@
-// Package history has the types in which earlier states of znodes are asked for and answered. The program
-// reads them from an archive; package web serves them.
+// Package history has the types in which earlier states of znodes are asked for and answered. The
+// program reads them from an archive; package web serves them.
 package history
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Archive has earlier states of znodes. Its methods may be called from any goroutine. They take seconds
-// and much memory, so an implementation bounds how many run at once. The state of a znode is returned to
-// callers that its ACL of that time lets read.
+// Archive has earlier states of znodes. Its methods may be called from any goroutine. They take
+// seconds and much memory, so an implementation bounds how many run at once. The state of a znode
+// is returned to callers that its ACL of that time lets read.
 type Archive interface {
 	// Changes returns changes of a znode, the newest first.
 	Changes(ctx context.Context, q Query) (*Page, error)
@@ -35,8 +35,9 @@ var (
 type Query struct {
 	Path string
 	IDs  []proto.ID // of the caller
-	// Before is the zxid below which changes are returned; 0: all. Only for Changes, as Limit, which
-	// bounds them except Earlier and Gap, and MaxData, which bounds the data of each in bytes.
+	// Before is the zxid below which changes are returned; 0: all. Only for Changes, as Limit,
+	// which bounds them except Earlier and Gap, and MaxData, which bounds the data of each in
+	// bytes.
 	Before  proto.Zxid
 	Limit   int
 	MaxData int
@@ -86,7 +87,8 @@ type Znode struct {
 	ACL  []proto.ACL
 }
 
-// State is a Znode with the names of its children, unsorted, and the moment of the last write before.
+// State is a Znode with the names of its children, unsorted, and the moment of the last write
+// before.
 type State struct {
 	Znode
 	Children []string

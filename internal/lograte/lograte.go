@@ -1,6 +1,6 @@
-// Package lograte bounds how many log lines strangers can cause. Clients, peers and HTTP callers can
-// repeat whatever makes a server write a line, thousands of times per second, until the disk is full
-// or no other line can be found.
+// Package lograte bounds how many log lines strangers can cause. Clients, peers and HTTP callers
+// can repeat whatever makes a server write a line, thousands of times per second, until the disk is
+// full or no other line can be found.
 package lograte
 
 import (
@@ -40,8 +40,8 @@ type kind struct {
 
 // New returns a logger that writes at most Burst lines of a kind at once, and one line per Interval
 // afterwards. The first line of a kind that is written after others were left out has an argument
-// "suppressed" with their number. Lines of the levels debug and trace are not limited, because those
-// who turn these levels on want all lines.
+// "suppressed" with their number. Lines of the levels debug and trace are not limited, because
+// those who turn these levels on want all lines.
 func New(l hclog.Logger) hclog.Logger {
 	return &logger{l, &kinds{kind: make(map[string]*kind)}}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// arrivals wakes the readers of a network's streams when bytes arrive. In virtual time, bytes that are
-// sent to several hosts at one moment usually arrive at one moment too, and share a timer.
+// arrivals wakes the readers of a network's streams when bytes arrive. In virtual time, bytes that
+// are sent to several hosts at one moment usually arrive at one moment too, and share a timer.
 type arrivals struct {
 	mu   sync.Mutex
 	last *wakeUp   // the last one that add started; nil: it has fired
@@ -43,7 +43,8 @@ func (a *arrivals) add(s *stream, at time.Time) {
 	w.timer = time.AfterFunc(time.Until(at), func() { a.fire(w) })
 }
 
-// fire wakes the readers in random order, which is also the order in which separate timers would fire.
+// fire wakes the readers in random order, which is also the order in which separate timers would
+// fire.
 func (a *arrivals) fire(w *wakeUp) {
 	a.mu.Lock()
 	if a.last == w {

@@ -115,8 +115,8 @@ func TestNetwork_Tear(t *testing.T) {
 				n := memnet.New(0)
 				a, b := connect(t, n)
 				send(t, a, "lost")
-				// A torn connection breaks all the same. Cut first: otherwise the read below may get a
-				// byte that the write below has sent.
+				// A torn connection breaks all the same. Cut first: otherwise the read below may
+				// get a byte that the write below has sent.
 				n.Cut("b", "a", true)
 				results := make(chan error, 3)
 				go func() { // ends by Tear or Close; awaited by the receives

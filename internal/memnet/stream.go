@@ -298,10 +298,10 @@ type waiters struct {
 	closed   bool
 	deadline time.Time // zero: none
 
-	// The timer of the deadline is started when a goroutine waits, and not stopped when the wait ends,
-	// because the next wait is likely to end no later. A running timer is moved only to an earlier
-	// time, which is rare: moving one costs the runtime more than starting it. If the timer fires
-	// before the deadline, it is started again.
+	// The timer of the deadline is started when a goroutine waits, and not stopped when the wait
+	// ends, because the next wait is likely to end no later. A running timer is moved only to an
+	// earlier time, which is rare: moving one costs the runtime more than starting it. If the timer
+	// fires before the deadline, it is started again.
 	timer   *time.Timer // nil: not needed so far
 	firesAt time.Time   // zero: the timer is not running
 }

@@ -8,8 +8,8 @@ import (
 	"runtime"
 )
 
-// Read returns the content of a file of at most limit bytes. shared is empty, or says that every user
-// of this machine can use the file, and how to change that. Errors do not show the content.
+// Read returns the content of a file of at most limit bytes. shared is empty, or says that every
+// user of this machine can use the file, and how to change that. Errors do not show the content.
 func Read(path string, limit int64) (content []byte, shared string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -25,8 +25,8 @@ func (a address) String() string {
 // AddressSeparator stands between the addresses of a member that has several.
 const AddressSeparator = "|"
 
-// parsePeers parses the part of a server line that is for other members. The problem is empty if there
-// is none. Source: ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
+// parsePeers parses the part of a server line that is for other members. The problem is empty if
+// there is none. Source: ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
 func (m *Member) parsePeers(text string, complete, several bool) (code proto.ErrCode, problem string) {
 	parts := strings.Split(strings.TrimRight(text, AddressSeparator), AddressSeparator)
 	if len(parts) > 1 && !several {

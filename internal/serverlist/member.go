@@ -49,9 +49,9 @@ type Member struct {
 	PeerPort int
 	// ElectionPort is kept for programs that read the line; gozkd does not use it. 0 means none.
 	ElectionPort int
-	// More holds the other addresses of a member that has several, as Value prints them, without the
-	// role: "host:peerPort:electionPort|...". The addresses are in the order of their hosts, and that of
-	// Host, PeerPort and ElectionPort is the first.
+	// More holds the other addresses of a member that has several, as Value prints them, without
+	// the role: "host:peerPort:electionPort|...". The addresses are in the order of their hosts,
+	// and that of Host, PeerPort and ElectionPort is the first.
 	More string
 	// Role is Participant unless the line names a role.
 	Role Role
@@ -192,9 +192,9 @@ func (m Member) ClientAddress() string {
 // Key returns "server.N".
 func (m Member) Key() string { return "server." + strconv.FormatUint(m.ID, 10) }
 
-// Value returns the line without its key, as ZooKeeper prints it: with the role, sorted by host, and
-// with IPv6 addresses in brackets and without "::". A missing election port is printed as 0, for readers that
-// require it.
+// Value returns the line without its key, as ZooKeeper prints it: with the role, sorted by host,
+// and with IPv6 addresses in brackets and without "::". A missing election port is printed as 0,
+// for readers that require it.
 func (m Member) Value() string {
 	v := address{m.Host, m.PeerPort, m.ElectionPort}.String()
 	if m.More != "" {

@@ -13,15 +13,15 @@ import (
 // Request is a reconfig request. A nil text is absent. See Reconfigure.
 type Request struct {
 	Joining, Leaving, NewMembers *string
-	// OneVoter: a single voter may be left. Otherwise two are the least, because ZooKeeper would turn
-	// into a standalone server with fewer (standaloneEnabled).
+	// OneVoter: a single voter may be left. Otherwise two are the least, because ZooKeeper would
+	// turn into a standalone server with fewer (standaloneEnabled).
 	OneVoter bool
 	// MultiAddress: lines may have several addresses (multiAddress.enabled).
 	MultiAddress bool
 }
 
-// Reconfigure applies a request to the current members, and returns the new members or an error code.
-// ours reports that ZooKeeper would take the arguments, and only gozkd does not:
+// Reconfigure applies a request to the current members, and returns the new members or an error
+// code. ours reports that ZooKeeper would take the arguments, and only gozkd does not:
 //
 //   - NewMembers is the full list of new server lines, separated by commas or newlines. If it is
 //     present, the other texts are ignored.

@@ -34,8 +34,8 @@ type Copy struct {
 
 // Run copies the subtree and, with Move, deletes the source.
 //
-// If all znodes, and the creations that move their sequence counters, fit into one multi, the copy is
-// atomic, and fails if the source changes meanwhile.
+// If all znodes, and the creations that move their sequence counters, fit into one multi, the copy
+// is atomic, and fails if the source changes meanwhile.
 // Otherwise the copy is written in parts. A move then deletes the source afterwards, except znodes
 // that have changed since Run began.
 //

@@ -10,15 +10,16 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Counter is a sequence counter that is behind the wanted one: the number of children that were ever
-// created below a znode.
+// Counter is a sequence counter that is behind the wanted one: the number of children that were
+// ever created below a znode.
 type Counter struct {
 	Path string `json:"path"`
 	By   int64  `json:"by"` // missing creations
 	Err  error  `json:"-"`  // why the server refused to move the counter; nil: there are too many missing creations
 }
 
-// counterChild is the znode that moves a counter forward: it is created and deleted in one transaction.
+// counterChild is the znode that moves a counter forward: it is created and deleted in one
+// transaction.
 const counterChild = "gozkd-sequence-counter"
 
 // maxCreations is where the creations that a Stat shows begin again at 0.

@@ -18,8 +18,8 @@ import (
 // compares, so its memory is bounded like that of a walk.
 //
 // Ephemeral znodes belong to sessions: those of From are left out, those of To stay. A znode that
-// exists in To keeps its kind. Each write names the version that was compared. After an error another
-// run continues.
+// exists in To keeps its kind. Each write names the version that was compared. After an error
+// another run continues.
 type Mirror struct {
 	From, To   Side
 	WithoutACL bool  // neither compare nor copy ACLs
@@ -45,8 +45,8 @@ func (m *Mirrored) Lost() int64 { return m.Data + m.ACLs + m.Deleted }
 // Equal reports whether both sides were equal before the run.
 func (m *Mirrored) Equal() bool { return m.Lost()+m.Created+m.Counters+m.Later == 0 }
 
-// Run compares the znodes at rels, or the whole subtrees if rels is nil, and writes the differences.
-// Only a run over the whole subtrees moves sequence counters.
+// Run compares the znodes at rels, or the whole subtrees if rels is nil, and writes the
+// differences. Only a run over the whole subtrees moves sequence counters.
 func (m *Mirror) Run(ctx context.Context, rels []string) (Mirrored, error) {
 	p := pass{Mirror: m, whole: rels == nil, limit: m.Creations, out: Patch{To: m.To}}
 	var there bool

@@ -38,8 +38,8 @@ type Patch struct {
 	inBatch [numStepKinds]int
 }
 
-// StepKind says how a step of a Patch changes a znode. The kinds are in the order of Apply. ACLs come
-// first, so that restored data is never visible to more clients than wanted.
+// StepKind says how a step of a Patch changes a znode. The kinds are in the order of Apply. ACLs
+// come first, so that restored data is never visible to more clients than wanted.
 type StepKind int
 
 // The kinds of steps.
@@ -51,9 +51,9 @@ const (
 	numStepKinds
 )
 
-// NewPatch compares the subtree to with the wanted znodes, which are in the order of a walk. Counters
-// are moved forward by at most limit creations in total. The error names a znode that cannot be
-// compared or restored.
+// NewPatch compares the subtree to with the wanted znodes, which are in the order of a walk.
+// Counters are moved forward by at most limit creations in total. The error names a znode that
+// cannot be compared or restored.
 func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, limit int64) (*Patch, error) {
 	p := &Patch{To: to}
 	if err := retry(func() error { _, err := to.ZK.Sync(ctx, to.Path); return err }); err != nil {
@@ -160,8 +160,8 @@ func (p *comparison) finish(limit int64) {
 // parent returns the Rel of the parent; that of the root is the root.
 func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }
 
-// Apply makes the changes. Changes that fit into one transaction are made at once, except ACLs, which
-// have no transactions.
+// Apply makes the changes. Changes that fit into one transaction are made at once, except ACLs,
+// which have no transactions.
 func (p *Patch) Apply(ctx context.Context) error {
 	err := p.apply(ctx)
 	var e *client.Error

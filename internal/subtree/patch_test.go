@@ -55,7 +55,8 @@ func nextNumber(t testing.TB, c *client.Client, path string) string {
 	return created
 }
 
-// TestPatch_RootCounter: the Cversion of a new server's root is negative, which is not a large counter.
+// TestPatch_RootCounter: the Cversion of a new server's root is negative, which is not a large
+// counter.
 func TestPatch_RootCounter(t *testing.T) {
 	c, _ := start(t)
 	other, _ := start(t)
@@ -132,7 +133,8 @@ func TestPatch_MakesEqual(t *testing.T) {
 	}
 }
 
-// Sequence numbers continue where they were, within the limit, also where the children are left out.
+// Sequence numbers continue where they were, within the limit, also where the children are left
+// out.
 func TestPatch_MovesCounters(t *testing.T) {
 	c, _ := start(t)
 	create(t, c, client.CreateOptions{}, "/t", "/t/queue", "/t/locks", "/t/deep")
@@ -167,8 +169,8 @@ func TestPatch_MovesCounters(t *testing.T) {
 	}
 }
 
-// What somebody else changes between the comparison and the writes is never overwritten, and the next
-// patch finishes.
+// What somebody else changes between the comparison and the writes is never overwritten, and the
+// next patch finishes.
 func TestPatch_Conflicts(t *testing.T) {
 	c, _ := start(t)
 	for i, conflict := range []struct {

@@ -1,5 +1,5 @@
-// Package tcpport reserves TCP ports: of a server that starts later or again, and of a server that a
-// client must not find.
+// Package tcpport reserves TCP ports: of a server that starts later or again, and of a server that
+// a client must not find.
 //
 // A port that was found free and closed again does not stay free. Another program may listen on it,
 // and the system may give it to an outgoing connection.
@@ -16,8 +16,8 @@ import (
 // the system gives the port to no other program.
 //
 // On Linux the port is reserved from Listen or Reserve until Release. Other Unix systems refuse a
-// listener on a reserved port, so there Port.Listen and Yield end the reservation, the caller renews it with
-// Hold, and the port is free for a moment in between. Elsewhere nothing is reserved.
+// listener on a reserved port, so there Port.Listen and Yield end the reservation, the caller
+// renews it with Hold, and the port is free for a moment in between. Elsewhere nothing is reserved.
 type Port struct {
 	address string
 

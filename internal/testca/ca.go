@@ -34,8 +34,8 @@ const (
 	Ed25519
 )
 
-// Spec describes a certificate. The zero Spec is a certificate of the subject CN=test for both sides
-// of a connection, without names of hosts.
+// Spec describes a certificate. The zero Spec is a certificate of the subject CN=test for both
+// sides of a connection, without names of hosts.
 type Spec struct {
 	// Subject is the subject in the order of the certificate; RawSubject is its DER, if the test
 	// wants what Subject cannot express. CN is short for a subject of a common name.
@@ -54,8 +54,8 @@ type Spec struct {
 	Usage []x509.ExtKeyUsage
 }
 
-// Cert is a certificate with its key and the certificates of the authorities up to the root, which is
-// left out.
+// Cert is a certificate with its key and the certificates of the authorities up to the root, which
+// is left out.
 type Cert struct {
 	tls.Certificate // Leaf is set
 
@@ -210,8 +210,8 @@ func (c *Cert) Server() *tls.Config {
 	}
 }
 
-// Client returns the configuration of a client with this certificate, which expects a certificate of
-// the same root. host is the name to verify; empty means the dialed host.
+// Client returns the configuration of a client with this certificate, which expects a certificate
+// of the same root. host is the name to verify; empty means the dialed host.
 func (c *Cert) Client(host string) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c.Certificate}, RootCAs: c.root.Pool(), ServerName: host, MinVersion: tls.VersionTLS12}
 }

@@ -88,9 +88,9 @@ func (c *content) expiry(now time.Time) string {
 	return fmt.Sprintf("%s: the certificate expires at %v: replace it", c.options.KeyStore.Location, c.cert.Leaf.NotAfter)
 }
 
-// rotate changes the key of session tickets if it is too old. It replaces crypto/tls's own rotation:
-// keys that are not ours would survive a change of the content, and with them the identities in
-// tickets.
+// rotate changes the key of session tickets if it is too old. It replaces crypto/tls's own
+// rotation: keys that are not ours would survive a change of the content, and with them the
+// identities in tickets.
 func (c *content) rotate(now time.Time) error {
 	if c.server == nil || c.tickets != nil && now.Sub(c.ticketsSince) < ticketLife {
 		return nil
@@ -122,8 +122,8 @@ func (c *content) forHost(host string) *tls.Config {
 	cfg.InsecureSkipVerify = true
 	cfg.VerifyConnection = func(cs tls.ConnectionState) error { return c.verifyServer(cs, host) }
 	if c.cert != nil {
-		// NB: crypto/tls would send no certificate if the server does not name its authority, and the
-		// server's log would say "no certificate".
+		// NB: crypto/tls would send no certificate if the server does not name its authority, and
+		// the server's log would say "no certificate".
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert, nil }
 	}
 	return cfg

@@ -46,8 +46,8 @@ func crlFiles(location string) (paths []string, err error) {
 	return paths, err
 }
 
-// loadCRLs parses the lists, by issuer, and verifies the signatures of those whose issuer is trusted.
-// Those of other issuers are verified with the issuer's certificate when it is used.
+// loadCRLs parses the lists, by issuer, and verifies the signatures of those whose issuer is
+// trusted. Those of other issuers are verified with the issuer's certificate when it is used.
 func loadCRLs(paths []string, in *input, trusted []*x509.Certificate) (map[string][]*revocationList, error) {
 	lists := make(map[string][]*revocationList)
 	for _, path := range paths {

@@ -81,8 +81,8 @@ func TestCRL_OfTheServer(t *testing.T) {
 	}
 }
 
-// TestCRL_Partial checks that a list that does not name all revoked certificates is refused, whether its
-// authority has marked it as critical or not.
+// TestCRL_Partial checks that a list that does not name all revoked certificates is refused,
+// whether its authority has marked it as critical or not.
 func TestCRL_Partial(t *testing.T) {
 	ca := testca.New(t, "root")
 	o := options(Server, ca.Issue(t, testca.Spec{}).Files(t))

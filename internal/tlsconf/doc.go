@@ -8,15 +8,15 @@
 // begun under an older trust store or revocation list cannot be resumed.
 //
 // A resumed session has its identity, because crypto/tls keeps the client's certificate and its
-// verified chain in the session ticket. Revocation and addresses are checked in VerifyConnection, which
-// runs for resumed sessions, too; VerifyPeerCertificate would not.
+// verified chain in the session ticket. Revocation and addresses are checked in VerifyConnection,
+// which runs for resumed sessions, too; VerifyPeerCertificate would not.
 //
 // The dialing side sets InsecureSkipVerify, because verifyServer replaces the verification of
-// crypto/tls: ZooKeeper's documentation makes certificates without a subject alternative name, and Go
-// does not look at common names. A configuration for the empty host verifies nothing but fails.
+// crypto/tls: ZooKeeper's documentation makes certificates without a subject alternative name, and
+// Go does not look at common names. A configuration for the empty host verifies nothing but fails.
 //
-// A damaged file must not stop a server that runs. Sizes are bounded before reading, lengths by what
-// the file has, and iterations of password hashing by maxIterations.
+// A damaged file must not stop a server that runs. Sizes are bounded before reading, lengths by
+// what the file has, and iterations of password hashing by maxIterations.
 //
 // Errors name the key, the file and the remedy, and never show a password or a key.
 package tlsconf

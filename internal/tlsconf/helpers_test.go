@@ -17,8 +17,8 @@ type outcome struct {
 	serverErr, clientErr error
 }
 
-// shake runs a handshake and, if it succeeds, sends a byte from the server to the client, so that the
-// client gets session tickets, and alerts that follow a handshake of TLS 1.3.
+// shake runs a handshake and, if it succeeds, sends a byte from the server to the client, so that
+// the client gets session tickets, and alerts that follow a handshake of TLS 1.3.
 func shake(server, client *tls.Config) (o outcome) {
 	return shakeAt(server, client, nil)
 }

@@ -112,8 +112,8 @@ func jksEntries(data []byte, password string) (entries []jksEntry, err error) {
 	return entries, nil
 }
 
-// jksKey returns the private key of a key store. If there are several, it takes the one with the first
-// alias in alphabetical order, and says so.
+// jksKey returns the private key of a key store. If there are several, it takes the one with the
+// first alias in alphabetical order, and says so.
 func jksKey(in *input, data []byte, password string) (*tls.Certificate, error) {
 	entries, err := jksEntries(data, password)
 	if err != nil {

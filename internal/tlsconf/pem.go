@@ -10,8 +10,8 @@ import (
 	"fmt"
 )
 
-// parsePEM returns the first private key of text and the chain of its certificate, in whatever order
-// they are in the text.
+// parsePEM returns the first private key of text and the chain of its certificate, in whatever
+// order they are in the text.
 func parsePEM(text []byte, password string) (*tls.Certificate, error) {
 	certs, err := pemCertificates(text)
 	if err != nil {
@@ -86,8 +86,8 @@ func pemCertificates(text []byte) (certs []*x509.Certificate, err error) {
 	return certs, nil
 }
 
-// withChain returns key with its certificate among certs, followed by the issuers as far as certs has
-// them.
+// withChain returns key with its certificate among certs, followed by the issuers as far as certs
+// has them.
 func withChain(key crypto.Signer, certs []*x509.Certificate) (*tls.Certificate, error) {
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok {

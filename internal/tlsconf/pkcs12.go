@@ -44,8 +44,8 @@ func pkcs12Trusted(data []byte, password string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// checkIterations bounds the time that a file can cost: it adds up all numbers of iterations that are
-// in plain view. The others were authenticated with the password.
+// checkIterations bounds the time that a file can cost: it adds up all numbers of iterations that
+// are in plain view. The others were authenticated with the password.
 func checkIterations(data []byte) error {
 	total, err := iterations(data, 0)
 	if err == nil && total > maxIterations {
@@ -54,8 +54,8 @@ func checkIterations(data []byte) error {
 	return err
 }
 
-// iterations returns the sum of all numbers of iterations in DER, also in octet strings that hold DER. In
-// PKCS #12 and PKCS #5, each follows its salt: an INTEGER after an OCTET STRING.
+// iterations returns the sum of all numbers of iterations in DER, also in octet strings that hold
+// DER. In PKCS #12 and PKCS #5, each follows its salt: an INTEGER after an OCTET STRING.
 func iterations(der []byte, depth int) (total int64, err error) {
 	const deepest = 64
 	if depth > deepest {

@@ -45,7 +45,8 @@ var (
 		"1.2.840.113549.2.10": sha512.New384,
 		"1.2.840.113549.2.11": sha512.New,
 	}
-	// keyLengths are the lengths of AES keys, in bytes, by the identifier of the cipher in CBC mode.
+	// keyLengths are the lengths of AES keys, in bytes, by the identifier of the cipher in CBC
+	// mode.
 	keyLengths = map[string]int{"2.16.840.1.101.3.4.1.2": 16, "2.16.840.1.101.3.4.1.22": 24, "2.16.840.1.101.3.4.1.42": 32}
 )
 

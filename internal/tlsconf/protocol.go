@@ -83,8 +83,8 @@ func (o *Options) cipherSuites(p protocol) (protocol, error) {
 // allNewer is the number of cipher suites of TLS 1.3.
 const allNewer = 3
 
-// suiteOf returns the suite with the IANA name, or nil. Suites that are broken, with RC4 or 3DES, are
-// left out.
+// suiteOf returns the suite with the IANA name, or nil. Suites that are broken, with RC4 or 3DES,
+// are left out.
 func suiteOf(name string) (suite *tls.CipherSuite, secure bool) {
 	for _, s := range tls.CipherSuites() {
 		if s.Name == name {

@@ -107,7 +107,8 @@ func TestRun_ReplacedFiles(t *testing.T) {
 	})
 }
 
-// TestCheck_WhileClientsConnect: no handshake fails because of a certificate that is being replaced.
+// TestCheck_WhileClientsConnect: no handshake fails because of a certificate that is being
+// replaced.
 func TestCheck_WhileClientsConnect(t *testing.T) {
 	ca := testca.New(t, "root")
 	f := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)
@@ -141,8 +142,8 @@ func TestCheck_WhileClientsConnect(t *testing.T) {
 	}
 }
 
-// TestRun_TrustStoreReplaced: sessions keep the identity of the client when they are resumed, and none is
-// resumed after a change of the files, such as the removal of its authority.
+// TestRun_TrustStoreReplaced: sessions keep the identity of the client when they are resumed, and
+// none is resumed after a change of the files, such as the removal of its authority.
 func TestRun_TrustStoreReplaced(t *testing.T) {
 	for name, version := range map[string]string{"TLS 1.2": "TLSv1.2", "TLS 1.3": "TLSv1.3"} {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@ type Source struct {
 	stamps  []stamp // of the files that were read last
 	stats   Stats
 	warned  time.Time // when the last line about the end of the certificate was written
-	// seen is the hash of the files that were read last, zero if they could not be read; used is that
-	// of the present content.
+	// seen is the hash of the files that were read last, zero if they could not be read; used is
+	// that of the present content.
 	seen, used [sha256.Size]byte
 }
 

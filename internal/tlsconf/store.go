@@ -28,9 +28,9 @@ const (
 	typeBCFKS  = "BCFKS"
 )
 
-// check reports a store of a type that is not supported. prefix is the beginning of its keys. Which of
-// the supported types a file has is seen from its content: keytool makes PKCS12 by default, also if the
-// file is called .jks, and Java reads both as either.
+// check reports a store of a type that is not supported. prefix is the beginning of its keys. Which
+// of the supported types a file has is seen from its content: keytool makes PKCS12 by default, also
+// if the file is called .jks, and Java reads both as either.
 func (s *Store) check(prefix string) error {
 	kind := strings.ToUpper(s.Type)
 	if kind == "" && filepath.Ext(s.Location) == ".bcfks" {

@@ -181,7 +181,8 @@ func TestPasswordFile_ReadableByAll(t *testing.T) {
 	}
 }
 
-// TestPrivateKey_ReadableByAll checks that a key that needs no password gives a warning, wherever it is.
+// TestPrivateKey_ReadableByAll checks that a key that needs no password gives a warning, wherever
+// it is.
 func TestPrivateKey_ReadableByAll(t *testing.T) {
 	ca := testca.New(t, "root")
 	f := ca.Issue(t, testca.Spec{CN: "server"}).Files(t)
@@ -212,8 +213,8 @@ func TestPrivateKey_ReadableByAll(t *testing.T) {
 	}
 }
 
-// TestKeyStore_Documented uses a certificate as ZooKeeper's documentation makes them: signed by itself,
-// without any subject alternative name.
+// TestKeyStore_Documented uses a certificate as ZooKeeper's documentation makes them: signed by
+// itself, without any subject alternative name.
 func TestKeyStore_Documented(t *testing.T) {
 	server := Defaults("ssl.", Server)
 	server.KeyStore = Store{Location: golden("documented.jks"), Password: password}
@@ -239,7 +240,8 @@ func TestPKCS12_TooManyIterations(t *testing.T) {
 	if total, err := iterations(large, 0); err != nil || total < 3*0x7fff {
 		t.Errorf("%d, %v", total, err)
 	}
-	// An iteration count of 4 bytes in the MAC changes the lengths around it, so it is made by hand.
+	// An iteration count of 4 bytes in the MAC changes the lengths around it, so it is made by
+	// hand.
 	der := []byte{0x30, 9, 4, 1, 0, 2, 4, 0x7f, 0xff, 0xff, 0xff}
 	if _, err := pkcs12Key(der, ""); err == nil || !strings.Contains(err.Error(), "iterations") {
 		t.Errorf("%v", err)

@@ -56,8 +56,8 @@ func (c *content) verifyCaller(ctx context.Context, cs tls.ConnectionState, addr
 	return nil
 }
 
-// verifyAddress reports an error unless a caller's certificate is for the address of its connection.
-// Source: ZooKeeper's ZKTrustManager.performHostVerification.
+// verifyAddress reports an error unless a caller's certificate is for the address of its
+// connection. Source: ZooKeeper's ZKTrustManager.performHostVerification.
 func (c *content) verifyAddress(ctx context.Context, cert *x509.Certificate, addr net.Addr) error {
 	if addr == nil {
 		return errors.New("the connection has no address to verify")

@@ -1,4 +1,5 @@
-// Package tlsreason says in a few words why a TLS handshake failed, for the log lines of both sides.
+// Package tlsreason says in a few words why a TLS handshake failed, for the log lines of both
+// sides.
 package tlsreason
 
 import (

@@ -19,8 +19,8 @@ func NoDescriptor(err error) bool {
 }
 
 // Reserve holds file descriptors in reserve for file systems, so that connections that take all
-// other descriptors of the process do not make a write fail. An operation that finds none left gives
-// up one of the reserve and tries again. The reserve is filled up when that file is closed. A
+// other descriptors of the process do not make a write fail. An operation that finds none left
+// gives up one of the reserve and tries again. The reserve is filled up when that file is closed. A
 // Reserve is safe for concurrent use.
 type Reserve struct {
 	open func() (io.Closer, error)

@@ -1,6 +1,6 @@
-// Package x509name writes the subject of a certificate as Java's X500Principal.getName does, byte for
-// byte. That is the id of ZooKeeper's scheme x509, and ids are compared as text. Names.java in testdata
-// is the referee.
+// Package x509name writes the subject of a certificate as Java's X500Principal.getName does, byte
+// for byte. That is the id of ZooKeeper's scheme x509, and ids are compared as text. Names.java in
+// testdata is the referee.
 package x509name
 
 import (
@@ -25,8 +25,8 @@ type attribute struct {
 	Value asn1.RawValue
 }
 
-// Of returns the name of a subject, which is DER as in x509.Certificate.RawSubject. A subject without
-// attributes has the name "".
+// Of returns the name of a subject, which is DER as in x509.Certificate.RawSubject. A subject
+// without attributes has the name "".
 func Of(rawSubject []byte) (string, error) {
 	var rdns []asn1.RawValue
 	if rest, err := asn1.Unmarshal(rawSubject, &rdns); err != nil || len(rest) > 0 {
@@ -104,8 +104,8 @@ func appendText(out *strings.Builder, text string) {
 	}
 }
 
-// javaText decodes UTF-8 as Java does: each longest part of a malformed sequence becomes one U+FFFD.
-// Java takes strings of all types for UTF-8.
+// javaText decodes UTF-8 as Java does: each longest part of a malformed sequence becomes one
+// U+FFFD. Java takes strings of all types for UTF-8.
 func javaText(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {

@@ -5,19 +5,19 @@
 // file, directory, compression, clock or goroutine.
 //
 // Nothing that is read is trusted:
-//   - F1 reading never panics, and what it allocates is bounded by the bytes it has read, whatever lengths and
-//     counts say;
-//   - F2 a checksum is compared before the bytes that it covers are handed out as complete: those of
-//     a log record with the record, those of a snapshot at its end ([SnapshotReader.Trailer]);
-//   - F3 an error of the content wraps [ErrDamaged], or [ErrTorn] for what a crash leaves at the end
-//     of a log, and names the offset.
+//   - F1 reading never panics, and what it allocates is bounded by the bytes it has read, whatever
+//     lengths and counts say;
+//   - F2 a checksum is compared before the bytes that it covers are handed out as complete: those
+//     of a log record with the record, those of a snapshot at its end ([SnapshotReader.Trailer]);
+//   - F3 an error of the content wraps [ErrDamaged], or [ErrTorn] for what a crash leaves at the
+//     end of a log, and names the offset.
 //
 // # Layout
 //
 // Everything is jute: big-endian; a buffer or string is its length as an int, -1 for null, and its
 // bytes. A snapshot is the file version-2/snapshot.<zxid in hex>, plain, with .gz as gzip, or with
-// .snappy as blocks after the magic 82 53 4e 41 50 50 59 00 and two ints, each block with its length
-// as an int:
+// .snappy as blocks after the magic 82 53 4e 41 50 50 59 00 and two ints, each block with its
+// length as an int:
 //
 //	header       int "ZKSN", int 2, long -1
 //	sessions     int n, n times {long id, int timeout in ms}
@@ -46,8 +46,8 @@ var (
 	ErrDamaged = errors.New("damaged")
 	// ErrEnds is wrapped, beside ErrDamaged, by the error for a snapshot that ends early.
 	ErrEnds = errors.New("the file ends")
-	// ErrTorn is wrapped by the error for a log record that was not written to its end. Such a record
-	// is expected only at the end of the last log: the server was killed while it wrote the record,
-	// and acknowledged nothing of it.
+	// ErrTorn is wrapped by the error for a log record that was not written to its end. Such a
+	// record is expected only at the end of the last log: the server was killed while it wrote the
+	// record, and acknowledged nothing of it.
 	ErrTorn = errors.New("incomplete record")
 )

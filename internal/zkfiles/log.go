@@ -15,8 +15,8 @@ import (
 const (
 	logMagic  = 0x5a4b4c47 // ZKLG
 	recordEnd = 'B'
-	// logHeaderBytes is the size of the header of a file, recordHead that of a record's checksum and
-	// length.
+	// logHeaderBytes is the size of the header of a file, recordHead that of a record's checksum
+	// and length.
 	logHeaderBytes = 16
 	recordHead     = 12
 )
@@ -68,8 +68,8 @@ func unfinishedHeader(head []byte) bool {
 // Offset returns the offset of the record that Next returned last, or of the error.
 func (l *LogReader) Offset() int64 { return l.at }
 
-// Next returns the next record, io.EOF after the last one, and otherwise an error that wraps ErrTorn
-// or ErrDamaged. An error is final.
+// Next returns the next record, io.EOF after the last one, and otherwise an error that wraps
+// ErrTorn or ErrDamaged. An error is final.
 func (l *LogReader) Next() (*Record, error) {
 	if l.err != nil {
 		return nil, l.err

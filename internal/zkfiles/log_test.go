@@ -88,8 +88,8 @@ func TestLog_RoundTrip(t *testing.T) {
 	}
 }
 
-// Records of servers before 3.6 end without a digest, those of a close without paths, and those of a
-// create of 3.3 without the parent's counter.
+// Records of servers before 3.6 end without a digest, those of a close without paths, and those of
+// a create of 3.3 without the parent's counter.
 func TestDecodeRecord_OfEarlierVersions(t *testing.T) {
 	for _, r := range allRecords() {
 		r.HasDigest, r.DigestVersion, r.Digest = false, 0, 0
@@ -142,8 +142,8 @@ func TestLog_TornAtEachByte(t *testing.T) {
 	}
 }
 
-// A changed byte is found wherever it is, and is never taken for a torn record, unless the byte is the
-// last one of the log and becomes 0, as if it had not been written.
+// A changed byte is found wherever it is, and is never taken for a torn record, unless the byte is
+// the last one of the log and becomes 0, as if it had not been written.
 func TestLog_ChangedByte(t *testing.T) {
 	want := allRecords()
 	b, _ := logOf(want, 4096)

@@ -59,8 +59,9 @@ func NewSnapshotReader(r io.Reader) (*SnapshotReader, error) {
 	return newSnapshotReader(s, false)
 }
 
-// NewTreeReader reads sessions, ACLs and znodes as a leader sends them to a learner: like a snapshot
-// without header, seals and trailer. If r is a *bufio.Reader, it can be read after the last znode.
+// NewTreeReader reads sessions, ACLs and znodes as a leader sends them to a learner: like a
+// snapshot without header, seals and trailer. If r is a *bufio.Reader, it can be read after the
+// last znode.
 func NewTreeReader(r io.Reader) (*SnapshotReader, error) {
 	return newSnapshotReader(newStream(r), true)
 }
@@ -91,8 +92,8 @@ func newSnapshotReader(s *stream, bare bool) (*SnapshotReader, error) {
 // Offset returns how many bytes have been read.
 func (r *SnapshotReader) Offset() int64 { return r.s.off }
 
-// Znodes yields the znodes. After an error nothing follows. The tree is proved complete and undamaged
-// only by [SnapshotReader.Trailer].
+// Znodes yields the znodes. After an error nothing follows. The tree is proved complete and
+// undamaged only by [SnapshotReader.Trailer].
 func (r *SnapshotReader) Znodes() iter.Seq2[Znode, error] {
 	return func(yield func(Znode, error) bool) {
 		s := r.s

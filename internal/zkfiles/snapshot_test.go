@@ -37,8 +37,8 @@ func sample() content {
 	return c
 }
 
-// appendSnapshot appends a snapshot with the first parts of a trailer: 0 none, 1 a digest, 2 also the
-// last zxid.
+// appendSnapshot appends a snapshot with the first parts of a trailer: 0 none, 1 a digest, 2 also
+// the last zxid.
 func appendSnapshot(b []byte, c content, parts int) []byte {
 	seal := func() { b = AppendSeal(b, adler32.Checksum(b)) }
 	b = AppendSnapshotHeader(b, c.sessions, [][]proto.ACL{c.acls[1], c.acls[2]})

@@ -23,8 +23,8 @@ type stream struct {
 	scratch []byte
 }
 
-// newStream returns a stream over r. If r is a *bufio.Reader, the stream consumes nothing after what
-// it has returned.
+// newStream returns a stream over r. If r is a *bufio.Reader, the stream consumes nothing after
+// what it has returned.
 func newStream(r io.Reader) *stream {
 	b, ok := r.(*bufio.Reader)
 	if !ok {

@@ -46,8 +46,8 @@ type Txn struct {
 	TTLMs          int64
 	Version        int32
 	TimeoutMs      int32
-	// Paths are the ephemerals of a closed session, if HasPaths. Without them, which is so before 3.6,
-	// all ephemerals of the session go.
+	// Paths are the ephemerals of a closed session, if HasPaths. Without them, which is so before
+	// 3.6, all ephemerals of the session go.
 	Paths    []string
 	HasPaths bool
 	Ops      []Txn
@@ -75,8 +75,8 @@ func Follows(a, b proto.Zxid) bool { return b == a+1 || b.Epoch() > a.Epoch() &&
 // digestBytes is the size of a digest after a transaction.
 const digestBytes = 12
 
-// DecodeRecord decodes an entry of a log, or a proposal of a leader. The result shares no memory with
-// b, except data. Errors wrap ErrDamaged.
+// DecodeRecord decodes an entry of a log, or a proposal of a leader. The result shares no memory
+// with b, except data. Errors wrap ErrDamaged.
 func DecodeRecord(b []byte) (*Record, error) {
 	d := jute.NewDecoder(b)
 	r := &Record{Session: proto.SessionID(d.Long()), Cxid: d.Int(), Zxid: proto.Zxid(d.Long()), TimeMs: d.Long()}

@@ -27,8 +27,8 @@ type Znode struct {
 // OpenKey is the key of the open list, which the table does not contain.
 const OpenKey = -1
 
-// Stat is the part of a Stat that ZooKeeper stores. Cversion counts the creations of children, and is
-// the next sequence number; a client sees 2*Cversion-children.
+// Stat is the part of a Stat that ZooKeeper stores. Cversion counts the creations of children, and
+// is the next sequence number; a client sees 2*Cversion-children.
 type Stat struct {
 	Czxid, Mzxid, Pzxid         proto.Zxid
 	CtimeMs, MtimeMs            int64

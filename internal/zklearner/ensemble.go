@@ -23,8 +23,8 @@ type Voter struct {
 // maxVoters bounds the voters: a server's number is below 256.
 const maxVoters = 256
 
-// maxServerLine bounds the bytes of a server line that is parsed: the time to parse one grows with the
-// square of its addresses.
+// maxServerLine bounds the bytes of a server line that is parsed: the time to parse one grows with
+// the square of its addresses.
 const maxServerLine = 4096
 
 // parseEnsemble reads the server lines that a leader sends.
@@ -54,8 +54,8 @@ func parseEnsemble(text string) Ensemble {
 	return e
 }
 
-// Blocking returns how many voters every quorum has at least one of: without these nothing commits, and
-// what was committed is in one of their logs. It is 0 if the voters are unknown.
+// Blocking returns how many voters every quorum has at least one of: without these nothing commits,
+// and what was committed is in one of their logs. It is 0 if the voters are unknown.
 func (e Ensemble) Blocking() int {
 	if e.Groups {
 		return len(e.Voters)

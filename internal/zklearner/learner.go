@@ -17,11 +17,13 @@ type Config struct {
 	// Servers are the host:port of the voters for other servers, such as zk1:2888. Only the leader
 	// listens there.
 	Servers []string
-	// Timeout is how long the leader may send nothing; it sends a ping each half tick. Default: 30 s.
+	// Timeout is how long the leader may send nothing; it sends a ping each half tick. Default: 30
+	// s.
 	Timeout time.Duration
 	// Retry is the pause between two rounds through Servers. Default: 200 ms.
 	Retry time.Duration
-	// Changed is called by Run when a leader has confirmed its state, and when that connection has ended.
+	// Changed is called by Run when a leader has confirmed its state, and when that connection has
+	// ended.
 	Changed func(Status)
 }
 
@@ -40,8 +42,8 @@ type Learner struct {
 
 // Status describes a Learner.
 type Status struct {
-	// Leader is the address of the leader that is followed, and "" while there is none. Why says what was
-	// wrong with each server then.
+	// Leader is the address of the leader that is followed, and "" while there is none. Why says
+	// what was wrong with each server then.
 	Leader  string
 	Why     error
 	Leaders int // how many leaders have confirmed their state, again after a reconnect
@@ -55,7 +57,8 @@ type Status struct {
 	Ensemble                     Ensemble // empty before 3.5
 }
 
-// Lag returns how many transactions of the leader's epoch the replica has not yet, as far as is known.
+// Lag returns how many transactions of the leader's epoch the replica has not yet, as far as is
+// known.
 func (s *Status) Lag() int64 {
 	if s.Announced.Epoch() != s.Zxid.Epoch() {
 		return int64(s.Announced.Counter())

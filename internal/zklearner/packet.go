@@ -41,8 +41,8 @@ type Packet struct {
 	Data []byte // nil: null
 }
 
-// MaxPacket is the most bytes that a packet may have. ZooKeeper's own bound is jute.maxbuffer, 1 MiB
-// unless configured otherwise.
+// MaxPacket is the most bytes that a packet may have. ZooKeeper's own bound is jute.maxbuffer, 1
+// MiB unless configured otherwise.
 const MaxPacket = 64 << 20
 
 const (

@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ErrDiffers is wrapped by the errors for a replica that is not the state of the source: a digest that
-// differs, a missing transaction, or one that cannot be applied.
+// ErrDiffers is wrapped by the errors for a replica that is not the state of the source: a digest
+// that differs, a missing transaction, or one that cannot be applied.
 var ErrDiffers = errors.New("the replica differs from the source")
 
 // Replica is the state of the source. Not safe for concurrent use.
@@ -19,8 +19,8 @@ type Replica struct {
 	replay *datatree.Replay
 	last   proto.Zxid // the last transaction
 	epoch  uint32     // of the last leader that confirmed its state
-	// fuzzy: no leader has sent its whole state yet. The tree is empty, or it was sent while transactions
-	// changed it, and not all of these have been applied again.
+	// fuzzy: no leader has sent its whole state yet. The tree is empty, or it was sent while
+	// transactions changed it, and not all of these have been applied again.
 	fuzzy   bool
 	settled bool // see G3
 
@@ -46,8 +46,8 @@ func (r *Replica) Tree() *datatree.Tree { return r.replay.Tree() }
 // Last returns the zxid of the last transaction.
 func (r *Replica) Last() proto.Zxid { return r.last }
 
-// Whole reports whether the replica has been the whole state of a leader. Otherwise it must not be used,
-// whatever logs are applied to it: they may have been purged of what came before.
+// Whole reports whether the replica has been the whole state of a leader. Otherwise it must not be
+// used, whatever logs are applied to it: they may have been purged of what came before.
 func (r *Replica) Whole() bool { return !r.fuzzy }
 
 // Settled reports whether the source has committed everything that the replica has.
@@ -83,8 +83,8 @@ func (r *Replica) load(in *bufio.Reader, zxid proto.Zxid) error {
 	return readSnapEnd(in)
 }
 
-// Apply applies the transaction after the last one, and compares the digest. Earlier transactions are
-// ignored. Errors wrap ErrDiffers.
+// Apply applies the transaction after the last one, and compares the digest. Earlier transactions
+// are ignored. Errors wrap ErrDiffers.
 func (r *Replica) Apply(x *zkfiles.Record) error {
 	if x.Zxid <= r.last {
 		return nil
@@ -109,8 +109,8 @@ func (r *Replica) Apply(x *zkfiles.Record) error {
 	return nil
 }
 
-// Finish completes the tree for an ensemble of its own, and returns it. The replica must not be used
-// afterwards. closed is how many sessions owned ephemerals and were not open.
+// Finish completes the tree for an ensemble of its own, and returns it. The replica must not be
+// used afterwards. closed is how many sessions owned ephemerals and were not open.
 func (r *Replica) Finish() (t *datatree.Tree, closed int, err error) {
 	// A leader that has written nothing yet shows its clients the beginning of its epoch.
 	r.replay.SetZxid(proto.MakeZxid(r.epoch, 0))

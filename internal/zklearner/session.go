@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// serverID is the number of a learner, which no server can have: those of ZooKeeper are below 256.
+	// serverID is the number of a learner, which no server can have: those of ZooKeeper are below
+	// 256.
 	serverID = 0x676f7a6b64
 	// protocolVersion is that of ZooKeeper 3.4 and later.
 	protocolVersion = 0x10000
-	// noEpoch is the current epoch of a learner that has acknowledged the leader's epoch before. The
-	// leader then does not compare the learner's history with its own.
+	// noEpoch is the current epoch of a learner that has acknowledged the leader's epoch before.
+	// The leader then does not compare the learner's history with its own.
 	noEpoch = -1
 )
 
-// errAgain ends a connection because the replica has what the leader has not. The replica was emptied,
-// so that the next connection receives the whole state.
+// errAgain ends a connection because the replica has what the leader has not. The replica was
+// emptied, so that the next connection receives the whole state.
 var errAgain = errors.New("the leader has not all transactions of the replica: receiving the whole state again")
 
 // session is a connection to a leader.
@@ -33,7 +34,8 @@ type session struct {
 	out     io.Writer
 	// publish makes progress visible. announced is the last zxid that the leader named.
 	publish func(announced proto.Zxid)
-	// confirmed is called once the leader has confirmed its state, and ensemble with the server lines.
+	// confirmed is called once the leader has confirmed its state, and ensemble with the server
+	// lines.
 	confirmed func()
 	ensemble  func(Ensemble)
 
@@ -63,8 +65,8 @@ func (s *session) run() error {
 	}
 }
 
-// introduce agrees on the leader's epoch. The learner claims no epoch of its own, so that the leader
-// chooses its epoch by the servers alone.
+// introduce agrees on the leader's epoch. The learner claims no epoch of its own, so that the
+// leader chooses its epoch by the servers alone.
 func (s *session) introduce() error {
 	if s.replica.fuzzy { // the last connection ended too early
 		s.replica.reset()
@@ -140,7 +142,8 @@ func (s *session) handle(p *Packet) error {
 		}
 		return s.apply()
 	case NewLeader:
-		// Everything that was applied to the tree while it was sent has been sent before this packet.
+		// Everything that was applied to the tree while it was sent has been sent before this
+		// packet.
 		s.replica.fuzzy = false
 		s.ensemble(parseEnsemble(string(p.Data)))
 		return s.send(Ack, p.Zxid, nil)

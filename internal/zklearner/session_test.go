@@ -92,8 +92,8 @@ func settles(epoch uint32) []byte {
 	return append(packet(NewLeader, proto.MakeZxid(epoch, 0), []byte(lines)), packet(UpToDate, -1, nil)...)
 }
 
-// connect has a replica follow a leader that sends these bytes, and returns what the replica sent and
-// why the connection ended.
+// connect has a replica follow a leader that sends these bytes, and returns what the replica sent
+// and why the connection ended.
 func connect(r *Replica, in ...[]byte) (sent []Packet, confirmed int, ensemble Ensemble, err error) {
 	var out bytes.Buffer
 	s := session{
@@ -111,7 +111,8 @@ func connect(r *Replica, in ...[]byte) (sent []Packet, confirmed int, ensemble E
 	return sent, confirmed, ensemble, err
 }
 
-// mustEqual compares a replica with the source, by gozkd's digest, which covers more than ZooKeeper's.
+// mustEqual compares a replica with the source, by gozkd's digest, which covers more than
+// ZooKeeper's.
 func mustEqual(t *testing.T, r *Replica, s *source) {
 	t.Helper()
 	if r.Last() != s.state.Last() || r.Digest() != s.state.Digest() || r.Tree().Digest() != s.state.Tree().Digest() {
@@ -153,12 +154,13 @@ func TestSession_Differences(t *testing.T) {
 	}
 }
 
-// A tree that was changed while the leader sent it is the state of one moment once the transactions that
-// were sent with it are applied.
+// A tree that was changed while the leader sent it is the state of one moment once the transactions
+// that were sent with it are applied.
 func TestSession_FuzzyTree(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		s, r := sample(t), newReplica()
-		// The leader has written /a/b, which the third transaction created, but /a without this child.
+		// The leader has written /a/b, which the third transaction created, but /a without this
+		// child.
 		tree := s.snap(0x100000002, znode("/", 0, 1, 0x100000002), znode("/zookeeper", 0, 0, 0),
 			znode("/a", 0x100000002, 0, 0x100000002), znode("/a/b", 0x100000003, 0, 0x100000003))
 		in := [][]byte{leads(1), tree, inform(s.records[2]), settles(1), inform(s.records[3])}

@@ -17,8 +17,8 @@ import (
 // when a site has voted Abort or is gone without a vote. The coordinator decides; if that is gone,
 // the first of the sites.
 //
-// The process that began the transaction waits for sites that have not joined yet, and also for a
-// site that came and went unseen between two calls of Outcome. All others abort if a site is absent.
+// The process that began the transaction waits for sites that have not joined yet, and for a site
+// that came and went unseen between two calls of Outcome. Others abort if a site is absent.
 //
 // When ctx ends, Outcome decides nothing. Another call remembers the sites that the previous calls
 // have seen.

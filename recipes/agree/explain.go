@@ -49,8 +49,8 @@ func (t *Transaction) Explain(ctx context.Context) (e TransactionExplanation, er
 	return e, err
 }
 
-// Explain returns the members by identifier, several if they share it, and the parts that a member has
-// or waits for, as read from their znodes.
+// Explain returns the members by identifier, several if they share it, and the parts that a member
+// has or waits for, as read from their znodes.
 func (p *Partitioner) Explain(ctx context.Context) (members map[string][]recipes.Contender, parts map[string]recipes.Contention, err error) {
 	all, err := contend.ReadAll(ctx, p.client, znodepath.Join(p.path, partyName), nil)
 	if err != nil {

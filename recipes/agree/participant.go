@@ -52,8 +52,8 @@ func (t *Transaction) Join(ctx context.Context, site string) (*Participant, erro
 func (p *Participant) Task() []byte { return p.task }
 
 // Close ends the participation. The others continue: a site that has not voted counts as dead, and
-// a site that has voted can join again to learn the outcome. After the session timeout Close returns
-// recipes.ErrOutcomeUnknown and continues in the background.
+// a site that has voted can join again to learn the outcome. After the session timeout Close
+// returns recipes.ErrOutcomeUnknown and continues in the background.
 func (p *Participant) Close() error { return contend.Close(p.client, p.leave) }
 
 func (p *Participant) leave(ctx context.Context) error { return p.place.Leave(ctx) }

@@ -217,8 +217,8 @@ func (e *entering) writeReady(ctx context.Context, names []string, ready *zk.Sta
 	return isApplied(ctx, err)
 }
 
-// isApplied returns false without an error if a multi failed because the state was not as expected, or
-// must be looked at.
+// isApplied returns false without an error if a multi failed because the state was not as expected,
+// or must be looked at.
 func isApplied(ctx context.Context, err error) (bool, error) {
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion) || repeatable(ctx, err) {
 		return false, nil

@@ -180,8 +180,8 @@ func TestDouble_With(t *testing.T) {
 	})
 }
 
-// TestB2_StaleReady checks that a ready znode left over from an earlier round admits nobody, and does
-// not prevent the next round from opening.
+// TestB2_StaleReady checks that a ready znode left over from an earlier round admits nobody, and
+// does not prevent the next round from opening.
 func TestB2_StaleReady(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/both": "", "/both/ready": ""})

@@ -57,8 +57,8 @@ func TestC1_Refused(t *testing.T) {
 }
 
 // A znode is deleted that may not be read any longer, which the server does not report to a
-// recursive watch: the next change of the parent's list shows the deletion. Watches of the list show
-// the deletion at once.
+// recursive watch: the next change of the parent's list shows the deletion. Watches of the list
+// show the deletion at once.
 func TestC1_Withdrawn(t *testing.T) {
 	always := func(string) bool { return true }
 	for _, o := range []cache.TreeOptions{{}, {Enter: always}} {

@@ -73,8 +73,8 @@ func (g *engine) Complete() bool {
 }
 
 // Events returns the changes, for a range loop, until ctx or the cache ends, beginning with an
-// Added for each present znode, and Complete if the cache is complete. Each loop begins anew. A loop
-// that begins before Start waits for Start, as a listener that is added before; so does Listen.
+// Added for each present znode, and Complete if the cache is complete. Each loop begins anew.
+// Before Start, a loop and Listen wait for Start, as a listener does that is added before.
 //
 // Events of the same znode come in order; events of different znodes in the order of their first
 // change that was not reported yet. A slow reader misses only intermediate states: several changes
@@ -107,8 +107,8 @@ func NewZnode(c *recipes.Client, path string) *Tree {
 }
 
 // NewChildren returns a Tree of the children of the znode at path, without that znode: Curator's
-// PathChildrenCache. A missing znode has no children; after its creation they are followed. The Tree
-// does nothing before Start.
+// PathChildrenCache. A missing znode has no children; after its creation they are followed. The
+// Tree does nothing before Start.
 func NewChildren(c *recipes.Client, path string) *Tree {
 	return &Tree{newEngine(c, path, scope{depth: 1})}
 }

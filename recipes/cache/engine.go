@@ -31,8 +31,8 @@ type scope struct {
 	depth    int  // levels below the root
 	// enter reports whether to cache the children of a znode. nil means always.
 	enter func(path string) bool
-	// recursive uses a single recursive watch of the tree instead of a watch per query, if the server
-	// has such watches.
+	// recursive uses a single recursive watch of the tree instead of a watch per query, if the
+	// server has such watches.
 	recursive bool
 }
 
@@ -59,8 +59,8 @@ type engine struct {
 
 	results     chan result // has room for all requests in flight
 	watchEvents chan watchEvent
-	// tree is the watch of all queries while the recursive watch is set, and nil otherwise. It never
-	// fires: treeEvents does.
+	// tree is the watch of all queries while the recursive watch is set, and nil otherwise. It
+	// never fires: treeEvents does.
 	tree       <-chan zk.Event
 	treeEvents treeEvents
 	running    sync.WaitGroup

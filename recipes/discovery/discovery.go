@@ -35,8 +35,8 @@ func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
 }
 
 // Instances asks the server for the instances of a service, in the order of their znodes' names.
-// Znodes that are not instances are left out, and an error that wraps recipes.ErrFormat names them. With
-// any other error there are no instances.
+// Znodes that are not instances are left out, and an error that wraps recipes.ErrFormat names them.
+// With any other error there are no instances.
 func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T], error) {
 	found, err := d.Explain(ctx, name)
 	if err != nil {
@@ -73,8 +73,8 @@ func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[
 	return parse[T](path, data)
 }
 
-// Explain returns the znodes of a service in the order of their names, each with the session and the
-// time of its last registration. An instance is registered again after the loss of a session.
+// Explain returns the znodes of a service in the order of their names, each with the session and
+// the time of its last registration. An instance is registered again after the loss of a session.
 func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]recipes.Contender, error) {
 	dir := znodepath.Join(d.base, name)
 	ids, err := contend.ChildNames(ctx, d.client, dir)

@@ -26,9 +26,9 @@ type Instance[T any] struct {
 	Port    int    // 0 if none
 	SSLPort int    // 0 if none
 	Payload T
-	// PayloadClass is the Java class of the payload. Register requires it if the payload is an object
-	// other than struct{}. Curator writes the class, and cannot read an object
-	// without it unless its own payload class is a Map.
+	// PayloadClass is the Java class of the payload. Register requires it if the payload is an
+	// object other than struct{}. Curator writes the class, and cannot read an object without it
+	// unless its own payload class is a Map.
 	PayloadClass string
 	Registered   time.Time   // in milliseconds; Register fills in the present time if zero
 	Type         ServiceType // "" means Dynamic

@@ -86,8 +86,8 @@ const JavaMap = "java.util.LinkedHashMap"
 var errNoPayloadClass = fmt.Errorf("%w: the payload is an object without PayloadClass: set it to the payload's class in Java, "+
 	"or to discovery.JavaMap if Java programs read a Map or there are none", recipes.ErrArgument)
 
-// encode returns the JSON of an instance to be registered, which Java must be able to read. An empty
-// struct is null, which Java reads as any class.
+// encode returns the JSON of an instance to be registered, which Java must be able to read. An
+// empty struct is null, which Java reads as any class.
 func (in Instance[T]) encode() ([]byte, error) {
 	r, err := in.record()
 	if err != nil {

@@ -83,7 +83,7 @@ func (r *Registration[T]) startUpdate(in Instance[T]) (wait func(ctx context.Con
 }
 
 // Path returns the path of the instance's znode if the znode is known to exist. Otherwise Path
-// returns "" and the reason, if known: recipes.ErrTaken, recipes.ErrClosed, a lost session, or the server's error.
+// returns "" and the reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
 func (r *Registration[T]) Path() (path string, err error) { return r.znode.Path() }
 
 // Wait waits until the instance is registered, for example again after the loss of the session.

@@ -183,7 +183,8 @@ func TestLatch_Close(t *testing.T) {
 		}
 		w.AssertChildren("/app/leader")
 
-		// Without a server, Close waits no longer than the session timeout, and the rest is done later.
+		// Without a server, Close waits no longer than the session timeout, and the rest is done
+		// later.
 		d := start(t, c, "d")
 		leads(t, d)
 		w.Member(1).Partition()

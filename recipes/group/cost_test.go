@@ -27,7 +27,8 @@ func TestCost(t *testing.T) {
 			cost int
 			ops  string
 		}{
-			// PersistentNode.createNode and watchNode: create, exists+watch. kazoo's _inner_join: exists, create.
+			// PersistentNode.createNode and watchNode: create, exists+watch. kazoo's _inner_join:
+			// exists, create.
 			{"join", func() (err error) { m, err = g.Join(t.Context(), "a", nil); return err }, 1, "create, exists+watch"},
 			// PersistentNode.setData, and its watcher: set, exists+watch.
 			{"set", func() error { return m.SetData(t.Context(), []byte("x")) }, 1, "set, exists+watch"},

@@ -51,8 +51,8 @@ const partyName = "__party__"
 // New returns the Group at path: Curator's GroupMember. A member's znode is path/<id>.
 func New(c *recipes.Client, path string) *Group { return &Group{c, path, plain} }
 
-// NewParty returns kazoo's Party at path. Its ids need not be unique: every Join adds a member, with
-// a znode <guid>__party__ whose data are the id.
+// NewParty returns kazoo's Party at path. Its ids need not be unique: every Join adds a member,
+// with a znode <guid>__party__ whose data are the id.
 func NewParty(c *recipes.Client, path string) *Group { return &Group{c, path, party} }
 
 // NewShallowParty returns kazoo's ShallowParty at path: a party with the znodes <guid>-<id>.
@@ -64,9 +64,9 @@ func NewShallowParty(c *recipes.Client, path string) *Group { return &Group{c, p
 // is lost, the member joins again as soon as possible, until Close of the znode. If Join fails, the
 // process is not a member. In a party the payload is the id; the argument must be nil.
 //
-// An existing member with the same id is replaced, except in a party: usually an earlier run of this
-// process, whose session has not ended yet. Another live process waits until this member has left;
-// see PersistentZnode.Path.
+// An existing member with the same id is replaced, except in a party: usually an earlier run of
+// this process, whose session has not ended yet. Another live process waits until this member has
+// left; see PersistentZnode.Path.
 func (g *Group) Join(ctx context.Context, id string, payload []byte) (*PersistentZnode, error) {
 	name := id
 	switch {

@@ -32,8 +32,8 @@ func NewPersistentZnode(c *recipes.Client, path string, data []byte, o recipes.C
 
 // Start begins to keep the znode, until ctx ends or Close, and returns at once. A second call does
 // nothing; after Close the error is recipes.ErrClosed. After the end of ctx the znode is deleted in
-// the background; Close waits for that. If the Client is closed first, a znode that is not ephemeral
-// stays.
+// the background; Close waits for that. If the Client is closed first, a znode that is not
+// ephemeral stays.
 func (p *PersistentZnode) Start(ctx context.Context) error { return p.znode.Start(ctx) }
 
 // Wait waits until the znode exists and returns its path. Wait fails with the server's error if the

@@ -22,9 +22,9 @@ type Locker interface {
 
 // Lock is a lock, or a lease of a semaphore, that is held. Its Context ends when the lock is no
 // longer held, or may not be: when the session ends by the client's clock, which is before the
-// server can give the lock to somebody else; when the lock's znode is deleted; and with Release. Its
-// Token is greater than the token of every earlier holder that excluded this holder; readers that
-// hold the lock together may have the same token. Safe for concurrent use.
+// server can give the lock to somebody else; when the lock's znode is deleted; and with Release.
+// Its Token is greater than the token of every earlier holder that excluded this holder; readers
+// that hold the lock together may have the same token. Safe for concurrent use.
 type Lock struct {
 	*recipes.Hold
 	writes *RWMutex // whose write lock this is, or nil
@@ -36,8 +36,8 @@ type Lock struct {
 func newLock(h *recipes.Hold, writes *RWMutex) *Lock { return &Lock{Hold: h, writes: writes, depth: 1} }
 
 // Again acquires a held lock once more, for a function that locks and is called with the lock held.
-// No request is sent. Each successful call needs another Release. The error is recipes.ErrNotHeld if
-// the lock is no longer held.
+// No request is sent. Each successful call needs another Release. The error is recipes.ErrNotHeld
+// if the lock is no longer held.
 func (l *Lock) Again() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,8 +48,8 @@ func (l *Lock) Again() error {
 	return nil
 }
 
-// Release undoes one Lock or Again. The last Release ends Context and deletes the znode. If ctx ends
-// first, the deletion continues in the background.
+// Release undoes one Lock or Again. The last Release ends Context and deletes the znode. If ctx
+// ends first, the deletion continues in the background.
 //
 // An error that wraps recipes.ErrSessionLost or recipes.ErrNotHeld says that the lock had been
 // lost, or had been released already. Any other error that wraps recipes.ErrOutcomeUnknown says
@@ -77,8 +77,8 @@ func with(ctx context.Context, acquire func(context.Context) (*Lock, error), f f
 	return contend.With(ctx, l.Hold, f)
 }
 
-// handOver is Release by a holder that has something in place of l, which stays valid if the deletion
-// of l continues in the background, or if somebody has deleted its znode.
+// handOver is Release by a holder that has something in place of l, which stays valid if the
+// deletion of l continues in the background, or if somebody has deleted its znode.
 func (l *Lock) handOver(ctx context.Context) error {
 	err := l.Release(ctx)
 	if contend.OnlyUnknown(err) || errors.Is(err, recipes.ErrNotHeld) {

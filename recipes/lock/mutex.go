@@ -65,9 +65,9 @@ func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 	return newLock(held, l.writes), nil
 }
 
-// With acquires the lock, runs f, and releases the lock, also when f panics. The context of f has the values
-// of ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Release, so
-// With fails if the lock was lost before f returned.
+// With acquires the lock, runs f, and releases the lock, also when f panics. The context of f has
+// the values of ctx, and ends with ctx or when the lock is lost. The error joins those of f and of
+// Release, so With fails if the lock was lost before f returned.
 func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) error {
 	return with(ctx, l.Lock, f)
 }

@@ -56,8 +56,8 @@ func newRWMutex(c *recipes.Client, path, write, read string, data []byte) *RWMut
 	return m
 }
 
-// RLocker returns the read lock: its TryLock, for example, fails if a writer holds the lock or waits
-// for it.
+// RLocker returns the read lock: its TryLock, for example, fails if a writer holds the lock or
+// waits for it.
 func (m *RWMutex) RLocker() *Mutex { return &m.reading }
 
 // readRule makes a reader wait for the last writer before it, as kazoo's readers do. Curator's wait
@@ -79,8 +79,8 @@ func isReader(name string) bool {
 	return strings.HasSuffix(prefix, curatorRead) || strings.HasSuffix(prefix, kazooRead)
 }
 
-// Downgrade turns the write lock w into a read lock, with no other writer in between, and releases w
-// once; readers that wait are then served. If Downgrade fails, no read lock is held, and w is
+// Downgrade turns the write lock w into a read lock, with no other writer in between, and releases
+// w once; readers that wait are then served. If Downgrade fails, no read lock is held, and w is
 // unchanged or lost. Downgrade panics if w is not a write lock of m.
 //
 // If w was acquired again with Lock.Again, w stays held together with the read lock until its

@@ -27,7 +27,7 @@ const (
 const (
 	chiefName  = "chief"
 	waitPrefix = "wait-"
-	// recheckInterval bounds how long a consumer waits for a due time without another look at the wall
+	// recheckInterval bounds how long a consumer waits for a due time without a look at the wall
 	// clock, which somebody may have set, and how long it passes over items that cannot be taken.
 	recheckInterval = 15 * time.Second
 )

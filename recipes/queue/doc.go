@@ -23,5 +23,5 @@
 //     were put, smaller priorities first.
 //   - Q5 No item is taken before its due time, by the consumer's wall clock.
 //   - Q6 A change of the queue wakes at most three waiting consumers, however many wait.
-//   - Q7 A caller that gave up leaves no znode, and no item is lost unless the error's Unknown is set.
+//   - Q7 A caller that gave up leaves no znode, and loses no item, unless Unknown is set.
 package queue

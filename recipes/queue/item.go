@@ -15,9 +15,9 @@ import (
 )
 
 // Item is a locked item. An Item stays in the queue until Done, and becomes available to others
-// with Release, or when the session of its holder ends. It then keeps its place in the queue. Done or
-// Release must be called; after Done, Release does nothing. If its ctx ends first, Release continues
-// in the background. Safe for concurrent use.
+// with Release, or when the session of its holder ends. It then keeps its place in the queue. Done
+// or Release must be called; after Done, Release does nothing. If its ctx ends first, Release
+// continues in the background. Safe for concurrent use.
 type Item struct {
 	Message
 	*recipes.Hold
@@ -229,8 +229,8 @@ const dropPause = time.Second
 // Handle waits for an item, locks the item, and calls f. The context of f also ends when the item
 // is no longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls
 // Release. The error joins that of f and that of Done or Release; a Release that continues in the
-// background is no error. If the item cannot be decoded, Handle releases the item without calling f,
-// and returns recipes.ErrFormat: the item stays first in the queue until Take or TakeLocked removes it.
+// background is no error. An item that cannot be decoded is released without a call of f, with
+// recipes.ErrFormat, and stays first in the queue until Take or TakeLocked removes it.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
 	if i == nil {

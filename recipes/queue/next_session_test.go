@@ -137,8 +137,8 @@ func TestRegress_ReturnedInTheNextSession(t *testing.T) {
 	})
 }
 
-// TestRegress_LockedInUnknownSession lets a wrapped connection have a new session whose event is still
-// unread when an item is locked for the previous one.
+// TestRegress_LockedInUnknownSession lets a wrapped connection have a new session whose event is
+// still unread when an item is locked for the previous one.
 func TestRegress_LockedInUnknownSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// When the requests of a batch are sent each alone, the wait for a session must end when all callers
-// without an answer have given up, and not before.
+// When the requests of a batch are sent each alone, the wait for a session must end when all
+// callers without an answer have given up, and not before.
 func TestPut_AbandonedInPart(t *testing.T) {
 	for name, answer := range map[string]func(e *engine, batch []*putRequest){
 		"stored":  func(e *engine, batch []*putRequest) { e.batchStored(t.Context(), batch, nil) },

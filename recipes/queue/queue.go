@@ -43,13 +43,13 @@ func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 	return &Queue{newEngine(c, path, "", simpleLayout, opts)}
 }
 
-// Put puts items, exactly once and in order, all or none, with no other items between them. All must
-// fit into one request. The items may be modified after Put has returned.
+// Put puts items, exactly once and in order, all or none, with no other items between them. All
+// must fit into one request. The items may be modified after Put has returned.
 //
 // When Put returns nil, the items are in the queue. After recipes.ErrOutcomeUnknown they may be in
 // the queue, because the session was lost or ctx ended before the answer. If ctx ended, they are
-// removed in the background, unless a consumer takes them first or the answer is lost too. After any
-// other error nothing was put.
+// removed in the background, unless a consumer takes them first or the answer is lost too. After
+// any other error nothing was put.
 func (q *Queue) Put(ctx context.Context, items ...[]byte) error {
 	return q.putItems(ctx, q.layout.prefix, items...)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestSkipped_IsTold checks that a caller learns which items at the head of a queue are passed over,
-// and why: from the error of a Take that ctx ended, and from Explain.
+// TestSkipped_IsTold checks that a caller learns which items at the head of a queue are passed
+// over, and why: from the error of a Take that ctx ended, and from Explain.
 func TestSkipped_IsTold(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		hidden := recipes.ACL(zk.WorldACL(zk.PermAll &^ zk.PermRead)...)
@@ -48,8 +48,8 @@ func TestSkipped_IsTold(t *testing.T) {
 	})
 }
 
-// TestRelease_LostTwice loses an unlock and the answer to the sync after it, with a RetryPolicy that
-// never retries. The lock must not stay until the session ends.
+// TestRelease_LostTwice loses an unlock and the answer to the sync after it, with a RetryPolicy
+// that never retries. The lock must not stay until the session ends.
 func TestRelease_LostTwice(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked(recipes.Retry(recipes.Times(0, 0)))

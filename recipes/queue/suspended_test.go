@@ -56,8 +56,8 @@ func TestItem_Suspended(t *testing.T) {
 	}
 }
 
-// TestItem_ReleasedAtOnce checks that of two Releases at the same time one deletes the lock, and that
-// the other leaves the lock of the next holder alone, which has the same name and session.
+// TestItem_ReleasedAtOnce checks that of two Releases at the same time one deletes the lock, and
+// that the other leaves the lock of the next holder alone, which has the same name and session.
 func TestItem_ReleasedAtOnce(t *testing.T) {
 	for _, suspended := range []bool{false, true} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {

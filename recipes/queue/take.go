@@ -33,8 +33,8 @@ type takeResult struct {
 //
 // When ctx ends, Take returns at once. An item that is just being taken for this call goes to
 // another waiting call of this Client, or back to its place in the queue. The error's Unknown is
-// set then, because that return can fail if the session ends. Items that this Client may not read, or
-// that have children, are passed over; the error then names one, and Explain lists them. With an
+// set then, because that return can fail if the session ends. Items that this Client may not read,
+// or that have children, are passed over; the error then names one, and Explain lists them. With an
 // error nothing was taken, except:
 //
 //   - recipes.ErrOutcomeUnknown and a Message with a Name: the answer was lost, and so was the
@@ -54,8 +54,8 @@ func (e *engine) TryTake(ctx context.Context) (Message, bool, error) {
 }
 
 // TakeLocked waits for an item and locks the item, which stays in the queue until Done, and becomes
-// available to others when the session ends. With recipes.ErrFormat, TakeLocked also returns the Item.
-// When ctx ends, no item is locked, but the error's Unknown may be set while a lock is being deleted.
+// available to others when the session ends. With recipes.ErrFormat, the Item is returned as well.
+// When ctx ends, no item is locked, but Unknown may be set while a lock is being deleted.
 func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
 	r := e.take(ctx, &takeRequest{locked: true})
 	return r.item, r.err

@@ -14,8 +14,8 @@ import (
 )
 
 // TestThrottled lets a server refuse requests for longer than the RetryPolicy allows, while an item
-// returns to the queue: from a caller that gave up, or from a holder. The item must be free afterwards,
-// although the session lives on.
+// returns to the queue: from a caller that gave up, or from a holder. The item must be free
+// afterwards, although the session lives on.
 func TestThrottled(t *testing.T) {
 	for _, what := range []string{"taken", "locked"} {
 		scenario := func(t testing.TB, w *recipetest.World) {

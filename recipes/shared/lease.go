@@ -53,10 +53,10 @@ func newLease(c *recipes.Client, holder string, duration time.Duration, paths ..
 // processes that are obtaining the lease at the same time.
 //
 // The Context of the result ends when the lease is over or released, with the cause
-// recipes.ErrNotHeld; its Deadline is the end. Its Err and Done look at the wall clock themselves. A
-// goroutine that waits learns of the end from a timer, which does not notice when that clock is set.
-// Guard and Commit also fail if anybody has obtained the lease since. Token rises each time the
-// lease is obtained.
+// recipes.ErrNotHeld; its Deadline is the end. Its Err and Done look at the wall clock themselves.
+// A goroutine that waits learns of the end from a timer, which does not notice when that clock is
+// set. Guard and Commit also fail if anybody has obtained the lease since. Token rises each time
+// the lease is obtained.
 //
 // Release ends the lease early, which kazoo cannot do. If the lease is over, or was obtained again,
 // Release changes nothing. If ctx ends first, the release continues in the background as long as
@@ -162,8 +162,8 @@ func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) 
 	return stat, nil
 }
 
-// release writes the present time as the end. After a deletion the versions would begin again, and a
-// repeated request after a lost answer could end the next holder's lease.
+// release writes the present time as the end. After a deletion the versions would begin again, and
+// a repeated request after a lost answer could end the next holder's lease.
 func (l *Lease) release(ctx context.Context, path string, version int32) error {
 	return contend.Finish(ctx, l.client, "release", path, func(ctx context.Context) error {
 		_, err := l.client.Idempotent().Set(ctx, path, encodeLease(l.holder, time.Now()), version)

@@ -207,7 +207,8 @@ func TestLease_One(t *testing.T) {
 	})
 }
 
-// TestLease_Short checks that a lease lasts no less than was asked for: the layout has whole seconds.
+// TestLease_Short checks that a lease lasts no less than was asked for: the layout has whole
+// seconds.
 func TestLease_Short(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()

@@ -57,8 +57,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestNames_ReleaseAfterLoss checks that the release of a name whose session was lost, by the client's
-// clock and without a server, neither waits nor fails.
+// TestNames_ReleaseAfterLoss checks that the release of a name whose session was lost, by the
+// client's clock and without a server, neither waits nor fails.
 func TestNames_ReleaseAfterLoss(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		_, held, err := shared.NewNames(w.Client(), "/names", "red").Claim(t.Context())

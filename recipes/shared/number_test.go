@@ -276,7 +276,8 @@ func TestNumber_Counts(t *testing.T) {
 	})
 }
 
-// TestNumber_SharesMarker checks that a number leaves one znode per Client, however often it is made.
+// TestNumber_SharesMarker checks that a number leaves one znode per Client, however often it is
+// made.
 func TestNumber_SharesMarker(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()

@@ -32,9 +32,9 @@ func loadCache(name string) (*credentials.CCache, error) {
 
 var errCache = errors.New("not a ticket cache, or kinit is just writing it; run kinit")
 
-// parseCache parses the format of MIT's ccache files, version 4. It checks the structure before gokrb5
-// parses the file, because gokrb5 panics if a file ends too early, and drops the header, in which
-// gokrb5 does not know all fields.
+// parseCache parses the format of MIT's ccache files, version 4. It checks the structure before
+// gokrb5 parses the file, because gokrb5 panics if a file ends too early, and drops the header, in
+// which gokrb5 does not know all fields.
 func parseCache(b []byte) (*credentials.CCache, error) {
 	if len(b) < 4 || b[0] != 5 || b[1] != 4 {
 		return nil, errCache

@@ -31,8 +31,8 @@ type ClientConfig struct {
 	Principal string
 	// TicketCache is a file with tickets, as kinit makes it. A leading "FILE:" is ignored.
 	TicketCache string
-	// Service is the principal of the server, name[/host][@REALM]. Without a host, the dialed host is
-	// added. "" means DefaultService.
+	// Service is the principal of the server, name[/host][@REALM]. Without a host, the dialed host
+	// is added. "" means DefaultService.
 	Service string
 	// Canonicalize replaces the dialed host by the name that the DNS has for its address, as
 	// ZooKeeper's client does. Whoever controls the DNS then chooses the principal of the server.
@@ -119,8 +119,8 @@ func (c *Client) login() (*client.Client, error) {
 	return login, nil
 }
 
-// fromKDC logs in and requests a ticket. It drops the credentials afterwards: each connection logs in
-// again, and no goroutine renews credentials in the background.
+// fromKDC logs in and requests a ticket. It drops the credentials afterwards: each connection logs
+// in again, and no goroutine renews credentials in the background.
 func (c *Client) fromKDC(service principal.Name) (ticket, error) {
 	login, err := c.login()
 	if err != nil {

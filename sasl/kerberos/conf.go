@@ -57,8 +57,8 @@ var used = []string{
 	"permitted_enctypes", "renew_lifetime", "ticket_lifetime", "udp_preference_limit",
 }
 
-// reduced returns the supported settings of a krb5.conf, each on a line of its own. gokrb5 panics at
-// blocks within a realm, and at a block without line ends.
+// reduced returns the supported settings of a krb5.conf, each on a line of its own. gokrb5 panics
+// at blocks within a realm, and at a block without line ends.
 func reduced(text string) string {
 	var b strings.Builder
 	text = strings.NewReplacer("{", "{\n", "}", "\n}\n").Replace(comments.ReplaceAllString(text, ""))
@@ -134,8 +134,8 @@ func included(name string, depth int) (string, error) {
 	return text.String(), nil
 }
 
-// confFiles returns the files of an includedir directory. The directory may be missing, as on machines
-// with only some of MIT's packages.
+// confFiles returns the files of an includedir directory. The directory may be missing, as on
+// machines with only some of MIT's packages.
 func confFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

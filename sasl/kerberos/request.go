@@ -27,8 +27,8 @@ const (
 const (
 	version5 = 5 // of Kerberos, in each message
 
-	// The "checksum" in a GSS-API authenticator holds channel bindings and flags: RFC 4121, 4.1.1. The
-	// bindings are ignored, as in Java's server.
+	// The "checksum" in a GSS-API authenticator holds channel bindings and flags: RFC 4121, 4.1.1.
+	// The bindings are ignored, as in Java's server.
 	checksumGSS  = 0x8003
 	flagsAt      = 20 // offset of the flags
 	flagMutual   = 1 << 1
@@ -84,8 +84,8 @@ func (s *Server) verify(message []byte) (established, error) {
 	return e, nil
 }
 
-// ticket decrypts and checks a ticket. Its addresses are not checked: Java does not either, and KDCs
-// leave them out.
+// ticket decrypts and checks a ticket. Its addresses are not checked: Java does not either, and
+// KDCs leave them out.
 func (s *Server) ticket(t *messages.Ticket, now time.Time) (*messages.EncTicketPart, error) {
 	if s.components != nil && (t.Realm != s.realm || !slices.Equal(t.SName.NameString, s.components)) {
 		return nil, fmt.Errorf("kerberos: the client has a ticket for %s, and this server is %s; check how the client names the server, and the reverse DNS of its host",
@@ -180,8 +180,8 @@ type encAPRepPart struct {
 
 const msgAPRep = 15 // AP-REP, RFC 4120, 5.10
 
-// reply returns an AP-REP, which proves that the server knows the key of the ticket. It also sets the
-// sequence number of the server's wrap token.
+// reply returns an AP-REP, which proves that the server knows the key of the ticket. It also sets
+// the sequence number of the server's wrap token.
 func (e *established) reply() ([]byte, error) {
 	var random [4]byte
 	_, _ = rand.Read(random[:])                                         // never fails

@@ -17,11 +17,11 @@ import (
 
 // ServerConfig configures a Server.
 type ServerConfig struct {
-	// KeyTab is the file with the keys of Principal. Each exchange reads the file, so a new keytab takes
-	// effect at once. While the file cannot be read or parsed, the previous keys stay in use.
+	// KeyTab is the file with the keys of Principal. Each exchange reads the file, so a new keytab
+	// takes effect at once. While the file cannot be read or parsed, the previous keys stay in use.
 	KeyTab string
-	// Principal is the service principal of the server, name/host@REALM. "*" accepts tickets for every
-	// principal in the keytab.
+	// Principal is the service principal of the server, name/host@REALM. "*" accepts tickets for
+	// every principal in the keytab.
 	Principal string
 	// Mapping maps principals of clients to ids.
 	Mapping principal.Mapping
@@ -90,8 +90,8 @@ func NewServer(config ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// Renew returns a server with another configuration that shares the replay cache of s. The clock skew
-// stays as it is: a larger skew would admit requests that the cache has forgotten.
+// Renew returns a server with another configuration that shares the replay cache of s. The clock
+// skew stays as it is: a larger skew would admit requests that the cache has forgotten.
 func (s *Server) Renew(config ServerConfig) (*Server, error) {
 	config.ClockSkew = s.config.ClockSkew
 	renewed, err := NewServer(config)

@@ -67,8 +67,8 @@ func frame(kind uint16, message []byte) []byte {
 // layerNone is the bit of "no security layer" in the payloads of both wrap tokens. RFC 4752, 3.1.
 const layerNone = 1
 
-// offer is the payload of the server's wrap token, as Java sends it: no layer, and a buffer size that
-// has no effect.
+// offer is the payload of the server's wrap token, as Java sends it: no layer, and a buffer size
+// that has no effect.
 var offer = []byte{layerNone, 1, 0, 0}
 
 // choice is the payload of the client's wrap token: no layer, no buffer, no authorization id.

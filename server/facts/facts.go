@@ -118,8 +118,8 @@ type MemberStatus struct {
 	PeerAddress     string
 	ElectionAddress string // not used by this program
 	ClientAddress   string
-	// LinkTo and LinkFrom are what this server's connections to and from the member use: plain, or the
-	// version of TLS, such as TLS 1.3. Empty: there is no connection.
+	// LinkTo and LinkFrom are what this server's connections to and from the member use: plain, or
+	// the version of TLS, such as TLS 1.3. Empty: there is no connection.
 	LinkTo, LinkFrom string
 }
 

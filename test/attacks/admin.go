@@ -40,8 +40,8 @@ func (a *attacker) adminRequest(method, path, authorization, body string) (statu
 	return resp.StatusCode, answer, err
 }
 
-// succeeded reports whether an admin command was carried out: its answer is a JSON object without an
-// error.
+// succeeded reports whether an admin command was carried out: its answer is a JSON object without
+// an error.
 func succeeded(status int, answer []byte) bool {
 	var fields map[string]any
 	if status != http.StatusOK || json.Unmarshal(answer, &fields) != nil {

@@ -30,8 +30,8 @@ type attack struct {
 	writes int
 	// keys are lines of zoo.cfg besides the usual lines.
 	keys map[string]string
-	// run prepares the attack, calls ready, and goes on until ctx ends. It must survive every answer,
-	// the end of connections, and the end of the server.
+	// run prepares the attack, calls ready, and goes on until ctx ends. It must survive every
+	// answer, the end of connections, and the end of the server.
 	run func(a *attacker)
 }
 
@@ -71,7 +71,8 @@ type target struct {
 	Product string   // gozkd or zookeeper; empty: not known
 	Addrs   []string // for clients
 	Admin   string   // host:port of the HTTP port; empty: none
-	// Peers and Elections are the ports for other members, by member; empty for a standalone server.
+	// Peers and Elections are the ports for other members, by member; empty for a standalone
+	// server.
 	Peers, Elections []string
 }
 

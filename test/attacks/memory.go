@@ -24,8 +24,8 @@ func memoryAttacks() []*attack {
 }
 
 // unread sends the same requests again and again on n connections that do not read, until they
-// can't be sent any longer, and then keeps the connections open. A connection that the server closes
-// is made anew.
+// can't be sent any longer, and then keeps the connections open. A connection that the server
+// closes is made anew.
 func (a *attacker) unread(n int, op proto.OpCode, body []byte) {
 	a.ready()
 	a.unreadEvery(0, n, op, body)

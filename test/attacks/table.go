@@ -82,8 +82,8 @@ func (r *row) missed(s *settings) (list []string) {
 	return list
 }
 
-// cells returns the figures of the row: attack, server, the others' p50, p99 and maximum in ms, peak
-// in MB, seconds after SIGTERM, remarks.
+// cells returns the figures of the row: attack, server, the others' p50, p99 and maximum in ms,
+// peak in MB, seconds after SIGTERM, remarks.
 func (r *row) cells() []string {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.0f", d.Seconds()*1e3) }
 	own := func(s string) string {
@@ -135,8 +135,8 @@ func (r *row) String() string {
 	return s
 }
 
-// table returns the rows in Markdown: one line per attack, one column per server, each with p99, peak
-// memory, the time after SIGTERM if it is a second or more, and remarks.
+// table returns the rows in Markdown: one line per attack, one column per server, each with p99,
+// peak memory, the time after SIGTERM if it is a second or more, and remarks.
 func table(rows []*row) string {
 	var servers []string
 	for _, r := range rows {

@@ -23,7 +23,8 @@ import (
 // client is a script for a client library.
 type client struct {
 	name string
-	// install fetches and builds the requirements of run. It is called once, before any client runs.
+	// install fetches and builds the requirements of run. It is called once, before any client
+	// runs.
 	install func(ctx context.Context, root string)
 	run     func(ctx context.Context, root, addr string) (cases.Report, error)
 	// own replaces run for a client that starts its servers itself; bin has its zkServer.sh, and
@@ -34,8 +35,8 @@ type client struct {
 	format string
 	// sasl replaces run for a client that authenticates with DIGEST-MD5.
 	sasl func(ctx context.Context, root, addr string, user server.User) (cases.Report, error)
-	// otherwise names cases that end with an error that contains a text, because they expect a client
-	// without a certificate or a user.
+	// otherwise names cases that end with an error that contains a text, because they expect a
+	// client without a certificate or a user.
 	otherwise map[string]string
 	// faults replaces run for a client of an ensemble under faults, which only gozkd can run.
 	faults func(ctx context.Context, root, portFile string) (cases.Report, error)

@@ -102,9 +102,9 @@ type pair struct {
 	row    int // its place in the table
 }
 
-// runAll installs the clients, runs each on every server that it applies to, jobs at once, and returns
-// the rows of the table. Each pair has a server process of its own, so that clients do not affect each
-// other.
+// runAll installs the clients, runs each on every server that it applies to, jobs at once, and
+// returns the rows of the table. Each pair has a server process of its own, so that clients do not
+// affect each other.
 func runAll(ctx context.Context, root string, targets []target, list []client, jobs int, verbose bool) []row {
 	installed := make(map[string]error)
 	for _, c := range list {
@@ -134,7 +134,8 @@ func runAll(ctx context.Context, root string, targets []target, list []client, j
 }
 
 // plan returns the pairs, and how many they are. Pairs of a turn run in sequence: the servers
-// of a client that starts them itself may draw the same ports. These turns take longest and come first.
+// of a client that starts them itself may draw the same ports. These turns take longest and come
+// first.
 func plan(targets []target, list []client) (turns [][]pair, n int) {
 	alone := make(map[string][]pair)
 	for _, t := range targets {
@@ -233,8 +234,8 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	return r
 }
 
-// withIdentity returns how to start a server for a client with TLS or SASL, and how to run the client.
-// The keys are in dir.
+// withIdentity returns how to start a server for a client with TLS or SASL, and how to run the
+// client. The keys are in dir.
 func (c client) withIdentity(ctx context.Context, root string, t target, dir string) (
 	start func(context.Context) (*server.Process, error), run func(context.Context, *server.Process) (cases.Report, error), err error,
 ) {

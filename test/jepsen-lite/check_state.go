@@ -273,8 +273,8 @@ func findSessionView(h []*Record, found func(string, ...*Record)) {
 
 // findSessionLost: a session does not expire before its timeout has passed since a quorum last knew
 // that its client was alive, which every successful write shows. Time in which no member ran does
-// not count. A server knows when it was paused to half a tick, for which a quarter of the timeout is
-// allowed.
+// not count. A server knows when it was paused to half a tick, for which a quarter of the timeout
+// is allowed.
 func findSessionLost(h []*Record, found func(string, ...*Record)) {
 	alive := map[proto.SessionID]*Record{}
 	timeouts := map[proto.SessionID]time.Duration{}

@@ -222,8 +222,8 @@ func (t *watchTable) overtaken(r *Record) *armed {
 	return nil
 }
 
-// unchanged returns a watch that fired before the read was sent, if the read shows no change that is
-// newer than the watch.
+// unchanged returns a watch that fired before the read was sent, if the read shows no change that
+// is newer than the watch.
 func (t *watchTable) unchanged(r *Record) *fired {
 	table := t.firedData
 	if r.Op == proto.OpGetChildren2 {

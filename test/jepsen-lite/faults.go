@@ -258,8 +258,8 @@ func freeze(m *Member) (string, func(context.Context) error, error) {
 	return m.String(), func(context.Context) error { return m.Resume() }, m.Pause()
 }
 
-// pauseAll stops all members with SIGSTOP for up to longer than the sessions' timeout, as when their
-// hosts are suspended.
+// pauseAll stops all members with SIGSTOP for up to longer than the sessions' timeout, as when
+// their hosts are suspended.
 func pauseAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	var errs, resumeErrs []error
 	var paused []*Member
@@ -287,8 +287,9 @@ func wipe(_ context.Context, n *nemesis) (string, func(context.Context) error, e
 	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m))
 }
 
-// rollBack copies the data directory of a stopped member, lets the member take part for a while, and
-// restores the directory from the copy: the member no longer has what it acknowledged meanwhile.
+// rollBack copies the data directory of a stopped member, lets the member take part for a while,
+// and restores the directory from the copy: the member no longer has what it acknowledged
+// meanwhile.
 func rollBack(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.any()
 	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }

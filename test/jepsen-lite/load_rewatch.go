@@ -9,9 +9,9 @@ import (
 )
 
 // loadRewatch produces the cases of watches that a client which waits for each reply never has. A
-// client sends a read with a watch, a change and another read at once, so that the second read waits
-// after the change. A client moves to another server and sets its watches again with a zxid right
-// before, right at or after its last change.
+// client sends a read with a watch, a change and another read at once, so that the second read
+// waits after the change. A client moves to another server and sets its watches again with a zxid
+// right before, right at or after its last change.
 const (
 	loadRewatch = "rewatch"
 	rewatchKeys = 2

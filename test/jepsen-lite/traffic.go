@@ -22,8 +22,8 @@ type TrafficConfig struct {
 	Pace      time.Duration // mean time between two operations of a client
 	// Rand returns the source of decisions of a client.
 	Rand func(client string) *rand.Rand
-	// Rest returns how long a client rests, with its session alive, before its next operation. rng is
-	// the client's own. nil: no client ever rests.
+	// Rest returns how long a client rests, with its session alive, before its next operation. rng
+	// is the client's own. nil: no client ever rests.
 	Rest func(rng *rand.Rand) time.Duration
 
 	loads []load // nil: all

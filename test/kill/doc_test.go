@@ -12,16 +12,16 @@
 //     out in full or not at all.
 //   - Ephemerals exist while their session lives, with their owner, and disappear with it all at
 //     once.
-//   - No zxid is used twice. Each exceeds all zxids that were acknowledged when its request was sent,
-//     and no client ever sees a lower zxid than before, on whatever connection.
+//   - No zxid is used twice. Each exceeds all zxids that were acknowledged when its request was
+//     sent, and no client ever sees a lower zxid than before, on whatever connection.
 //
-// Between two kills the load pauses: a client with a new session reads everything, finds out which of
-// the writes without an answer were carried out, and compares. From then on those count as
+// Between two kills the load pauses: a client with a new session reads everything, finds out which
+// of the writes without an answer were carried out, and compares. From then on those count as
 // acknowledged.
 //
 // TestPause stops the process for a while instead, and checks the sessions.
 //
-// KILLS sets the number of rounds and KILL_SEED the seed of all random choices. The moment at which a
-// signal hits depends on the machine, so a seed repeats the plan of a run but not the run.
+// KILLS sets the number of rounds and KILL_SEED the seed of all random choices. The moment at which
+// a signal hits depends on the machine, so a seed repeats the plan of a run but not the run.
 // With go test -artifacts the data directory and the server's log are kept.
 package kill

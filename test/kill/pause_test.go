@@ -13,9 +13,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestPause stops the process with SIGSTOP for longer than the sessions' timeout, while clients send
-// pings that the system keeps for it. None of their sessions may expire, and a session whose client
-// is gone must expire when its timeout has passed without the pause.
+// TestPause stops the process with SIGSTOP for longer than the sessions' timeout, while clients
+// send pings that the system keeps for it. None of their sessions may expire, and a session whose
+// client is gone must expire when its timeout has passed without the pause.
 func TestPause(t *testing.T) {
 	exhaustive.Only(t) // it takes 30 s and needs a processor for the pings
 	const timeout, pauseFor, tick = 4 * time.Second, 10 * time.Second, 2 * time.Second

@@ -141,7 +141,8 @@ func (b *bench) copyTree(ctx context.Context) (string, error) {
 	return tree, nil
 }
 
-// copyFile copies a file with its permissions. A file that is deleted but not committed is left out.
+// copyFile copies a file with its permissions. A file that is deleted but not committed is left
+// out.
 func copyFile(to, from string) (err error) {
 	info, err := os.Lstat(from)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() {

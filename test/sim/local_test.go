@@ -12,8 +12,8 @@ import (
 // stayers is the number of clients that stay with a member, if sessions are local.
 const stayers = 2
 
-// tally counts requests that clients sent while a majority was well, and answers. A request may fail
-// because of a fault; of many requests, few fail.
+// tally counts requests that clients sent while a majority was well, and answers. A request may
+// fail because of a fault; of many requests, few fail.
 type tally struct{ asked, answered int }
 
 // note notes a request, and whether it was answered. wasWell is what well returned before.

@@ -12,9 +12,9 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// A mover is a client that goes from member to member, and comes back to those that it left a moment
-// ago. Its session has an ephemeral znode, so it is one that all members know. It must live for its
-// timeout after the last answer, wherever that came from, and so must the znode.
+// A mover is a client that goes from member to member, and comes back to those that it left a
+// moment ago. Its session has an ephemeral znode, so it is one that all members know. It must live
+// for its timeout after the last answer, wherever that came from, and so must the znode.
 type mover struct {
 	w       *world
 	name    string
@@ -53,14 +53,14 @@ func (v *mover) run(stop <-chan struct{}) {
 	}
 }
 
-// entitled reports whether the session must be alive. A member that is cut off, and dies before it has
-// closed its connections, costs syncLimit ticks: the comment of expiry in server/expiry.go.
+// entitled reports whether the session must be alive. A member that is cut off, and dies before it
+// has closed its connections, costs syncLimit ticks: the comment of expiry in server/expiry.go.
 func (v *mover) entitled() bool {
 	return v.path != "" && v.w.now() < v.answered+v.timeout-syncLimit*tick
 }
 
-// overdue reports whether the session must have expired. Members round its end up to a tick, and need
-// a moment to agree.
+// overdue reports whether the session must have expired. Members round its end up to a tick, and
+// need a moment to agree.
 func (v *mover) overdue() bool {
 	return v.id != 0 && min(v.w.now()-v.used, v.w.quietFor()) > v.timeout+3*tick
 }

@@ -17,8 +17,8 @@ import (
 
 // Progress is a property: while a majority is well, a write is acknowledged within progressBound. A
 // majority is well if more than half of the voters run, are not paused, have healthy disks, and can
-// all talk with each other. The bound is that of a client, which first has to find one of them: while
-// nothing was acknowledged for probeEvery, a probe at each member writes about that often.
+// all talk with each other. The bound is that of a client, which first has to find one of them:
+// while nothing was acknowledged for probeEvery, a probe at each member writes about that often.
 const (
 	progressBound = 10 * electionTimeout
 	probeEvery    = electionTimeout
@@ -191,8 +191,8 @@ func probeAsk(c net.Conn, frame []byte) ([]byte, error) {
 	return b, err
 }
 
-// watchOver starts the probes and movers, and watches over progress and over servers that stop by themselves.
-// It returns the function that ends that.
+// watchOver starts the probes and movers, and watches over progress and over servers that stop by
+// themselves. It returns the function that ends that.
 func (w *world) watchOver() (end func()) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// drawCalmPlan draws a plan in which times of rest, of a minute to half an hour with one fault or none,
-// alternate with bursts of faults under load. The plan takes 6 to 24 times the given length.
+// drawCalmPlan draws a plan in which times of rest, of a minute to half an hour with one fault or
+// none, alternate with bursts of faults under load. The plan takes 6 to 24 times the given length.
 func drawCalmPlan(seed uint64, length time.Duration, kinds []*fault) *plan {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	p := drawPlan(seed, 0, nil)
@@ -51,8 +51,8 @@ func (w *world) restLeft() time.Duration {
 	return w.restUntil - w.now()
 }
 
-// rest returns how long a client rests before its next operation: until the rest of all clients ends,
-// or, so that requests come alone, for up to four minutes.
+// rest returns how long a client rests before its next operation: until the rest of all clients
+// ends, or, so that requests come alone, for up to four minutes.
 func (w *world) rest(rng *rand.Rand) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,7 +42,8 @@ var (
 	resultFlag = flag.String("sim.result", "", "file for the result of a single run, which another process adds up")
 )
 
-// TestSim runs ensembles through plans. A failure prints the plan; make simservers repeats it exactly.
+// TestSim runs ensembles through plans. A failure prints the plan; make simservers repeats it
+// exactly.
 func TestSim(t *testing.T) {
 	hours, length := *hoursFlag, *lengthFlag
 	if hours < 0 {
@@ -114,8 +115,8 @@ func allocate(n int) (objects [][]*byte) {
 	return objects
 }
 
-// runMany runs plans from seed on, several at once, until they add up to the hours or an interrupt asks
-// for the sum so far. It returns how many it ran.
+// runMany runs plans from seed on, several at once, until they add up to the hours or an interrupt
+// asks for the sum so far. It returns how many it ran.
 func runMany(t *testing.T, seed uint64, hours float64, sum *result) (n uint64) {
 	t.Helper()
 	ctx, cancel := signal.NotifyContext(t.Context(), os.Interrupt)
@@ -151,8 +152,9 @@ func runOnceOrTwice(t *testing.T, seed uint64) result {
 	return r
 }
 
-// runApart runs a plan in a process of its own, with more flags: earlier runs change where objects are in
-// memory, on which the order of some maps depends, so a run after others might not be the same run.
+// runApart runs a plan in a process of its own, with more flags: earlier runs change where objects
+// are in memory, on which the order of some maps depends, so a run after others might not be the
+// same run.
 func runApart(t *testing.T, seed uint64, flags ...string) (r result) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "result")
@@ -345,9 +347,9 @@ func (w *world) endAll() {
 	}
 }
 
-// sessionsLost finds sessions that were lost although their clients tried again and again: no client
-// is ever cut off from all members, and while no write can be acknowledged no session may expire.
-// The sessions of the member load are too short for that.
+// sessionsLost finds sessions that were lost although their clients tried again and again: no
+// client is ever cut off from all members, and while no write can be acknowledged no session may
+// expire. The sessions of the member load are too short for that.
 func sessionsLost(history []*jepsenlite.Record) (problems []string) {
 	for _, r := range history {
 		if r.Kind == jepsenlite.KindOpen && r.Refused && !strings.HasPrefix(r.Client, "member-member") {
@@ -357,8 +359,8 @@ func sessionsLost(history []*jepsenlite.Record) (problems []string) {
 	return problems
 }
 
-// withoutLocalLosses leaves out that a session was refused which never had an ephemeral znode, as far as
-// its client knows: such a session may be local, and ends with its server.
+// withoutLocalLosses leaves out that a session was refused which never had an ephemeral znode, as
+// far as its client knows: such a session may be local, and ends with its server.
 func withoutLocalLosses(history []*jepsenlite.Record) []*jepsenlite.Record {
 	global, last := map[proto.SessionID]bool{}, map[string]proto.SessionID{} // a refusal does not name the session
 	return slices.DeleteFunc(history, func(r *jepsenlite.Record) bool {

@@ -36,8 +36,8 @@ func build(ctx context.Context, root, dir, from string) versions {
 
 var supported = regexp.MustCompile(`(var SupportedLevels = LevelRange\{Min: \w+, Max: Level)(\d+)\}`)
 
-// oneLevelMore writes an overlay for go build with which the program supports another feature level,
-// and returns its path and that level.
+// oneLevelMore writes an overlay for go build with which the program supports another feature
+// level, and returns its path and that level.
 func oneLevelMore(root, dir string) (overlay string, level int) {
 	path := filepath.Join(root, "consensus", "internal", "core", "level.go")
 	code := must.Get(os.ReadFile(path))

@@ -81,9 +81,9 @@ const (
 	emptyOne  = true
 )
 
-// to restarts all members as another version, the leader last, and checks that the level is still 1.
-// With empty, the data of the first of them is deleted: it receives a checkpoint of the leader, which
-// is of the other version.
+// to restarts all members as another version, the leader last, and checks that the level is still
+// 1. With empty, the data of the first of them is deleted: it receives a checkpoint of the leader,
+// which is of the other version.
 func (r *roll) to(binary string, empty bool) func(ctx context.Context) {
 	return func(ctx context.Context) {
 		leader := must.Get(r.ensemble.Leader(ctx))
@@ -139,8 +139,9 @@ func (r *roll) raise(ctx context.Context) {
 	r.levelIs(ctx, r.versions.nextLevel)
 }
 
-// refused starts a member as the older versions, which must end. With an emptied disk they must find
-// out that the others refuse them. Each time the member is then started as its own version again.
+// refused starts a member as the older versions, which must end. With an emptied disk they must
+// find out that the others refuse them. Each time the member is then started as its own version
+// again.
 func (r *roll) refused(ctx context.Context) {
 	m := r.ensemble.Members[0]
 	for _, binary := range []string{r.versions.this, r.versions.from} {

@@ -102,8 +102,8 @@ func TestLogin_Dialog(t *testing.T) {
 	b.until("location.hash === '#/z/a'")
 }
 
-// The heartbeats of a person's ephemeral znodes end with the login, and ask for none. The next login has a
-// session of its own.
+// The heartbeats of a person's ephemeral znodes end with the login, and ask for none. The next
+// login has a session of its own.
 func TestLogin_Ephemerals(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Read, Roles: roles(t, "write="+digest("boss", "two"))})
 	x.fill(map[string]string{"/a": "x"})

@@ -122,7 +122,8 @@ func TestCreate(t *testing.T) {
 	b.closed()
 }
 
-// A click counts if the page is drawn anew between the press and the release, and once if it is not.
+// A click counts if the page is drawn anew between the press and the release, and once if it is
+// not.
 func TestClick_Redrawn(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	zk := x.connect()
@@ -151,7 +152,8 @@ func TestClick_Redrawn(t *testing.T) {
 	b.until("location.hash === '#/history?path=%2Fapp'")
 }
 
-// An action that was asked for while the znode is read is not lost when the znode changes meanwhile.
+// An action that was asked for while the znode is read is not lost when the znode changes
+// meanwhile.
 func TestAction_ChangedWhileRead(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	zk := x.connect()
@@ -302,7 +304,8 @@ func TestPermissionDenied(t *testing.T) {
 	}
 }
 
-// A znode that was deleted and created since a person looked at it has the same versions, and is another.
+// A znode that was deleted and created since a person looked at it has the same versions, and is
+// another.
 func TestChange_CreatedAgain(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	zk := x.connect()

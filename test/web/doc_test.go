@@ -1,5 +1,6 @@
-// Package web uses the explorer as a person does, in headless Chromium: it clicks, types, and reads what
-// is on the screen. `make web` runs it; without GOZKD_BROWSER, the path of Chromium, all tests are skipped.
+// Package web uses the explorer as a person does, in headless Chromium: it clicks, types, and reads
+// what is on the screen. `make web` runs it; without GOZKD_BROWSER, the path of Chromium, all tests
+// are skipped.
 //
 // A test waits until something is on the page, never for a time. After each test, no exception, no
 // refusal by the content security policy, and no request to another origin may have happened.

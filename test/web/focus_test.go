@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// A view that reads again by itself leaves the focus, the order of a table and a selection of text alone.
+// A view that reads again by itself leaves the focus, the order of a table and a selection of text
+// alone.
 func TestPolling_LeavesThePersonAlone(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
 	var ids []string

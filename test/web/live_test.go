@@ -124,8 +124,8 @@ func TestServerLost_OtherViews(t *testing.T) {
 	b.see("main", "sessions in the ensemble")
 }
 
-// A change after the znode was read and before its changes are followed is shown, and the page does not
-// say that it is live before it is.
+// A change after the znode was read and before its changes are followed is shown, and the page does
+// not say that it is live before it is.
 func TestLive_BeforeTheStream(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
 	zk := x.connect()

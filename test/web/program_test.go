@@ -31,7 +31,8 @@ func poll(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// openEnsemble builds the program and starts three servers with an archive, and returns the site of the first.
+// openEnsemble builds the program and starts three servers with an archive, and returns the site of
+// the first.
 func openEnsemble(t *testing.T) (*site, *server.Ensemble) {
 	t.Helper()
 	needBrowser(t)
@@ -68,8 +69,8 @@ func openEnsemble(t *testing.T) (*site, *server.Ensemble) {
 	return x, e
 }
 
-// The program with three servers and an archive: versions of a znode are compared, and the cards of the
-// other members show what they answer.
+// The program with three servers and an archive: versions of a znode are compared, and the cards of
+// the other members show what they answer.
 func TestProgram(t *testing.T) {
 	x, e := openEnsemble(t)
 	zk, err := client.Connect(t.Context(), client.Config{Servers: e.Addrs()[:1]})

@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// stopwatch begins to look in each frame whether the page shows something; elapsed returns when it did, in
-// milliseconds of performance.now.
+// stopwatch begins to look in each frame whether the page shows something; elapsed returns when it
+// did, in milliseconds of performance.now.
 func (b *tab) stopwatch(condition string) {
 	b.t.Helper()
 	b.eval(`window.watch = new Promise((done) => { performance.clearResourceTimings();
@@ -24,9 +24,9 @@ func (b *tab) elapsed() float64 {
 	return ask[float64](b, "window.watch")
 }
 
-// A parent with 100,000 children: the first rows are painted within 200 ms after their data, only rows in
-// sight exist, and the last child is reached by scrolling. The times are measured and not judged: the
-// machine may be busy. The numbers of rows, requests and bytes are.
+// A parent with 100,000 children: the first rows are painted within 200 ms after their data, only
+// rows in sight exist, and the last child is reached by scrolling. The times are measured and not
+// judged: the machine may be busy. The numbers of rows, requests and bytes are.
 func TestManyChildren(t *testing.T) {
 	const n = 100_000
 	x := open(t, server.Config{MaxBuffer: 4 << 20}, web.Options{Anonymous: web.Read, Rate: 1e6})

@@ -1,6 +1,6 @@
 // Command chart renders the Helm chart with several values, and checks the objects without a
-// cluster: each object is decoded strictly as the type of Kubernetes that it names, references within
-// the objects lead somewhere, and gozkd takes the configuration of each server.
+// cluster: each object is decoded strictly as the type of Kubernetes that it names, references
+// within the objects lead somewhere, and gozkd takes the configuration of each server.
 //
 //	go -C tools/chart run . ../../deploy/helm/gozkd ../../bin/gozkd
 package main
@@ -206,8 +206,8 @@ func (r *rendered) references() error {
 	return errors.Join(errs...)
 }
 
-// verification checks the CronJob: present if there is an archive, it names the archive with flags that
-// gozkd takes, and no service or budget selects its pods.
+// verification checks the CronJob: present if there is an archive, it names the archive with flags
+// that gozkd takes, and no service or budget selects its pods.
 func (r *rendered) verification(gozkd string) error {
 	var text string
 	for _, m := range r.maps {
@@ -231,7 +231,8 @@ func (r *rendered) verification(gozkd string) error {
 	if last := c.Args[len(c.Args)-1]; last != url {
 		return fmt.Errorf("the CronJob verifies %s, the archive is %s", last, url)
 	}
-	// In a directory that does not exist the command fails, with another status than for a wrong flag.
+	// In a directory that does not exist the command fails, with another status than for a wrong
+	// flag.
 	out, err := exec.Command(gozkd, append(c.Args[:len(c.Args)-1:len(c.Args)-1], "file:///nowhere/at/all")...).CombinedOutput()
 	if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.ExitCode() != 1 {
 		return fmt.Errorf("%q: %v\n%s", c.Args, err, out)

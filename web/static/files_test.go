@@ -32,8 +32,8 @@ func read(t *testing.T) map[string]string {
 	return all
 }
 
-// A znode's content must never be parsed as HTML or run as a script (W5), and the policy of the answers
-// allows nothing from elsewhere.
+// A znode's content must never be parsed as HTML or run as a script (W5), and the policy of the
+// answers allows nothing from elsewhere.
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|parseFromString` +
 	`|\beval\(|new Function|setTimeout\(['"]|javascript:|setAttribute\(['"]style|srcdoc|style="|\son[a-z]+="|https?://[^\s'"<]*`)
 
@@ -71,8 +71,8 @@ var (
 	exporting = regexp.MustCompile(`(?m)^export (?:async )?(?:function|const|class|let) (\w+)`)
 )
 
-// Without a build step nothing else notices an import of a name that does not exist until a browser loads
-// the page.
+// Without a build step nothing else notices an import of a name that does not exist until a browser
+// loads the page.
 func TestFiles_ImportsExist(t *testing.T) {
 	all := read(t)
 	for name, text := range all {

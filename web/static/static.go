@@ -70,8 +70,8 @@ func kindOf(name string) string {
 	return mime.TypeByExtension(path.Ext(name))
 }
 
-// Handler serves the files below a path that ends with a slash. The files have ETags, and browsers ask
-// each time whether they have changed.
+// Handler serves the files below a path that ends with a slash. The files have ETags, and browsers
+// ask each time whether they have changed.
 func Handler(root string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -17,8 +17,9 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// The member that leads the ensemble dies. That is no reason for the program that was elected to step down, nor for another to
-// take over: its session lives on. When the session ends, the next one takes over.
+// The member that leads the ensemble dies. That is no reason for the program that was elected to
+// step down, nor for another to take over: its session lives on. When the session ends, the next
+// one takes over.
 //
 // In a bubble such a sleep takes next to no time, and what was going to happen in it has happened.
 func TestElection_SurvivesTheLeader(t *testing.T) {
@@ -61,9 +62,10 @@ func TestElection_SurvivesTheLeader(t *testing.T) {
 	})
 }
 
-// campaign takes part in an election: it calls won when this candidate is elected, and returns when its session or ctx has ended;
-// conn must not be closed before. Every candidate has an ephemeral znode; the one with the lowest number is elected, and each of the
-// others watches the one before it.
+// campaign takes part in an election: it calls won when this candidate is elected, and returns when
+// its session or ctx has ended; conn must not be closed before. Every candidate has an ephemeral
+// znode; the one with the lowest number is elected, and each of the others watches the one before
+// it.
 func campaign(ctx context.Context, conn *zk.Conn, root, name string, won func(name string)) error {
 	mine, err := conn.CreateProtectedEphemeralSequential(root+"/candidate-", []byte(name), zk.WorldACL(zk.PermAll))
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// A worker is there as long as its session is. On real time the servers' clock is moved: a client that is connected keeps its session,
-// whatever is skipped, and one that is not loses it when its timeout is over.
+// A worker is there as long as its session is. On real time the servers' clock is moved: a client
+// that is connected keeps its session, whatever is skipped, and one that is not loses it when its
+// timeout is over.
 func TestExpiry_Advance(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t)
@@ -47,7 +48,8 @@ func TestExpiry_Advance(t *testing.T) {
 	s.AssertOwner("/worker", worker.SessionID())
 }
 
-// In a bubble time passes for servers and clients alike, while everybody waits: a minute takes no time at all.
+// In a bubble time passes for servers and clients alike, while everybody waits: a minute takes no
+// time at all.
 func TestExpiry_Bubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 
 var errTaken = errors.New("the name is taken")
 
-// register makes an ephemeral znode of this session, whatever happens meanwhile. It returns errTaken if another session has it.
+// register makes an ephemeral znode of this session, whatever happens meanwhile. It returns
+// errTaken if another session has it.
 func register(ctx context.Context, conn *zk.Conn, path string) error {
 	for ctx.Err() == nil {
 		_, err := conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))

@@ -9,8 +9,9 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// The server creates the lock's znode, but the client never hears of it. A client that then simply creates another one waits for
-// itself until its session ends. go-zookeeper puts a number of its own into the name and looks whether it is there.
+// The server creates the lock's znode, but the client never hears of it. A client that then simply
+// creates another one waits for itself until its session ends. go-zookeeper puts a number of its
+// own into the name and looks whether it is there.
 func TestLock_SurvivesALostReply(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t)

@@ -38,7 +38,8 @@ func TestTLS_Ensemble(t *testing.T) {
 	e.Connect(t) // the port takes plain connections, too
 }
 
-// A client without a certificate gets no connection. In a bubble the certificates are valid as well.
+// A client without a certificate gets no connection. In a bubble the certificates are valid as
+// well.
 func TestTLS_NoCertificate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// The server is restarted, and what a client watches changes before that client is back. It learns of it when it is, and once.
+// The server is restarted, and what a client watches changes before that client is back. It learns
+// of it when it is, and once.
 func TestWatch_SurvivesARestart(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t)

@@ -31,9 +31,9 @@ func Open(disk vfs.FS, path string, strict bool) (*Reader, error) {
 	return open(disk, path, newest)
 }
 
-// OpenPrevious opens the checkpoint before the newest one of a file, for the case that the newest is
-// damaged. The previous checkpoint is complete until the next [Merge] begins. Errors are those of
-// Open; a file without a previous checkpoint is an error that wraps [ErrCorrupt].
+// OpenPrevious opens the checkpoint before the newest one of a file, for the case that the newest
+// is damaged. The previous checkpoint is complete until the next [Merge] begins. Errors are those
+// of Open; a file without a previous checkpoint is an error that wraps [ErrCorrupt].
 func OpenPrevious(disk vfs.FS, path string) (*Reader, error) { return open(disk, path, previous) }
 
 func open(disk vfs.FS, path string, which transaction) (*Reader, error) {

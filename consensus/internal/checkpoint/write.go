@@ -61,8 +61,8 @@ func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, change
 	return m.commit(meta)
 }
 
-// Revert makes the previous checkpoint of the file at path the newest one. The caller must have read
-// the previous checkpoint completely ([OpenPrevious]). After an error either counts.
+// Revert makes the previous checkpoint of the file at path the newest one. The caller must have
+// read the previous checkpoint completely ([OpenPrevious]). After an error either counts.
 func Revert(disk vfs.FS, path string) error {
 	file, err := disk.OpenRW(path)
 	if err != nil {

@@ -100,7 +100,7 @@ type Config struct {
 	// highest of them that this member agrees to activate; 0: no limit.
 	Levels     LevelRange
 	LevelLimit Level
-	// Relayed: as a learner, this member asks a voter for entries, so that the leader need not send them.
+	// Relayed: as a learner, this member asks a voter for entries instead of the leader.
 	Relayed   bool
 	Retention RetentionLimits
 	Validate  func(payload []byte) error // nil: every request is valid

@@ -3,8 +3,8 @@ package core
 import "go.etcd.io/raft/v3/raftpb"
 
 // LogReader turns entries of a log into batches without the state that they apply to. It does not
-// know how far each stream was when the log began: of a stream that began before the log, it accepts
-// the first request that it reads.
+// know how far each stream was when the log began: of a stream that began before the log, it
+// accepts the first request that it reads.
 type LogReader struct {
 	Streams Streams // the positions so far; not nil
 	term    uint64

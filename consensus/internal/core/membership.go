@@ -24,8 +24,8 @@ const (
 )
 
 // Target is the membership that raft's configuration is to reach. The leader adds missing members
-// as learners, promotes those that have caught up, and removes members that do not belong, a step at
-// a time:
+// as learners, promotes those that have caught up, and removes members that do not belong, a step
+// at a time:
 //
 //  1. A member that lost its state, or whose state is older than its acknowledgements, is removed
 //     and added again (startup).
@@ -51,8 +51,9 @@ type Reconciled struct {
 	Reached bool
 }
 
-// membership holds the target and how far the leader has brought raft's configuration to it. The progress of a change
-// and of the members is forgotten when the leader changes: the next leader measures progress anew.
+// membership holds the target and how far the leader has brought raft's configuration to it. The
+// progress of a change and of the members is forgotten when the leader changes: the next leader
+// measures progress anew.
 type membership struct {
 	target        Target
 	admitted      map[uint64]uint64 // by member: the nonce of the life that it was added for
@@ -213,8 +214,8 @@ func (c *Core) canSpare(id uint64) bool {
 	return silent && active > voters/2
 }
 
-// addMissing adds the members of the target that raft does not know, as learners, and those that are
-// connected: a member that the target does not contain yet, or no longer, follows as long as it
+// addMissing adds the members of the target that raft does not know, as learners, and those that
+// are connected: a member that the target does not contain yet, or no longer, follows as long as it
 // answers (see difference).
 func (c *Core) addMissing(t Target) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}

@@ -89,8 +89,8 @@ func (c *Core) AppendIncarnations(b []byte) []byte {
 // Incarnations counts the changes of what AppendIncarnations appends.
 func (c *Core) Incarnations() uint64 { return c.start.incarnations }
 
-// ReadIncarnation reads the output of AppendIncarnations, and returns the incarnation of a server; 0
-// if it is not known. Earlier versions of gozkd append nothing.
+// ReadIncarnation reads the output of AppendIncarnations, and returns the incarnation of a server;
+// 0 if it is not known. Earlier versions of gozkd append nothing.
 func ReadIncarnation(r *Uvarints, server uint64) (incarnation uint64) {
 	if len(r.Rest) == 0 {
 		return 0

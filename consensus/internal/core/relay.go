@@ -8,12 +8,13 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A relay is a voter that sends the entries that it has applied to learners, so that the leader need
-// not. Entries that are applied are committed: every leader of this term or a later one has them, so
-// raft at the learner may take them as appends of the leader, whoever sends them.
+// A relay is a voter that sends the entries that it has applied to learners, so that the leader
+// need not. Entries that are applied are committed: every leader of this term or a later one has
+// them, so raft at the learner may take them as appends of the leader, whoever sends them.
 //
 //   - The learner chooses a relay, and asks it for the entries after those that it has applied. The
-//     request is a MsgAppResp to a member that does not lead, which members of earlier versions ignore.
+//     request is a MsgAppResp to a member that does not lead, which members of earlier versions
+//     ignore.
 //   - The relay answers with MsgApps that have the context relayed, and sends further entries as it
 //     applies them, while the requests come.
 //   - The learner tells the leader in each report what it has applied, by a MsgAppResp with the
@@ -190,7 +191,8 @@ func (c *Core) stepRelay(r *raftpb.Message) *raftpb.Message {
 		if len(r.GetContext()) > 0 {
 			return c.fromRelay(r)
 		}
-		// The leader sends entries again after it was told of the relay: the relay is not good enough.
+		// The leader sends entries again after it was told of the relay: the relay is not good
+		// enough.
 		if s := &c.wire.relays.source; s.active && s.since > 2*electionTicks && len(r.GetEntries()) > 0 {
 			s.giveUp()
 		}
@@ -222,8 +224,8 @@ func (c *Core) fromRelay(r *raftpb.Message) *raftpb.Message {
 	}
 }
 
-// feedRequested notes that a learner asks this member for the entries after the entry have. A member
-// that cannot relay is silent: the learner then asks another voter.
+// feedRequested notes that a learner asks this member for the entries after the entry have. A
+// member that cannot relay is silent: the learner then asks another voter.
 func (c *Core) feedRequested(learner, have uint64) {
 	if !c.Voter() || !c.Current() || c.passive() || have == 0 {
 		return
@@ -309,7 +311,8 @@ func (c *Core) Leased(learner uint64) bool {
 }
 
 // tickLeases ends the leases of learners that are silent, and refuses those of learners whose relay
-// leaves them behind: they lack what was applied here an election timeout ago, and got nothing since.
+// leaves them behind: they lack what was applied here an election timeout ago, and got nothing
+// since.
 func (c *Core) tickLeases() {
 	if len(c.wire.relays.leases) == 0 {
 		return

@@ -83,8 +83,8 @@ func TestRelay_SparesTheLeader(t *testing.T) {
 	}
 }
 
-// A learner whose relay is cut off leaves it before the leader has to help, takes another one, and misses
-// nothing.
+// A learner whose relay is cut off leaves it before the leader has to help, takes another one, and
+// misses nothing.
 func TestRelay_CutOff(t *testing.T) {
 	w, lead, learner, relay := relayWorld(t)
 	relay.cut = true

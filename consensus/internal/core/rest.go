@@ -50,9 +50,9 @@ func (c *Core) quiet() bool {
 	return c.Current() && c.Idle() && !c.stall.stalled && relays.source.id == 0 && len(relays.feeds)+len(relays.leases) == 0
 }
 
-// RestTicks returns how many ticks may pass until the next must be taken, if nothing happens before.
-// The ticks that have passed must be taken together before anything that happens, so that timers
-// show the same time to every message as without rest. The result is 1 except at rest.
+// RestTicks returns how many ticks may pass until the next must be taken, if nothing happens
+// before. The ticks that have passed must be taken together before anything that happens, so that
+// timers show the same time to every message as without rest. The result is 1 except at rest.
 func (c *Core) RestTicks() int {
 	r := &c.ticks.rest
 	switch {
@@ -67,9 +67,9 @@ func (c *Core) RestTicks() int {
 
 // holdsTick reports whether this tick must not reach raft. At rest a leader's raft gets
 // heartbeatTicks of restHeartbeatTicks, so the leader sends fewer heartbeats. Raft also checks
-// later whether the quorum is there: a leader that is cut off steps down after up to 30 ticks instead
-// of 20. That delays no election, since the others elect by their own clocks. A member whose clock is
-// stretched never rests.
+// later whether the quorum is there: a leader that is cut off steps down after up to 30 ticks
+// instead of 20. That delays no election, since the others elect by their own clocks. A member
+// whose clock is stretched never rests.
 func (c *Core) holdsTick() bool {
 	r := &c.ticks.rest
 	if c.role != raft.StateLeader || c.RestTicks() == 1 {

@@ -14,8 +14,8 @@ type RetentionLimits struct {
 	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or
 	// by a checkpoint.
 	MaxBytes int
-	// ArchiveBytes bounds the entries kept because they are not in the archive yet; see KeepFrom. 0:
-	// there is no archive.
+	// ArchiveBytes bounds the entries kept because they are not in the archive yet; see KeepFrom.
+	// 0: there is no archive.
 	ArchiveBytes int
 	// CutEntries and CutBytes are the size of one step: entries leave the memory when either is
 	// reached. Each step copies the entries that stay.
@@ -104,8 +104,8 @@ func (c *Core) cut() error {
 	case c.role == raft.StateLeader:
 		needed = c.neededFrom()
 	}
-	// Entries beyond the soft bound go unless a member needs them; beyond the hard bound all go. What
-	// the archive needs stays in both cases, up to a bound of its own.
+	// Entries beyond the soft bound go unless a member needs them; beyond the hard bound all go.
+	// What the archive needs stays in both cases, up to a bound of its own.
 	index, drop, bytes := c.applied-uint64(len(t.sizes)), 0, t.bytes
 	archived := func() bool { return index < t.archived || bytes > t.limits.ArchiveBytes }
 	for drop < len(t.sizes) && archived() && (bytes > t.limits.MaxBytes || bytes > soft && index < needed) {

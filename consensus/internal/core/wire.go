@@ -12,7 +12,8 @@ const (
 	// maxTermJump is how far the term of a message may be ahead of this member's. Terms grow by one
 	// with each election that a quorum agreed to begin, so a member that was away lags by the
 	// elections since. 2^32 elections take 27 years if one follows another at the shortest election
-	// timeout, 200 ms. Beyond that, a single message could use up the terms: they do not fall again.
+	// timeout, 200 ms. Beyond that, a single message could use up the terms: they do not fall
+	// again.
 	maxTermJump = 1 << 32
 	// maxIndex is above every index that a log reaches.
 	maxIndex = 1 << 62

@@ -117,8 +117,8 @@ func (l *Loop) Tick() {
 	l.maybeCheckpoint() // a checkpoint may have been put off
 }
 
-// RestTicks returns after how many ticks the loop must wake up if nothing happens before: 1, or more
-// if the ticks may be taken together. Without other members nothing depends on a single tick.
+// RestTicks returns after how many ticks the loop must wake up if nothing happens before: 1, or
+// more if the ticks may be taken together. Without other members nothing depends on a single tick.
 func (l *Loop) RestTicks() int {
 	switch {
 	case !l.cfg.HasPeers:
@@ -256,9 +256,9 @@ type handOver struct {
 	ticks int
 }
 
-// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and that
-// voter can take over. HandOver calls done when that has succeeded or failed. A later call replaces
-// the wish of an earlier one.
+// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and
+// that voter can take over. HandOver calls done when that has succeeded or failed. A later call
+// replaces the wish of an earlier one.
 func (l *Loop) HandOver(to uint64, done func()) {
 	if earlier, last := l.handOver.done, done; earlier != nil {
 		done = func() { earlier(); last() }

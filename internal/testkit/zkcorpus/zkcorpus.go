@@ -32,8 +32,8 @@ type Znode struct {
 	ACL  string
 }
 
-// Unpack returns a new directory with the files of a server, and what it served after its restart, by
-// path.
+// Unpack returns a new directory with the files of a server, and what it served after its restart,
+// by path.
 func Unpack(t testing.TB, release string) (dir string, served map[string]Znode) {
 	t.Helper()
 	b, err := archives.ReadFile("testdata/" + release + ".tar.gz")

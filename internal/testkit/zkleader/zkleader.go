@@ -1,5 +1,5 @@
-// Package zkleader is a ZooKeeper ensemble of one server, as an observer sees it: enough to follow a
-// history that a test has made.
+// Package zkleader is a ZooKeeper ensemble of one server, as an observer sees it: enough to follow
+// a history that a test has made.
 package zkleader
 
 import (

@@ -76,8 +76,8 @@ func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) 
 	return lost, h.Release(ctx)
 }
 
-// With runs f while held lasts and then releases held, also when f panics. The error joins that of f
-// and the loss of held. A release that continues in the background is no error.
+// With runs f while held lasts and then releases held, also when f panics. The error joins that of
+// f and the loss of held. A release that continues in the background is no error.
 func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error) (err error) {
 	in, cancel := held.Within(ctx)
 	defer func() {

@@ -49,7 +49,7 @@ type Place struct {
 	path    string
 }
 
-// errRoot: the children of the root are znodes of many kinds, some of which could look like contenders.
+// errRoot: the root has children of many kinds, some of which could look like contenders.
 var errRoot = fmt.Errorf("contenders cannot stand in line below the root: choose a path of its own: %w", zk.ErrInvalidPath)
 
 // Join appends a place to the line of dir, with a znode "_c_<guid>-<name><number>" that contains

@@ -38,8 +38,8 @@ func TestDo_SessionGone(t *testing.T) {
 	})
 }
 
-// TestRegress_SentInTheNextSession ends the session while the write waits to be sent. A write that is
-// sent in the next session must not create the marker after the Writer has given the marker up.
+// TestRegress_SentInTheNextSession ends the session while the write waits to be sent. A write that
+// is sent in the next session must not create the marker after the Writer has given the marker up.
 func TestRegress_SentInTheNextSession(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/dir": ""})
@@ -82,8 +82,8 @@ func closed(t testing.TB, w *recipetest.World, o *exactlyonce.Writer) {
 }
 
 // TestRegress_SentAfterItsMarkerWasDeleted delays the write until its session has ended and the
-// deletion of its marker has been tried. A wrapped connection sends the write in the next session; a
-// Client of Connect never sends it.
+// deletion of its marker has been tried. A wrapped connection sends the write in the next session;
+// a Client of Connect never sends it.
 func TestRegress_SentAfterItsMarkerWasDeleted(t *testing.T) {
 	for kind, want := range map[recipetest.Kind]int{recipetest.Connect: 0, recipetest.Wrap: 1} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {

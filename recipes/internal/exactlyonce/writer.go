@@ -70,8 +70,8 @@ type Result struct {
 // breaks every connection.
 const mostLost = 5
 
-// Write applies all ops or none. dir must exist. Errors of ops are those of recipes.Client.Multi; if
-// an op fails, Result.Ops says which.
+// Write applies all ops or none. dir must exist. Errors of ops are those of recipes.Client.Multi;
+// if an op fails, Result.Ops says which.
 func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 	if err := w.acquire(ctx); err != nil {
 		return Result{}, err
@@ -99,8 +99,8 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 }
 
 // Close deletes the marker. If ctx ends first, that continues in the background until the Client is
-// closed; the error then has Unknown set and says why Close did not wait. A later Write creates a new
-// marker.
+// closed; the error then has Unknown set and says why Close did not wait. A later Write creates a
+// new marker.
 func (w *Writer) Close(ctx context.Context) error {
 	if err := w.acquire(ctx); err != nil {
 		return err

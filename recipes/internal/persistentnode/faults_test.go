@@ -189,8 +189,8 @@ func TestTroubles(t *testing.T) {
 				t.Fatalf("the shared znode belongs to %d", holder)
 			}
 			if string(z.Data) != fmt.Sprint(holder, " ", updates) {
-				// Only the exception to K2 explains this: the other's session ended during one of its
-				// writes, of whatever data.
+				// Only the exception to K2 explains this: the other's session ended during one of
+				// its writes, of whatever data.
 				other := mine + mine + shared - 1 - holder
 				ended := clients[other].Session().ID() != firstSessions[other]
 				if !ended || z.Stat.Version == 0 || !strings.HasPrefix(string(z.Data), fmt.Sprint(other, " ")) {

@@ -123,8 +123,8 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-c
 }
 
 // waitForChange returns when the watch fires, which it also does if the session ends or may have
-// missed a change, when the session or ctx ends, or when late or wake delivers. woken is set for the
-// last two.
+// missed a change, when the session or ctx ends, or when late or wake delivers. woken is set for
+// the last two.
 func waitForChange(ctx context.Context, s *recipes.Session, watch <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
 	select {
 	case e := <-watch: // zero if another receiver of this Client got the event
@@ -244,9 +244,9 @@ func (k *maintainer) set(ctx context.Context, s *recipes.Session, data []byte) (
 
 // inSession returns a context for requests that change the znode. If the znode is an ephemeral, the
 // context also ends with s, and ends while the Client is not connected. Client looks at the context
-// before each attempt, so no attempt is queued without a connection: if s ends, a wrapped connection
-// would send it in the next session, and the znode may be another session's by then. cancel must be
-// called.
+// before each attempt, so no attempt is queued without a connection: if s ends, a wrapped
+// connection would send it in the next session, and the znode may be another session's by then.
+// cancel must be called.
 func (k *maintainer) inSession(ctx context.Context, s *recipes.Session) (in context.Context, cancel context.CancelFunc) {
 	if !k.opts.Ephemeral {
 		return ctx, func() {}

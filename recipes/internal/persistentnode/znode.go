@@ -14,8 +14,8 @@
 // The exception to K2: a Znode checks that its session is alive and connected before it sends a
 // write or a delete, but the server cannot check whose znode it is. The request reaches another
 // session's znode if
-//   - a wrapped connection breaks between the check and the sending, and the session ends before the
-//     Client is connected again: the request is then sent in the next session; or
+//   - a wrapped connection breaks between the check and the sending, and the session ends before
+//     the Client is connected again: the request is then sent in the next session; or
 //   - a third client deletes the znode, and the other session creates its own, while the request is
 //     on its way. A takeover does not have this effect.
 //

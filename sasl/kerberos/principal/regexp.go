@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// compile compiles a regular expression of Java. It refuses syntax that Go lacks, or that has another
-// meaning in Go: the only escapes with letters are \d, \D, \w, \W, \s, \S, \A and \z, a class may not
-// contain another or an intersection, and a group has no flags. With whole, the expression must match
-// a whole text, as in Matcher.matches.
+// compile compiles a regular expression of Java. It refuses syntax that Go lacks, or that has
+// another meaning in Go: the only escapes with letters are \d, \D, \w, \W, \s, \S, \A and \z, a
+// class may not contain another or an intersection, and a group has no flags. With whole, the
+// expression must match a whole text, as in Matcher.matches.
 func compile(expr string, whole bool) (*regexp.Regexp, error) {
 	if err := sameInBoth(expr); err != nil {
 		return nil, fmt.Errorf("the regular expression %q cannot be used: %w", expr, err)
@@ -67,8 +67,8 @@ func sameInBoth(expr string) error {
 // quantifier is a repetition that Java and Go understand alike.
 var quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
 
-// parseReplacement splits a replacement of Java's Matcher: $n is group n, where n takes as many digits
-// as the number of an existing group allows, and a backslash quotes the next character.
+// parseReplacement splits a replacement of Java's Matcher: $n is group n, where n takes as many
+// digits as the number of an existing group allows, and a backslash quotes the next character.
 func parseReplacement(to string, from *regexp.Regexp) ([]piece, error) {
 	var pieces []piece
 	for i := 0; i < len(to); i++ {

@@ -31,12 +31,12 @@ type piece struct {
 	number int // -1: text
 }
 
-// ruleSyntax is the expression of ZooKeeper's KerberosName, so that both accept the same rules. Java's
-// \s includes the vertical tab.
+// ruleSyntax is the expression of ZooKeeper's KerberosName, so that both accept the same rules.
+// Java's \s includes the vertical tab.
 var ruleSyntax = regexp.MustCompile(`^[\s\x0b]*((DEFAULT)|(RULE:\[(\d*):([^\]]*)](\(([^)]*)\))?(s/([^/]*)/([^/]*)/(g)?)?))`)
 
-// ParseRules parses the value of security.auth_to_local. defaultRealm is that of krb5.conf. ParseRules
-// refuses a rule that has another meaning in Java, or that could only fail.
+// ParseRules parses the value of security.auth_to_local. defaultRealm is that of krb5.conf.
+// ParseRules refuses a rule that has another meaning in Java, or that could only fail.
 func ParseRules(text, defaultRealm string) (Rules, error) {
 	rules := Rules{defaultRealm: defaultRealm}
 	rest := strings.TrimFunc(text, func(r rune) bool { return r <= ' ' })

@@ -19,8 +19,8 @@ func ensembleKeys() map[string]string {
 	return keys
 }
 
-// playedOnEnsemble plays the script of an ensemble, stops it, and returns the audit logs of the leader
-// and of both followers.
+// playedOnEnsemble plays the script of an ensemble, stops it, and returns the audit logs of the
+// leader and of both followers.
 func playedOnEnsemble(ctx context.Context, e *server.Ensemble, err error) (logs [][]string) {
 	must.Do(err)
 	defer must.Finally(e.Stop)

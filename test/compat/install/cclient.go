@@ -13,8 +13,8 @@ import (
 )
 
 // SecureCClient compiles test/compat/cclient/client.c against the C client with OpenSSL and Cyrus
-// SASL, which it builds of Debian's source package because the binary package has neither. It returns
-// the program's path.
+// SASL, which it builds of Debian's source package because the binary package has neither. It
+// returns the program's path.
 func SecureCClient(ctx context.Context, root string) (program string) {
 	debian(ctx, "gcc", "libc6-dev", "make", "cmake", "libssl-dev", "libsasl2-dev", "libsasl2-modules")
 	defer alone(ctx, root, "c-secure")()
@@ -55,8 +55,8 @@ func buildCClient(ctx context.Context, root, library string) {
 	must.Do(os.Rename(c, library))
 }
 
-// debianSource downloads what a Debian source package is made of into dir, with lists of packages of
-// its own, because most machines have none of sources. It returns the directory of the upstream
+// debianSource downloads what a Debian source package is made of into dir, with lists of packages
+// of its own, because most machines have none of sources. It returns the directory of the upstream
 // sources.
 func debianSource(ctx context.Context, dir, name string) (tree string) {
 	policy := must.Get(output(ctx, "", "apt-cache", "policy", name))

@@ -189,8 +189,8 @@ func Maven(ctx context.Context, root, name, pom string) (classPath string) {
 	return string(must.Get(os.ReadFile(file)))
 }
 
-// ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with what its distribution adds,
-// and returns the class path of its server.
+// ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with what its distribution
+// adds, and returns the class path of its server.
 func ZooKeeperRelease(ctx context.Context, root, release string) (classPath string) {
 	defer alone(ctx, root, "m2")()
 	dir := cacheDir(root, filepath.Join("releases", release))
@@ -248,8 +248,8 @@ func JavaClient(ctx context.Context, root string) (classPath string) {
 	return classes + string(filepath.ListSeparator) + libs
 }
 
-// Javac compiles the Java sources below dirs, with libs on the class path, and returns the directory
-// of the classes. name is a directory in the cache.
+// Javac compiles the Java sources below dirs, with libs on the class path, and returns the
+// directory of the classes. name is a directory in the cache.
 func Javac(ctx context.Context, root, name, libs string, dirs ...string) (classes string) {
 	var sources []string
 	for _, dir := range dirs {
@@ -278,8 +278,8 @@ func Javac(ctx context.Context, root, name, libs string, dirs ...string) (classe
 	return classes
 }
 
-// RustTests builds the tests of a published crate and returns the program. extra is a crate of ours that
-// its tests need.
+// RustTests builds the tests of a published crate and returns the program. extra is a crate of ours
+// that its tests need.
 func RustTests(ctx context.Context, root, crate, version, extra string) (program string) {
 	defer alone(ctx, root, "rust")()
 	if _, err := exec.LookPath("cargo"); err != nil {

@@ -156,8 +156,8 @@ func (k *KDC) start(ctx context.Context, port int) error {
 	}
 }
 
-// Only returns the KDC as a client sees it that permits one encryption type. Stop must not be called
-// of it.
+// Only returns the KDC as a client sees it that permits one encryption type. Stop must not be
+// called of it.
 func (k *KDC) Only(enctype string) (*KDC, error) {
 	other := *k
 	other.Conf = filepath.Join(k.dir, enctype+".conf")

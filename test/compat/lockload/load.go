@@ -1,6 +1,6 @@
-// Package lockload runs other people's clients, which take locks and count under them without a break:
-// go-zookeeper, kazoo and Curator. It notes each lost session, and each error that a client does not
-// survive by repeating its request.
+// Package lockload runs other people's clients, which take locks and count under them without a
+// break: go-zookeeper, kazoo and Curator. It notes each lost session, and each error that a client
+// does not survive by repeating its request.
 package lockload
 
 import (

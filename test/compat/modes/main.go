@@ -1,6 +1,6 @@
-// Command modes plays scripts of local sessions and of read-only mode on ensembles of ZooKeeper and of
-// gozkd, with the bytes of the protocol, with the Java client and with kazoo, and compares what the
-// clients see line by line.
+// Command modes plays scripts of local sessions and of read-only mode on ensembles of ZooKeeper and
+// of gozkd, with the bytes of the protocol, with the Java client and with kazoo, and compares what
+// the clients see line by line.
 //
 // Exit status: 1 if the lines differ or a server fails, 2 for wrong usage.
 package main

@@ -17,14 +17,16 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// corpusZnode is a znode in expect.json of an archive, as the ZooKeeper served it after its restart.
+// corpusZnode is a znode in expect.json of an archive, as the ZooKeeper served it after its
+// restart.
 type corpusZnode struct {
 	Data []byte // null: null
 	Stat proto.Stat
 	ACL  string
 }
 
-// newestFiles returns the names of the two newest snapshots and of the logs after the older of them.
+// newestFiles returns the names of the two newest snapshots and of the logs after the older of
+// them.
 func newestFiles(dir string) []string {
 	snapshots, logs := filesByZxid(dir, "snapshot"), filesByZxid(dir, "log")
 	snapshots = snapshots[max(0, len(snapshots)-2):]

@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	// longestPause bounds the time without a write beyond the stop and the start of the servers, which
-	// a busy machine prolongs. It is the timeout of the sessions.
+	// longestPause bounds the time without a write beyond the stop and the start of the servers,
+	// which a busy machine prolongs. It is the timeout of the sessions.
 	longestPause = 10 * time.Second
 	// patience bounds the waits of a migration, on a machine under load.
 	patience = 2 * time.Minute
 )
 
-// live migrates a running ensemble while clients work on it, and kills its leader twice before that.
+// live migrates a running ensemble while clients work on it, and kills its leader twice before
+// that.
 func (w *world) live(release string, servers int, clients []string) {
 	k := server.Defaults()
 	if servers == 1 {

@@ -1,11 +1,12 @@
-// Command moving moves state from ZooKeeper to gozkd and back, with real servers. Per release it puts
-// ZooKeeper under random load and kills it, again and again; each time it imports what the server
-// left behind, and compares everything with what that ZooKeeper serves after its own restart. Then it
-// exports the import, starts ZooKeeper from it, and imports again.
+// Command moving moves state from ZooKeeper to gozkd and back, with real servers. Per release it
+// puts ZooKeeper under random load and kills it, again and again; each time it imports what the
+// server left behind, and compares everything with what that ZooKeeper serves after its own
+// restart. Then it exports the import, starts ZooKeeper from it, and imports again.
 //
 //	go run ./test/compat/moving -live 3.9.5
 //
-// migrates a running ensemble, whose leader is killed twice meanwhile, under clients that take locks.
+// migrates a running ensemble, whose leader is killed twice meanwhile, under clients that take
+// locks.
 //
 // Exit status: 1 if anything differs or a server fails, 2 for wrong usage.
 package main
@@ -222,9 +223,9 @@ func (w *world) tryZooKeeper(release, data, logs, compression string) (*server.P
 }
 
 // restarted starts a killed ZooKeeper again. It may fail with "Failed to fetch acls": a snapshot
-// begins with the ACLs, and a znode that gets another one while the snapshot is written names one that
-// is not among them. Then restarted removes the newest snapshot, as an operator would; the older
-// one and the logs give the same state.
+// begins with the ACLs, and a znode that gets another one while the snapshot is written names one
+// that is not among them. Then restarted removes the newest snapshot, as an operator would; the
+// older one and the logs give the same state.
 func (w *world) restarted(release, data, logs, compression string) *server.Process {
 	const attempts = 5
 	for attempt := 1; ; attempt++ {

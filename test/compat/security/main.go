@@ -1,5 +1,5 @@
-// Command security plays tables of SASL, ACL and enforcement cases byte by byte on ZooKeeper 3.9 and
-// on gozkd, and prints each row where the two answer differently.
+// Command security plays tables of SASL, ACL and enforcement cases byte by byte on ZooKeeper 3.9
+// and on gozkd, and prints each row where the two answer differently.
 //
 // Exit status: 1 if the servers differ or cannot be asked, 2 for wrong usage.
 package main

@@ -89,7 +89,8 @@ func (c *conn) request(xid int32, op proto.OpCode, body []byte) {
 
 var nonce = regexp.MustCompile(`nonce="[A-Za-z0-9+/=]{40}"`)
 
-// reply notes the next reply of the server and returns it; nil: the connection is closed, or silent.
+// reply notes the next reply of the server and returns it; nil: the connection is closed, or
+// silent.
 func (c *conn) reply(op proto.OpCode) []byte {
 	frame, err := c.receive()
 	switch {

@@ -24,7 +24,8 @@ func one(name string, do func(c *conn)) row {
 	}}
 }
 
-// changed returns a row in which bob logs in with a token that change has changed, and asks who he is.
+// changed returns a row in which bob logs in with a token that change has changed, and asks who he
+// is.
 func changed(name string, change func(token string) string) row {
 	return one(name, func(c *conn) {
 		c.login("bob", "bob-secret", change)

@@ -62,8 +62,8 @@ type Options struct {
 	Port int
 	// Keys are lines of zoo.cfg; nil means Defaults().
 	Keys map[string]string
-	// TLS, if not nil, opens a second client port that requires TLS with certificates on both sides:
-	// Process.SecureAddr. Format is one of Formats.
+	// TLS, if not nil, opens a second client port that requires TLS with certificates on both
+	// sides: Process.SecureAddr. Format is one of Formats.
 	TLS    *Stores
 	Format string
 	// JVMFlags are ZooKeeper's java flags. nil means a quick start and a small heap: right for
@@ -72,8 +72,8 @@ type Options struct {
 	// Wrapper is a command that replaces itself by the command after its arguments, such as
 	// "prlimit --nofile=256". Empty: none.
 	Wrapper []string
-	// AuditLog is the file of ZooKeeper's audit log, which the key audit.enable turns on. Empty: there
-	// is none. For gozkd, the keys name the file.
+	// AuditLog is the file of ZooKeeper's audit log, which the key audit.enable turns on. Empty:
+	// there is none. For gozkd, the keys name the file.
 	AuditLog string
 }
 

@@ -16,8 +16,8 @@ const StorePassword = "storepass"
 // Formats are the formats of the key and trust stores.
 var Formats = []string{"PEM", "PKCS12", "JKS"}
 
-// Stores are files of a certificate authority, of a server on this machine and of a client, each key
-// in all formats.
+// Stores are files of a certificate authority, of a server on this machine and of a client, each
+// key in all formats.
 type Stores struct{ dir string }
 
 // ClientSubject is the subject of the client's certificate, as Java prints it.
@@ -75,8 +75,8 @@ func MakeStores(ctx context.Context, dir string) (Stores, error) {
 	return s, nil
 }
 
-// File returns the path of a file: ca.pem; for server and client .key, .crt, .pem with both, .p12 and
-// .jks; trust.p12 and trust.jks with the authority.
+// File returns the path of a file: ca.pem; for server and client .key, .crt, .pem with both, .p12
+// and .jks; trust.p12 and trust.jks with the authority.
 func (s Stores) File(name string) string { return filepath.Join(s.dir, name) }
 
 // Keys returns ZooKeeper's settings for the stores of who, server or client, in a format. prefix is

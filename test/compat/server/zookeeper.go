@@ -29,8 +29,8 @@ const zooKeeperMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 const startAttempts = 3
 
 // StartZooKeeper installs Apache ZooKeeper if necessary, starts a standalone server, and returns
-// when it answers. version is Debian, Maven or a release. ctx bounds the start only: the process runs until
-// Stop or Kill.
+// when it answers. version is Debian, Maven or a release. ctx bounds the start only: the process
+// runs until Stop or Kill.
 func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process, error) {
 	classPath, err := zooKeeperClassPath(ctx, version)
 	if err != nil {
@@ -38,7 +38,8 @@ func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process
 	}
 	for attempt := 1; ; attempt++ {
 		p, err := startZooKeeper(ctx, classPath, opts)
-		// A process that ends may have found its port taken; releases without a logger do not say so.
+		// A process that ends may have found its port taken; releases without a logger do not say
+		// so.
 		if err == nil || opts.Port != 0 || attempt == startAttempts || !strings.Contains(err.Error(), endedEarly) {
 			return p, err
 		}

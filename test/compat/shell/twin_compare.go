@@ -203,8 +203,9 @@ var (
 	unorderedEvent = regexp.MustCompile(`WatchRemoved|type:None`)
 )
 
-// withoutEvents removes the events from an output. Events about removed watches come in no order, nor do
-// those of sessions that follow each other: each session of zkCli.sh has a thread for its events.
+// withoutEvents removes the events from an output. Events about removed watches come in no order,
+// nor do those of sessions that follow each other: each session of zkCli.sh has a thread for its
+// events.
 func withoutEvents(output string) (rest string, events []string) {
 	rest = eventHead.ReplaceAllString(output, "")
 	for _, m := range eventLine.FindAllStringSubmatch(rest, -1) {

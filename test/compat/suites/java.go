@@ -28,8 +28,8 @@ const logback = `<configuration>
 // portRanges is more than the number of classes that run at once.
 const portRanges = 16
 
-// installZooKeeper prepares ZooKeeper's own tests. Our classes start the server of a test, or the members
-// of its ensemble, as processes, where the tests would start them in their JVM.
+// installZooKeeper prepares ZooKeeper's own tests. Our classes start the server of a test, or the
+// members of its ensemble, as processes, where the tests would start them in their JVM.
 func installZooKeeper(ctx context.Context, root string) installed {
 	data := testData(ctx, root)
 	in := installJava(ctx, root, "src-zookeeper", func(jar string) bool {
@@ -49,8 +49,8 @@ func installZooKeeper(ctx context.Context, root string) installed {
 	return in
 }
 
-// testData makes the key stores of ZooKeeper's tests, which are not in the published jar, and returns the
-// directory that their property test.data.dir names.
+// testData makes the key stores of ZooKeeper's tests, which are not in the published jar, and
+// returns the directory that their property test.data.dir names.
 func testData(ctx context.Context, root string) string {
 	data := filepath.Join(root, ".cache", "compat", "suites-data")
 	ssl := filepath.Join(data, "ssl")

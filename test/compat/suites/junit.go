@@ -62,8 +62,8 @@ func readReports(dir string, name func(class, name string) string) (results, err
 	return all, nil
 }
 
-// readReport adds the cases of a report, at whatever depth they are. Two cases of one name pass if both
-// do.
+// readReport adds the cases of a report, at whatever depth they are. Two cases of one name pass if
+// both do.
 func readReport(r io.Reader, name func(class, name string) string, all results) error {
 	d := xml.NewDecoder(r)
 	for {

@@ -24,8 +24,8 @@ done
 SERVER_JVMFLAGS=$flags exec "$SUITES_BIN/zkServer.sh" start-foreground "$a"
 `
 
-// installKazoo prepares kazoo's own tests, which its package contains. Three servers are started for
-// each file of tests.
+// installKazoo prepares kazoo's own tests, which its package contains. Three servers are started
+// for each file of tests.
 func installKazoo(ctx context.Context, root string) installed {
 	requirements := filepath.Join(root, "test", "compat", "suites", "kazoo", "requirements.txt")
 	python := install.Python(ctx, root, "kazoo-tests", requirements)
@@ -64,8 +64,8 @@ func installKazoo(ctx context.Context, root string) installed {
 
 var kazooCalls atomic.Int32
 
-// kazooPorts returns the first of 25 ports that were free a moment ago: three servers with 5 each, at
-// distances of 10.
+// kazooPorts returns the first of 25 ports that were free a moment ago: three servers with 5 each,
+// at distances of 10.
 func kazooPorts() int {
 	const first, distance, places, ports = 24000, 40, 150, 25
 	for range places {

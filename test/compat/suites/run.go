@@ -16,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// tries is how often a part with failures runs: tests of others wait for things that take long on a busy
-// machine.
+// tries is how often a part with failures runs: tests of others wait for things that take long on a
+// busy machine.
 const tries = 3
 
 // partTimeout bounds a try of a part.
@@ -69,8 +69,8 @@ func runSuites(ctx context.Context, o options, list []suite) bool {
 	return good
 }
 
-// compare returns the tests that fail on both servers, and those that fail on ours and do not fail on
-// theirs. A test that is missing or skips itself on ours fails, too, if it passes on theirs.
+// compare returns the tests that fail on both servers, and those that fail on ours and do not fail
+// on theirs. A test that is missing or skips itself on ours fails, too, if it passes on theirs.
 func compare(ours, theirs results, l leftOut) (both, onlyOurs []string) {
 	tests := maps.Clone(ours)
 	for test := range theirs {

@@ -14,8 +14,8 @@ import (
 
 const rustVersion = "0.11.2"
 
-// installRust prepares the tests of the crate zookeeper-client, as it was published. They run servers in
-// containers; our crate testcontainers starts processes instead.
+// installRust prepares the tests of the crate zookeeper-client, as it was published. They run
+// servers in containers; our crate testcontainers starts processes instead.
 func installRust(ctx context.Context, root string) installed {
 	program := install.RustTests(ctx, root, "zookeeper-client", rustVersion, filepath.Join(root, "test", "compat", "suites", "rust", "testcontainers"))
 	return installed{

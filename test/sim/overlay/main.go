@@ -6,8 +6,8 @@
 //   - a context ends its children in the order in which they were made: they are the keys of a map,
 //     whose order depends on where they are in memory, and the runtime allocates a thread when real
 //     time demands it,
-//   - nothing is preempted, mutexes know no starvation, and a system call keeps its processor however
-//     long it takes, since all three depend on real time.
+//   - nothing is preempted, mutexes know no starvation, and a system call keeps its processor
+//     however long it takes, since all three depend on real time.
 //
 // See docs/quality/how-we-test.md.
 package main

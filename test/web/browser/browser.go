@@ -1,8 +1,8 @@
 // Package browser drives Chromium by the DevTools protocol, over two pipes.
 //
-// Chromium with --remote-debugging-pipe reads commands from file descriptor 3 and writes answers and
-// events to 4: JSON, each message ended by a zero byte. So neither a port nor a library for WebSockets
-// is needed.
+// Chromium with --remote-debugging-pipe reads commands from file descriptor 3 and writes answers
+// and events to 4: JSON, each message ended by a zero byte. So neither a port nor a library for
+// WebSockets is needed.
 package browser
 
 import (

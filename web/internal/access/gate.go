@@ -101,8 +101,8 @@ func New(c Config) *Gate {
 	return g
 }
 
-// Identify returns the sender of a request. Its error is a Problem. Wrong credentials are an error, no
-// credentials are not.
+// Identify returns the sender of a request. Its error is a Problem. Wrong credentials are an error,
+// no credentials are not.
 func (g *Gate) Identify(r *http.Request) (Caller, error) {
 	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r)}
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // otherwise the address is invalid, and no proxy

@@ -88,8 +88,8 @@ func (l *logins) get(id string) (ids []proto.ID, ok bool) {
 	return found.ids, true
 }
 
-// LoggedIn reports whether the login that a request came with lasts. A request without a cookie proves the
-// identity itself.
+// LoggedIn reports whether the login that a request came with lasts. A request without a cookie
+// proves the identity itself.
 func (g *Gate) LoggedIn(c *Caller) bool {
 	if c.Cookie == "" {
 		return true
@@ -104,7 +104,8 @@ func (l *logins) remove(id string) {
 	delete(l.byID, sha256.Sum256([]byte(id)))
 }
 
-// Login logs a caller in with a password, and sets the cookie. scheme is digest, sasl or "" for both.
+// Login logs a caller in with a password, and sets the cookie. scheme is digest, sasl or "" for
+// both.
 func (g *Gate) Login(w http.ResponseWriter, r *http.Request, scheme, user, password string) (Caller, error) {
 	c, err := g.Identify(r)
 	if err != nil {
@@ -148,8 +149,8 @@ func (g *Gate) setCookie(w http.ResponseWriter, r *http.Request, value string, a
 	})
 }
 
-// cookieName has the port: browsers share cookies between the ports of a host, and several servers may
-// share the host.
+// cookieName has the port: browsers share cookies between the ports of a host, and several servers
+// may share the host.
 func (g *Gate) cookieName(r *http.Request) string {
 	port := "0"
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
@@ -163,11 +164,11 @@ func (g *Gate) cookieName(r *http.Request) string {
 	return "gozkd-" + port
 }
 
-// guesses bounds failed logins: per network, per user, and in all. The failures of others do not lock out a
-// user with a recent login from the same network.
+// guesses bounds failed logins: per network, per user, and in all. The failures of others do not
+// lock out a user with a recent login from the same network.
 //
-// A guess takes its tokens before the password is compared, and a right one gives them back. Otherwise
-// guesses that are compared at the same time would all use the same token.
+// A guess takes its tokens before the password is compared, and a right one gives them back.
+// Otherwise guesses that are compared at the same time would all use the same token.
 type guesses struct {
 	hosts, users, all, known *limit.Buckets
 
@@ -184,8 +185,9 @@ func (g *guesses) init(now func() time.Time) {
 	g.compared.L, g.comparing = &g.mu, make(map[string]int)
 }
 
-// begin returns a function that must be called after the comparison of a password, or false and how long
-// to wait. While guesses of the same network that may be right hold its tokens, begin waits for them.
+// begin returns a function that must be called after the comparison of a password, or false and how
+// long to wait. While guesses of the same network that may be right hold its tokens, begin waits
+// for them.
 func (g *guesses) begin(host, user string) (end func(right bool), wait time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -215,7 +217,8 @@ func (g *guesses) begin(host, user string) (end func(right bool), wait time.Dura
 	}
 }
 
-// take takes the tokens of a guess, or none. A user with a login from the network needs only the network's.
+// take takes the tokens of a guess, or none. A user with a login from the network needs only the
+// network's.
 func (g *guesses) take(host, user string) (giveBack func(), wait time.Duration, ok bool) {
 	_, unknown := g.known.Has(pair(host, user))
 	var taken []func()

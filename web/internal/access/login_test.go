@@ -134,8 +134,8 @@ func TestCookie_Bound(t *testing.T) {
 	}
 }
 
-// Guesses are bounded per network and per user. A user whose name strangers guess with can still log in
-// from where the user did before.
+// Guesses are bounded per network and per user. A user whose name strangers guess with can still
+// log in from where the user did before.
 func TestGuesses(t *testing.T) {
 	g, now := gate()
 	mustLogin(t, g, from("192.0.2.1"))

@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
-// policy is the content security policy of every answer. Trusted types make a script that tries to make
-// HTML of text fail.
+// policy is the content security policy of every answer. Trusted types make a script that tries to
+// make HTML of text fail.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -27,7 +27,8 @@ func (g *Gate) Protect(h http.Handler) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		if len(r.TransferEncoding) > 0 {
-			// A proxy that goes by Content-Length instead would take the next request for a part of this body.
+			// A proxy that goes by Content-Length instead would take the next request for a part of
+			// this body.
 			header.Set("Connection", "close")
 		}
 		if err := g.admit(r); err != nil {
@@ -47,7 +48,8 @@ func (g *Gate) admit(r *http.Request) *answer.Problem {
 	if err := g.crossing.Check(r); err != nil {
 		return answer.Errorf(http.StatusForbidden, "a page of another origin may not change anything here")
 	}
-	// Reads would reveal nothing, but cost time, and could be measured. A link to the explorer is fine.
+	// Reads would reveal nothing, but cost time, and could be measured. A link to the explorer is
+	// fine.
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
 		if r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" || !strings.HasPrefix(r.URL.Path, "/ui/") || strings.HasPrefix(r.URL.Path, "/ui/api/") {
@@ -58,9 +60,9 @@ func (g *Gate) admit(r *http.Request) *answer.Problem {
 }
 
 // knownHost reports whether the header Host has a name that only this machine can have, or that is
-// configured. By HTTPS, the browser has compared the name with the certificate. A trusted proxy on another
-// machine decides itself. On this machine a browser has the address of the proxy, and a page whose host
-// name resolves to this machine could send the proxy's header.
+// configured. By HTTPS, the browser has compared the name with the certificate. A trusted proxy on
+// another machine decides itself. On this machine a browser has the address of the proxy, and a
+// page whose host name resolves to this machine could send the proxy's header.
 func (g *Gate) knownHost(r *http.Request) bool {
 	if r.TLS != nil {
 		return true

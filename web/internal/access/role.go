@@ -1,5 +1,5 @@
-// Package access decides the identity of a request's caller and the caller's role: credentials, cookies, roles,
-// host names, and the headers of every answer.
+// Package access decides the identity of a request's caller and the caller's role: credentials,
+// cookies, roles, host names, and the headers of every answer.
 package access
 
 import (

@@ -1,5 +1,5 @@
-// Package call holds the context of a request for the handlers of package web: its caller, and a client
-// session with the caller's identities.
+// Package call holds the context of a request for the handlers of package web: its caller, and a
+// client session with the caller's identities.
 package call
 
 import (
@@ -31,7 +31,8 @@ type Call struct {
 
 type key struct{}
 
-// Begin returns a request whose handler finds the Call with Of. end must be called after the handler.
+// Begin returns a request whose handler finds the Call with Of. end must be called after the
+// handler.
 func Begin(r *http.Request, who access.Caller, g *access.Gate, p *Pool) (with *http.Request, end func()) {
 	c := &Call{Caller: who, gate: g, pool: p}
 	c.request = r.WithContext(context.WithValue(r.Context(), key{}, c))
@@ -49,8 +50,8 @@ func (c *Call) end() {
 	}
 }
 
-// Session returns the session of the caller, for as long as the request lasts. May must have allowed the
-// caller something.
+// Session returns the session of the caller, for as long as the request lasts. May must have
+// allowed the caller something.
 func (c *Call) Session() (*Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +75,8 @@ func (c *Call) Client() (*client.Client, error) {
 	return s.Client, nil
 }
 
-// May returns nil if the caller has the role, otherwise a Problem that says how to get it. A refused write
-// is in the audit log.
+// May returns nil if the caller has the role, otherwise a Problem that says how to get it. A
+// refused write is in the audit log.
 func (c *Call) May(role access.Role) error {
 	if c.Caller.Role >= role {
 		return nil
@@ -93,9 +94,9 @@ func (c *Call) May(role access.Role) error {
 // heavyBytes is the size from which work takes so long that it needs a slot.
 const heavyBytes = 32 << 10
 
-// Heavy runs f, which works on this many bytes. Few run at once, so that the goroutines of the server's
-// other clients need not wait behind many of REST. f must not wait. The error is that of the request's
-// context: f has not run.
+// Heavy runs f, which works on this many bytes. Few run at once, so that the goroutines of the
+// server's other clients need not wait behind many of REST. f must not wait. The error is that of
+// the request's context: f has not run.
 func (c *Call) Heavy(bytes int, f func()) error {
 	if bytes < heavyBytes {
 		f()
@@ -114,8 +115,8 @@ func (c *Call) Heavy(bytes int, f func()) error {
 // largeBytes is the size of a large answer, which takes memory until its reader has read it.
 const largeBytes = 128 << 10
 
-// Large returns a function that must be called when an answer of this many bytes is written, or a Problem if
-// too many large answers are being written.
+// Large returns a function that must be called when an answer of this many bytes is written, or a
+// Problem if too many large answers are being written.
 func (c *Call) Large(bytes int) (leave func(), err error) {
 	if bytes < largeBytes {
 		return func() {}, nil
@@ -147,7 +148,8 @@ func (c *Call) JSON(w http.ResponseWriter, v any) error {
 // LoggedIn reports whether the caller is still logged in, for answers that take long.
 func (c *Call) LoggedIn() bool { return c.gate.LoggedIn(&c.Caller) }
 
-// Audit records an action of the caller that is not a request of the session: those the server records.
+// Audit records an action of the caller that is not a request of the session: those the server
+// records.
 func (c *Call) Audit(detail string, code proto.ErrCode) {
 	c.gate.Server.Audit(audit.Event{
 		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),
@@ -155,8 +157,8 @@ func (c *Call) Audit(detail string, code proto.ErrCode) {
 	})
 }
 
-// MayReadHistory returns nil if there is an archive and the caller may read the znode now, if it exists.
-// It fills in the identities, which the archive compares with the ACL of each earlier time.
+// MayReadHistory returns nil if there is an archive and the caller may read the znode now, if it
+// exists. It fills in the identities, which the archive compares with the ACL of each earlier time.
 func (c *Call) MayReadHistory(a history.Archive, q *history.Query) error {
 	if a == nil {
 		return answer.Errorf(http.StatusNotImplemented,

@@ -33,16 +33,16 @@ type PoolConfig struct {
 	Dial func(ctx context.Context, who *access.Caller) (net.Conn, error)
 	// NotServing returns a Problem while the server does not answer clients.
 	NotServing func() error
-	// MaxRequest is the largest request that the server takes. Sessions refuse larger ones: otherwise
-	// the server would close the connection that callers with the same identities share.
+	// MaxRequest is the largest request that the server takes. Sessions refuse larger ones:
+	// otherwise the server would close the connection that callers with the same identities share.
 	MaxRequest int
 	Logger     hclog.Logger
 	// Now is the clock of idle sessions.
 	Now func() time.Time
 }
 
-// Pool holds a client session per identity, within the process, and the streams of events that callers
-// with that identity share. Its methods may be called from any goroutine.
+// Pool holds a client session per identity, within the process, and the streams of events that
+// callers with that identity share. Its methods may be called from any goroutine.
 type Pool struct {
 	PoolConfig
 
@@ -177,8 +177,8 @@ func (s *Session) connect(who *access.Caller) {
 	defer cancel()
 	s.Client, s.err = s.pool.Connect(ctx, who, s.streams.on)
 	if s.err == nil {
-		// The event of the first connection must not reset streams that are opened afterwards. Without it in
-		// time, a reset does no harm.
+		// The event of the first connection must not reset streams that are opened afterwards.
+		// Without it in time, a reset does no harm.
 		_ = s.Client.AwaitEvents(ctx)
 	}
 }
@@ -214,7 +214,8 @@ func (p *Pool) evictLocked() bool {
 // removeLocked forgets a session, and closes it. p.mu is held.
 func (p *Pool) removeLocked(s *Session) {
 	delete(p.sessions, s.key)
-	// Ends when the session is closed, after two times connectTimeout at the latest; Close waits for it.
+	// Ends when the session is closed, after two times connectTimeout at the latest; Close waits
+	// for it.
 	p.closing.Go(func() {
 		<-s.ready
 		s.streams.close()

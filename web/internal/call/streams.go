@@ -32,14 +32,15 @@ type Watch struct {
 	Recursive bool
 }
 
-// streams holds the watches and rings of a session's streams. Streams with the same Watch share a ring.
+// streams holds the watches and rings of a session's streams. Streams with the same Watch share a
+// ring.
 //
-// Invariants: a ring has every event since its first one, in order. After a moment in which events may have
-// been missed, the ring has an event reset.
+// Invariants: a ring has every event since its first one, in order. After a moment in which events
+// may have been missed, the ring has an event reset.
 type streams struct {
 	session *Session
-	// changing is held while a watch is set or removed on the server, so that neither happens to the
-	// watch of a new ring.
+	// changing is held while a watch is set or removed on the server, so that neither happens to
+	// the watch of a new ring.
 	changing sync.Mutex
 
 	mu    sync.Mutex // guards the fields below, and the rings
@@ -73,8 +74,9 @@ type Stream struct {
 	id      string // where the stream begins
 }
 
-// Open begins a stream. lastID is the id of the last event that the reader has seen of this Watch, or "".
-// When Open returns, the server has the watch: a read afterwards sees every change without an event.
+// Open begins a stream. lastID is the id of the last event that the reader has seen of this Watch,
+// or "". When Open returns, the server has the watch: a read afterwards sees every change without
+// an event.
 func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, error) {
 	t := &s.streams
 	t.changing.Lock()
@@ -201,8 +203,8 @@ const resetText = "event: reset\ndata: {}\n\n"
 // errOver means that the session of a stream has ended. The reader may open another.
 var errOver = errors.New("the session of this stream has ended")
 
-// Next waits for events and returns them as text of server-sent events. At the beginning it may return
-// at once. The error is that of ctx, or the stream has ended.
+// Next waits for events and returns them as text of server-sent events. At the beginning it may
+// return at once. The error is that of ctx, or the stream has ended.
 func (s *Stream) Next(ctx context.Context) (string, error) {
 	t, r := s.streams, s.ring
 	for {

@@ -77,9 +77,9 @@ func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) 
 	return found, nil
 }
 
-// delete deletes a subtree in multis, children before parents. Each delete names the version that was
-// read, so a znode that somebody changes meanwhile ends it. With the zxid that subtree has answered,
-// nothing is deleted if a znode was created or changed since then: nobody has seen it.
+// delete deletes a subtree in multis, children before parents. Each delete names the version that
+// was read, so a znode that somebody changes meanwhile ends it. With the zxid that subtree has
+// answered, nothing is deleted if a znode was created or changed since then: nobody has seen it.
 func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
 	c := call.Of(r)
 	if err := c.May(access.Write); err != nil {

@@ -1,11 +1,11 @@
-// Package explore answers the requests of the explorer below /ui/api/. A list has a limit, and truncated
-// if there is more.
+// Package explore answers the requests of the explorer below /ui/api/. A list has a limit, and
+// truncated if there is more.
 //
-// A handler reads and writes znodes through the session of its caller (call.Call.Client), so the ACLs
-// decide. Facts about the server that tell of other clients (addresses, sessions, paths that are
-// watched or hot) are for administrators, and for callers on this machine (insider). A handler bounds
-// the znodes that it reads, the entries of its answer, and its time; at most maxLong requests that walk
-// through subtrees run at once.
+// A handler reads and writes znodes through the session of its caller (call.Call.Client), so the
+// ACLs decide. Facts about the server that tell of other clients (addresses, sessions, paths that
+// are watched or hot) are for administrators, and for callers on this machine (insider). A handler
+// bounds the znodes that it reads, the entries of its answer, and its time; at most maxLong
+// requests that walk through subtrees run at once.
 package explore
 
 import (
@@ -43,7 +43,8 @@ type Deps struct {
 	Server *server.Server
 	// MaxBody bounds bodies in bytes, except that of an import.
 	MaxBody int64
-	// Ask asks a member a four-letter word at its address for clients. nil: only this server is shown.
+	// Ask asks a member a four-letter word at its address for clients. nil: only this server is
+	// shown.
 	Ask func(ctx context.Context, address, word string) (string, error)
 	// AskPort is the port of a member whose server line has none; 0: unknown.
 	AskPort int
@@ -57,8 +58,8 @@ type explorer struct {
 	long   *limit.Gauge // requests that walk through a subtree
 }
 
-// Register adds the handlers to mux. Requests have the role that their handlers demand; everybody who can
-// reach the server gets as far as the handler.
+// Register adds the handlers to mux. Requests have the role that their handlers demand; everybody
+// who can reach the server gets as far as the handler.
 func Register(mux *http.ServeMux, d Deps) {
 	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: limit.NewGauge(maxLongEach, maxLong)}
 	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {

@@ -63,8 +63,8 @@ type lockList struct {
 	Truncated bool      `json:"truncated,omitempty"`
 }
 
-// locks answers with the locks below root. The ephemeral znodes of the ensemble say where to look; the
-// caller's session then reads these directories, so that the ACLs hold.
+// locks answers with the locks below root. The ephemeral znodes of the ensemble say where to look;
+// the caller's session then reads these directories, so that the ACLs hold.
 func (e *explorer) locks(_ http.ResponseWriter, r *http.Request) (any, error) {
 	root, err := pathOf(r, "root", "/")
 	if err != nil {
@@ -193,7 +193,8 @@ func readDirectory(ctx context.Context, zk *client.Client, path string, left *in
 	return d, err
 }
 
-// readContender reads a child, and returns none if it does not exist. Data that the caller may not read are missing.
+// readContender reads a child, and returns none if it does not exist. Data that the caller may not
+// read are missing.
 func readContender(ctx context.Context, zk *client.Client, path, name string) (z locks.Znode, err error) {
 	stat, there, err := zk.Exists(ctx, path, false)
 	if err != nil || !there {

@@ -134,8 +134,8 @@ func linesOf(text string) map[string]string {
 	return lines
 }
 
-// clientAddress returns where a member serves clients, "" if that is not known. otherwise is the port of
-// a member whose server line has none.
+// clientAddress returns where a member serves clients, "" if that is not known. otherwise is the
+// port of a member whose server line has none.
 func clientAddress(m server.MemberStatus, otherwise int) string {
 	if m.ClientAddress == "" {
 		m.ClientAddress = ":" + strconv.Itoa(otherwise)

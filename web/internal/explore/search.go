@@ -71,8 +71,8 @@ type match struct {
 	Excerpt     string `json:"excerpt,omitempty"` // of the data, around the match
 }
 
-// search walks below root and sends the znodes whose name and content match: a glob, or without * and ?
-// a part of the name; a part of the data or, with regexp, regular expressions for both.
+// search walks below root and sends the znodes whose name and content match: a glob, or without *
+// and ? a part of the name; a part of the data or, with regexp, regular expressions for both.
 func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
 	root, err := pathOf(r, "root", "/")
 	if err != nil {
@@ -120,8 +120,8 @@ func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
 	return nil, nil
 }
 
-// patterns returns functions that match names and contents; nil matches everything. The second returns
-// where in the data the match is.
+// patterns returns functions that match names and contents; nil matches everything. The second
+// returns where in the data the match is.
 func patterns(r *http.Request) (name func(string) bool, content func(io.RuneReader) []int, err error) {
 	q := r.URL.Query()
 	nameText, contentText, isRegexp := q.Get("name"), q.Get("content"), q.Has("regexp")

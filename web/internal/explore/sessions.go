@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
-// session is a session in JSON. The fields after Connected are known to the server that its client is
-// connected to.
+// session is a session in JSON. The fields after Connected are known to the server that its client
+// is connected to.
 type session struct {
 	ID         string `json:"id"`
 	TimeoutMs  int64  `json:"timeoutMs"`
@@ -140,8 +140,8 @@ type watchRow struct {
 	TLS     bool     `json:"tls,omitempty"`
 }
 
-// watches answers with the watches on this server, of a path and all below it (path=/a/*), a session, an
-// address.
+// watches answers with the watches on this server, of a path and all below it (path=/a/*), a
+// session, an address.
 func (e *explorer) watches(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err := insider(call.Of(r)); err != nil {
 		return nil, err

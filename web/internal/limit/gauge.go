@@ -2,8 +2,8 @@ package limit
 
 import "sync"
 
-// Gauge bounds how many things are under way at the same time, per key and in all. Its methods may be
-// called from any goroutine.
+// Gauge bounds how many things are under way at the same time, per key and in all. Its methods may
+// be called from any goroutine.
 type Gauge struct {
 	each, all int
 

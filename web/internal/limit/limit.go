@@ -14,7 +14,8 @@ type Buckets struct {
 	now   func() time.Time
 
 	mu sync.Mutex // guards the fields below
-	// A key that was used lately is in recent. When recent is full, it becomes old, and old is forgotten.
+	// A key that was used lately is in recent. When recent is full, it becomes old, and old is
+	// forgotten.
 	recent, old map[string]bucket
 }
 
@@ -23,8 +24,8 @@ type bucket struct {
 	at     time.Time
 }
 
-// New returns full buckets of burst tokens that fill at a rate per second. It remembers at least half of
-// maxKeys keys, and forgets keys that were not used for longest. now is the clock.
+// New returns full buckets of burst tokens that fill at a rate per second. It remembers at least
+// half of maxKeys keys, and forgets keys that were not used for longest. now is the clock.
 func New(rate, burst float64, maxKeys int, now func() time.Time) *Buckets {
 	return &Buckets{rate: rate, burst: burst, half: max(maxKeys/2, 1), now: now, recent: make(map[string]bucket)}
 }

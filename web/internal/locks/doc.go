@@ -1,9 +1,9 @@
 // Package locks recognises locks, semaphores and elections by the names of their znodes: those of
-// Curator, of kazoo, of package recipes, and of ZooKeeper's own recipes. The result names each lock's
-// holders and queue, and groups of sessions that wait for each other.
+// Curator, of kazoo, of package recipes, and of ZooKeeper's own recipes. The result names each
+// lock's holders and queue, and groups of sessions that wait for each other.
 //
-// The package only computes: a caller reads the znodes. The result is as true as the moment at which
-// each directory was read.
+// The package only computes: a caller reads the znodes. The result is as true as the moment at
+// which each directory was read.
 //
 // Invariants:
 //   - L1 Of a mutex or an election at most one contender holds. Of a read/write lock, one writer

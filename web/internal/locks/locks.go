@@ -55,8 +55,8 @@ type Contender struct {
 	Holds   bool
 	Since   int64  // when the znode was created, Unix ms
 	ID      string // the data, if they are a short text
-	// Before are places in the queue. This contender waits until the contenders there are gone: all of
-	// them or, if Any is set, any of them.
+	// Before are places in the queue. This contender waits until the contenders there are gone: all
+	// of them or, if Any is set, any of them.
 	Before []int
 	Any    bool
 	// Repeated: the session has an earlier contender in this queue, for another of its threads or
@@ -153,7 +153,8 @@ func kindOf(places []place) Kind {
 	return Mutex
 }
 
-// lastWriter returns the place of the last contender that is not a reader, which a reader waits for.
+// lastWriter returns the place of the last contender that is not a reader, which a reader waits
+// for.
 func lastWriter(before []place) []int {
 	for i := len(before) - 1; i >= 0; i-- {
 		if before[i].role != reader {

@@ -193,8 +193,8 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// TestCycles_Model compares with a model in which sessions finish one after another: of sessions with
-// one place in each lock, those that can never finish wait for a cycle.
+// TestCycles_Model compares with a model in which sessions finish one after another: of sessions
+// with one place in each lock, those that can never finish wait for a cycle.
 func TestCycles_Model(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var dirs []Directory
@@ -262,8 +262,8 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// TestFind_Real reads what kazoo 2 and Curator 5.9 made on a server: each lock was requested by clients
-// 1, 2, 3, 4, in this order.
+// TestFind_Real reads what kazoo 2 and Curator 5.9 made on a server: each lock was requested by
+// clients 1, 2, 3, 4, in this order.
 func TestFind_Real(t *testing.T) {
 	for name, want := range map[string][]string{
 		"kazoo": {

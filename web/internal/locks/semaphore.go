@@ -38,8 +38,8 @@ func kazooLeases(d *Directory) (Lock, bool) {
 	return l, true
 }
 
-// combine joins the leases of a semaphore with the mutex that stands beside them: its contenders are
-// the requests that wait for leases.
+// combine joins the leases of a semaphore with the mutex that stands beside them: its contenders
+// are the requests that wait for leases.
 func combine(all []Lock) []Lock {
 	byPath := make(map[string]*Lock, len(all))
 	for i := range all {

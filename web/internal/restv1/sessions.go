@@ -27,8 +27,8 @@ const (
 )
 
 // Sessions holds the sessions that callers have made for ephemeral znodes. A session ends when its
-// caller deletes it, or sends no heartbeat for as long as was agreed. Only the identities that made a
-// session may use it.
+// caller deletes it, or sends no heartbeat for as long as was agreed. Only the identities that made
+// a session may use it.
 type Sessions struct {
 	connect func(ctx context.Context, who *access.Caller) (*client.Client, error)
 	bound   *limit.Gauge
@@ -48,7 +48,8 @@ type session struct {
 	leave     func()
 }
 
-// NewSessions returns no sessions. connect opens one, which does not end as long as the server serves.
+// NewSessions returns no sessions. connect opens one, which does not end as long as the server
+// serves.
 func NewSessions(connect func(ctx context.Context, who *access.Caller) (*client.Client, error)) *Sessions {
 	return &Sessions{connect: connect, bound: limit.NewGauge(maxSessionsEach, maxSessions), after: time.AfterFunc, byID: make(map[string]*session)}
 }
@@ -124,7 +125,8 @@ func (s *Sessions) removeLocked(e *session) {
 	}
 	delete(s.byID, e.id)
 	e.timer.Stop()
-	// Ends when the server has closed the session, or within the client's ConnectTimeout; Close waits for it.
+	// Ends when the server has closed the session, or within the client's ConnectTimeout; Close
+	// waits for it.
 	s.closing.Go(func() {
 		_ = e.client.Close() // otherwise the session expires
 		e.leave()

@@ -1,7 +1,7 @@
 // Package restv1 serves ZooKeeper's old REST interface: /znodes/v1 and /sessions/v1. Source:
-// zookeeper-contrib-rest/SPEC.txt, version 2, and the names of its Java implementation where they differ:
-// an answer in JSON has both, in XML those of the implementation. Not there: JSONP, which would let
-// every page read.
+// zookeeper-contrib-rest/SPEC.txt, version 2, and the names of its Java implementation where they
+// differ: an answer in JSON has both, in XML those of the implementation. Not there: JSONP, which
+// would let every page read.
 package restv1
 
 import (

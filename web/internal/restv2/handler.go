@@ -1,8 +1,10 @@
-// Package restv2 serves znodes over HTTP: /znodes/v2 and /identity/v2. openapi.json lists the requests.
+// Package restv2 serves znodes over HTTP: /znodes/v2 and /identity/v2. openapi.json lists the
+// requests.
 //
-// The ETag of data is the version, that of an ACL the aversion. A write needs If-Match: without it the
-// answer is 428, after a conflict 412 with the present Stat. A child that the caller may not read has no
-// Stat. A multi makes no ephemeral znodes; its problem has the index of the first failed operation.
+// The ETag of data is the version, that of an ACL the aversion. A write needs If-Match: without it
+// the answer is 428, after a conflict 412 with the present Stat. A child that the caller may not
+// read has no Stat. A multi makes no ephemeral znodes; its problem has the index of the first
+// failed operation.
 //
 // After the event reset, events may have been missed: the reader must read again. A reconnect with
 // Last-Event-ID continues if the server still has everything since. A stream ends with the login of
@@ -30,8 +32,8 @@ const Root = "/znodes/v2/"
 
 // Config configures a Handler.
 type Config struct {
-	// Kind returns the kind of a znode that the protocol does not show: container, or ttl with its time to
-	// live; otherwise "". The znode is the one that was created by czxid.
+	// Kind returns the kind of a znode that the protocol does not show: container, or ttl with its
+	// time to live; otherwise "". The znode is the one that was created by czxid.
 	Kind func(path string, czxid proto.Zxid) (kind string, ttlMs int64)
 	// Streams bounds the streams of events.
 	Streams *limit.Gauge

@@ -33,8 +33,8 @@ func same(a, b *proto.Stat) bool {
 	return a.Czxid == b.Czxid && a.Pzxid == b.Pzxid && a.Cversion == b.Cversion
 }
 
-// of returns the sorted names of a znode's children, which must not be changed, and its Stat. later says
-// that the caller has read a page already.
+// of returns the sorted names of a znode's children, which must not be changed, and its Stat. later
+// says that the caller has read a page already.
 func (l *lists) of(ctx context.Context, cl *client.Client, path string, later bool) ([]string, proto.Stat, error) {
 	if later {
 		// Exists demands the permission that Children demands.

@@ -170,8 +170,8 @@ func pageOf(names []string, after, prefix string, limit int) (page []string, nex
 	return page, ""
 }
 
-// stats adds the Stats, and leaves out children that no longer exist. A child that the caller may not
-// read has no Stat.
+// stats adds the Stats, and leaves out children that no longer exist. A child that the caller may
+// not read has no Stat.
 func (h *Handler) stats(r *http.Request, cl *client.Client, parent string, list []child) ([]child, error) {
 	var wg sync.WaitGroup
 	errs := make([]error, statsAtOnce)

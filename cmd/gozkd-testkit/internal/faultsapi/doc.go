@@ -1,10 +1,10 @@
 // Package faultsapi lets HTTP requests do to the servers of a cluster what package zktest does in
 // Go, for tests in other languages.
 //
-// Requests and replies are small JSON values; GET / lists them, docs/guide/testing.md shows how they
-// are used. A reply with a status other than 200 is {"error":"why"}: 400 for an invalid request, 404
-// for an unknown member, session, fault or path, 409 for a state that does not allow the request,
-// 504 for a timeout.
+// Requests and replies are small JSON values; GET / lists them, docs/guide/testing.md shows how
+// they are used. A reply with a status other than 200 is {"error":"why"}: 400 for an invalid
+// request, 404 for an unknown member, session, fault or path, 409 for a state that does not allow
+// the request, 504 for a timeout.
 //
 //	R1  The server is for programs on this machine: it listens on the loopback and refuses
 //	    requests that a browser sends for a web page.

@@ -1,4 +1,5 @@
-// Package adminclient sends admin commands to a server over HTTP, with the caller's right to run them.
+// Package adminclient sends admin commands to a server over HTTP, with the caller's right to run
+// them.
 package adminclient
 
 import (
@@ -20,8 +21,9 @@ import (
 // nobody is a user that no ACL names. The admin endpoint requires a user in each request.
 const nobody = "digest nobody:nobody"
 
-// Authorization returns the Authorization header for an admin endpoint: that of the file, or, for an
-// endpoint on this machine, the token of the server that serve would run here with these arguments.
+// Authorization returns the Authorization header for an admin endpoint: that of the file, or, for
+// an endpoint on this machine, the token of the server that serve would run here with these
+// arguments.
 func Authorization(endpoint, file string, getenv func(string) string, serve ...string) (string, error) {
 	if file != "" {
 		text, err := os.ReadFile(file)
@@ -57,8 +59,8 @@ type Security interface {
 	ExplainHTTP(ctx context.Context, u *url.URL, err error) error
 }
 
-// Send sends a request, whose URL is that of an admin command, and returns the answer, whose body the
-// caller must close. The first byte of the answer must come within patience.
+// Send sends a request, whose URL is that of an admin command, and returns the answer, whose body
+// the caller must close. The first byte of the answer must come within patience.
 func Send(req *http.Request, authorization string, patience time.Duration, security Security) (*http.Response, error) {
 	req.Header.Set("Authorization", authorization)
 	transport := http.DefaultTransport.(*http.Transport).Clone()

@@ -15,15 +15,15 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-// Archive reads what the members of an ensemble had archived when it was opened. Objects that were merged
-// since are read in their new form.
+// Archive reads what the members of an ensemble had archived when it was opened. Objects that were
+// merged since are read in their new form.
 type Archive struct {
 	store   store.Store
 	catalog *catalog
 }
 
-// Open lists an archive. ensemble is the id of the ensemble in hexadecimal digits; it may be empty if
-// there are objects of a single ensemble.
+// Open lists an archive. ensemble is the id of the ensemble in hexadecimal digits; it may be empty
+// if there are objects of a single ensemble.
 func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error) {
 	all, err := s.List(ctx, "", "")
 	if err != nil {
@@ -64,15 +64,15 @@ func (a *Archive) String() string {
 // Ensemble returns the id of the ensemble.
 func (a *Archive) Ensemble() uint64 { return a.catalog.ensemble }
 
-// Moment is a moment of an ensemble's history: a zxid, or a time. The zero value is the last moment of
-// the archive.
+// Moment is a moment of an ensemble's history: a zxid, or a time. The zero value is the last moment
+// of the archive.
 type Moment struct {
 	Zxid int64
 	Time time.Time
 }
 
-// ParseMoment reads a moment as it is typed: 0x and the hexadecimal digits of a zxid, or a time as in
-// RFC 3339.
+// ParseMoment reads a moment as it is typed: 0x and the hexadecimal digits of a zxid, or a time as
+// in RFC 3339.
 func ParseMoment(s string) (m Moment, err error) {
 	if _, err := fmt.Sscanf(s, "0x%x", &m.Zxid); err == nil && m.Zxid > 0 && fmt.Sprintf("0x%x", m.Zxid) == strings.ToLower(s) {
 		return m, nil
@@ -105,8 +105,8 @@ func (s *Span) NumBases() int { return 1 + len(s.bases) }
 // BaseBytes returns the size of the base that a span begins with.
 func (s *Span) BaseBytes() int64 { return s.base.size }
 
-// BeginsHistory reports whether the servers began a new chain with the base of a span, given the term of
-// the last entry in the base. Otherwise objects led to the base.
+// BeginsHistory reports whether the servers began a new chain with the base of a span, given the
+// term of the last entry in the base. Otherwise objects led to the base.
 func (a *Archive) BeginsHistory(s Span, term uint64) bool {
 	return s.base.chain == firstChain(a.catalog.ensemble, s.First, term)
 }
@@ -152,8 +152,8 @@ func (a *Archive) Strange() []string { return a.catalog.strange }
 // ErrNotCovered means that a moment is not in the archive.
 var ErrNotCovered = errors.New("the archive does not have this moment")
 
-// At returns the span from the newest base before a moment to its end. Whether a zxid is in it shows
-// only the replay. After the last entry of an archive, every moment is the last.
+// At returns the span from the newest base before a moment to its end. Whether a zxid is in it
+// shows only the replay. After the last entry of an archive, every moment is the last.
 func (a *Archive) At(m Moment) (Span, error) {
 	all := a.catalog.whole()
 	var s Span      // of the bases before the moment, the one that reaches furthest, and of these the newest
@@ -181,8 +181,8 @@ func (a *Archive) At(m Moment) (Span, error) {
 	return s, nil
 }
 
-// End returns the index of the last entry in the archive. Behind a gap that no complete base follows,
-// it is not in any span.
+// End returns the index of the last entry in the archive. Behind a gap that no complete base
+// follows, it is not in any span.
 func (a *Archive) End() uint64 {
 	end, _ := a.catalog.tail()
 	return end.index
@@ -233,8 +233,8 @@ func (a *Archive) Bases(s Span) iter.Seq2[uint64, func(ctx context.Context, file
 	}
 }
 
-// Entries returns the entries of a span after its base, up to the last one that is not after a time;
-// the zero time is no limit. After an error there are no more.
+// Entries returns the entries of a span after its base, up to the last one that is not after a
+// time; the zero time is no limit. After an error there are no more.
 func (a *Archive) Entries(ctx context.Context, s Span, until time.Time) iter.Seq2[consensus.LogEntry, error] {
 	return func(yield func(consensus.LogEntry, error) bool) {
 		reached := s.First
@@ -272,8 +272,8 @@ func (a *Archive) Entries(ctx context.Context, s Span, until time.Time) iter.Seq
 	}
 }
 
-// merged returns the objects of a span after one of them was merged with others. An object that is gone
-// for another reason is an error.
+// merged returns the objects of a span after one of them was merged with others. An object that is
+// gone for another reason is an error.
 func (a *Archive) merged(ctx context.Context, s Span, gone string, cause error) ([]object, error) {
 	c, err := readCatalog(ctx, a.store, a.catalog.ensemble)
 	if err != nil {

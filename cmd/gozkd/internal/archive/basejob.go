@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// baseJob makes a base. At first it waits until the log up to it is in the archive; then a goroutine
-// uploads it.
+// baseJob makes a base. At first it waits until the log up to it is in the archive; then a
+// goroutine uploads it.
 type baseJob struct {
 	capture *Capture
 	cancel  context.CancelFunc // nil: the upload has not begun

@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-// BenchmarkEncodeLog is what archiving costs per byte of the log: batches of 100 requests of 130 bytes, of
-// which 100 are random.
+// BenchmarkEncodeLog is what archiving costs per byte of the log: batches of 100 requests of 130
+// bytes, of which 100 are random.
 func BenchmarkEncodeLog(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var entries []consensus.LogEntry

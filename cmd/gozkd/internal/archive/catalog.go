@@ -108,9 +108,9 @@ func (c *catalog) tail() (p position, last *object) {
 	return p, last
 }
 
-// reach returns every position that a chain of objects reaches from a position (A2, A4), each with the
-// object that ends there, and the furthest. Of several objects, the one that makes the chain short is
-// taken.
+// reach returns every position that a chain of objects reaches from a position (A2, A4), each with
+// the object that ends there, and the furthest. Of several objects, the one that makes the chain
+// short is taken.
 func (c *catalog) reach(from position) (reached map[position]*object, end position) {
 	reached, end = map[position]*object{from: nil}, from
 	for i := range c.logs {

@@ -5,8 +5,8 @@
 //
 // # Objects
 //
-// All names of an ensemble begin with its id in 16 hexadecimal digits. Numbers in names have leading
-// zeros, so names sort in the order of the log, and a listing says everything.
+// All names of an ensemble begin with its id in 16 hexadecimal digits. Numbers in names have
+// leading zeros, so names sort in the order of the log, and a listing says everything.
 //
 //	ID/log/FIRST-LAST-PREV-CHAIN-MS
 //	    the entries FIRST to LAST (20 digits)

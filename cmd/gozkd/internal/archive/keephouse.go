@@ -13,7 +13,8 @@ import (
 const (
 	// fanIn is how many objects in a row become one.
 	fanIn = 16
-	// tierBytes is the size below which objects are of the lowest tier. Each tier is fanIn times larger.
+	// tierBytes is the size below which objects are of the lowest tier. Each tier is fanIn times
+	// larger.
 	tierBytes = 4 << 10
 	tiers     = 3
 	// settledAge is how old objects must be before they are merged: no write that is under way may
@@ -66,8 +67,8 @@ func (c *catalog) mergeable(before time.Time) (runs [][]object) {
 	return runs
 }
 
-// firstRun returns fanIn or more objects in a row that are of a level or of lower ones, and together
-// not too large.
+// firstRun returns fanIn or more objects in a row that are of a level or of lower ones, and
+// together not too large.
 func firstRun(path []object, based map[uint64]bool, level int, before time.Time) []object {
 	var run []object
 	size := int64(0)
@@ -138,8 +139,9 @@ func (s *Shipper) merge(ctx context.Context, run []object) error {
 
 // outdated returns the names of what the retention no longer keeps, and of unfinished bases.
 func (c *catalog) outdated(now time.Time, retention time.Duration) (names []string) {
-	// keep is the index of the first base that is kept: one from which the log goes on as far as from
-	// any base before it. That is not so for a base between the objects of a writer whom another passed.
+	// keep is the index of the first base that is kept: one from which the log goes on as far as
+	// from any base before it. That is not so for a base between the objects of a writer whom
+	// another passed.
 	keep, furthest := uint64(0), uint64(0)
 	if retention > 0 {
 		for _, b := range c.whole() {

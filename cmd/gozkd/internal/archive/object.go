@@ -66,7 +66,8 @@ func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:headerSize-4], castagnoli), castagnoli, b[headerSize:])
 }
 
-// decode reads the bytes of an object, and compares its header with the header that its name demands.
+// decode reads the bytes of an object, and compares its header with the header that its name
+// demands.
 func (h header) decode(b []byte) (body []byte, err error) {
 	if len(b) < headerSize || string(b[:8]) != magic {
 		return nil, fmt.Errorf("%w: it does not begin as an object of an archive does", ErrCorrupt)

@@ -139,8 +139,8 @@ func catalogOf(names ...string) *catalog {
 	return c
 }
 
-// A2, A4: a chain goes on where index and chain fit and nowhere else, also if two writers have cut the
-// same entries differently.
+// A2, A4: a chain goes on where index and chain fit and nowhere else, also if two writers have cut
+// the same entries differently.
 func TestCatalog_Chains(t *testing.T) {
 	all := entriesFrom(t, 1, 60)
 	start := position{4, firstChain(ensemble, 4, 5)}

@@ -71,13 +71,13 @@ const (
 	requestTimeout = 30 * time.Second
 	// captureTimeout bounds the wait for the state, which needs a leader.
 	captureTimeout = 5 * time.Second
-	// housekeeping is how many intervals are between two runs of compaction and retention, and between
-	// two looks for the result of a verification.
+	// housekeeping is how many intervals are between two runs of compaction and retention, and
+	// between two looks for the result of a verification.
 	housekeeping = 20
 )
 
-// Shipper writes a server's log to an archive, or stands by while another member does. It is made by
-// New and runs in Run.
+// Shipper writes a server's log to an archive, or stands by while another member does. It is made
+// by New and runs in Run.
 type Shipper struct {
 	cfg Config
 
@@ -220,8 +220,8 @@ func (s *Shipper) ship(ctx context.Context) error {
 	return s.write(ctx, p, waited)
 }
 
-// see notes that an index was applied. While the store fails for long, the last sighting stands for all
-// later ones, so that entries are taken for older than they are, never for younger.
+// see notes that an index was applied. While the store fails for long, the last sighting stands for
+// all later ones, so that entries are taken for older than they are, never for younger.
 func (s *Shipper) see(applied uint64, now time.Time) {
 	k := len(s.seen)
 	switch {
@@ -253,8 +253,9 @@ func (s *Shipper) settle() {
 func (s *Shipper) follow(ctx context.Context) error {
 	c := &catalog{ensemble: s.ensemble}
 	if s.known && s.pos.index > 0 {
-		// Objects that continue a chain begin after pos. Those of a writer that took the same entries
-		// in other pieces may begin earlier, and end later; they are found when the next one is.
+		// Objects that continue a chain begin after pos. Those of a writer that took the same
+		// entries in other pieces may begin earlier, and end later; they are found when the next
+		// one is.
 		after := logName{first: s.pos.index, last: s.pos.index}.in(s.ensemble)
 		listed, err := s.list(ctx, folder(s.ensemble)+"log/", after)
 		if err != nil {

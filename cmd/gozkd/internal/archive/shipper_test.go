@@ -82,8 +82,8 @@ func listed(t *testing.T, m *storetest.Memory) *catalog {
 	return c
 }
 
-// A member that stands by goes on after the writer has merged the object that this member knew as the
-// last one.
+// A member that stands by goes on after the writer has merged the object that this member knew as
+// the last one.
 func TestShipper_LastObjectWasMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
@@ -120,7 +120,8 @@ func TestShipper_OneBaseWhileIdle(t *testing.T) {
 	})
 }
 
-// An ensemble that was brought back, and counted its terms as before, does not continue the archive.
+// An ensemble that was brought back, and counted its terms as before, does not continue the
+// archive.
 func TestShipper_AheadWithTheSameTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
@@ -207,8 +208,8 @@ func TestArchive_GapWithoutABase(t *testing.T) {
 	}
 }
 
-// While the store fails for long, what is kept about entries that wait stays bounded, and none is taken
-// for younger than it is.
+// While the store fails for long, what is kept about entries that wait stays bounded, and none is
+// taken for younger than it is.
 func TestShipper_SightingsAreBounded(t *testing.T) {
 	s, begin := New(Config{}), time.Unix(1e9, 0)
 	s.source = &fixedSource{}

@@ -317,8 +317,8 @@ func (s *shipping) revive() {
 	}
 }
 
-// compare replays the archive and compares every sampled moment from a zxid on. It returns how many of
-// them were compared.
+// compare replays the archive and compares every sampled moment from a zxid on. It returns how many
+// of them were compared.
 func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 	s.t.Helper()
 	r := &checked{t: s.t, samples: s.samples, seen: make(map[int64]bool)}
@@ -386,9 +386,9 @@ func (c *checked) compare() {
 	}
 }
 
-// Whatever dies, shippers, members with the leader among them, or the store, which also loses, delays
-// and repeats requests and lists late: every sampled moment restores to exactly the state that was, and
-// the log has no gap.
+// Whatever dies, shippers, members with the leader among them, or the store, which also loses,
+// delays and repeats requests and lists late: every sampled moment restores to exactly the state
+// that was, and the log has no gap.
 func TestArchive_Kills(t *testing.T) {
 	kills, plans := exhaustive.Or(10, 50), exhaustive.Or(2, 20)
 	for plan := range plans {

@@ -18,8 +18,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// If the store fails for longer than the members keep the log, there is a gap (A4): the archive shows
-// it, no moment in it is made up, and all moments before and after it restore.
+// If the store fails for longer than the members keep the log, there is a gap (A4): the archive
+// shows it, no moment in it is made up, and all moments before and after it restore.
 func TestArchive_GapIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShippingWith(t, 1, 1, server.Config{ArchiveBytes: 200 << 10})

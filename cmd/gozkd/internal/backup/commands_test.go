@@ -129,8 +129,8 @@ func TestCommands_Refuse(t *testing.T) {
 	}
 }
 
-// TestBackup_TLSOfClients checks that properties of clients in the environment do not keep a directory from
-// being copied, as flags do: these are for an endpoint.
+// TestBackup_TLSOfClients checks that properties of clients in the environment do not keep a
+// directory from being copied, as flags do: these are for an endpoint.
 func TestBackup_TLSOfClients(t *testing.T) {
 	getenv := func(name string) string {
 		return map[string]string{"CLIENT_JVMFLAGS": "-Dzookeeper.client.secure=true"}[name]

@@ -16,17 +16,17 @@ import (
 // missing directory is empty.
 func CheckEmpty(dir string) error { return mustBeEmpty(dir) }
 
-// FoundWith makes a data directory whose member id begins a new ensemble with a tree that comes from
-// elsewhere, reads it back and compares it. logDir "" means dir.
+// FoundWith makes a data directory whose member id begins a new ensemble with a tree that comes
+// from elsewhere, reads it back and compares it. logDir "" means dir.
 func FoundWith(tree *datatree.Tree, id uint64, dir, logDir string) error {
-	// As if the entry before the first had been applied: a log that begins at index 1 would be that of
-	// a member without state.
+	// As if the entry before the first had been applied: a log that begins at index 1 would be that
+	// of a member without state.
 	_, err := found(consensus.SavedState{Index: 1}, tree, target{id: id, dir: dir, logDir: logDir}, 1)
 	return err
 }
 
-// Load reads the state of a backup file, of a stopped server's data directory with its log in logDir,
-// or of a running server's admin endpoint.
+// Load reads the state of a backup file, of a stopped server's data directory with its log in
+// logDir, or of a running server's admin endpoint.
 func Load(ctx context.Context, from, logDir, authFile string, getenv func(string) string, security *clientflags.Security) (_ *datatree.Tree, err error) {
 	if !isURL(from) {
 		if authFile != "" {

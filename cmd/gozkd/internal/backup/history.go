@@ -17,12 +17,12 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// maxHistoryBase bounds the checkpoint that a server reads from its own archive, and how much the state
-// grows by the log after it: its tree is in memory beside the one that the server serves.
+// maxHistoryBase bounds the checkpoint that a server reads from its own archive, and how much the
+// state grows by the log after it: its tree is in memory beside the one that the server serves.
 const maxHistoryBase = 256 << 20
 
-// History reads the archive of a server that runs, as history.Archive. One request reads at a time: each
-// needs the memory of the state that it begins with.
+// History reads the archive of a server that runs, as history.Archive. One request reads at a time:
+// each needs the memory of the state that it begins with.
 type History struct {
 	store    store.Store
 	ensemble func() uint64
@@ -30,8 +30,8 @@ type History struct {
 	reading  chan struct{} // has an element while somebody reads
 }
 
-// NewHistory returns the History of an archive. ensemble returns the id of the server's ensemble, 0 while
-// it is not known.
+// NewHistory returns the History of an archive. ensemble returns the id of the server's ensemble, 0
+// while it is not known.
 func NewHistory(s store.Store, ensemble func() uint64) *History {
 	return &History{store: s, ensemble: ensemble, maxBase: maxHistoryBase, reading: make(chan struct{}, 1)}
 }
@@ -131,8 +131,8 @@ func children(t *datatree.Tree, path string) []string {
 	return d.Strings()
 }
 
-// Changes implements history.Archive. It replays from the newest base, then from older ones until it has
-// found enough, or the time is up.
+// Changes implements history.Archive. It replays from the newest base, then from older ones until
+// it has found enough, or the time is up.
 func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, error) {
 	a, end, err := h.begin(ctx)
 	if err != nil {
@@ -254,7 +254,8 @@ func (f *follower) applied(b *consensus.Batch, r *datatree.Request, res *datatre
 	}
 }
 
-// finish turns the changes around, and returns the zxid below which the next ones are; 0: there are none.
+// finish turns the changes around, and returns the zxid below which the next ones are; 0: there are
+// none.
 func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxid) {
 	slices.Reverse(f.changes)
 	if f.cut {

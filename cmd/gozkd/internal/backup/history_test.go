@@ -35,7 +35,8 @@ func (s *shipping) history() *History {
 	return NewHistory(s.memory.Client(), func() uint64 { return s.open().Ensemble() })
 }
 
-// Pages of any size have all changes of a znode, across bases, and At has the state after each of them.
+// Pages of any size have all changes of a znode, across bases, and At has the state after each of
+// them.
 func TestHistory_Changes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShipping(t, 1, 1)

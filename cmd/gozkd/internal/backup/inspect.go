@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// Describe prints a description of each data directory or checkpoint file, and names the one with the
-// most recent state. It returns the exit status.
+// Describe prints a description of each data directory or checkpoint file, and names the one with
+// the most recent state. It returns the exit status.
 func Describe(ctx context.Context, cmd cli.Command, words []string, logDir string) (status int) {
 	c, env := &command{cmd}, cmd.Env
 	var most *source

@@ -92,8 +92,8 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-// reader returns a function that reads the state at a moment of an archive, or that of a backup or data
-// directory whose log is in logDir.
+// reader returns a function that reads the state at a moment of an archive, or that of a backup or
+// data directory whose log is in logDir.
 func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (*source, error), error) {
 	switch {
 	case store.IsURL(m.url):

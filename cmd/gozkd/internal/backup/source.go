@@ -64,8 +64,8 @@ func readSource(path, logDir string) (*source, error) {
 
 func checkpointIn(dir string) string { return filepath.Join(dir, "checkpoint.db") }
 
-// withCheckpointAlone adds to an error of reading the log that the checkpoint may be good. A log of a
-// later version is good too: another program must read it.
+// withCheckpointAlone adds to an error of reading the log that the checkpoint may be good. A log of
+// a later version is good too: another program must read it.
 func withCheckpointAlone(err error, checkpoint string) error {
 	if errors.Is(err, consensus.ErrNoState) || errors.Is(err, consensus.ErrLevel) || errors.Is(err, consensus.ErrCorruptCheckpoint) || errors.Is(err, vfs.ErrLocked) {
 		return err

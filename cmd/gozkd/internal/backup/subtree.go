@@ -189,7 +189,8 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 func (r *subtreeRestore) confirmed(ctx context.Context) bool {
 	cli.Print(r.Env.Err, fmt.Sprintf("Make these changes at %s? yes or no: ", r.destination))
 	answer := make(chan string, 1)
-	// Ends with the answer; after an interrupt, with the process, because a read cannot be interrupted.
+	// Ends with the answer; after an interrupt, with the process, because a read cannot be
+	// interrupted.
 	go func() {
 		line, _ := bufio.NewReader(r.Env.In).ReadString('\n') // after an error, the answer is not yes
 		answer <- line

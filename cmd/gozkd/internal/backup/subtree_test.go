@@ -26,7 +26,8 @@ func dump(tree *datatree.Tree) map[string]string {
 	return all
 }
 
-// A subtree of a backup returns to a running server, at its place and at another; nothing else changes.
+// A subtree of a backup returns to a running server, at its place and at another; nothing else
+// changes.
 func TestRestore_Subtree(t *testing.T) {
 	dir := t.TempDir()
 	file, data := filepath.Join(dir, "backup.db"), filepath.Join(dir, "data")

@@ -153,8 +153,8 @@ func (r *report) fill(ctx context.Context, a *archive.Archive) (missing error) {
 	return missing
 }
 
-// mayBegin returns an error unless the servers began a new history with a base, after a gap that they
-// knew of.
+// mayBegin returns an error unless the servers began a new history with a base, after a gap that
+// they knew of.
 func mayBegin(ctx context.Context, a *archive.Archive, span archive.Span) error {
 	var base replica.Replica
 	held, err := readBase(&base, func(file string) error { return a.Download(ctx, span, file) })

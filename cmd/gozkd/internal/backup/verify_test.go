@@ -45,8 +45,8 @@ func (s *shipping) records() (names []string, reports []report) {
 	return names, reports
 }
 
-// A7: a damaged object, and a lost one, make the verification fail. Each member learns the last result,
-// and there is one record of it.
+// A7: a damaged object, and a lost one, make the verification fail. Each member learns the last
+// result, and there is one record of it.
 func TestVerify_DamageReachesMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShipping(t, 5, 1)

@@ -106,7 +106,8 @@ func (c Command) Line(label, format string, args ...any) {
 	Print(c.Env.Out, Labelled(label, format, args...))
 }
 
-// Labelled returns a line of a report: a label, and the text beside it, which may have several lines.
+// Labelled returns a line of a report: a label, and the text beside it, which may have several
+// lines.
 func Labelled(label, format string, args ...any) string {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	return fmt.Sprintf("%-11s %s\n", label, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 12)))

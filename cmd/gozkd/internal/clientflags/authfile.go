@@ -8,7 +8,8 @@ import (
 	"github.com/gozkd/gozkd/client"
 )
 
-// ReadAuthFile reads the credential in a file such as "digest super:PASSWORD". Without a file there is none.
+// ReadAuthFile reads the credential in a file such as "digest super:PASSWORD". Without a file there
+// is none.
 func ReadAuthFile(file string) ([]client.Auth, error) {
 	if file == "" {
 		return nil, nil

@@ -25,8 +25,8 @@ func (e *explained) Unwrap() error { return e.error }
 // probeTimeout bounds the look at a port that did not answer as expected.
 const probeTimeout = 2 * time.Second
 
-// Advice returns which flag would help against an error of the connection to a server, or "". It may
-// connect to the server once more to find out whether the port speaks TLS.
+// Advice returns which flag would help against an error of the connection to a server, or "". It
+// may connect to the server once more to find out whether the port speaks TLS.
 func (s *Security) Advice(ctx context.Context, address string, err error) string {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):

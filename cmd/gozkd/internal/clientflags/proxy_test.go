@@ -57,8 +57,8 @@ func pass(t *testing.T, near net.Conn) {
 	back.Wait()
 }
 
-// TestTransport_ThroughAProxy checks that what the flags demand holds for requests through a proxy, too:
-// only the given authority is trusted, and the client's certificate is shown.
+// TestTransport_ThroughAProxy checks that what the flags demand holds for requests through a proxy,
+// too: only the given authority is trusted, and the client's certificate is shown.
 func TestTransport_ThroughAProxy(t *testing.T) {
 	ca := testca.New(t, "root")
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

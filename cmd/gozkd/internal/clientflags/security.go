@@ -28,8 +28,8 @@ type Security struct {
 	own        bool            // it is that of the server
 }
 
-// OwnServer returns how to ask the server of this machine for its health: with its own key store as the
-// client's certificate.
+// OwnServer returns how to ask the server of this machine for its health: with its own key store as
+// the client's certificate.
 func OwnServer(server tlsconf.Options, env cli.Env) (*Security, error) {
 	o := tlsconf.Options{
 		Prefix: server.Prefix, Role: tlsconf.Client, KeyStore: server.KeyStore,
@@ -43,9 +43,9 @@ func OwnServer(server tlsconf.Options, env cli.Env) (*Security, error) {
 	return OfServer(source), nil
 }
 
-// OfServer returns how to ask the server that has these certificates, or another member, for its health.
-// The certificate of the server that is asked is not verified, because it may be for another name than
-// localhost or the host in a server line. So nothing secret must be sent.
+// OfServer returns how to ask the server that has these certificates, or another member, for its
+// health. The certificate of the server that is asked is not verified, because it may be for
+// another name than localhost or the host in a server line. So nothing secret must be sent.
 func OfServer(source *tlsconf.Source) *Security {
 	return &Security{source: source, insecure: true, hasCert: true, own: true}
 }
@@ -63,8 +63,8 @@ func (s *Security) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return s.Through(ctx, new(net.Dialer).DialContext, address)
 }
 
-// Through is Dial with another dialer. The certificate must be for the host of address, wherever the
-// dialer connects to.
+// Through is Dial with another dialer. The certificate must be for the host of address, wherever
+// the dialer connects to.
 func (s *Security) Through(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string) (net.Conn, error) {
 	conn, err := dial(ctx, "tcp", address)
 	if err != nil || !s.TLS() {
@@ -89,8 +89,8 @@ func (s *Security) config(host string) *tls.Config {
 	return cfg
 }
 
-// Transport makes a transport of HTTP connect so to https URLs of a host, directly or through a proxy.
-// Without TLS it stays as it is.
+// Transport makes a transport of HTTP connect so to https URLs of a host, directly or through a
+// proxy. Without TLS it stays as it is.
 func (s *Security) Transport(t *http.Transport, host string) {
 	if !s.TLS() {
 		return

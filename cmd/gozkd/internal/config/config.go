@@ -29,8 +29,8 @@ type Config struct {
 	// StandaloneEnabled makes a single server line configure a standalone server. Otherwise it
 	// configures an ensemble with a single member.
 	StandaloneEnabled bool
-	// MultiAddress lets server lines have several addresses. ReachabilityTimeout is for how long each is
-	// tried.
+	// MultiAddress lets server lines have several addresses. ReachabilityTimeout is for how long
+	// each is tried.
 	MultiAddress        bool
 	ReachabilityTimeout time.Duration
 	// ObserverMasterPort is not 0 if observers follow followers. Nothing listens on the port.
@@ -51,8 +51,8 @@ type Config struct {
 	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
 	// addresses.
 	ClientPortAddress string
-	// ClientPortFixed: a flag sets one of the two, over the own server line, so that a reconfig does
-	// not move the port.
+	// ClientPortFixed: a flag sets one of the two, over the own server line, so that a reconfig
+	// does not move the port.
 	ClientPortFixed bool
 	// ClientPortListenBacklog is how many connections may wait to be accepted; -1 or 0 means the
 	// system's limit.
@@ -100,7 +100,8 @@ type Config struct {
 	// ClientMemory bounds, in bytes, what waits for all clients together; 0 means the server's
 	// default.
 	ClientMemory int64
-	// WatchMemory bounds, in bytes, the watches of all clients together; 0 means the server's default.
+	// WatchMemory bounds, in bytes, the watches of all clients together; 0 means the server's
+	// default.
 	WatchMemory int64
 	// Throttle bounds connect requests, writes and large requests.
 	Throttle Throttle
@@ -109,8 +110,8 @@ type Config struct {
 	// ReadOnlyMode lets a member without a quorum serve reads to clients that accept that, and
 	// enables the word isro.
 	ReadOnlyMode bool
-	// LocalSessions opens sessions that only this server knows. LocalSessionUpgrades makes one of them
-	// a session like others when it creates an ephemeral znode.
+	// LocalSessions opens sessions that only this server knows. LocalSessionUpgrades makes one of
+	// them a session like others when it creates an ephemeral znode.
 	LocalSessions, LocalSessionUpgrades bool
 	// ReconfigEnabled lets clients change the members. On a standalone server it selects the error.
 	ReconfigEnabled bool
@@ -178,8 +179,9 @@ type Config struct {
 	// ZooKeeper does, and AdminForwardedFor believes their header X-Forwarded-For then.
 	AdminTokenFile               string
 	AdminOpen, AdminForwardedFor bool
-	// AdminUnified accepts HTTPS beside HTTP, AdminForceHTTPS only HTTPS: see AdminTLS. AdminNeedCert
-	// demands a certificate from callers by HTTPS. AdminX509 lists identities: see AdminIdentities.
+	// AdminUnified accepts HTTPS beside HTTP, AdminForceHTTPS only HTTPS: see AdminTLS.
+	// AdminNeedCert demands a certificate from callers by HTTPS. AdminX509 lists identities: see
+	// AdminIdentities.
 	AdminUnified, AdminForceHTTPS, AdminNeedCert bool
 	AdminX509                                    string
 	// Web is what callers on this machine may do by REST and in the explorer: read, write or off.
@@ -202,8 +204,8 @@ type Config struct {
 	MetricsTLS                       tlsconf.Options
 	MetricsNeedCert, MetricsWantCert bool
 
-	// PeerSecretFile holds the secret of the ensemble, and PeerSecret is the secret: empty if there is
-	// no file. PeerSecretMode is RequireSecret or PreferSecret.
+	// PeerSecretFile holds the secret of the ensemble, and PeerSecret is the secret: empty if there
+	// is no file. PeerSecretMode is RequireSecret or PreferSecret.
 	PeerSecretFile string
 	PeerSecret     []byte
 	PeerSecretMode string

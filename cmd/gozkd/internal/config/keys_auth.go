@@ -13,8 +13,8 @@ import (
 
 // Auth is how clients prove who they are by SASL, and which identities they need.
 type Auth struct {
-	// JAASFile is a JAAS file and JAASSection its section for the server; UserFile has more users of
-	// DIGEST-MD5. SuperPassword is the password of the user super.
+	// JAASFile is a JAAS file and JAASSection its section for the server; UserFile has more users
+	// of DIGEST-MD5. SuperPassword is the password of the user super.
 	JAASFile, JAASSection, UserFile, SuperPassword string
 	// Users are the users of DIGEST-MD5, and Kerberos the Krb5LoginModule: empty for none.
 	Users    sasl.DigestUsers
@@ -29,7 +29,8 @@ type Auth struct {
 	Providers []string
 	// EnsembleNames is ensembleAuthName.
 	EnsembleNames []string
-	// RequireSASL is sessionRequireClientSASLAuth; Enforce and Schemes are enforce.auth.*. See Required.
+	// RequireSASL is sessionRequireClientSASLAuth; Enforce and Schemes are enforce.auth.*. See
+	// Required.
 	RequireSASL, Enforce bool
 	Schemes              []string
 	// ExtendedTypes allows znodes with a time to live.
@@ -191,8 +192,8 @@ func (r *resolver) property(name string) (value string, ok bool) {
 // maxUserFile bounds the file with users, in bytes.
 const maxUserFile = 1 << 20
 
-// readUsers reads a file that htdigest made. shared is that of secretfile.Read: a hash authenticates as
-// the password does. The errors do not show hashes.
+// readUsers reads a file that htdigest made. shared is that of secretfile.Read: a hash
+// authenticates as the password does. The errors do not show hashes.
 func readUsers(path string, users sasl.DigestUsers) (shared string, err error) {
 	b, shared, err := secretfile.Read(path, maxUserFile)
 	if err != nil {

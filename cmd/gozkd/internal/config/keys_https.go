@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
-// metricsTLS is the prefix of the keys of TLS for metrics. As in ZooKeeper, the admin server has the
-// stores of TLS between servers.
+// metricsTLS is the prefix of the keys of TLS for metrics. As in ZooKeeper, the admin server has
+// the stores of TLS between servers.
 const metricsTLS = "metricsProvider.ssl."
 
 var adminTLSKeys = []key{
@@ -90,8 +90,8 @@ func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 	return o, c.AdminUnified || c.AdminForceHTTPS
 }
 
-// AdminIdentities returns the x509 identities of administrators. A semicolon after a backslash, as names
-// of certificates have it, does not end an identity.
+// AdminIdentities returns the x509 identities of administrators. A semicolon after a backslash, as
+// names of certificates have it, does not end an identity.
 func (c Config) AdminIdentities() (ids []string) {
 	add := func(id string) {
 		if id = strings.TrimSpace(id); id != "" {

@@ -24,8 +24,8 @@ var peerTLSKeys = append([]key{
 	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "always on, within two seconds"},
 }, quorumKeys()...)
 
-// quorumKeys returns the rows ssl.quorum.*. Without sslQuorum and portUnification they have no effect,
-// so none of them prevents the start: peerTLS refuses those that must not be ignored.
+// quorumKeys returns the rows ssl.quorum.*. Without sslQuorum and portUnification they have no
+// effect, so none of them prevents the start: peerTLS refuses those that must not be ignored.
 func quorumKeys() (rows []key) {
 	notes := map[string]string{
 		"hostnameVerification":       "a server's certificate must name the host of its server line; false also turns clientHostnameVerification off",

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Without sslQuorum and portUnification the keys ssl.quorum.* have no effect, whatever they say. With
-// one of them a key that can't be honoured prevents the start, and one that weakens the checks warns.
+// Without sslQuorum and portUnification the keys ssl.quorum.* have no effect, whatever they say.
+// With one of them a key that can't be honoured prevents the start, and one that weakens the checks
+// warns.
 func TestLoad_PeerTLS(t *testing.T) {
 	const members = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1\n"
 	const stores = "ssl.quorum.keyStore.location=k.pem\nssl.quorum.trustStore.location=t.pem\n"

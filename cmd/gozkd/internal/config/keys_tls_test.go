@@ -43,8 +43,8 @@ func TestTLS_Aliases(t *testing.T) {
 	}
 }
 
-// TestTLS_SecureOnly: as in ZooKeeper, a server without clientPort has no plain port if it has a secure
-// one.
+// TestTLS_SecureOnly: as in ZooKeeper, a server without clientPort has no plain port if it has a
+// secure one.
 func TestTLS_SecureOnly(t *testing.T) {
 	for more, want := range map[string]bool{
 		"": true, "clientPort=2181\n": false, "client.portUnification=true\n": false,

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// ZooKeeper compares these values with a single word, in that case. Any other text, such as the word in
-// capitals, must neither skip ACLs nor disable syncs.
+// ZooKeeper compares these values with a single word, in that case. Any other text, such as the
+// word in capitals, must neither skip ACLs nor disable syncs.
 func TestLoad_ExactWords(t *testing.T) {
 	for _, c := range []struct {
 		key, value string

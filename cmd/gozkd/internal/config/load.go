@@ -225,7 +225,8 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Missing reports whether the same configuration may work later, because files are all that is missing.
+// Missing reports whether the same configuration may work later, because files are all that is
+// missing.
 func (e *Error) Missing() bool {
 	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !p.Missing })
 }

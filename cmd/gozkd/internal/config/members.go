@@ -213,9 +213,9 @@ func commonAddress(a, b serverlist.Member) string {
 	return ""
 }
 
-// ownHost returns a server line's member. In the line of this server, 0.0.0.0 means to listen for the
-// others on all addresses: they know its address from their own lines, and clients are told the name
-// of this machine. In the line of another server, 0.0.0.0 is a problem.
+// ownHost returns a server line's member. In the line of this server, 0.0.0.0 means to listen for
+// the others on all addresses: they know its address from their own lines, and clients are told the
+// name of this machine. In the line of another server, 0.0.0.0 is a problem.
 func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me identity) serverlist.Member {
 	unspecified := slices.IndexFunc(m.PeerHosts(), func(host string) bool {
 		ip, err := netip.ParseAddr(host)
@@ -344,8 +344,8 @@ func (r *resolver) identity(c *Config) identity {
 	return me
 }
 
-// ParseMyID reads the number in a file myid. The number may be that of no server. The text of an error
-// continues the file's name.
+// ParseMyID reads the number in a file myid. The number may be that of no server. The text of an
+// error continues the file's name.
 func ParseMyID(data []byte) (int64, error) {
 	text, _, _ := strings.Cut(string(data), "\n")
 	id, err := strconv.ParseInt(trim(text), 10, 64)

@@ -249,8 +249,8 @@ func (r *resolver) sessionTimeouts(c *Config) {
 	}
 }
 
-// maxBuffer bounds jute.maxbuffer. ZooKeeper starts with any value; below the size of a connect request,
-// no client can use it.
+// maxBuffer bounds jute.maxbuffer. ZooKeeper starts with any value; below the size of a connect
+// request, no client can use it.
 func (r *resolver) maxBuffer(c *Config) {
 	const least, most = 1024, 256 << 20 // of server.Config
 	if n := min(max(c.JuteMaxBuffer, least), most); n != c.JuteMaxBuffer {

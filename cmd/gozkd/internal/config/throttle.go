@@ -16,12 +16,12 @@ type Throttle struct {
 	Weighted                               bool
 	GlobalWeight, LocalWeight, RenewWeight int
 
-	// Requests bounds the writes in flight; 0 means no throttle. Writes that wait are looked at every
-	// StallTime.
+	// Requests bounds the writes in flight; 0 means no throttle. Writes that wait are looked at
+	// every StallTime.
 	Requests  int
 	StallTime time.Duration
-	// StaleLatency: a write is stale when it waited for longer than its session's timeout. DropStale
-	// drops stale writes.
+	// StaleLatency: a write is stale when it waited for longer than its session's timeout.
+	// DropStale drops stale writes.
 	StaleLatency, DropStale bool
 	// OpWaitTime is after what time a write that waits is refused; 0 means never.
 	OpWaitTime time.Duration

@@ -54,8 +54,8 @@ func (a *archived) Transactions(f func(*Txn) bool) error {
 	return nil
 }
 
-// replay applies the entries of a span to its base, hands them to f until f returns false, and returns
-// the state. f may be nil.
+// replay applies the entries of a span to its base, hands them to f until f returns false, and
+// returns the state. f may be nil.
 func (a *archived) replay(span archive.Span, f func(*Txn) bool) (_ *machine, err error) {
 	dir, err := os.MkdirTemp("", "gozkd-inspect-")
 	if err != nil {

@@ -84,8 +84,8 @@ type history struct {
 	path  string
 	below bool
 	when  interval
-	// owners are the sessions of ephemerals that match, by path. Only of transactions whose result is
-	// not known: otherwise the end of a session names them.
+	// owners are the sessions of ephemerals that match, by path. Only of transactions whose result
+	// is not known: otherwise the end of a session names them.
 	owners map[string]proto.SessionID
 	first  *Txn // of the log
 	found  int

@@ -129,8 +129,8 @@ func said(txns []txnJSON) (all []string) {
 	return all
 }
 
-// The log is printed with results, whether the server has written a checkpoint since or not; nothing
-// is changed or locked.
+// The log is printed with results, whether the server has written a checkpoint since or not;
+// nothing is changed or locked.
 func TestInspect_Log(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	var want []string
@@ -186,8 +186,8 @@ func mustJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// Wherever the log begins, the zxid of a transaction before the checkpoint is right, or missing; it is
-// there in the term of the checkpoint and in each term that begins in the log.
+// Wherever the log begins, the zxid of a transaction before the checkpoint is right, or missing; it
+// is there in the term of the checkpoint and in each term that begins in the log.
 func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for range 3 { // terms
@@ -402,7 +402,8 @@ func TestInspect_CommandLine(t *testing.T) {
 	}
 }
 
-// An archive holds the same transactions as the log of the server that wrote it, and its last state.
+// An archive holds the same transactions as the log of the server that wrote it, and its last
+// state.
 func TestInspect_Archive(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	folder := filepath.ToSlash(t.TempDir())

@@ -32,8 +32,8 @@ func openDir(path, logDir string) (Source, error) {
 // firstIndex is the index of the first entry of an ensemble that began with an empty tree.
 const firstIndex = 2
 
-// rewind goes back from the checkpoint to the empty tree if the log reaches back so far and leads to
-// the same state: then all results are known.
+// rewind goes back from the checkpoint to the empty tree if the log reaches back so far and leads
+// to the same state: then all results are known.
 func (s *saved) rewind() {
 	if s.Tree == nil || len(s.log.Earlier) == 0 || s.log.Earlier[0].Index != firstIndex {
 		return
@@ -116,16 +116,16 @@ func (s *saved) apply(f func(*Txn) bool) error {
 	return s.log.Damage
 }
 
-// number returns, for each entry up to the checkpoint, the zxid before its first request, or 0 if the
-// log does not tell: a term must begin in the log, or the checkpoint must be in it.
+// number returns, for each entry up to the checkpoint, the zxid before its first request, or 0 if
+// the log does not tell: a term must begin in the log, or the checkpoint must be in it.
 func (s *saved) number() []proto.Zxid {
 	log := s.log.Earlier
 	before := make([]proto.Zxid, len(log))
 	if s.Tree == nil || !s.log.Sure {
 		return before
 	}
-	// Backwards through the term of the checkpoint. If the term begins in the log, the count must end
-	// at 0.
+	// Backwards through the term of the checkpoint. If the term begins in the log, the count must
+	// end at 0.
 	next := s.Tree.LastZxid()
 	i := len(log) - 1
 	for ; i >= 0; i-- {

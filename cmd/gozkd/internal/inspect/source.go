@@ -13,8 +13,8 @@ import (
 )
 
 // Source is the content of a data file, or of a directory of them. Each method is called at most
-// once, and stops, without an error, when its function returns false. An error names the file and the
-// offset of what can't be read; what precedes it has been handed out.
+// once, and stops, without an error, when its function returns false. An error names the file and
+// the offset of what can't be read; what precedes it has been handed out.
 type Source interface {
 	// Transactions calls f for each transaction of the log, oldest first.
 	Transactions(f func(*Txn) bool) error
@@ -33,8 +33,9 @@ type format struct {
 	is func(path string, info os.FileInfo, head []byte) bool
 	// open opens a source. logDir is the directory of its log, "" if the user named none.
 	open func(path, logDir string) (Source, error)
-	// describe reports whether `gozkd inspect` without a flag describes such data as backup.Describe
-	// does. Otherwise it prints the transactions, if the data is a log, or the znodes.
+	// describe reports whether `gozkd inspect` without a flag describes such data as
+	// backup.Describe does. Otherwise it prints the transactions, if the data is a log, or the
+	// znodes.
 	describe bool
 	// log says that the data holds transactions and no state.
 	log bool

@@ -36,8 +36,8 @@ type Txn struct {
 
 	Known bool          // Err is the result
 	Err   proto.ErrCode // of the operation; of a multi, of the multi as a whole
-	// Uncommitted says that the entry is not known to be committed: if it is not, no client was told of
-	// its success.
+	// Uncommitted says that the entry is not known to be committed: if it is not, no client was
+	// told of its success.
 	Uncommitted bool
 }
 

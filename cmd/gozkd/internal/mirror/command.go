@@ -136,7 +136,8 @@ func (s *side) config(env cli.Env) (cfg client.Config, err error) {
 	return cfg, nil
 }
 
-// checkApart refuses subtrees of the same servers of which one contains the other: such a copy never ends.
+// checkApart refuses subtrees of the same servers of which one contains the other: such a copy
+// never ends.
 func (f *follower) checkApart() error {
 	from, to := subtree.Join(f.from.Chroot, f.path), subtree.Join(f.to.Chroot, f.path)
 	same := false

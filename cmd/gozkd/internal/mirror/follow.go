@@ -46,9 +46,9 @@ type follower struct {
 	followed       int64     // changes written since then
 }
 
-// run mirrors until ctx ends; with once, until both sides are equal. An error before the first copy is
-// final, because an address or a permission is probably wrong. Later errors are printed, and tried
-// again.
+// run mirrors until ctx ends; with once, until both sides are equal. An error before the first copy
+// is final, because an address or a permission is probably wrong. Later errors are printed, and
+// tried again.
 func (f *follower) run(ctx context.Context) error {
 	defer f.disconnect()
 	if err := f.connect(ctx); err != nil {

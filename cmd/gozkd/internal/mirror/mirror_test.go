@@ -164,8 +164,8 @@ func once(t testing.TB, f *follower) error {
 	return f.run(t.Context())
 }
 
-// Whatever is written to the source while both connections break now and then, and while the mirror is
-// started again: the target becomes equal, and nothing else in it changes.
+// Whatever is written to the source while both connections break now and then, and while the mirror
+// is started again: the target becomes equal, and nothing else in it changes.
 func TestMirror_RandomWrites(t *testing.T) {
 	from, to := start(t), start(t)
 	to.create(t, client.CreateOptions{}, "/other", "/other/a", "/ab")
@@ -225,8 +225,8 @@ func TestMirror_RandomWrites(t *testing.T) {
 	}
 }
 
-// A target with other znodes is refused and stays as it is, unless it may lose them. A target that only
-// lacks znodes is not refused, so that an interrupted first copy continues.
+// A target with other znodes is refused and stays as it is, unless it may lose them. A target that
+// only lacks znodes is not refused, so that an interrupted first copy continues.
 func TestMirror_Refuses(t *testing.T) {
 	from, to := start(t), start(t)
 	from.create(t, client.CreateOptions{}, "/a", "/a/b", "/a/c")
@@ -257,7 +257,8 @@ func TestMirror_Refuses(t *testing.T) {
 	}
 }
 
-// A source without the subtree deletes nothing, not even with overwrite, nor when it loses it later.
+// A source without the subtree deletes nothing, not even with overwrite, nor when it loses it
+// later.
 func TestMirror_SourceWithoutRoot(t *testing.T) {
 	from, to := start(t), start(t)
 	to.create(t, client.CreateOptions{}, "/a", "/a/b")
@@ -301,7 +302,8 @@ func awaitLine(t testing.TB, o *output, want string) {
 	}
 }
 
-// Containers and TTL znodes stay such, sequence numbers continue, ephemerals of neither side are touched.
+// Containers and TTL znodes stay such, sequence numbers continue, ephemerals of neither side are
+// touched.
 func TestMirror_Kinds(t *testing.T) {
 	from, to := start(t), start(t)
 	from.create(t, client.CreateOptions{}, "/a", "/a/queue")
@@ -349,8 +351,8 @@ func TestMirror_Kinds(t *testing.T) {
 	}
 }
 
-// A source without persistent watches is compared in the interval. A source that went back in time ends
-// the mirror.
+// A source without persistent watches is compared in the interval. A source that went back in time
+// ends the mirror.
 func TestFollower_Source(t *testing.T) {
 	from, to := start(t), start(t)
 	from.create(t, client.CreateOptions{}, "/a")

@@ -112,8 +112,8 @@ func mustLoadOwn(t *testing.T, dir string) *datatree.Tree {
 	return tree
 }
 
-// A leader that was elected and wrote nothing leaves its epoch only in a file. Its clients have seen the
-// first zxid of that epoch, so the next one must be above it.
+// A leader that was elected and wrote nothing leaves its epoch only in a file. Its clients have
+// seen the first zxid of that epoch, so the next one must be above it.
 func TestImport_EpochWithoutWrites(t *testing.T) {
 	dir, _ := zkcorpus.Unpack(t, "3.9.5")
 	last := mustReport(t, dir, "--verify").Zxid

@@ -48,7 +48,8 @@ type migration struct {
 	learner *zklearner.Learner
 	// ended receives the result of the run: that of Run, or of a finish that has begun to write.
 	ended chan error
-	// look has an element when a leader was found: watch then looks which of its servers can be reached.
+	// look has an element when a leader was found: watch then looks which of its servers can be
+	// reached.
 	look chan struct{}
 
 	finishing sync.Mutex // held by the only finish

@@ -35,8 +35,8 @@ type answer struct {
 // maxQuestion bounds a question.
 const maxQuestion = 1 << 20
 
-// controlOf returns the socket of the migration into a directory, which is beside the directory: that
-// one must be empty.
+// controlOf returns the socket of the migration into a directory, which is beside the directory:
+// that one must be empty.
 func controlOf(into string) string { return filepath.Clean(into) + ".migrate" }
 
 // listenControl listens on the socket. One that a killed migration left behind is replaced.
@@ -112,8 +112,8 @@ func (m *migration) answer(ctx context.Context, c net.Conn) {
 }
 
 const (
-	// startPatience bounds how long status waits for a migration that has just been started, and for its
-	// first leader.
+	// startPatience bounds how long status waits for a migration that has just been started, and
+	// for its first leader.
 	startPatience = 10 * time.Second
 	startInterval = 20 * time.Millisecond
 )

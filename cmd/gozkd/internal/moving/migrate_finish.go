@@ -42,8 +42,8 @@ func (m *migration) finish(ctx context.Context, q *question, say say) error {
 	return m.learner.Do(ctx, func(r *zklearner.Replica) error { return m.foundWith(r, q, say) })
 }
 
-// findAll finds the directories of servers, which must be different ones: a server that counts twice
-// would prove what it does not.
+// findAll finds the directories of servers, which must be different ones: a server that counts
+// twice would prove what it does not.
 func findAll(dirs []string) (all []*zkdata.Directory, err error) {
 	for _, dir := range dirs {
 		d, err := zkdata.Find(dir)
@@ -111,9 +111,9 @@ func (m *migration) awaitEnd(ctx context.Context, q *question, say say) error {
 	}
 }
 
-// survey connects to the election ports of the voters, on which a running server listens. It returns how
-// many are stopped: the connection is refused, and was not before. rest says what is known about the
-// others.
+// survey connects to the election ports of the voters, on which a running server listens. It
+// returns how many are stopped: the connection is refused, and was not before. rest says what is
+// known about the others.
 func (m *migration) survey(ctx context.Context, e zklearner.Ensemble) (stopped int, rest []string) {
 	states := make([]string, len(e.Voters))
 	var running sync.WaitGroup
@@ -169,8 +169,8 @@ func refused(err error) bool {
 	return errors.As(err, &errno) && (errno == syscall.ECONNREFUSED || runtime.GOOS == "windows" && errno == wsaeconnrefused)
 }
 
-// foundWith founds the data directory with the replica. From the first change of the replica on, an error
-// ends the migration.
+// foundWith founds the data directory with the replica. From the first change of the replica on, an
+// error ends the migration.
 func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error {
 	voters := m.learner.Status().Ensemble
 	if !r.Whole() {
@@ -221,7 +221,8 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 	return nil
 }
 
-// verifyTail applies what stopped servers have in their logs after the last transaction of the replica.
+// verifyTail applies what stopped servers have in their logs after the last transaction of the
+// replica.
 func (m *migration) verifyTail(r *zklearner.Replica, all []*zkdata.Directory, say say) error {
 	if len(all) == 0 {
 		return nil

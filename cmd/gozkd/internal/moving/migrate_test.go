@@ -20,8 +20,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// follow has a migration follow a leader until it is gone. Each script is what the leader sends on one
-// connection.
+// follow has a migration follow a leader until it is gone. Each script is what the leader sends on
+// one connection.
 func follow(t *testing.T, scripts ...[]zklearner.Packet) *migration {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,8 +151,8 @@ func TestMigrateFinish_WithoutTheState(t *testing.T) {
 	}
 }
 
-// The directory of another server changes nothing, and finish can be called again. A server that has its
-// state from a leader has the snapshot instead of the log.
+// The directory of another server changes nothing, and finish can be called again. A server that
+// has its state from a leader has the snapshot instead of the log.
 func TestMigrateFinish_OtherLogs(t *testing.T) {
 	a, b, c := creation(0x100000001, "/a"), creation(0x100000002, "/b"), creation(0x100000003, "/c")
 	m := follow(t, settled(1, a, b))

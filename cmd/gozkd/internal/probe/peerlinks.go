@@ -2,8 +2,8 @@ package probe
 
 import "strings"
 
-// PeerLinks returns how many connections a member has to and from the other members, and how many of
-// them use TLS. A server alone, and one of a version without TLS between servers, has none.
+// PeerLinks returns how many connections a member has to and from the other members, and how many
+// of them use TLS. A server alone, and one of a version without TLS between servers, has none.
 func (m Monitor) PeerLinks() (tls, all int64) {
 	for key := range m {
 		rest, ok := strings.CutPrefix(key, "gozkd_peer_")

@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Replica is a consensus.StateMachine that applies batches to a tree as package server does, without
-// clients: the first batch of a term begins an epoch, and each request takes the next zxid.
+// Replica is a consensus.StateMachine that applies batches to a tree as package server does,
+// without clients: the first batch of a term begins an epoch, and each request takes the next zxid.
 type Replica struct {
 	Tree *datatree.Tree // nil until Restore, unless it is set
 	// Until is the last zxid to apply; 0: there is no limit.

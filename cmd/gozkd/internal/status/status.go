@@ -112,8 +112,8 @@ type server struct {
 	address string
 	state   probe.State
 	err     error
-	// links is how many connections to and from other servers it has, and secure how many of them use
-	// TLS; 0 if unknown.
+	// links is how many connections to and from other servers it has, and secure how many of them
+	// use TLS; 0 if unknown.
 	secure, links int64
 }
 
@@ -132,7 +132,8 @@ func ask(ctx context.Context, t targets) []server {
 	return servers
 }
 
-// askLinks asks for the connections between servers. A server that does not answer mntr does not tell.
+// askLinks asks for the connections between servers. A server that does not answer mntr does not
+// tell.
 func askLinks(ctx context.Context, t targets, servers []server) {
 	var asking sync.WaitGroup
 	for i := range servers {

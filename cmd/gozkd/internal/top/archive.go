@@ -9,8 +9,8 @@ import (
 // archiveLate is how late the archive must be to be a problem.
 const archiveLate = time.Minute
 
-// archive returns how far the archive is behind, if the servers have one, which of them writes it, and
-// the result of its last verification. bad: it is late, or the verification failed.
+// archive returns how far the archive is behind, if the servers have one, which of them writes it,
+// and the result of its last verification. bad: it is late, or the verification failed.
 func (e *ensemble) archive() (note string, bad bool) {
 	var lag time.Duration
 	var writers []string

@@ -23,13 +23,14 @@ type roster struct {
 	given []string
 	// aliases maps other addresses of the given servers, by IP address, to the given addresses.
 	aliases map[string]string
-	// ids are the member numbers of the given addresses, otherIDs those of addresses in server lines.
+	// ids are the member numbers of the given addresses, otherIDs those of addresses in server
+	// lines.
 	ids, otherIDs map[string]uint64
 	set           serverlist.Set
 	port          int  // client port of the server that reported set, the default for members whose line has none
 	secure        bool // TLS is spoken with all servers
-	// securePort is the port for TLS of the server that reported set, which server lines do not have:
-	// the other members are taken to have the same. 0: none, or the client port speaks TLS.
+	// securePort is the port for TLS of the server that reported set, which server lines do not
+	// have: the other members are taken to have the same. 0: none, or the client port speaks TLS.
 	securePort int
 }
 

@@ -87,8 +87,8 @@ func SameServer(a, b *Directory) bool {
 	return a.ID != 0 && a.ID == b.ID || err == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// splitDirs returns the directories with the files. A colon in a name, as on Windows, is no separator
-// if a directory of the whole name exists.
+// splitDirs returns the directories with the files. A colon in a name, as on Windows, is no
+// separator if a directory of the whole name exists.
 func splitDirs(arg string) (dir, logDir string, err error) {
 	if isDir(arg) {
 		return arg, arg, nil

@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/internal/zkfiles"
 )
 
-// HoldsZooKeeper reports whether a directory, or version-2 in it, has snapshots or logs of ZooKeeper.
+// HoldsZooKeeper reports whether a directory, or version-2 in it, has snapshots or logs of
+// ZooKeeper.
 func HoldsZooKeeper(dir string) bool {
 	if !isDir(dir) {
 		return false
@@ -40,8 +41,8 @@ func ReadDirectory(ctx context.Context, dir, logDir string) (*datatree.Tree, []s
 	return l.Tree, append(notes, l.Torn...), nil
 }
 
-// ReadSnapshot returns what a snapshot holds. If the snapshot was written under load, that is not the
-// state of one moment, and may have ephemerals without a session.
+// ReadSnapshot returns what a snapshot holds. If the snapshot was written under load, that is not
+// the state of one moment, and may have ephemerals without a session.
 func ReadSnapshot(ctx context.Context, path string) (*datatree.Tree, error) {
 	l := &loader{ctx: ctx}
 	err := l.snapshot(File{Path: path})

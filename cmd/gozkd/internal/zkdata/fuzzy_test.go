@@ -14,8 +14,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A snapshot that became complete after the transaction of --until lacks what was deleted in between,
-// and leaves no trace of it. So it does not count, and neither does a wrong digest in it pass.
+// A snapshot that became complete after the transaction of --until lacks what was deleted in
+// between, and leaves no trace of it. So it does not count, and neither does a wrong digest in it
+// pass.
 func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 	dir, znodes := t.TempDir(), []byte(nil)
 	replay, log := datatree.NewReplay(datatree.New(datatree.Options{})), zkfiles.AppendLogHeader(nil)

@@ -168,9 +168,9 @@ func (l *loader) snapshot(s File) (err error) {
 	return l.compareSnapshot()
 }
 
-// exactBefore reports whether the snapshot at index i was complete when the transaction of --until was
-// applied, so that it has no part of a later one: its digest names when it was complete, and a server
-// begins a snapshot only after the previous one.
+// exactBefore reports whether the snapshot at index i was complete when the transaction of --until
+// was applied, so that it has no part of a later one: its digest names when it was complete, and a
+// server begins a snapshot only after the previous one.
 func (l *loader) exactBefore(i int) bool {
 	until := l.opt.Until.Zxid
 	switch {
@@ -266,8 +266,8 @@ func (l *loader) apply(r *zkfiles.Record) error {
 }
 
 // compareRecord compares the digest after a record. While the state is fuzzy, a difference means
-// nothing, and equality means that it is not fuzzy any more. A gap in the zxids is an error unless the
-// digest proves that nothing is missing.
+// nothing, and equality means that it is not fuzzy any more. A gap in the zxids is an error unless
+// the digest proves that nothing is missing.
 func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 	if d := l.trailer.Digest; d != nil && r.Zxid > d.Zxid {
 		l.exact = true

@@ -88,8 +88,8 @@ func compare(t *testing.T, release string, tree *datatree.Tree, want map[string]
 	}
 }
 
-// A changed byte in any file that the import reads is an error, or the report says that something was
-// left out, or, in a compressed snapshot, it changes nothing.
+// A changed byte in any file that the import reads is an error, or the report says that something
+// was left out, or, in a compressed snapshot, it changes nothing.
 func TestLoad_ChangedByte(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, release := range zkcorpus.Releases {

@@ -20,8 +20,8 @@ import (
 var errUnfinished = errors.New("it was not written to its end")
 
 // openSnapshot opens a snapshot and removes its compression. An unfinished file is an error that
-// wraps errUnfinished; of a compressed file only reading shows this. A snappy file has no mark at its
-// end: one that was cut between two blocks shows as [zkfiles.ErrEnds].
+// wraps errUnfinished; of a compressed file only reading shows this. A snappy file has no mark at
+// its end: one that was cut between two blocks shows as [zkfiles.ErrEnds].
 func openSnapshot(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {

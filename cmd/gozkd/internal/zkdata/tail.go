@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Absolute returns the directories of Find's argument as absolute paths, in the form of that argument.
+// Absolute returns the directories of Find's argument as absolute paths, in the form of that
+// argument.
 func Absolute(arg string) (string, error) {
 	dir, logDir, err := splitDirs(arg)
 	if err != nil {
@@ -27,10 +28,11 @@ func Absolute(arg string) (string, error) {
 var errMissing = errors.New("the log does not have the transaction")
 
 // Tail calls f with the transactions in a server's logs after the transaction last, until f returns
-// an error. found reports whether the server has last itself; otherwise f is not called. torn are notes
-// on incomplete records.
+// an error. found reports whether the server has last itself; otherwise f is not called. torn are
+// notes on incomplete records.
 func Tail(d *Directory, last proto.Zxid, f func(*zkfiles.Record) error) (found bool, torn []string, err error) {
-	// The first zxid of an epoch is that of no transaction: a server of this epoch has what came before.
+	// The first zxid of an epoch is that of no transaction: a server of this epoch has what came
+	// before.
 	found = last.Counter() == 0 && d.epoch >= last.Epoch()
 	// A server that received the state with last from its leader has no log of it.
 	found = found || slices.ContainsFunc(d.Snapshots, func(s File) bool { return s.Zxid == last })

@@ -17,11 +17,11 @@ import (
 // another Player plays on.
 const syncSessionMs = 60_000
 
-// catchUp returns when each member of an ensemble has applied all that was committed before the call.
-// Otherwise a step at one member would meet the effects of a step at another member, or not, by chance.
-// ZooKeeper's leader checks quotas against what it has applied itself, so steps at one follower need
-// this, too. It replies to a sync before it has applied what is committed, so the zxids of the replies
-// must be equal (quota-at-once in docs/reference/differences.md).
+// catchUp returns when each member of an ensemble has applied all that was committed before the
+// call. Otherwise a step at one member would meet the effects of a step at another member, or not,
+// by chance. ZooKeeper's leader checks quotas against what it has applied itself, so steps at one
+// follower need this, too. It replies to a sync before it has applied what is committed, so the
+// zxids of the replies must be equal (quota-at-once in docs/reference/differences.md).
 func (p *Player) catchUp(ctx context.Context) error {
 	if len(p.Members) < 2 {
 		return nil
@@ -82,9 +82,9 @@ func (p *Player) Close() error {
 	return errors.Join(errs...)
 }
 
-// writeMoved writes through the connection in slot, whose session was resumed at another member, and
-// records whether the write is answered. ZooKeeper closes such a connection when it gets a write,
-// gozkd earlier.
+// writeMoved writes through the connection in slot, whose session was resumed at another member,
+// and records whether the write is answered. ZooKeeper closes such a connection when it gets a
+// write, gozkd earlier.
 func (g *game) writeMoved(slot int, items *[]Item) {
 	// No znode has this version: nothing changes on a server that executes the request.
 	body := (&proto.SetDataRequest{Path: g.root, Version: math.MinInt32}).Append(nil)

@@ -19,8 +19,8 @@ import (
 
 // A Player plays sequences on a server. Not safe for concurrent use.
 type Player struct {
-	// Members are the addresses of the servers: one, or the members of an ensemble. Before each step all
-	// members catch up with the leader.
+	// Members are the addresses of the servers: one, or the members of an ensemble. Before each
+	// step all members catch up with the leader.
 	Members []string
 	// TLS is the configuration of the connections; nil: without TLS.
 	TLS *tls.Config

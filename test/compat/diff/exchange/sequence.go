@@ -230,8 +230,9 @@ const (
 	NoteOpen     Note = "open"      // still open, where ZooKeeper closes
 	NoteNoReply  Note = "no reply"  // in time; the client dropped the connection
 	NoteNotThere Note = "not there" // the connection is closed or was never opened: nothing was sent
-	// Of a connection whose session was resumed, or attempted with a wrong password. After a resumption
-	// at another member, closed means that a write through the old connection is not answered.
+	// Of a connection whose session was resumed, or attempted with a wrong password. After a
+	// resumption at another member, closed means that a write through the old connection is not
+	// answered.
 	NoteVictimClosed Note = "victim closed"
 	NoteVictimOpen   Note = "victim open"
 )

@@ -11,8 +11,8 @@ import (
 // Sequence returns the nth sequence of seed.
 func Sequence(seed, n uint64) *exchange.Sequence { return generate(seed, n, 10, 40) }
 
-// Ensemble returns the nth sequence of seed for an ensemble: its connections go to any of the members,
-// and no write is malformed, see malformed-write in docs/reference/differences.md.
+// Ensemble returns the nth sequence of seed for an ensemble: its connections go to any of the
+// members, and no write is malformed, see malformed-write in docs/reference/differences.md.
 func Ensemble(seed, n uint64, members int) *exchange.Sequence {
 	return generateFor(members, seed, n, 10, 40)
 }

@@ -228,8 +228,8 @@ func kills(op proto.OpCode, body []byte) bool {
 	return d.Err() == nil && !c.Mode.TTL() && c.TTL < 0
 }
 
-// stops reports whether the damaged body of a write may be one after which a ZooKeeper ensemble answers
-// no write any more, see malformed-write. Bytes after the end do no harm.
+// stops reports whether the damaged body of a write may be one after which a ZooKeeper ensemble
+// answers no write any more, see malformed-write. Bytes after the end do no harm.
 func (g *gen) stops(op proto.OpCode, body, damaged []byte) bool {
 	return g.members > 1 && op.Info().Write && !bytes.HasPrefix(damaged, body)
 }

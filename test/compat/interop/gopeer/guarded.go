@@ -19,8 +19,8 @@ type guarded interface {
 }
 
 // addGuarded adds writes that need a lock, a lease or leadership. "hold KIND PATH ID" acquires one
-// of these. "commit COUNTER VALUE OP" sets COUNTER, unless that is "-", and creates the znode OP, in
-// a multi that fails once the lock is lost. "alive" answers whether the lock's Context is alive.
+// of these. "commit COUNTER VALUE OP" sets COUNTER, unless that is "-", and creates the znode OP,
+// in a multi that fails once the lock is lost. "alive" answers whether the lock's Context is alive.
 //
 // unguarded leaves the guard out of the multi: a planted fault.
 func addGuarded(all map[string]verb, unguarded bool) {

@@ -1,5 +1,5 @@
-// Package serversource lets a server's log be archived. It is apart from package archive because tools
-// that read archives need no server.
+// Package serversource lets a server's log be archived. It is apart from package archive because
+// tools that read archives need no server.
 package serversource
 
 import (

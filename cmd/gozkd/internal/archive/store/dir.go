@@ -77,8 +77,8 @@ func (d dir) Get(ctx context.Context, name string) ([]byte, error) {
 	return b, err
 }
 
-// List implements Store. WalkDir's order is that of the names, except that a folder's name is compared
-// without the slash after it, which no two names of an archive notice.
+// List implements Store. WalkDir's order is that of the names, except that a folder's name is
+// compared without the slash after it, which no two names of an archive notice.
 func (d dir) List(ctx context.Context, prefix, after string) (list []Object, err error) {
 	if err := d.check(); err != nil {
 		return nil, err

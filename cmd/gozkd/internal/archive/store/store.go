@@ -1,4 +1,5 @@
-// Package store keeps named objects: in a directory, or in object storage that speaks S3's protocol.
+// Package store keeps named objects: in a directory, or in object storage that speaks S3's
+// protocol.
 package store
 
 import (

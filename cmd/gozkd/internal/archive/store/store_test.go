@@ -18,7 +18,8 @@ import (
 	"testing"
 )
 
-// fakeS3 answers as an S3 server does, at the edge of the network. It fails the requests that fail says.
+// fakeS3 answers as an S3 server does, at the edge of the network. It fails the requests that fail
+// says.
 type fakeS3 struct {
 	mu      sync.Mutex
 	objects map[string][]byte

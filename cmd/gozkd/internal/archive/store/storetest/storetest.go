@@ -1,4 +1,5 @@
-// Package storetest has a store in memory that loses, delays, repeats and fails requests, for tests.
+// Package storetest has a store in memory that loses, delays, repeats and fails requests, for
+// tests.
 package storetest
 
 import (
@@ -59,8 +60,8 @@ func (m *Memory) Set(f Faults) {
 	m.faults = f
 }
 
-// Settle waits for requests that are repeated, and for those that may still be. Set must have ended the
-// faults.
+// Settle waits for requests that are repeated, and for those that may still be. Set must have ended
+// the faults.
 func (m *Memory) Settle() { m.later.Wait() }
 
 // Names returns the names of all objects.
