@@ -50,7 +50,7 @@ func (w *logWriter) work(items []turn.LogWork) error {
 	var compact uint64
 	for _, item := range items {
 		compact = max(compact, item.Compact)
-		w.settle = w.settle || item.Settle
+		w.settle = w.settle || item.PersistCommit
 		if item.Mark != nil {
 			if err := w.mark(*item.Mark); err != nil {
 				return err

@@ -17,20 +17,20 @@ import (
 // exists, which is an ephemeral of one session. The Hold of a lease lasts until a time of day, that
 // of several locks as long as all of them. Safe for concurrent use.
 type Hold struct {
-	client  *Client
-	session *Session
-	path    string
-	token   int64
-	checks  []any // fail once the Hold is lost
-	own     int   // so many of the checks, the first, also prove that ctx must end
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
+	client    *Client
+	session   *Session
+	path      string
+	token     int64
+	checks    []any // fail once the Hold is lost
+	ownChecks int   // the first checks, whose failure also proves that the Hold is lost
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
 	// release deletes the znode, after the Hold's ctx has ended. lost: the Hold had ended before
 	// Release was called, so the znode may be another holder's.
-	release func(ctx context.Context, lost bool) error
-	revoked context.Context
-	revoke  context.CancelFunc
-	keep    func() bool // nil, or ends what EndHoldsWhenSuspended asks for
+	release     func(ctx context.Context, lost bool) error
+	revoked     context.Context
+	revoke      context.CancelFunc
+	stopSuspend func() bool // nil, or ends what EndHoldsWhenSuspended asks for
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 // newHold implements author.Client.NewHold. If somebody deletes the znode, the watch ends the Hold
 // a moment later. If the session ends, the Hold ends before the server can serve another client.
 func (c *Client) newHold(o author.Hold) *Hold {
-	h := &Hold{client: c, path: o.Path, token: o.Token, checks: o.Checks, own: 1, ctx: o.Context, cancel: o.Cancel, release: o.Release}
+	h := &Hold{client: c, path: o.Path, token: o.Token, checks: o.Checks, ownChecks: 1, ctx: o.Context, cancel: o.Cancel, release: o.Release}
 	h.revoked, h.revoke = context.WithCancel(context.Background())
 	if h.release == nil {
 		h.release = func(ctx context.Context, _ bool) error {
@@ -70,7 +70,7 @@ func (c *Client) newHold(o author.Hold) *Hold {
 		k.mu.Lock()
 		connection := k.connection
 		k.mu.Unlock()
-		h.keep = context.AfterFunc(connection, func() { h.cancel(errSuspended) })
+		h.stopSuspend = context.AfterFunc(connection, func() { h.cancel(errSuspended) })
 	}
 	// Ends with Release or with the session, at the latest with Close. Close waits.
 	k.loops.Go(h.watch)
@@ -81,7 +81,7 @@ func (c *Client) newHold(o author.Hold) *Hold {
 // releases both.
 func joinHolds(a, b *Hold) *Hold {
 	h := &Hold{client: a.client, session: b.session, path: a.path, token: b.token, checks: slices.Concat(a.checks, b.checks)}
-	h.own = len(h.checks)
+	h.ownChecks = len(h.checks)
 	h.revoked, h.revoke = context.WithCancel(context.Background())
 	context.AfterFunc(a.revoked, h.revoke)
 	context.AfterFunc(b.revoked, h.revoke)
@@ -136,7 +136,7 @@ func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	}
 	for i := range h.checks {
 		if e := results[i].Error; errors.Is(e, zk.ErrNoNode) || errors.Is(e, zk.ErrBadVersion) {
-			if i < h.own {
+			if i < h.ownChecks {
 				h.cancel(ErrNotHeld)
 			}
 			return nil, &Error{"commit", h.path, ErrNotHeld, false}
@@ -168,8 +168,8 @@ func (h *Hold) Release(ctx context.Context) error {
 // watch ends the Hold when the znode is gone. The watch is on the data and not on the existence,
 // because an exists watch on a missing znode would stay armed.
 func (h *Hold) watch() {
-	if h.keep != nil {
-		defer h.keep()
+	if h.stopSuspend != nil {
+		defer h.stopSuspend()
 	}
 	k := h.client.core
 	wait := watchDelay

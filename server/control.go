@@ -68,7 +68,7 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 	}
 	connected := move()
 	now := s.cfg.Now()
-	s.expiry.jumped, s.conns.locals.jumped = now, now
+	s.expiry.lastJump, s.conns.locals.lastJump = now, now
 	for _, id := range connected {
 		s.expiry.tracker.Touch(proto.SessionID(id), now)
 		s.conns.locals.tracker.Touch(proto.SessionID(id), now)
@@ -99,7 +99,7 @@ func (s *Server) ExpireDue(ctx context.Context) error {
 		now := s.cfg.Now()
 		s.touchSessions()
 		// This includes sessions that a tick has found already: their end may not be applied yet.
-		infos, epoch := s.due(now)
+		infos, epoch := s.dueNow(now)
 		due := make([]datatree.Request, 0, len(infos))
 		for _, info := range infos {
 			due = append(due, expiryRequest(info, epoch))

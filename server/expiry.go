@@ -45,19 +45,19 @@ type expiry struct {
 	// leadingSince is Status.Since of the leadership for which the tracker was reset; zero: this
 	// server does not lead.
 	leadingSince time.Time
-	// jumped is when MoveClock last moved the clock. A time that was read from the clock before the
-	// jump is too old for a client that connects now.
-	jumped time.Time
+	// lastJump is when MoveClock last moved the clock. A time that was read from the clock before
+	// the jump is too old for a client that connects now.
+	lastJump time.Time
 }
 
 // memberReport is what the leader knows of the last report of another member.
 type memberReport struct {
-	arrived   time.Time
-	madeAfter time.Time
-	first     bool // the member's process does not know yet that a report has arrived
-	// begun is a lower bound of when the member's process began. Until then its previous process
-	// may have heard clients. Zero: there was none under this leader.
-	begun time.Time
+	arrived        time.Time
+	madeAfter      time.Time
+	firstOfProcess bool // the member's process does not know yet that a report has arrived
+	// processStarted is a lower bound of when the member's process began. Until then its previous
+	// process may have heard clients. Zero: there was none under this leader.
+	processStarted time.Time
 }
 
 func (e *expiry) init(tick time.Duration) {
@@ -81,8 +81,8 @@ func (e *expiry) remove(id proto.SessionID) {
 func (e *expiry) attached(info datatree.SessionInfo, isNew bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now.Before(e.jumped) {
-		now = e.jumped
+	if now.Before(e.lastJump) {
+		now = e.lastJump
 	}
 	timeout := time.Duration(info.TimeoutMs) * time.Millisecond
 	if isNew {
@@ -96,7 +96,7 @@ func (e *expiry) attached(info datatree.SessionInfo, isNew bool, now time.Time) 
 // have been heard by the previous process that it did not report, until its next report was due:
 // these count as heard at that time.
 func (s *Server) reportArrived(from uint8, r memberReport) {
-	if r.first {
+	if r.firstOfProcess {
 		s.treeMu.RLock()
 		defer s.treeMu.RUnlock()
 	}
@@ -104,13 +104,13 @@ func (s *Server) reportArrived(from uint8, r memberReport) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	last, known := e.reported[from]
-	r.begun = last.begun
-	if known && r.first && !last.first {
-		r.begun = earlier(last.arrived.Add(s.cfg.Tick), r.arrived)
+	r.processStarted = last.processStarted
+	if known && r.firstOfProcess && !last.firstOfProcess {
+		r.processStarted = earlier(last.arrived.Add(s.cfg.Tick), r.arrived)
 		for info := range s.tree.Sessions() {
 			timeout := time.Duration(info.TimeoutMs) * time.Millisecond
-			if info.Server == from && !e.tracker.Silent(info.ID, last.begun.Add(timeout)) { // a client of that process
-				e.tracker.Touch(info.ID, r.begun)
+			if info.Server == from && !e.tracker.Silent(info.ID, last.processStarted.Add(timeout)) { // a client of that process
+				e.tracker.Touch(info.ID, r.processStarted)
 			}
 		}
 	}
@@ -191,10 +191,10 @@ func (s *Server) touchSessions() {
 	clear(s.conns.unattachedAt) // forget and heardOwner have touched these
 }
 
-// due returns the sessions that are closing or whose timeout is over, and the present epoch. due
-// holds the tree's lock so that no session re-attaches meanwhile: a session that re-attached after
-// the tracker had given up on it would be closed under its new epoch.
-func (s *Server) due(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
+// dueNow returns the sessions that are closing or whose timeout is over, and the present epoch.
+// dueNow holds the tree's lock so that no session re-attaches meanwhile: a session that re-attached
+// after the tracker had given up on it would be closed under its new epoch.
+func (s *Server) dueNow(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
 	s.expiry.mu.Lock()
@@ -207,9 +207,9 @@ func (s *Server) due(now time.Time) (infos []datatree.SessionInfo, epoch uint32)
 	return infos, s.tree.LastZxid().Epoch()
 }
 
-// expired returns the sessions that are to be closed now, and the present epoch. It holds the same
-// locks as due.
-func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
+// takeExpired returns the sessions that are to be closed now, marked as closing, and the present
+// epoch. It holds the same locks as dueNow.
+func (s *Server) takeExpired(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
 	s.expiry.mu.Lock()

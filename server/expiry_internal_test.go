@@ -57,12 +57,12 @@ func TestReportArrived_OfAnotherProcess(t *testing.T) {
 	for _, process := range []struct{ from, until int }{{0, 10}, {20, 29}, {30, 39}, {40, 50}} {
 		for seconds := process.from; seconds < process.until; seconds++ {
 			r := memberReport{arrived: at(seconds), madeAfter: at(seconds - 1)}
-			if r.first = seconds < process.from+2; r.first { // the answer to the first report is lost
+			if r.firstOfProcess = seconds < process.from+2; r.firstOfProcess { // the answer to the first report is lost
 				r.madeAfter = start
 			}
 			s.reportArrived(2, r)
 			const lastHeard = 9 + 2 // a tick after the last report of the first process
-			if want := seconds-1 >= lastHeard+30 && !r.first; s.silenceKnown(info, at(seconds)) != want {
+			if want := seconds-1 >= lastHeard+30 && !r.firstOfProcess; s.silenceKnown(info, at(seconds)) != want {
 				t.Errorf("after %d s the silence of the session is known: %v, want %v", seconds, !want, want)
 			}
 		}

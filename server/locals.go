@@ -37,11 +37,11 @@ const localBit = proto.SessionID(1) << 55
 //	    ZooKeeper, after it has closed all connections: adding a session requires conn.mu of an open
 //	    connection.
 type localSessions struct {
-	mu      sync.Mutex // guards all; a leaf lock
-	tracker *session.Tracker
-	byID    map[proto.SessionID]*localSession
-	idle    int       // sessions without a connection
-	jumped  time.Time // as expiry.jumped
+	mu       sync.Mutex // guards all; a leaf lock
+	tracker  *session.Tracker
+	byID     map[proto.SessionID]*localSession
+	idle     int       // sessions without a connection
+	lastJump time.Time // as expiry.lastJump
 }
 
 // maxIdleLocals bounds the local sessions without a connection, about 20 MiB: to leave one behind
@@ -97,8 +97,8 @@ func (l *localSessions) add(id proto.SessionID, e *localSession, now time.Time) 
 
 // heard records that the client of e connected. l.mu is held.
 func (l *localSessions) heard(id proto.SessionID, e *localSession, now time.Time) {
-	if now.Before(l.jumped) {
-		now = l.jumped
+	if now.Before(l.lastJump) {
+		now = l.lastJump
 	}
 	l.tracker.Add(id, time.Duration(e.timeoutMs)*time.Millisecond, now)
 }

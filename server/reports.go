@@ -114,7 +114,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		b = b[8:]
 		ms := next()
 		if id == noSession {
-			report.first = ms == 0
+			report.firstOfProcess = ms == 0
 			report.madeAfter = s.startedWall.Add(time.Duration(min(ms, uptimeMs)) * time.Millisecond)
 			continue
 		}

@@ -118,7 +118,7 @@ func (s *Server) canCommit(st consensus.Status, now time.Time) bool {
 
 // expireSessions proposes to close the sessions that were not heard from in time.
 func (s *Server) expireSessions(now time.Time) {
-	infos, epoch := s.expired(now)
+	infos, epoch := s.takeExpired(now)
 	for _, info := range infos {
 		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
 		s.propose(expiryRequest(info, epoch), nil)

@@ -88,7 +88,7 @@ func (i *Item) done(ctx context.Context) error {
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
 			i.endHold()
-			return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker, i.Token()) })
+			return contend.Finish(ctx, e.client, "done", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker, i.Token()) })
 		}
 		return err
 	}
@@ -109,8 +109,8 @@ func (i *Item) giveBack(ctx context.Context, lost bool) error {
 	if s.Context().Err() != nil {
 		return nil
 	}
-	return contend.Finish(ctx, e.client, "return", e.path, func(ctx context.Context) error {
-		if err := contend.Await(ctx, "return", e.path, i.turn); err != nil {
+	return contend.Finish(ctx, e.client, "release", e.path, func(ctx context.Context) error {
+		if err := contend.Await(ctx, "release", e.path, i.turn); err != nil {
 			return err
 		}
 		defer func() { i.turn <- struct{}{} }()

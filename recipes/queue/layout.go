@@ -103,10 +103,10 @@ func curatorEpoch(name string) int64 {
 
 // curatorIDName encodes an ID as Curator does, which replaces bars and slashes.
 func curatorIDName(id string) string {
-	return curatorPrefix + "|" + fixID(id) + "|"
+	return curatorPrefix + "|" + sanitizeID(id) + "|"
 }
 
-func fixID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }
+func sanitizeID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }
 
 // curatorID returns the ID in a name, which is between the first two bars; "" if there is none.
 func curatorID(name string) string {

@@ -251,7 +251,7 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 			return none, err
 		}
 		in, cancel := held.Within(ctx)
-		err = e.awaitTaken(in)
+		err = e.watchForRoom(in)
 		cancel()
 		leave := func() { _ = held.Release(ctx) } // continues in the background if ctx ends first
 		if err == nil {
@@ -267,8 +267,8 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// awaitTaken waits until enough items were taken that the queue has room.
-func (e *engine) awaitTaken(ctx context.Context) error {
+// watchForRoom waits until the queue has room.
+func (e *engine) watchForRoom(ctx context.Context) error {
 	for {
 		names, _, watch, err := e.client.ChildrenW(ctx, e.path)
 		if err != nil || len(names) < e.max {

@@ -74,7 +74,7 @@ func (q *Queue) Remove(ctx context.Context, id string) (n int, err error) {
 		return 0, err
 	}
 	for _, x := range q.layout.sorted(names) {
-		if curatorID(x.name) != fixID(id) {
+		if curatorID(x.name) != sanitizeID(id) {
 			continue
 		}
 		removed, err := q.removeItem(ctx, x.name)

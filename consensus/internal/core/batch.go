@@ -16,10 +16,10 @@ type Batch struct {
 	// Requests are the accepted requests (C2), in order; there may be none. Valid during Apply.
 	Requests []Request
 	// Proposed is when this member sent its own requests of the batch to the leader or, if it
-	// leads, made the entry. Came is when the entry was made here or arrived. Synced is when it was
-	// in the log here. All three are readings of Config.Now. Zero means unknown: the entry was in
-	// the log at the start, or the batch holds no request of this member.
-	Proposed, Came, Synced time.Time
+	// leads, made the entry. EntryAt is when the entry was made here or arrived. Synced is when it
+	// was in the log here. All three are readings of Config.Now. Zero means unknown: the entry was
+	// in the log at the start, or the batch holds no request of this member.
+	Proposed, EntryAt, Synced time.Time
 }
 
 // Request is a request of a batch.

@@ -10,11 +10,11 @@ import (
 
 // LogWork is a task of the log.
 type LogWork struct {
-	Append  *raftpb.Message
-	Install *Received // the checkpoint that the append's snapshot stands for
-	Mark    *core.Mark
-	Compact uint64 // drop the entries up to this index, which a checkpoint covers
-	Settle  bool   // the commit index is worth a write, because it decides which members vote
+	Append        *raftpb.Message
+	Install       *Received // the checkpoint that the append's snapshot stands for
+	Mark          *core.Mark
+	Compact       uint64 // drop the entries up to this index, which a checkpoint covers
+	PersistCommit bool   // the commit index is worth a write, because it decides which members vote
 }
 
 // persist gives appends to the log. A commit index alone is not worth waking the log, so it waits
@@ -42,7 +42,7 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 		// append, those that come back would ask for votes of the previous members, of which too
 		// few may be left.
 		l.persistedConf = conf
-		l.pendingLog = append(l.pendingLog, LogWork{Settle: true})
+		l.pendingLog = append(l.pendingLog, LogWork{PersistCommit: true})
 		awaited = true
 	}
 	if marking && mark.Outdated {

@@ -13,7 +13,7 @@ import (
 type applyTrace struct {
 	incarnation uint64
 	forwarded   marks // by number in this member's stream: sent to the leader
-	came        marks // by index: made here into an entry, or received from the leader
+	entryAt     marks // by index: made here into an entry, or received from the leader
 	synced      marks // by index: in this member's log
 }
 
@@ -30,7 +30,7 @@ func (t *applyTrace) noteOutput(out *core.Output, incarnation uint64, now time.T
 	}
 	for _, m := range out.Appends {
 		if e := m.GetEntries(); len(e) > 0 {
-			t.came.latest(e[len(e)-1].GetIndex(), now)
+			t.entryAt.latest(e[len(e)-1].GetIndex(), now)
 		}
 	}
 }
@@ -47,12 +47,12 @@ func (t *applyTrace) stamp(out *core.Output) {
 	for i := range out.Batches {
 		b := &out.Batches[i]
 		b.Synced = t.synced.at(b.Index)
-		b.Came = t.came.at(b.Index)
+		b.EntryAt = t.entryAt.at(b.Index)
 		if out.FirstOwn[i] == 0 {
 			continue
 		}
 		if b.Proposed = t.forwarded.at(out.FirstOwn[i]); b.Proposed.IsZero() {
-			b.Proposed = b.Came
+			b.Proposed = b.EntryAt
 		}
 	}
 }

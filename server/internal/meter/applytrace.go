@@ -78,7 +78,7 @@ func (t *ApplyTrace) EndBatch(b *consensus.Batch, role Role) {
 	}
 	t.own += t.inBatch
 	t.inBatch = 0
-	if n == 0 || b.Came.IsZero() { // it was in the log at the start: its times are those of an earlier process
+	if n == 0 || b.EntryAt.IsZero() { // it was in the log at the start: its times are those of an earlier process
 		return
 	}
 	w.entries.Record(int64(n), 1)
@@ -86,9 +86,9 @@ func (t *ApplyTrace) EndBatch(b *consensus.Batch, role Role) {
 	switch role {
 	case Leader:
 		w.commits.Add(int64(n))
-		w.quorumAcks.Record(int64(t.committed.Sub(b.Came)), n)
+		w.quorumAcks.Record(int64(t.committed.Sub(b.EntryAt)), n)
 	case Follower:
-		w.proposing.Record(sinceLeader(b.Came), n)
+		w.proposing.Record(sinceLeader(b.EntryAt), n)
 		if !b.Synced.IsZero() {
 			w.acking.Record(sinceLeader(b.Synced), n)
 		}
