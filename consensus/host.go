@@ -68,10 +68,10 @@ const descriptorPause = time.Second
 // was not opened, and is tried again. Nothing is lost, since the state is still in the log, but the
 // log would grow without bound.
 func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
-	n, changes := h.n, h.n.cfg.StateMachine.Capture()
+	n, changes, life := h.n, h.n.cfg.StateMachine.Capture(), h.n.transfers.life
 	n.transfers.background.Add(1)
-	// Ends by itself when the checkpoint is written, or with the context of Run, which waits for
-	// it.
+	// Ends by itself when the checkpoint is written, or without a descriptor when the loop has
+	// ended; Run waits for it.
 	go func() {
 		defer n.transfers.background.Done()
 		start := time.Now()
@@ -81,7 +81,7 @@ func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
 			select {
 			case <-time.After(descriptorPause):
 				err = n.checkpoints.write(base, meta, changes)
-			case <-n.transfers.life.Done():
+			case <-life.Done():
 				return
 			}
 		}
@@ -141,7 +141,7 @@ func (h loopHost) Installed(r *turn.Received, lost []any) {
 
 // checkpointTransfers are the goroutines that write, send and receive checkpoints.
 type checkpointTransfers struct {
-	life       context.Context // of Run
+	life       context.Context // until the loop ends
 	ctx        context.Context // of the transfers to other members, until leadership is lost
 	cancel     context.CancelFunc
 	background sync.WaitGroup // awaited by Run
@@ -159,5 +159,5 @@ func (t *checkpointTransfers) begin(life context.Context) {
 // restart cancels the transfers that are under way.
 func (t *checkpointTransfers) restart() {
 	t.cancel()
-	t.begin(t.life)
+	t.ctx, t.cancel = context.WithCancel(t.life)
 }

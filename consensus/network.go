@@ -272,6 +272,7 @@ func (n *Node) HandOver(ctx context.Context, to uint64) {
 	n.inbox.put(handOverRequested{to, done})
 	select {
 	case <-done:
+	case <-n.loopEnded:
 	case <-ctx.Done():
 	}
 }

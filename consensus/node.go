@@ -36,6 +36,7 @@ type Node struct {
 	lock        io.Closer    // of the data directory; nil: in memory
 	memory      *Memory      // nil: the state is lost with the node
 	used        atomic.Bool  // Run or Close was called
+	loopEnded   chan struct{}
 
 	network   peerNetwork
 	peerNet   *peer.Network // of network; owned by Run
@@ -58,7 +59,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		}
 		return nil, err
 	}
-	n := &Node{cfg: cfg, inbox: newInbox()}
+	n := &Node{cfg: cfg, inbox: newInbox(), loopEnded: make(chan struct{})}
 	n.network.logger = cfg.Logger
 	n.proposals.init(n.inbox.signal)
 	n.status.init()
@@ -172,8 +173,9 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.used.Swap(true) {
 		return errors.New("consensus: Run called twice, or after Close")
 	}
-	n.transfers.begin(ctx)
-	defer func() { n.transfers.cancel() }()
+	life, end := context.WithCancel(ctx)
+	defer end()
+	n.transfers.begin(life)
 	if n.cfg.PeerListener != nil {
 		var err error
 		n.peerNet, err = n.network.connect(peer.Config{
@@ -197,7 +199,8 @@ func (n *Node) Run(ctx context.Context) error {
 		}()
 	}
 	err := n.run(ctx)
-	n.transfers.cancel()
+	close(n.loopEnded)
+	end()
 	if n.peerNet != nil {
 		err = errors.Join(err, n.peerNet.Close())
 	}

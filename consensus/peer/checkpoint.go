@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // SendCheckpoint connects to a peer and sends all bytes that write writes. The writer is buffered,
@@ -148,9 +151,10 @@ func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link)
 	if err := n.acceptGreeting(conn, l); err != nil {
 		return err
 	}
-	r := &checkpointReader{in: newFrameReader(newTimeoutReader(conn), maxPrealloc, l.checked)}
-	// These heartbeats do not depend on reads: the handler may be writing to a slow disk.
-	stop := startHeartbeats(ctx, conn, l.checked, func() bool { return true })
+	r := &checkpointReader{in: newFrameReader(newTimeoutReader(conn), maxPrealloc, l.checked), begun: time.Now()}
+	// These heartbeats do not depend on what arrives: the handler may be writing to a slow disk. If
+	// the disk hangs, the sender must not wait for ever: it writes no checkpoint meanwhile.
+	stop := startHeartbeats(ctx, conn, l.checked, func() bool { return r.idle() < checkpointPatience })
 	err := n.cfg.Handler.ReceiveCheckpoint(l.from, r)
 	stop()
 	switch {
@@ -166,8 +170,15 @@ func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link)
 	return err
 }
 
+// checkpointPatience is how long the handler may take for what it has read, which is at most a
+// frame and what its buffers hold.
+const checkpointPatience = 2 * time.Minute
+
 // checkpointReader is the reader passed to ReceiveCheckpoint.
 type checkpointReader struct {
+	begun  time.Time
+	readAt atomic.Int64 // when Read last returned, as time since begun; MaxInt64 during a Read
+
 	in    *frameReader
 	frame []byte // memory of the last frame
 	rest  []byte // unread part of frame
@@ -179,6 +190,8 @@ type checkpointReader struct {
 // Read returns io.EOF after the last byte of a complete stream, and io.ErrUnexpectedEOF if the
 // stream breaks.
 func (r *checkpointReader) Read(b []byte) (int, error) {
+	r.readAt.Store(math.MaxInt64)
+	defer func() { r.readAt.Store(int64(time.Since(r.begun))) }()
 	for len(r.rest) == 0 && r.err == nil && len(b) > 0 {
 		r.err, r.cause = r.next()
 	}
@@ -188,6 +201,11 @@ func (r *checkpointReader) Read(b []byte) (int, error) {
 	n := copy(b, r.rest)
 	r.rest = r.rest[n:]
 	return n, nil
+}
+
+// idle returns how long ago Read returned; it is negative during a Read.
+func (r *checkpointReader) idle() time.Duration {
+	return time.Since(r.begun) - time.Duration(r.readAt.Load())
 }
 
 // next reads a frame.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // OS is the operating system's file system.
@@ -54,10 +55,15 @@ func (OS) ReadDir(dir string) ([]string, error) {
 // MkdirAll implements [FS].
 func (o OS) MkdirAll(dir string) error {
 	dir = filepath.Clean(dir)
+	parent := filepath.Dir(dir)
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		// The call that made it may have died before it synced the parent. Other errors than those
+		// of the disk come from parents that this process cannot have changed.
+		if err := syncDir(parent); errors.Is(err, syscall.EIO) {
+			return err
+		}
 		return nil
 	}
-	parent := filepath.Dir(dir)
 	if parent != dir {
 		if err := o.MkdirAll(parent); err != nil {
 			return err

@@ -120,6 +120,9 @@ type reservedFile struct {
 	r *Reserve
 }
 
+// Unwrap returns the file itself, which may have methods that File lacks.
+func (f *reservedFile) Unwrap() File { return f.File }
+
 // Close closes the file and fills up the reserve.
 func (f *reservedFile) Close() error {
 	err := f.File.Close()
