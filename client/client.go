@@ -86,7 +86,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	go c.run(run, l, rotation)
 	for _, a := range auths {
 		if err := c.awaitAuth(ctx, a); err != nil {
-			return nil, errors.Join(err, c.Close())
+			return nil, fmt.Errorf("client: no session: %w", errors.Join(err, c.Close()))
 		}
 	}
 	return c, nil

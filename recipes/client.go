@@ -127,10 +127,10 @@ func (c *Client) absolute(path string) string {
 	return c.root + path
 }
 
-// relative is the inverse of absolute.
+// relative is the inverse of absolute. The empty path, which no znode has, stays empty.
 func (c *Client) relative(path string) string {
-	if path = strings.TrimPrefix(path, c.root); path == "" {
-		return "/"
+	if rest := strings.TrimPrefix(path, c.root); rest != "" || path == "" {
+		return rest
 	}
-	return path
+	return "/"
 }

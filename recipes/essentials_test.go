@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
@@ -120,5 +121,30 @@ func TestConnect_Fails(t *testing.T) {
 	}
 	if _, err := recipes.Connect(t.Context(), []string{"x"}, recipes.SessionTimeout(0), recipes.Retry(nil), recipes.ACL()); err == nil {
 		t.Error("Connect accepted invalid options")
+	}
+}
+
+// A refused credential ends Connect with its reason.
+func TestConnect_AuthRefused(t *testing.T) {
+	_, err := recipes.Connect(watchdog.Context(t, 20*time.Second), recipetest.Servers(t), recipes.Auth("nonsense", []byte("a:b")))
+	if !errors.Is(err, proto.ErrAuthFailed) {
+		t.Error(err)
+	}
+}
+
+// A result of an operation that creates nothing has no path.
+func TestMulti_Paths(t *testing.T) {
+	whole, err := recipes.Connect(t.Context(), recipetest.Servers(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	c := whole.Namespace("/gozkd-multi-paths")
+	if err := c.Ensure(t.Context(), "/"); err != nil {
+		t.Fatal(err)
+	}
+	results, err := c.Multi(t.Context(), &zk.CreateRequest{Path: "/a"}, &zk.SetDataRequest{Path: "/a", Version: -1}, &zk.DeleteRequest{Path: "/a", Version: -1})
+	if err != nil || len(results) != 3 || results[0].String != "/a" || results[1].String+results[2].String != "" {
+		t.Errorf("%v, %+v", err, results)
 	}
 }

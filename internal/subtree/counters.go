@@ -213,5 +213,8 @@ func (l *Loader) Finish(ctx context.Context) error {
 	for len(l.parents) > 0 {
 		l.leave()
 	}
-	return errors.Join(l.Flush(ctx), l.moveCounters(ctx))
+	if err := l.Flush(ctx); err != nil {
+		return err
+	}
+	return l.moveCounters(ctx)
 }

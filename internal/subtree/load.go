@@ -55,6 +55,7 @@ type pending struct {
 	data    []byte
 	options client.CreateOptions
 	replace bool
+	aclSet  bool // of the znode that is replaced
 }
 
 func (p *pending) op() client.Op {
@@ -144,23 +145,28 @@ func (l *Loader) pending(r Record) (pending, bool, error) {
 	return p, true, nil
 }
 
-// Flush writes the batch. After an error nothing of the batch was written, unless the error says
-// that this is unknown.
+// Flush writes the batch. After an error nothing of the batch was written but ACLs of replaced
+// znodes, unless the error says that this is unknown.
 func (l *Loader) Flush(ctx context.Context) error {
 	lost := false
 	for tries := 0; len(l.batch) > 0; tries++ {
+		if err := l.setACLs(ctx); err != nil {
+			return err
+		}
 		before := l.ZK.LastZxid()
 		err := l.multi(ctx)
 		switch {
 		case err == nil:
-			return l.written(ctx)
+			l.written()
+			return nil
 		case errors.Is(err, proto.ErrConnectionLoss) && tries < attempts:
 			done, checkErr := l.carriedOut(ctx, before)
 			if checkErr != nil {
 				return errors.Join(err, checkErr)
 			}
 			if done {
-				return l.written(ctx)
+				l.written()
+				return nil
 			}
 			lost = true
 		case (errors.Is(err, proto.ErrNodeExists) || errors.Is(err, proto.ErrNoNode) && l.Existing == Replace) &&
@@ -187,16 +193,15 @@ func (l *Loader) multi(ctx context.Context) error {
 	return err
 }
 
-// written counts the batch, and sets the ACLs of replaced znodes, which a multi cannot do.
-func (l *Loader) written(ctx context.Context) error {
+// setACLs sets the ACLs of the znodes that the batch replaces, which a multi cannot do. ACLs come
+// before data, so that new data is never visible to more clients than wanted.
+func (l *Loader) setACLs(ctx context.Context) error {
+	if l.WithoutACL {
+		return nil
+	}
 	for i := range l.batch {
 		p := &l.batch[i]
-		if !p.replace {
-			l.Created++
-			continue
-		}
-		l.Changed++
-		if l.WithoutACL {
+		if !p.replace || p.aclSet {
 			continue
 		}
 		acl := p.options.ACL
@@ -204,15 +209,27 @@ func (l *Loader) written(ctx context.Context) error {
 			acl = proto.OpenACL()
 		}
 		err := retry(func() error { _, err := l.ZK.SetACL(ctx, p.path, acl, client.AnyVersion); return err })
-		if err != nil && !errors.Is(err, proto.ErrNoNode) {
+		if err != nil && !errors.Is(err, proto.ErrNoNode) { // then the multi finds that it is gone
 			return err
+		}
+		p.aclSet = err == nil
+	}
+	return nil
+}
+
+// written counts the batch.
+func (l *Loader) written() {
+	for i := range l.batch {
+		if l.batch[i].replace {
+			l.Changed++
+		} else {
+			l.Created++
 		}
 	}
 	l.batch, l.bytes = l.batch[:0], 0
 	if l.Seen != nil {
 		l.Seen(l)
 	}
-	return nil
 }
 
 // carriedOut reports whether a multi whose reply was lost was applied: all znodes that it creates
@@ -253,7 +270,7 @@ func (l *Loader) resolve(ctx context.Context) error {
 			l.bytes -= p.size()
 			continue
 		}
-		p.replace = there
+		p.replace, p.aclSet = there, false
 		rest = append(rest, p)
 	}
 	l.batch = rest

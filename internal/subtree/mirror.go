@@ -133,6 +133,9 @@ type open struct {
 	busy    bool   // a live ephemeral znode is below it
 	by      int64  // creations that its sequence counter lacks
 	created int64  // children created in this run
+	// empty: a container without children, unless some are created. The server would delete the
+	// container if its counter moved.
+	empty bool
 }
 
 // add takes the next path of both sides.
@@ -187,7 +190,7 @@ func (p *pass) add(ctx context.Context, c Change) error {
 		return err
 	}
 	if p.whole {
-		p.open = append(p.open, open{rel: c.Rel, by: by})
+		p.open = append(p.open, open{rel: c.Rel, by: by, empty: c.emptyContainer()})
 	}
 	return nil
 }
@@ -258,7 +261,7 @@ func (p *pass) finish(ctx context.Context, o open) error {
 		if !p.DryRun {
 			return p.out.add(ctx, Delete, opBytes+len(path), client.DeleteOp(path, o.doomed.Stat.Version))
 		}
-	case by <= 0:
+	case by <= 0 || o.empty && o.created == 0:
 	case by > p.limit:
 		p.Behind++
 	default:

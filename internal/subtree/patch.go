@@ -68,7 +68,7 @@ func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, lim
 	if !there {
 		live = func(func(*Znode, error) bool) {}
 	}
-	c := comparison{Patch: p, created: map[string]int64{}, busy: map[string]bool{}}
+	c := comparison{Patch: p, created: map[string]int64{}, busy: map[string]bool{}, empty: map[string]bool{}}
 	if err := merge(wanted, live, c.add); err != nil {
 		return nil, err
 	}
@@ -82,6 +82,13 @@ type comparison struct {
 	counters []Counter        // with Rel as the path, and By as if no child was created
 	created  map[string]int64 // by Rel of the parent
 	busy     map[string]bool  // the Rel of each znode with a live ephemeral znode below it
+	empty    map[string]bool  // the Rel of each container that has no children yet
+}
+
+// emptyContainer reports whether the wanted znode is a container that has no children now. The
+// server deletes such a container when its counter moves.
+func (c *Change) emptyContainer() bool {
+	return c.Left.Container && (c.Right == nil || c.Right.Stat.NumChildren == 0)
 }
 
 // add takes the next path of both sides.
@@ -130,6 +137,7 @@ func (p *comparison) add(c Change) error {
 	}
 	if by > 0 {
 		p.counters = append(p.counters, Counter{Path: c.Rel, By: by})
+		p.empty[c.Rel] = c.emptyContainer()
 	}
 	return nil
 }
@@ -144,6 +152,9 @@ func (p *comparison) finish(limit int64) {
 		return p.busy[c.Rel]
 	})
 	for _, c := range p.counters {
+		if p.empty[c.Path] && p.created[c.Path] == 0 {
+			continue
+		}
 		c.By -= p.created[c.Path]
 		c.Path = Join(p.To.Path, c.Path)
 		switch {

@@ -443,3 +443,21 @@ func BenchmarkWalk(b *testing.B) {
 		})
 	}
 }
+
+// A replaced znode gets its ACL before its data: if the ACL is refused, the data is as before.
+func TestImport_ACLBeforeData(t *testing.T) {
+	c, _ := start(t)
+	create(t, c, client.CreateOptions{}, "/t", "/t/a", "/u")
+	text, _ := export(t, c, "/t")
+	withoutAdmin := []proto.ACL{{Perms: proto.PermAll &^ proto.PermAdmin, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
+	if _, _, err := c.Create(t.Context(), "/u/a", []byte("old"), client.CreateOptions{ACL: withoutAdmin}); err != nil {
+		t.Fatal(err)
+	}
+	l := &subtree.Loader{ZK: c, To: "/u", Existing: subtree.Replace}
+	if err := l.Load(t.Context(), bytes.NewReader(text)); !errors.Is(err, proto.ErrNoAuth) {
+		t.Error(err)
+	}
+	if data, _, err := c.Get(t.Context(), "/u/a", false); err != nil || string(data) != "old" {
+		t.Errorf("%q, %v", data, err)
+	}
+}

@@ -166,8 +166,9 @@ func (w *walker) fetch(n *Znode, kids *[]string) error {
 }
 
 func (w *walker) fetchAll(n *Znode, kids *[]string) error {
-	below := w.options.Below < 0 || n.Depth < w.options.Below
 	return retry(func() (err error) {
+		below := w.options.Below < 0 || n.Depth < w.options.Below
+		*kids = nil
 		if w.options.Data {
 			if n.Data, n.Stat, err = w.zk.Get(w.ctx, n.Path, false); err != nil {
 				return err

@@ -1,7 +1,8 @@
 // A session for ephemeral znodes that a person creates. It ends with the page, or the login.
 import * as api from './api.js';
 
-const expireSeconds = 30;
+const expireSeconds = 180; // browsers run the timers of a hidden page once a minute
+const heartbeatMs = 20_000;
 
 let opened = null; // a promise of the session's id
 let live = null; // {path, timer} of the session
@@ -27,7 +28,7 @@ async function open() {
         forget(mine);
       }
     }
-  }, expireSeconds * 300);
+  }, heartbeatMs);
   live = mine;
   return id;
 }

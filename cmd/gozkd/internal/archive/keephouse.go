@@ -152,16 +152,18 @@ func (c *catalog) outdated(now time.Time, retention time.Duration) (names []stri
 			furthest = max(furthest, end.index)
 		}
 	}
-	for _, o := range c.logs {
-		if o.last <= keep {
-			names = append(names, o.name)
-		}
-	}
 	tail, _ := c.tail()
 	for _, b := range c.bases {
 		// The base at the end of the log may be under way, however old its last batch is.
 		if b.index < keep || !b.whole && b.index < tail.index && timeOf(b.ms).Before(now.Add(-unfinishedAge)) {
 			names = append(names, b.parts...)
+		}
+	}
+	// After the bases: a base whose log is gone would look like a gap in the archive until all is
+	// deleted.
+	for _, o := range c.logs {
+		if o.last <= keep {
+			names = append(names, o.name)
 		}
 	}
 	return names

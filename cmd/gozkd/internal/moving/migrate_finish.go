@@ -169,8 +169,8 @@ func refused(err error) bool {
 	return errors.As(err, &errno) && (errno == syscall.ECONNREFUSED || runtime.GOOS == "windows" && errno == wsaeconnrefused)
 }
 
-// foundWith founds the data directory with the replica. From the first change of the replica on, an
-// error ends the migration.
+// foundWith founds the data directory with the replica. An error ends the migration if the replica
+// may not be used any more.
 func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error {
 	voters := m.learner.Status().Ensemble
 	if !r.Whole() {
@@ -182,7 +182,11 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 	}
 	read := votersAmong(all, voters)
 	proved := voters.Blocking() > 0 && read >= voters.Blocking()
+	before := r.Last()
 	if err := m.verifyTail(r, all, say); err != nil {
+		if r.Last() != before { // the replica has a part of a log, which no leader has sent
+			m.end(err)
+		}
 		return err
 	}
 	if !r.Settled() && !proved {
