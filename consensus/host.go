@@ -70,8 +70,8 @@ const descriptorPause = time.Second
 func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
 	n, changes, life := h.n, h.n.cfg.StateMachine.Capture(), h.n.transfers.life
 	n.transfers.background.Add(1)
-	// Ends by itself when the checkpoint is written, or without a descriptor when the loop has
-	// ended; Run waits for it.
+	// Ends when the checkpoint is written or, while a descriptor is missing, when the loop ends.
+	// Run waits for this goroutine.
 	go func() {
 		defer n.transfers.background.Done()
 		start := time.Now()

@@ -82,7 +82,7 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 
 // forget closes c and removes everything that the server keeps about c.
 func (s *Server) forget(c *conn) {
-	// Only a connection of the table gets events, and no reply may follow an event that was
+	// Only a connection in the table gets events, and no reply may follow an event that was
 	// dropped, so the output ends first. The socket is closed last: a client that connects again at
 	// once finds room.
 	c.mu.Lock()

@@ -19,7 +19,8 @@
 //	P4  A reader of ReceiveCheckpoint returns io.EOF only if the sender's function returned nil and
 //	    every byte arrived. SendCheckpoint returns nil only if ReceiveCheckpoint returned nil.
 //	P5  A side that hears nothing for 5 s closes the connection. So a peer that reads nothing is
-//	    disconnected, and a peer that reads slowly is not. A caller whose TLS handshake is
+//	    disconnected, and a peer that reads slowly is not. A receiver of a checkpoint falls silent
+//	    when its Handler has read nothing for 2 minutes. A caller whose TLS handshake is
 //	    not over after 2 s, or whose hello is not answered for 2 s, longer with each attempt, makes
 //	    a new connection.
 //	P6  A length from the network never causes the allocation of more than 1 MiB before the bytes

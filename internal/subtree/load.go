@@ -145,7 +145,7 @@ func (l *Loader) pending(r Record) (pending, bool, error) {
 	return p, true, nil
 }
 
-// Flush writes the batch. After an error nothing of the batch was written but ACLs of replaced
+// Flush writes the batch. After an error nothing of the batch was written, except ACLs of replaced
 // znodes, unless the error says that this is unknown.
 func (l *Loader) Flush(ctx context.Context) error {
 	lost := false
@@ -209,7 +209,7 @@ func (l *Loader) setACLs(ctx context.Context) error {
 			acl = proto.OpenACL()
 		}
 		err := retry(func() error { _, err := l.ZK.SetACL(ctx, p.path, acl, client.AnyVersion); return err })
-		if err != nil && !errors.Is(err, proto.ErrNoNode) { // then the multi finds that it is gone
+		if err != nil && !errors.Is(err, proto.ErrNoNode) { // if the znode is gone, the multi fails
 			return err
 		}
 		p.aclSet = err == nil

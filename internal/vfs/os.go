@@ -57,8 +57,8 @@ func (o OS) MkdirAll(dir string) error {
 	dir = filepath.Clean(dir)
 	parent := filepath.Dir(dir)
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		// The call that made it may have died before it synced the parent. Other errors than those
-		// of the disk come from parents that this process cannot have changed.
+		// The call that made dir may have died before it synced the parent. Errors other than EIO
+		// come from a parent that this process cannot have changed.
 		if err := syncDir(parent); errors.Is(err, syscall.EIO) {
 			return err
 		}

@@ -16,12 +16,8 @@ import (
 // second at most. A writer waits a minute, in which a tool finishes: a server stops if it can't
 // write its checkpoint.
 func lockFile(f vfs.File, exclusive bool) error {
-	for {
-		wrapper, ok := f.(interface{ Unwrap() vfs.File })
-		if !ok {
-			break
-		}
-		f = wrapper.Unwrap()
+	if reserved, ok := f.(interface{ Unwrap() vfs.File }); ok {
+		f = reserved.Unwrap()
 	}
 	file, ok := f.(interface{ Fd() uintptr })
 	if !ok { // in memory

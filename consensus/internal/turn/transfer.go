@@ -32,7 +32,8 @@ func newTransfers() transfers {
 	return transfers{active: make(map[uint64]bool), retries: make(map[uint64]*retry)}
 }
 
-// empty reports whether nothing is to be done: a member whose failure raft was told of may be gone.
+// empty reports whether nothing is to be done. Failures that raft was told of do not count: the
+// member may be gone for good.
 func (t *transfers) empty() bool {
 	for _, r := range t.retries {
 		if r.ticksLeft > 0 {
