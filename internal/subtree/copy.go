@@ -39,6 +39,9 @@ type Copy struct {
 // Otherwise the copy is written in parts. A move then deletes the source afterwards, except znodes
 // that have changed since Run began.
 //
+// A multi cannot check an ACL: Run compares the versions of the ACLs just before it writes or
+// deletes. It misses an ACL that another client sets in the moment between.
+//
 // A copy skips ephemeral znodes. A subtree that contains an ephemeral znode cannot be moved. Znodes
 // created below the source after Run began are not copied.
 func (c *Copy) Run(ctx context.Context) (*Copied, error) {
@@ -58,6 +61,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		}
 	}}
 	var size int64
+	aclVersions := map[string]int32{} // by path, without those that are 0
 	whole := c.From.ZK == c.To.ZK
 	err := Walk(ctx, c.From.ZK, c.From.Path, c.options(), func(n *Znode) error {
 		if n.Depth > 0 && n.Stat.Czxid > begun {
@@ -69,6 +73,9 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		}
 		if !c.all() {
 			n.Stat.Cversion, n.Stat.NumChildren = 0, 0 // the counter belongs to the children
+		}
+		if c.Move && n.Stat.Aversion != 0 {
+			aclVersions[n.Path] = n.Stat.Aversion
 		}
 		if ok && !whole {
 			return l.Add(ctx, n.Record())
@@ -106,7 +113,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		return done, err
 	}
 	if c.Move {
-		done.Deleted, err = deleteUnchanged(ctx, c.From.ZK, c.From.Path, begun)
+		done.Deleted, err = deleteUnchanged(ctx, c.From, begun, aclVersions)
 	}
 	return done, err
 }
@@ -175,6 +182,9 @@ func (c *Copy) tooLarge(ctx context.Context) error {
 
 // transaction copies or moves everything at once.
 func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) error {
+	if err := c.checkACLs(ctx, nodes); err != nil {
+		return err
+	}
 	var ops []client.Op
 	created := map[string]int64{} // children, by Rel of the parent
 	for _, n := range nodes {
@@ -219,21 +229,35 @@ func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) er
 	return err
 }
 
+// checkACLs fails if an ACL was set after it was read.
+func (c *Copy) checkACLs(ctx context.Context, nodes []*Znode) error {
+	return Each(len(nodes), func(i int) error {
+		return retry(func() error {
+			n := nodes[i]
+			stat, there, err := c.From.ZK.Exists(ctx, n.Path, false)
+			if err == nil && there && stat.Aversion != n.Stat.Aversion {
+				err = fmt.Errorf("the ACL of %s has changed, nothing was done: repeat the command", n.Path)
+			}
+			return err
+		})
+	})
+}
+
 // Within reports whether path is root or a path below root.
 func Within(path, root string) bool {
 	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }
 
 // deleteUnchanged deletes a subtree, children first. A znode that was created or changed after the
-// zxid since ends the deletion.
-func deleteUnchanged(ctx context.Context, zk *client.Client, root string, since proto.Zxid) (deleted int64, err error) {
-	d := deleter{zk: zk}
+// zxid since, or whose ACL has another version than in aclVersions, ends the deletion.
+func deleteUnchanged(ctx context.Context, from Side, since proto.Zxid, aclVersions map[string]int32) (deleted int64, err error) {
+	d := deleter{zk: from.ZK}
 	var path []*Znode // from the root to the last visited znode
-	err = Walk(ctx, zk, root, Options{Below: All}, func(n *Znode) error {
+	err = Walk(ctx, from.ZK, from.Path, Options{Below: All}, func(n *Znode) error {
 		if n.Denied != nil {
 			return n.Denied
 		}
-		if n.Stat.Mzxid > since || n.Stat.Czxid > since {
+		if n.Stat.Mzxid > since || n.Stat.Czxid > since || n.Stat.Aversion != aclVersions[n.Path] {
 			return fmt.Errorf("%s changed during the move: it and its parents stay, in addition to the copy; %d znodes were deleted",
 				n.Path, d.deleted)
 		}

@@ -17,9 +17,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 // wire breaks connections on request.
 type wire struct {
-	s    *server.Server
-	mu   sync.Mutex
-	open []net.Conn
+	s     *server.Server
+	sends func([]byte) // nil: not called; called before each write of a client
+	mu    sync.Mutex
+	open  []net.Conn
+}
+
+// hookedConn calls sends before each write.
+type hookedConn struct {
+	net.Conn
+	sends func([]byte)
+}
+
+func (c *hookedConn) Write(b []byte) (int, error) {
+	c.sends(b)
+	return c.Conn.Write(b)
 }
 
 func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
@@ -28,6 +40,9 @@ func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
 	conn, err := w.s.Dial(ctx)
 	if err == nil {
 		w.open = append(w.open, conn)
+	}
+	if err == nil && w.sends != nil {
+		conn = &hookedConn{Conn: conn, sends: w.sends}
 	}
 	return conn, err
 }

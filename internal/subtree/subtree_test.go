@@ -430,6 +430,44 @@ func TestMove_Changed(t *testing.T) {
 	}
 }
 
+// TestMove_ACLChanged: a move in parts keeps a znode whose ACL is set meanwhile.
+func TestMove_ACLChanged(t *testing.T) {
+	c, w := start(t)
+	other := connect(t, w)
+	growWith(t, c, "/t", 1200, 10_000, 5)
+	var err error
+	set := sync.OnceFunc(func() { _, err = other.SetACL(t.Context(), "/t", proto.OpenACL(), -1) })
+	_, moved := (&subtree.Copy{
+		From: subtree.Side{ZK: c, Path: "/t"}, To: subtree.Side{ZK: c, Path: "/moved"}, Move: true,
+		Seen: func(*subtree.Copied) { set() },
+	}).Run(t.Context())
+	if err != nil || moved == nil || !strings.Contains(moved.Error(), "/t changed during the move") {
+		t.Errorf("%v, %v", err, moved)
+	}
+}
+
+// TestCopy_ACLChanged: a copy or move in one transaction fails if an ACL is set after it was read.
+func TestCopy_ACLChanged(t *testing.T) {
+	c, w := start(t)
+	create(t, c, client.CreateOptions{}, "/t", "/t/a")
+	var err error
+	hooked := &wire{s: w.s, sends: func(b []byte) {
+		// The ACL of /t was read before those of its children.
+		if bytes.Contains(b, append([]byte{0, 0, 0, byte(proto.OpGetACL), 0, 0, 0, 4}, "/t/a"...)) {
+			_, err = c.SetACL(t.Context(), "/t", proto.OpenACL(), -1)
+		}
+	}}
+	from := connect(t, hooked)
+	for _, move := range []bool{false, true} {
+		done, copied := (&subtree.Copy{
+			From: subtree.Side{ZK: from, Path: "/t"}, To: subtree.Side{ZK: from, Path: "/copy"}, Recursive: true, Move: move,
+		}).Run(t.Context())
+		if err != nil || copied == nil || !strings.Contains(copied.Error(), "the ACL of /t has changed") || done.Created != 0 {
+			t.Errorf("move %v: %v, %v, %+v", move, err, copied, done)
+		}
+	}
+}
+
 // BenchmarkWalk walks a tree of 10,000 znodes on a server in this process.
 func BenchmarkWalk(b *testing.B) {
 	c, _ := start(b)
