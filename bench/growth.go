@@ -38,7 +38,10 @@ type growthPiece struct {
 }
 
 func growthPieces() []growthPiece {
-	return []growthPiece{znodesPiece(), sessionsPiece(), watchesPiece(), watchersPiece(), childrenPiece(), membersPiece(), payloadsPiece()}
+	return []growthPiece{
+		znodesPiece(), sessionsPiece(), abandonedPiece(), watchesPiece(), watchersPiece(),
+		childrenPiece(), membersPiece(), payloadsPiece(),
+	}
 }
 
 // benchGrowth measures how costs grow, piece by piece; within a piece the servers take turns at

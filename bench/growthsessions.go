@@ -64,6 +64,31 @@ func growSessions(ctx context.Context, g *growth, k kind, size int) {
 	})
 }
 
+// abandonedPiece grows beyond the limit on open files.
+func abandonedPiece() growthPiece {
+	return growthPiece{
+		name: "abandoned", title: "Growth with sessions whose client is gone", axis: "abandoned sessions", unit: "session",
+		sizes:   []int{10, 1_000, 10_000, 100_000, 1_000_000},
+		measure: growAbandoned,
+		rates:   true,
+		note: fmt.Sprintf("Each session was opened and its connection closed; none expires during the measurement. "+
+			"One client sets znodes of 100 bytes, one at a time; 16 read them. CPU at rest is what the server uses after that, in %s without any request.", idleTime),
+	}
+}
+
+func growAbandoned(ctx context.Context, g *growth, k kind, size int) {
+	g.serve(ctx, k, server.Options{}, func(p *server.Process) {
+		t := targetOf(p)
+		fillMany(ctx, p.Addr(), nData, payload)
+		before := memoryOf(p.Pid())
+		const atOnce = 500 // below any limit on open files
+		for opened := 0; opened < size; opened += atOnce {
+			must.Do(closeIdle(openIdle(ctx, p.Addr(), min(atOnce, size-opened), idleOpeners)))
+		}
+		growBesides(ctx, g, t, size, before)
+	})
+}
+
 // growBesides measures a server beside its idle sessions. before is the server's memory without
 // sessions.
 func growBesides(ctx context.Context, g *growth, t target, size int, before memory) {
