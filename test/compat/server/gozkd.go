@@ -13,16 +13,19 @@ import (
 	"time"
 )
 
-// BuildGozkd builds cmd/gozkd of the repository at root into dir and returns the path of the
-// binary. flags, such as -race, are further flags of go build.
+// BuildGozkd builds cmd/gozkd of the repository at root into dir, as make build does, and returns
+// the path of the binary. flags, such as -race, which needs cgo, are further flags of go build.
 func BuildGozkd(ctx context.Context, root, dir string, flags ...string) (string, error) {
 	return build(ctx, root, dir, "gozkd", flags...)
 }
 
 func build(ctx context.Context, root, dir, name string, flags ...string) (string, error) {
 	binary := filepath.Join(dir, name)
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", binary}, flags, []string{"./cmd/" + name})...)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-trimpath", "-o", binary}, flags, []string{"./cmd/" + name})...)
 	cmd.Dir = root
+	if !slices.Contains(flags, "-race") {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // cgo would add the pages of the C library to each measurement
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("server: build %s: %w\n%s", name, err, out)
 	}
