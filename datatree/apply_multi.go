@@ -21,6 +21,9 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 	t.results = reuse(t.results)
 	t.inMulti = true
 	for i := range ops {
+		if i%PrefetchPaths == 0 {
+			t.prefetchOps(ops[i:])
+		}
 		res := t.multiOp(x, &ops[i])
 		if res.Op == proto.OpError {
 			t.rollback()

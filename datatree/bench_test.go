@@ -2,6 +2,7 @@ package datatree
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 
@@ -63,6 +64,57 @@ func BenchmarkGetData(b *testing.B) {
 				i++
 			}
 		})
+	}
+}
+
+// BenchmarkPrefetch reads and sets random znodes of a large tree, 16 in a row, with and without
+// Prefetch. Times are per request.
+func BenchmarkPrefetch(b *testing.B) {
+	t, paths := benchTree(b, 1_000_000)
+	rand.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+	var text []byte // a server has the paths of such requests side by side
+	for _, path := range paths {
+		text = append(text, path...)
+	}
+	for i, path := range paths {
+		paths[i] = textOf(text[i*len(path):][:len(path)])
+	}
+	ids := []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}
+	set := Request{Op: proto.OpSetData}
+	for _, row := range []struct {
+		name string
+		do   func(path string) proto.ErrCode
+	}{
+		{"get", func(path string) proto.ErrCode {
+			_, _, code := t.GetData(path, Caller{IDs: ids})
+			return code
+		}},
+		{"set", func(path string) proto.ErrCode {
+			set.Body = (&proto.SetDataRequest{Path: path, Data: make([]byte, 100), Version: -1}).Append(set.Body[:0])
+			res, _ := t.Apply(Header{t.LastZxid() + 1, 1}, &set)
+			return res.Err
+		}},
+	} {
+		for _, prefetch := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/prefetch=%v", row.name, prefetch), func(b *testing.B) {
+				next := 0
+				for b.Loop() {
+					window := paths[next:][:PrefetchPaths]
+					if next += PrefetchPaths; next+PrefetchPaths > len(paths) {
+						next = 0
+					}
+					if prefetch {
+						t.Prefetch(window)
+					}
+					for _, path := range window {
+						if code := row.do(path); code != proto.OK {
+							b.Fatal(code)
+						}
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*PrefetchPaths), "ns/request")
+			})
+		}
 	}
 }
 

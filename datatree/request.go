@@ -86,6 +86,16 @@ func CommittedRequest(b []byte) Request {
 	return r
 }
 
+// CommittedBody returns operation and body of a request that is in the log, or 0 and nil where
+// [CommittedRequest] returns the zero Request.
+func CommittedBody(b []byte) (proto.OpCode, []byte) {
+	r, err := decodeRequest(b, false)
+	if err != nil {
+		return 0, nil
+	}
+	return r.Op, r.Body
+}
+
 // ValidateRequest returns an error if DecodeRequest refuses the record, or if Apply does not know
 // its operation. The body is not examined: Apply answers a bad body with an error of its operation.
 func ValidateRequest(b []byte) error {

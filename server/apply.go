@@ -54,6 +54,9 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			s.meter.NewTerm()
 		}
 		for j := range b.Requests {
+			if j%prefetchWindow == 0 {
+				s.prefetchWrites(b.Requests[j:])
+			}
 			r := &b.Requests[j]
 			if role == meter.Leader {
 				s.meter.Writes.Proposals.Record(int64(len(r.Payload)))

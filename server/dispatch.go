@@ -194,7 +194,10 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 		t.Bytes(in.r - begin)
 		s.meter.Done(t, done)
 	}()
-	for range burstFrames {
+	for i := range burstFrames {
+		if i%prefetchWindow == 0 {
+			s.prefetchInput(in)
+		}
 		switch {
 		case c.closed || c.closeAfter:
 			return pauseClosed, nil

@@ -1,0 +1,78 @@
+package datatree
+
+import (
+	"hash/maphash"
+
+	"github.com/gozkd/gozkd/internal/invariants"
+	"github.com/gozkd/gozkd/proto"
+)
+
+const (
+	// PrefetchPaths is how many paths Prefetch takes.
+	PrefetchPaths = 16
+	// prefetchFrom is the number of znodes from which prefetching pays: a smaller tree is mostly in
+	// the processor's cache.
+	prefetchFrom = 1 << 14
+)
+
+// PrefetchPays reports whether the tree is large enough for Prefetch to save time.
+func (t *Tree) PrefetchPays() bool { return t.index.len() >= prefetchFrom || invariants.Enabled }
+
+// Prefetch reads what requests for these paths, at most PrefetchPaths, are going to read, and
+// changes nothing. In a large tree a request spends most of its time waiting for memory: for a slot
+// of the index, then for the znode, then for its blob. Here the processor waits for the slots of
+// all paths at once, then for all znodes, then for all blobs.
+func (t *Tree) Prefetch(paths []string) {
+	var hashes [PrefetchPaths]uint64
+	var ids [PrefetchPaths]znodeID
+	paths = paths[:min(len(paths), PrefetchPaths)]
+	for i, path := range paths {
+		hashes[i] = maphash.String(t.index.seed, path)
+	}
+	for i := range paths {
+		ids[i] = t.index.guess(hashes[i])
+	}
+	var seen byte
+	for i := range paths {
+		if ids[i] == 0 {
+			continue
+		}
+		text := t.at(ids[i]).blob().text
+		seen |= text[0] | text[len(text)/2] | text[len(text)-1]
+	}
+	keep(seen)
+}
+
+// prefetchOps prefetches for the next operations of a multi.
+func (t *Tree) prefetchOps(ops []proto.MultiOp) {
+	if len(ops) == 1 || !t.PrefetchPays() {
+		return
+	}
+	var paths [PrefetchPaths]string
+	n := min(len(ops), len(paths))
+	for i := range ops[:n] {
+		paths[i] = ops[i].Path
+	}
+	t.Prefetch(paths[:n])
+}
+
+// guess returns the number of the znode that a path with this hash most likely has, or 0.
+func (x *index) guess(hash uint64) znodeID {
+	s, h := &x.shards[uint8(hash)], uint32(hash>>32)
+	if s.n == 0 {
+		return 0
+	}
+	i := s.home(h)
+	for range 4 { // mostly on one cache line
+		if s.slots[i].hash() == h {
+			return s.slots[i].id()
+		}
+		i = s.next(i)
+	}
+	return 0
+}
+
+// keep makes the compiler keep the loads that b depends on.
+//
+//go:noinline
+func keep(byte) {}

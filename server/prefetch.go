@@ -1,0 +1,74 @@
+package server
+
+import (
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// prefetchWindow is how many requests are prefetched together.
+const prefetchWindow = datatree.PrefetchPaths
+
+// prefetchInput prefetches what the next prefetchWindow requests of the input read. The caller
+// holds the tree's lock.
+func (s *Server) prefetchInput(in *input) {
+	if !s.tree.PrefetchPays() {
+		return
+	}
+	var paths [prefetchWindow]string
+	n := 0
+	for ahead := (input{buf: in.buf, r: in.r, w: in.w}); n < len(paths); {
+		frame, err := ahead.frame(s.cfg.MaxBuffer)
+		if frame == nil || err != nil { // burst reports it
+			break
+		}
+		d := jute.NewDecoder(frame)
+		var h proto.RequestHeader
+		h.Decode(&d)
+		if h.Op.Info().Class == proto.ClassRead {
+			paths[n] = firstPath(h.Op, d.Rest())
+		}
+		n++
+	}
+	s.prefetch(paths[:n])
+}
+
+// prefetchWrites prefetches what the first prefetchWindow requests read. The caller holds the
+// tree's lock.
+func (s *Server) prefetchWrites(requests []consensus.Request) {
+	if !s.tree.PrefetchPays() {
+		return
+	}
+	var paths [prefetchWindow]string
+	n := min(len(requests), len(paths))
+	for i := range requests[:n] {
+		r := &requests[i]
+		if w := clientRequestOf(r.Ref); w != nil {
+			paths[i] = firstPath(w.req.Op, w.req.Body)
+		} else {
+			paths[i] = firstPath(datatree.CommittedBody(r.Payload))
+		}
+	}
+	s.prefetch(paths[:n])
+}
+
+func (s *Server) prefetch(paths []string) {
+	if len(paths) > 1 {
+		s.tree.Prefetch(paths)
+	}
+}
+
+// firstPath returns the path of a request with a single path, which shares body, or "".
+func firstPath(op proto.OpCode, body []byte) string {
+	if op.Info().Path != proto.PathFirst {
+		return ""
+	}
+	d := jute.NewDecoder(body)
+	d.AliasStrings()
+	path := d.RequiredString()
+	if d.Err() != nil {
+		return ""
+	}
+	return path
+}
