@@ -125,6 +125,9 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 	}
 	znodes := c.sortedZnodes()
 	for i := range znodes {
+		if i%PrefetchPaths == 0 {
+			prefetchNotes(znodes[i:])
+		}
 		b, value := znodes[i].blob(), []byte(nil)
 		if znodes[i].id != 0 {
 			value = b.value()
@@ -147,7 +150,9 @@ func (c *Changes) sortedZnodes() []note {
 			c.notes = pool[note]{}
 		}
 		sortNotes(c.znodes)
-		c.znodes = slices.CompactFunc(c.znodes, func(a, b note) bool { return a.blob().path() == b.blob().path() })
+		c.znodes = slices.CompactFunc(c.znodes, func(a, b note) bool {
+			return (a.id == 0 || b.id == 0) && a.blob().path() == b.blob().path() // a path has one znode at most
+		})
 	})
 	return c.znodes
 }

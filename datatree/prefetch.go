@@ -56,6 +56,16 @@ func (t *Tree) prefetchOps(ops []proto.MultiOp) {
 	t.Prefetch(paths[:n])
 }
 
+// prefetchNotes prefetches the blobs of the next notes.
+func prefetchNotes(notes []note) {
+	var seen byte
+	for i := range notes[:min(len(notes), PrefetchPaths)] {
+		text := notes[i].blob().text
+		seen |= text[0] | text[len(text)/2] | text[len(text)-1]
+	}
+	keep(seen)
+}
+
 // guess returns the number of the znode that a path with this hash most likely has, or 0.
 func (x *index) guess(hash uint64) znodeID {
 	s, h := &x.shards[uint8(hash)], uint32(hash>>32)

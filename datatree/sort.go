@@ -39,9 +39,15 @@ func sortRun(run []numbered, at int) {
 	first := run[0].blob().path()
 	shared := len(first)
 	for i := range run {
+		if i%PrefetchPaths == 0 {
+			prefetchRun(run[i:])
+		}
 		shared = at + commonLen(first[at:shared], run[i].blob().path()[at:])
 	}
 	for i := range run {
+		if i%PrefetchPaths == 0 {
+			prefetchRun(run[i:])
+		}
 		run[i].bytes = number(run[i].blob().path()[shared:])
 	}
 	slices.SortFunc(run, func(a, b numbered) int { return cmp.Compare(a.bytes, b.bytes) })
@@ -84,4 +90,13 @@ func comparePaths(a, b numbered) int {
 		return order
 	}
 	return cmp.Compare(b.id, a.id)
+}
+
+// prefetchRun prefetches the paths of the next notes.
+func prefetchRun(run []numbered) {
+	var seen byte
+	for i := range run[:min(len(run), PrefetchPaths)] {
+		seen |= run[i].blob().text[0]
+	}
+	keep(seen)
 }
