@@ -127,8 +127,8 @@ func (c *client) getAll(paths []string) ([]znode, error) {
 	return nodes, nil
 }
 
-// list reads the children of a znode, by path.
-func (c *client) list(parent string) (map[string]znode, error) {
+// children returns the paths of the children of a znode.
+func (c *client) children(parent string) ([]string, error) {
 	r, err := c.call(proto.OpGetChildren, (&proto.PathWatchRequest{Path: parent}).Append(nil))
 	if err != nil {
 		return nil, err
@@ -143,6 +143,15 @@ func (c *client) list(parent string) (map[string]znode, error) {
 	paths := make([]string, len(children.Children))
 	for i, name := range children.Children {
 		paths[i] = parent + "/" + name
+	}
+	return paths, nil
+}
+
+// list reads the children of a znode, by path. None may be deleted meanwhile.
+func (c *client) list(parent string) (map[string]znode, error) {
+	paths, err := c.children(parent)
+	if err != nil {
+		return nil, err
 	}
 	nodes, err := c.getAll(paths)
 	if err != nil {

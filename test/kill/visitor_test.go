@@ -64,19 +64,24 @@ func (v *visitor) visit(ctx context.Context, addr string, l *ledger) {
 }
 
 // checkVisitors compares /brief with what the visitors know. At the end all ephemerals must have
-// expired.
+// expired. The list is of one moment; reading the ephemerals too would fail if a session expired
+// meanwhile.
 func checkVisitors(c *client, l *ledger, visitors []*visitor) (left int, err error) {
-	found, err := c.list("/brief")
+	paths, err := c.children("/brief")
 	if err != nil {
 		return 0, err
 	}
-	left = len(found)
+	left = len(paths)
+	found := make(map[string]bool, left)
+	for _, p := range paths {
+		found[p] = true
+	}
 	for _, v := range visitors {
 		n := 0 // how many are there; without a gap, as they were created in order
 		for i := range visitorEphemerals {
-			if _, ok := found[v.path(i)]; ok && n != i {
+			if there := found[v.path(i)]; there && n != i {
 				l.faultf("order: %s is there, the one before it is not", v.path(i))
-			} else if ok {
+			} else if there {
 				n++
 			}
 			delete(found, v.path(i))
