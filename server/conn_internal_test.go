@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // A step of the wall clock must not expire sessions: the times that the tracker gets have a
@@ -71,4 +72,22 @@ func TestForget_ClosedDuringAttach(t *testing.T) {
 	if s.conns.ofSession(7) != nil {
 		t.Error("the session still has the connection")
 	}
+}
+
+// A client's claim of its session is newer than what its previous connection heard, and counts,
+// also if that connection closes afterwards, before the leader was told of the claim.
+func TestForget_AfterAClaim(t *testing.T) {
+	s, c := tableServer(t)
+	s.startedWall = time.Unix(1_000_000_000, 0)
+	heard, claimed := s.startedWall.Add(time.Second), s.startedWall.Add(3*time.Second)
+	c.noteHeard(heard)
+	s.conns.bind(7, c)
+	s.conns.noteOwner(7, claimed)
+	s.forget(c)
+	s.life.goroutines.Wait()
+	s.conns.heardSince(s.startedWall, func(id proto.SessionID, at time.Time) {
+		if id != 7 || !at.Equal(claimed) {
+			t.Errorf("session %v was heard at %v, want 7 at %v", id, at, claimed)
+		}
+	})
 }

@@ -110,7 +110,7 @@ func (t *connTable) release(c *conn) {
 	defer t.mu.Unlock()
 	if id := c.bound; id != 0 && t.bySession[id] == c {
 		delete(t.bySession, id)
-		t.unattachedAt[id] = c.heard()
+		t.heardUnattached(id, c.heard())
 	}
 }
 
@@ -119,7 +119,15 @@ func (t *connTable) release(c *conn) {
 func (t *connTable) noteOwner(id proto.SessionID, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.unattachedAt[id] = now
+	t.heardUnattached(id, now)
+}
+
+// heardUnattached records when a session was heard from in unattachedAt. An earlier time changes
+// nothing: the client may have claimed its session on another connection meanwhile. t.mu is held.
+func (t *connTable) heardUnattached(id proto.SessionID, at time.Time) {
+	if at.After(t.unattachedAt[id]) {
+		t.unattachedAt[id] = at
+	}
 }
 
 // heardSince calls f for each session that was heard from after that time, and forgets unattachedAt
