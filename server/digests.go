@@ -118,9 +118,11 @@ func (s *Server) diverged(index uint64) {
 	if s.cfg.Dir != "" {
 		path := filepath.Join(s.cfg.Dir, divergedFile)
 		what := fmt.Sprintf("%v.\nMove this data directory away and start the server with an empty one: it fetches the state from the others.\n", err)
-		if writeErr := vfs.WriteFile(s.cfg.DirFS, path, []byte(what)); writeErr != nil {
-			err = errors.Join(err, writeErr)
+		writeErr := vfs.WriteFile(s.cfg.DirFS, path, []byte(what))
+		if writeErr == nil {
+			writeErr = s.cfg.DirFS.SyncDir(s.cfg.Dir) // else a power loss could remove it
 		}
+		err = errors.Join(err, writeErr)
 	}
 	s.fail(err)
 	s.life.cancel() // set, because only a server that serves gets here; its owner may be slow to call Close

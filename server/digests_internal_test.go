@@ -1,0 +1,27 @@
+package server
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+)
+
+// A server that differs from the others does not start again, also after a power loss right after
+// the mark.
+func TestDiverged_PowerLoss(t *testing.T) {
+	disk := vfstest.NewMem()
+	if err := disk.MkdirAll("/data"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{Dir: "/data", DirFS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.life.cancel = func() {} // Start was not called
+	s.diverged(16)
+	s.cfg.DirFS = disk.Crash(func(int) int { return 0 })
+	if err := s.checkDiverged(); !errors.Is(err, ErrDiverged) {
+		t.Errorf("the mark did not survive: %v", err)
+	}
+}
