@@ -134,8 +134,11 @@ func (s *Server) checkDiverged() error {
 		return nil
 	}
 	path := filepath.Join(s.cfg.Dir, divergedFile)
-	if exists, _ := vfs.Exists(s.cfg.DirFS, path); !exists {
-		return nil // there is no such file, or no directory, which consensus reports
+	switch exists, err := vfs.Exists(s.cfg.DirFS, path); {
+	case err != nil: // the mark may be there
+		return fmt.Errorf("server: look for the mark of a server that differs from the others: %w", err)
+	case exists:
+		return fmt.Errorf("%w, see %s", ErrDiverged, path)
 	}
-	return fmt.Errorf("%w, see %s", ErrDiverged, path)
+	return nil // no mark, or no directory yet
 }

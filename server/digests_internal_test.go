@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
@@ -23,5 +24,22 @@ func TestDiverged_PowerLoss(t *testing.T) {
 	s.cfg.DirFS = disk.Crash(func(int) int { return 0 })
 	if err := s.checkDiverged(); !errors.Is(err, ErrDiverged) {
 		t.Errorf("the mark did not survive: %v", err)
+	}
+}
+
+// A server does not start if the disk fails to say whether there is a mark.
+func TestDiverged_Unreadable(t *testing.T) {
+	disk := vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpOpen {
+			return syscall.EIO
+		}
+		return nil
+	})
+	s, err := New(Config{Dir: "/", DirFS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.checkDiverged(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a start with a disk that cannot be read: %v", err)
 	}
 }
