@@ -44,15 +44,19 @@ func (t *Tree) Sessions() iter.Seq[SessionInfo] {
 func (t *Tree) NumSessions() int { return len(t.sessions) }
 
 // Ephemerals returns the paths of the session's ephemerals that begin with prefix, sorted. The
-// prefix is compared as a string; null, blank and "/" mean all. Source: FinalRequestProcessor,
-// getEphemerals.
+// prefix is compared as a string; null, blank and "/", also between blanks, mean all. Source:
+// FinalRequestProcessor, getEphemerals.
 func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
 	paths := []string{}
 	s := t.sessions[session]
 	if s == nil {
 		return paths
 	}
-	all := prefix == nil || strings.TrimSpace(*prefix) == "" || *prefix == "/"
+	all := prefix == nil
+	if !all {
+		trimmed := strings.TrimFunc(*prefix, func(r rune) bool { return r <= ' ' }) // as Java's trim
+		all = trimmed == "" || trimmed == "/"
+	}
 	for _, id := range s.ephemerals {
 		if path := t.at(id).path(); all || strings.HasPrefix(path, *prefix) {
 			paths = append(paths, path)
