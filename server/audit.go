@@ -20,6 +20,7 @@ func (s *Server) Audit(e audit.Event) {
 	if e.Time.IsZero() {
 		e.Time = s.cfg.Now()
 	}
+	e.IDs = ShownIDs(e.IDs)
 	s.cfg.Audit.Record(&e)
 }
 
@@ -32,7 +33,7 @@ func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID
 		encrypted, origin = caller.TLS, caller.Origin
 	}
 	return audit.Event{
-		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: shownIDs(ids),
+		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: ShownIDs(ids),
 		Client: c.nc.RemoteAddr().String(), Origin: origin, TLS: encrypted || c.tls != nil,
 	}
 }

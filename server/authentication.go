@@ -153,8 +153,9 @@ func (s *Server) saslIDs(id string) []proto.ID {
 	return ids
 }
 
-// shownIDs returns identities without those that only ACLs are compared with.
-func shownIDs(ids []proto.ID) []proto.ID {
+// ShownIDs returns identities without those that only ACLs are compared with, such as that of
+// LetAnySASLUserDoX. Identify returns these, too; they are for DialAs, and not for others to see.
+func ShownIDs(ids []proto.ID) []proto.ID {
 	if !slices.ContainsFunc(ids, hiddenID) {
 		return ids
 	}

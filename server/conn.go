@@ -57,7 +57,7 @@ type transport struct {
 
 // identity holds the client's identities.
 type identity struct {
-	ids   []proto.ID // replaced, never changed in place; shownIDs are for others to see
+	ids   []proto.ID // replaced, never changed in place; ShownIDs are for others to see
 	known datatree.Decisions
 	sasl  *saslExchange // owned by serve; nil: it has not begun
 }

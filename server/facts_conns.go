@@ -36,7 +36,7 @@ func (c *conn) facts() Connection {
 	}
 	f.MinMs, f.AvgMs, f.MaxMs = st.Latencies()
 	f.Heard = c.lastHeard().Round(0) // by the wall clock alone, for others
-	for _, id := range shownIDs(c.ids) {
+	for _, id := range ShownIDs(c.ids) {
 		if id.Scheme != "ip" {
 			user := id.ID
 			if id.Scheme == "digest" {

@@ -264,7 +264,7 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 // appendWhoAmI appends the user of each identity, which for digest is the part before the colon,
 // and for the superuser nothing.
 func appendWhoAmI(out []byte, ids []proto.ID) []byte {
-	users := slices.Clone(shownIDs(ids))
+	users := slices.Clone(ShownIDs(ids))
 	for i := range users {
 		switch users[i].Scheme {
 		case "digest":

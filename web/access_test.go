@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -220,5 +221,21 @@ func TestParseRoles(t *testing.T) {
 		if _, err := web.ParseRoles(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", list, err)
 		}
+	}
+}
+
+// Identities that only ACLs are compared with are neither shown nor in the audit log.
+func TestIdentity_HiddenIdentities(t *testing.T) {
+	log := new(trail)
+	cfg := users(log)
+	cfg.Auth.LetAnySASLUserDoX = "any"
+	s := open(t, cfg, web.Options{Roles: roles(t, "admin=sasl:bob")})
+	s.want(200, `"ids":[{"scheme":"sasl","id":"bob"},{"scheme":"ip","id":"127.0.0.1"}]`, "GET", "/identity/v2", "", basic("bob", "secret"))
+	s.want(200, `"ids":[{"scheme":"sasl","id":"bob"},{"scheme":"ip","id":"127.0.0.1"}]`, "POST", "/ui/api/login", `{"user":"bob","password":"secret"}`)
+	s.want(404, "", "POST", "/ui/api/sessions/0x1/end", "", basic("bob", "secret"))
+	if log.has(func(e *audit.Event) bool {
+		return slices.ContainsFunc(e.IDs, func(id proto.ID) bool { return strings.HasPrefix(id.Scheme, "sasl-") })
+	}) {
+		t.Error("such an identity is in the audit log")
 	}
 }

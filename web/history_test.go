@@ -37,7 +37,7 @@ func TestHistory(t *testing.T) {
 	long := strings.Repeat("x", 16<<10)
 	old := &history.Znode{Stat: proto.Stat{Version: 3, DataLength: int32(len(long)) + 1}, Data: []byte(long), ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "world", ID: "anyone"}}}}
 	p := &past{page: history.Page{Next: 0x10, Hidden: 2, Until: time.UnixMilli(9), Changes: []history.Change{
-		{Kind: history.Changed, Zxid: 0x20, Time: time.UnixMilli(8), Op: "setData", Session: 0x30, IDs: []proto.ID{{Scheme: "digest", ID: "u:hash"}}, Znode: old},
+		{Kind: history.Changed, Zxid: 0x20, Time: time.UnixMilli(8), Op: "setData", Session: 0x30, IDs: []proto.ID{{Scheme: "digest", ID: "u:hash"}, {Scheme: "sasl-any", ID: "x"}}, Znode: old},
 		{Kind: history.Deleted, Zxid: 0x11, Time: time.UnixMilli(7)},
 	}}}
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Read, History: p})

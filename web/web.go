@@ -170,8 +170,9 @@ func (h *Handler) kind(path string, czxid proto.Zxid) (kind string, ttlMs int64)
 }
 
 func (h *Handler) whoIs(c *access.Caller) *restv2.Who {
-	st := h.server.Status()
-	return restv2.WhoIs(restv2.ServerInfo{ID: st.Member, Version: server.Version, Mode: st.Mode}, h.gate, c)
+	shown, st := *c, h.server.Status()
+	shown.IDs = server.ShownIDs(c.IDs)
+	return restv2.WhoIs(restv2.ServerInfo{ID: st.Member, Version: server.Version, Mode: st.Mode}, h.gate, &shown)
 }
 
 // identified calls next with the caller of a request.

@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
@@ -84,7 +85,7 @@ func newVersion(c *history.Change, inside bool) version {
 	v := version{Change: c.Kind, Zxid: idText(int64(c.Zxid)), Time: c.Time.UnixMilli(), Op: c.Op}
 	if inside && c.Session != 0 {
 		v.Session = idText(int64(c.Session))
-		for _, id := range c.IDs {
+		for _, id := range server.ShownIDs(c.IDs) {
 			v.By = append(v.By, access.Name(id))
 		}
 	}
