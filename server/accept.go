@@ -70,7 +70,9 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 		s.conns.lastID++
 		c.id = s.conns.lastID
 		s.conns.byID[c.id] = c
-		s.conns.perAddr[addr]++
+		if !called {
+			s.conns.perAddr[addr]++
+		}
 		// Stopped by closing the connection, awaited by shutdown, which waits only after
 		// conns.closing was set.
 		s.life.goroutines.Go(c.open)

@@ -54,6 +54,30 @@ func TestDialAs_Identities(t *testing.T) {
 	}
 }
 
+// Connections of callers take no place of the clients at the same address.
+func TestDialAs_LeavesRoom(t *testing.T) {
+	s := start(t, server.Config{MaxClientConns: 1})
+	for range 2 {
+		if err := as(t, s, server.Caller{}).Close(); err != nil {
+			t.Fatal(err)
+		}
+		as(t, s, server.Caller{})
+	}
+	connect := func() error {
+		c, err := client.Connect(t.Context(), client.Config{Servers: []string{s.ConnectString()}})
+		if err == nil {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return err
+	}
+	if err := connect(); err != nil {
+		t.Error(err)
+	}
+	if connect() == nil {
+		t.Error("a second client exceeds MaxClientConns")
+	}
+}
+
 func TestIdentify(t *testing.T) {
 	users := make(sasl.DigestUsers)
 	users.Set("bob", "secret")

@@ -16,7 +16,7 @@ type connTable struct {
 	mu        sync.Mutex // guards all except turns
 	byID      map[watch.ConnID]*conn
 	bySession map[proto.SessionID]*conn
-	perAddr   map[string]int
+	perAddr   map[string]int // without connections of DialAs
 	lastID    watch.ConnID
 	closing   bool // no new connection is let in
 	// unattachedAt is when sessions without a connection here were last heard from, on a connection
@@ -99,6 +99,9 @@ func (t *connTable) remove(c *conn) {
 	defer t.mu.Unlock()
 	c.removed = true
 	delete(t.byID, c.id)
+	if _, called := c.nc.(*callerConn); called {
+		return
+	}
 	if t.perAddr[c.addr]--; t.perAddr[c.addr] == 0 {
 		delete(t.perAddr, c.addr)
 	}
