@@ -78,6 +78,29 @@ func TestDialAs_LeavesRoom(t *testing.T) {
 	}
 }
 
+// The program may give znodes every ACL that clients may.
+func TestPrivileged_ACLSchemes(t *testing.T) {
+	for _, scheme := range []string{"x509", "sasl"} {
+		for _, allowed := range []bool{true, false} {
+			cfg := server.Config{InProcess: true}
+			if allowed {
+				cfg.Auth.ACLSchemes = []string{scheme}
+			}
+			s := start(t, cfg)
+			as(t, s, server.Caller{}) // a session comes after the rise of the feature level
+			acl := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: scheme, ID: "CN=bob"}}}
+			for what, err := range map[string]error{
+				"Multi":  s.Multi(t.Context(), 0, proto.MultiOp{Op: proto.OpCreate, Path: "/a", ACL: acl}),
+				"SetACL": s.SetACL(t.Context(), "/", acl),
+			} {
+				if allowed && err != nil || !allowed && !errors.Is(err, proto.ErrInvalidACL) {
+					t.Errorf("%s with an ACL of scheme %s, allowed: %v: %v", what, scheme, allowed, err)
+				}
+			}
+		}
+	}
+}
+
 func TestIdentify(t *testing.T) {
 	users := make(sasl.DigestUsers)
 	users.Set("bob", "secret")

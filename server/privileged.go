@@ -62,7 +62,9 @@ func (s *Server) SetACL(ctx context.Context, path string, acl []proto.ACL) error
 // writeOwn proposes a write without ACL checks. look is called as by decide. The error wraps the
 // code.
 func (s *Server) writeOwn(ctx context.Context, r datatree.Request, look func(*datatree.Result)) error {
-	r.Flags, r.MaxBuffer = datatree.FlagSkipACL, s.cfg.MaxBuffer
+	// The schemes of ACLs are those that clients may name.
+	const schemes = datatree.FlagX509 | datatree.FlagX509Text | datatree.FlagSASL
+	r.Flags, r.MaxBuffer = datatree.FlagSkipACL|s.requestFlags()&schemes, s.cfg.MaxBuffer
 	why := ""
 	code, err := s.decide(ctx, r, func(res *datatree.Result) {
 		why = res.Why

@@ -3,12 +3,16 @@ package zktest_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -70,6 +74,31 @@ func TestRewind_Large(t *testing.T) {
 			e.AssertMissing("/e")
 		}
 	})
+}
+
+// ACLs of every scheme that clients may name are restored.
+func TestRewind_ACLSchemes(t *testing.T) {
+	s := zktest.Start(t, zktest.WithConfig(func(_ int, c *server.Config) { c.Auth.ACLSchemes = []string{"x509", "sasl"} }))
+	c := s.Client(t)
+	acl := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "x509", ID: "CN=alice"}}, {Perms: proto.PermAll, ID: proto.ID{Scheme: "sasl", ID: "bob"}}}
+	for _, path := range []string{"/gone", "/opened"} {
+		if _, _, err := c.Create(t.Context(), path, nil, client.CreateOptions{ACL: acl}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snapshot := s.Snapshot()
+	if err := c.Delete(t.Context(), "/gone", client.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Server().SetACL(t.Context(), "/opened", proto.OpenACL()); err != nil {
+		t.Fatal(err)
+	}
+	s.Rewind(snapshot)
+	for _, path := range []string{"/gone", "/opened"} {
+		if z := s.Znode(path); z == nil || !slices.Equal(z.ACL, acl) {
+			t.Errorf("%s: %+v", path, z)
+		}
+	}
 }
 
 // A refused Load names the znode and the reason, and changes nothing.
