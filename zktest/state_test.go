@@ -101,6 +101,23 @@ func TestRewind_ACLSchemes(t *testing.T) {
 	}
 }
 
+// A container that had no children is not deleted after a rewind because of those it had since.
+func TestRewind_UnusedContainer(t *testing.T) {
+	s := zktest.Start(t, zktest.WithConfig(func(_ int, c *server.Config) { c.ContainerNeverUsed = -1 }))
+	c := s.Client(t)
+	if _, _, err := c.Create(t.Context(), "/c", []byte("x"), client.CreateOptions{Container: true}); err != nil {
+		t.Fatal(err)
+	}
+	snapshot := s.Snapshot()
+	for range 2 {
+		s.Advance(time.Hour)
+		s.AssertData("/c", "x")
+		s.Load(map[string]string{"/c/a/b": ""})
+		s.Rewind(snapshot)
+		s.AssertChildren("/c")
+	}
+}
+
 // A refused Load names the znode and the reason, and changes nothing.
 func TestLoad_Refused(t *testing.T) {
 	s := zktest.Start(t)

@@ -126,9 +126,11 @@ func planRewind(s *server.Server, wanted []server.Znode) *rewindPlan {
 	return p
 }
 
-// sameKind reports whether new data and a new ACL can turn a into b.
-func sameKind(a, b *server.Znode) bool {
-	return a.Mode == b.Mode && a.TTLMs == b.TTLMs && a.Stat.EphemeralOwner == b.Stat.EphemeralOwner
+// sameKind reports whether new data and a new ACL can turn now into want. A container that has had
+// children cannot become one that has not: the server would delete it.
+func sameKind(want, now *server.Znode) bool {
+	used := want.Mode == proto.ModeContainer && want.Stat.Cversion == 0 && now.Stat.Cversion != 0
+	return want.Mode == now.Mode && want.TTLMs == now.TTLMs && want.Stat.EphemeralOwner == now.Stat.EphemeralOwner && !used
 }
 
 func createOp(z *server.Znode) proto.MultiOp {
