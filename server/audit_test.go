@@ -103,6 +103,38 @@ func TestAudit_LongScheme(t *testing.T) {
 	})
 }
 
+// So do ACLs that are too long for a znode.
+func TestAudit_LongACL(t *testing.T) {
+	l := new(trail)
+	bubble(t, server.Config{Audit: l}, func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(30_000, 0, make([]byte, 16))
+		world := proto.OpenACL()[0]
+		long := world
+		long.ID.ID = strings.Repeat("x", 40<<10)
+		for _, tc := range []struct {
+			sent   []proto.ACL
+			kept   int
+			detail string
+		}{
+			{slices.Repeat([]proto.ACL{world}, 512), 512, ""},
+			{slices.Repeat([]proto.ACL{world}, 30_000), 512, "512 of 30000 entries of the ACL"},
+			{[]proto.ACL{world, long, world}, 1, "1 of 3 entries of the ACL"},
+			{nil, 0, ""},
+		} {
+			synctest.Wait()
+			l.take()
+			askRaw(c, proto.OpSetACL, (&proto.SetACLRequest{Path: "/", ACL: tc.sent, Version: 7}).Append(nil))
+			synctest.Wait()
+			l.mu.Lock()
+			if e := l.events[0]; len(l.events) != 1 || e.Operation != audit.SetACL || e.Err == proto.OK || len(e.ACL) != tc.kept || e.Detail != tc.detail {
+				t.Errorf("%d entries: %d are kept, %+.300v", len(tc.sent), len(e.ACL), e)
+			}
+			l.mu.Unlock()
+		}
+	})
+}
+
 func TestAudit(t *testing.T) {
 	l := new(trail)
 	cfg := server.Config{Audit: l, AuditReads: []string{"/read", "/also/"}, Words: []string{"srst"}}

@@ -97,13 +97,7 @@ func (s *Server) auditWrite(e audit.Event, req *datatree.Request, res *datatree.
 	case proto.OpSetACL:
 		e.Operation = audit.SetACL
 		setZnode(&e, &d)
-		if e.ACL = proto.DecodeACLs(&d); d.Err() != nil {
-			e.ACL = []proto.ACL{}
-		}
-		for i := range e.ACL { // the strings share the body
-			id := &e.ACL[i].ID
-			id.Scheme, id.ID = strings.Clone(id.Scheme), strings.Clone(id.ID)
-		}
+		setACL(&e, &d)
 	case proto.OpReconfig:
 		e.Operation = audit.Reconfig
 	case proto.OpMulti:
@@ -122,9 +116,37 @@ func setZnode(e *audit.Event, d *jute.Decoder) {
 	}
 }
 
+// setACL reads an ACL. Of a list that is too long for a znode, and so is refused, the event has the
+// beginning: a few such requests must not take the room of other events.
+func setACL(e *audit.Event, d *jute.Decoder) {
+	n, size := d.Count(minACLEntryBytes), 0
+	if n < 0 { // null
+		return
+	}
+	e.ACL = []proto.ACL{}
+	for i := range n {
+		var entry proto.ACL
+		if entry.Decode(d); d.Err() != nil {
+			e.ACL = []proto.ACL{}
+			return
+		}
+		id := &entry.ID
+		size += minACLEntryBytes + len(id.Scheme) + len(id.ID)
+		if i == datatree.MaxACLEntries || size > datatree.MaxACLBytes {
+			e.Detail = fmt.Sprintf("%d of %d entries of the ACL", i, n)
+			return
+		}
+		id.Scheme, id.ID = strings.Clone(id.Scheme), strings.Clone(id.ID) // they share the body
+		e.ACL = append(e.ACL, entry)
+	}
+}
+
+// minACLEntryBytes is the least length of an entry of an ACL in a request.
+const minACLEntryBytes = 12
+
 // skipACL skips an ACL without copying it.
 func skipACL(d *jute.Decoder) {
-	for range d.Count(12) {
+	for range d.Count(minACLEntryBytes) {
 		d.Int()
 		_, _ = d.String(), d.String()
 	}
