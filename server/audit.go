@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"strings"
 	"time"
 
@@ -27,14 +26,13 @@ func (s *Server) Audit(e audit.Event) {
 // auditEvent returns an event of this connection. c.mu is held, or Apply calls. ids are the
 // client's identities at the time of the request.
 func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
-	_, encrypted := c.nc.(interface{ ConnectionState() tls.ConnectionState }) // from Config.Listener
 	origin := ""
 	if caller, ok := c.nc.(*callerConn); ok {
-		encrypted, origin = caller.TLS, caller.Origin
+		origin = caller.Origin
 	}
 	return audit.Event{
 		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: ShownIDs(ids),
-		Client: c.nc.RemoteAddr().String(), Origin: origin, TLS: encrypted || c.tls != nil,
+		Client: c.nc.RemoteAddr().String(), Origin: origin, TLS: c.encrypted(),
 	}
 }
 

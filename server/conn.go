@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -90,6 +91,16 @@ const (
 // logger is made when there is something to log: an idle connection holds none.
 func (c *conn) logger() hclog.Logger {
 	return c.server.cfg.Logger.With("peer", c.nc.RemoteAddr().String())
+}
+
+// encrypted reports whether the client's connection has TLS: here, below Config.Listener, or in the
+// program that called DialAs. c.mu is held, or the handshake is over.
+func (c *conn) encrypted() bool {
+	if caller, ok := c.nc.(*callerConn); ok {
+		return caller.TLS
+	}
+	_, below := c.nc.(interface{ ConnectionState() tls.ConnectionState })
+	return below || c.tls != nil
 }
 
 // caller returns the client with its identities of some time. c.mu is held, now and while the

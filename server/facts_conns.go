@@ -27,7 +27,7 @@ func (c *conn) facts() Connection {
 	defer c.mu.Unlock()
 	st := &c.stats
 	f := Connection{
-		ID: int64(c.id), Remote: c.nc.RemoteAddr().String(), Secure: c.port == portSecure, Queued: c.queue.len(),
+		ID: int64(c.id), Remote: c.nc.RemoteAddr().String(), Secure: c.port == portSecure, TLS: c.encrypted(), Queued: c.queue.len(),
 		Writing:  c.out.len() > 0, // more waits after what is being written
 		Received: st.Received, Sent: st.Sent, Since: st.Since,
 		Session: int64(c.session), Timeout: time.Duration(c.timeoutMs) * time.Millisecond,

@@ -39,26 +39,29 @@ func TestTLS_Sessions(t *testing.T) {
 		if with == nil {
 			want = "ip:127.0.0.1"
 		}
-		check := func(t *testing.T, r *raw) {
+		check := func(t *testing.T, s *server.Server, r *raw) {
 			t.Helper()
 			r.exercise()
+			if !slices.ContainsFunc(s.Connections(), func(c server.Connection) bool { return c.Session != 0 && c.TLS == (with != nil) }) {
+				t.Errorf("%+v", s.Connections())
+			}
 			if got := r.whoAmI(); got != want {
 				t.Errorf("it is %s, want %s", got, want)
 			}
 			r.end()
 		}
 		t.Run(name+" on a socket", func(t *testing.T) {
-			check(t, dialTLS(t, s.Addr(), with))
+			check(t, s, dialTLS(t, s.Addr(), with))
 			if with != nil {
-				check(t, dialTLS(t, s.SecureAddr(), with))
+				check(t, s, dialTLS(t, s.SecureAddr(), with))
 			}
 		})
 		t.Run(name+" in memory", func(t *testing.T) {
-			tlsBubble(t, cfg, func(t *testing.T, _ *server.Server, dial func(string, string, *tls.Config) *raw) {
+			tlsBubble(t, cfg, func(t *testing.T, s *server.Server, dial func(string, string, *tls.Config) *raw) {
 				want = strings.Replace(want, "127.0.0.1", "client", 1)
-				check(t, dial("client", "zk:2181", with))
+				check(t, s, dial("client", "zk:2181", with))
 				if with != nil {
-					check(t, dial("client", "zk:2281", with))
+					check(t, s, dial("client", "zk:2281", with))
 				}
 			})
 		})

@@ -65,6 +65,29 @@ func TestExplore_Sessions(t *testing.T) {
 	s.want(404, "no session", "POST", "/ui/api/sessions/"+id+"/end", "")
 }
 
+// A client with TLS is shown as one, whatever port it came to.
+func TestExplore_TLS(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	for _, encrypted := range []bool{false, true} {
+		zk, err := client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+			return s.s.DialAs(ctx, server.Caller{TLS: encrypted})
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = zk.Close() })
+		if _, _, err := zk.Exists(t.Context(), "/none", true); err != nil {
+			t.Fatal(err)
+		}
+		id := fmt.Sprintf("0x%x", uint64(zk.Session().ID))
+		for _, path := range []string{"/ui/api/sessions?id=" + id, "/ui/api/watches?session=" + id} {
+			if r := s.want(200, id, "GET", path, ""); strings.Contains(r.body, `"tls":true`) != encrypted {
+				t.Errorf("%s, encrypted %v: %s", path, encrypted, r.body)
+			}
+		}
+	}
+}
+
 // Callers who are neither administrators nor on this machine do not see other clients.
 func TestExplore_RolesOfFacts(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Read, Roles: roles(t, "read=sasl:ann; admin=sasl:boss"),

@@ -55,6 +55,7 @@ type Connection struct {
 	ID             int64  // rises in the order in which the server accepted its connections
 	Remote         string // the client's address
 	Secure         bool   // it came to the secure port
+	TLS            bool   // it is encrypted, also on a port for both
 	Since          time.Time
 	Identities     []string      // scheme:id, without that of the address; of digest the part before the colon
 	Heard          time.Time     // when its last bytes came

@@ -104,7 +104,7 @@ func (s *session) connection(c *server.Connection) {
 	if c == nil {
 		return
 	}
-	s.Connected, s.Address, s.Identities, s.TLS = true, c.Remote, c.Identities, c.Secure
+	s.Connected, s.Address, s.Identities, s.TLS = true, c.Remote, c.Identities, c.TLS
 	s.Since, s.Heard = c.Since.UnixMilli(), c.Heard.UnixMilli()
 	s.Outstanding, s.Received, s.AvgLatencyMs, s.LastOp = c.Queued, c.Received, c.AvgMs, c.LastOp
 }
@@ -177,7 +177,7 @@ func (e *explorer) watches(_ http.ResponseWriter, r *http.Request) (any, error) 
 	for _, w := range list {
 		row := watchRow{Path: w.Path, Session: idText(w.Session), Kinds: w.Kinds}
 		if c := conns[w.Session]; c != nil {
-			row.Address, row.TLS = c.Remote, c.Secure
+			row.Address, row.TLS = c.Remote, c.TLS
 		}
 		found.Watches = append(found.Watches, row)
 	}
