@@ -159,6 +159,18 @@ func TestAttack_ManyCallers(t *testing.T) {
 	}
 }
 
+// An identity does not keep others out with a stream from each of many addresses.
+func TestAttack_ManyAddressesOfStreams(t *testing.T) {
+	s := byProxy(t, web.Options{})
+	from := func(i int) []string { return []string{"X-User: bob", fmt.Sprintf("X-Forwarded-For: 10.0.0.%d", i)} }
+	for i := range 64 {
+		s.stream("/znodes/v2/?watch", "", from(i)...)
+	}
+	s.want(429, "64 addresses", "GET", "/znodes/v2/", "", from(64)...)
+	s.want(200, "", "GET", "/znodes/v2/", "", from(63)...)
+	s.want(200, "", "GET", "/znodes/v2/", "", "X-User: ann", "X-Forwarded-For: 10.0.0.1")
+}
+
 // A reader can write by no path, nor end sessions.
 func TestAttack_Privileges(t *testing.T) {
 	s := byProxy(t, web.Options{Anonymous: web.Admin})

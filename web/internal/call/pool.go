@@ -20,6 +20,7 @@ import (
 
 const (
 	maxSessions    = 128
+	maxInUseEach   = 64 // sessions of an identity, each for another address, that are in use
 	idleTime       = 5 * time.Minute
 	sessionTimeout = 30 * time.Second
 	connectTimeout = 5 * time.Second
@@ -61,6 +62,7 @@ type Pool struct {
 type Session struct {
 	pool    *Pool
 	key     string
+	account string        // access.Caller.Account
 	ready   chan struct{} // closed when Client or err is set
 	Client  *client.Client
 	err     error
@@ -149,10 +151,15 @@ func (p *Pool) take(who *access.Caller) (*Session, error) {
 		}
 		p.removeLocked(s)
 	}
+	if p.inUseLocked(who.Account()) >= maxInUseEach {
+		problem := answer.Errorf(http.StatusTooManyRequests, "requests of this user from %d addresses are being answered: close others", maxInUseEach)
+		problem.RetryAfter = 1
+		return nil, problem
+	}
 	if len(p.sessions) >= maxSessions && !p.evictLocked() {
 		return nil, answer.Errorf(http.StatusServiceUnavailable, "requests of %d users are being answered: try again later", maxSessions)
 	}
-	s := &Session{pool: p, key: key, ready: make(chan struct{}), refs: 1, used: p.Now()}
+	s := &Session{pool: p, key: key, account: who.Account(), ready: make(chan struct{}), refs: 1, used: p.Now()}
 	s.streams.init(s)
 	p.sessions[key] = s
 	caller := *who
@@ -194,6 +201,17 @@ func (p *Pool) Connect(ctx context.Context, who *access.Caller, on func(client.E
 		Dial:           func(ctx context.Context, _ string) (net.Conn, error) { return p.Dial(ctx, &as) },
 		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true, MaxRequest: p.MaxRequest, OnEvent: on, Logger: p.Logger,
 	})
+}
+
+// inUseLocked returns how many sessions of an account are in use: an account has one for each of its
+// addresses, and must not take those of all others. p.mu is held.
+func (p *Pool) inUseLocked(account string) (n int) {
+	for _, s := range p.sessions {
+		if s.account == account && s.refs > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // evictLocked closes the idlest session. p.mu is held.
