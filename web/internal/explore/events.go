@@ -6,6 +6,34 @@ import (
 	"time"
 )
 
+const (
+	// writePatience is how long a reader may take for each writePart of an answer that walks
+	// through a subtree: few of these run at once.
+	writePatience = 10 * time.Second
+	writePart     = 64 << 10
+)
+
+// patientWriter gives up a reader that stops reading.
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (w *patientWriter) Write(b []byte) (n int, err error) {
+	for {
+		_ = w.control.SetWriteDeadline(time.Now().Add(writePatience)) // a recorder of a test has none
+		part := b[n:min(n+writePart, len(b))]
+		written, err := w.ResponseWriter.Write(part)
+		if n += written; err != nil || n == len(b) {
+			return n, err
+		}
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // events sends server-sent events.
 type events struct {
 	w       http.ResponseWriter

@@ -112,10 +112,9 @@ func (e *explorer) walk(w http.ResponseWriter, r *http.Request, f func(http.Resp
 	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), longTime)
 	defer cancel()
-	control, end := http.NewResponseController(w), time.Now().Add(longTime+shortTime)
-	_ = control.SetWriteDeadline(end) // a recorder of a test has none
-	_ = control.SetReadDeadline(end)
-	finish(w, r.WithContext(ctx), f)
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(longTime + shortTime)) // a recorder of a test has none
+	finish(&patientWriter{w, control}, r.WithContext(ctx), f)
 }
 
 // insider returns nil for callers that may see the actions of other clients.
