@@ -187,8 +187,8 @@ func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
 const hidden = "***"
 
 // secret reports whether the value of a key must not be shown: the handler does not authenticate
-// its readers.
+// its readers. gozkd.web.roles has hashes of passwords.
 func secret(key string) bool {
 	key = strings.ToLower(key)
-	return slices.ContainsFunc([]string{"passw", "secret", "superdigest", "token"}, func(part string) bool { return strings.Contains(key, part) })
+	return slices.ContainsFunc([]string{"passw", "secret", "superdigest", "token", "web.roles"}, func(part string) bool { return strings.Contains(key, part) })
 }

@@ -146,6 +146,7 @@ func TestServe_TellsNoSecret(t *testing.T) {
 	cfg := write("zoo.cfg", strings.Join([]string{
 		"dataDir=" + filepath.ToSlash(filepath.Join(dir, "data")), "clientPort=0", "tickTime=500", "gozkd.logLevel=trace", "4lw.commands.whitelist=*",
 		"DigestAuthenticationProvider.superDigest=" + planted.digestOf("super", super),
+		"gozkd.web.roles=read=digest:" + planted.digestOf("dave", planted.secret("gozkd.web.roles")),
 		"gozkd.peer.secretFile=" + write("secret", planted.secret("gozkd.peer.secretFile")),
 		"gozkd.admin.tokenFile=" + write("token", token),
 		"SASLAuthenticationProvider.superPassword=" + planted.secret("superPassword"),

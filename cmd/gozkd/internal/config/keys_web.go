@@ -16,13 +16,16 @@ var networks = kind{
 	},
 }
 
+// roles is text with the hashes of the passwords of digest users.
+var roles = kind{allowed: text.allowed, parse: text.parse, hidden: true}
+
 // webOff is the value of gozkd.web that serves neither REST nor the explorer.
 const webOff = "off"
 
 var webKeys = []key{
 	{name: "gozkd.web", kind: oneOf("read", "write", webOff), def: "read", status: works, note: "what callers on this machine may do by [REST and the explorer](../guide/rest.md#roles)",
 		field: func(c *Config) any { return &c.Web }},
-	{name: "gozkd.web.roles", kind: text, status: works, note: "who may log in, and their [roles](../guide/rest.md#roles): ROLE=SCHEME:ID, separated by semicolons",
+	{name: "gozkd.web.roles", kind: roles, status: works, note: "who may log in, and their [roles](../guide/rest.md#roles): ROLE=SCHEME:ID, separated by semicolons", secret: true,
 		field: func(c *Config) any { return &c.WebRoles }},
 	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names that browsers may use for this server without HTTPS; `.example.org`: all names below",
 		field: func(c *Config) any { return &c.WebHosts }},
