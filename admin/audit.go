@@ -7,14 +7,13 @@ import (
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server"
 )
 
 // audit records a command that changes something or reveals the state, with its caller. refused is
 // the reason why the caller may not run the command, or nil.
 func (h *handler) audit(r *http.Request, command string, refused error) {
 	e := audit.Event{
-		Operation: audit.Admin, Result: audit.Invoked, IDs: callerIDs(r), Client: r.RemoteAddr, TLS: r.TLS != nil, Detail: command,
+		Operation: audit.Admin, Result: audit.Invoked, IDs: h.callerIDs(r), Client: r.RemoteAddr, TLS: r.TLS != nil, Detail: command,
 	}
 	if refused != nil {
 		e.Result, e.Err = audit.Failure, proto.ErrNoAuth
@@ -24,7 +23,7 @@ func (h *handler) audit(r *http.Request, command string, refused error) {
 
 // callerIDs returns the names under which a request comes, without its credentials. That of a
 // certificate is proved, the others may not be.
-func callerIDs(r *http.Request) (ids []proto.ID) {
+func (h *handler) callerIDs(r *http.Request) (ids []proto.ID) {
 	scheme, credentials, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	switch user, _, ok := strings.Cut(credentials, ":"); {
 	case strings.EqualFold(scheme, "bearer"):
@@ -33,9 +32,9 @@ func callerIDs(r *http.Request) (ids []proto.ID) {
 		ids = append(ids, proto.ID{Scheme: scheme, ID: user})
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		if id, err := server.CertificateID(r.TLS.PeerCertificates[0]); err == nil { // otherwise the subject is no name
-			ids = append(ids, proto.ID{Scheme: "x509", ID: id})
-		}
+		// An error says that the certificate names nobody.
+		proved, _ := h.server.IdentifyCertificate(r.TLS.PeerCertificates[0])
+		ids = append(ids, proved...)
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

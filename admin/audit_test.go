@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 )
 
 // TestCallerIDs_Certificate checks that the audit log names who has proved with a certificate who
@@ -16,14 +17,41 @@ import (
 func TestCallerIDs_Certificate(t *testing.T) {
 	cert := testca.New(t, "root").Issue(t, testca.Spec{CN: "alice"}).Leaf
 	id := proto.ID{Scheme: "x509", ID: "CN=alice"}
+	h := &handler{server: newServer(t, server.Config{})}
 	for _, verified := range []bool{false, true} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/commands/reload", nil)
 		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 		if verified {
 			r.TLS.VerifiedChains = [][]*x509.Certificate{{cert}}
 		}
-		if got := callerIDs(r); slices.Contains(got, id) != verified {
+		if got := h.callerIDs(r); slices.Contains(got, id) != verified {
 			t.Errorf("verified: %t: %v", verified, got)
 		}
+	}
+}
+
+func newServer(t *testing.T, cfg server.Config) *server.Server {
+	t.Helper()
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The name is that of clients with the same certificate: it may have no subject.
+func TestCallerIDs_ConfiguredName(t *testing.T) {
+	var cfg server.Config
+	var err error
+	if cfg.Auth.X509.ID, err = server.CertificateIDOf("san:uri"); err != nil {
+		t.Fatal(err)
+	}
+	h := &handler{server: newServer(t, cfg)}
+	cert := testca.New(t, "root").Issue(t, testca.Spec{Subject: testca.Name{}, Hosts: []string{"spiffe://example/admin"}}).Leaf
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/commands/reload", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+	want := []proto.ID{{Scheme: "x509", ID: "spiffe://example/admin"}, {Scheme: "ip", ID: "192.0.2.1"}}
+	if got := h.callerIDs(r); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
