@@ -6,6 +6,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // With db.autocreate=false, three new servers form an ensemble after gozkd init, and the file that
@@ -90,5 +93,48 @@ func TestServe_NoInitializeFile(t *testing.T) {
 	}
 	if want := "data directory " + dir + " is empty, and this server may not begin with an empty tree"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("said %s, not %q", &stderr, want)
+	}
+}
+
+// A server that had to wait, because nobody had run init on it, founds after init. Its log is no
+// reason to refuse init: the server wrote it at its start, and it holds no data. While the server
+// runs, init changes nothing.
+func TestServe_InitializeLate(t *testing.T) {
+	dir := t.TempDir()
+	serve := []string{"serve", "--data-dir", dir, "--client-port", "0", "-o", "db.autocreate=false", "-o", "admin.enableServer=false"}
+	try := func(args ...string) (int, string) {
+		t.Helper()
+		var stdout, stderr strings.Builder
+		return run("gozkd", args, outside(&stdout, &stderr)), stdout.String() + stderr.String()
+	}
+	if status, said := try(serve...); status != 1 || !strings.Contains(said, "run gozkd init if the server is new") {
+		t.Fatal(status, said)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "wal")); err != nil {
+		t.Fatal("the server has no log: ", err)
+	}
+	lock, err := vfs.OS{}.Lock(filepath.Join(dir, "LOCK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, said := try("init", "--data-dir", dir); status != 1 {
+		t.Error("init beside a server that runs: ", status, said)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := try("init", "--until", time.Now().Add(time.Hour).Format(time.RFC3339), "--data-dir", dir); status != 0 || !strings.Contains(said, "is ready for a new server") {
+		t.Fatal(status, said)
+	}
+	p := launch(t, serve...)
+	put(t, p.ports.Client, "/a")
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	if err := os.Rename(filepath.Join(dir, "checkpoint.db"), filepath.Join(dir, "lost.db")); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := try("init", "--data-dir", dir); status != 1 || !strings.Contains(said, "init does not change the data of a server") {
+		t.Error("init with the log of a server that had data: ", status, said)
 	}
 }

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
+	"github.com/gozkd/gozkd/consensus"
 )
 
 const initUsage = `usage: gozkd init [--myid N] [--configfile FILE]
@@ -35,14 +39,14 @@ wrong.
 // initialize prepares the data directories of a server, as zkServer-initialize.sh does.
 func initialize(_ context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "init", Usage: initUsage}
-	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	id := fs.String("myid", "", "")
-	file := fs.String("configfile", "", "")
-	dir := fs.String("data-dir", "", "")
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	id := flags.String("myid", "", "")
+	file := flags.String("configfile", "", "")
+	dir := flags.String("data-dir", "", "")
 	var until deadline
-	fs.Var(&until, "until", "")
-	fs.Bool("force", false, "")
-	words, status, done := c.Parse(fs, args)
+	flags.Var(&until, "until", "")
+	flags.Bool("force", false, "")
+	words, status, done := c.Parse(flags, args)
 	switch {
 	case done:
 		return status
@@ -93,14 +97,23 @@ func (d *deadline) Set(text string) (err error) {
 // String implements flag.Value.
 func (d *deadline) String() string { return "" }
 
-// existingData returns the path of a server's data, or "" if there is none.
+// existingData returns the path of a server's data, or "" if there is none. A server that waits to
+// be let in has a log, which holds no data: the operator may run init afterwards.
 func existingData(c config.Config) string {
-	for _, path := range []string{filepath.Join(c.DataDir, "checkpoint.db"), filepath.Join(c.DataLogDir, "wal")} {
-		if _, err := os.Stat(path); err == nil {
-			return path
+	checkpoint, log := filepath.Join(c.DataDir, "checkpoint.db"), filepath.Join(c.DataLogDir, "wal")
+	if _, err := os.Stat(checkpoint); err == nil {
+		return checkpoint
+	}
+	files, err := os.ReadDir(log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if len(files) > 0 { // otherwise the log is lost, with all that it held
+		if _, err := consensus.ReadDir(c.DataDir, c.DataLogDir, &replica.Replica{}); errors.Is(err, consensus.ErrNoState) {
+			return ""
 		}
 	}
-	return ""
+	return log
 }
 
 // prepareDirectories creates the data directories, the file initialize and, if writeID is true, the
