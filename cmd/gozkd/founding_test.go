@@ -138,3 +138,28 @@ func TestServe_InitializeLate(t *testing.T) {
 		t.Error("init with the log of a server that had data: ", status, said)
 	}
 }
+
+// As the guide says, a server whose ensemble is gone gets a new directory by init, and the backup by
+// restore. The file of init is gone as soon as the server serves the data.
+func TestInit_ThenRestore(t *testing.T) {
+	dir := t.TempDir()
+	old, fresh, file := filepath.Join(dir, "old"), filepath.Join(dir, "fresh"), filepath.Join(dir, "backup.db")
+	p := launch(t, "serve", "--data-dir", old, "--client-port", "0", "-o", "admin.enableServer=false")
+	put(t, p.ports.Client, "/a")
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, args := range [][]string{
+		{"backup", "--from", old, file}, {"init", "--myid", "7", "--data-dir", fresh}, {"restore", "--from", file, "--data-dir", fresh},
+	} {
+		var stdout, stderr strings.Builder
+		if status := run("gozkd", args, outside(&stdout, &stderr)); status != 0 {
+			t.Fatal(args, status, stderr.String())
+		}
+	}
+	p = launch(t, "serve", "--data-dir", fresh, "--client-port", "0", "-o", "admin.enableServer=false", "-o", "db.autocreate=false")
+	get(t, p.ports.Client, "/a")
+	if _, err := os.Stat(filepath.Join(fresh, initializeFile)); !os.IsNotExist(err) {
+		t.Errorf("%s after the start: %v", initializeFile, err)
+	}
+}

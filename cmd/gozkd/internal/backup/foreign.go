@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 )
 
-// CheckEmpty refuses a directory that holds anything except myid, admin.token and lost+found. A
-// missing directory is empty.
+// CheckEmpty refuses a directory that holds anything except myid, initialize, admin.token and
+// lost+found. A missing directory is empty.
 func CheckEmpty(dir string) error { return mustBeEmpty(dir) }
 
 // FoundWith makes a data directory whose member id begins a new ensemble with a tree that comes

@@ -28,7 +28,7 @@ const restoreUsage = `usage: gozkd restore --from SOURCE [--from-log-dir DIR] [f
 Makes a new data directory with the state of SOURCE, at the place where serve with the same flags and
 zoo.cfg looks for it. The server starts a new ensemble: alone, or, if zoo.cfg has server lines, one
 that the other servers join with empty data directories. SOURCE is not changed. The new data directory
-must be empty, except for myid and admin.token.
+must be empty, except for myid, admin.token and the file initialize, which gozkd init writes.
 
 SOURCE is one of
   FILE  a backup, or a copy of a stopped server's checkpoint.db
@@ -205,7 +205,8 @@ func newCluster(old uint64) uint64 {
 	}
 }
 
-// mustBeEmpty refuses a directory that holds anything except myid, admin.token and lost+found.
+// mustBeEmpty refuses a directory that holds anything except myid, initialize (both of which gozkd
+// init writes), admin.token and lost+found.
 func mustBeEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +216,7 @@ func mustBeEmpty(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !slices.Contains([]string{"myid", "admin.token", "lost+found"}, e.Name()) {
+		if !slices.Contains([]string{"myid", "initialize", "admin.token", "lost+found"}, e.Name()) {
 			return fmt.Errorf("%s is not empty, it holds %s: a restore never writes to a directory with data; move it away, or choose another one", dir, e.Name())
 		}
 	}
