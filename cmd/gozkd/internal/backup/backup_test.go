@@ -318,6 +318,29 @@ func TestRestore_TakesACheckpointAlone(t *testing.T) {
 	}
 }
 
+// The number of the server is in the directory of --into, if there is one: with another number serve
+// would refuse the data. A number that another source gives must be the same.
+func TestRestore_IntoNumber(t *testing.T) {
+	dir := t.TempDir()
+	data, fresh := filepath.Join(dir, "data"), filepath.Join(dir, "fresh")
+	s, stop := serve(t, server.Config{Dir: data})
+	fill(t, s, 3)
+	stop()
+	if err := os.Mkdir(fresh, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(fresh, "myid"), []byte("3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := run(t, Restore, "--from", data, "--into", fresh, "--id", "4"); status != 2 || !strings.Contains(stderr, "the data belongs to server 3") {
+		t.Errorf("with another number: %d %s", status, stderr)
+	}
+	mustRun(t, Restore, "--from", data, "--into", fresh, "-o", "server.3=a:1:2", "-o", "server.4=b:1:2", "-o", "server.5=c:1:2")
+	if is := mustRead(t, fresh); is.held.Member != 3 {
+		t.Errorf("%+v", is.held)
+	}
+}
+
 func TestSkipSince(t *testing.T) {
 	now := time.Unix(2_000_000_000, 0)
 	for _, c := range []struct {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -55,13 +56,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	if wantsSubtree(args) {
 		return restoreSubtree(ctx, c, args)
 	}
-	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	from := fs.String("from", "", "")
-	fromLog := fs.String("from-log-dir", "", "")
-	at := fs.String("at", "", "")
-	ensemble := fs.String("ensemble-id", "", "")
-	into := fs.String("into", "", "")
-	inv, err := config.LoadFlags(fs, withURL(args), env.Getenv, nil)
+	f, inv, err := loadRestore(args, env)
 	var wrong *config.Error
 	switch {
 	case inv.Command == config.ShowHelp:
@@ -69,7 +64,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return cli.OK
 	case errors.As(err, &wrong) && wrong.Usage():
 		return c.Misused(err)
-	case *from == "":
+	case f.from == "":
 		return c.Misused(errors.New("--from is missing: name the state to restore"))
 	case err != nil:
 		return c.Fail(err)
@@ -77,10 +72,10 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("restore makes the data directory of one server: leave out --memory, --ensemble and other commands"))
 	}
 	t := target{id: max(1, inv.Config.MyID), dir: inv.Config.DataDir, logDir: inv.Config.DataLogDir}
-	if *into != "" {
-		t.dir, t.logDir = *into, *into
+	if f.into != "" {
+		t.dir, t.logDir = f.into, f.into
 	}
-	read, err := c.reader(ctx, moment{*from, *ensemble, *at}, *fromLog)
+	read, err := c.reader(ctx, moment{f.from, f.ensemble, f.at}, f.fromLog)
 	if err != nil {
 		return c.Misused(err)
 	}
@@ -90,6 +85,33 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	}
 	c.report(done, len(inv.Config.Members) > 1)
 	return cli.OK
+}
+
+// restoreFlags are the flags of restore, besides those of serve.
+type restoreFlags struct{ from, fromLog, at, ensemble, into string }
+
+// loadRestore reads the command line and the configuration of the server to restore.
+func loadRestore(args []string, env cli.Env) (f restoreFlags, inv *config.Invocation, err error) {
+	load := func(args []string) (*config.Invocation, error) {
+		flags := flag.NewFlagSet("restore", flag.ContinueOnError)
+		flags.StringVar(&f.from, "from", "", "")
+		flags.StringVar(&f.fromLog, "from-log-dir", "", "")
+		flags.StringVar(&f.at, "at", "", "")
+		flags.StringVar(&f.ensemble, "ensemble-id", "", "")
+		flags.StringVar(&f.into, "into", "", "")
+		return config.LoadFlags(flags, args, env.Getenv, nil)
+	}
+	args = withURL(args)
+	inv, err = load(args)
+	if f.into == "" {
+		return f, inv, err
+	}
+	// The file myid in the new directory has the number of its server: serve reads it there, and
+	// would refuse the data of another number.
+	if _, missing := os.Stat(filepath.Join(f.into, "myid")); missing == nil {
+		inv, err = load(append(slices.Clone(args), "--data-dir", f.into))
+	}
+	return f, inv, err
 }
 
 // reader returns a function that reads the state at a moment of an archive, or that of a backup or
