@@ -357,20 +357,23 @@ func noStop(err error, timeMs int64) error {
 }
 
 // Newest returns the directory whose server would win an election: that of the highest epoch, and
-// among these that with the last transaction.
+// among these that with the last transaction. A server without the file currentEpoch has the epoch
+// of its last transaction. Source: ZooKeeper QuorumPeer.loadDataBase.
 func Newest(directories []*Directory) (*Directory, error) {
 	if len(directories) == 1 {
 		return directories[0], nil
 	}
 	var best *Directory
 	var most proto.Zxid
+	var bestEpoch uint32
 	for _, d := range directories {
 		z, err := d.lastZxid()
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || d.epoch > best.epoch || d.epoch == best.epoch && z > most {
-			best, most = d, z
+		epoch := max(d.epoch, z.Epoch())
+		if best == nil || epoch > bestEpoch || epoch == bestEpoch && z > most {
+			best, most, bestEpoch = d, z, epoch
 		}
 	}
 	return best, nil

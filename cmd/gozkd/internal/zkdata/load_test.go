@@ -260,3 +260,36 @@ func TestLoad_UnfinishedSnapshot(t *testing.T) {
 		}
 	}
 }
+
+// The state is that of the server which would win an election. A copy of the files without
+// currentEpoch is of the epoch of its last transaction, and may be newer than one with the file.
+func TestNewest(t *testing.T) {
+	server := func(epoch string, last proto.Zxid) *Directory {
+		t.Helper()
+		dir := t.TempDir()
+		log := zkfiles.AppendLogRecord(zkfiles.AppendLogHeader(nil), &zkfiles.Record{Zxid: last, Txn: zkfiles.Txn{Op: proto.OpCloseSession}})
+		files := map[string][]byte{fmt.Sprintf("log.%x", uint64(last)): log}
+		if epoch != "" {
+			files["currentEpoch"] = []byte(epoch)
+		}
+		for name, content := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return mustFind(t, dir)
+	}
+	for _, c := range []struct{ older, newer *Directory }{
+		{server("5", 0x500000001), server("5", 0x500000002)},
+		{server("5", 0x500000002), server("6", 0x500000001)}, // it has elected a leader that wrote nothing yet
+		{server("5", 0x500000002), server("", 0x700000001)},
+		{server("", 0x700000001), server("", 0x700000002)},
+		{server("", 0x700000001), server("8", 0x700000001)},
+	} {
+		for _, all := range [][]*Directory{{c.older, c.newer}, {c.newer, c.older}} {
+			if got, err := Newest(all); err != nil || got != c.newer {
+				t.Errorf("%+v %v, want %+v", got, err, c.newer)
+			}
+		}
+	}
+}
