@@ -91,6 +91,7 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 		other("handshakeDetectionTimeoutMillis", anything, harmless, "use nio.sessionlessCnxnTimeout"),
 		other("*", anything, refused, "not a key of ZooKeeper 3.9, perhaps of security"),
 	}
+	rows[len(rows)-1].secret = true // a password, if a letter of its key is wrong
 	crl := row("crlLocation", text, "", "file or directory with revocation lists, PEM or DER", func(o *tlsconf.Options) any { return &o.CRLLocation })
 	crl.name = "gozkd." + crl.name
 	bare := row("key", text, "", "PEM file with the key, if the key store has only certificates", func(o *tlsconf.Options) any { return &o.KeyStore.Key })

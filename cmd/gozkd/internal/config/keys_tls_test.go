@@ -69,6 +69,11 @@ func TestTLS_Problems(t *testing.T) {
 		"ssl.sslProvider=com.Foo":              "ssl.sslProvider: is",
 		"ssl.somethingNew=1":                   "ssl.somethingNew: is",
 		"gozkd.x509.id=o":                      "gozkd.x509.id: is",
+		// A password whose key has a wrong letter must not be in the log.
+		"ssl.keystore.password=planted":                 `ssl.keystore.password: is "(hidden)"`,
+		"ssl.trustStore.passwd=planted":                 `ssl.trustStore.passwd: is "(hidden)"`,
+		"metricsProvider.ssl.keystore.password=planted": `metricsProvider.ssl.keystore.password: is "(hidden)"`,
+		"sslQuorum=true\nssl.quorum.keystore.password=planted\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1": "ssl.quorum.keystore.password: is not supported",
 	} {
 		got := strings.Join(problems(t, secured+more+"\n", nil), "\n")
 		if !strings.Contains(got, want) || strings.Contains(got, "planted") {
