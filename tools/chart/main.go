@@ -47,7 +47,9 @@ var cases = map[string]map[string]any{
 	"everything":      {"tls": map[string]any{"secretName": "gozkd-tls", "quorum": true}, "peerSecret": map[string]any{"secretName": "p"}, "config": map[string]any{"tickTime": 500, "maxClientCnxns": 0}, "nodeSelector": map[string]any{"a": "b"}, "tolerations": []any{map[string]any{"key": "k", "operator": "Exists"}}},
 	"without metrics": {"metrics": map[string]any{"enabled": false}},
 	"archive":         {"archive": map[string]any{"url": "s3://backups/zk", "secretName": "s3", "verify": map[string]any{"ensemble": "00000000000000ab"}}},
-	"archive by key":  {"config": map[string]any{"gozkd.archive.url": "s3://backups/zk?region=eu-west-1"}},
+	// In a file of values Helm reads each number as a floating-point number.
+	"values file":    {"config": map[string]any{"maxSessionTimeout": 3600000.0, "maxClientCnxns": 0.0, "connectionDropIncrease": 0.02, "quorumListenOnAllIPs": false, "jute.maxbuffer": "0x400000"}},
+	"archive by key": {"config": map[string]any{"gozkd.archive.url": "s3://backups/zk?region=eu-west-1"}},
 }
 
 func main() {
@@ -100,7 +102,7 @@ func check(c *chart.Chart, values map[string]any, gozkd string) (objects int, er
 			objects++
 		}
 	}
-	return objects, errors.Join(r.references(), r.configuration(gozkd), r.verification(gozkd))
+	return objects, errors.Join(r.references(), r.settings(values), r.configuration(gozkd), r.verification(gozkd))
 }
 
 // rendered are the objects of a release.
@@ -132,6 +134,25 @@ func (r *rendered) add(document string) error {
 		r.services[o.Name] = o
 	default:
 		return fmt.Errorf("unexpected kind %T", o)
+	}
+	return nil
+}
+
+// settings finds keys of the value config that the configuration has not, or with another value.
+func (r *rendered) settings(values map[string]any) error {
+	var text string
+	for _, m := range r.maps {
+		text += "\n" + m.Data["zoo.cfg"]
+	}
+	config, _ := values["config"].(map[string]any)
+	for key, value := range config {
+		want := fmt.Sprint(value)
+		if f, ok := value.(float64); ok {
+			want = strconv.FormatFloat(f, 'f', -1, 64)
+		}
+		if !strings.Contains(text+"\n", "\n"+key+"="+want+"\n") {
+			return fmt.Errorf("%s=%s is not in%s", key, want, text)
+		}
 	}
 	return nil
 }

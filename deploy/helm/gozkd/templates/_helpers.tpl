@@ -48,8 +48,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $_ := set $keys "ssl.quorum.trustStore.type" "PEM" -}}
 {{- end -}}
 {{- end -}}
-{{- range $key, $value := merge (deepCopy .Values.config) $keys }}
-{{ $key }}={{ $value }}
+{{- /* Not by merge, to which false and 0 are no values. */}}
+{{- range $key, $value := .Values.config }}{{ $_ := set $keys $key $value }}{{ end -}}
+{{- range $key, $value := $keys }}
+{{- /* Helm reads 3600000 in a file of values as a floating-point number, and prints 3.6e+06. */}}
+{{ $key }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
 {{- end }}
 {{- if gt (int .Values.replicas) 1 }}
 {{- $name := include "gozkd.name" . }}
