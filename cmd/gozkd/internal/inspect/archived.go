@@ -40,16 +40,22 @@ func (a *archived) Notes() []string { return a.gaps }
 // Transactions implements Source.
 func (a *archived) Transactions(f func(*Txn) bool) error {
 	stopped := false
-	emit := func(t *Txn) bool { stopped = !f(t); return !stopped }
-	last := uint64(0)
+	last := uint64(0) // of the entries that were handed out
 	for _, span := range a.archive.Spans() {
-		if last > 0 {
+		if last > 0 && span.First > last {
 			a.gaps = append(a.gaps, fmt.Sprintf("%v: the entries %d to %d are not in the archive", a.archive, last+1, span.First))
 		}
-		last = span.Last
+		// Parts overlap if a base is within an object of another writer, or of a merge.
+		emit := func(t *Txn) bool {
+			if t.Index > last {
+				stopped = !f(t)
+			}
+			return !stopped
+		}
 		if _, err := a.replay(span, emit); err != nil || stopped {
 			return err
 		}
+		last = max(last, span.Last)
 	}
 	return nil
 }
