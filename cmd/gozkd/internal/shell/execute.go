@@ -12,13 +12,9 @@ import (
 // errQuit ends the shell.
 var errQuit = errors.New("quit")
 
-// line executes and counts a line. All output is printed; the error is for the exit status, and is
-// errQuit if the shell must end. A blank line does nothing.
-func (s *Shell) line(ctx context.Context, text string) error {
-	words := split(text)
-	if len(words) == 0 {
-		return nil
-	}
+// line executes and counts a line with its words. All output is printed; the error is for the exit
+// status, and is errQuit if the shell must end.
+func (s *Shell) line(ctx context.Context, text string, words []string) error {
 	s.history[s.count] = text
 	err := s.execute(ctx, words)
 	s.count++

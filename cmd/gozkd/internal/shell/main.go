@@ -107,8 +107,12 @@ func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 			s.fail("", err)
 			return cli.Failed
 		}
+		words := split(text)
+		if len(words) == 0 { // no command, so the exit status stays
+			continue
+		}
 		command, done := lines.running(ctx)
-		err = s.line(command, text)
+		err = s.line(command, text, words)
 		done()
 		if errors.Is(err, errQuit) {
 			return last

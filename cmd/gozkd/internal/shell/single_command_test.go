@@ -119,6 +119,7 @@ func TestScript(t *testing.T) {
 		{"no newline at the end", "create /a 1\r\n\nget /a", ranCLI{out: begin + "1\n", err: "Created /a\n"}},
 		{"the status is that of the last command", "get /none\nget /a\n", ranCLI{out: begin + "1\n", err: "Node does not exist: /none\n"}},
 		{"the last fails", "get /a\nget /none\n", ranCLI{cli.Failed, begin + "1\n", "Node does not exist: /none\n"}},
+		{"blank lines at the end", "get /none\n\n  \n", ranCLI{cli.Failed, begin, "Node does not exist: /none\n"}},
 		{"the last is wrong", "ls\n", ranCLI{cli.Usage, begin, "ls [-s] [-w] [-R] path\n"}},
 		{"quit ends it", "get /none\nquit\nget /a\n", ranCLI{cli.Failed, begin, "Node does not exist: /none\n"}},
 		{"redo", "get /a\nredo 0\nredo 1\nredo 2\nhistory\n", ranCLI{
