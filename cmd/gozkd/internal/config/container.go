@@ -244,12 +244,16 @@ func (c container) one(v variable, value string, from Origin) {
 // keys adds the settings of Bitnami's ZOO_CFG_* variables.
 func (c container) keys() {
 	for _, name := range c.names {
-		key, ok := strings.CutPrefix(name, "ZOO_CFG_")
-		if !ok || name == "ZOO_CFG_EXTRA" || name == "ZOO_CFG_EXTRA_FILE" {
+		variable, file := strings.CutSuffix(name, "_FILE") // no key ends so
+		key, ok := strings.CutPrefix(variable, "ZOO_CFG_")
+		if !ok || key == "EXTRA" || file && slices.Contains(c.names, variable) {
 			continue
 		}
-		from := Origin{Source: name, layer: fromEnvironment}
-		c.r.set(setting{key: strings.ReplaceAll(key, "_", "."), value: trim(c.getenv(name)), from: from})
+		value, from := c.value(variable)
+		if value == "" && trim(c.getenv(variable+"_FILE")) != "" {
+			continue // as without the variable; a file that cannot be read is a problem already
+		}
+		c.r.set(setting{key: strings.ReplaceAll(key, "_", "."), value: value, from: from})
 	}
 }
 

@@ -184,6 +184,21 @@ func TestContainer_Refused(t *testing.T) {
 	wantLines(t, inv.Warnings, "ZOO_TICKTIME: is not a variable of gozkd and has no effect")
 }
 
+// A key in the name of a variable can come from a file too, as passwords do.
+func TestContainer_KeyFromFile(t *testing.T) {
+	const super = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+	file, none := filepath.Join(t.TempDir(), "value"), filepath.Join(t.TempDir(), "none")
+	write(t, file, super+"\n")
+	const name = "ZOO_CFG_DigestAuthenticationProvider_superDigest"
+	inv := good(t, "", inImage(t, map[string]string{name + "_FILE": file}))
+	if inv.Config.SuperDigest != super || len(inv.Warnings) > 0 {
+		t.Errorf("%q %q", inv.Config.SuperDigest, inv.Warnings)
+	}
+	wantLines(t, problems(t, "", inImage(t, map[string]string{name: super, name + "_FILE": file, "ZOO_CFG_snapCount_FILE": none})),
+		name+": is set, and so is "+name+"_FILE: remove one of them",
+		"ZOO_CFG_snapCount_FILE: open "+none+": no such file or directory")
+}
+
 // If there is a zoo.cfg, only the server number is read from the variables.
 func TestContainer_File(t *testing.T) {
 	env := inImage(t, map[string]string{"ZOO_TICK_TIME": "1", "ZOO_CFG_snapCount": "5", "ZOO_MY_ID": "9"})
