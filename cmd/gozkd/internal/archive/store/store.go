@@ -47,6 +47,9 @@ func Open(location string, getenv func(string) string) (Store, error) {
 	switch {
 	case u.User != nil:
 		return nil, errPassword
+	case strings.Contains(location, "#"), u.Scheme == "file" && strings.Contains(location, "?"):
+		// What follows would be dropped, and the place be another than the one that is named.
+		return nil, fmt.Errorf("archive: in %s the name of the place ends before the # or ?: write %%23 for a # in a name, and %%3F for a ?", shown(location))
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && u.Path != "":
 		return newDir(u.Path), nil
 	case u.Scheme == "s3" && u.Host != "":

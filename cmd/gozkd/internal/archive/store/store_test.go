@@ -237,9 +237,20 @@ func TestOpen_Refuses(t *testing.T) {
 		"s3://bucket?acl=private":                   `the parameter "acl"`,
 		"s3://bucket?endpoint=minio:900":            "is not http://HOST:PORT",
 		"%zz://":                                    "is no URL",
+		"file:///backup/zk#1":                       "write %23",
+		"file:///backup/zk?1":                       "write %23",
+		"s3://bucket/zk#1":                          "write %23",
 	} {
 		if _, err := Open(location, func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", location, err)
 		}
+	}
+}
+
+// In a URL a # and a ? of a name are escaped.
+func TestOpen_Escaped(t *testing.T) {
+	s, err := Open("file:///backup/zk%231%3f%20x", func(string) string { return "" })
+	if err != nil || !strings.HasSuffix(s.String(), "zk#1? x") {
+		t.Errorf("%v %v", s, err)
 	}
 }
