@@ -82,6 +82,13 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
+// The image has the authorities that the HTTPS of object storage needs, where Go looks for them: it
+// is otherwise empty.
+func TestDockerfile_Authorities(t *testing.T) {
+	file(t, "Dockerfile", `(?m)^FROM scratch$`)
+	file(t, "Dockerfile", `(?m)^COPY --from=build /etc/ssl/certs/ca-certificates\.crt /etc/ssl/certs/$`)
+}
+
 // Each server of the compose file is one of three.
 func TestCompose(t *testing.T) {
 	env, command := dockerfile(t)
