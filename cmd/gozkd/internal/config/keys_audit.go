@@ -55,7 +55,7 @@ var auditKeys = []key{
 	{name: "audit.impl.class", kind: oneOf("org.apache.zookeeper.audit.Slf4jAuditLogger", "org.apache.zookeeper.audit.Log4jAuditLogger"), status: harmless, note: "use gozkd.audit.*"},
 	{name: "gozkd.audit.format", kind: oneOf(AuditJSON, AuditZooKeeper), def: AuditJSON, status: works, note: "zookeeper: ZooKeeper's line, for ZooKeeper's events only",
 		field: func(c *Config) any { return &c.Audit.Format }},
-	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "its file; `-` is standard error. Opened again on SIGHUP",
+	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "file of the audit log; `-`: standard error. Opened again on SIGHUP",
 		field: func(c *Config) any { return &c.Audit.File }},
 	{name: "gozkd.audit.maxSizeMB", kind: integer(1, 1<<20), def: "10", status: works, note: "MiB above which a new file is begun",
 		field: func(c *Config) any { return &c.Audit.MaxSizeMB }},

@@ -62,7 +62,7 @@ var nameList = kind{
 var authKeys = []key{
 	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/security.md#kerberos)), or both",
 		field: func(c *Config) any { return &c.Auth.JAASFile }},
-	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "its section for the server",
+	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "section of the JAAS file for the server",
 		field: func(c *Config) any { return &c.Auth.JAASSection }},
 	{name: saslUserFile, kind: text, status: works, reload: true, note: "file with more DIGEST-MD5 users, as hashes: `htdigest FILE zk-sasl-md5 USER`",
 		field: func(c *Config) any { return &c.Auth.UserFile }},

@@ -30,7 +30,7 @@ func quorumKeys() (rows []key) {
 	notes := map[string]string{
 		"hostnameVerification":       "a server's certificate must name the host of its server line; false also turns clientHostnameVerification off",
 		"clientHostnameVerification": "the same for calling servers",
-		"allowReverseDnsLookup":      "if that host is an IP address, the certificate may name its DNS name, if that resolves back",
+		"allowReverseDnsLookup":      "if a server line has an IP address, the certificate may name its DNS name instead, if that name resolves back",
 		"clientAuth":                 "need: servers without a certificate are refused; want, none: identified as without TLS",
 		"trustStore.location":        "file with the authorities of the servers' certificates; required for TLS",
 	}

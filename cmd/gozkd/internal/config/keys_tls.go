@@ -82,7 +82,7 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 		row("clientAuth", oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None), tlsconf.Need, "need: callers need a certificate; want: any certificate is verified; none: not requested", func(o *tlsconf.Options) any { return &o.ClientAuth }),
 		row("hostnameVerification", boolean, "true", "a server's certificate must name the dialed host; false also turns clientHostnameVerification off", func(o *tlsconf.Options) any { return &o.HostnameVerification }),
 		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), "a caller's certificate must name its address", func(o *tlsconf.Options) any { return &o.ClientHostnameVerification }),
-		row("allowReverseDnsLookup", boolean, "false", "or a DNS name of that address that resolves back", func(o *tlsconf.Options) any { return &o.ReverseDNS }),
+		row("allowReverseDnsLookup", boolean, "false", "with clientHostnameVerification, a certificate may name the DNS name of the caller's address instead, if that name resolves back", func(o *tlsconf.Options) any { return &o.ReverseDNS }),
 		row("crl", boolean, "false", "certificates revoked by crlLocation's lists, or without a current list, are refused", func(o *tlsconf.Options) any { return &o.CRL }),
 		row("ocsp", boolean, "false", "true prevents the start: use revocation lists", func(o *tlsconf.Options) any { return &o.OCSP }),
 		other("context.supplier.class", text, refused, "a class of the Java server"),
