@@ -144,14 +144,14 @@ func parseNet(id string) (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-// parseAddr parses an address as ZooKeeper does: IPv4 as four numbers, possibly with leading zeros,
-// and IPv6 in hexadecimal only, without a zone. Source: IPAuthenticationProvider.
+// parseAddr parses IPv4 as ZooKeeper does, four numbers with dots in between and possibly leading
+// zeros. It refuses IPv6 addresses with an embedded IPv4 address.
 func parseAddr(s string) (netip.Addr, bool) {
 	if strings.Contains(s, ":") {
 		addr, err := netip.ParseAddr(s)
-		return addr, err == nil && addr.Zone() == "" && !strings.Contains(s, ".")
+		return addr, err == nil && addr.Zone() == "" && !addr.Is4In6()
 	}
-	parts := strings.Split(s, ".")
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '.' })
 	if len(parts) != 4 {
 		return netip.Addr{}, false
 	}
