@@ -132,8 +132,11 @@ func (f *reservedFile) Close() error {
 
 func (s *reservedFS) file(open func(string) (File, error), name string) (f File, err error) {
 	used, err := s.r.use(func() (err error) { f, err = open(name); return err })
-	if used && err == nil {
+	switch {
+	case used && err == nil:
 		f = &reservedFile{f, s.r}
+	case used: // nothing is open, so no Close fills up the reserve
+		s.r.fill()
 	}
 	return f, err
 }

@@ -3,6 +3,7 @@ package vfs
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -105,6 +106,32 @@ func TestReserve_NoDescriptorLeft(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})
+}
+
+// missing is a process without any file.
+type missing struct{ *process }
+
+func (m missing) Open(string) (File, error) {
+	d, err := m.take() // the system looks for the name afterwards
+	if err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(fs.ErrNotExist, d.Close())
+}
+
+// An operation that fails, although the reserve gave it a descriptor, gives it back.
+func TestReserve_FailedOpen(t *testing.T) {
+	p := &process{free: 2}
+	r := &Reserve{size: 2, open: p.take, warn: func(error) {}}
+	r.fill()
+	for range 3 {
+		if _, err := r.FS(missing{p}).Open("f"); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if len(r.spare) != 2 {
+			t.Fatalf("%d spare descriptors are left of 2", len(r.spare))
+		}
+	}
 }
 
 func TestReserve_Real(t *testing.T) {
