@@ -28,9 +28,8 @@ var (
 // learns that the session has expired. ExpireSession may be called on any member, and returns when
 // the end is applied there.
 func (s *Server) ExpireSession(ctx context.Context, id int64) error {
-	if c, local := s.conns.locals.remove(proto.SessionID(id)); local {
-		s.endLocal(proto.SessionID(id), c)
-		return nil
+	if ended, err := s.expireLocalSession(ctx, proto.SessionID(id)); ended || err != nil {
+		return err
 	}
 	if err := s.CatchUp(ctx); err != nil {
 		return err
@@ -48,6 +47,29 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 			return err
 		}
 		// The session was re-attached, or another server leads now: try again.
+	}
+}
+
+// expireLocalSession ends a local session of this server, and reports whether there was one. A
+// session that is upgrading is waited for: it will be global, and the request that makes it so
+// would bring it back.
+func (s *Server) expireLocalSession(ctx context.Context, id proto.SessionID) (ended bool, err error) {
+	for {
+		changed := s.applied.changed()
+		c, known, upgrading := s.conns.locals.removeSettled(id)
+		if known && !upgrading {
+			s.endLocal(id, c)
+		}
+		if !upgrading {
+			return known, nil
+		}
+		select {
+		case <-changed:
+		case <-s.life.stopping:
+			return false, ErrClosed
+		case <-ctx.Done():
+			return false, fmt.Errorf("server: session %v becomes a global one, and has not ended: %w", id, ctx.Err())
+		}
 	}
 }
 

@@ -156,6 +156,17 @@ func (l *localSessions) remove(id proto.SessionID) (c *conn, known bool) {
 	return l.removeLocked(id)
 }
 
+// removeSettled is remove, except that a session that is upgrading stays, which it reports.
+func (l *localSessions) removeSettled(id proto.SessionID) (c *conn, known, upgrading bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.byID[id]; e != nil && e.upgrading {
+		return nil, true, true
+	}
+	c, known = l.removeLocked(id)
+	return c, known, false
+}
+
 // end ends the session of c, and returns false if c is not its connection any more.
 func (l *localSessions) end(id proto.SessionID, c *conn) bool {
 	l.mu.Lock()

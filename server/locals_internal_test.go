@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -62,5 +64,37 @@ func TestLocalSessions_ClosedByAFormerConnection(t *testing.T) {
 	p, done := former.localRequest(proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}, nil, &received{now, s.meter.Batch()})
 	if _, known := s.conns.locals.get(1); !known || !done || p != pauseClosed {
 		t.Errorf("session known: %v; done %v, pause %d", known, done, p)
+	}
+}
+
+// A session that is becoming global is not ended as a local session: the request that makes it
+// global would bring it back.
+func TestLocalSessions_ExpiredWhileUpgrading(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	nc, _ := net.Pipe() // nothing reads or writes
+	c := &conn{server: s, transport: transport{nc: nc}}
+	c.room.L = &c.mu
+	s.conns.locals.add(1, &localSession{conn: c, timeoutMs: 10_000}, now)
+	if _, ok := s.conns.locals.upgrade(1, c); !ok {
+		t.Fatal("the session does not begin to upgrade")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := s.ExpireSession(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while the session upgrades: %v", err)
+	}
+	if _, known := s.conns.locals.get(1); !known || c.isClosed() {
+		t.Errorf("known: %v, connection closed: %v", known, c.isClosed())
+	}
+	expired := make(chan error, 1)
+	go func() { expired <- s.ExpireSession(t.Context(), 1) }()
+	s.conns.locals.remove(1) // as upgraded does
+	s.applied.wake()
+	if err := <-expired; !errors.Is(err, ErrNotStarted) { // the ensemble decides, and this server is not part of one
+		t.Errorf("after the session has upgraded: %v", err)
 	}
 }
