@@ -139,8 +139,8 @@ func TestServe_InitializeLate(t *testing.T) {
 	}
 }
 
-// As the guide says, a server whose ensemble is gone gets a new directory by init, and the backup by
-// restore. The file of init is gone as soon as the server serves the data.
+// As the guide says, a server whose ensemble is gone gets a new directory by init, and the backup
+// by restore. The file of init is gone as soon as the server serves the data.
 func TestInit_ThenRestore(t *testing.T) {
 	dir := t.TempDir()
 	old, fresh, file := filepath.Join(dir, "old"), filepath.Join(dir, "fresh"), filepath.Join(dir, "backup.db")

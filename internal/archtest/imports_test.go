@@ -1,5 +1,7 @@
 package archtest
 
+import "slices"
+
 // arrow allows an import. A package of ours is named from the module's root, another by a prefix of
 // its path. A name that ends in "/..." allows everything below it.
 type arrow struct{ to, because string }
@@ -15,7 +17,7 @@ type box struct {
 
 // table is the floor plan: the imports that a package may have besides the standard library. Tests
 // are not restricted.
-var table = append(webTable, []box{
+var table = slices.Concat(webTable, []box{
 	{pkg: "proto/jute", there: true},
 	{pkg: "internal/invariants", there: true},
 	{pkg: "internal/vfs", there: true, may: []arrow{
@@ -80,6 +82,7 @@ var table = append(webTable, []box{
 		{"proto/jute", "a request is applied from the client's own bytes"},
 		{"internal/serverlist", "the rules of reconfig"},
 		{"internal/zkfiles", "ZooKeeper's transactions, which a replay applies"},
+		{"internal/invariants", "prefetches small trees too in test builds"},
 		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
 	{pkg: "internal/zklearner", there: true, may: []arrow{
@@ -395,6 +398,8 @@ var table = append(webTable, []box{
 		{"proto", "paths, ACLs, error codes"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"consensus", "init looks whether a log holds data"},
+		{"cmd/gozkd/internal/replica", "reads that log"},
 		{"cmd/gozkd/internal/archive", "archives the server's log"},
 		{"cmd/gozkd/internal/archive/store", "the place of the archive"},
 		{"cmd/gozkd/internal/archive/serversource", "a server as its source"},
@@ -444,57 +449,4 @@ var table = append(webTable, []box{
 		{"recipes/...", "the recipes that they demonstrate"},
 		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
 	}},
-
-	// Programs and harnesses that see the server only from outside: they start processes and speak
-	// the protocol.
-	{pkg: "internal/testkit/recipetest", there: true, may: []arrow{
-		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
-		{"recipes", "opens clients"},
-		{"internal/requesthook", "intercepts requests"},
-		{"zktest", "servers, and faults in them"},
-		{"server", "a server for examples, which have no testing.TB"},
-		{"github.com/go-zookeeper/zk", "connections that report their requests"},
-		{"internal/testkit/...", "shared helpers of tests"},
-		{"pgregory.net/rapid", "draws faults"},
-		{"go.uber.org/goleak", "for TestMain"},
-	}},
-	{pkg: "internal/testkit/...", may: []arrow{
-		{"internal/testkit/...", "one helper may use another"},
-		{"internal/vfs", "file systems that crash and fail"},
-		{"proto", "builds requests"},
-		{"proto/jute", "builds frames"},
-		{"golang.org/x/sys", "pseudo-terminals"},
-	}},
-	{pkg: "bench", may: []arrow{
-		{"recipes/...", "compared with other libraries"},
-		{"proto", "speaks the protocol"},
-		{"proto/jute", "decodes replies"},
-		{"test/compat/...", "installs and starts the servers"},
-		{"internal/testkit/must", "ends a measurement at its first error"},
-		{"golang.org/x/sys", "epoll and counters of the disk"},
-		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
-		{"gonum.org/v1/plot", "charts"},
-	}},
-	{pkg: "test/golden"},
-	{pkg: "test/jepsen-lite/...", may: []arrow{
-		{"test/...", "installs and starts ZooKeeper"},
-		{"internal/testkit/...", "shared helpers"},
-		{"proto", "speaks the protocol"},
-		{"proto/jute", "decodes the traffic of a client"},
-		{"github.com/go-zookeeper/zk", "a client that is not ours"},
-		{"github.com/anishathalye/porcupine", "checks linearizability"},
-		{"github.com/hashicorp/go-hclog", "logging"},
-	}},
-	{pkg: "test/...", may: []arrow{
-		{"sasl/kerberos", "the client side under test"},
-		{"sasl", "its interfaces"},
-		{"internal/zkfiles", "what ZooKeeper logged"},
-		{"internal/vfs", "locks what is installed"},
-		{"test/...", "harnesses share parts"},
-		{"internal/testkit/...", "shared helpers"},
-		{"proto", "speaks the protocol"},
-		{"proto/jute", "malformed frames too"},
-		{"recipes/...", "the recipes under test"},
-		{"github.com/go-zookeeper/zk", "a client that is not ours"},
-	}},
-}...)
+}, harnessTable)

@@ -203,8 +203,8 @@ func (p *Pool) Connect(ctx context.Context, who *access.Caller, on func(client.E
 	})
 }
 
-// inUseLocked returns how many sessions of an account are in use: an account has one for each of its
-// addresses, and must not take those of all others. p.mu is held.
+// inUseLocked returns how many sessions of an account are in use: an account has one for each of
+// its addresses, and must not take those of all others. p.mu is held.
 func (p *Pool) inUseLocked(account string) (n int) {
 	for _, s := range p.sessions {
 		if s.account == account && s.refs > 0 {

@@ -318,8 +318,8 @@ func TestRestore_TakesACheckpointAlone(t *testing.T) {
 	}
 }
 
-// The number of the server is in the directory of --into, if there is one: with another number serve
-// would refuse the data. A number that another source gives must be the same.
+// The number of the server is in the directory of --into, if there is one: with another number
+// serve would refuse the data. A number that another source gives must be the same.
 func TestRestore_IntoNumber(t *testing.T) {
 	dir := t.TempDir()
 	data, fresh := filepath.Join(dir, "data"), filepath.Join(dir, "fresh")

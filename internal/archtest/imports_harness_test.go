@@ -1,0 +1,56 @@
+package archtest
+
+// harnessTable is the part of table about programs and harnesses that see the server only from
+// outside: they start processes and speak the protocol.
+var harnessTable = []box{
+	{pkg: "internal/testkit/recipetest", there: true, may: []arrow{
+		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
+		{"recipes", "opens clients"},
+		{"internal/requesthook", "intercepts requests"},
+		{"zktest", "servers, and faults in them"},
+		{"server", "a server for examples, which have no testing.TB"},
+		{"github.com/go-zookeeper/zk", "connections that report their requests"},
+		{"internal/testkit/...", "shared helpers of tests"},
+		{"pgregory.net/rapid", "draws faults"},
+		{"go.uber.org/goleak", "for TestMain"},
+	}},
+	{pkg: "internal/testkit/...", may: []arrow{
+		{"internal/testkit/...", "one helper may use another"},
+		{"internal/vfs", "file systems that crash and fail"},
+		{"proto", "builds requests"},
+		{"proto/jute", "builds frames"},
+		{"golang.org/x/sys", "pseudo-terminals"},
+	}},
+	{pkg: "bench", may: []arrow{
+		{"recipes/...", "compared with other libraries"},
+		{"proto", "speaks the protocol"},
+		{"proto/jute", "decodes replies"},
+		{"test/compat/...", "installs and starts the servers"},
+		{"internal/testkit/must", "ends a measurement at its first error"},
+		{"golang.org/x/sys", "epoll and counters of the disk"},
+		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
+		{"gonum.org/v1/plot", "charts"},
+	}},
+	{pkg: "test/golden"},
+	{pkg: "test/jepsen-lite/...", may: []arrow{
+		{"test/...", "installs and starts ZooKeeper"},
+		{"internal/testkit/...", "shared helpers"},
+		{"proto", "speaks the protocol"},
+		{"proto/jute", "decodes the traffic of a client"},
+		{"github.com/go-zookeeper/zk", "a client that is not ours"},
+		{"github.com/anishathalye/porcupine", "checks linearizability"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
+	{pkg: "test/...", may: []arrow{
+		{"sasl/kerberos", "the client side under test"},
+		{"sasl", "its interfaces"},
+		{"internal/zkfiles", "what ZooKeeper logged"},
+		{"internal/vfs", "locks what is installed"},
+		{"test/...", "harnesses share parts"},
+		{"internal/testkit/...", "shared helpers"},
+		{"proto", "speaks the protocol"},
+		{"proto/jute", "malformed frames too"},
+		{"recipes/...", "the recipes under test"},
+		{"github.com/go-zookeeper/zk", "a client that is not ours"},
+	}},
+}
