@@ -167,10 +167,24 @@ func transferLeadership(h *handler, r *http.Request) (object, error) {
 	case errors.Is(err, server.ErrNotLeading) && to != 0 && h.server.Status().Leader == to:
 		leader = to // as wished already
 	case errors.Is(err, server.ErrNotLeading):
-		m, _ := member(h.server, h.server.Status().Leader)
-		return nil, &failedError{http.StatusConflict, fmt.Sprintf("this server is not the leader: ask server %d (%s)", m.ID, m.ClientAddress)}
+		return nil, &failedError{http.StatusConflict, notLeader(h.server)}
 	case err != nil:
 		return nil, &failedError{http.StatusServiceUnavailable, err.Error()}
 	}
 	return object{{"leader_id", leader}}, nil
+}
+
+// notLeader says why a server cannot hand the lead over, and whom to ask.
+func notLeader(s *server.Server) string {
+	id := s.Status().Leader
+	m, ok := member(s, id)
+	switch {
+	case len(s.Members()) == 0:
+		return "this server is alone: there is no leadership to hand over"
+	case !ok:
+		return "this server is not the leader, and knows none: ask again later"
+	case m.ClientAddress == "":
+		return fmt.Sprintf("this server is not the leader: ask server %d", id)
+	}
+	return fmt.Sprintf("this server is not the leader: ask server %d (%s)", id, m.ClientAddress)
 }

@@ -53,6 +53,15 @@ func TestTransferLeadership(t *testing.T) {
 	t.Errorf("server %d did not become the leader", to)
 }
 
+// A server alone names no other one to ask.
+func TestTransferLeadership_Alone(t *testing.T) {
+	s := start(t, server.Config{})
+	w := do(t, admin.New(s, admin.Options{}), http.MethodPost, "/commands/transfer_leadership", &root, "")
+	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "this server is alone") {
+		t.Errorf("status %d, %s", w.Code, w.Body)
+	}
+}
+
 func TestExpireSession(t *testing.T) {
 	s := start(t, server.Config{})
 	c := connect(t, s)

@@ -15,7 +15,8 @@ import (
 )
 
 // localBit is set in the id of every session that was opened as a local session. Ids of global
-// sessions have an epoch there, which does not become that large.
+// sessions have an epoch there, which becomes that large only if a backup is restored that is older
+// than 97 days.
 const localBit = proto.SessionID(1) << 55
 
 // localSessions holds the sessions that only this server knows. Opening, resuming and ending one
@@ -312,8 +313,11 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 // holds the zxid of its creation. The tree's lock is held.
 func (s *Server) judgeReadOnly(id proto.SessionID) judgement {
 	const zxidBits = proto.SessionID(1)<<56 - 1
+	last := proto.SessionID(s.tree.LastZxid())
+	local := id&localBit != 0 && last&localBit == 0
+	ahead := (id - last) & zxidBits // a restore may wrap the bits of the epoch
 	_, lives := s.tree.Session(id)
-	if lives || id&localBit == 0 && id&zxidBits > proto.SessionID(s.tree.LastZxid())&zxidBits {
+	if lives || !local && ahead != 0 && ahead < 1<<55 {
 		return claimUnanswered
 	}
 	return claimRefused

@@ -103,10 +103,16 @@ func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*h
 
 func notCovered(err error) error {
 	if errors.Is(err, archive.ErrNotCovered) {
-		return fmt.Errorf("%w: %w", history.ErrNotCovered, err)
+		return missing{err}
 	}
 	return err
 }
+
+// missing is an archive.ErrNotCovered that is also a history.ErrNotCovered, whose text is the same.
+type missing struct{ error }
+
+func (e missing) Unwrap() error        { return e.error }
+func (e missing) Is(target error) bool { return target == history.ErrNotCovered } //nolint:errorlint // Is compares
 
 // see returns a znode of a tree to a caller who may read it.
 func see(t *datatree.Tree, q *history.Query) (*history.Znode, proto.ErrCode) {

@@ -88,7 +88,7 @@ func (r *resolver) peerTLS(c *Config) {
 	if err := c.PeerTLS.Check(); err != nil {
 		r.problem(w.from, w.key, "is %s, and %v", w.value, err)
 	}
-	const otherwise = "without gozkd.peer.secretFile, or URIs gozkd://ID in the certificates, whoever has a certificate of these authorities and the address of a server passes for it"
+	const otherwise = "without gozkd.peer.secretFile, or URIs gozkd://ENSEMBLE/ID in the certificates, whoever has a certificate of these authorities and the address of a server passes for it"
 	if w, ok := r.won[peerTLS+"hostnameVerification"]; ok && !c.PeerTLS.HostnameVerification {
 		r.warn(w.from, w.key, "the certificates are not compared with the server lines: %s", otherwise)
 	}

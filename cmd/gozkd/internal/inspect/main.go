@@ -15,7 +15,7 @@ import (
 
 const usage = `usage: gozkd inspect [--log | --znodes | --sessions | --tree] [flags] DIR|FILE|URL...
 
-Prints data files, and changes and locks nothing: a data directory, a checkpoint file or a backup, a
+Prints data files, and changes nothing: a data directory, a checkpoint file or a backup, a
 segment of the log (*.wal) or the directory of the log; ZooKeeper's dataDir, snapshots and logs; or
 an archive at file:///DIRECTORY or s3://BUCKET/PREFIX, of which --znodes, --sessions and --tree print
 the last state.
