@@ -71,7 +71,10 @@ func build(o Options, in *input) (*content, error) {
 
 // base returns the settings of both sides.
 func (c *content) base() *tls.Config {
-	return &tls.Config{MinVersion: c.protocol.min, MaxVersion: c.protocol.max, CipherSuites: c.protocol.suites}
+	return &tls.Config{
+		MinVersion: c.protocol.min, MaxVersion: c.protocol.max, CipherSuites: c.protocol.suites,
+		DynamicRecordSizingDisabled: true, // small first records would be for pages that a browser shows in part
+	}
 }
 
 // expiryWarning is how long before its end a certificate is worth a line per day.
