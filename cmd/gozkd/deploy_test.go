@@ -1,6 +1,8 @@
 package main
 
 import (
+	"go/build"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,6 +89,79 @@ func TestDockerfile(t *testing.T) {
 func TestDockerfile_Authorities(t *testing.T) {
 	file(t, "Dockerfile", `(?m)^FROM scratch$`)
 	file(t, "Dockerfile", `(?m)^COPY --from=build /etc/ssl/certs/ca-certificates\.crt /etc/ssl/certs/$`)
+}
+
+// The build of the image gets every file that the program embeds.
+func TestDockerfile_EmbeddedFiles(t *testing.T) {
+	root := filepath.Join("..", "..")
+	ignored := ignoredByDocker(t, filepath.Join(root, "deploy", "Dockerfile.dockerignore"))
+	embedded := 0
+	err := filepath.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		if name := e.Name(); dir != root && (name == "testdata" || name == "test" || name == "testkit" || name[0] == '.') {
+			return filepath.SkipDir // not in the program
+		}
+		p, err := build.ImportDir(dir, 0)
+		if err != nil {
+			return nil // no package
+		}
+		for _, pattern := range p.EmbedPatterns {
+			found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
+			if err != nil || len(found) == 0 {
+				t.Errorf("%s embeds %s: %v", dir, pattern, err)
+			}
+			for _, top := range found {
+				err := filepath.WalkDir(top, func(file string, e fs.DirEntry, err error) error {
+					if err != nil || e.IsDir() {
+						return err
+					}
+					name, err := filepath.Rel(root, file)
+					if name = filepath.ToSlash(name); ignored(name) {
+						t.Errorf("%s is not in the context of the build", name)
+					}
+					embedded++
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || embedded < 30 || !ignored("README.md") || !ignored("wal/wal_test.go") || ignored("wal/wal.go") {
+		t.Errorf("%d embedded files, %v", embedded, err)
+	}
+}
+
+// ignoredByDocker returns a function that reports whether the context of a build leaves a file out.
+// The last pattern that matches decides.
+func ignoredByDocker(t *testing.T, name string) func(file string) bool {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type rule struct {
+		matches *regexp.Regexp
+		ignores bool
+	}
+	var rules []rule
+	for _, line := range strings.Fields(string(text)) {
+		pattern, kept := strings.CutPrefix(line, "!")
+		pattern = strings.NewReplacer("\\*\\*/", "(.*/)?", "\\*\\*", ".*", "\\*", "[^/]*").Replace(regexp.QuoteMeta(pattern))
+		rules = append(rules, rule{regexp.MustCompile("^" + pattern + "(/.*)?$"), !kept})
+	}
+	return func(file string) (ignored bool) {
+		for _, r := range rules {
+			if r.matches.MatchString(file) {
+				ignored = r.ignores
+			}
+		}
+		return ignored
+	}
 }
 
 // Each server of the compose file is one of three.
