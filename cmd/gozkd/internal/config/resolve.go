@@ -157,6 +157,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.auth(&c)
 	r.https(&c)
 	r.web(&c)
+	r.adminToken(&c)
 	return c
 }
 

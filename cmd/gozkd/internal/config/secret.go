@@ -16,7 +16,7 @@ const (
 const (
 	// minSecret is the least that the server accepts, in bytes.
 	minSecret = 16
-	// maxSecretFile bounds the file with the secret, in bytes.
+	// maxSecretFile bounds the file with the secret, and that with a token, in bytes.
 	maxSecretFile = 4096
 )
 
@@ -32,6 +32,18 @@ func (r *resolver) secret(c *Config) {
 	var err error
 	if c.PeerSecret, err = readSecret(c.PeerSecretFile); err != nil {
 		r.problem(r.won[key].from, key, "is %s: %v", c.PeerSecretFile, err)
+	}
+}
+
+// adminToken warns of a file with a token that every user of this machine can read. The server
+// reads the file at each request, so it may be missing now.
+func (r *resolver) adminToken(c *Config) {
+	const key = "gozkd.admin.tokenFile"
+	if c.AdminTokenFile == "" || !c.AdminEnabled {
+		return
+	}
+	if _, shared, err := secretfile.Read(c.AdminTokenFile, maxSecretFile); err == nil && shared != "" {
+		r.warn(r.won[key].from, key, "is %s: %s", c.AdminTokenFile, shared)
 	}
 }
 

@@ -58,3 +58,19 @@ func TestSecret_File(t *testing.T) {
 		})
 	}
 }
+
+// Who reads the token is an administrator.
+func TestAdminToken_ReadableByAll(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions are others on Windows")
+	}
+	token := privateFile(t, "a-token-for-administrators")
+	lines := "dataDir=/d\ngozkd.admin.tokenFile=" + token
+	wantLines(t, good(t, lines, nil).Warnings)
+	if err := os.Chmod(token, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, good(t, lines, nil).Warnings,
+		"zoo.cfg:2: gozkd.admin.tokenFile: is "+token+": its permissions are 0644, so every user of this machine can use it: run chmod o= "+token)
+	wantLines(t, good(t, lines+"\nadmin.enableServer=false", nil).Warnings)
+}
