@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -265,6 +266,21 @@ func TestImport_Refusals(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(full, "new")); err == nil {
 		t.Error("a refused export made its directory")
 	}
+}
+
+// An interrupted export leaves nothing, so that it can be repeated.
+func TestExport_Interrupted(t *testing.T) {
+	source, _ := zkcorpus.Unpack(t, "3.9.5")
+	from, to := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "zookeeper")
+	mustRun(t, Import, source, "--into", from)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var out, errs strings.Builder
+	args := []string{"--zookeeper", to, "--from", from}
+	if status := Export(ctx, args, cli.Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }}); status != cli.Failed {
+		t.Errorf("status %d\n%s%s", status, &out, &errs)
+	}
+	mustRun(t, Export, args...)
 }
 
 // A znode too large for ZooKeeper's reader, and one that needs a setting, are named.

@@ -125,7 +125,9 @@ type exported struct {
 // jute.maxbuffer plus jute.maxbuffer.extrasize.
 const maxBuffer = 2 * 0xfffff
 
-func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (*exported, error) {
+// write writes the snapshot. After an error the directory is as empty as before, so that the export
+// can be repeated.
+func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (_ *exported, err error) {
 	if tree.LastZxid().Epoch() >= 1<<31-1 {
 		return nil, fmt.Errorf("zxid %v leaves no room for further epochs", tree.LastZxid())
 	}
@@ -142,9 +144,15 @@ func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (*export
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary) // it is gone if the error came after the rename
+			_ = os.Remove(dir)       // fails unless it is empty
+		}
+	}()
 	err = c.fill(ctx, f, tree, r)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, errors.Join(err, os.Remove(temporary))
+		return nil, err
 	}
 	if c.id != 0 {
 		if err := os.WriteFile(filepath.Join(c.dir, "myid"), []byte(strconv.FormatUint(c.id, 10)+"\n"), 0o644); err != nil {
@@ -152,7 +160,7 @@ func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (*export
 		}
 	}
 	if err := zkdata.Verify(ctx, temporary, tree); err != nil {
-		return nil, errors.Join(fmt.Errorf("the snapshot is not good: %w", err), os.Remove(temporary))
+		return nil, fmt.Errorf("the snapshot is not good: %w", err)
 	}
 	if err := os.Rename(temporary, r.File); err != nil {
 		return nil, err
