@@ -174,11 +174,13 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.settings.timeout)
 	defer cancel()
-	zk, err := client.Connect(ctx, client.Config{
+	cfg := client.Config{
 		Servers: servers, SessionTimeout: c.settings.timeout, ConnectTimeout: min(c.settings.timeout, connectTimeout), Auths: c.auths,
-	})
+	}
+	c.settings.security.Configure(&cfg) // credentials must not be sent in the clear if the session uses TLS
+	zk, err := client.Connect(ctx, cfg)
 	if err != nil {
-		return side, nil, failure(err.Error())
+		return side, nil, failure(c.settings.security.Explain(ctx, servers[0], err).Error())
 	}
 	end = func() { _ = zk.Close() } // after an error the session expires
 	return subtree.Side{ZK: zk, Path: path, Connect: strings.Join(servers, ",")}, end, nil
@@ -208,7 +210,8 @@ func (c *call) kinds(ctx context.Context, zk *client.Client, connect string) sub
 	_, chroot, err := client.ParseServers(connect)
 	var answer string
 	if err == nil {
-		answer, err = probe.Asker{Timeout: c.settings.timeout, MaxBytes: maxKindsBytes}.Ask(ctx, zk.Session().Server, "kind")
+		asker := probe.Asker{Timeout: c.settings.timeout, MaxBytes: maxKindsBytes, Dial: c.settings.security.Dial}
+		answer, err = asker.Ask(ctx, zk.Session().Server, "kind")
 	}
 	var kinds subtree.Kinds
 	if err == nil {
