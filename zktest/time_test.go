@@ -1,8 +1,10 @@
 package zktest_test
 
 import (
+	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,7 +13,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -125,4 +129,50 @@ func TestAdvance_UnderTraffic(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client with TLS counts as connected, too, although its frames are not seen.
+func TestTLS_Connected(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		ca := zktest.TLS(t)
+		e := zktest.StartEnsemble(t, 3, ca.Servers())
+		c := e.ConnectTLS(t, ca.Client(t, "alice"))
+		must[string](t)(c.Create("/e", nil, zk.FlagEphemeral, open))
+		dial := e.TLSDialer(ca.Client(t, "bob"))
+		gone := e.Client(t, func(cfg *client.Config) {
+			cfg.Dial = func(_ context.Context, address string) (net.Conn, error) { return dial("tcp", address, time.Minute) }
+		})
+		if _, _, err := gone.Create(t.Context(), "/gone", nil, client.CreateOptions{Ephemeral: true}); err != nil {
+			t.Fatal(err)
+		}
+		id := gone.Session().ID
+		gone.Detach()
+		connected := func(id int64) bool {
+			return slices.ContainsFunc(e.Sessions(), func(s server.Session) bool { return s.ID == id && s.Connected })
+		}
+		until(func() error {
+			if connected(id) {
+				return errAway
+			}
+			return nil
+		})
+		if !connected(c.SessionID()) {
+			t.Errorf("%+v", e.Sessions())
+		}
+		e.Advance(time.Hour)
+		e.AssertOwner("/e", c.SessionID())
+		e.AssertMissing("/gone")
+		member := e.MemberOf(c)
+		e.CloseConnection(c.SessionID())
+		until(func() error {
+			_, _, err := c.Get("/e")
+			return err
+		})
+		member.Disconnect()
+		until(func() error {
+			_, _, err := c.Get("/e")
+			return err
+		})
+		e.AssertOwner("/e", c.SessionID())
+	})
 }

@@ -7,21 +7,56 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/server"
 )
 
 // MemberOf returns the member that a session is connected to, or an error if the session is not
 // connected.
 func (c *Cluster) MemberOf(session int64) (*Member, error) {
+	m, _, err := c.connectionOf(session)
+	return m, err
+}
+
+// connectionOf returns the member that a session is connected to and, if the gate cannot see the
+// session, the address of the client.
+func (c *Cluster) connectionOf(session int64) (m *Member, opaque string, err error) {
 	for _, m := range c.members {
 		if gate := m.run.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
-			return m, nil
+			return m, "", nil
+		}
+	}
+	for _, m := range c.running() {
+		for address, id := range m.opaque() {
+			if id == session {
+				return m, address, nil
+			}
 		}
 	}
 	if !c.knows(session) {
-		return nil, errorf(ErrNotFound, "cluster: there is no session 0x%x (%s)", uint64(session), c.states())
+		return nil, "", errorf(ErrNotFound, "cluster: there is no session 0x%x (%s)", uint64(session), c.states())
 	}
-	return nil, errorf(ErrState, "cluster: session 0x%x is not connected to any member (%s)", uint64(session), c.states())
+	return nil, "", errorf(ErrState, "cluster: session 0x%x is not connected to any member (%s)", uint64(session), c.states())
+}
+
+// opaque returns the sessions that the member's gate cannot see, because their clients use TLS, by
+// the address of the client. The server knows them.
+func (m *Member) opaque() map[string]int64 {
+	now := m.run.Load()
+	if now.gate == nil {
+		return nil
+	}
+	addresses := now.gate.Opaque()
+	if len(addresses) == 0 {
+		return nil
+	}
+	sessions := make(map[string]int64)
+	for _, conn := range now.server.Connections() {
+		if conn.Session != 0 && slices.Contains(addresses, conn.Remote) {
+			sessions[conn.Remote] = conn.Session
+		}
+	}
+	return sessions
 }
 
 // knows reports whether any running member has a session.
@@ -54,11 +89,17 @@ func (c *Cluster) ExpireSession(ctx context.Context, id int64) error {
 
 // CloseConnection breaks the connection of one client. Its session lives on.
 func (c *Cluster) CloseConnection(session int64) error {
-	m, err := c.MemberOf(session)
+	m, opaque, err := c.connectionOf(session)
 	if err != nil {
 		return err
 	}
-	if gate := m.run.Load().gate; gate == nil || !gate.CloseConn(session) {
+	closeIt := func(gate *faultproxy.Gate) bool {
+		if opaque != "" {
+			return gate.CloseOpaque(opaque)
+		}
+		return gate.CloseConn(session)
+	}
+	if gate := m.run.Load().gate; gate == nil || !closeIt(gate) {
 		return errorf(ErrState, "cluster: session 0x%x is no longer connected", uint64(session))
 	}
 	return nil
@@ -79,8 +120,12 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	before := c.attached()
+	opaque := make(map[*Member]map[string]int64) // no server can be asked while the clocks jump
+	for _, m := range c.majority() {
+		opaque[m] = m.opaque()
+	}
 	c.moveClocks(func() []int64 {
-		connected := c.connected()
+		connected := c.connected(opaque)
 		c.offset.add(d)
 		return connected
 	})
@@ -88,7 +133,10 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	// Clients whose handshake was in progress before are connected now.
-	connected := c.connected()
+	for _, m := range c.majority() {
+		opaque[m] = m.opaque()
+	}
+	connected := c.connected(opaque)
 	for at := range c.attached() {
 		if !before[at] {
 			connected = append(connected, at.session)
@@ -125,11 +173,19 @@ func (c *Cluster) moveClocks(move func() []int64) {
 }
 
 // connected returns the sessions whose clients are connected to a member that the leader reaches.
-func (c *Cluster) connected() []int64 {
+// opaque has the results of Member.opaque of a moment ago.
+func (c *Cluster) connected(opaque map[*Member]map[string]int64) []int64 {
 	ids := []int64{} // MoveClock treats nil differently
 	for _, m := range c.majority() {
-		if gate := m.run.Load().gate; gate != nil {
-			ids = append(ids, gate.Sessions()...)
+		gate := m.run.Load().gate
+		if gate == nil {
+			continue
+		}
+		ids = append(ids, gate.Sessions()...)
+		for _, address := range gate.Opaque() {
+			if id, ok := opaque[m][address]; ok {
+				ids = append(ids, id)
+			}
 		}
 	}
 	return ids

@@ -34,6 +34,7 @@ type conn struct {
 	mu          sync.Mutex // guards the fields below
 	isShut      bool
 	session     proto.SessionID // attached; 0: none
+	opaque      bool            // open, and no frames are seen: TLS, or a four-letter word
 	blindReader bool            // the bytes from the client are passed on without parsing
 	blindWriter bool            // the bytes from the server are passed on without parsing
 	greeting    *mark           // for the reply to the connect request
@@ -54,7 +55,7 @@ func (c *conn) shut(abruptly bool) error {
 		c.mu.Unlock()
 		return net.ErrClosed
 	}
-	c.isShut = true
+	c.isShut, c.opaque = true, false
 	c.session = 0
 	if c.greeting != nil {
 		c.greeting.rule.giveBack()
@@ -75,6 +76,12 @@ func (c *conn) attachedTo() proto.SessionID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
+}
+
+func (c *conn) isOpaque() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opaque
 }
 
 // awaitHealed waits until the gate is not cut. Errors: net.ErrClosed, os.ErrDeadlineExceeded.

@@ -234,6 +234,41 @@ func (g *Gate) Sessions() []int64 {
 	return slices.Compact(ids)
 }
 
+// Opaque returns the remote addresses of open connections whose sessions the gate cannot see,
+// because the client sends TLS or a four-letter word. During a cut the result is empty.
+func (g *Gate) Opaque() (addresses []string) {
+	if g.stall.Load() != nil {
+		return nil
+	}
+	for _, c := range g.opaque() {
+		addresses = append(addresses, c.RemoteAddr().String())
+	}
+	return addresses
+}
+
+// CloseOpaque breaks the connections of Opaque with that remote address and reports whether there
+// were any. It also does so during a cut.
+func (g *Gate) CloseOpaque(address string) (found bool) {
+	for _, c := range g.opaque() {
+		if c.RemoteAddr().String() == address {
+			found = true
+			_ = c.shut(true) // an error means that it is closed already
+		}
+	}
+	return found
+}
+
+func (g *Gate) opaque() (conns []*conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.conns {
+		if c.isOpaque() {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
 // attached returns the connections with a session.
 func (g *Gate) attached() []*conn {
 	g.mu.Lock()

@@ -147,7 +147,7 @@ func (r *reader) note(n int, err error) error {
 func (c *conn) noteEnd() {
 	if c.r.err != nil {
 		c.mu.Lock()
-		c.session = 0
+		c.session, c.opaque = 0, false
 		c.mu.Unlock()
 	}
 }
@@ -206,7 +206,7 @@ func (c *conn) judgeFrame(b []byte) {
 	switch {
 	case !r.greeted && (length < minConnectBytes || length > maxFrameBytes):
 		// A four-letter word, or no protocol at all: the replies have no frames.
-		c.blindReader, c.blindWriter = true, true
+		c.blindReader, c.blindWriter, c.opaque = true, true, true
 		return
 	case length < proto.RequestHeaderBytes || length > maxFrameBytes:
 		c.blindReader = true
