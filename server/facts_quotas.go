@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // maxQuotaZnodes bounds how many znodes are read for quotas, because the tree's lock is held
@@ -36,13 +37,14 @@ func (s *Server) quotas() (list []namespaceQuota) {
 		// The quota of /name is in the znodes /name/zookeeper_limits and /name/zookeeper_stats
 		// below root, in this order.
 		name, leaf, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(z.Path, root), "/"), "/")
-		switch leaf {
-		case "zookeeper_limits":
+		switch {
+		case len(name) > meter.MaxNamespaceBytes:
+		case leaf == "zookeeper_limits":
 			limit := quotaNumbers(string(z.Data))
 			list = append(list, namespaceQuota{
 				name: name, countLimit: hardOrSoft(limit, "countHardLimit", "count"), bytesLimit: hardOrSoft(limit, "byteHardLimit", "bytes"),
 			})
-		case "zookeeper_stats":
+		case leaf == "zookeeper_stats":
 			if i := len(list) - 1; i >= 0 && list[i].name == name {
 				used := quotaNumbers(string(z.Data))
 				list[i].count, list[i].bytes = used["count"], used["bytes"]

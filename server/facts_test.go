@@ -3,8 +3,10 @@ package server_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -73,6 +75,37 @@ func TestValue_Lines(t *testing.T) {
 		}
 		for range c.value.Lines() { // a caller may stop early
 			break
+		}
+	}
+}
+
+// Znodes with long names do not make the answers about the server long.
+func TestMonitor_LongNames(t *testing.T) {
+	s := start(t, server.Config{InProcess: true})
+	c := as(t, s, server.Caller{})
+	long, short := strings.Repeat("x", 100_000), strings.Repeat("y", 256)
+	for _, name := range []string{long, short} {
+		for _, path := range []string{"/" + name, "/zookeeper/quota/" + name, "/zookeeper/quota/" + name + "/zookeeper_limits", "/zookeeper/quota/" + name + "/zookeeper_stats"} {
+			if _, _, err := c.Create(t.Context(), path, []byte("count=7,bytes=-1"), client.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := c.Get(t.Context(), "/"+name, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := make(map[string]bool)
+	for _, v := range s.Monitor() {
+		if strings.HasSuffix(v.Name, "_per_namespace") {
+			found[v.Name+" "+v.Key] = true
+		}
+		if len(v.Key) > 256 {
+			t.Errorf("%s has a key of %d bytes", v.Name, len(v.Key))
+		}
+	}
+	for _, want := range []string{"read_per_namespace " + short, "read_per_namespace /others", "write_per_namespace " + short, "quota_count_limit_per_namespace " + short} {
+		if !found[want] {
+			t.Errorf("no value %.40s of %d bytes", want, len(want))
 		}
 	}
 }

@@ -14,6 +14,9 @@ import (
 const (
 	maxNamespaces   = 100
 	otherNamespaces = "/others"
+	// MaxNamespaceBytes bounds the name of a namespace: it is in several lines of each answer about
+	// the server, and stays when the znode is deleted. Longer names count as others.
+	MaxNamespaceBytes = 256
 )
 
 // namespaces counts reads and writes below each child of the root.
@@ -40,9 +43,12 @@ func namespaceOf(path string) string {
 	return path[1:]
 }
 
-// get returns the namespace with that name, or, if there are too many, the namespace that the
-// others share. name is not kept.
+// get returns the namespace with that name, or, if there are too many or the name is too long, the
+// namespace that the others share. name is not kept.
 func (s *namespaces) get(name string) *namespace {
+	if len(name) > MaxNamespaceBytes {
+		name = otherNamespaces
+	}
 	s.mu.RLock()
 	found := s.byName[name]
 	if found == nil && len(s.byName) > maxNamespaces {

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,25 @@ func TestNamespaces_Bound(t *testing.T) {
 		if got := namespaceOf(c[0]); got != c[1] {
 			t.Errorf("the namespace of %q is %q", c[0], got)
 		}
+	}
+}
+
+// Long names count as others.
+func TestNamespaces_LongName(t *testing.T) {
+	var m Meter
+	b := NewBatchStats(&m)
+	longest := strings.Repeat("x", MaxNamespaceBytes)
+	b.Read("/"+longest, 1)
+	for i := range 3 {
+		b.Read("/"+longest+string(rune('a'+i)), 1)
+	}
+	b.Settle(time.Time{})
+	all := m.spaces.all()
+	if len(all) != 2 || all[0].name != otherNamespaces || all[1].name != longest {
+		t.Fatalf("%d namespaces, the first is %.300q", len(all), all[0].name)
+	}
+	if d := histogram.Snapshot(&all[0].reads); d.Count != 3 {
+		t.Errorf("the others: %d reads", d.Count)
 	}
 }
 
