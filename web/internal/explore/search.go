@@ -97,7 +97,7 @@ func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
 			return err
 		}
 		m := match{Path: n.Path, DataLength: n.Stat.DataLength, NumChildren: n.Stat.NumChildren, Mtime: n.Stat.MtimeMs}
-		if name != nil && !name(path.Base(n.Path)) {
+		if name != nil && !name(ctx, path.Base(n.Path)) {
 			return nil
 		}
 		if content != nil {
@@ -120,9 +120,13 @@ func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
 	return nil, nil
 }
 
+// maxGlob bounds a glob in bytes: path.Match compares it with each part of a name, which may have
+// as many bytes as a request, and cannot be interrupted.
+const maxGlob = 256
+
 // patterns returns functions that match names and contents; nil matches everything. The second
 // returns where in the data the match is.
-func patterns(r *http.Request) (name func(string) bool, content func(io.RuneReader) []int, err error) {
+func patterns(r *http.Request) (name func(context.Context, string) bool, content func(io.RuneReader) []int, err error) {
 	q := r.URL.Query()
 	nameText, contentText, isRegexp := q.Get("name"), q.Get("content"), q.Has("regexp")
 	if nameText == "" && contentText == "" {
@@ -135,17 +139,23 @@ func patterns(r *http.Request) (name func(string) bool, content func(io.RuneRead
 			isRegexp = true
 		}
 	}
-	if isRegexp && nameText != "" {
+	switch {
+	case nameText == "":
+	case isRegexp:
 		re, err := regexp.Compile("(?i)" + nameText)
 		if err != nil {
 			return nil, nil, bad("name: %v", err)
 		}
-		name = re.MatchString
-	} else if nameText != "" {
+		name = func(ctx context.Context, s string) bool {
+			return re.MatchReader(&interruptible{ctx: ctx, data: []byte(s)})
+		}
+	case len(nameText) > maxGlob:
+		return nil, nil, bad("name has %d bytes, allowed are %d with *, ? or [", len(nameText), maxGlob)
+	default:
 		if _, err := path.Match(nameText, ""); err != nil {
 			return nil, nil, bad("name %q: %v", nameText, err)
 		}
-		name = func(s string) bool {
+		name = func(_ context.Context, s string) bool {
 			ok, _ := path.Match(nameText, s) // the pattern is valid
 			return ok
 		}
@@ -160,7 +170,8 @@ func patterns(r *http.Request) (name func(string) bool, content func(io.RuneRead
 	return name, content, nil
 }
 
-// interruptible reads data until ctx ends: a regular expression may take seconds for a large znode.
+// interruptible reads data, or a name, until ctx ends: a regular expression may take milliseconds
+// for each byte.
 type interruptible struct {
 	ctx  context.Context
 	data []byte
@@ -169,7 +180,7 @@ type interruptible struct {
 
 // ReadRune implements io.RuneReader.
 func (r *interruptible) ReadRune() (rune, int, error) {
-	if r.n++; len(r.data) == 0 || r.n%4096 == 0 && r.ctx.Err() != nil {
+	if r.n++; len(r.data) == 0 || r.n%64 == 0 && r.ctx.Err() != nil {
 		return 0, 0, io.EOF
 	}
 	c, size := utf8.DecodeRune(r.data)

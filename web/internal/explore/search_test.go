@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -20,7 +21,29 @@ func TestSearch_Interrupted(t *testing.T) {
 	}
 	cancel()
 	r := &interruptible{ctx: ctx, data: data}
-	if at := content(r); at != nil || len(r.data) < len(data)-4096 {
+	if at := content(r); at != nil || len(r.data) < len(data)-64 {
 		t.Errorf("found at %v, %d bytes are left", at, len(r.data))
+	}
+}
+
+// So do names, which may be as long as data.
+func TestSearch_InterruptedName(t *testing.T) {
+	long := strings.Repeat("a", 1<<20) + "b"
+	for query, matches := range map[string]bool{"regexp&name=B$": true, "regexp&name=c$": false, "name=ab": true, "name=ac": false, "name=*a*b": true, "name=*c": false} {
+		name, _, err := patterns(httptest.NewRequest(http.MethodGet, "/?"+query, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if name(ctx, long) != matches {
+			t.Errorf("%s: %v", query, !matches)
+		}
+		cancel()
+		if !strings.Contains(query, "*") && name(ctx, long) {
+			t.Errorf("%s goes on after the end", query)
+		}
+	}
+	if _, _, err := patterns(httptest.NewRequest(http.MethodGet, "/?name=*"+strings.Repeat("a", 256), nil)); err == nil {
+		t.Error("a long glob")
 	}
 }
