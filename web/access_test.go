@@ -1,8 +1,10 @@
 package web_test
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -109,6 +111,27 @@ func TestIdentity_ACLs(t *testing.T) {
 			return e.Operation == audit.SetData && e.Err == want && e.Origin == "http" && e.Client == "127.0.0.1:0" && bob == (want == proto.OK)
 		}) {
 			t.Errorf("no event of a write with %v", want)
+		}
+	}
+}
+
+// The audit log tells requests over TLS from others of the same caller.
+func TestIdentity_AuditTLS(t *testing.T) {
+	log := new(trail)
+	s := open(t, users(log), web.Options{Anonymous: web.Write})
+	for _, name := range []string{"plain", "tls", "plain2"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/znodes/v2/?name="+name, nil)
+		if r.RemoteAddr = "127.0.0.1:1"; name == "tls" {
+			r.TLS = new(tls.ConnectionState)
+		}
+		w := httptest.NewRecorder()
+		if s.h.ServeHTTP(w, r); w.Code != http.StatusCreated {
+			t.Fatal(w.Code, w.Body)
+		}
+		if !log.has(func(e *audit.Event) bool {
+			return e.Operation == audit.Create && e.Znode == "/"+name && e.TLS == (name == "tls")
+		}) {
+			t.Errorf("no event of %s with the right tls", name)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const (
 	maxSessions    = 128
-	maxInUseEach   = 64 // sessions of an identity, each for another address, that are in use
+	maxInUseEach   = 64 // sessions of an identity, for several addresses, that are in use
 	idleTime       = 5 * time.Minute
 	sessionTimeout = 30 * time.Second
 	connectTimeout = 5 * time.Second
@@ -139,6 +139,9 @@ func (p *Pool) Get(ctx context.Context, who *access.Caller) (*Session, error) {
 // take returns the session of a caller, which may not be ready yet.
 func (p *Pool) take(who *access.Caller) (*Session, error) {
 	key := who.Key()
+	if who.TLS { // the audit log has it for each request
+		key += "\x00tls"
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
