@@ -53,6 +53,25 @@ type kind struct {
 	hidden bool
 	// lenient: a text that is none of the words is accepted with a warning.
 	lenient bool
+	// property: as in ZooKeeper, a text that is no number has the effect of none, with a warning.
+	property bool
+	// optional: as in ZooKeeper, an empty value has the effect of none, with a warning.
+	optional bool
+}
+
+// orEmpty returns k as optional.
+func orEmpty(k kind) kind {
+	k.optional = true
+	return k
+}
+
+// ignored reports whether ZooKeeper starts with a value as if the key were missing.
+func (k *key) ignored(value string) bool {
+	if strings.HasPrefix(k.name, "gozkd.") { // no zoo.cfg of ZooKeeper has it
+		return false
+	}
+	_, err := decode(value)
+	return k.kind.property && err != nil || k.kind.optional && value == ""
 }
 
 // integer is a decimal number from low to high.
@@ -62,6 +81,7 @@ func integer(low, high int64) kind { return number(low, high, parseDecimal) }
 func property32(low, high int64) kind {
 	k := number(low, high, decode)
 	k.allowed += ", decimal, 0x hexadecimal or 0 octal"
+	k.property = true
 	return k
 }
 

@@ -62,7 +62,7 @@ var workingKeys = []key{
 		field: func(c *Config) any { return &c.SkipACL }},
 	{name: "enforceQuota", kind: boolean, def: "false", status: works, reload: true, note: "hard quotas refuse writes",
 		field: func(c *Config) any { return &c.EnforceQuota }},
-	{name: "DigestAuthenticationProvider.superDigest", kind: digestID, status: works, reload: true, note: "the superuser", secret: true,
+	{name: "DigestAuthenticationProvider.superDigest", kind: orEmpty(digestID), status: works, reload: true, note: "the superuser", secret: true,
 		field: func(c *Config) any { return &c.SuperDigest }},
 	{name: "DigestAuthenticationProvider.enabled", kind: boolean, def: "true", status: works, reload: true, note: "enables the digest scheme",
 		field: func(c *Config) any { return &c.DigestAuthEnabled }},

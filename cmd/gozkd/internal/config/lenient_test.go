@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,28 @@ func TestLoad_ExactWords(t *testing.T) {
 			t.Errorf("%s=%s became %v, want %v; warnings %q", c.key, c.value, !c.want, c.want, inv.Warnings)
 		}
 	}
+}
+
+// ZooKeeper 3.9.5 starts with this file, as if these lines were not there.
+func TestLoad_NoNumbers(t *testing.T) {
+	const text = "jute.maxbuffer=4MB\nsnapCount=many\npreAllocSize=\nglobalOutstandingLimit=x\nfsync.warningthresholdms=no\n" +
+		"znode.container.checkIntervalMs=\nznode.container.maxPerMinute=1.5\nnio.sessionlessCnxnTimeout=\n" +
+		"DigestAuthenticationProvider.superDigest=\nX509AuthenticationProvider.superUser=\nssl.keyStore.type=\nssl.clientAuth=\n" +
+		"admin.idleTimeout=x\nadmin.serverPort=\nsnapSizeLimitInKb=1 2\n"
+	inv, plain := good(t, "dataDir=d\n"+text, nil), good(t, "dataDir=d\n", nil)
+	if got, want := inv.Config.String(), plain.Config.String(); got != want {
+		t.Errorf("%s\ninstead of\n%s", got, want)
+	}
+	for line := range strings.Lines(text) {
+		key, _, _ := strings.Cut(line, "=")
+		if !slices.ContainsFunc(inv.Warnings, func(w string) bool { return strings.Contains(w, key+": is ") }) {
+			t.Errorf("no warning of %s: %q", key, inv.Warnings)
+		}
+	}
+	wantLines(t, problems(t, "dataDir=d\ngozkd.watchMemoryKB=x\nsyncLimit=\nadmin.serverPort=70000", nil),
+		`zoo.cfg:2: gozkd.watchMemoryKB: is "x"; allowed: a whole number from 0 to 2147483647, decimal, 0x hexadecimal or 0 octal`,
+		`zoo.cfg:3: syncLimit: is ""; allowed: a whole number from 0 to 2147483647`,
+		`zoo.cfg:4: admin.serverPort: is "70000"; allowed: a whole number from -1 to 65535, decimal, 0x hexadecimal or 0 octal`)
 }
 
 // ZooKeeper starts with these numbers.

@@ -165,10 +165,14 @@ func (r *resolver) resolve(memory bool) Config {
 func (r *resolver) check(c *Config, name string) {
 	w := r.won[name]
 	shown := w.value
-	if w.row.secret {
+	if w.row.secret && w.value != "" {
 		shown = "(hidden)"
 	}
 	v, ok := w.row.kind.parse(w.value)
+	if !ok && w.row.ignored(w.value) {
+		r.warn(w.from, w.key, "is %q, which has no effect, as in ZooKeeper; allowed: %s", shown, w.row.kind.allowed)
+		return
+	}
 	if !ok {
 		hint := ""
 		if strings.Contains(w.value, " #") {
