@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/server"
@@ -169,6 +170,27 @@ func TestAttack_ManyAddressesOfStreams(t *testing.T) {
 	s.want(429, "64 addresses", "GET", "/znodes/v2/", "", from(64)...)
 	s.want(200, "", "GET", "/znodes/v2/", "", from(63)...)
 	s.want(200, "", "GET", "/znodes/v2/", "", "X-User: ann", "X-Forwarded-For: 10.0.0.1")
+}
+
+// Requests of a stranger need little room in the audit log.
+func TestAttack_LongPathInAudit(t *testing.T) {
+	log := new(trail)
+	s := open(t, users(log), web.Options{Roles: roles(t, "read=sasl:bob")})
+	path := "/znodes/v2/" + strings.Repeat("x", 30_000)
+	s.want(401, "", "DELETE", path, "", elsewhere)
+	s.want(401, "", "DELETE", path, "", basic("eve", "pw"))
+	n := 0
+	log.has(func(e *audit.Event) bool {
+		if e.Operation == audit.Admin {
+			if n++; !strings.HasPrefix(e.Detail, "DELETE /znodes/v2/xxx") || len(e.Detail) > 1100 {
+				t.Errorf("%d bytes: %.300s", len(e.Detail), e.Detail)
+			}
+		}
+		return false
+	})
+	if n != 2 {
+		t.Errorf("%d events", n)
+	}
 }
 
 // A reader can write by no path, nor end sessions.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/gozkd/gozkd/audit"
@@ -148,9 +149,16 @@ func (c *Call) JSON(w http.ResponseWriter, v any) error {
 // LoggedIn reports whether the caller is still logged in, for answers that take long.
 func (c *Call) LoggedIn() bool { return c.gate.LoggedIn(&c.Caller) }
 
+// maxDetail bounds the detail of an event in the audit log: a stranger's requests may have long
+// paths, and should not soon have the log rotated away.
+const maxDetail = 1 << 10
+
 // Audit records an action of the caller that is not a request of the session: those the server
 // records.
 func (c *Call) Audit(detail string, code proto.ErrCode) {
+	if len(detail) > maxDetail {
+		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
+	}
 	c.gate.Server.Audit(audit.Event{
 		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),
 		Client: net.JoinHostPort(c.Caller.Host, "0"), Origin: access.Origin, TLS: c.Caller.TLS, Detail: detail,
