@@ -203,6 +203,13 @@ func TestIdentity_ByProxy(t *testing.T) {
 	})
 	s.want(200, `[{"scheme":"sasl","id":"bob"},{"scheme":"ip","id":"10.0.0.7"}],"role":"read"`, "GET", "/identity/v2", "", "X-User: bob", "X-Forwarded-For: 1.2.3.4, 10.0.0.7")
 	s.want(200, `{"scheme":"ip","id":"10.0.0.7"}]`, "GET", "/identity/v2", "", "X-User: bob", "X-Forwarded-For: 1.2.3.4", "X-Forwarded-For: 10.0.0.7") // a proxy that adds a line
+	for _, given := range []string{"10.0.0.7:4711", "[2001:db8::7]:4711", "[2001:db8::7]", "2001:db8::7"} {                                            // some proxies add the port
+		want := `"ip","id":"10.0.0.7"}]`
+		if strings.Contains(given, "db8") {
+			want = `"ip","id":"2001:db8::7"}]`
+		}
+		s.want(200, want, "GET", "/identity/v2", "", "X-User: bob", "X-Forwarded-For: 1.2.3.4, "+given)
+	}
 	s.want(403, "eve has no role", "GET", "/znodes/v2/", "", "X-User: eve")
 	s.want(401, "X-User", "GET", "/znodes/v2/", "")
 	s.want(401, "X-User", "GET", "/znodes/v2/", "", "X-User: bob", "X-User: eve")

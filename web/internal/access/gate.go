@@ -203,8 +203,8 @@ func (g *Gate) ofProxy(address netip.Addr) bool {
 func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	c.Local = false
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",") // the last is the proxy's
-	if last, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {
-		c.Host = last.Unmap().WithZone("").String()
+	if last := hop(strings.TrimSpace(hops[len(hops)-1])); last.IsValid() {
+		c.Host = last.String()
 	}
 	users := r.Header.Values(g.ProxyHeader)
 	if len(users) != 1 || users[0] == "" || len(users[0]) > maxUser {
@@ -212,6 +212,16 @@ func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	}
 	c.IDs = g.Server.IdentifySASL(users[0])
 	return c, g.assign(&c)
+}
+
+// hop returns an address of X-Forwarded-For, which may have brackets and a port.
+func hop(text string) netip.Addr {
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	if err != nil {
+		with, _ := netip.ParseAddrPort(text) // otherwise the address is invalid
+		address = with.Addr()
+	}
+	return address.Unmap().WithZone("")
 }
 
 // assign gives a caller the role of the identities.
