@@ -175,6 +175,11 @@ func TestLogin_Cookie(t *testing.T) {
 	s.want(401, "", "GET", "/znodes/v2/", "", cookie+"x")
 	s.want(204, "", "POST", "/ui/api/logout", "", cookie)
 	s.want(401, "", "GET", "/znodes/v2/", "", cookie)
+	c = s.want(200, "", "POST", "/ui/api/login", `{"scheme":"sasl","user":"bob","password":"secret"}`).Cookies()[0]
+	cookie = "Cookie: " + c.Name + "=" + c.Value
+	s.want(200, "", "GET", "/znodes/v2/", "", cookie)
+	s.h.EndLogins()
+	s.want(401, "", "GET", "/znodes/v2/", "", cookie)
 	for _, want := range []proto.ErrCode{proto.OK, proto.ErrAuthFailed} {
 		if !log.has(func(e *audit.Event) bool { return e.Operation == audit.Authenticate && e.Err == want }) {
 			t.Errorf("no event of a login with %v", want)

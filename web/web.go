@@ -141,6 +141,14 @@ func (h *Handler) Close() {
 	}
 }
 
+// EndLogins ends all logins, for a program that has changed who may log in, or with which password.
+// It does nothing to a nil Handler.
+func (h *Handler) EndLogins() {
+	if h != nil {
+		h.gate.EndLogins()
+	}
+}
+
 // dial connects to the server as a caller.
 func (h *Handler) dial(ctx context.Context, who *access.Caller) (net.Conn, error) {
 	return h.server.DialAs(ctx, server.Caller{Address: who.Host, IDs: who.IDs, Origin: access.Origin, TLS: who.TLS})

@@ -24,6 +24,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
 )
 
 // serve runs an ensemble, or a server until a signal ends it or its disk fails. again reads the
@@ -309,8 +310,9 @@ type reloader struct {
 
 	stopping atomic.Bool
 
-	mu            sync.Mutex // guards the fields below, and serializes reloads
-	serving       bool       // the service manager was told that the server is ready
+	mu            sync.Mutex   // guards the fields below, and serializes reloads
+	web           *web.Handler // nil: REST and the explorer are not served, or not yet
+	serving       bool         // the service manager was told that the server is ready
 	started, last config.Config
 }
 
@@ -344,6 +346,12 @@ func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, st
 }
 
 // serves reports to the service manager that the server serves clients.
+func (r *reloader) servesWeb(h *web.Handler) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.web = h
+}
+
 func (r *reloader) serves(address string) { r.ready("serving clients at " + address) }
 
 func (r *reloader) ready(status string) {
@@ -403,6 +411,7 @@ func (r *reloader) reload() (restart []string, err error) {
 		restart = append(restart, secretFile)
 	}
 	r.last = inv.Config
+	r.web.EndLogins() // a password may have changed
 	r.log.SetLevel(hclog.LevelFromString(inv.Config.LogLevel))
 	r.log.Info("configuration reloaded", "changed", list(changed))
 	if len(restart) > 0 {

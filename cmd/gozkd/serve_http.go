@@ -56,6 +56,7 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, &r.tls.clients, a, log)
+		r.servesWeb(e.web)
 		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies()

@@ -3,6 +3,8 @@ package main
 import (
 	"crypto/tls"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +20,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/web"
 )
 
 // awaitWord asks a word until the answer contains want.
@@ -130,6 +133,7 @@ func TestReloader(t *testing.T) {
 			t.Errorf("%s: %v", set, err)
 		}
 	}
+	reloadEndsLogins(t, r, s)
 	admin := load("-o", "admin.enableServer=true").Config
 	if reload, restart := admin.Changes(load("-o", "admin.enableServer=true", "-o", "gozkd.admin.x509=CN=a").Config); !slices.Equal(reload, []string{"gozkd.admin.x509"}) || restart != nil {
 		t.Errorf("administrators: reloads %v, needs a restart %v", reload, restart)
@@ -139,6 +143,43 @@ func TestReloader(t *testing.T) {
 		if err := r.forAdmin(); err == nil || err.Error() != "reloaded, but these keys need a restart: tickTime, snapCount, clientPortListenBacklog" {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// reloadEndsLogins logs a digest user in on this machine, and reloads.
+func reloadEndsLogins(t *testing.T, r *reloader, s *server.Server) {
+	t.Helper()
+	roles, err := web.ParseRoles("read=digest:" + plant{}.digestOf("u", "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := web.New(s, web.Options{Roles: roles})
+	defer pages.Close()
+	r.servesWeb(pages)
+	ask := func(method, path, body string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+		req := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
+		req.RemoteAddr = "127.0.0.1:9"
+		req.Header.Set("Content-Type", "application/json")
+		for _, c := range cookies {
+			req.AddCookie(c)
+		}
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, req)
+		return w
+	}
+	login := ask("POST", "/ui/api/login", `{"scheme":"digest","user":"u","password":"p"}`)
+	if login.Code != 200 || len(login.Result().Cookies()) != 1 {
+		t.Fatalf("login: %d, %s", login.Code, login.Body)
+	}
+	cookie, known := login.Result().Cookies()[0], `"scheme":"digest"`
+	if a := ask("GET", "/identity/v2", "", cookie); !strings.Contains(a.Body.String(), known) {
+		t.Errorf("logged in: %s", a.Body)
+	}
+	if err := r.forAdmin(); err != nil {
+		t.Error(err)
+	}
+	if a := ask("GET", "/identity/v2", "", cookie); strings.Contains(a.Body.String(), known) {
+		t.Errorf("after the reload: %s", a.Body)
 	}
 }
 

@@ -98,6 +98,13 @@ func (g *Gate) LoggedIn(c *Caller) bool {
 	return ok
 }
 
+// EndLogins ends all logins. The identities of a login were proved when it began.
+func (g *Gate) EndLogins() {
+	g.logins.mu.Lock()
+	defer g.logins.mu.Unlock()
+	clear(g.logins.byID)
+}
+
 func (l *logins) remove(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
