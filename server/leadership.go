@@ -17,6 +17,9 @@ type leaderContact struct {
 	// Server.startedMono.
 	confirmed atomic.Int64
 	stamp     atomic.Pointer[leaderStamp] // nil: the leader has not answered a report yet
+	// followedSince is Status.Since of the last leadership of another server; zero: this server has
+	// led since, or knew no leader. Owned by the goroutine of runSessions.
+	followedSince time.Time
 	// sentAway is when this server became the leader that closed its clients' connections
 	// (Status.Since). Owned by the goroutine of runSessions.
 	sentAway time.Time
@@ -32,12 +35,7 @@ func (s *Server) watchLeader(st consensus.Status) {
 	s.expiry.mu.Lock()
 	s.takeLead()
 	s.expiry.mu.Unlock()
-	lastGood := st.Since
-	if confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load())); st.Leading {
-		lastGood = time.Now()
-	} else if st.Leader != 0 && confirmed.After(lastGood) {
-		lastGood = confirmed
-	}
+	lastGood := s.lastInTouch(st)
 	switch inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
 	case st.Leader != 0 && inTime:
 		if s.leader.lost.Load() {
@@ -64,6 +62,33 @@ func (s *Server) watchLeader(st consensus.Status) {
 	s.sendAway(st)
 	s.applied.wake()
 	s.logRole(st)
+}
+
+// lastInTouch returns when this server was last in touch with a leader. If a leader is lost that has
+// not confirmed for longer than a tick that it hears this server, that time counts, too.
+func (s *Server) lastInTouch(st consensus.Status) time.Time {
+	confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load()))
+	switch {
+	case st.Leading:
+		s.leader.followedSince = time.Time{}
+		return time.Now()
+	case st.Leader != 0:
+		s.leader.followedSince = st.Since
+		return later(st.Since, confirmed)
+	case s.leader.followedSince.IsZero():
+		return st.Since
+	}
+	if last := later(s.leader.followedSince, confirmed); st.Since.Sub(last) > s.cfg.Tick {
+		return last
+	}
+	return st.Since
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // leavesClients reports whether this server leaves clients to the other members.
