@@ -64,8 +64,8 @@ func (s *Server) watchLeader(st consensus.Status) {
 	s.logRole(st)
 }
 
-// lastInTouch returns when this server was last in touch with a leader. If a leader is lost that has
-// not confirmed for longer than a tick that it hears this server, that time counts, too.
+// lastInTouch returns when this server was last in touch with a leader. If a leader is lost that
+// has not confirmed for longer than a tick that it hears this server, that time counts, too.
 func (s *Server) lastInTouch(st consensus.Status) time.Time {
 	confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load()))
 	switch {
