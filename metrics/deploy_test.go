@@ -14,7 +14,8 @@ import (
 
 // conditional are metrics that exist only with a configuration that the servers of the test below
 // do not have.
-var conditional = []string{"gozkd_tls_certificate_expires_seconds", "gozkd_audit_dropped_total", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed"}
+var conditional = []string{"gozkd_tls_certificate_expires_seconds", "gozkd_audit_dropped_total", "gozkd_archive_lag_seconds", "gozkd_archive_gaps_total",
+	"gozkd_archive_verified_seconds", "gozkd_archive_verify_failed"}
 
 // expressions returns the expressions of deploy/monitoring, by the name of their alert or panel.
 func expressions(t *testing.T) map[string][]string {
