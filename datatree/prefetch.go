@@ -37,8 +37,7 @@ func (t *Tree) Prefetch(paths []string) {
 		if ids[i] == 0 {
 			continue
 		}
-		text := t.at(ids[i]).blob().text
-		seen |= text[0] | text[len(text)/2] | text[len(text)-1]
+		seen |= t.at(ids[i]).blob().touch()
 	}
 	keep(seen)
 }
@@ -60,11 +59,22 @@ func (t *Tree) prefetchOps(ops []proto.MultiOp) {
 func prefetchNotes(notes []note) {
 	var seen byte
 	for i := range notes[:min(len(notes), PrefetchPaths)] {
-		text := notes[i].blob().text
-		seen |= text[0] | text[len(text)/2] | text[len(text)-1]
+		seen |= notes[i].blob().touch()
 	}
 	keep(seen)
 }
+
+// prefetchRun prefetches the paths of the next notes.
+func prefetchRun(run []numbered) {
+	var seen byte
+	for i := range run[:min(len(run), PrefetchPaths)] {
+		seen |= run[i].blob().text[0]
+	}
+	keep(seen)
+}
+
+// touch reads a byte of the beginning, the middle and the end.
+func (b blob) touch() byte { return b.text[0] | b.text[len(b.text)/2] | b.text[len(b.text)-1] }
 
 // guess returns the number of the znode that a path with this hash most likely has, or 0.
 func (x *index) guess(hash uint64) znodeID {

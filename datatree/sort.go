@@ -91,12 +91,3 @@ func comparePaths(a, b numbered) int {
 	}
 	return cmp.Compare(b.id, a.id)
 }
-
-// prefetchRun prefetches the paths of the next notes.
-func prefetchRun(run []numbered) {
-	var seen byte
-	for i := range run[:min(len(run), PrefetchPaths)] {
-		seen |= run[i].blob().text[0]
-	}
-	keep(seen)
-}

@@ -33,8 +33,8 @@ type callerConn struct {
 }
 
 // DialAs is Dial for a client with other identities. The server trusts the program: it takes the
-// identities without a proof. Config.MaxClientConns does not bound these connections and
-// they do not count, so the program must bound them.
+// identities without a proof. Config.MaxClientConns neither bounds nor counts these connections, so
+// the program must bound them.
 func (s *Server) DialAs(ctx context.Context, caller Caller) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(inProcessAddress) // it is valid
 	if caller.Address != "" {

@@ -124,6 +124,13 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // resetAll gives every session a full timeout.
 func (e *expiry) resetAll(now time.Time) {
 	e.mu.Lock()

@@ -17,8 +17,8 @@ type leaderContact struct {
 	// Server.startedMono.
 	confirmed atomic.Int64
 	stamp     atomic.Pointer[leaderStamp] // nil: the leader has not answered a report yet
-	// followedSince is Status.Since of the last leadership of another server; zero: this server has
-	// led since, or knew no leader. Owned by the goroutine of runSessions.
+	// followedSince is Status.Since of the last leadership of another server; zero: there was none
+	// since this server started or led. Owned by the goroutine of runSessions.
 	followedSince time.Time
 	// sentAway is when this server became the leader that closed its clients' connections
 	// (Status.Since). Owned by the goroutine of runSessions.
@@ -64,8 +64,9 @@ func (s *Server) watchLeader(st consensus.Status) {
 	s.logRole(st)
 }
 
-// lastInTouch returns when this server was last in touch with a leader. If a leader is lost that
-// has not confirmed for longer than a tick that it hears this server, that time counts, too.
+// lastInTouch returns when this server was last in touch with a leader. Without a leader, that is
+// when the leader was lost, or, if that leader had not confirmed for more than a tick that it hears
+// this server, when it last did.
 func (s *Server) lastInTouch(st consensus.Status) time.Time {
 	confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load()))
 	switch {
@@ -82,13 +83,6 @@ func (s *Server) lastInTouch(st consensus.Status) time.Time {
 		return last
 	}
 	return st.Since
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // leavesClients reports whether this server leaves clients to the other members.

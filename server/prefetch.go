@@ -5,6 +5,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // prefetchWindow is how many requests are prefetched together.
@@ -27,7 +28,7 @@ func (s *Server) prefetchInput(in *input) {
 		var h proto.RequestHeader
 		h.Decode(&d)
 		if h.Op.Info().Class == proto.ClassRead {
-			paths[n] = firstPath(h.Op, d.Rest())
+			paths[n], _ = meter.RequestPath(h.Op, d.Rest())
 		}
 		n++
 	}
@@ -45,9 +46,9 @@ func (s *Server) prefetchWrites(requests []consensus.Request) {
 	for i := range requests[:n] {
 		r := &requests[i]
 		if w := clientRequestOf(r.Ref); w != nil {
-			paths[i] = firstPath(w.req.Op, w.req.Body)
+			paths[i], _ = meter.RequestPath(w.req.Op, w.req.Body)
 		} else {
-			paths[i] = firstPath(datatree.CommittedBody(r.Payload))
+			paths[i], _ = meter.RequestPath(datatree.CommittedBody(r.Payload))
 		}
 	}
 	s.prefetch(paths[:n])
@@ -57,18 +58,4 @@ func (s *Server) prefetch(paths []string) {
 	if len(paths) > 1 {
 		s.tree.Prefetch(paths)
 	}
-}
-
-// firstPath returns the path of a request with a single path, which shares body, or "".
-func firstPath(op proto.OpCode, body []byte) string {
-	if op.Info().Path != proto.PathFirst {
-		return ""
-	}
-	d := jute.NewDecoder(body)
-	d.AliasStrings()
-	path := d.RequiredString()
-	if d.Err() != nil {
-		return ""
-	}
-	return path
 }

@@ -59,6 +59,15 @@ func (m *Member) opaque() map[string]int64 {
 	return sessions
 }
 
+// opaque returns the sessions of Member.opaque for each member that the leader reaches.
+func (c *Cluster) opaque() map[*Member]map[string]int64 {
+	sessions := make(map[*Member]map[string]int64)
+	for _, m := range c.majority() {
+		sessions[m] = m.opaque()
+	}
+	return sessions
+}
+
 // knows reports whether any running member has a session.
 func (c *Cluster) knows(session int64) bool {
 	for _, m := range c.running() {
@@ -120,10 +129,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	before := c.attached()
-	opaque := make(map[*Member]map[string]int64) // no server can be asked while the clocks jump
-	for _, m := range c.majority() {
-		opaque[m] = m.opaque()
-	}
+	opaque := c.opaque() // no server can be asked while the clocks jump
 	c.moveClocks(func() []int64 {
 		connected := c.connected(opaque)
 		c.offset.add(d)
@@ -133,10 +139,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	// Clients whose handshake was in progress before are connected now.
-	for _, m := range c.majority() {
-		opaque[m] = m.opaque()
-	}
-	connected := c.connected(opaque)
+	connected := c.connected(c.opaque())
 	for at := range c.attached() {
 		if !before[at] {
 			connected = append(connected, at.session)
@@ -173,7 +176,7 @@ func (c *Cluster) moveClocks(move func() []int64) {
 }
 
 // connected returns the sessions whose clients are connected to a member that the leader reaches.
-// opaque has the results of Member.opaque of a moment ago.
+// opaque is a result of Cluster.opaque of a moment ago.
 func (c *Cluster) connected(opaque map[*Member]map[string]int64) []int64 {
 	ids := []int64{} // MoveClock treats nil differently
 	for _, m := range c.majority() {

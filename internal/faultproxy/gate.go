@@ -258,24 +258,19 @@ func (g *Gate) CloseOpaque(address string) (found bool) {
 	return found
 }
 
-func (g *Gate) opaque() (conns []*conn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for c := range g.conns {
-		if c.isOpaque() {
-			conns = append(conns, c)
-		}
-	}
-	return conns
-}
+func (g *Gate) opaque() []*conn { return g.which((*conn).isOpaque) }
 
 // attached returns the connections with a session.
 func (g *Gate) attached() []*conn {
+	return g.which(func(c *conn) bool { return c.attachedTo() != 0 })
+}
+
+// which returns the connections for which is holds.
+func (g *Gate) which(is func(*conn) bool) (conns []*conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var conns []*conn
 	for c := range g.conns {
-		if c.attachedTo() != 0 {
+		if is(c) {
 			conns = append(conns, c)
 		}
 	}

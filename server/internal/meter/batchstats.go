@@ -136,7 +136,7 @@ func (b *BatchStats) Write(path string, size int) { b.inSpace(&b.writes, path, s
 
 // OverQuota records that a quota refused the request, of which body is the record.
 func (b *BatchStats) OverQuota(op proto.OpCode, body []byte) {
-	if path, ok := requestPath(op, body); ok {
+	if path, ok := RequestPath(op, body); ok {
 		if name := namespaceOf(path); name != "" {
 			b.meter.spaces.get(name).overQuota.Add(1)
 		}

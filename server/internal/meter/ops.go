@@ -5,9 +5,9 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// requestPath returns the path with which the body of a request begins, sharing its memory; for a
+// RequestPath returns the path with which the body of a request begins, sharing its memory; for a
 // multi the path of its first part.
-func requestPath(op proto.OpCode, body []byte) (path string, ok bool) {
+func RequestPath(op proto.OpCode, body []byte) (path string, ok bool) {
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
 	switch op.Info().Path {

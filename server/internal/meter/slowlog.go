@@ -119,7 +119,7 @@ func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
 
 // describe returns the first part of a line, and remembers the request.
 func (l *SlowLog) describe(r *Request, now time.Time) []any {
-	path, _ := requestPath(r.Op, r.Body)
+	path, _ := RequestPath(r.Op, r.Body)
 	s := facts.SlowRequest{
 		Time: now, Took: now.Sub(r.Heard), Op: r.Op.String(), Path: strings.Clone(printable.Text(printable.Shortened(path, maxLoggedPath))),
 		Session: int64(r.Session), Client: r.Client.String(),

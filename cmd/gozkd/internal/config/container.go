@@ -244,7 +244,7 @@ func (c container) one(v variable, value string, from Origin) {
 // keys adds the settings of Bitnami's ZOO_CFG_* variables.
 func (c container) keys() {
 	for _, name := range c.names {
-		variable, file := strings.CutSuffix(name, "_FILE") // no key ends so
+		variable, file := strings.CutSuffix(name, "_FILE") // no key ends in _FILE
 		key, ok := strings.CutPrefix(variable, "ZOO_CFG_")
 		if !ok || key == "EXTRA" || file && slices.Contains(c.names, variable) {
 			continue

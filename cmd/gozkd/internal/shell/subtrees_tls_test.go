@@ -13,18 +13,7 @@ import (
 // container stays one, and no credential goes to a port without TLS.
 func TestSubtrees_TLS(t *testing.T) {
 	cert := testca.New(t, "root").Issue(t, testca.Spec{CN: "server", Hosts: []string{"127.0.0.1"}})
-	s, err := server.New(server.Config{Words: []string{"kind"}, SecureListen: "127.0.0.1:0", TLS: cert.Server()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := startServer(t, server.Config{Words: []string{"kind"}, SecureListen: "127.0.0.1:0", TLS: cert.Server()})
 	secure, plain := s.SecureAddr().String(), s.ConnectString()
 	by := func(words ...string) ranCLI {
 		t.Helper()

@@ -15,7 +15,13 @@ import (
 // treeServer starts a server and returns its address.
 func treeServer(t *testing.T, words ...string) string {
 	t.Helper()
-	s, err := server.New(server.Config{Words: words})
+	return startServer(t, server.Config{Words: words}).ConnectString()
+}
+
+// startServer starts a server, which ends with the test.
+func startServer(t *testing.T, cfg server.Config) *server.Server {
+	t.Helper()
+	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +33,7 @@ func treeServer(t *testing.T, words ...string) string {
 			t.Error(err)
 		}
 	})
-	return s.ConnectString()
+	return s
 }
 
 // onServer runs one command on a server.

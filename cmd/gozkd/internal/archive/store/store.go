@@ -48,7 +48,7 @@ func Open(location string, getenv func(string) string) (Store, error) {
 	case u.User != nil:
 		return nil, errPassword
 	case strings.Contains(location, "#"), u.Scheme == "file" && strings.Contains(location, "?"):
-		// What follows would be dropped, and the place be another than the one that is named.
+		// url.Parse leaves the rest out of the path: the archive would be in another place.
 		return nil, fmt.Errorf("archive: in %s the name of the place ends before the # or ?: write %%23 for a # in a name, and %%3F for a ?", shown(location))
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && u.Path != "":
 		return newDir(u.Path), nil
