@@ -26,21 +26,46 @@ func Text(text string) string {
 // JSON returns the same JSON with those characters escaped that a terminal might take for a control
 // sequence. They can only occur within strings.
 func JSON(b []byte) string {
-	odd := func(r rune) bool { return r > 0x7e && !unicode.IsPrint(r) }
-	if !bytes.ContainsFunc(b, odd) {
+	if !bytes.ContainsFunc(b, hidden) {
 		return string(b)
 	}
 	var text strings.Builder
 	for _, r := range string(b) {
-		if !odd(r) {
+		if hidden(r) {
+			writeEscaped(&text, r)
+		} else {
 			text.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&text, `\u%04x`, unit)
 		}
 	}
 	return text.String()
+}
+
+// Quoted returns text as a string of JSON, with the same characters escaped. A byte that is not
+// UTF-8 becomes U+FFFD.
+func Quoted(text string) string {
+	var quoted strings.Builder
+	quoted.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			quoted.WriteByte('\\')
+			quoted.WriteRune(r)
+		case r < ' ' || hidden(r):
+			writeEscaped(&quoted, r)
+		default:
+			quoted.WriteRune(r)
+		}
+	}
+	quoted.WriteByte('"')
+	return quoted.String()
+}
+
+func hidden(r rune) bool { return r > 0x7e && !unicode.IsPrint(r) }
+
+func writeEscaped(text *strings.Builder, r rune) {
+	for _, unit := range utf16.Encode([]rune{r}) {
+		fmt.Fprintf(text, `\u%04x`, unit)
+	}
 }
 
 // Shortened returns at most limit bytes of text, followed by an ellipsis if the text is longer.

@@ -1,8 +1,8 @@
 package facts
 
 import (
-	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/gozkd/gozkd/internal/printable"
 )
@@ -37,11 +37,16 @@ type HotClient struct {
 	Writes  float64 `json:"writes"`
 }
 
-// String returns the line that the hotp word answers, without the line end.
+// String returns the line that the hotp word answers, JSON without the line end. It is put together
+// here because encoding/json would add a quarter of a megabyte to every program with a server.
 func (h HotSpots) String() string {
-	b, err := json.Marshal(h)
-	if err != nil { // cannot happen: rates are finite
-		return fmt.Sprintf("{%q: %q}", "error", err)
+	paths, clients := make([]string, len(h.Paths)), make([]string, len(h.Clients))
+	for i, p := range h.Paths {
+		paths[i] = fmt.Sprintf(`{"path":%s,"reads":%v,"writes":%v}`, printable.Quoted(p.Path), p.Reads, p.Writes)
 	}
-	return printable.JSON(b)
+	for i, c := range h.Clients {
+		clients[i] = fmt.Sprintf(`{"address":%s,"session":%s,"reads":%v,"writes":%v}`,
+			printable.Quoted(c.Address), printable.Quoted(c.Session), c.Reads, c.Writes)
+	}
+	return fmt.Sprintf(`{"paths":[%s],"clients":[%s],"window_s":%d}`, strings.Join(paths, ","), strings.Join(clients, ","), h.Window)
 }
