@@ -292,7 +292,10 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 		if err != nil {
 			return err
 		}
-		gap = !same
+		if same == unknownHistory {
+			return nil // the next round asks again
+		}
+		gap = same == otherHistory
 	}
 	for !gap && s.pos.index < p.Applied {
 		entries, err := s.source.Log(s.pos.index+1, pieceBytes)
@@ -323,12 +326,20 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 	return s.begin(ctx)
 }
 
-// sameHistory reports whether the history that ends at pos is that of this member: the last entries
-// are equal, and not only their terms, which an ensemble that was brought back counts again. It is
-// false if this member does not have that entry any more.
-func (s *Shipper) sameHistory(ctx context.Context) (bool, error) {
+// history says whether the history that ends at Shipper.pos is that of this member.
+type history int
+
+const (
+	unknownHistory history = iota // this member has no log while a checkpoint is installed
+	ownHistory
+	otherHistory // as far as is known: this member does not have the entry before pos any more
+)
+
+// sameHistory compares the last entries as a whole, and not only their terms, which an ensemble
+// that was brought back counts again. If they differ, the error is errAhead.
+func (s *Shipper) sameHistory(ctx context.Context) (history, error) {
 	if s.checked || s.last == nil {
-		return true, nil // a position after a base or an object of this shipper
+		return ownHistory, nil // a position after a base or an object of this shipper
 	}
 	theirs, err := s.get(ctx, s.last.name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -336,24 +347,24 @@ func (s *Shipper) sameHistory(ctx context.Context) (bool, error) {
 		s.pos, s.last, s.known = position{}, nil, false
 	}
 	if err != nil {
-		return false, err
+		return unknownHistory, err
 	}
 	entries, err := decodeLog(s.ensemble, s.last.logName, theirs)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", s.last.name, err)
+		return unknownHistory, fmt.Errorf("%s: %w", s.last.name, err)
 	}
 	last := entries[len(entries)-1]
 	own, err := s.source.Log(last.Index, 1)
 	switch {
 	case errors.Is(err, consensus.ErrCompacted):
-		return false, nil
+		return otherHistory, nil
 	case err != nil || len(own) == 0:
-		return false, err
+		return unknownHistory, err
 	case own[0].Term != last.Term || !bytes.Equal(own[0].Data, last.Data):
-		return false, errAhead
+		return unknownHistory, errAhead
 	}
 	s.checked = true
-	return true, nil
+	return ownHistory, nil
 }
 
 // begin begins a new chain with a base.

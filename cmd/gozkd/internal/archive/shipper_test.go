@@ -22,7 +22,8 @@ import (
 type fixedSource struct {
 	log     []consensus.LogEntry
 	applied atomic.Uint64
-	at      time.Time // of the last batch in captures
+	away    atomic.Bool // the log is, as while a checkpoint is installed
+	at      time.Time   // of the last batch in captures
 }
 
 // Position implements Source.
@@ -32,6 +33,9 @@ func (f *fixedSource) Position() Position {
 
 // Log implements Source.
 func (f *fixedSource) Log(from uint64, _ int64) ([]consensus.LogEntry, error) {
+	if f.away.Load() {
+		return nil, nil
+	}
 	return f.log[from-1 : f.applied.Load()], nil
 }
 
@@ -116,6 +120,25 @@ func TestShipper_OneBaseWhileIdle(t *testing.T) {
 		time.Sleep(time.Hour)
 		if n := len(listed(t, m).bases); n != 1 {
 			t.Errorf("%d bases of the same state, want 1", n)
+		}
+	})
+}
+
+// A member that installs a checkpoint when its turn comes begins no chain of its own: it cannot tell
+// yet that the archive has another history.
+func TestShipper_LogIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
+		put(t, m, f.log, 10, 20)
+		f.applied.Store(30)
+		f.away.Store(true)
+		stop := archiving(t, m, f)
+		defer stop()
+		time.Sleep(10 * time.Second)
+		f.away.Store(false)
+		time.Sleep(10 * time.Second)
+		if _, end := listed(t, m).reach(position{4, firstChain(ensemble, 4, 5)}); end.index != 30 {
+			t.Errorf("the chain ends at entry %d, want 30", end.index)
 		}
 	})
 }
