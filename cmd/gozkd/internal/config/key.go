@@ -57,6 +57,9 @@ type kind struct {
 	property bool
 	// optional: as in ZooKeeper, an empty value has the effect of none, with a warning.
 	optional bool
+	// nearest returns the allowed number next to a number that ZooKeeper starts with. It is nil if
+	// other numbers are refused.
+	nearest func(string) (string, bool)
 }
 
 // orEmpty returns k as optional.
@@ -82,6 +85,17 @@ func property32(low, high int64) kind {
 	k := number(low, high, decode)
 	k.allowed += ", decimal, 0x hexadecimal or 0 octal"
 	k.property = true
+	return k
+}
+
+// orNearest32 is property32 for a key with which ZooKeeper starts whatever the number is. One that
+// is not allowed stands for the nearest one, with a warning.
+func orNearest32(low, high int64) kind {
+	k := property32(low, high)
+	k.nearest = func(v string) (string, bool) {
+		n, err := decode(v)
+		return strconv.FormatInt(min(max(n, low), high), 10), err == nil && n >= -maxInt-1 && n <= maxInt
+	}
 	return k
 }
 

@@ -122,6 +122,14 @@ func TestKeys_Values(t *testing.T) {
 				}
 				continue
 			}
+			if k.kind.nearest != nil {
+				if nearest, ok := k.kind.nearest(trim(value)); ok {
+					if len(r.warnings) != 1 || !strings.Contains(r.warnings[0], name+": is "+trim(value)+"; "+nearest+" is used") || k.get(&c) != nearest {
+						t.Errorf("%s=%s became %s, want %s; warnings %v", name, value, k.get(&c), nearest, r.warnings)
+					}
+					continue
+				}
+			}
 			if len(r.problems) == 0 {
 				t.Errorf("%s=%s was accepted", name, value)
 				continue
@@ -136,7 +144,7 @@ func TestKeys_Values(t *testing.T) {
 }
 
 // bounded are keys whose value is moved into their bounds.
-var bounded = []string{"jute.maxbuffer", "snapCount", "globalOutstandingLimit", "largeRequestMaxBytes"}
+var bounded = []string{"jute.maxbuffer", "snapCount", "globalOutstandingLimit", "largeRequestMaxBytes", "admin.idleTimeout"}
 
 // opensTLS reports whether a key needs key stores, which have tests of their own.
 func opensTLS(name string) bool {

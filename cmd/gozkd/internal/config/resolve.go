@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/sasl"
@@ -173,6 +174,11 @@ func (r *resolver) check(c *Config, name string) {
 		r.warn(w.from, w.key, "is %q, which has no effect, as in ZooKeeper; allowed: %s", shown, w.row.kind.allowed)
 		return
 	}
+	if !ok && w.row.kind.nearest != nil {
+		if v, ok = w.row.kind.nearest(w.value); ok {
+			r.warn(w.from, w.key, "is %s; %s is used, because allowed is %s", shown, v, w.row.kind.allowed)
+		}
+	}
 	if !ok {
 		hint := ""
 		if strings.Contains(w.value, " #") {
@@ -267,7 +273,8 @@ func (r *resolver) maxBuffer(c *Config) {
 
 // tooLow raises numbers with which ZooKeeper starts as well. It raises snapCount, and ignores a
 // largeRequestMaxBytes that is not positive. Without a positive globalOutstandingLimit each
-// connection has a single request in flight there.
+// connection has a single request in flight there, and without a positive admin.idleTimeout idle
+// HTTP connections stay.
 func (r *resolver) tooLow(c *Config) {
 	for _, k := range []struct {
 		key        string
@@ -283,6 +290,11 @@ func (r *resolver) tooLow(c *Config) {
 			r.warn(w.from, w.key, "is %d; %d is used, because allowed is %d or more", *k.n, k.now, k.least)
 			*k.n = k.now
 		}
+	}
+	if c.AdminIdleTimeout <= 0 {
+		w := r.won["admin.idleTimeout"]
+		r.warn(w.from, w.key, "is %d; 30000 is used, because allowed is 1 or more", c.AdminIdleTimeout.Milliseconds())
+		c.AdminIdleTimeout = 30 * time.Second
 	}
 }
 
