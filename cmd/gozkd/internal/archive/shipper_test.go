@@ -124,8 +124,8 @@ func TestShipper_OneBaseWhileIdle(t *testing.T) {
 	})
 }
 
-// A member that installs a checkpoint when its turn comes begins no chain of its own: it cannot tell
-// yet that the archive has another history.
+// A member that installs a checkpoint when its turn comes begins no chain of its own: it cannot
+// tell yet that the archive has another history.
 func TestShipper_LogIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
