@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -24,8 +25,9 @@ type Client struct {
 	runDone    chan struct{} // closed when run has returned
 	eventsDone chan struct{} // closed when all events were delivered
 
-	closeOnce sync.Once
-	closeErr  error
+	leaving  atomic.Bool   // the first Close or Detach has begun
+	left     chan struct{} // closed when it has done its work
+	closeErr error
 
 	mu      sync.Mutex // guards the fields below and those of link that say so
 	state   State
@@ -56,13 +58,13 @@ type Session struct {
 
 // Connect tries each server once, in random order. It returns when the Client has a session and the
 // server has accepted Config.SASL and Config.Auths. The error lists the failure of each address.
-// ctx bounds the call but not the Client.
+// After an error a session of Config.Resume may live on. ctx bounds the call but not the Client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, done: make(chan struct{}), runDone: make(chan struct{}), eventsDone: make(chan struct{}), watches: newWatchTable()}
+	c := &Client{cfg: cfg, done: make(chan struct{}), runDone: make(chan struct{}), eventsDone: make(chan struct{}), left: make(chan struct{}), watches: newWatchTable()}
 	c.lastZxid = cfg.LastZxid
 	c.events.init()
 	for _, a := range cfg.Auths {
@@ -86,7 +88,8 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	go c.run(run, l, rotation)
 	for _, a := range auths {
 		if err := c.awaitAuth(ctx, a); err != nil {
-			return nil, fmt.Errorf("client: no session: %w", errors.Join(err, c.Close()))
+			c.Detach() // a session to resume must survive; a new one has no znodes, and expires
+			return nil, fmt.Errorf("client: no session: %w", err)
 		}
 	}
 	return c, nil
@@ -116,7 +119,7 @@ func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 // any more, so OnEvent must not call Close. Further calls wait for the first call and return the
 // same error.
 func (c *Client) Close() error {
-	c.closeOnce.Do(func() {
+	c.leave(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
 		defer cancel()
 		err := c.endSession(ctx)
@@ -130,22 +133,29 @@ func (c *Client) Close() error {
 			c.closeErr = fmt.Errorf("%w; the session ends by itself after %v", err, c.session.Timeout)
 		}
 		c.mu.Unlock()
-		c.cancel()
 	})
-	<-c.runDone
-	<-c.eventsDone
 	return c.closeErr
 }
 
 // Detach ends the Client but not its session, which another Client may resume and which otherwise
 // expires. Requests that were not sent fail and never will be sent. Detach waits as Close does.
 func (c *Client) Detach() {
-	c.closeOnce.Do(func() {
+	c.leave(func() {
 		c.mu.Lock()
 		c.end(Closed, ErrClosed)
 		c.mu.Unlock()
-		c.cancel()
 	})
+}
+
+// leave calls f, unless another call has done so, and waits until the Client has ended. Those who
+// wait do so at a channel and not in a sync.Once, so that time passes in a testing/synctest bubble.
+func (c *Client) leave(f func()) {
+	if c.leaving.CompareAndSwap(false, true) {
+		f()
+		c.cancel()
+		close(c.left)
+	}
+	<-c.left
 	<-c.runDone
 	<-c.eventsDone
 }

@@ -20,8 +20,8 @@
 //	    it sends credentials, then watches, then requests.
 //	C6  The session id never changes under a Client. A server that answers with another id ends the
 //	    session, except where a read-only server had given the old one.
-//	C7  Nothing that a server sends makes the Client panic, or allocate more than twice what arrived
-//	    plus a constant.
+//	C7  Nothing that a server sends makes the Client panic, or allocate more than ten times what
+//	    arrived plus a constant.
 //	C8  After Close no goroutine of the Client runs.
 //
 // After a reconnect watches are set again relative to the highest zxid of any reply. Persistent

@@ -98,7 +98,7 @@ func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) ([]Result
 	}
 	var resp proto.MultiResponse
 	var bad error
-	err := c.do(ctx, request{op: op, body: req.Append}, func(d *jute.Decoder) { bad = resp.Decode(d) })
+	err := c.do(ctx, request{op: op, body: req.Append}, func(d *jute.Decoder) { bad = resp.DecodeAtMost(d, len(ops)) })
 	if err != nil {
 		return nil, err
 	}

@@ -189,3 +189,47 @@ func TestCreate_NoStat(t *testing.T) {
 		t.Errorf("%q, %+v, %v", created, stat, err)
 	}
 }
+
+// TestResume_FailedConnect: a Connect that fails after the server has resumed the session, here for
+// want of an answer to its credentials, returns when its ctx ends and does not end the session.
+func TestResume_FailedConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ops []proto.OpCode
+		f := &fake{handshake: welcome, answer: func(h proto.RequestHeader, _ []byte) []byte {
+			ops = append(ops, h.Op)
+			return []byte{}
+		}}
+		defer f.all.Wait()
+		for _, resume := range []*client.Session{nil, {ID: 77, Password: make([]byte, 16), Timeout: 9 * time.Second}} {
+			const wait = 100 * time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			begun := time.Now()
+			_, err := client.Connect(ctx, client.Config{
+				Servers: []string{"fake:1"}, Dial: f.Dial, Resume: resume, Auths: []client.Auth{{Scheme: "digest", Credential: []byte("a:b")}},
+			})
+			if took := time.Since(begun); err == nil || took != wait {
+				t.Errorf("%v after %v, want an error after %v", err, took, wait)
+			}
+			synctest.Wait()
+			if slices.Contains(ops, proto.OpCloseSession) {
+				t.Errorf("the session is ended: %v", ops)
+			}
+		}
+	})
+}
+
+// TestDetach_DuringClose: Detach waits for a Close whose answer does not come, and lets virtual
+// time pass meanwhile.
+func TestDetach_DuringClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := connectFake(t, &fake{answer: func(proto.RequestHeader, []byte) []byte { return []byte{} }})
+		result := make(chan error)
+		go func() { result <- c.Close() }() // ends after ConnectTimeout; received below
+		synctest.Wait()
+		c.Detach()
+		if err := <-result; err == nil {
+			t.Error("the server has not answered, and Close has no error")
+		}
+	})
+}

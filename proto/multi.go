@@ -135,12 +135,19 @@ func (r *MultiResponse) Append(b []byte) []byte {
 }
 
 // Decode reads the record. The error is the decoder's, or names an unknown type of result.
-func (r *MultiResponse) Decode(d *jute.Decoder) error {
+func (r *MultiResponse) Decode(d *jute.Decoder) error { return r.DecodeAtMost(d, d.Remaining()) }
+
+// DecodeAtMost is Decode with an error for a record with more than limit results, each of which
+// takes more memory than bytes in the record.
+func (r *MultiResponse) DecodeAtMost(d *jute.Decoder, limit int) error {
 	r.Results = nil
 	for {
 		code, done, err := OpCode(d.Int()), d.Bool(), ErrCode(d.Int())
 		if d.Err() != nil || done {
 			return d.Err()
+		}
+		if len(r.Results) == limit {
+			return fmt.Errorf("proto: a multi with more than %d results", limit)
 		}
 		res := MultiResult{Op: code, Err: err}
 		switch code {
