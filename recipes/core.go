@@ -109,27 +109,27 @@ func (k *core) connectFailed(err error) {
 }
 
 func (k *core) close() error {
-	var unanswered int
-	k.closeOnce.Do(func() {
-		k.calls.close()
-		limit := time.Duration(k.timeout.Load()) / 3
-		k.calls.wait(limit)
-		k.cancel()
-		k.mu.Lock()
-		session := k.session
-		k.setState(Closed) // before the session ends, so that the state does not become Lost
-		k.mu.Unlock()
-		if session != nil {
-			session.end(ErrClosed) // before the server can end it
-		}
-		close(k.closing)
-		if unanswered = k.conn.close(session, limit); unanswered == 0 {
-			k.loops.Wait()
-		}
-	})
-	if unanswered > 0 {
+	if !k.closeBegun.CompareAndSwap(false, true) {
+		<-k.closed
+		return nil
+	}
+	defer close(k.closed)
+	k.calls.close()
+	limit := time.Duration(k.timeout.Load()) / 3
+	k.calls.wait(limit)
+	k.cancel()
+	k.mu.Lock()
+	session := k.session
+	k.setState(Closed) // before the session ends, so that the state does not become Lost
+	k.mu.Unlock()
+	if session != nil {
+		session.end(ErrClosed) // before the server can end it
+	}
+	close(k.closing)
+	if unanswered := k.conn.close(session, limit); unanswered > 0 {
 		return fmt.Errorf("recipes: close: %d calls of the wrapped connection are still unanswered", unanswered)
 	}
+	k.loops.Wait()
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (k *core) markSuspended() {
 }
 
 // sessionGranted is called when the server has granted or resumed the session id, and reports
-// whether the session may be used. sent is when the handshake's request was sent.
+// whether the session may be used. sent is when the handshake's request was sent, or earlier.
 func (k *core) sessionGranted(id int64, timeout, sent time.Duration) bool {
 	k.timeout.Store(int64(timeout))
 	s := k.currentSession()

@@ -72,7 +72,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	var e *Error
 	switch {
 	case err == nil && o.Ephemeral && ctx.Err() != nil:
-		// If the session ended while the request waited to be sent, go-zookeeper sends the request
+		// If the session ended while the request waited to be sent, the request may have been sent
 		// in the next session. ctx may be bound to the earlier session, so the znode is not wanted.
 		n.undo(created)
 		return "", &Error{"create", path, newCtxError(ctx, true), true}

@@ -1,7 +1,7 @@
 // Package recipes is the base of the ZooKeeper recipes in its subpackages: a Client that retries
 // requests, repeats writes safely after a lost answer, and knows that its session is lost before
-// the server can give the session's locks to others. The Client runs on
-// package client, or with Wrap on go-zookeeper's connection, and works with any ZooKeeper server.
+// the server can give the session's locks to others. The Client runs on package client, or with
+// Wrap on go-zookeeper's connection, and works with any ZooKeeper server.
 //
 // Invariants:
 //   - G1 A Session's Context ends no later than the leader can end the session, by the client's

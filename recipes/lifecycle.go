@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,7 +15,8 @@ type lifecycle struct {
 	ctx            context.Context // of background work
 	cancel         context.CancelFunc
 	closing        chan struct{}
-	closeOnce      sync.Once
+	closeBegun     atomic.Bool
+	closed         chan struct{}  // closed at the end of Close
 	calls          callCounter    // calls and background work
 	activeProbes   callCounter    // unanswered probes
 	abandonedCalls abandonedCalls // included in calls
@@ -23,7 +25,7 @@ type lifecycle struct {
 
 func newLifecycle() lifecycle {
 	ctx, cancel := context.WithCancel(context.Background())
-	return lifecycle{ctx: ctx, cancel: cancel, closing: make(chan struct{})}
+	return lifecycle{ctx: ctx, cancel: cancel, closing: make(chan struct{}), closed: make(chan struct{})}
 }
 
 // callCounter counts calls in progress. Unlike a sync.WaitGroup, a callCounter can be closed, and

@@ -149,8 +149,8 @@ func (n *native) retry(try func() (done bool)) {
 	}
 }
 
-// newSession tries each server once. A server's certain knowledge of the session begins when the
-// connection was dialed, at the latest.
+// newSession tries each server once. The leader hears of the session when it is opened or resumed,
+// no earlier than the connection was dialed.
 func (n *native) newSession() (*client.Client, error) {
 	var dialed time.Duration // only the goroutine that connects uses it
 	cfg := n.cfg
@@ -276,8 +276,8 @@ func (n *native) place() (session int64, server string) {
 	return s.ID, s.Server
 }
 
-func (n *native) heard(session int64, at time.Duration) {
-	if s := n.k.currentSession(); s.id == session {
+func (n *native) heard(session int64, at time.Duration, proven bool) {
+	if s := n.k.currentSession(); proven && s.id == session {
 		s.extend(at)
 	}
 }

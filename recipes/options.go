@@ -90,8 +90,8 @@ func Auth(scheme string, auth []byte) Option {
 // own. By default everybody may do everything.
 func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
 
-// Logger sets the destination of log lines, including those of Connect's zk.Conn. By default
-// nothing is logged, except that Connect waits for a session.
+// Logger sets the destination of log lines, including those of package client. By default nothing
+// is logged, except that Connect waits for a session.
 func Logger(l zk.Logger) Option { return func(c *config) { c.logger, c.waitLogger = l, l } }
 
 func newConfig(opts []Option) (config, error) {

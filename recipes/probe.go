@@ -37,7 +37,8 @@ func (k *core) probeOnce(p *livenessProof) bool {
 	if again, server := k.conn.place(); err != nil || again != session || server != latest.server {
 		return false
 	}
-	k.conn.heard(session, p.lastHeard(session, time.Duration(k.timeout.Load()), latest))
+	at, proven := p.lastHeard(session, time.Duration(k.timeout.Load()), latest)
+	k.conn.heard(session, at, proven)
 	return true
 }
 
@@ -74,26 +75,26 @@ type livenessProof struct {
 	probes  []answeredSync // the latest last; no more than can still matter
 }
 
-// lastHeard adds an answered sync and returns a time at which, or after which, the leader certainly
-// counted the session as alive. Without an earlier sync that matters, the result relies on the
-// connection's pings.
-func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest answeredSync) time.Duration {
+// lastHeard adds an answered sync and returns a time at which, or after which, the leader heard of
+// the session. Without an earlier sync that matters this is not proven: the leader may have heard
+// of it earlier, if a ping was late.
+func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest answeredSync) (heard time.Duration, proven bool) {
 	if session != p.session || len(p.probes) > 0 && p.probes[len(p.probes)-1].server != latest.server {
 		// a sync through one server proves nothing about another server's reports
 		p.session, p.probes = session, nil
 	}
 	reported := latest.sent - timeout/reportShare
-	heard := reported - timeout/pingShare
+	heard = reported - timeout/pingShare
 	// keep the latest sync that was answered before the report
 	for len(p.probes) > 0 && p.probes[0].answered <= reported {
-		heard = max(heard, p.probes[0].sent)
+		heard, proven = p.probes[0].sent, true
 		if len(p.probes) == 1 || p.probes[1].answered > reported {
 			break
 		}
 		p.probes = p.probes[1:]
 	}
 	p.probes = append(p.probes, latest)
-	return heard
+	return heard, proven
 }
 
 // lifetime returns how long a session lives after the leader last heard of the session, by the

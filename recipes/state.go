@@ -10,8 +10,8 @@ import (
 type ConnState int
 
 // The states. A Client goes from Connecting to Connected. After that it goes to Suspended and back
-// to Reconnected, or to Suspended, Lost and Reconnected. With AcceptReadOnly, Connecting
-// and Lost may be followed by ReadOnly, and then by Reconnected or Lost.
+// to Reconnected, or to Suspended, Lost and Reconnected. With AcceptReadOnly, Connecting and Lost
+// may be followed by ReadOnly, and then by Reconnected or Lost.
 const (
 	Connecting  ConnState = iota // no session yet
 	Connected                    // the first session is established

@@ -28,8 +28,9 @@ type transport interface {
 	foundOwn(path string)
 	// place returns the session and the server of the connection, 0 and "" without a connection.
 	place() (session int64, server string)
-	// heard notes that the leader heard of the session at that time or later.
-	heard(session int64, at time.Duration)
+	// heard notes that the leader heard of the session at that time or later, provided that the
+	// connection's pings were in time, unless that is proven.
+	heard(session int64, at time.Duration, proven bool)
 	// close ends the connection. limit bounds the wait for answers.
 	close(s *Session, limit time.Duration) (unanswered int)
 }

@@ -56,6 +56,7 @@ type Conn interface {
 //
 // The Client does not close conn. Prefer Connect, whose promises are stronger:
 //
+//   - How long a session lives after a reconnect is concluded from zk's pings, which may be late.
 //   - If a session that was declared lost is still alive, Connect's Client closes that session. A
 //     wrapped connection keeps the session: the Client deletes the ephemerals that Create and Multi
 //     made in it, and continues with a new Session that has the same ID.
@@ -277,7 +278,8 @@ func (w *wrapped) place() (session int64, server string) {
 	return w.conn.SessionID(), w.conn.Server()
 }
 
-func (w *wrapped) heard(id int64, at time.Duration) {
+// heard needs no proof: nothing else tells when the session was opened or resumed.
+func (w *wrapped) heard(id int64, at time.Duration, _ bool) {
 	k, s := w.k, w.k.currentSession()
 	if s == nil || s.id != id || !s.extend(at) {
 		if s != nil {

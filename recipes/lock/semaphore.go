@@ -107,7 +107,10 @@ func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error)
 
 // check returns an error if n leases can never be acquired.
 func (s *Semaphore) check(ctx context.Context, n int) error {
-	if most, is := s.maximum.(fixed); n < 1 || is && n > int(most) {
+	if n < 1 {
+		return fmt.Errorf("lock: acquire %d leases: acquire at least one: %w", n, recipes.ErrArgument)
+	}
+	if most, is := s.maximum.(fixed); is && n > int(most) {
 		return fmt.Errorf("lock: acquire %d leases: the maximum of the semaphore is %d: %w", n, most, recipes.ErrArgument)
 	}
 	return s.checkKazooMaximum(ctx)
