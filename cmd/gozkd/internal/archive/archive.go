@@ -184,7 +184,7 @@ func (a *Archive) At(m Moment) (Span, error) {
 // End returns the index of the last entry in the archive. Behind a gap that no complete base
 // follows, it is not in any span.
 func (a *Archive) End() uint64 {
-	end, _ := a.catalog.tail()
+	end, _, _ := a.catalog.tail()
 	return end.index
 }
 

@@ -14,8 +14,17 @@ import (
 // goroutine uploads it.
 type baseJob struct {
 	capture *Capture
+	folder  string             // in the store
 	cancel  context.CancelFunc // nil: the upload has not begun
 	done    chan error         // gets the result of the upload; capacity 1
+}
+
+// uploading returns the folder to which the job uploads; "": to none.
+func (j *baseJob) uploading() string {
+	if j == nil {
+		return ""
+	}
+	return j.folder
 }
 
 // boundary returns the index of the capture, where an object must end; 0: there is none.
@@ -64,6 +73,7 @@ func (s *Shipper) makeBase(ctx context.Context) error {
 		s.base = nil
 	case s.pos.index == j.capture.Index:
 		n := baseName{position: s.pos, zxid: j.capture.Zxid, ms: msOf(j.capture.Time), writer: randomHex()}
+		j.folder = n.in(s.ensemble)
 		var uploading context.Context
 		uploading, j.cancel = context.WithCancel(ctx)
 		j.done = make(chan error, 1)

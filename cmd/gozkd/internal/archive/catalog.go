@@ -93,8 +93,9 @@ func (c *catalog) whole() (list []base) {
 	return list
 }
 
-// tail returns the position after the last entry of any history.
-func (c *catalog) tail() (p position, last *object) {
+// tail returns the position after the last entry of any history, and the object or the base that
+// ends there.
+func (c *catalog) tail() (p position, last *object, lastBase *base) {
 	for i := range c.logs {
 		if o := &c.logs[i]; o.last > p.index || o.last == p.index && o.ms > last.ms {
 			p, last = o.after(), o
@@ -102,10 +103,10 @@ func (c *catalog) tail() (p position, last *object) {
 	}
 	for _, b := range c.whole() {
 		if b.index > p.index {
-			p, last = b.position, nil
+			p, last, lastBase = b.position, nil, &b
 		}
 	}
-	return p, last
+	return p, last, lastBase
 }
 
 // reach returns every position that a chain of objects reaches from a position (A2, A4), each with

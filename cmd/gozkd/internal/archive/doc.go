@@ -24,8 +24,9 @@
 // The chain after an entry is the first 16 bytes of SHA-256 over the chain before it, its index (8
 // bytes, big-endian) and its data. Where a history begins, it is the first 16 bytes of SHA-256 over
 // "gozkd archive 1", the ensemble, the index and the term of the base's last entry (8 bytes each,
-// big-endian). A member that continues another's objects compares the last entry with its own log:
-// logs with an equal (index, term) are equal up to it.
+// big-endian). A member that continues another's objects compares the last entry with its own log,
+// and if there is only a base, what its name has: logs with an equal (index, term) are equal up to
+// it.
 //
 // Bytes of every object; integers are little-endian:
 //

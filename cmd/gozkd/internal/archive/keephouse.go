@@ -38,7 +38,7 @@ func (s *Shipper) keepHouse(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.delete(ctx, c.outdated(now, s.cfg.Retention))
+	return s.delete(ctx, c.outdated(now, s.cfg.Retention, s.base.uploading()))
 }
 
 // tier returns the level of an object by its size.
@@ -137,8 +137,9 @@ func (s *Shipper) merge(ctx context.Context, run []object) error {
 	return s.delete(ctx, names)
 }
 
-// outdated returns the names of what the retention no longer keeps, and of unfinished bases.
-func (c *catalog) outdated(now time.Time, retention time.Duration) (names []string) {
+// outdated returns the names of what the retention no longer keeps, and of unfinished bases, except
+// the one in a folder to which this shipper uploads.
+func (c *catalog) outdated(now time.Time, retention time.Duration, uploading string) (names []string) {
 	// keep is the index of the first base that is kept: one from which the log goes on as far as
 	// from any base before it. That is not so for a base between the objects of a writer whom
 	// another passed.
@@ -152,8 +153,11 @@ func (c *catalog) outdated(now time.Time, retention time.Duration) (names []stri
 			furthest = max(furthest, end.index)
 		}
 	}
-	tail, _ := c.tail()
+	tail, _, _ := c.tail()
 	for _, b := range c.bases {
+		if b.folder == uploading {
+			continue
+		}
 		// The base at the end of the log may be under way, however old its last batch is.
 		if b.index < keep || !b.whole && b.index < tail.index && timeOf(b.ms).Before(now.Add(-unfinishedAge)) {
 			names = append(names, b.parts...)

@@ -84,12 +84,14 @@ type Shipper struct {
 	// These are owned by Run.
 	source   Source
 	ensemble uint64
-	pos      position // after the last entry in the archive, as far as is known
-	last     *object  // the object that ends there, unless this shipper wrote it
-	known    bool     // the archive was listed
-	active   bool     // this member writes
-	checked  bool     // the history that ends at pos is that of this member
-	attempt  string   // name of the last object that was to be written
+	pos      position  // after the last entry in the archive, as far as is known
+	last     *object   // the object that ends there, unless this shipper wrote it
+	lastBase *base     // the base that ends there, if no object does
+	ahead    time.Time // since when the archive has been ahead of this leader; zero: it is not
+	known    bool      // the archive was listed
+	active   bool      // this member writes
+	checked  bool      // the history that ends at pos is that of this member
+	attempt  string    // name of the last object that was to be written
 	seen     []sighting
 	base     *baseJob // the base that is being made
 	baseDue  bool     // a base is needed
@@ -110,7 +112,7 @@ type sighting struct {
 
 // shipperStats are read by other goroutines.
 type shipperStats struct {
-	waiting                     atomic.Int64 // Unix nanoseconds of the oldest sighting; 0: nothing waits
+	waiting                     atomic.Int64 // Unix nanoseconds since when an entry waits; 0: none does
 	active                      atomic.Bool
 	objects, bytes, errs, holes atomic.Int64
 	verified                    atomic.Pointer[Verification] // the last one; nil: none is known
@@ -145,12 +147,13 @@ func (s *Shipper) Run(ctx context.Context, source Source) {
 		case <-tick.C:
 			s.round(ctx)
 		case <-ctx.Done():
+			s.base.stop()
+			s.base = nil // the log goes on behind it
 			if s.active {
 				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Interval)
 				s.note(s.ship(last))
 				cancel()
 			}
-			s.base.stop()
 			return
 		}
 	}
@@ -196,20 +199,24 @@ func (s *Shipper) ship(ctx context.Context) error {
 		return nil
 	}
 	if p.Ensemble != s.ensemble {
-		s.ensemble, s.pos, s.last, s.known, s.active, s.seen = p.Ensemble, position{}, nil, false, false, nil
+		s.ensemble, s.pos, s.last, s.lastBase, s.known, s.active, s.seen = p.Ensemble, position{}, nil, nil, false, false, nil
 		s.stats.verified.Store(nil)
 	}
 	s.see(p.Applied, now)
+	defer s.settle()
 	if !s.known || p.Applied > s.pos.index {
 		if err := s.follow(ctx); err != nil {
 			return err
 		}
 	}
-	defer s.settle()
-	s.settle()
 	if p.Leads && p.Applied < s.pos.index {
+		if s.ahead.IsZero() {
+			s.ahead = now
+		}
 		return errAhead
 	}
+	s.ahead = time.Time{}
+	s.settle()
 	if len(s.seen) == 0 {
 		return nil
 	}
@@ -241,7 +248,9 @@ func (s *Shipper) settle() {
 	}
 	s.seen = s.seen[k:]
 	since := int64(0)
-	if len(s.seen) > 0 {
+	if !s.ahead.IsZero() {
+		since = s.ahead.UnixNano()
+	} else if len(s.seen) > 0 {
 		since = s.seen[0].at.UnixNano()
 	}
 	s.stats.waiting.Store(since)
@@ -272,12 +281,12 @@ func (s *Shipper) follow(ctx context.Context) error {
 		}
 		s.known = true
 	}
-	if tail, last := c.tail(); tail.index > s.pos.index {
+	if tail, last, lastBase := c.tail(); tail.index > s.pos.index {
 		if last != nil && last.name == s.attempt { // written in spite of the error
-			s.pos, s.last = tail, nil
+			s.pos, s.last, s.lastBase, s.checked = tail, nil, nil, true
 			return nil
 		}
-		s.pos, s.last, s.active, s.checked = tail, last, false, false
+		s.pos, s.last, s.lastBase, s.active, s.checked = tail, last, lastBase, false, false
 		s.base.stop()
 		s.base = nil
 	}
@@ -297,7 +306,8 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 		}
 		gap = same == otherHistory
 	}
-	for !gap && s.pos.index < p.Applied {
+	// A base begins at the end of an object, and its upload before the next one is written.
+	for !gap && s.pos.index < p.Applied && s.base.boundary() != s.pos.index {
 		entries, err := s.source.Log(s.pos.index+1, pieceBytes)
 		if gap = errors.Is(err, consensus.ErrCompacted); gap {
 			break
@@ -305,7 +315,6 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		// A base that is being made begins after its last entry.
 		if at := s.base.boundary(); at > s.pos.index && at < entries[len(entries)-1].Index {
 			entries = entries[:at-s.pos.index]
 		}
@@ -315,7 +324,7 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 			return err
 		}
 		s.baseDue = s.baseDue || !s.active // the member before may have died while it made one
-		s.pos, s.last, s.active = n.after(), nil, true
+		s.pos, s.last, s.lastBase, s.active, s.checked = n.after(), nil, nil, true, true
 	}
 	if !gap {
 		return nil
@@ -338,8 +347,35 @@ const (
 // sameHistory compares the last entries as a whole, and not only their terms, which an ensemble
 // that was brought back counts again. If they differ, the error is errAhead.
 func (s *Shipper) sameHistory(ctx context.Context) (history, error) {
-	if s.checked || s.last == nil {
-		return ownHistory, nil // a position after a base or an object of this shipper
+	if s.checked {
+		return ownHistory, nil
+	}
+	endsWith, err := s.lastEntry(ctx)
+	if err != nil {
+		return unknownHistory, err
+	}
+	own, err := s.source.Log(s.pos.index, 1)
+	switch {
+	case errors.Is(err, consensus.ErrCompacted):
+		return otherHistory, nil
+	case err != nil || len(own) == 0:
+		return unknownHistory, err
+	case !endsWith(own[0]):
+		return unknownHistory, errAhead
+	}
+	s.checked = true
+	return ownHistory, nil
+}
+
+// lastEntry returns a function that reports whether an entry with the index of Shipper.pos is the
+// last one in the archive.
+func (s *Shipper) lastEntry(ctx context.Context) (is func(consensus.LogEntry) bool, err error) {
+	if s.last == nil {
+		// A base knows the index and the term of its last entry and, unless the entry has none, the
+		// time, which an ensemble that was brought back has passed.
+		return func(e consensus.LogEntry) bool {
+			return firstChain(s.ensemble, e.Index, e.Term) == s.pos.chain && msOf(e.Time) <= s.lastBase.ms
+		}, nil
 	}
 	theirs, err := s.get(ctx, s.last.name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -347,24 +383,14 @@ func (s *Shipper) sameHistory(ctx context.Context) (history, error) {
 		s.pos, s.last, s.known = position{}, nil, false
 	}
 	if err != nil {
-		return unknownHistory, err
+		return nil, err
 	}
 	entries, err := decodeLog(s.ensemble, s.last.logName, theirs)
 	if err != nil {
-		return unknownHistory, fmt.Errorf("%s: %w", s.last.name, err)
+		return nil, fmt.Errorf("%s: %w", s.last.name, err)
 	}
 	last := entries[len(entries)-1]
-	own, err := s.source.Log(last.Index, 1)
-	switch {
-	case errors.Is(err, consensus.ErrCompacted):
-		return otherHistory, nil
-	case err != nil || len(own) == 0:
-		return unknownHistory, err
-	case own[0].Term != last.Term || !bytes.Equal(own[0].Data, last.Data):
-		return unknownHistory, errAhead
-	}
-	s.checked = true
-	return ownHistory, nil
+	return func(e consensus.LogEntry) bool { return e.Term == last.Term && bytes.Equal(e.Data, last.Data) }, nil
 }
 
 // begin begins a new chain with a base.
@@ -379,7 +405,8 @@ func (s *Shipper) begin(ctx context.Context) error {
 			"from", s.pos.index+1, "to", c.Index)
 	}
 	s.base.stop()
-	s.pos, s.last, s.active, s.checked = position{c.Index, firstChain(s.ensemble, c.Index, c.Term)}, nil, true, true
+	s.pos, s.last, s.lastBase = position{c.Index, firstChain(s.ensemble, c.Index, c.Term)}, nil, nil
+	s.active, s.checked = true, true
 	s.base = &baseJob{capture: c}
 	return nil
 }

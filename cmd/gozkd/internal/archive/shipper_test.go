@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -22,8 +23,11 @@ import (
 type fixedSource struct {
 	log     []consensus.LogEntry
 	applied atomic.Uint64
-	away    atomic.Bool // the log is, as while a checkpoint is installed
-	at      time.Time   // of the last batch in captures
+	away    atomic.Bool   // the log is, as while a checkpoint is installed
+	at      time.Time     // of the last batch in captures
+	state   string        // in captures; "": a short one
+	pause   time.Duration // before each piece of the state
+	capture func()        // called after a capture; nil: nothing
 }
 
 // Position implements Source.
@@ -44,15 +48,38 @@ func (f *fixedSource) Keep(uint64) {}
 
 // Capture implements Source.
 func (f *fixedSource) Capture(context.Context) (*Capture, error) {
-	return &Capture{Index: f.applied.Load(), Term: 5, Time: f.at, File: func(context.Context) (io.ReadCloser, int64, error) {
-		return io.NopCloser(strings.NewReader("state")), 5, nil
-	}}, nil
+	state := cmp.Or(f.state, "state")
+	c := &Capture{Index: f.applied.Load(), Term: 5, Time: f.at, File: func(context.Context) (io.ReadCloser, int64, error) {
+		return io.NopCloser(slowReader{strings.NewReader(state), f.pause}), int64(len(state)), nil
+	}}
+	if f.capture != nil {
+		f.capture()
+	}
+	return c, nil
 }
 
-// archiving runs a shipper until the test ends, or until stop is called.
+type slowReader struct {
+	io.Reader
+	pause time.Duration
+}
+
+func (r slowReader) Read(b []byte) (int, error) {
+	time.Sleep(r.pause)
+	return r.Reader.Read(b)
+}
+
+// archiving runs a shipper until stop is called.
 func archiving(t *testing.T, m *storetest.Memory, source Source) (stop func()) {
 	t.Helper()
-	s := New(Config{Store: m.Client(), Logger: hclog.NewNullLogger(), Interval: time.Second, BaseInterval: 24 * time.Hour, BaseBytes: 1 << 30})
+	return archivingWith(t, newShipper(m, 24*time.Hour), source)
+}
+
+func newShipper(m *storetest.Memory, baseInterval time.Duration) *Shipper {
+	return New(Config{Store: m.Client(), Logger: hclog.NewNullLogger(), Interval: time.Second, BaseInterval: baseInterval, BaseBytes: 1 << 30})
+}
+
+func archivingWith(t *testing.T, s *Shipper, source Source) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	// Stopped and awaited by stop.
@@ -106,6 +133,121 @@ func TestShipper_LastObjectWasMerged(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if _, end := listed(t, m).reach(position{4, firstChain(ensemble, 4, 5)}); end.index != 30 {
 			t.Errorf("the archive ends at entry %d, want 30", end.index)
+		}
+	})
+}
+
+// The lag grows while the storage is away, and while the archive is ahead of the ensemble: the
+// alert must not wait for what comes after that.
+func TestShipper_LagWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 40)}
+		f.applied.Store(20)
+		s := newShipper(m, 24*time.Hour)
+		stop := archivingWith(t, s, f)
+		time.Sleep(time.Minute)
+		if lag := s.Stats().Lag; lag != 0 {
+			t.Errorf("lag %v with everything archived", lag)
+		}
+		m.Set(storetest.Faults{Down: true})
+		f.applied.Store(30)
+		time.Sleep(2 * time.Minute)
+		if lag := s.Stats().Lag; lag < 100*time.Second {
+			t.Errorf("lag %v after two minutes without the store", lag)
+		}
+		m.Set(storetest.Faults{})
+		time.Sleep(time.Minute)
+		stop()
+		if lag := s.Stats().Lag; lag != 0 {
+			t.Errorf("lag %v with everything archived", lag)
+		}
+
+		f.applied.Store(25) // brought back
+		s = newShipper(m, 24*time.Hour)
+		stop = archivingWith(t, s, f)
+		defer stop()
+		time.Sleep(2 * time.Minute)
+		if lag := s.Stats().Lag; lag < 100*time.Second {
+			t.Errorf("lag %v two minutes after the ensemble was brought back", lag)
+		}
+	})
+}
+
+// An ensemble that was brought back does not continue a base of the history that it has lost; the
+// same ensemble does.
+func TestShipper_OnlyABase(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		first uint64 // of the log after the restart: entries with other times
+		end   uint64
+	}{{"same history", 1, 30}, {"another history", 5, 20}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 20)}
+				f.at = f.log[19].Time
+				f.applied.Store(20)
+				stop := archiving(t, m, f)
+				time.Sleep(10 * time.Second)
+				stop()
+				f.log = entriesFrom(t, c.first, 30)
+				for i := range f.log {
+					f.log[i].Index = uint64(i) + 1
+				}
+				f.applied.Store(15)
+				stop = archiving(t, m, f)
+				defer stop()
+				time.Sleep(time.Minute)
+				f.applied.Store(30)
+				time.Sleep(time.Minute)
+				if _, end := listed(t, m).reach(position{20, firstChain(ensemble, 20, 5)}); end.index != c.end {
+					t.Errorf("the chain after the base ends at entry %d, want %d", end.index, c.end)
+				}
+			})
+		})
+	}
+}
+
+// A base becomes whole although entries are applied right after its capture.
+func TestShipper_BaseWhileEntriesCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 200), at: time.Now()}
+		f.capture = func() {
+			f.applied.Store(min(f.applied.Load()+1, 100))
+			f.at = time.Now()
+		}
+		f.applied.Store(20)
+		stop := archivingWith(t, newShipper(m, 10*time.Minute), f)
+		for range 60 {
+			time.Sleep(time.Minute)
+			f.applied.Store(min(f.applied.Load()+1, 200))
+		}
+		stop()
+		c := listed(t, m)
+		if n := len(c.whole()); n < 2 {
+			t.Errorf("%d bases in an hour with an interval of ten minutes", n)
+		}
+		start := c.bases[0]
+		if _, end := c.reach(start.position); end.index != f.applied.Load() {
+			t.Errorf("the log ends at entry %d, want %d", end.index, f.applied.Load())
+		}
+	})
+}
+
+// A base whose upload lasts until the next housekeeping is not deleted, however old its last batch
+// is.
+func TestShipper_SlowUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 100), at: time.Now().Add(-48 * time.Hour)}
+		f.state, f.pause = strings.Repeat("s", 3*pieceBytes), housekeeping*time.Second*3/4
+		f.applied.Store(20)
+		stop := archiving(t, m, f)
+		defer stop()
+		for range 70 {
+			time.Sleep(time.Second)
+			f.applied.Add(1)
+		}
+		if n := len(listed(t, m).whole()); n != 1 {
+			t.Errorf("%d whole bases, want 1", n)
 		}
 	})
 }
@@ -186,10 +328,10 @@ func TestOutdated_BaseThatLeadsNowhere(t *testing.T) {
 	}
 	first, _ := encodeLog(ensemble, start, all[start.index:15])
 	names := []string{first.in(ensemble), piece(15, 25), piece(25, 30), piece(15, 40), piece(40, 60), base(4), base(25)}
-	if got := catalogOf(names...).outdated(time.Now(), time.Hour); len(got) != 0 {
+	if got := catalogOf(names...).outdated(time.Now(), time.Hour, ""); len(got) != 0 {
 		t.Errorf("deleted, although the moments after entry 30 need it: %v", got)
 	}
-	if got := catalogOf(append(names, base(60))...).outdated(time.Now(), time.Hour); len(got) != len(names) {
+	if got := catalogOf(append(names, base(60))...).outdated(time.Now(), time.Hour, ""); len(got) != len(names) {
 		t.Errorf("of %d objects before a base with everything, %d are outdated", len(names), len(got))
 	}
 }
@@ -198,11 +340,11 @@ func TestOutdated_BaseThatLeadsNowhere(t *testing.T) {
 func TestOutdated_BaseUnderWay(t *testing.T) {
 	start := position{4, firstChain(ensemble, 4, 5)}
 	half := baseName{position: start, ms: 1, writer: "00000000"}.in(ensemble) + partName(0, false)
-	if got := catalogOf(half).outdated(time.Now(), 0); len(got) != 0 {
+	if got := catalogOf(half).outdated(time.Now(), 0, ""); len(got) != 0 {
 		t.Errorf("deleted: %v", got)
 	}
 	next, _ := encodeLog(ensemble, start, entriesFrom(t, 5, 3))
-	if got := catalogOf(half, next.in(ensemble)).outdated(time.Now(), 0); len(got) != 1 || got[0] != half {
+	if got := catalogOf(half, next.in(ensemble)).outdated(time.Now(), 0, ""); len(got) != 1 || got[0] != half {
 		t.Errorf("the log has gone on, deleted: %v", got)
 	}
 }
