@@ -6,8 +6,12 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
+
+// maxAuditUser bounds the name of a caller in the audit log, which anybody can fill with names.
+const maxAuditUser = 1 << 10
 
 // audit records a command that changes something or reveals the state, with its caller. refused is
 // the reason why the caller may not run the command, or nil.
@@ -29,7 +33,7 @@ func (h *handler) callerIDs(r *http.Request) (ids []proto.ID) {
 	case strings.EqualFold(scheme, "bearer"):
 		ids = append(ids, proto.ID{Scheme: "token"})
 	case scheme == "digest" && ok: // without a colon it may be a password
-		ids = append(ids, proto.ID{Scheme: scheme, ID: user})
+		ids = append(ids, proto.ID{Scheme: scheme, ID: strings.Clone(printable.Shortened(user, maxAuditUser))})
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		// An error says that the certificate names nobody.

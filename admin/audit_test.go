@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/testca"
@@ -26,6 +27,18 @@ func TestCallerIDs_Certificate(t *testing.T) {
 		}
 		if got := h.callerIDs(r); slices.Contains(got, id) != verified {
 			t.Errorf("verified: %t: %v", verified, got)
+		}
+	}
+}
+
+// TestCallerIDs_LongName: anybody can send names, and must not fill the audit log with them.
+func TestCallerIDs_LongName(t *testing.T) {
+	h := &handler{server: newServer(t, server.Config{})}
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/commands/srst", nil)
+	r.Header.Set("Authorization", "digest "+strings.Repeat("<", 60_000)+":x")
+	for _, id := range h.callerIDs(r) {
+		if len(id.ID) > maxAuditUser+len("…") {
+			t.Errorf("a name of %d bytes", len(id.ID))
 		}
 	}
 }

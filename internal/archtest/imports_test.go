@@ -220,7 +220,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "internal/httplocal", there: true},
-	{pkg: "admin", there: true, may: []arrow{{"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"proto", "identities in these events"}}},
+	{pkg: "admin", there: true, may: []arrow{{"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"internal/printable", "names in these events"}, {"proto", "identities in them"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "renders its facts"},
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},

@@ -52,7 +52,7 @@ var webTable = []box{
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
 		{"web/internal/limit", "bounds requests that walk through subtrees"},
-		{"web/internal/locks", "recognises locks"},
+		{"web/internal/locks", "recognizes locks"},
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},
 	{pkg: "web", there: true, may: []arrow{
