@@ -123,11 +123,16 @@ func restoreFrom(pairs checkpoint.Pairs, sm StateMachine) (install func(), err e
 	return install, err
 }
 
-// write applies changes since the checkpoint of index base, and replaces the meta. For the first
-// checkpoint base is ignored. After an error the file holds the checkpoint of base or the new
-// checkpoint.
+// write applies changes since the checkpoint of index base, 0 for the first one, and replaces the
+// meta. After an error the file holds the checkpoint of base or the new checkpoint.
 func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) error {
 	check := func(b []byte) error {
+		switch {
+		case b == nil && base == 0:
+			return nil
+		case b == nil:
+			return fmt.Errorf("the checkpoint of entry %d is gone: put the file back before the next start, or clear the directories of this member in an ensemble", base)
+		}
 		before, err := core.DecodeMeta(b)
 		if err == nil && before.Index != base { // the changes since another checkpoint are incomplete
 			err = fmt.Errorf("it holds the state as of entry %d instead of entry %d", before.Index, base)

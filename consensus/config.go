@@ -19,7 +19,7 @@ import (
 )
 
 type (
-	// Batch holds the requests of a raft entry. The state machine applies a batch in one step.
+	// Batch holds the requests of a raft entry.
 	Batch = core.Batch
 	// Request is a request of a batch.
 	Request = core.Request

@@ -262,8 +262,8 @@ func (n *Node) PeersRefused() map[string]int64 {
 	return nil
 }
 
-// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and
-// that voter can take over. HandOver returns when that has succeeded or failed, or when ctx ends.
+// HandOver passes leadership, if this member leads, to the voter with the number to (0: any voter),
+// provided that it can take over, and returns when that has succeeded or failed, or when ctx ends.
 func (n *Node) HandOver(ctx context.Context, to uint64) {
 	if !n.Status().Leading || n.cfg.PeerListener == nil {
 		return

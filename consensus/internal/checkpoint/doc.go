@@ -23,9 +23,9 @@
 //     again and syncs.
 //   - The meta page comes last: data, sync, meta page, sync. It is shorter than a sector and has a
 //     checksum. Only after the second sync does the log drop entries.
-//   - A merge knows its base. If the newest good meta page has another index, the merge refuses and
-//     the server stops. An I/O error is not corruption: if a meta page cannot be read, the merge
-//     does not continue from S. Nothing is retried after an error.
+//   - A merge knows its base. If the newest good meta page has another index, or the file is gone,
+//     the merge refuses and the server stops. An I/O error is not corruption: if a meta page cannot
+//     be read, the merge does not continue from S. Nothing is retried after an error.
 //   - A member that sends its checkpoint writes none meanwhile; a tool holds bbolt's file lock, for
 //     which the merge waits up to a minute.
 //

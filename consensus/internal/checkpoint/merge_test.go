@@ -320,6 +320,23 @@ func TestC4_FailuresInAMerge(t *testing.T) {
 	t.Logf("%d failures", failed)
 }
 
+// The file vanishes while a server runs. The changes since would be a part of a checkpoint, and are
+// not written as a whole one.
+func TestC4_MergeIntoNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "checkpoint.db")
+	d := delta{"a": "v"}
+	if err := Merge(vfs.OS{}, path, mustBe(0), testMeta(1), d.Range); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	err := Merge(vfs.OS{}, path, mustBe(1), testMeta(2), d.Range)
+	if left, _ := filepath.Glob(path + "*"); err == nil || len(left) > 0 {
+		t.Errorf("%v, files %v", err, left)
+	}
+}
+
 // The newest meta page is damaged while a server runs, so that the file is at the previous
 // transaction. Merging only the newest changes into it would lose others, and is refused.
 func TestC4_MergeIntoAnotherState(t *testing.T) {

@@ -14,12 +14,15 @@ import (
 // value deletes a key. If there is no file, Merge makes a file beside path and renames it, so that
 // a crash leaves no half of a first checkpoint.
 //
-// check is called with the meta of the existing checkpoint, and must return an error unless the
-// changes are complete since that checkpoint. After an error the file holds either the old or the
-// new checkpoint.
+// check is called with the meta of the existing checkpoint, nil if there is none, and must return
+// an error unless the changes are complete since that checkpoint. After an error the file holds
+// either the old or the new checkpoint.
 func Merge(disk vfs.FS, path string, check func(meta []byte) error, meta []byte, changes Pairs) error {
 	file, err := disk.OpenRW(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := check(nil); err != nil {
+			return fmt.Errorf("write checkpoint %s: %w", path, err)
+		}
 		fresh := path + ".new"
 		if err := Remove(disk, fresh); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Batch holds the requests of a raft entry. The state machine applies a batch in one step.
+// Batch holds the requests of a raft entry.
 type Batch struct {
 	Index   uint64 // of the raft entry
 	NewTerm bool   // this is the first entry of a raft term

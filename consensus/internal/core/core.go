@@ -365,7 +365,7 @@ func (c *Core) collect(out *Output, rd raft.Ready) error {
 }
 
 // leadershipChanged is called when leader, role or term changed. Requests that were under way to
-// the previous leader may be lost: they go out again, and apply drops those that arrive twice.
+// the previous leader may be lost: they go out again, and accept drops those that arrive twice.
 func (c *Core) leadershipChanged() {
 	c.own.resend()
 	c.proposer.reset()

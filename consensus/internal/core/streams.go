@@ -13,11 +13,11 @@ type StreamPosition struct{ Incarnation, Number uint64 }
 //
 // A stream is one server in one incarnation. The incarnation is unique to a start, grows, and is on
 // disk before the first request leaves; it comes from the clock, because the directory may be a
-// copy. A server resends everything from its first unapplied request on when the leader, its role,
-// the term or the connection changes, when another member's checkpoint was installed here, and when
-// nothing came back for an election timeout. A leader proposes nothing before it has applied an
-// entry of its own term. From then on it knows which part of each stream is in the log and cuts
-// that off: copies cost the network, not the disk.
+// copy. A server resends everything from its first unapplied request on when the leader, this
+// server's role, the term or the connection changes, when another member's checkpoint was installed
+// here, and when nothing came back for an election timeout. A leader proposes nothing before it has
+// applied an entry of its own term. From then on it knows which part of each stream is in the log
+// and cuts that off: copies cost the network, not the disk.
 //
 // A server that returns without data and sees a request of itself applied under a later incarnation
 // moves past that and renumbers its pending requests. To a server that had data this proves that

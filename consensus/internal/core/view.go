@@ -110,7 +110,7 @@ func (c *Core) Idle() bool {
 	r := &c.reads
 	return c.takesPart() && c.start.campaignIn == 0 && !c.Slowed() && !c.Reconfiguring() && len(c.retention.pinned) == 0 &&
 		len(c.own.pending)+len(c.proposer.incoming)+len(c.wire.outbox)+len(r.waiting)+len(r.rounds)+len(r.confirmed) == 0 &&
-		(c.role != raft.StateLeader || c.raft.BasicStatus().LeadTransferee == raft.None) // a leader alone transfers
+		(c.role != raft.StateLeader || c.raft.BasicStatus().LeadTransferee == raft.None) // only a leader transfers
 }
 
 // String describes the core in one line, for failure messages.

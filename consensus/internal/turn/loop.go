@@ -21,7 +21,7 @@ type Host interface {
 	Send(m core.Message)
 	Flush()
 	// WriteLog gives work to the log, which does it in order; the slice is valid during the call.
-	// Each append that is durable comes back through LogWritten. idle says that the loop has
+	// The responses of durable appends come back through LogWritten. idle says that the loop has
 	// nothing to apply meanwhile, so the host may write on the loop's goroutine.
 	WriteLog(work []LogWork, idle bool) error
 
@@ -256,8 +256,8 @@ type handOver struct {
 	ticks int
 }
 
-// HandOver passes leadership on, to the voter to or, if to is 0, to any, if this member leads and
-// that voter can take over. HandOver calls done when that has succeeded or failed. A later call
+// HandOver passes leadership, if this member leads, to the voter with the number to (0: any voter),
+// provided that it can take over, and calls done when that has succeeded or failed. A later call
 // replaces the wish of an earlier one.
 func (l *Loop) HandOver(to uint64, done func()) {
 	if earlier, last := l.handOver.done, done; earlier != nil {
