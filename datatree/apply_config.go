@@ -25,7 +25,7 @@ func (c ConfigDoneBody) Append(b []byte) []byte {
 // by the old and the new quorum.
 //
 // The checks come in ZooKeeper's order, except that only the end of the change shows whether the
-// new members can be reached. Source: PrepRequestProcessor.pRequest2Txn; behaviour of 3.9.5.
+// new members can be reached. Source: PrepRequestProcessor.pRequest2Txn; behavior of 3.9.5.
 func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	var r proto.ReconfigRequest
 	d := jute.NewDecoder(x.Body) // copies strings, parts of which are kept
@@ -96,7 +96,7 @@ func (t *Tree) begin(x *txn, next serverlist.Set) proto.ErrCode {
 // leader may have proposed the same configDone.
 //
 // The version of the znode becomes -1, as after every reconfig. Source: DataTree.processTxn;
-// behaviour of 3.9.5.
+// behavior of 3.9.5.
 func (t *Tree) configDone(x *txn) proto.ErrCode {
 	d := reader{b: x.Body}
 	serial, code := proto.Zxid(d.varint()), proto.ErrCode(d.int32())

@@ -69,7 +69,7 @@ func (t *Tree) multiOp(x *txn, op *proto.MultiOp) proto.MultiResult {
 // deriveOp makes the op code of a create agree with its mode, as ZooKeeper does in a multi only,
 // and reports whether it is well-formed: an unknown mode, a mode that needs a TTL, or a null ACL
 // fail the multi as a whole, except in a createTTL. Source: MultiOperationRecord, Op.Create;
-// behaviour of 3.9.5.
+// behavior of 3.9.5.
 func deriveOp(op *proto.MultiOp) bool {
 	switch op.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:

@@ -61,7 +61,7 @@ func (m *model) quotaAllows(e env, path string, bytes, count int64) proto.ErrCod
 		return proto.ErrMarshallingError
 	}
 	if m.nodes[quotaRoot+q+"/zookeeper_stats"] == nil {
-		return proto.OK // behaviour of 3.9.5
+		return proto.OK // behavior of 3.9.5
 	}
 	usedCount, usedBytes := m.used(q)
 	over := func(limit string, used, delta int64) bool {

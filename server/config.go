@@ -52,7 +52,7 @@ type Config struct {
 	// Members lists the servers of the ensemble, including this one, in the form of the server
 	// lines of zoo.cfg: server.1=host:peerPort:electionPort[:role];[host:]clientPort. A server
 	// without data forms a new ensemble with them, and reaches them at these addresses. The members
-	// of an existing ensemble are changed by reconfig. Empty: a server alone.
+	// of an existing ensemble are changed by reconfig. Empty: a standalone server.
 	Members []string
 	// JoinOnly: a server without data takes no part in forming a new ensemble, and waits until one
 	// that exists lets it in (db.autocreate=false without the file initialize). So a member that
@@ -105,7 +105,7 @@ type Config struct {
 	// this server knows it: elsewhere its client is told that it has expired. It cannot have
 	// ephemeral znodes, unless LocalSessionUpgrades is set: then the first one makes it a session
 	// like others (localSessionsUpgradingEnabled), and new sessions are local only from feature
-	// level 3 on. No effect on a server alone.
+	// level 3 on. No effect on a standalone server.
 	LocalSessions, LocalSessionUpgrades bool
 	// LinearizableReads makes every read wait until this server has applied everything that was
 	// committed anywhere when the read came. By default a read is answered from the state of this
@@ -154,9 +154,9 @@ type Config struct {
 	// and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 	// MaxClientConns bounds the connections from one address (maxClientCnxns), MaxConns all
-	// connections (maxCnxns). 0: the default, which is 60 and, if clients connect to sockets, what
-	// the process's limit of file descriptors suffices for, with a reserve for everything else.
-	// Negative: no limit.
+	// connections (maxCnxns). 0: the default, which is 60 per address and, in all, as many as the
+	// process's limit of file descriptors allows, with a reserve for everything else; in memory
+	// there is no such limit. Negative: no limit.
 	MaxClientConns, MaxConns int
 	// ConnectionThrottle bounds how many connect requests are answered. Default: none is dropped.
 	ConnectionThrottle ConnectionThrottle

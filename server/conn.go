@@ -27,7 +27,7 @@ type conn struct {
 
 	touched touched         // owned by the goroutine of Apply
 	removed bool            // from connTable; guarded by connTable.mu
-	bound   proto.SessionID // bySession had this connection for it, and may still have; guarded by connTable.mu
+	bound   proto.SessionID // the session under which bySession lists, or listed, it; guarded by connTable.mu
 
 	mu   sync.Mutex // guards all below
 	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes

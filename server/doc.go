@@ -12,8 +12,8 @@
 //	V1  Replies leave in the order of their requests, per connection, except that a ping is answered
 //	    while a reconfig waits.
 //	V2  A read sees all earlier and no later writes of its own connection: after an unfinished
-//	    write, the read waits in the connection's queue, and runs right after that write was
-//	    applied.
+//	    write, the read waits in the connection's queue, and runs after that write and before the
+//	    connection's next one.
 //	V3  A client gets the event of a change before any reply that shows the change, and never
 //	    before the reply of the read that set the watch: replies are put on the output under the
 //	    tree's lock, events under its write lock.
@@ -25,11 +25,12 @@
 //
 //   - One per connection reads the socket and owns the input buffer.
 //   - consensus.Run owns raft and, through Apply, the tree's changes, events and replies to writes.
-//   - The session loop follows the leader; twice a tick it expires sessions or reports them to the
-//     leader.
+//   - The session loop follows changes of leadership; twice a tick it expires sessions or reports
+//     them to the leader.
 //   - The collector deletes containers and TTL znodes.
 //   - An accept loop per client port owns its listener, until Close or a reconfig that moves the
-//     port; followClientAddress makes such moves in an ensemble.
+//     port; followClientAddress and followPeerAddress make such moves in an ensemble.
+//   - finishDrain answers the long queue of a connection, until it is empty.
 //   - One per TLS handshake, for at most 10 s; then the connection gets a new goroutine.
 //   - A flusher writes the output that a socket did not take at once.
 //

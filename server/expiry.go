@@ -26,16 +26,15 @@ import (
 //     new.
 //   - A silent server may have heard its clients until its next report was due. So if a server does
 //     not report, its sessions last until their timeout and one more tick have passed since its
-//     last report. The first report of a next process, which repeats no time, counts as a touch for
-//     the clients of the previous process (reportArrived), once.
+//     last report. The first report of its next process, which repeats no time, counts as a touch
+//     for the clients of the previous process (reportArrived), once.
 //
 // A report covers everything since the last report that the leader has confirmed, and a tick before
 // it. A server whose own pass is late reports only in the next pass. A session also counts as heard
 // while its connection is not read because earlier requests wait (conn.blocked), unless the server
 // waits for the client to take its replies, and when its client asks for it again with the right
-// password (heardOwner). A server that is cut off answers
-// pings for syncLimit ticks; if it dies within that time, its clients have up to that much less
-// than their timeout.
+// password (heardOwner). A server that is cut off answers pings for syncLimit ticks; if it dies
+// within that time, its clients have up to that much less than their timeout.
 type expiry struct {
 	mu       sync.Mutex // guards these
 	tracker  *session.Tracker

@@ -42,7 +42,7 @@ func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
 }
 
 // Membership returns the members as text, as the znode /zookeeper/config has them, or "" for a
-// server alone.
+// standalone server.
 func (s *Server) Membership() string {
 	if s.alone() {
 		return ""
@@ -53,7 +53,7 @@ func (s *Server) Membership() string {
 
 // Members returns the servers of the ensemble in ascending order of their numbers: the members that
 // the ensemble agreed on, or, as long as this server knows of no agreement, those of its
-// configuration. A server alone has none. The caller owns the result.
+// configuration. A standalone server has none. The caller owns the result.
 func (s *Server) Members() []MemberStatus {
 	set, _ := s.ensemble()
 	var links []consensus.PeerLink

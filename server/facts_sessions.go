@@ -51,7 +51,7 @@ func (s *Server) ZnodeKinds() []ZnodeKind {
 }
 
 // Expiries returns when sessions expire, the next first. Only the server that decides about expiry
-// knows: a server alone, or the leader. All others return nil. The caller owns the result.
+// knows: a standalone server, or the leader. All others return nil. The caller owns the result.
 func (s *Server) Expiries() []Expiry {
 	if !s.life.accepting.Load() {
 		return nil

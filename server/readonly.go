@@ -14,11 +14,11 @@ const minReadOnlyPatience = 2 * time.Second
 // syncLimit ticks, or that finds no leader for a while when it starts, serves reads to clients
 // whose connect request says readOnly.
 //
-//	RO1  It shows a committed prefix. A client that has seen a later zxid is closed without an answer,
-//	     so nobody's view goes back.
+//	RO1  It shows a committed prefix. A client that has seen a later zxid gets no answer: its
+//	     connection is closed, so nobody's view goes back.
 //	RO2  It proposes nothing for a connection of that time. Such a connection has readOnly set for its
 //	     whole life, and its writes, syncs and reconfigs are answered with -119 before they are routed.
-//	RO3  Its sessions are local. The client of a global session is closed without an answer, because
+//	RO3  Its sessions are local. The connection of a client with a global session is closed, because
 //	     only a quorum knows whether the session is over, unless its id, which holds the zxid of its
 //	     creation, says that this server has seen its end.
 //	RO4  When the mode begins or ends, all connections are closed, and then all local sessions are

@@ -103,7 +103,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Start restores the state, opens the client port, and returns when clients are served. ctx bounds
+// Start opens the client port, restores the state, and returns when clients are served. ctx bounds
 // only the start. If Start returns an error, the server is closed.
 func (s *Server) Start(ctx context.Context) error {
 	ctx, over, err := s.life.begin(ctx)

@@ -16,7 +16,7 @@ type Status struct {
 	Serving bool   // clients are answered, and their writes carried out
 	Mode    string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
 	Member  int    // this server's number
-	Leader  int    // the leader's number as far as this server knows, 0 for none; a server alone leads itself
+	Leader  int    // the leader's number as far as this server knows, 0 for none; a standalone server leads itself
 	Zxid    int64  // of the last change that is applied on this server
 	// Whole reports whether every member that should vote does, and, as far as the leader knows, no
 	// member has joined without data. A member that joins without data is admitted as a learner

@@ -65,7 +65,7 @@ func recordFile(ctx context.Context, start *starter, name, file string, list []*
 		if err != nil {
 			must.Failf("%s: %w", s.Name, err)
 		}
-		t.Normalise()
+		t.Normalize()
 		transcripts = append(transcripts, t)
 	}
 	var b bytes.Buffer

@@ -21,7 +21,7 @@ import (
 //go:embed testdata/cli.script
 var cliScript string
 
-// Recorded is the normalised output of zkCli.sh 3.9.5 for Script on a ZooKeeper 3.9.5, for tests
+// Recorded is the normalized output of zkCli.sh 3.9.5 for Script on a ZooKeeper 3.9.5, for tests
 // without Java.
 //
 //go:embed testdata/zkcli-3.9.5.txt
@@ -50,7 +50,7 @@ func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
 // new value of Recorded.
 func Record(ctx context.Context, root, addr string) (string, error) {
 	output, err := runScript(ctx, mavenShell(ctx, root, addr), addr)
-	return strings.ReplaceAll(normalise(output), addr, "ADDRESS"), err
+	return strings.ReplaceAll(normalize(output), addr, "ADDRESS"), err
 }
 
 // runScript feeds the script to a shell and returns its output, standard error included, and its

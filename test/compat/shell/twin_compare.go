@@ -68,8 +68,8 @@ func pieces(output string, lines int) []piece {
 // Compare compares the outputs of zkCli.sh and gozkd cli for Script: a result for each case, and
 // one for the events.
 func Compare(theirs, ours string) []cases.Result {
-	theirs, theirEvents := withoutEvents(normalise(theirs))
-	ours, ourEvents := withoutEvents(normalise(ours))
+	theirs, theirEvents := withoutEvents(normalize(theirs))
+	ours, ourEvents := withoutEvents(normalize(ours))
 	lines := scriptLines(cliScript)
 	a, b := pieces(theirs, len(lines)), pieces(ours, len(lines))
 	usages := usagesIn(a, lines)
@@ -179,8 +179,8 @@ var bound = []struct {
 	{regexp.MustCompile(`(?m)^(\d+ - connect )[^/]*`), "${1}ADDRESS"},
 }
 
-// normalise replaces such text, and sorts the output of whoami, which has no order.
-func normalise(output string) string {
+// normalize replaces such text, and sorts the output of whoami, which has no order.
+func normalize(output string) string {
 	for _, b := range bound {
 		output = b.pattern.ReplaceAllString(output, b.with)
 	}

@@ -1,4 +1,4 @@
-// Package locks recognises locks, semaphores and elections by the names of their znodes: those of
+// Package locks recognizes locks, semaphores and elections by the names of their znodes: those of
 // Curator, of kazoo, of package recipes, and of ZooKeeper's own recipes. The result names each
 // lock's holders and queue, and groups of sessions that wait for each other.
 //

@@ -78,12 +78,12 @@ const (
 // maxID bounds Contender.ID.
 const maxID = 128
 
-// Find recognises the locks in directories and returns them by path. A directory with a queue and
+// Find recognizes the locks in directories and returns them by path. A directory with a queue and
 // a directory with leases that belong together are one semaphore.
 func Find(dirs []Directory) []Lock {
 	var all []Lock
 	for i := range dirs {
-		if l, ok := recognise(&dirs[i]); ok {
+		if l, ok := recognize(&dirs[i]); ok {
 			all = append(all, l)
 		}
 	}
@@ -98,8 +98,8 @@ type place struct {
 	name
 }
 
-// recognise returns the lock whose contenders are the children of a directory.
-func recognise(d *Directory) (Lock, bool) {
+// recognize returns the lock whose contenders are the children of a directory.
+func recognize(d *Directory) (Lock, bool) {
 	if leases, ok := kazooLeases(d); ok {
 		return leases, true
 	}

@@ -14,7 +14,7 @@ const (
 	maxLeaseText = 10 // digits in the data of kazoo's semaphore
 )
 
-// kazooLeases recognises kazoo's semaphore: the data are the number of leases, and each child is a
+// kazooLeases recognizes kazoo's semaphore: the data are the number of leases, and each child is a
 // lease with a random name.
 func kazooLeases(d *Directory) (Lock, bool) {
 	if len(d.Data) > maxLeaseText || len(d.Children) == 0 {

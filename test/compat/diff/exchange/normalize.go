@@ -9,10 +9,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Normalise replaces, in place, the zxids, times, session ids and passwords of t by values that
+// Normalize replaces, in place, the zxids, times, session ids and passwords of t by values that
 // depend only on their order. Transcripts that Compare considers equal then have nearly equal
 // bytes, so a new recording changes little in a file.
-func (t *Transcript) Normalise() {
+func (t *Transcript) Normalize() {
 	zxids, times := make(map[int64]int64), make(map[int64]int64)
 	t.eachField(func(_ []byte, f Field) {
 		switch {
