@@ -201,6 +201,8 @@ func (s *Shipper) ship(ctx context.Context) error {
 	if p.Ensemble != s.ensemble {
 		s.ensemble, s.pos, s.last, s.lastBase, s.known, s.active, s.seen = p.Ensemble, position{}, nil, nil, false, false, nil
 		s.stats.verified.Store(nil)
+		s.base.stop()
+		s.base = nil
 	}
 	s.see(p.Applied, now)
 	defer s.settle()
@@ -371,11 +373,9 @@ func (s *Shipper) sameHistory(ctx context.Context) (history, error) {
 // last one in the archive.
 func (s *Shipper) lastEntry(ctx context.Context) (is func(consensus.LogEntry) bool, err error) {
 	if s.last == nil {
-		// A base knows the index and the term of its last entry and, unless the entry has none, the
-		// time, which an ensemble that was brought back has passed.
-		return func(e consensus.LogEntry) bool {
-			return firstChain(s.ensemble, e.Index, e.Term) == s.pos.chain && msOf(e.Time) <= s.lastBase.ms
-		}, nil
+		// The objects before the base are deleted, or not listed yet, so its chain cannot be
+		// compared. But an ensemble that was brought back has passed the time of its last batch.
+		return func(e consensus.LogEntry) bool { return msOf(e.Time) <= s.lastBase.ms }, nil
 	}
 	theirs, err := s.get(ctx, s.last.name)
 	if errors.Is(err, store.ErrNotFound) {

@@ -207,6 +207,26 @@ func TestShipper_OnlyABase(t *testing.T) {
 	}
 }
 
+// A base in the middle of a history is continued when the object before it is not there: a listing
+// may show the base earlier, and the retention deletes the object.
+func TestShipper_BaseWithoutTheObjectBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
+		n, _ := encodeLog(ensemble, position{4, firstChain(ensemble, 4, 5)}, f.log[4:20])
+		base := baseName{position: n.after(), ms: n.ms, writer: "00000000"}
+		if err := m.Client().Put(t.Context(), base.in(ensemble)+partName(0, true), encodePart(ensemble, base, 0, []byte("x"))); err != nil {
+			t.Fatal(err)
+		}
+		f.applied.Store(30)
+		stop := archiving(t, m, f)
+		defer stop()
+		time.Sleep(10 * time.Second)
+		if _, end := listed(t, m).reach(n.after()); end.index != 30 {
+			t.Errorf("the chain after the base ends at entry %d, want 30", end.index)
+		}
+	})
+}
+
 // A base becomes whole although entries are applied right after its capture.
 func TestShipper_BaseWhileEntriesCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -240,7 +240,10 @@ func (s *shipping) settle() {
 			return
 		}
 	}
-	s.t.Fatal("the archive does not catch up")
+	for _, p := range s.procs {
+		s.t.Logf("%+v", p.shipper.Stats())
+	}
+	s.t.Fatalf("the archive does not catch up\n%s\n%s", s.log.String(), strings.Join(s.memory.Names(), "\n"))
 }
 
 // misbehave draws faults of the store.
