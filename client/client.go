@@ -26,7 +26,7 @@ type Client struct {
 	eventsDone chan struct{} // closed when all events were delivered
 
 	leaving  atomic.Bool   // the first Close or Detach has begun
-	left     chan struct{} // closed when it has done its work
+	left     chan struct{} // closed when that call has done its work
 	closeErr error
 
 	mu      sync.Mutex // guards the fields below and those of link that say so

@@ -25,11 +25,10 @@ const joinTicks = 2
 // The nonce of its life tells the two apart. See docs/adr/0002-members-without-state.md.
 //
 // A member that has formed an ensemble but has no entry in its log yet, called young, still counts
-// as fresh.
-// The asking member may have voted for it and lost its directory. So a young member reports its
-// term, and whether it knew this life of the asker when it formed; a majority counts only members
-// that did. A member that forms late treats its vote in the highest of these terms as given to
-// itself.
+// as fresh. The asking member may have voted for it and lost its directory. So a young member
+// reports its term, and whether it knew this life of the asker when it formed the ensemble; a
+// majority counts only members that did. A member that forms the ensemble late treats its vote in
+// the highest of these terms as given to itself.
 //
 // Why admission is safe: let m be the member, and C the configuration in which m votes.
 //

@@ -43,6 +43,12 @@ func (j *baseJob) stop() {
 	}
 }
 
+// dropBase gives up the base that is being made, if any.
+func (s *Shipper) dropBase() {
+	s.base.stop()
+	s.base = nil
+}
+
 // makeBase begins and follows the making of a base, if one is due.
 func (s *Shipper) makeBase(ctx context.Context) error {
 	if s.base == nil {

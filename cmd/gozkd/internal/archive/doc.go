@@ -24,9 +24,9 @@
 // The chain after an entry is the first 16 bytes of SHA-256 over the chain before it, its index (8
 // bytes, big-endian) and its data. Where a history begins, it is the first 16 bytes of SHA-256 over
 // "gozkd archive 1", the ensemble, the index and the term of the base's last entry (8 bytes each,
-// big-endian). A member that continues another's objects compares the last entry with its own log,
-// and if no object ends at a base, the time in the base's name: logs with an equal (index, term)
-// are equal up to it.
+// big-endian). A member that continues another's objects compares the last entry with its own log:
+// logs with an equal (index, term) are equal up to it. If no object ends at the last base, the
+// member compares the time in the base's name with that of its own entry.
 //
 // Bytes of every object; integers are little-endian:
 //

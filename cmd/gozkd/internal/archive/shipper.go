@@ -147,8 +147,7 @@ func (s *Shipper) Run(ctx context.Context, source Source) {
 		case <-tick.C:
 			s.round(ctx)
 		case <-ctx.Done():
-			s.base.stop()
-			s.base = nil // the log goes on behind it
+			s.dropBase() // the log goes on behind it
 			if s.active {
 				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Interval)
 				s.note(s.ship(last))
@@ -201,8 +200,7 @@ func (s *Shipper) ship(ctx context.Context) error {
 	if p.Ensemble != s.ensemble {
 		s.ensemble, s.pos, s.last, s.lastBase, s.known, s.active, s.seen = p.Ensemble, position{}, nil, nil, false, false, nil
 		s.stats.verified.Store(nil)
-		s.base.stop()
-		s.base = nil
+		s.dropBase()
 	}
 	s.see(p.Applied, now)
 	defer s.settle()
@@ -289,8 +287,7 @@ func (s *Shipper) follow(ctx context.Context) error {
 			return nil
 		}
 		s.pos, s.last, s.lastBase, s.active, s.checked = tail, last, lastBase, false, false
-		s.base.stop()
-		s.base = nil
+		s.dropBase()
 	}
 	return nil
 }
