@@ -70,7 +70,7 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			}
 		}
 		a.trace.EndBatch(b, role)
-		s.digests.note(b.Index, s.tree.Digest())
+		s.digests.Note(b.Index, s.tree.Digest())
 	}
 	if invariants.Enabled {
 		if err := s.tree.Check(); err != nil {

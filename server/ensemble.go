@@ -73,10 +73,10 @@ func (s *Server) retarget() {
 	s.configured.begun.Store(version != 0 || changing)
 	s.configured.done.Store(version != 0)
 	s.node.SetTarget(t)
-	if err := s.peers.update(current, version, wanted); err != nil {
+	if err := s.peers.Update(current, version, wanted); err != nil {
 		s.cfg.Logger.Warn("the addresses of the other servers cannot be saved for the next start", "error", err)
 	}
-	s.node.SetMembers(s.peers.addresses())
+	s.node.SetMembers(s.peers.ByMember())
 	s.noteClientAddress(current, version)
 	s.notePeerAddress(current, version)
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {

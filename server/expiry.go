@@ -181,7 +181,7 @@ func (s *Server) adoptSessions() {
 // takeLead resets expiry and digests if this server has become the leader. s.expiry.mu is held.
 func (s *Server) takeLead() {
 	if s.expiry.takeLead(s.node.Status(), s.cfg.Now()) {
-		s.digests.forget()
+		s.digests.Forget()
 	}
 }
 

@@ -39,7 +39,7 @@ func (m *peerMove) init() { m.changed = make(chan struct{}, 1) }
 // wantedPeerAddress returns where this server should listen for other members: on the configured
 // address, until a reconfig moves this server. An unspecified host remains one.
 func (s *Server) wantedPeerAddress() string {
-	own, _ := s.peers.local.Get(uint64(s.cfg.MemberID))
+	own, _ := s.peers.Local(uint64(s.cfg.MemberID))
 	configured, wanted := s.configuredPeerAddress(), own.PeerAddress()
 	if wanted == s.peerAddress() {
 		return configured

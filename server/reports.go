@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/members"
 )
 
 // The kinds of messages that servers send each other outside of the log, up to twice a tick. The
@@ -38,8 +39,8 @@ func (s *Server) report(st consensus.Status, now time.Time) {
 		l.reportedUntil = l.reportedAt.Add(-s.cfg.Tick)
 	}
 	l.reportedAt, l.reportedMono = now, int64(time.Since(s.startedMono))
-	last := s.digests.newest()
-	b := binary.AppendUvarint(binary.AppendUvarint([]byte{reportHeard}, last.index), last.hash)
+	last := s.digests.Newest()
+	b := binary.AppendUvarint(binary.AppendUvarint([]byte{reportHeard}, last.Index), last.Hash)
 	add := func(id proto.SessionID, ms uint64) {
 		b = binary.AppendUvarint(binary.BigEndian.AppendUint64(b, uint64(id)), ms)
 	}
@@ -72,7 +73,7 @@ func (s *Server) received(from uint64, b []byte) {
 			}
 		}
 	case reportLines:
-		if err := s.loop.lines.take(from, string(b[1:])); err != nil {
+		if err := s.loop.lines.Take(from, string(b[1:])); err != nil {
 			s.cfg.Logger.Warn("malformed report", "from", from, "error", err)
 		}
 	case reportDiffer:
@@ -96,7 +97,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		b = b[n:]
 		return v
 	}
-	theirs := digest{next(), next()}
+	theirs := members.Digest{Index: next(), Hash: next()}
 	if !s.node.Status().Leading {
 		return err
 	}
@@ -125,14 +126,14 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	if err == nil {
 		s.reportArrived(uint8(from), report)
 	}
-	switch s.digests.compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {
-	case verdictOwn:
+	switch s.digests.Compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {
+	case members.OwnDiverged:
 		s.meter.DigestsDiffer.Add(1)
-		s.diverged(theirs.index)
-	case verdictOther:
+		s.diverged(theirs.Index)
+	case members.OtherDiverged:
 		s.meter.DigestsDiffer.Add(1)
-		s.cfg.Logger.Error("the state of a server differs from that of this server", "server", from, "index", theirs.index)
-		s.node.Send(from, binary.AppendUvarint([]byte{reportDiffer}, theirs.index))
+		s.cfg.Logger.Error("the state of a server differs from that of this server", "server", from, "index", theirs.Index)
+		s.node.Send(from, binary.AppendUvarint([]byte{reportDiffer}, theirs.Index))
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/server/internal/members"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
@@ -50,14 +51,14 @@ type Server struct {
 	node       *consensus.Node
 	applier    applier
 	members    serverlist.Set // Config.Members
-	peers      *peerAddresses
+	peers      *members.Addresses
 	configured struct {
 		begun atomic.Bool // the state names the ensemble's members, or is about to
 		done  atomic.Bool // it names them
 	}
 	leader     leaderContact
 	loop       sessionLoop
-	digests    digests
+	digests    members.Digests
 	checkpoint checkpoints
 }
 
@@ -93,7 +94,6 @@ func New(cfg Config) (*Server, error) {
 	s.port.peerMove.init()
 	s.expiry.init(cfg.Tick)
 	s.conns.locals.init(cfg.Tick)
-	s.digests.forget()
 	s.writes.init(&cfg)
 	s.conns.budget.limit.Store(cfg.ClientMemory)
 	s.meter.Init(cfg.Now, slow)
@@ -197,7 +197,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 // openNode opens the data and the port for other members.
 func (s *Server) openNode(ctx context.Context) error {
 	var err error
-	if s.peers, err = openPeerAddresses(s.cfg.DirFS, s.cfg.Dir, s.members); err != nil {
+	if s.peers, err = members.OpenAddresses(s.cfg.DirFS, s.cfg.Dir, s.members); err != nil {
 		return err
 	}
 	peerListener, err := s.listenPeers(ctx)

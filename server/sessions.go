@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/members"
 )
 
 // sessionLoop is the state of runSessions, owned by its goroutine.
@@ -16,11 +17,13 @@ type sessionLoop struct {
 	reportedUntil, reportedAt time.Time
 	reportedMono              int64
 
-	lastPass   time.Time     // by the runtime's clock
-	lost       time.Duration // by which the last pass was late; 0: it was in time
-	stalled    bool          // nothing was committed for too long, as of the last pass
-	lastLogged transitions
-	lines      serverLines // its lock guards what other goroutines use
+	lastPass    time.Time     // by the runtime's clock
+	lost        time.Duration // by which the last pass was late; 0: it was in time
+	stalled     bool          // nothing was committed for too long, as of the last pass
+	lastLogged  transitions
+	lines       members.Lines
+	linesLogged proto.Zxid // version of the members for which a difference of the lines was logged
+	linesTried  time.Time  // by the runtime's clock
 }
 
 // commitPatience returns the time without progress after which this server counts as unable to

@@ -148,6 +148,11 @@ var table = slices.Concat(webTable, []box{
 		{"internal/histogram", "summaries hold what was measured, for any quantile"},
 		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
 	}},
+	{pkg: "server/internal/members", there: true, may: []arrow{
+		{"internal/serverlist", "server lines and memberships"},
+		{"internal/vfs", "the file of addresses"},
+		{"proto", "zxids of memberships"},
+	}},
 	{pkg: "server/internal/meter", there: true, may: []arrow{
 		{"server/facts", "the facts that it reports"},
 		{"internal/histogram", "counts by size"},
@@ -169,6 +174,7 @@ var table = slices.Concat(webTable, []box{
 		{"watch", "which connections get an event"},
 		{"datatree", "the only place where connections and the tree meet"},
 		{"server/facts", "the facts that it reports about itself"},
+		{"server/internal/members", "what the members know of each other"},
 		{"server/internal/meter", "counts and measures"},
 		{"internal/fourletter", "answers the words on the client port"},
 		{"internal/printable", "text of clients in log lines"},

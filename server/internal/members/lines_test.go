@@ -1,4 +1,4 @@
-package server
+package members
 
 import (
 	"fmt"
@@ -9,16 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-func linesOf(t *testing.T, text string) serverlist.Set {
-	t.Helper()
-	set, _, err := serverlist.ParseConfig(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
-func TestAgreedLines(t *testing.T) {
+func TestAgreed(t *testing.T) {
 	const (
 		one   = "server.1=a:1:2:participant;2181\n"
 		two   = "server.2=b:1:2:participant;2181\n"
@@ -59,31 +50,31 @@ func TestAgreedLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			reports := make(map[uint64]serverlist.Set)
 			for id, text := range tt.reports {
-				reports[id] = linesOf(t, text)
+				reports[id] = parseSet(t, text)
 			}
-			got, ok := agreedLines(linesOf(t, tt.own), linesOf(t, tt.current), 1, reports)
+			got, ok := Agreed(parseSet(t, tt.own), parseSet(t, tt.current), 1, reports)
 			switch {
 			case ok != (tt.want != ""):
 				t.Errorf("changed: %v, to %v", ok, got)
-			case ok && !got.Equal(linesOf(t, tt.want)):
-				t.Errorf("got %v, want %v", got, linesOf(t, tt.want))
+			case ok && !got.Equal(parseSet(t, tt.want)):
+				t.Errorf("got %v, want %v", got, parseSet(t, tt.want))
 			}
 		})
 	}
 }
 
 func TestReconfigCommand(t *testing.T) {
-	current := linesOf(t, "server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2;2181")
-	wanted := linesOf(t, "server.1=a:1:2;2181\nserver.3=z:1:2;2181\nserver.4=d:1:2:observer;2181")
+	current := parseSet(t, "server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2;2181")
+	wanted := parseSet(t, "server.1=a:1:2;2181\nserver.3=z:1:2;2181\nserver.4=d:1:2:observer;2181")
 	const want = "reconfig -remove 2 -add 'server.3=z:1:2:participant;0.0.0.0:2181,server.4=d:1:2:observer;0.0.0.0:2181'"
-	if got := reconfigCommand(wanted, current); got != want {
+	if got := ReconfigCommand(wanted, current); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 // Servers that agree about each other come to rest, whoever leads and whoever is connected,
 // whatever they say about themselves.
-func TestAgreedLines_ComeToRest(t *testing.T) {
+func TestAgreed_ComeToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 5).Draw(t, "servers")
 		view := make(map[uint64]serverlist.Set)
@@ -104,11 +95,11 @@ func TestAgreedLines_ComeToRest(t *testing.T) {
 		lead := func(leader uint64, connected func() bool) (changed bool) {
 			reports := make(map[uint64]serverlist.Set)
 			for id := uint64(1); id <= uint64(n); id++ {
-				if id != leader && linesDiffer(view[id], current, id) && connected() {
+				if id != leader && Differ(view[id], current, id) && connected() {
 					reports[id] = view[id]
 				}
 			}
-			next, changed := agreedLines(view[leader], current, leader, reports)
+			next, changed := Agreed(view[leader], current, leader, reports)
 			if changed {
 				current = next
 			}

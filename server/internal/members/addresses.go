@@ -1,4 +1,4 @@
-package server
+package members
 
 import (
 	"errors"
@@ -12,12 +12,12 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// peerAddresses holds the addresses at which this server reaches the other members. They come from
+// Addresses holds the addresses at which this server reaches the other members. They come from
 // this server's own configuration, because the address of a member often depends on where it is
 // used: 0.0.0.0 for the member itself, a name within a network, a port that is forwarded. When a
 // reconfig moves or adds a member, the address in the reconfig counts. A file next to the data
 // keeps these addresses for the next start, as ZooKeeper's dynamic configuration file does.
-type peerAddresses struct {
+type Addresses struct {
 	disk         vfs.FS
 	path         string         // of the file; empty: there is none
 	configured   serverlist.Set // by this server's own configuration
@@ -32,10 +32,10 @@ type peerAddresses struct {
 // peerSections is the number of sections of the file: configured, replicated and local.
 const peerSections = 3
 
-// openPeerAddresses reads the file, if it exists. Lines of the configuration that changed since
+// OpenAddresses reads the file, if it exists. Lines of the configuration that changed since
 // the file was written take precedence.
-func openPeerAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*peerAddresses, error) {
-	p := &peerAddresses{disk: disk, configured: configured, local: configured}
+func OpenAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*Addresses, error) {
+	p := &Addresses{disk: disk, configured: configured, local: configured}
 	if dir == "" {
 		return p, nil
 	}
@@ -68,10 +68,10 @@ func openPeerAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*pee
 	return p, nil
 }
 
-// update takes the members of the state, and wanted: the same with the members that a pending
+// Update takes the members of the state, and wanted: the same with the members that a pending
 // reconfig adds. A state with an older version does not change addresses: after a restart, the log
 // after the checkpoint is applied again.
-func (p *peerAddresses) update(replicated serverlist.Set, version proto.Zxid, wanted serverlist.Set) error {
+func (p *Addresses) Update(replicated serverlist.Set, version proto.Zxid, wanted serverlist.Set) error {
 	p.joining = wanted
 	if version <= p.version {
 		return nil
@@ -103,7 +103,7 @@ func (p *peerAddresses) update(replicated serverlist.Set, version proto.Zxid, wa
 	return p.save()
 }
 
-func (p *peerAddresses) save() error {
+func (p *Addresses) save() error {
 	if p.path == "" {
 		return nil
 	}
@@ -117,8 +117,11 @@ func (p *peerAddresses) save() error {
 	return p.disk.SyncDir(filepath.Dir(p.path))
 }
 
-// addresses returns host:port by member number.
-func (p *peerAddresses) addresses() map[uint64]string {
+// Local returns the line of a member with the addresses that this server uses.
+func (p *Addresses) Local(id uint64) (serverlist.Member, bool) { return p.local.Get(id) }
+
+// ByMember returns host:port by member number.
+func (p *Addresses) ByMember() map[uint64]string {
 	all := make(map[uint64]string)
 	for _, set := range []serverlist.Set{p.removedLocal, p.joining, p.local} {
 		for _, m := range set {

@@ -1,4 +1,4 @@
-package server
+package members
 
 import (
 	"testing"
@@ -19,29 +19,29 @@ func parseSet(t *testing.T, text string) serverlist.Set {
 
 // Each server keeps its own addresses of the others across restarts, replays of the log, and
 // reconfigs.
-func TestPeerAddresses_RestartsAndReconfigs(t *testing.T) {
+func TestAddresses_RestartsAndReconfigs(t *testing.T) {
 	configured := parseSet(t, "server.1=host1:1:2\nserver.2=0.0.0.0:1:2\nserver.3=host3:1:2")
 	replicated := parseSet(t, "server.1=0.0.0.0:1:2\nserver.2=host2:1:2\nserver.3=host3:1:2") // as the first leader is configured
 	moved := parseSet(t, "server.1=0.0.0.0:1:2\nserver.2=host2:1:2\nserver.3=elsewhere:1:2\nserver.4=host4:1:2")
 	without1 := parseSet(t, "server.2=host2:1:2\nserver.3=elsewhere:1:2\nserver.4=host4:1:2")
 	dir := t.TempDir()
-	var b *peerAddresses
+	var b *Addresses
 	open := func() {
 		t.Helper()
 		var err error
-		if b, err = openPeerAddresses(vfs.OS{}, dir, configured); err != nil {
+		if b, err = OpenAddresses(vfs.OS{}, dir, configured); err != nil {
 			t.Fatal(err)
 		}
 	}
 	update := func(set serverlist.Set, version proto.Zxid, wanted serverlist.Set) {
 		t.Helper()
-		if err := b.update(set, version, wanted); err != nil {
+		if err := b.Update(set, version, wanted); err != nil {
 			t.Fatal(err)
 		}
 	}
 	check := func(when string, want ...string) {
 		t.Helper()
-		got := b.addresses()
+		got := b.ByMember()
 		for id := range uint64(4) {
 			if got[id+1] != want[id] {
 				t.Errorf("%s: member %d is at %q, want %q", when, id+1, got[id+1], want[id])

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// ErrDiverged means that the state of this server is not that of the others.
+var ErrDiverged = errors.New("server: the state differs from that of the other servers")
+
+// divergedFile marks a data directory whose state differs. No server starts with such a directory.
+const divergedFile = "DIVERGED"
+
+// diverged stops this server for good: its answers may be wrong, and it must not take part in
+// decisions.
+func (s *Server) diverged(index uint64) {
+	err := fmt.Errorf("%w since entry %d at the latest", ErrDiverged, index)
+	if s.cfg.Dir != "" {
+		path := filepath.Join(s.cfg.Dir, divergedFile)
+		what := fmt.Sprintf("%v.\nMove this data directory away and start the server with an empty one: it fetches the state from the others.\n", err)
+		writeErr := vfs.WriteFile(s.cfg.DirFS, path, []byte(what))
+		if writeErr == nil {
+			writeErr = s.cfg.DirFS.SyncDir(s.cfg.Dir) // else a power loss could remove it
+		}
+		err = errors.Join(err, writeErr)
+	}
+	s.fail(err)
+	s.life.cancel() // set, because only a server that serves gets here; its owner may be slow to call Close
+}
+
+// checkDiverged refuses a data directory that was marked by diverged.
+func (s *Server) checkDiverged() error {
+	if s.cfg.Dir == "" {
+		return nil
+	}
+	path := filepath.Join(s.cfg.Dir, divergedFile)
+	switch exists, err := vfs.Exists(s.cfg.DirFS, path); {
+	case err != nil: // the mark may be there
+		return fmt.Errorf("server: look for the mark of a server that differs from the others: %w", err)
+	case exists:
+		return fmt.Errorf("%w, see %s", ErrDiverged, path)
+	}
+	return nil // no mark, or no directory yet
+}
