@@ -8,7 +8,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Curator names a protected znode "_c_", a GUID, "-", and the requested name.
+// protectedPrefix begins the name of a protected znode, as Curator forms it: "_c_", a GUID, "-",
+// and the requested name.
 const protectedPrefix = "_c_"
 
 // protect adds a GUID to the znode's name, by which findProtected finds the znode.

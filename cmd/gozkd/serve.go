@@ -345,13 +345,14 @@ func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, st
 	}
 }
 
-// serves reports to the service manager that the server serves clients.
+// servesWeb registers the handler whose logins a reload ends.
 func (r *reloader) servesWeb(h *web.Handler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.web = h
 }
 
+// serves reports to the service manager that the server serves clients.
 func (r *reloader) serves(address string) { r.ready("serving clients at " + address) }
 
 func (r *reloader) ready(status string) {

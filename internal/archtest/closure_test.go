@@ -45,19 +45,15 @@ var heavy = []string{"net/http", "html/template", "text/template", "expvar"}
 // above and nothing else.
 func TestFewModulesAreLinked(t *testing.T) {
 	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
+	platforms := []string{"linux", "darwin", "windows"}
+	closures := make(map[string]map[string][]string) // by platform
+	for _, goos := range platforms {
+		closures[goos] = closuresFor(t, goos)
+	}
 	for pkg, allowed := range linked {
 		seen := make(map[string]bool)
-		for _, goos := range []string{"linux", "darwin", "windows"} {
-			cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{else}}std:{{.ImportPath}}{{end}}", "./"+pkg)
-			cmd.Dir = root
-			cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("go list of %s for %s: %v", pkg, goos, err)
-			}
-			modules := strings.Fields(string(out))
-			slices.Sort(modules)
-			for _, m := range slices.Compact(modules) {
+		for _, goos := range platforms {
+			for _, m := range closures[goos][pkg] {
 				seen[m] = true
 				p, std := strings.CutPrefix(m, "std:")
 				switch {
@@ -74,4 +70,35 @@ func TestFewModulesAreLinked(t *testing.T) {
 			}
 		}
 	}
+}
+
+// closuresFor returns the modules of which a package of linked links something on a platform, and
+// the packages of the standard library, as std:PATH.
+func closuresFor(t *testing.T, goos string) map[string][]string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{else}}std:{{.ImportPath}}{{end}}{{if not .DepOnly}} {{join .Deps \" \"}}{{end}}")
+	for pkg := range linked {
+		cmd.Args = append(cmd.Args, "./"+pkg)
+	}
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list for %s: %v", goos, err)
+	}
+	module := make(map[string]string)
+	closures := make(map[string][]string)
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		module[f[0]] = f[1]
+		if len(f) > 2 { // a package of linked, which comes after all that it imports
+			var modules []string
+			for _, p := range append(f[2:], f[0]) {
+				modules = append(modules, module[p])
+			}
+			slices.Sort(modules)
+			closures[strings.TrimPrefix(f[0], modulePath+"/")] = slices.Compact(modules)
+		}
+	}
+	return closures
 }

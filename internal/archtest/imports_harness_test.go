@@ -31,6 +31,12 @@ var harnessTable = []box{
 		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
 		{"gonum.org/v1/plot", "charts"},
 	}},
+	{pkg: "tools/chart", there: true, may: []arrow{
+		{"helm.sh/helm/v3", "renders the chart"},
+		{"k8s.io/api", "the types of the objects"},
+		{"k8s.io/apimachinery", "decodes them"},
+		{"k8s.io/client-go", "the scheme of the types"},
+	}},
 	{pkg: "test/golden"},
 	{pkg: "test/jepsen-lite/...", may: []arrow{
 		{"test/...", "installs and starts ZooKeeper"},

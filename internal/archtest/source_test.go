@@ -29,6 +29,7 @@ type source struct {
 	fset *token.FileSet
 	file *ast.File
 	text string
+	deps []imported
 }
 
 // at names the place of a node, for findings.
@@ -39,9 +40,12 @@ func (s source) at(p token.Pos) string {
 func (s source) line(p token.Pos) int { return s.fset.Position(p).Line }
 
 // imports returns the file's imports and the name each has in the file.
-func (s source) imports() []imported {
+func (s source) imports() []imported { return s.deps }
+
+// importsOf is imports for a file just parsed.
+func importsOf(file *ast.File) []imported {
 	var all []imported
-	for _, spec := range s.file.Imports {
+	for _, spec := range file.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			panic(err) // the parser accepted it
@@ -87,9 +91,8 @@ func (s source) uses(importPath string, f func(name string, pos token.Pos)) {
 	}
 }
 
-// load parses every Go file of the module, for every platform and build tag. Nested modules,
-// testdata and folders that the go command ignores are left out. All tests
-// share the result, which they must not change.
+// load parses every Go file of all modules, for every platform and build tag. testdata and folders
+// that the go command ignores are left out. All tests share the result, which they must not change.
 func load(t *testing.T) []source {
 	t.Helper()
 	all, err := loaded()
@@ -115,9 +118,7 @@ func parseAll() ([]source, error) {
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
 			base := d.Name()
-			ignored := base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
-			_, err := os.Stat(filepath.Join(p, "go.mod"))
-			if rel != "." && (ignored || err == nil) {
+			if rel != "." && (base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -153,7 +154,7 @@ func parse(name, text string) (source, error) {
 	if dir == "." {
 		dir = ""
 	}
-	return source{pkg: dir, name: name, test: strings.HasSuffix(name, "_test.go"), fset: fset, file: file, text: text}, nil
+	return source{pkg: dir, name: name, test: strings.HasSuffix(name, "_test.go"), fset: fset, file: file, text: text, deps: importsOf(file)}, nil
 }
 
 // sample parses a file that a rule's own test made up.

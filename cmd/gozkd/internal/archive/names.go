@@ -19,8 +19,8 @@ type Chain [16]byte
 // String returns the chain as it is in names.
 func (c Chain) String() string { return hex.EncodeToString(c[:]) }
 
-// first returns the chain at which a history begins: after a base whose last entry has an index and
-// a term.
+// firstChain returns the chain at which a history begins: after a base whose last entry has an
+// index and a term.
 func firstChain(ensemble, index, term uint64) Chain {
 	b := []byte("gozkd archive 1")
 	for _, v := range [...]uint64{ensemble, index, term} {

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
-// The prefixes of the keys of tlsconf.Options.
+// clientTLS is the prefix of the keys of tlsconf.Options.
 const clientTLS = "ssl."
 
 var (
