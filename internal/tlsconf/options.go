@@ -51,8 +51,8 @@ type Options struct {
 	Role   Role
 
 	KeyStore, TrustStore Store
-	// Protocol is the only version to use; EnabledProtocols wins over it. Empty means TLSv1.2 and
-	// TLSv1.3.
+	// Protocol is the only version to use; EnabledProtocols wins over it. Empty and TLS mean
+	// TLSv1.2 and TLSv1.3.
 	Protocol         string
 	EnabledProtocols []string
 	CipherSuites     []string

@@ -21,7 +21,7 @@ var versions = map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.Ver
 func (o *Options) protocol() (protocol, error) {
 	p := protocol{min: tls.VersionTLS12, max: tls.VersionTLS13}
 	names, key := o.EnabledProtocols, o.key("enabledProtocols")
-	if len(names) == 0 && o.Protocol != "" {
+	if len(names) == 0 && o.Protocol != "" && o.Protocol != "TLS" {
 		names, key = []string{o.Protocol}, o.key("protocol")
 	}
 	if len(names) > 0 {

@@ -35,6 +35,8 @@ type key struct {
 	// fine lists the values of an unsupported key that need nothing unsupported; they are accepted
 	// silently. A star stands for any value.
 	fine []string
+	// tls is the prefix of a key that has an effect only if TLS with these keys is served.
+	tls string
 	// field returns a pointer to the field of Config. It is nil if there is no field.
 	field func(*Config) any
 	// reload: the key can change at runtime. Otherwise a change needs a restart.

@@ -49,9 +49,6 @@ func (r *resolver) https(c *Config) {
 		c.MetricsPort = -1
 	}
 	if o, ok := c.AdminTLS(); ok && c.AdminEnabled {
-		if !c.ServesPeerTLS() { // otherwise peerTLS has refused them
-			r.refusePeerKeys()
-		}
 		if err := o.Check(); err != nil {
 			w := r.won["admin.forceHttps"]
 			if !c.AdminForceHTTPS {
@@ -65,7 +62,9 @@ func (r *resolver) https(c *Config) {
 	if w, needs := r.won["admin.needClientAuth"]; needs && c.AdminNeedCert && c.AdminEnabled && c.AdminUnified && !c.AdminForceHTTPS {
 		r.warn(w.from, w.key, "true concerns HTTPS only: admin.portUnification also accepts plain HTTP; set admin.forceHttps=true")
 	}
-	if o, ok := c.MetricsTLSOptions(); ok {
+	o, ok := c.MetricsTLSOptions()
+	r.tlsProblems(metricsTLS, ok)
+	if ok {
 		if err := o.Check(); err != nil {
 			w := r.won["metricsProvider.httpsPort"]
 			r.problem(w.from, w.key, "is %s, and %v", w.value, err)

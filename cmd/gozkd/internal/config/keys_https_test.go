@@ -64,14 +64,15 @@ func TestMetricsTLS_Options(t *testing.T) {
 
 // TestHTTPS_Problems checks that an endpoint without what it needs prevents the start.
 func TestHTTPS_Problems(t *testing.T) {
+	const metricsPort = "metricsProvider.className=" + prometheusProvider + "\nmetricsProvider.httpsPort=7001\n"
 	for keys, want := range map[string]string{
-		"admin.forceHttps=true":                          "admin.forceHttps: is true, and ssl.quorum.keyStore.location is not set",
-		"admin.portUnification=true":                     "admin.portUnification: is true, and ssl.quorum.keyStore.location",
-		"admin.needClientAuth=true":                      "admin.needClientAuth: is true, but no admin port speaks TLS",
-		"metricsProvider.ssl.clientAuth=none":            "metricsProvider.ssl.clientAuth",
-		"metricsProvider.ssl.context.supplier.class=a.B": "metricsProvider.ssl.context.supplier.class",
+		"admin.forceHttps=true":                                                                 "admin.forceHttps: is true, and ssl.quorum.keyStore.location is not set",
+		"admin.portUnification=true":                                                            "admin.portUnification: is true, and ssl.quorum.keyStore.location",
+		"admin.needClientAuth=true":                                                             "admin.needClientAuth: is true, but no admin port speaks TLS",
+		metricsPort + "metricsProvider.ssl.clientAuth=none":                                     "metricsProvider.ssl.clientAuth: is",
+		metricsPort + "metricsProvider.ssl.context.supplier.class=a.B":                          "metricsProvider.ssl.context.supplier.class: is",
 		"admin.forceHttps=true\nadmin.needClientAuth=true\nssl.quorum.keyStore.location=/k.pem": "ssl.quorum.trustStore.location is not set",
-		"metricsProvider.className=" + prometheusProvider + "\nmetricsProvider.httpsPort=7001":  "metricsProvider.httpsPort: is 7001, and metricsProvider.ssl.keyStore.location is not set",
+		metricsPort: "metricsProvider.httpsPort: is 7001, and metricsProvider.ssl.keyStore.location is not set",
 	} {
 		if got := strings.Join(problems(t, "dataDir=/d\n"+keys+"\n", nil), "\n"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", keys, got)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/tlsconf"
@@ -9,9 +8,6 @@ import (
 
 // peerTLS is the prefix of the keys of TLS between servers.
 const peerTLS = "ssl.quorum."
-
-// peerTLSOnly begins the notes of keys that are refused on members that serve TLS to the others.
-const peerTLSOnly = "prevents the start with sslQuorum or portUnification: "
 
 // peerTLSKeys say which connections between servers use TLS, and how.
 var peerTLSKeys = append([]key{
@@ -24,8 +20,7 @@ var peerTLSKeys = append([]key{
 	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "always on, within two seconds"},
 }, quorumKeys()...)
 
-// quorumKeys returns the rows ssl.quorum.*. Without sslQuorum and portUnification they have no
-// effect, so none of them prevents the start: peerTLS refuses those that must not be ignored.
+// quorumKeys returns the rows ssl.quorum.*.
 func quorumKeys() (rows []key) {
 	notes := map[string]string{
 		"hostnameVerification":       "a server's certificate must name the host of its server line; false also turns clientHostnameVerification off",
@@ -39,13 +34,9 @@ func quorumKeys() (rows []key) {
 		if note, ok := notes[name]; ok {
 			k.note = note
 		}
-		switch {
-		case name == "handshakeDetectionTimeoutMillis":
-			k = key{name: k.name, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms for a caller's first byte at the peer port, at most 5 s",
+		if name == "handshakeDetectionTimeoutMillis" {
+			k = key{name: k.name, tls: peerTLS, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms for a caller's first byte at the peer port, at most 5 s",
 				field: func(c *Config) any { return &c.PeerTLSDetection }}
-		case k.status == refused:
-			k.status, k.secret = harmless, true
-			k.note = peerTLSOnly + k.note
 		}
 		rows = append(rows, k)
 	}
@@ -57,22 +48,14 @@ func (c Config) ServesPeerTLS() bool {
 	return len(c.Members) > 0 && (c.SSLQuorum || c.PeerPortUnification && c.PeerTLS.KeyStore.Location != "")
 }
 
-// refusePeerKeys refuses the keys ssl.quorum.* that must not be ignored where TLS is spoken.
-func (r *resolver) refusePeerKeys() {
-	for _, name := range r.order {
-		w := r.won[name]
-		if v, ok := w.row.kind.parse(w.value); strings.HasPrefix(name, peerTLS) && w.row.field == nil && ok && !slices.Contains(w.row.fine, v) {
-			r.problem(w.from, w.key, "is not supported: %s", w.row.note)
-		}
-	}
-}
-
 // peerTLS completes and checks TLS between servers.
 func (r *resolver) peerTLS(c *Config) {
 	c.PeerTLS.Prefix, c.PeerTLS.Role = peerTLS, tlsconf.Both
+	_, admin := c.AdminTLS()
+	admin = admin && c.AdminEnabled
+	r.tlsProblems(peerTLS, c.ServesPeerTLS() || admin)
 	if !c.ServesPeerTLS() {
-		_, admin := c.AdminTLS()
-		if w, ok := r.won[peerTLS+"keyStore.location"]; ok && len(c.Members) > 0 && !(admin && c.AdminEnabled) {
+		if w, ok := r.won[peerTLS+"keyStore.location"]; ok && len(c.Members) > 0 && !admin {
 			r.warn(w.from, w.key, "has no effect without sslQuorum or portUnification: the connections between servers are not encrypted")
 		}
 		if w, ok := r.won["portUnification"]; ok && c.PeerPortUnification && len(c.Members) > 0 {
@@ -80,7 +63,6 @@ func (r *resolver) peerTLS(c *Config) {
 		}
 		return
 	}
-	r.refusePeerKeys()
 	w := r.won["sslQuorum"]
 	if !c.SSLQuorum {
 		w = r.won["portUnification"]

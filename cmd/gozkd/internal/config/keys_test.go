@@ -61,7 +61,8 @@ var values = map[string]struct{ good, bad []string }{
 	anything.allowed:   {[]string{"", "a"}, nil},
 	znodeList.allowed:  {[]string{"/", "/a", "/a, /b/c,"}, []string{"", " , ", "a", "/a,b", "*"}},
 	password.allowed:   {[]string{"", "a"}, nil},
-	protocols.allowed:  {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3"}},
+	protocol.allowed:   {[]string{"TLS", "TLSv1.2", "tlsv1.3"}, []string{"", "TLSv1.1", "SSLv3", "TLSv1.4", "TLSv1.2,TLSv1.3"}},
+	protocols.allowed:  {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3", "TLSv1.2,x"}},
 	suites.allowed:     {[]string{"TLS_AES_128_GCM_SHA256", "A, B,"}, []string{"", " , "}},
 	wordList.allowed:   {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
 	whitelist.allowed:  {[]string{"", "*", "stat, ruok,"}, []string{" , "}},
@@ -100,8 +101,8 @@ func TestKeys_Values(t *testing.T) {
 			c := r.resolve(false)
 			fine := slices.Contains(k.fine, canonical)
 			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return strings.Contains(p.What, "more than maxSessionTimeout") })
-			if refusedHere := k.status == refused && !fine; (len(r.problems) > 0) != refusedHere {
-				t.Errorf("%s=%s: problems %v", name, value, r.problems)
+			if refusedHere := k.status == refused && !fine; (len(r.ofTLS) > 0) != refusedHere || len(r.problems) > 0 {
+				t.Errorf("%s=%s: problems %v %v", name, value, r.problems, r.ofTLS)
 			}
 			if k.field == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" || slices.Contains(bounded, k.name) {
 				continue // without a field, or with a computed default, or bounded
@@ -124,11 +125,14 @@ func TestKeys_Values(t *testing.T) {
 			}
 			if k.kind.nearest != nil {
 				if nearest, ok := k.kind.nearest(trim(value)); ok {
-					if len(r.warnings) != 1 || !strings.Contains(r.warnings[0], name+": is "+trim(value)+"; "+nearest+" is used") || k.get(&c) != nearest {
+					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+trim(value)+"; "+nearest+" is used") || k.get(&c) != nearest {
 						t.Errorf("%s=%s became %s, want %s; warnings %v", name, value, k.get(&c), nearest, r.warnings)
 					}
 					continue
 				}
+			}
+			for _, p := range r.ofTLS { // as if TLS were served
+				r.problems = append(r.problems, p.Problem)
 			}
 			if len(r.problems) == 0 {
 				t.Errorf("%s=%s was accepted", name, value)
@@ -321,9 +325,6 @@ func keyTable() string {
 	names := make(map[string][]string)
 	for _, k := range keys {
 		row, rows := "", &others
-		if note, peer := strings.CutPrefix(k.note, peerTLSOnly); peer {
-			k.status, k.note = refused, note
-		}
 		switch note := k.note; {
 		case k.status == works:
 			if k.def != "false" && k.def != "0" {
@@ -364,8 +365,8 @@ func keyTable() string {
 		}
 	}
 	write(working)
-	b.WriteString("\nKeys without effect. Those that are refused prevent the start, `ssl.quorum.*` only with sslQuorum or\n" +
-		"portUnification. ZooKeeper's other keys are accepted: they concern details of the Java server.\n\n")
+	b.WriteString("\nKeys without effect. Those that are refused prevent the start if TLS with these keys is served.\n" +
+		"ZooKeeper's other keys are accepted: they concern details of the Java server.\n\n")
 	write(others)
 	return b.String()
 }

@@ -19,12 +19,28 @@ var (
 		parse:   func(v string) (string, bool) { return v, true },
 		hidden:  true,
 	}
+	// newProtocols are the supported versions, oldProtocols those that only Java has. A version
+	// that is too old is left out with a warning, because ZooKeeper starts with it.
+	newProtocols = []string{"TLSv1.2", "TLSv1.3"}
+	oldProtocols = []string{"SSLv2Hello", "SSLv2", "SSLv3", "SSL", "TLSv1", "TLSv1.1"}
+	protocol     = kind{
+		allowed: "TLS, TLSv1.2, TLSv1.3",
+		parse:   oneOf("TLS", "TLSv1.2", "TLSv1.3").parse,
+		nearest: func(v string) (string, bool) { return "TLS", slices.Contains(oldProtocols, v) },
+	}
 	protocols = kind{
 		allowed: "TLSv1.2 and TLSv1.3, separated by commas",
 		parse: func(v string) (string, bool) {
 			words := splitList(v)
-			known := func(w string) bool { return w == "TLSv1.2" || w == "TLSv1.3" }
-			return strings.Join(words, ","), len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !known(w) })
+			return strings.Join(words, ","), len(words) > 0 && len(without(words, newProtocols)) == 0
+		},
+		nearest: func(v string) (string, bool) {
+			words := splitList(v)
+			kept := without(words, oldProtocols)
+			if len(kept) == 0 {
+				kept = newProtocols
+			}
+			return strings.Join(kept, ","), len(words) > 0 && len(without(kept, newProtocols)) == 0
 		},
 	}
 	suites = kind{
@@ -32,6 +48,11 @@ var (
 		parse:   wordList.parse,
 	}
 )
+
+// without returns the words that are not among some others.
+func without(words, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return slices.Contains(others, w) })
+}
 
 // portKeys open the ports for TLS, and say who its clients are.
 var portKeys = []key{
@@ -52,14 +73,15 @@ var portKeys = []key{
 	{name: "serverCnxnFactory", kind: anything, status: harmless, note: "a class of the Java server"},
 }
 
-// tlsKeys returns the rows of tlsconf.Options below a prefix.
+// tlsKeys returns the rows of tlsconf.Options below a prefix. What is wrong with one of them
+// prevents the start only if TLS with these options is served: see tlsProblems.
 func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []key {
 	row := func(name string, k kind, def, note string, field func(*tlsconf.Options) any, aliases ...string) key {
-		return key{name: prefix + name, aliases: aliases, kind: k, def: def, status: works, reload: true, note: note,
+		return key{name: prefix + name, tls: prefix, aliases: aliases, kind: k, def: def, status: works, reload: true, note: note,
 			field: func(c *Config) any { return field(get(c)) }, secret: k.hidden}
 	}
 	other := func(name string, k kind, s status, note string, fine ...string) key {
-		return key{name: prefix + name, kind: k, status: s, note: note, fine: fine}
+		return key{name: prefix + name, tls: prefix, kind: k, status: s, note: note, fine: fine}
 	}
 	gozkd := func(name string) []string {
 		if prefix == clientTLS {
@@ -70,15 +92,15 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 	rows := []key{
 		row("keyStore.location", orEmpty(text), "", "file with this server's key and certificate: JKS, PKCS12 or PEM; required for TLS", func(o *tlsconf.Options) any { return &o.KeyStore.Location }, gozkd("cert")...),
 		row("keyStore.password", password, "", "password of that store", func(o *tlsconf.Options) any { return &o.KeyStore.Password }),
-		row("keyStore.passwordPath", text, "", "file with that password; wins over `.password`", func(o *tlsconf.Options) any { return &o.KeyStore.PasswordFile }),
+		row("keyStore.passwordPath", orEmpty(text), "", "file with that password; wins over `.password`", func(o *tlsconf.Options) any { return &o.KeyStore.PasswordFile }),
 		row("keyStore.type", orEmpty(oneOf("JKS", "PKCS12", "PEM", "BCFKS")), "", "no effect: the file's content decides; BCFKS is refused", func(o *tlsconf.Options) any { return &o.KeyStore.Type }),
 		row("trustStore.location", orEmpty(text), "", "file with the authorities of callers' certificates; required unless clientAuth is none", func(o *tlsconf.Options) any { return &o.TrustStore.Location }, gozkd("ca")...),
 		row("trustStore.password", password, "", "password of that store", func(o *tlsconf.Options) any { return &o.TrustStore.Password }),
-		row("trustStore.passwordPath", text, "", "file with that password; wins over `.password`", func(o *tlsconf.Options) any { return &o.TrustStore.PasswordFile }),
+		row("trustStore.passwordPath", orEmpty(text), "", "file with that password; wins over `.password`", func(o *tlsconf.Options) any { return &o.TrustStore.PasswordFile }),
 		row("trustStore.type", orEmpty(oneOf("JKS", "PKCS12", "PEM", "BCFKS")), "", "no effect: the file's content decides; BCFKS is refused", func(o *tlsconf.Options) any { return &o.TrustStore.Type }),
-		row("protocol", oneOf("TLSv1.2", "TLSv1.3"), "both", "the only TLS version, unless enabledProtocols is set", func(o *tlsconf.Options) any { return &o.Protocol }),
-		row("enabledProtocols", protocols, "both", "versions of TLS", func(o *tlsconf.Options) any { return &o.EnabledProtocols }),
-		row("ciphersuites", suites, "Go's choice", "IANA names. A list without a TLS 1.3 suite disables TLS 1.3", func(o *tlsconf.Options) any { return &o.CipherSuites }),
+		row("protocol", orEmpty(protocol), "TLS", "the only TLS version, unless enabledProtocols is set; TLS: both", func(o *tlsconf.Options) any { return &o.Protocol }),
+		row("enabledProtocols", orEmpty(protocols), "both", "versions of TLS", func(o *tlsconf.Options) any { return &o.EnabledProtocols }),
+		row("ciphersuites", orEmpty(suites), "Go's choice", "IANA names. A list without a TLS 1.3 suite disables TLS 1.3", func(o *tlsconf.Options) any { return &o.CipherSuites }),
 		row("clientAuth", orEmpty(oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None)), tlsconf.Need, "need: callers need a certificate; want: any certificate is verified; none: not requested", func(o *tlsconf.Options) any { return &o.ClientAuth }),
 		row("hostnameVerification", boolean, "true", "a server's certificate must name the dialed host; false also turns clientHostnameVerification off", func(o *tlsconf.Options) any { return &o.HostnameVerification }),
 		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), "a caller's certificate must name its address", func(o *tlsconf.Options) any { return &o.ClientHostnameVerification }),
@@ -89,6 +111,7 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 		other("sslProvider", text, refused, "the TLS implementation is Go's", "JDK", "OPENSSL", "OPENSSL_REFCNT"),
 		other("authProvider", text, refused, "a class of the Java server", "x509"),
 		other("handshakeDetectionTimeoutMillis", anything, harmless, "use nio.sessionlessCnxnTimeout"),
+		other("client.*", anything, harmless, "a property of the Java client"),
 		other("*", anything, refused, "not a key of ZooKeeper 3.9, perhaps of security"),
 	}
 	rows[len(rows)-1].secret = true // a password, if a letter of its key is wrong
@@ -99,9 +122,24 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 	return append(rows, crl, bare)
 }
 
+// tlsProblems reports what is wrong with the keys of a prefix. Without TLS that is a warning,
+// because ZooKeeper does not look at these keys then.
+func (r *resolver) tlsProblems(prefix string, served bool) {
+	for _, p := range r.ofTLS {
+		switch {
+		case p.prefix != prefix:
+		case served:
+			r.problems = append(r.problems, p.Problem)
+		default:
+			r.warn(p.From, p.Key, "%s; it has no effect, because TLS with these keys is not served", p.What)
+		}
+	}
+}
+
 // tls completes and checks the TLS of the client ports.
 func (r *resolver) tls(c *Config) {
 	c.ClientTLS.Prefix, c.ClientTLS.Role = clientTLS, tlsconf.Server
+	r.tlsProblems(clientTLS, c.ServesTLS())
 	if w, ok := r.won["secureClientPortAddress"]; ok && c.SecureClientPort == 0 {
 		r.problem(w.from, w.key, "is %s, but secureClientPort is not set", w.value)
 	}

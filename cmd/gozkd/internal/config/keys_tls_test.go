@@ -63,17 +63,17 @@ func TestTLS_Problems(t *testing.T) {
 		"ssl.ocsp=true":                        "ssl.ocsp=true is not supported",
 		"ssl.crl=true":                         "gozkd.ssl.crlLocation is not set",
 		"ssl.keyStore.type=bcfks":              "BCFKS is not supported",
-		"ssl.enabledProtocols=TLSv1.2,TLSv1.1": "ssl.enabledProtocols: is",
-		"ssl.protocol=SSLv3":                   "ssl.protocol: is",
+		"ssl.enabledProtocols=TLSv1.2,TLSv1.4": "ssl.enabledProtocols: is",
+		"ssl.protocol=TLSv1.4":                 "ssl.protocol: is",
 		"ssl.context.supplier.class=com.Foo":   "ssl.context.supplier.class: is",
 		"ssl.sslProvider=com.Foo":              "ssl.sslProvider: is",
 		"ssl.somethingNew=1":                   "ssl.somethingNew: is",
 		"gozkd.x509.id=o":                      "gozkd.x509.id: is",
 		// A password whose key has a wrong letter must not be in the log.
-		"ssl.keystore.password=planted":                 `ssl.keystore.password: is "(hidden)"`,
-		"ssl.trustStore.passwd=planted":                 `ssl.trustStore.passwd: is "(hidden)"`,
-		"metricsProvider.ssl.keystore.password=planted": `metricsProvider.ssl.keystore.password: is "(hidden)"`,
-		"sslQuorum=true\nssl.quorum.keystore.password=planted\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1": "ssl.quorum.keystore.password: is not supported",
+		"ssl.keystore.password=planted": `ssl.keystore.password: is "(hidden)"`,
+		"ssl.trustStore.passwd=planted": `ssl.trustStore.passwd: is "(hidden)"`,
+		"metricsProvider.className=" + prometheusProvider + "\nmetricsProvider.httpsPort=0\nmetricsProvider.ssl.keystore.password=planted": `metricsProvider.ssl.keystore.password: is "(hidden)"`,
+		"sslQuorum=true\nssl.quorum.keystore.password=planted\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1":                     `ssl.quorum.keystore.password: is "(hidden)"`,
 	} {
 		got := strings.Join(problems(t, secured+more+"\n", nil), "\n")
 		if !strings.Contains(got, want) || strings.Contains(got, "planted") {
@@ -83,6 +83,62 @@ func TestTLS_Problems(t *testing.T) {
 	wantLines(t, problems(t, "dataDir=/d\nsecureClientPortAddress=a\n", nil), "zoo.cfg:2: secureClientPortAddress: is a, but secureClientPort is not set")
 	if got := strings.Join(problems(t, secured, nil, "--ensemble", "3"), "\n"); !strings.Contains(got, "its members serve no TLS") {
 		t.Errorf("%s", got)
+	}
+}
+
+// Java's usual values, and versions that are too old, start with TLS too: TLS is Java's name of the
+// default, and what is left out would only weaken the connections.
+func TestTLS_JavasVersions(t *testing.T) {
+	const peers = "sslQuorum=true\nssl.quorum.keyStore.location=/k\nssl.quorum.trustStore.location=/t\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1\n"
+	for line, want := range map[string]string{ // protocol, versions, and the beginning of the warning
+		"protocol=TLS":                      "TLS",
+		"protocol=TLSv1.1":                  "TLS, protocol: is TLSv1.1; TLS is used",
+		"protocol=SSL":                      "TLS, protocol: is SSL; TLS is used",
+		"protocol=":                         `, protocol: is "", which has no effect`,
+		"enabledProtocols=TLSv1.1,TLSv1.2":  " TLSv1.2, enabledProtocols: is TLSv1.1,TLSv1.2; TLSv1.2 is used",
+		"enabledProtocols=TLSv1,TLSv1.1":    " TLSv1.2 TLSv1.3, enabledProtocols: is TLSv1,TLSv1.1; TLSv1.2,TLSv1.3 is used",
+		"enabledProtocols=TLSv1.3, TLSv1.2": " TLSv1.3 TLSv1.2",
+		"ciphersuites=":                     `, ciphersuites: is "", which has no effect`,
+		"client.enable=true":                "",
+	} {
+		for prefix, options := range map[string]func(*Config) tlsconf.Options{
+			clientTLS: func(c *Config) tlsconf.Options { return c.ClientTLS },
+			peerTLS:   func(c *Config) tlsconf.Options { return c.PeerTLS },
+		} {
+			inv := good(t, secured+peers+prefix+line+"\n", nil)
+			o := options(&inv.Config)
+			got := strings.Join(append([]string{o.Protocol}, o.EnabledProtocols...), " ")
+			if len(inv.Warnings) > 0 {
+				_, warning, _ := strings.Cut(inv.Warnings[0], prefix)
+				got += ", " + warning
+			}
+			if !strings.HasPrefix(got, want) || (len(inv.Warnings) > 0) != strings.Contains(want, ": ") {
+				t.Errorf("%s%s: %s; warnings %q", prefix, line, got, inv.Warnings)
+			}
+		}
+	}
+}
+
+// What is wrong with a key of TLS prevents the start only where TLS with these keys is served.
+func TestTLS_KeysWithoutTLS(t *testing.T) {
+	const stores = "PREFIXkeyStore.location=/k\nPREFIXtrustStore.location=/t\n"
+	served := map[string]string{
+		clientTLS:  "client.portUnification=true\n" + stores,
+		peerTLS:    "sslQuorum=true\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1\n" + stores,
+		metricsTLS: "metricsProvider.httpsPort=0\nmetricsProvider.className=" + prometheusProvider + "\n" + stores,
+	}
+	for prefix, serve := range served {
+		for _, line := range []string{"enabledProtocols=TLSv1.4", "keyStore.type=p12", "keystore.password=planted", "context.supplier.class=org.example.Supplier"} {
+			line = prefix + line
+			inv := good(t, "dataDir=/d\n"+line+"\n", nil)
+			if got := strings.Join(inv.Warnings, "\n"); !strings.Contains(got, "it has no effect, because TLS with these keys is not served") || strings.Contains(got, "planted") {
+				t.Errorf("%s: warnings %q", line, got)
+			}
+			key, _, _ := strings.Cut(line, "=")
+			if got := strings.Join(problems(t, "dataDir=/d\n"+line+"\n"+strings.ReplaceAll(serve, "PREFIX", prefix), nil), "\n"); !strings.Contains(got, key+": is ") || strings.Contains(got, "planted") {
+				t.Errorf("%s where TLS is served: %q", line, got)
+			}
+		}
 	}
 }
 

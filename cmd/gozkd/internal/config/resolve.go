@@ -27,6 +27,14 @@ type resolver struct {
 	flagProperties []string
 	users          sasl.DigestUsers // of ZOO_SERVER_USERS
 	problems       []Problem
+	// ofTLS are problems of keys that matter only if TLS is served.
+	ofTLS []tlsProblem
+}
+
+// tlsProblem is a problem of a key with this prefix.
+type tlsProblem struct {
+	Problem
+	prefix string
 }
 
 // won is the effective setting of a key.
@@ -184,7 +192,7 @@ func (r *resolver) check(c *Config, name string) {
 		if strings.Contains(w.value, " #") {
 			hint = " (a comment needs a line of its own)"
 		}
-		r.problem(w.from, w.key, "is %q; allowed: %s%s", shown, w.row.kind.allowed, hint)
+		r.keyProblem(w, "is %q; allowed: %s%s", shown, w.row.kind.allowed, hint)
 		return
 	}
 	if k := w.row.kind; k.lenient && !slices.Contains(k.words, w.value) {
@@ -197,13 +205,22 @@ func (r *resolver) check(c *Config, name string) {
 		if len(w.row.fine) > 0 {
 			allowed = "; allowed: " + strings.Join(w.row.fine, ", ")
 		}
-		r.problem(w.from, w.key, "is %q, which this version does not support: %s%s", shown, w.row.note, allowed)
+		r.keyProblem(w, "is %q, which this version does not support: %s%s", shown, w.row.note, allowed)
 	case !fine && (w.row.status == later || len(w.row.fine) > 0):
 		r.warn(w.from, w.key, "%s has no effect: %s", shown, w.row.note)
 	}
 	if w.row.field != nil {
 		w.row.set(c, v)
 	}
+}
+
+// keyProblem adds a problem of a key, or leaves it to tlsProblems.
+func (r *resolver) keyProblem(w won, format string, args ...any) {
+	if w.row.tls == "" {
+		r.problem(w.from, w.key, format, args...)
+		return
+	}
+	r.ofTLS = append(r.ofTLS, tlsProblem{Problem{From: w.from, Key: w.key, What: fmt.Sprintf(format, args...)}, w.row.tls})
 }
 
 // directories determines the data directories.
