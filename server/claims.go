@@ -2,9 +2,9 @@ package server
 
 import (
 	"crypto/subtle"
-	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -23,43 +23,13 @@ const (
 	// a minute or two.
 	failedClaims    = 100
 	failedClaimsPer = time.Second
-	// minClaimSweep is the number of addresses from which on addresses are forgotten.
-	minClaimSweep = 1024
+	// maxClaimants is about how many addresses are remembered.
+	maxClaimants = 1 << 16
 )
 
-// claimLimit bounds the claims without merit of each address.
-type claimLimit struct {
-	mu        sync.Mutex           // guards all
-	due       map[string]time.Time // when the next claim of an address would be due at an even rate
-	nextSweep int                  // addresses
-}
-
-// allow counts a claim without merit, and reports whether it is within the limit. now is on the
-// runtime's clock.
-func (l *claimLimit) allow(addr string, now time.Time) bool {
-	const interval = failedClaimsPer / failedClaims
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	due := l.due[addr]
-	if due.Before(now) {
-		due = now
-	}
-	if due.Sub(now) > (failedClaims-1)*interval {
-		return false
-	}
-	if len(l.due) >= max(l.nextSweep, minClaimSweep) {
-		for a, d := range l.due {
-			if d.Before(now) {
-				delete(l.due, a)
-			}
-		}
-		l.nextSweep = 2 * len(l.due)
-	}
-	if l.due == nil {
-		l.due = make(map[string]time.Time)
-	}
-	l.due[addr] = due.Add(interval)
-	return true
+// newClaimLimit bounds the claims without merit of each address, by the runtime's clock.
+func newClaimLimit() *fair.Rate {
+	return fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
 }
 
 // judgement is the verdict on a claim.
@@ -95,13 +65,13 @@ func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) judgement
 
 // claimAllowed counts a claim without merit, and reports whether it is to be answered.
 func (c *conn) claimAllowed() bool {
-	ok := c.server.port.claims.allow(c.addr, time.Now())
-	if !ok {
+	wait, _ := c.server.port.claims.Take(c.addr, time.Now())
+	if wait > 0 {
 		c.server.meter.Conns.Rejected.Add(1)
 		c.logger().Warn("client refused: too many connect requests of this address with a wrong password or for a session that is over",
 			"per_second", failedClaims)
 	}
-	return ok
+	return wait == 0
 }
 
 // refuseClaim answers a claim that is refused.

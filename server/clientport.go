@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/fair"
 )
 
 // clientPort holds the listeners for clients and members, and what bounds the connections of
@@ -17,11 +19,13 @@ type clientPort struct {
 	addr, secureAddr atomic.Pointer[net.Addr] // of these
 	// sockets is how many connections the file descriptors of the process suffice for; 0: the
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
-	sockets    int
-	claims     claimLimit
-	throttle   connThrottle
-	words      wordGate
-	handshakes handshakes
+	sockets  int
+	claims   *fair.Rate // see newClaimLimit
+	throttle connThrottle
+	words    wordGate
+	// handshakes are the TLS handshakes under way, which cost memory and time before the client has
+	// proved anything.
+	handshakes fair.Places[*conn]
 	move       portMove
 	peers      *joinedListener // for other members; nil: there are none, or Config.PeerListener
 	peerMove   peerMove

@@ -34,7 +34,7 @@ func (s *Server) Monitor() []Value {
 	if !s.alone() { // a standalone ZooKeeper has no elections and no proposals
 		counts = s.meter.CountsSinceReset(func() consensus.Counts { return s.node.Status().Counts })
 	}
-	s.meter.AddCounts(&list, counts, s.port.handshakes.count())
+	s.meter.AddCounts(&list, counts, int64(s.port.handshakes.Len()))
 	s.meter.AddTimes(&list)
 	s.meter.AddNamespaces(&list)
 	s.addQuotas(&list)

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -78,11 +81,16 @@ func (c *conn) secure(in *input) bool {
 		c.refused(tlsreason.NotTLS, nil)
 		return false
 	}
-	if !s.port.handshakes.begin(c, s.live.Load().HandshakeLimit) {
-		return false
+	limit := s.live.Load().HandshakeLimit
+	if out, full := s.port.handshakes.Enter(c, fair.Host(c.nc.RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
+		out.exceeds(limit)
+		if out == c {
+			return false
+		}
+		out.close()
 	}
 	err := c.shakeHands(in, deadline)
-	s.port.handshakes.end(c)
+	s.port.handshakes.Leave(c)
 	if err != nil && !c.isClosed() {
 		c.refused(tlsreason.Of(err), err)
 	}
@@ -123,6 +131,12 @@ func (c *conn) shakeHands(in *input, deadline time.Time) error {
 		c.identifyCertificate()
 	}
 	return nil
+}
+
+// exceeds counts and logs a connection that is closed because too many handshakes are under way.
+func (c *conn) exceeds(limit int) {
+	c.server.meter.Conns.HandshakesExceeded.Add(1)
+	c.logger().Warn("connection refused: too many TLS handshakes are under way", "limit", limit)
 }
 
 // refused counts and logs a failed handshake.

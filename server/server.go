@@ -89,6 +89,7 @@ func New(cfg Config) (*Server, error) {
 	s.live.Store(&cfg)
 	s.life.init()
 	s.conns.init()
+	s.port.claims = newClaimLimit()
 	s.port.words.init()
 	s.port.move.init()
 	s.port.peerMove.init()

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
-	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 // Bounds on requests, of a caller and of all. Streams of events have bounds of their own.
@@ -31,24 +31,24 @@ const maxStreamsEach = 1024
 // bounds limit the work that callers may have under way.
 type bounds struct {
 	perSec   float64
-	rate     *limit.Buckets
-	inFlight *limit.Gauge
-	streams  *limit.Gauge
+	rate     *fair.Rate
+	inFlight *fair.Gauge
+	streams  *fair.Gauge
 }
 
 func newBounds(rate float64) bounds {
 	return bounds{
 		perSec:   rate,
-		rate:     limit.New(rate, 2*rate, maxRateKeys, time.Now),
-		inFlight: limit.NewGauge(maxInFlightEach, maxInFlight),
-		streams:  limit.NewGauge(maxStreamsEach, MaxStreams),
+		rate:     fair.NewRate(time.Duration(float64(time.Second)/rate), int(2*rate), maxRateKeys),
+		inFlight: fair.NewGauge(maxInFlightEach, maxInFlight),
+		streams:  fair.NewGauge(maxStreamsEach, MaxStreams),
 	}
 }
 
 // admit returns a function that must be called at the end of the request, or a Problem.
 func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *answer.Problem) {
 	key := who.Account()
-	if wait, ok := b.rate.Take(key); !ok {
+	if wait, _ := b.rate.Take(key, time.Now()); wait > 0 {
 		p := answer.Errorf(http.StatusTooManyRequests, "a caller may send %.0f requests per second", b.perSec)
 		p.RetryAfter = int(math.Ceil(wait.Seconds()))
 		return nil, p

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gozkd/gozkd/internal/fair"
 )
 
 const (
@@ -32,13 +34,13 @@ type boundedListener struct {
 
 	mu    sync.Mutex // guards the fields below
 	conns map[*boundedConn]bool
-	hosts map[netip.Prefix]int // connections from hosts elsewhere
+	hosts map[string]int // connections from hosts elsewhere
 }
 
 // newBoundedListener bounds the connections of l to httpConns and some more, for streams that stay
 // open.
 func newBoundedListener(l net.Listener, more int) *boundedListener {
-	return &boundedListener{Listener: l, max: httpConns + more, conns: make(map[*boundedConn]bool), hosts: make(map[netip.Prefix]int)}
+	return &boundedListener{Listener: l, max: httpConns + more, conns: make(map[*boundedConn]bool), hosts: make(map[string]int)}
 }
 
 // Accept implements net.Listener.
@@ -49,7 +51,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &boundedConn{Conn: nc, listener: l}
-		c.host, c.elsewhere = hostOf(nc.RemoteAddr())
+		c.host, c.elsewhere = fair.Host(nc.RemoteAddr()), isElsewhere(nc.RemoteAddr())
 		from, _ := netip.ParseAddrPort(nc.RemoteAddr().String()) // otherwise the address is invalid, and no proxy
 		c.proxy = slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap().WithZone("")) })
 		c.noteActive()
@@ -144,25 +146,17 @@ func (l *boundedListener) bound(s *http.Server) {
 	})
 }
 
-// hostOf returns whom a connection counts for, and whether that is another machine.
-func hostOf(address net.Addr) (host netip.Prefix, elsewhere bool) {
-	from, err := netip.ParseAddrPort(address.String())
-	if err != nil {
-		return netip.Prefix{}, true
-	}
-	ip, bits := from.Addr().Unmap().WithZone(""), 32
-	if ip.Is6() {
-		bits = 64
-	}
-	host, _ = ip.Prefix(bits) // the error is for a wrong number of bits
-	return host, !ip.IsLoopback()
+// isElsewhere reports whether a connection is from another machine.
+func isElsewhere(remote net.Addr) bool {
+	from, err := netip.ParseAddrPort(remote.String())
+	return err != nil || !from.Addr().Unmap().IsLoopback()
 }
 
 // boundedConn counts as long as it is open.
 type boundedConn struct {
 	net.Conn
 	listener  *boundedListener
-	host      netip.Prefix
+	host      string
 	elsewhere bool
 	proxy     bool
 	active    atomic.Int64 // listener.active when bytes came or went last

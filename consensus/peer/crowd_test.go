@@ -120,7 +120,7 @@ func TestP9_QuestionsByHost(t *testing.T) {
 		}
 		time.Sleep(2 * silenceTimeout)
 		synctest.Wait()
-		if n := len(questions.hosts) + len(questions.all) + len(a.lobby.hosts); n != 0 {
+		if n := len(questions.hosts) + len(questions.all) + a.lobby.Len(); n != 0 {
 			t.Errorf("%d are left", n)
 		}
 	})
@@ -137,27 +137,11 @@ func TestP9_LobbyByHost(t *testing.T) {
 			w.call(t, a.address)
 		}
 		synctest.Wait()
-		if got := a.lobby.hosts; got["10.0.0.9/32"] != 1 || got["10.0.0.1/32"] != maxLobby-1 {
-			t.Errorf("visitors by host: %v", got)
+		if other, crowd := a.lobby.OfHost("10.0.0.9/32"), a.lobby.OfHost("10.0.0.1/32"); other != 1 || crowd != maxLobby-1 {
+			t.Errorf("%d visitors of the other host, %d of the crowd", other, crowd)
 		}
 	})
 }
-
-func TestHostOf(t *testing.T) {
-	for s, want := range map[string]string{
-		"10.0.0.1:5": "10.0.0.1/32", "[::ffff:10.0.0.1]:5": "10.0.0.1/32", "[2001:db8::7:1]:5": "2001:db8::/64",
-		"[fe80::1%eth0]:5": "fe80::/64", "m1:2888": "m1", "pipe": "pipe",
-	} {
-		if got := hostOf(memoryAddr(s)); got != want {
-			t.Errorf("the host of %s is %q, want %q", s, got, want)
-		}
-	}
-}
-
-type memoryAddr string
-
-func (memoryAddr) Network() string  { return "memory" }
-func (a memoryAddr) String() string { return string(a) }
 
 // P8: callers that come while addresses are being set are not believed: the Handler learns that
 // there was nobody to ask.

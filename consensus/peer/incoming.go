@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/fair"
 )
 
 // incoming is the connection on which a peer sends frames.
@@ -59,16 +61,16 @@ func (n *Network) admit(conn net.Conn) {
 	}
 	n.accepted++
 	ctx, cancel := context.WithCancelCause(n.life)
-	v := &visitor{conn: conn, cancel: cancel, host: hostOf(conn.RemoteAddr())}
+	v := &visitor{conn: conn, cancel: cancel, host: fair.Host(conn.RemoteAddr())}
 	room := min(maxLobby, n.cfg.MaxIncoming/4)
-	if out := n.lobby.enter(v, room); out != nil {
+	if out, full := n.lobby.Enter(v, v.host, room); full {
 		out.cancel(net.ErrClosed) // which closes the connection, and ends the question about it
 		n.noteRefusal(RefusedCrowded, 0, out.conn.RemoteAddr().String(), fmt.Errorf("peer: there are %d connections whose callers have not proved who they are", room))
 	}
 	// Stopped by Close with n.life, awaited by Close.
 	n.wg.Go(func() {
 		n.serve(ctx, v)
-		n.lobby.leave(v)
+		n.lobby.Leave(v)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.accepted--
@@ -106,7 +108,7 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	}
 	accepted := err == nil
 	if accepted {
-		n.lobby.leave(v)
+		n.lobby.Leave(v)
 		switch hello.kind {
 		case kindFrames:
 			err = n.receiveFrames(ctx, v.cancel, conn, l)
@@ -167,7 +169,7 @@ func (n *Network) report(from uint64, remote string, err error, accepted, proven
 // noteRefusal counts and logs a refusal of an unproven caller.
 func (n *Network) noteRefusal(reason Refusal, from uint64, remote string, err error) {
 	n.refused[reason].Add(1)
-	if suppressed, ok := n.refusalLog.due(reason, time.Now()); ok {
+	if wait, suppressed := n.refusalLog.Take(reason.String(), time.Now()); wait == 0 {
 		n.cfg.Logger.Warn("connection from peer refused", "reason", reason.String(), "peer", from, "remote", remote, "error", err, "not_logged_before", suppressed)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/certhost"
+	"github.com/gozkd/gozkd/internal/fair"
 )
 
 // Network holds the connections of a member to its peers. The package comment lists its invariants.
@@ -21,8 +22,8 @@ type Network struct {
 
 	loggedOut, loggedIn logOnce // for dialed and for accepted connections
 	refused             refusalCounts
-	refusalLog          refusalLog
-	lobby               lobby
+	refusalLog          *fair.Rate // by Refusal.String: a stranger could say something new each time
+	lobby               fair.Places[*visitor]
 	handshakes          *hostLimit // of callers, at a time
 	guestQuestions      *hostLimit // like peer.questions, for callers without an address here
 	encryption          atomic.Pointer[encryption]
@@ -74,6 +75,7 @@ func New(cfg Config) (*Network, error) {
 func newNetwork(cfg Config) *Network {
 	n := &Network{
 		cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64),
+		refusalLog: fair.NewRate(refusalLogInterval, 1, 2*int(refusals)),
 		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), guestQuestions: newHostLimit(maxQuestions, maxQuestionsPerHost), linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
 	}
 	n.setEncryption(cfg.TLS)

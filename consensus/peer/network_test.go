@@ -256,7 +256,7 @@ func TestP9_FewConnections(t *testing.T) {
 		a.mu.Lock()
 		accepted := a.accepted
 		a.mu.Unlock()
-		if got := len(a.lobby.visitors); got != 4 || accepted != 4 {
+		if got := a.lobby.Len(); got != 4 || accepted != 4 {
 			t.Errorf("%d connections of strangers wait, %d are open, want 4", got, accepted)
 		}
 		b := w.start(t, 2, few)
@@ -274,7 +274,7 @@ func TestP9_TooManyConnections(t *testing.T) {
 		}
 		synctest.Wait()
 		first.ended()
-		if got := len(a.lobby.visitors); got != maxLobby {
+		if got := a.lobby.Len(); got != maxLobby {
 			t.Errorf("%d connections wait, want %d", got, maxLobby)
 		}
 		b := w.start(t, 2)
@@ -291,7 +291,7 @@ func TestP9_TooManyConnections(t *testing.T) {
 		}
 		time.Sleep(silenceTimeout) // those that said nothing are gone
 		synctest.Wait()
-		if got := len(a.lobby.visitors); got != 0 {
+		if got := a.lobby.Len(); got != 0 {
 			t.Errorf("%d connections wait for nothing", got)
 		}
 	})

@@ -3,7 +3,6 @@ package peer
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -71,27 +70,3 @@ func (n *Network) Refused() map[string]int64 {
 // refusalLogInterval is the least time between two lines about connections that were refused for
 // the same reason before their callers had proved their identities.
 const refusalLogInterval = time.Minute
-
-// refusalLog decides which refusals of strangers are logged. What a stranger says is no part of the
-// key: a stranger could say something new each time.
-type refusalLog struct {
-	mu      sync.Mutex
-	entries [refusals]struct {
-		logged     time.Time
-		suppressed int
-	}
-}
-
-// due reports whether to log a refusal, and how many were not logged since the last line.
-func (l *refusalLog) due(r Refusal, now time.Time) (suppressed int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := &l.entries[r]
-	if !e.logged.IsZero() && now.Sub(e.logged) < refusalLogInterval {
-		e.suppressed++
-		return 0, false
-	}
-	suppressed = e.suppressed
-	e.logged, e.suppressed = now, 0
-	return suppressed, true
-}

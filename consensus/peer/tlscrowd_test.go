@@ -64,7 +64,7 @@ func TestP9_StrangersWithTLS(t *testing.T) {
 				}
 				time.Sleep(3 * silenceTimeout)
 				synctest.Wait()
-				if n := len(a.lobby.visitors) + len(a.handshakes.hosts); n != 0 {
+				if n := a.lobby.Len() + len(a.handshakes.hosts); n != 0 {
 					t.Errorf("%d are left", n)
 				}
 			})

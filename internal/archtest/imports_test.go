@@ -58,7 +58,11 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
 	{pkg: "internal/sequence", there: true},
-	{pkg: "internal/lograte", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "wraps its loggers"}}},
+	{pkg: "internal/fair", there: true},
+	{pkg: "internal/lograte", there: true, may: []arrow{
+		{"internal/fair", "how many lines of a kind"},
+		{"github.com/hashicorp/go-hclog", "wraps its loggers"},
+	}},
 
 	{pkg: "internal/history", there: true, may: []arrow{{"proto", "zxids, Stats, ACLs"}}},
 	{pkg: "proto", there: true, may: []arrow{
@@ -97,6 +101,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
+		{"internal/fair", "places of strangers, and their log lines"},
 		{"internal/tlsreason", "why a handshake failed"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"internal/certhost", "the hosts of certificates"},
@@ -154,6 +159,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "zxids of memberships"},
 	}},
 	{pkg: "server/internal/meter", there: true, may: []arrow{
+		{"internal/fair", "how many slow requests have a line"},
 		{"server/facts", "the facts that it reports"},
 		{"internal/histogram", "counts by size"},
 		{"internal/printable", "paths in the lines of slow requests"},
@@ -168,6 +174,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "the format of zxids and session ids"},
 	}},
 	{pkg: "server", there: true, may: []arrow{
+		{"internal/fair", "handshakes under way, and claims per address"},
 		{"audit", "makes its events"},
 		{"consensus", "proposes and applies batches"},
 		{"session", "which sessions are alive"},
@@ -430,6 +437,7 @@ var table = slices.Concat(webTable, []box{
 		{"web", "REST and the explorer"},
 		{"cmd/gozkd/internal/admintoken", "their token for tools on this machine"},
 		{"internal/lograte", "bounds the log lines that strangers cause"},
+		{"internal/fair", "the hosts of HTTP connections"},
 		{"metrics", "the endpoint for Prometheus"},
 		{"audit", "the audit log"},
 		{"gopkg.in/natefinch/lumberjack.v2", "rotates the file of the audit log"},

@@ -4,7 +4,6 @@ package archtest
 // the server.
 var webTable = []box{
 	{pkg: "web/static", there: true},
-	{pkg: "web/internal/limit", there: true},
 	{pkg: "web/internal/unpack", there: true, may: []arrow{{"github.com/klauspost/compress", "zstd, which browsers do not know"}}},
 	{pkg: "web/internal/locks", there: true, may: []arrow{{"internal/sequence", "numbers of sequential znodes"}}},
 	{pkg: "web/internal/answer", there: true},
@@ -13,7 +12,7 @@ var webTable = []box{
 		{"audit", "logins"},
 		{"proto", "identities"},
 		{"web/internal/answer", "refusals"},
-		{"web/internal/limit", "failed logins"},
+		{"internal/fair", "failed logins"},
 	}},
 	{pkg: "web/internal/call", there: true, may: []arrow{
 		{"internal/history", "earlier states of znodes"},
@@ -22,7 +21,7 @@ var webTable = []box{
 		{"proto", "events and error codes"},
 		{"web/internal/access", "the caller"},
 		{"web/internal/answer", "refusals"},
-		{"web/internal/limit", "bounds large answers"},
+		{"internal/fair", "bounds large answers"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "web/internal/restv1", there: true, may: []arrow{
@@ -31,7 +30,7 @@ var webTable = []box{
 		{"web/internal/access", "roles"},
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
-		{"web/internal/limit", "bounds sessions"},
+		{"internal/fair", "bounds sessions"},
 	}},
 	{pkg: "web/internal/restv2", there: true, may: []arrow{
 		{"internal/history", "earlier states of znodes"},
@@ -40,7 +39,7 @@ var webTable = []box{
 		{"web/internal/access", "roles"},
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
-		{"web/internal/limit", "bounds streams"},
+		{"internal/fair", "bounds streams"},
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
 		{"internal/history", "earlier states of znodes"},
@@ -51,7 +50,7 @@ var webTable = []box{
 		{"web/internal/access", "roles"},
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
-		{"web/internal/limit", "bounds requests that walk through subtrees"},
+		{"internal/fair", "bounds requests that walk through subtrees"},
 		{"web/internal/locks", "recognizes locks"},
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},
@@ -64,7 +63,7 @@ var webTable = []box{
 		{"web/internal/answer", "refusals"},
 		{"web/internal/call", "hands callers to handlers"},
 		{"web/internal/explore", "/ui/api/"},
-		{"web/internal/limit", "bounds requests"},
+		{"internal/fair", "bounds requests"},
 		{"web/internal/restv1", "/znodes/v1, /sessions/v1"},
 		{"web/internal/restv2", "/znodes/v2"},
 		{"web/static", "/ui/"},

@@ -4,10 +4,11 @@
 package lograte
 
 import (
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/fair"
 )
 
 const (
@@ -24,18 +25,7 @@ const (
 // arguments, and whichever logger derived from this one writes them.
 type logger struct {
 	hclog.Logger
-	*kinds
-}
-
-// kinds holds the limits of all kinds of lines.
-type kinds struct {
-	mu   sync.Mutex // guards all
-	kind map[string]*kind
-}
-
-type kind struct {
-	next       time.Time // when the next line would be due at one line per Interval
-	suppressed int       // since the last line
+	kinds *fair.Rate
 }
 
 // New returns a logger that writes at most Burst lines of a kind at once, and one line per Interval
@@ -43,34 +33,7 @@ type kind struct {
 // "suppressed" with their number. Lines of the levels debug and trace are not limited, because
 // those who turn these levels on want all lines.
 func New(l hclog.Logger) hclog.Logger {
-	return &logger{l, &kinds{kind: make(map[string]*kind)}}
-}
-
-// allow reports whether a line may be written now, and how many lines of its kind were left out
-// since the last line.
-func (k *kinds) allow(msg string) (suppressed int, ok bool) {
-	now := time.Now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kind[msg] == nil {
-		if len(k.kind) >= maxKinds {
-			msg = ""
-		}
-		if k.kind[msg] == nil {
-			k.kind[msg] = new(kind)
-		}
-	}
-	of := k.kind[msg]
-	if of.next.Before(now) {
-		of.next = now
-	}
-	if of.next.Sub(now) > (Burst-1)*Interval {
-		of.suppressed++
-		return 0, false
-	}
-	of.next = of.next.Add(Interval)
-	suppressed, of.suppressed = of.suppressed, 0
-	return suppressed, true
+	return &logger{l, fair.NewSharedRate(Interval, Burst, maxKinds)}
 }
 
 // Log writes a line of that level.
@@ -80,8 +43,8 @@ func (l *logger) Log(level hclog.Level, msg string, args ...any) {
 	case level < l.GetLevel():
 		return // a line that would not be written does not count
 	default:
-		suppressed, ok := l.allow(msg)
-		if !ok {
+		wait, suppressed := l.kinds.Take(msg, time.Now())
+		if wait > 0 {
 			return
 		}
 		if suppressed > 0 {

@@ -104,7 +104,7 @@ type Elections struct {
 
 // Init prepares a meter for use. now is the clock of all events, and log gets the lines about slow
 // requests.
-func (m *Meter) Init(now func() time.Time, log hclog.Logger) { m.Slow.now, m.Slow.log = now, log }
+func (m *Meter) Init(now func() time.Time, log hclog.Logger) { m.Slow.init(now, log) }
 
 // Batch returns an empty BatchStats. Done takes it back.
 func (m *Meter) Batch() *BatchStats {

@@ -10,13 +10,14 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 )
 
 const (
-	maxSlowLines  = 10  // lines about slow requests in one second
+	maxSlowLines  = 10  // lines about slow requests at once, and per second
 	maxLoggedPath = 512 // bytes of a path in a line: a client can name a path as long as jute.maxbuffer
 	maxSlowKept   = 100 // requests with a line that are remembered
 )
@@ -28,12 +29,10 @@ type SlowLog struct {
 	log       hclog.Logger
 	threshold atomic.Int64 // nanoseconds; 0: none is slow
 	requests  Counter      // that were slow
+	lines     *fair.Rate
 
-	mu      sync.Mutex          // guards the rest
-	second  time.Time           // when the present second began
-	lines   int                 // in it
-	leftOut int                 // slow requests without a line since the last line
-	last    []facts.SlowRequest // with a line, the oldest first
+	mu   sync.Mutex          // guards last
+	last []facts.SlowRequest // with a line, the oldest first
 }
 
 // Request describes a client's request for the log. Body is read only if there is a line.
@@ -55,6 +54,10 @@ type slowWrite struct {
 	zxid             proto.Zxid
 }
 
+func (l *SlowLog) init(now func() time.Time, log hclog.Logger) {
+	l.now, l.log, l.lines = now, log, fair.NewRate(time.Second/maxSlowLines, maxSlowLines, 1)
+}
+
 // SetThreshold sets from which duration on a request is slow. 0: none is.
 func (l *SlowLog) SetThreshold(d time.Duration) { l.threshold.Store(int64(d)) }
 
@@ -66,22 +69,12 @@ func (l *SlowLog) slow(took time.Duration) bool {
 	return limit > 0 && int64(took) >= limit
 }
 
-// allow reports whether a line may be written now, and how many slow requests had none since the
-// last line.
+// allow counts a slow request, and reports whether a line may be written now, and how many slow
+// requests had none since the last line.
 func (l *SlowLog) allow(now time.Time) (leftOut int, ok bool) {
 	l.requests.Add(1)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.second) >= time.Second || now.Before(l.second) {
-		l.second, l.lines = now, 0
-	}
-	if l.lines == maxSlowLines {
-		l.leftOut++
-		return 0, false
-	}
-	leftOut, l.leftOut = l.leftOut, 0
-	l.lines++
-	return leftOut, true
+	wait, leftOut := l.lines.Take("", now)
+	return leftOut, wait == 0
 }
 
 // write logs a write whose reply was written if it was slow.

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
-	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 // Bounds on logins.
@@ -177,18 +177,23 @@ func (g *Gate) cookieName(r *http.Request) string {
 // A guess takes its tokens before the password is compared, and a right one gives them back.
 // Otherwise guesses that are compared at the same time would all use the same token.
 type guesses struct {
-	hosts, users, all, known *limit.Buckets
+	hosts, users, all, known *fair.Rate
+	now                      func() time.Time
 
 	mu        sync.Mutex
 	compared  sync.Cond      // after each comparison; its lock is mu
 	comparing map[string]int // comparisons under way, by network
 }
 
+// maxGuessers is how many networks, users and pairs of both are remembered.
+const maxGuessers = 4096
+
 func (g *guesses) init(now func() time.Time) {
-	g.hosts = limit.New(0.1, 10, 4096, now)
-	g.users = limit.New(0.2, 20, 4096, now)
-	g.all = limit.New(20, 200, 1, now)
-	g.known = limit.New(1./(30*24*3600), 1, 4096, now) // a pair without a token has logged in
+	g.now = now
+	g.hosts = fair.NewRate(10*time.Second, 10, maxGuessers)
+	g.users = fair.NewRate(5*time.Second, 20, maxGuessers)
+	g.all = fair.NewRate(time.Second/20, 200, 1)
+	g.known = fair.NewRate(30*24*time.Hour, 1, maxGuessers) // a pair that must wait has logged in
 	g.compared.L, g.comparing = &g.mu, make(map[string]int)
 }
 
@@ -214,7 +219,7 @@ func (g *guesses) begin(host, user string) (end func(right bool), wait time.Dura
 			defer g.mu.Unlock()
 			if right {
 				giveBack()
-				g.known.Take(pair(host, user))
+				g.known.Take(pair(host, user), g.now())
 			}
 			if g.comparing[from]--; g.comparing[from] == 0 {
 				delete(g.comparing, from)
@@ -227,7 +232,8 @@ func (g *guesses) begin(host, user string) (end func(right bool), wait time.Dura
 // take takes the tokens of a guess, or none. A user with a login from the network needs only the
 // network's.
 func (g *guesses) take(host, user string) (giveBack func(), wait time.Duration, ok bool) {
-	_, unknown := g.known.Has(pair(host, user))
+	now := g.now()
+	unknown := g.known.Wait(pair(host, user), now) == 0
 	var taken []func()
 	giveBack = func() {
 		for _, give := range taken {
@@ -235,13 +241,13 @@ func (g *guesses) take(host, user string) (giveBack func(), wait time.Duration, 
 		}
 	}
 	for _, b := range []struct {
-		buckets *limit.Buckets
-		key     string
-		needed  bool
+		rate   *fair.Rate
+		key    string
+		needed bool
 	}{{g.hosts, network(host), true}, {g.users, user, unknown}, {g.all, "", unknown}} {
-		switch wait, ok := b.buckets.Take(b.key); {
-		case ok:
-			taken = append(taken, func() { b.buckets.Give(b.key) })
+		switch wait, _ := b.rate.Take(b.key, now); {
+		case wait == 0:
+			taken = append(taken, func() { b.rate.Give(b.key, g.now()) })
 		case b.needed:
 			giveBack()
 			return nil, wait, false

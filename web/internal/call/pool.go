@@ -13,9 +13,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
-	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 const (
@@ -51,7 +51,7 @@ type Pool struct {
 	closing       sync.WaitGroup // sessions that are being closed
 	kept          atomic.Int64   // bytes of events in all rings
 	heavy         chan struct{}  // has an element for each Heavy that runs
-	large         *limit.Gauge   // large answers that are being written
+	large         *fair.Gauge    // large answers that are being written
 
 	mu       sync.Mutex // guards the fields below, and refs and used of sessions
 	sessions map[string]*Session
@@ -75,7 +75,7 @@ type Session struct {
 // NewPool returns an empty Pool, which Close must close.
 func NewPool(c PoolConfig) *Pool {
 	p := &Pool{PoolConfig: c, stop: make(chan struct{}), stopped: make(chan struct{}), sessions: make(map[string]*Session)}
-	p.heavy, p.large = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), limit.NewGauge(maxLargeEach, maxLarge)
+	p.heavy, p.large = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), fair.NewGauge(maxLargeEach, maxLarge)
 	// Stopped and awaited by Close.
 	go p.run()
 	return p

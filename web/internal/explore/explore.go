@@ -16,13 +16,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
-	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 // The bounds of requests.
@@ -55,13 +55,13 @@ type Deps struct {
 type explorer struct {
 	Deps
 	others others
-	long   *limit.Gauge // requests that walk through a subtree
+	long   *fair.Gauge // requests that walk through a subtree
 }
 
 // Register adds the handlers to mux. Requests have the role that their handlers demand; everybody
 // who can reach the server gets as far as the handler.
 func Register(mux *http.ServeMux, d Deps) {
-	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: limit.NewGauge(maxLongEach, maxLong)}
+	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: fair.NewGauge(maxLongEach, maxLong)}
 	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), shortTime)

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
-	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 // Bounds on sessions.
@@ -31,7 +31,7 @@ const (
 // a session may use it.
 type Sessions struct {
 	connect func(ctx context.Context, who *access.Caller) (*client.Client, error)
-	bound   *limit.Gauge
+	bound   *fair.Gauge
 	after   func(time.Duration, func()) *time.Timer
 
 	closing sync.WaitGroup // sessions that are being closed
@@ -51,7 +51,7 @@ type session struct {
 // NewSessions returns no sessions. connect opens one, which does not end as long as the server
 // serves.
 func NewSessions(connect func(ctx context.Context, who *access.Caller) (*client.Client, error)) *Sessions {
-	return &Sessions{connect: connect, bound: limit.NewGauge(maxSessionsEach, maxSessions), after: time.AfterFunc, byID: make(map[string]*session)}
+	return &Sessions{connect: connect, bound: fair.NewGauge(maxSessionsEach, maxSessions), after: time.AfterFunc, byID: make(map[string]*session)}
 }
 
 // Get returns the client of a caller's session, and counts as a heartbeat.

@@ -19,12 +19,12 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
-	"github.com/gozkd/gozkd/web/internal/limit"
 )
 
 // Root is the path of the root znode.
@@ -36,7 +36,7 @@ type Config struct {
 	// time to live; otherwise "". The znode is the one that was created by czxid.
 	Kind func(path string, czxid proto.Zxid) (kind string, ttlMs int64)
 	// Streams bounds the streams of events.
-	Streams *limit.Gauge
+	Streams *fair.Gauge
 	// Session returns the client of a session of /sessions/v1 that the caller has made.
 	Session func(r *http.Request, id string) (*client.Client, error)
 	// History has earlier states of znodes. nil: there is no archive.
