@@ -68,3 +68,26 @@ func (e ErrCode) String() string {
 
 // Error makes an ErrCode an error for clients.
 func (e ErrCode) Error() string { return "zookeeper: " + e.String() }
+
+// goZookeeper has the texts of the errors of go-zookeeper, which this package does not import, and
+// the code that package client returns in the same situation.
+var goZookeeper = map[string]ErrCode{
+	"zk: connection closed": ErrConnectionLoss, "zk: api error": ErrAPIError, "zk: node does not exist": ErrNoNode,
+	"zk: not authenticated": ErrNoAuth, "zk: version conflict": ErrBadVersion,
+	"zk: ephemeral nodes may not have children": ErrNoChildrenForEphemerals, "zk: node already exists": ErrNodeExists,
+	"zk: node has children": ErrNotEmpty, "zk: session has been expired by the server": ErrSessionExpired,
+	"zk: invalid ACL specified": ErrInvalidACL, "zk: client authentication failed": ErrAuthFailed,
+	"zk: session moved to another server, so operation is ignored":                             ErrSessionMoved,
+	"attempts to perform a reconfiguration operation when reconfiguration feature is disabled": ErrReconfigDisabled,
+	"invalid arguments": ErrBadArguments, "zk: invalid path": ErrBadArguments,
+}
+
+// Is reports whether target is the error of package github.com/go-zookeeper/zk for the code: with
+// it errors.Is finds zk.ErrNoNode, for example, in an error that wraps ErrNoNode.
+func (e ErrCode) Is(target error) bool {
+	if _, other := target.(ErrCode); other {
+		return false
+	}
+	code, known := goZookeeper[target.Error()]
+	return known && code == e
+}

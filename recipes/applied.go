@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/proto"
 )
 
 // A write that the leader accepts gets a zxid greater than every zxid that any client has seen
@@ -28,7 +30,7 @@ func (k *core) checkUntouched(ctx context.Context, full string, before int64, zx
 	case err != nil:
 		return ambiguous(err)
 	case stat == nil:
-		return &ambiguousError{zk.ErrNoNode}
+		return &ambiguousError{proto.ErrNoNode}
 	case zxid(stat) > before:
 		return errNotRepeatable
 	}
@@ -43,7 +45,7 @@ func (k *core) checkNotCreated(ctx context.Context, full, parent string, before 
 	case err != nil:
 		return ambiguous(err)
 	case stat != nil && stat.Czxid > before:
-		return &ambiguousError{zk.ErrNodeExists}
+		return &ambiguousError{proto.ErrNodeExists}
 	case stat != nil: // the server will refuse
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Errors of this package. The server's errors are the sentinels of package zk, and codes of package
-// proto that package zk does not have; use errors.Is.
+// Errors of this package. The server's errors are the codes of package proto. With errors.Is they
+// are also the errors of package zk, such as zk.ErrNoNode.
 var (
 	// ErrClosed means that the recipe, its Client, or the wrapped connection was closed, or that
 	// the ctx of Start has ended.

@@ -133,14 +133,6 @@ func zkStat(s *proto.Stat) *zk.Stat {
 	}
 }
 
-// sentinels are the errors of package zk for the codes of servers.
-var sentinels = map[proto.ErrCode]error{
-	proto.ErrAPIError: zk.ErrAPIError, proto.ErrNoNode: zk.ErrNoNode, proto.ErrNoAuth: zk.ErrNoAuth, proto.ErrBadVersion: zk.ErrBadVersion,
-	proto.ErrNoChildrenForEphemerals: zk.ErrNoChildrenForEphemerals, proto.ErrNodeExists: zk.ErrNodeExists, proto.ErrNotEmpty: zk.ErrNotEmpty,
-	proto.ErrInvalidACL: zk.ErrInvalidACL, proto.ErrAuthFailed: zk.ErrAuthFailed, proto.ErrSessionMoved: zk.ErrSessionMoved,
-	proto.ErrBadArguments: zk.ErrBadArguments,
-}
-
 // nativeError converts an error of package client to one that classify knows.
 func nativeError(ctx context.Context, err error) error {
 	var e *client.Error
@@ -148,17 +140,15 @@ func nativeError(ctx context.Context, err error) error {
 		return err
 	}
 	local := e.Cause != nil // the code is not a server's
-	switch sentinel := sentinels[e.Code]; {
+	switch {
 	case local && e.Code == proto.ErrOperationTimeout && ctx.Err() != nil:
 		return newCtxError(ctx, e.Unknown)
 	case e.Unknown, !local && (e.Code == proto.ErrConnectionLoss || e.Code == proto.ErrOperationTimeout):
-		return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
+		return fmt.Errorf("%w: %w", proto.ErrConnectionLoss, err)
 	case local && e.Code == proto.ErrBadArguments:
-		return fmt.Errorf("%w: %w", zk.ErrInvalidPath, e.Cause)
+		return fmt.Errorf("%w: %w", e.Code, e.Cause)
 	case local && e.Code != proto.ErrMarshallingError, e.Code == proto.ErrSessionExpired:
 		return fmt.Errorf("%w: %w", zk.ErrNoServer, err)
-	case sentinel != nil:
-		return sentinel
 	case local:
 		return err
 	}

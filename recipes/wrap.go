@@ -231,18 +231,24 @@ func (w *wrapped) multi(_ context.Context, ops []any) ([]zk.MultiResponse, error
 // wrapError converts an error of go-zookeeper to one that classify knows. go-zookeeper reports a
 // lost connection as ErrConnectionClosed for requests that wait for their answer, ErrNoServer for
 // requests that were never sent, ErrSessionExpired for requests that waited when the session ended,
-// and the plain network error if writing failed. Codes without a sentinel are only in the text.
+// and the plain network error if writing failed. Its other errors become their codes; a code for
+// which it has no error is only in the text.
 func wrapError(err error) error {
 	var (
 		netErr net.Error
 		errno  syscall.Errno
 	)
+	for code := proto.ErrThrottledOp; err != nil && code < proto.OK; code++ {
+		if errors.Is(code, err) {
+			err = code
+		}
+	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, zk.ErrSessionExpired), errors.As(err, &netErr), errors.As(err, &errno), errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
+		return fmt.Errorf("%w: %w", proto.ErrConnectionLoss, err)
 	}
 	if text, ok := strings.CutPrefix(err.Error(), "unknown error: "); ok {
 		if code, e := strconv.ParseInt(text, 10, 32); e == nil {

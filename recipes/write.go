@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
@@ -129,7 +130,7 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 }
 
 // errNotRepeatable ends the retries of a write whose answer was lost and that cannot be repeated.
-var errNotRepeatable error = &ambiguousError{zk.ErrConnectionClosed}
+var errNotRepeatable error = &ambiguousError{proto.ErrConnectionLoss}
 
 // absoluteOps returns copies of ops with the server's paths, and the first of these.
 func (c *Client) absoluteOps(ops []any) (absolute []any, first string, err error) {

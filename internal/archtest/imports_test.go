@@ -147,6 +147,7 @@ var table = slices.Concat(webTable, []box{
 		{"recipes", "the client that recipes stand on"},
 		{"recipes/...", "a recipe may stand on another"},
 		{"internal/sequence", "numbers of sequential znodes"},
+		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
 	}},
 	{pkg: "server/facts", there: true, may: []arrow{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -165,7 +166,7 @@ func (t *Transaction) readDecision(ctx context.Context, watch bool) (Decision, <
 	data, fires, err := getMaybeWatch(ctx, t.client, t.path, watch)
 	switch {
 	case err == nil && len(data) == 0:
-		return Undecided, nil, t.explainMissing(zk.ErrNoNode)
+		return Undecided, nil, t.explainMissing(proto.ErrNoNode)
 	case err != nil || string(data) == open:
 		return Undecided, fires, t.explainMissing(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -88,7 +89,7 @@ func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]recipes.Cont
 // path returns the path of an instance.
 func (d *Discovery[T]) path(name, id string) (string, error) {
 	if !znodepath.ValidName(name) || !znodepath.ValidName(id) {
-		return "", fmt.Errorf("discovery: service %q, id %q: not valid names of znodes: %w", name, id, zk.ErrInvalidPath)
+		return "", fmt.Errorf("discovery: service %q, id %q: not valid names of znodes: %w", name, id, proto.ErrBadArguments)
 	}
 	return znodepath.Join(znodepath.Join(d.base, name), id), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
@@ -51,7 +52,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 			return string(data), err
 		}
 	}
-	return "", fmt.Errorf("election: no candidates at %s: %w", c.path, zk.ErrNoNode)
+	return "", fmt.Errorf("election: no candidates at %s: %w", c.path, proto.ErrNoNode)
 }
 
 // Candidates returns the ids of all candidates in order. The first candidate leads.

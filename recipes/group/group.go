@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
@@ -78,7 +77,7 @@ func (g *Group) Join(ctx context.Context, id string, payload []byte) (*Persisten
 		name, payload = guid.NewHex()+"-"+id, []byte(id)
 	}
 	if !znodepath.ValidName(name) {
-		return nil, fmt.Errorf("group: join %s as %q: not a valid name of a znode: %w", g.path, id, zk.ErrInvalidPath)
+		return nil, fmt.Errorf("group: join %s as %q: not a valid name of a znode: %w", g.path, id, proto.ErrBadArguments)
 	}
 	z := persistentnode.New(g.client, znodepath.Join(g.path, name), payload, recipes.CreateOptions{Ephemeral: true}).TakeOver()
 	if err := z.Create(ctx); err != nil {

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -75,7 +74,7 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 		x := byName[znodepath.Base(item.Path)]
 		state := ItemInfo{Contender: item, Holder: holders[x.name], Skipped: skipped[x.name]}
 		if item.Zxid == 0 {
-			state.Skipped = zk.ErrNoAuth
+			state.Skipped = proto.ErrNoAuth
 		}
 		if e.layout.due != nil {
 			state.Due = time.UnixMilli(x.due)

@@ -20,6 +20,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -50,7 +51,7 @@ type Place struct {
 }
 
 // errRoot: the root has children of many kinds, some of which could look like contenders.
-var errRoot = fmt.Errorf("contenders cannot stand in line below the root: choose a path of its own: %w", zk.ErrInvalidPath)
+var errRoot = fmt.Errorf("contenders cannot stand in line below the root: choose a path of its own: %w", proto.ErrBadArguments)
 
 // Join appends a place to the line of dir, with a znode "_c_<guid>-<name><number>" that contains
 // data, which the Explain functions show. Missing parents are created. When Join fails, no znode is

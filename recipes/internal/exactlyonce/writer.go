@@ -24,6 +24,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
@@ -89,7 +90,7 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 		r, again, err := w.tryOnce(ctx, ops)
 		if errors.Is(err, recipes.ErrOutcomeUnknown) && again {
 			if lost++; lost == mostLost {
-				return Result{}, &recipes.Error{Op: "multi", Path: w.dir, Err: zk.ErrConnectionClosed}
+				return Result{}, &recipes.Error{Op: "multi", Path: w.dir, Err: proto.ErrConnectionLoss}
 			}
 		}
 		if !again {
