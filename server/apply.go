@@ -202,7 +202,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		a.touch(w.conn, touchedByReply)
 		w.conn.complete(&a.batch, w, &res, now)
 		s.relieve()
-		s.writes.release(w.bytes(), w.big())
+		s.writes.Release(w.bytes(), w.big())
 		if w.free {
 			a.free = append(a.free, w)
 		}
@@ -213,7 +213,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		} else {
 			w.conn.attached(&a.batch, w, &res)
 		}
-		s.writes.release(w.bytes(), w.big())
+		s.writes.Release(w.bytes(), w.big())
 	case *serverWrite:
 		w.finish(res)
 	}
@@ -226,12 +226,12 @@ func (s *Server) lost(ref any) {
 	switch w := ref.(type) {
 	case *clientWrite:
 		s.auditLost(&w.clientRequest)
-		s.writes.release(w.bytes(), w.big())
+		s.writes.Release(w.bytes(), w.big())
 	case *attachRequest:
 		if w.upgrades { // if the session was upgraded, the new state has it
 			s.conns.locals.remove(w.req.Session)
 		}
-		s.writes.release(w.bytes(), w.big())
+		s.writes.Release(w.bytes(), w.big())
 	case *serverWrite:
 		w.finish(datatree.Result{Err: errUnknownOutcome})
 	}

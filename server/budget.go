@@ -4,39 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/watch"
 )
-
-// memoryBudget bounds what all client connections hold together. Each has an account with two sums:
-//
-//   - unread: output that the client has not read, except shared data, and the input buffer while
-//     the rest of a frame is missing. Only the client can free it. Beyond the bound the slowest
-//     clients are disconnected, until an eighth is free: those with the largest product of unread
-//     bytes and the time for which they have been waited for. A partial write does not end this
-//     time.
-//   - queued: requests that wait in the queue, and the input buffer after them. The server frees
-//     it. From half of the bound on, a connection with much in its queue is not read.
-//
-// Large data is shared, and counts once as unread. When the slowest clients are chosen, each
-// reference accounts for its part.
-//
-// Invariant: when a connection's goroutine waits for its client, everything that the connection
-// holds is charged. Buffers for which a socket made the server wait are not pooled.
-//
-// Invariant: queued is the sum of queued in the accounts of all connections; unread is that of
-// unread, and of the bytes of all blobs in shared; and a closed connection holds nothing.
-type memoryBudget struct {
-	shared sharedBlobs
-	limit  atomic.Int64
-	unread atomic.Int64 // beyond limit, the slowest readers are disconnected
-	queued atomic.Int64 // beyond half of limit, connections are read only if they have short queues
-
-	evicting sync.Mutex // held while connections are chosen and closed; taken before any conn.mu
-}
 
 const (
 	// uncounted is how much more than what is charged a connection may hold while its requests are
@@ -50,9 +23,6 @@ const (
 	// queuedOverhead is about the size of a queued request without its body.
 	queuedOverhead = 256
 )
-
-func (b *memoryBudget) unreadExceeded() bool { return b.unread.Load() > b.limit.Load() }
-func (b *memoryBudget) queuesTight() bool    { return b.queued.Load() > b.limit.Load()/2 }
 
 // account is what a connection has charged to the budget. It is written with conn.mu held.
 type account struct {
@@ -68,7 +38,7 @@ type account struct {
 
 	// shared are the references to shared data that are charged: first those of the output that is
 	// being written, then those on conn.out. writingShared is the number of the former.
-	shared        []*sharedBlob
+	shared        []*bounds.Blob
 	writingShared int
 
 	writing int  // bytes of memory that are being written to the socket, and are no longer in conn.out
@@ -120,10 +90,10 @@ func (c *conn) recount(exact bool) {
 	}
 	if unread != was {
 		m.unread.Store(unread)
-		b.unread.Add(unread - was)
+		b.Unread.Add(unread - was)
 	}
 	if queued != m.queued {
-		b.queued.Add(queued - m.queued)
+		b.Queued.Add(queued - m.queued)
 		m.queued = queued
 	}
 }
@@ -157,13 +127,13 @@ func (c *conn) holdInput(n int, partial bool) {
 // c.mu is held.
 func (c *conn) crowded() bool {
 	q := &c.queue
-	return q.crowded() || (q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && c.server.conns.budget.queuesTight()
+	return q.crowded() || (q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && c.server.conns.budget.QueuesTight()
 }
 
 // relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if
 // the memory of watches is. The caller holds no conn.mu.
 func (s *Server) relieve() {
-	if s.conns.budget.unreadExceeded() {
+	if s.conns.budget.UnreadExceeded() {
 		s.evict()
 	}
 	if s.watches.Bytes() > s.live.Load().WatchMemory {
@@ -175,9 +145,9 @@ func (s *Server) relieve() {
 // from the address whose watches take most, so that a client with many connections is not spared at
 // the expense of a client with many watches on a single connection.
 func (s *Server) evictWatchers() {
-	b, limit := &s.conns.budget, s.live.Load().WatchMemory
-	b.evicting.Lock()
-	defer b.evicting.Unlock()
+	limit := s.live.Load().WatchMemory
+	s.conns.evicting.Lock()
+	defer s.conns.evicting.Unlock()
 	if s.watches.Bytes() <= limit { // another goroutine was here
 		return
 	}
@@ -220,9 +190,9 @@ func (s *Server) evictWatchers() {
 // a client that reads holds even a large reply only for moments.
 func (s *Server) evict() {
 	b := &s.conns.budget
-	b.evicting.Lock()
-	defer b.evicting.Unlock()
-	if !b.unreadExceeded() { // another goroutine was here
+	s.conns.evicting.Lock()
+	defer s.conns.evicting.Unlock()
+	if !b.UnreadExceeded() { // another goroutine was here
 		return
 	}
 	type candidate struct {
@@ -235,7 +205,7 @@ func (s *Server) evict() {
 	var slow []candidate
 	for _, c := range s.conns.all() {
 		c.mu.Lock()
-		bytes, since := c.memory.unread.Load()+b.portion(c.memory.shared), cmp.Or(c.memory.since.Load(), now)
+		bytes, since := c.memory.unread.Load()+b.Portion(c.memory.shared), cmp.Or(c.memory.since.Load(), now)
 		c.mu.Unlock()
 		if bytes > 0 {
 			waits := time.Duration(max(0, now-since))
@@ -243,9 +213,9 @@ func (s *Server) evict() {
 		}
 	}
 	slices.SortFunc(slow, func(x, y candidate) int { return cmp.Compare(y.rank, x.rank) })
-	limit := b.limit.Load()
+	limit := b.Limit.Load()
 	for i := range slow {
-		if b.unread.Load() <= limit-limit/8 {
+		if b.Unread.Load() <= limit-limit/8 {
 			return
 		}
 		v := &slow[i]
@@ -274,4 +244,31 @@ func (c *conn) closeSlow() (closed bool) {
 	}
 	c.closeLocked()
 	return true
+}
+
+// holdShared charges the shared data on c.out that is not charged yet, and reports whether there
+// was any. c.mu is held.
+func (c *conn) holdShared() bool {
+	m := &c.memory
+	held := len(m.shared) - m.writingShared // of those on c.out
+	if held >= len(c.out.shared) {
+		return false
+	}
+	for _, s := range c.out.shared[held:] {
+		m.shared = append(m.shared, c.server.conns.budget.Hold(s.data))
+	}
+	return true
+}
+
+// releaseShared gives up the n oldest references, or all if there are fewer. c.mu is held.
+func (c *conn) releaseShared(n int) {
+	m := &c.memory
+	if n = min(n, len(m.shared)); n == 0 {
+		return
+	}
+	c.server.conns.budget.Release(m.shared[:n])
+	clear(m.shared[:n])
+	if m.shared = m.shared[n:]; len(m.shared) == 0 {
+		m.shared = nil
+	}
 }

@@ -22,7 +22,7 @@ func TestCloseSlow_WhileOutputIsOffered(t *testing.T) {
 	if !c.closeSlow() {
 		t.Error("not closed, although the client is waited for")
 	}
-	if n := c.server.conns.budget.unread.Load(); n != 0 {
+	if n := c.server.conns.budget.Unread.Load(); n != 0 {
 		t.Errorf("%d bytes are charged after the end", n)
 	}
 }

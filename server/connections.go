@@ -5,13 +5,16 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/watch"
 )
 
 // connTable holds the open connections of clients.
 type connTable struct {
-	budget memoryBudget // of all connections
-	locals localSessions
+	budget bounds.Memory // of all connections
+	// evicting is held while connections are chosen and closed; taken before any conn.mu.
+	evicting sync.Mutex
+	locals   localSessions
 
 	mu        sync.Mutex // guards all except turns
 	byID      map[watch.ConnID]*conn

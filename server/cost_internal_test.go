@@ -65,7 +65,7 @@ func (c *conn) enqueue(requests ...testRequest) (writes []*clientWrite) {
 		w.req = datatree.Request{Op: r.op, Body: r.body, Server: 1}
 		writes = append(writes, w)
 		c.queue.push(w)
-		c.server.writes.take(len(r.body))
+		c.server.writes.Take(len(r.body))
 	}
 	return writes
 }
@@ -317,27 +317,4 @@ func TestCost_MultiReadInSlices(t *testing.T) {
 	if a, b := string(r.Results[1].Data), string(r.Results[len(r.Results)-1].Data); a != "a" || b != "b" {
 		t.Errorf("the first slice shows %q, the last %q", a, b)
 	}
-}
-
-// Only few large multis are under way, and other writes do not wait for them.
-func TestCost_BigMultis(t *testing.T) {
-	var l writeLimit
-	l.init(&Config{OutstandingLimit: 100})
-	for range maxBig {
-		if !l.roomForBig() || !l.try(1000, true) {
-			t.Fatal("no room")
-		}
-	}
-	if l.roomForBig() || l.try(1000, true) {
-		t.Error("room for one more")
-	}
-	if !l.try(10, false) {
-		t.Error("a small write waits for the large")
-	}
-	l.wait(false, 0)
-	l.release(1000, true)
-	if !l.roomForBig() {
-		t.Error("no room when one is done")
-	}
-	l.wait(true, 0)
 }

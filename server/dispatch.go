@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -134,7 +135,7 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 		turn = false
 		switch {
 		case err != nil:
-			if errors.Is(err, errLargeRequest) {
+			if errors.Is(err, bounds.ErrLargeRequest) {
 				c.server.meter.Requests.LargeRejected.Add(1)
 			}
 			return false, err
@@ -212,10 +213,10 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 			return pauseClosed, fmt.Errorf("%w (jute.maxbuffer)", err)
 		}
 		if frame == nil {
-			return pauseInput, s.writes.checkLarge(in.announced())
+			return pauseInput, s.writes.CheckLarge(in.announced())
 		}
-		if s.writes.isLarge(len(frame)) {
-			if err := s.writes.checkLarge(len(frame)); err != nil {
+		if s.writes.IsLarge(len(frame)) {
+			if err := s.writes.CheckLarge(len(frame)); err != nil {
 				return pauseClosed, err
 			}
 		}
@@ -338,16 +339,16 @@ func (c *conn) noteRequest(h proto.RequestHeader, frame []byte, t *meter.BatchSt
 // pause.
 func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
 	s := c.server
-	big := isBig(h.Op, len(body))
+	big := bounds.IsBig(h.Op, len(body))
 	switch {
-	case big && !s.writes.roomForBig():
+	case big && !s.writes.RoomForBig():
 		return pauseBig
 	case big && !turn: // Refusal takes some time
 		return pauseTurn
-	case !s.writes.try(len(body), big):
+	case !s.writes.Try(len(body), big):
 		return pauseLimit
 	case !c.waitsSince.IsZero() && c.refuseThrottled(h, body, now, t):
-		s.writes.release(len(body), big)
+		s.writes.Release(len(body), big)
 		return pauseNone
 	}
 	w := freeWrites.Get().(*clientWrite)
@@ -361,7 +362,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
 	if code, why := s.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
-		s.writes.release(len(body), big)
+		s.writes.Release(len(body), big)
 		c.auditRefused(h, body, code, now)
 		s.meter.Requests.Expensive.Add(1)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))

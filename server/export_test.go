@@ -6,6 +6,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
 // Access for tests to internals of the server.
@@ -69,9 +70,9 @@ func ProposeRaw(s *Server, payload []byte) { s.node.Propose(payload, nil) }
 // the connections' accounts and of the shared data. Nothing may be under way.
 func ClientMemory(s *Server) (unread, queued int64, err error) {
 	b := &s.conns.budget
-	unread, queued = b.unread.Load(), b.queued.Load()
+	unread, queued = b.Unread.Load(), b.Queued.Load()
 	var sums [2]int64
-	holders := map[*sharedBlob]int64{}
+	holders := map[*bounds.Blob]int64{}
 	for _, c := range s.conns.all() {
 		c.mu.Lock()
 		sums[0] += c.memory.unread.Load()
@@ -81,15 +82,13 @@ func ClientMemory(s *Server) (unread, queued int64, err error) {
 		}
 		c.mu.Unlock()
 	}
-	b.shared.mu.Lock()
-	defer b.shared.mu.Unlock()
-	for _, blob := range b.shared.blobs {
-		sums[0] += blob.bytes
-		if blob.holders != holders[blob] {
-			err = fmt.Errorf("shared data of %d bytes has %d holders, but says %d", blob.bytes, holders[blob], blob.holders)
+	b.EachBlob(func(blob *bounds.Blob, bytes, n int64) {
+		sums[0] += bytes
+		if n != holders[blob] {
+			err = fmt.Errorf("shared data of %d bytes has %d holders, but says %d", bytes, holders[blob], n)
 		}
 		delete(holders, blob)
-	}
+	})
 	if len(holders) > 0 {
 		err = fmt.Errorf("%d blobs of shared data are held, but not in the table", len(holders))
 	}

@@ -94,7 +94,7 @@ func (s *Server) Stats() Stats {
 	t, traffic := s.treeStats(), &s.meter.Traffic
 	st := Stats{
 		Version: s.versionLine(), Zxid: int64(t.zxid), Znodes: t.znodes, Ephemerals: t.ephemeral, Sessions: t.sessions, DataBytes: t.dataBytes, LongestListBytes: t.longestList,
-		Connections: s.conns.count(), Outstanding: s.writes.outstanding(), Received: traffic.Received.Load(), Sent: traffic.Sent.Load(),
+		Connections: s.conns.count(), Outstanding: s.writes.Outstanding(), Received: traffic.Received.Load(), Sent: traffic.Sent.Load(),
 		ReplyBytes: traffic.Responses.Read(), ProposalBytes: s.meter.Writes.Proposals.Read(),
 	}
 	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = s.meter.Latencies()

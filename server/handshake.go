@@ -171,7 +171,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	}
 	w.passwd = body.Passwd[:]
 	w.req.Body = body.Append(nil)
-	s.writes.take(w.bytes())
+	s.writes.Take(w.bytes())
 	s.node.Propose(w.req.Append(nil), w)
 	c.mu.Lock()
 	defer c.mu.Unlock()

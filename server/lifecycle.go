@@ -174,5 +174,5 @@ func (s *Server) closeConns() {
 	for _, c := range s.conns.refuse() {
 		c.close()
 	}
-	s.writes.close()
+	s.writes.Close()
 }

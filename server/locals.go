@@ -408,7 +408,7 @@ func (c *conn) upgrade(in *input) bool {
 	w := &attachRequest{clientRequest: clientRequest{conn: c, heard: now, received: now}, passwd: e.passwd[:], upgrades: true}
 	body := datatree.CreateSessionBody{TimeoutMs: e.timeoutMs, Passwd: e.passwd}
 	w.req = datatree.Request{Session: id, Op: proto.OpCreateSession, Server: s.cfg.MemberID, Body: body.Append(nil)}
-	s.writes.take(w.bytes())
+	s.writes.Take(w.bytes())
 	s.node.Propose(w.req.Append(nil), w)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,8 +64,8 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	}
 	next.Words, next.Settings = slices.Clone(next.Words), slices.Clone(next.Settings)
 	s.live.Store(&next)
-	s.writes.setMax(next.maxWrites())
-	s.conns.budget.limit.Store(next.ClientMemory)
+	s.writes.SetMax(next.maxWrites())
+	s.conns.budget.Limit.Store(next.ClientMemory)
 	if s.life.accepting.Load() {
 		s.node.SetMaxLevel(consensus.Level(next.MaxFeatureLevel))
 		if err := s.node.SetPeerTLS(next.PeerTLS); err != nil { // was checked above

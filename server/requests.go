@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
 // A request that is not answered yet has one of six types. clientWrite, queuedRead, queuedSync and
@@ -122,7 +123,7 @@ type queued interface {
 }
 
 // big reports whether the write counts as big for the writeLimit.
-func (r *clientRequest) big() bool { return isBig(r.req.Op, len(r.req.Body)) }
+func (r *clientRequest) big() bool { return bounds.IsBig(r.req.Op, len(r.req.Body)) }
 
 func (w *clientWrite) bytes() int   { return len(w.req.Body) }
 func (w *attachRequest) bytes() int { return len(w.req.Body) + len(w.passwd) }

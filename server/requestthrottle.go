@@ -68,10 +68,10 @@ func (c *conn) awaitWrites(in *input, big bool) bool {
 	requests.ThrottleWaits.Add(1) // before the wait, so that an operator sees why nothing moves
 	cfg := &s.live.Load().RequestThrottle
 	if cfg.Limit == 0 {
-		s.writes.wait(big, 0)
+		s.writes.Wait(big, 0)
 	} else {
 		for free := false; !free; {
-			free = s.writes.wait(big, cfg.StallTime)
+			free = s.writes.Wait(big, cfg.StallTime)
 			switch closed, late := c.stale(cfg); {
 			case closed, late && !cfg.KeepStale:
 				requests.StaleDropped.Add(1)

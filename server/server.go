@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/members"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -39,7 +40,7 @@ type Server struct {
 	port      clientPort
 	conns     connTable
 	expiry    expiry
-	writes    writeLimit
+	writes    bounds.Writes
 	meter     meter.Meter
 	traceMask atomic.Int64 // of the words gtmk and stmk
 	applied   waitList     // goroutines that wait for the state to change, or for a leader
@@ -95,8 +96,8 @@ func New(cfg Config) (*Server, error) {
 	s.port.peerMove.init()
 	s.expiry.init(cfg.Tick)
 	s.conns.locals.init(cfg.Tick)
-	s.writes.init(&cfg)
-	s.conns.budget.limit.Store(cfg.ClientMemory)
+	s.writes.Init(cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
+	s.conns.budget.Limit.Store(cfg.ClientMemory)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.applier.init(s)

@@ -154,6 +154,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/histogram", "summaries hold what was measured, for any quantile"},
 		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
 	}},
+	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
 	{pkg: "server/internal/members", there: true, may: []arrow{
 		{"internal/serverlist", "server lines and memberships"},
 		{"internal/vfs", "the file of addresses"},
@@ -182,6 +183,7 @@ var table = slices.Concat(webTable, []box{
 		{"watch", "which connections get an event"},
 		{"datatree", "the only place where connections and the tree meet"},
 		{"server/facts", "the facts that it reports about itself"},
+		{"server/internal/bounds", "what all clients together may use"},
 		{"server/internal/members", "what the members know of each other"},
 		{"server/internal/meter", "counts and measures"},
 		{"internal/fourletter", "answers the words on the client port"},

@@ -1,4 +1,4 @@
-package server
+package bounds
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 // maxOutstandingBytes bounds the bytes of all writes under way. Above it, sockets are not read.
 const maxOutstandingBytes = 64 << 20
 
-// writeLimit counts the writes under way and their bytes. A connection that finds the limit reached
-// waits, without other locks.
-type writeLimit struct {
+// Writes counts the writes under way and their bytes. A connection that finds the limit reached
+// waits, without other locks. Methods may be called from any goroutine.
+type Writes struct {
 	mu     sync.Mutex
 	room   sync.Cond
 	n, max int
@@ -29,43 +29,47 @@ type writeLimit struct {
 	large                int
 }
 
-func (l *writeLimit) init(cfg *Config) {
-	l.max, l.largeAbove, l.maxLarge = cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes
+// Init sets the limits. It must be called once, before any other method: limit is the number of
+// writes; a frame of more than largeAbove bytes is large, or none is if that is 0; maxLarge bounds
+// the bytes of large frames.
+func (l *Writes) Init(limit, largeAbove, maxLarge int) {
+	l.max, l.largeAbove, l.maxLarge = limit, largeAbove, maxLarge
 	l.room.L = &l.mu
 }
 
-// errLargeRequest is wrapped by the error of a request that is too much for the large writes that
+// ErrLargeRequest is wrapped by the error of a request that is too much for the large writes that
 // are under way.
-var errLargeRequest = errors.New("a large request")
+var ErrLargeRequest = errors.New("a large request")
 
-func (l *writeLimit) isLarge(frame int) bool { return l.largeAbove > 0 && frame > l.largeAbove }
+// IsLarge reports whether a request with a frame of that many bytes is large.
+func (l *Writes) IsLarge(frame int) bool { return l.largeAbove > 0 && frame > l.largeAbove }
 
-// checkLarge returns an error if a request with a frame of that many bytes is large, and too much
+// CheckLarge returns an error if a request with a frame of that many bytes is large, and too much
 // for the large writes under way.
-func (l *writeLimit) checkLarge(frame int) error {
-	if !l.isLarge(frame) {
+func (l *Writes) CheckLarge(frame int) error {
+	if !l.IsLarge(frame) {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.large+frame > l.maxLarge {
 		return fmt.Errorf("%w of %d bytes, while others of %d bytes are under way: raise largeRequestMaxBytes, which is %d",
-			errLargeRequest, frame, l.large, l.maxLarge)
+			ErrLargeRequest, frame, l.large, l.maxLarge)
 	}
 	return nil
 }
 
 // add adds a write, or with -1 removes it.
-func (l *writeLimit) add(bytes, sign int) {
+func (l *Writes) add(bytes, sign int) {
 	l.n += sign
 	l.bytes += sign * bytes
-	if frame := bytes + proto.RequestHeaderBytes; l.isLarge(frame) {
+	if frame := bytes + proto.RequestHeaderBytes; l.IsLarge(frame) {
 		l.large += sign * frame
 	}
 }
 
-// setMax changes the limit. Writes that are under way are not affected.
-func (l *writeLimit) setMax(limit int) {
+// SetMax changes the limit. Writes that are under way are not affected.
+func (l *Writes) SetMax(limit int) {
 	l.mu.Lock()
 	l.max = limit
 	l.room.Broadcast()
@@ -73,7 +77,7 @@ func (l *writeLimit) setMax(limit int) {
 }
 
 // full does not depend on the next write, so that a write of any size finds room at some time.
-func (l *writeLimit) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
+func (l *Writes) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
 
 // A multi with a longer body is big: it may take tens of milliseconds to apply. At most maxBig of
 // them are under way, so that other writes do not wait for a long row of them.
@@ -82,22 +86,23 @@ const (
 	maxBig        = 2
 )
 
-func isBig(op proto.OpCode, bytes int) bool { return op == proto.OpMulti && bytes > bigMultiBytes }
+// IsBig reports whether a write of that many bytes is big.
+func IsBig(op proto.OpCode, bytes int) bool { return op == proto.OpMulti && bytes > bigMultiBytes }
 
-// roomForBig reports whether try can accept a big write.
-func (l *writeLimit) roomForBig() bool {
+// RoomForBig reports whether Try can accept a big write.
+func (l *Writes) RoomForBig() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.blocked(true)
 }
 
 // blocked reports whether a write must wait. l.mu is held.
-func (l *writeLimit) blocked(big bool) bool {
+func (l *Writes) blocked(big bool) bool {
 	return !l.closed && (l.full() || big && l.big >= maxBig)
 }
 
-// try adds a write of that many bytes, unless the limit is reached.
-func (l *writeLimit) try(bytes int, big bool) bool {
+// Try adds a write of that many bytes, unless the limit is reached.
+func (l *Writes) Try(bytes int, big bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.blocked(big) {
@@ -110,8 +115,8 @@ func (l *writeLimit) try(bytes int, big bool) bool {
 	return true
 }
 
-// wait returns true when another write may be accepted, or false after patience; 0 is forever.
-func (l *writeLimit) wait(big bool, patience time.Duration) bool {
+// Wait returns true when another write may be accepted, or false after patience; 0 is forever.
+func (l *Writes) Wait(big bool, patience time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	timedOut := false
@@ -130,8 +135,8 @@ func (l *writeLimit) wait(big bool, patience time.Duration) bool {
 	return !l.blocked(big)
 }
 
-// release removes a write that try or take added.
-func (l *writeLimit) release(bytes int, big bool) {
+// Release removes a write that Try or Take added.
+func (l *Writes) Release(bytes int, big bool) {
 	l.mu.Lock()
 	wasFull := l.full() || big
 	l.add(bytes, -1)
@@ -144,23 +149,24 @@ func (l *writeLimit) release(bytes int, big bool) {
 	l.mu.Unlock()
 }
 
-func (l *writeLimit) outstanding() int {
+// Outstanding returns the number of writes under way.
+func (l *Writes) Outstanding() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.n
 }
 
-// close removes the limit, so that nobody waits for writes that will not end.
-func (l *writeLimit) close() {
+// Close removes the limit, so that nobody waits for writes that will not end.
+func (l *Writes) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.room.Broadcast()
 	l.mu.Unlock()
 }
 
-// take adds a write even if the limit is reached: for connect requests. A client can have only a
+// Take adds a write even if the limit is reached: for connect requests. A client can have only a
 // single connect request under way.
-func (l *writeLimit) take(bytes int) {
+func (l *Writes) Take(bytes int) {
 	l.mu.Lock()
 	l.add(bytes, 1)
 	l.mu.Unlock()
