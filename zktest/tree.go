@@ -1,15 +1,12 @@
 package zktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"golang.org/x/tools/txtar"
 
 	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/server"
@@ -35,16 +32,35 @@ func (s *Service) Load(znodes map[string]string) {
 func (s *Service) LoadTxtar(archive string) {
 	s.t.Helper()
 	znodes := make(map[string]string)
-	for _, f := range txtar.Parse([]byte(archive)).Files {
-		if _, twice := znodes[f.Name]; twice {
-			s.t.Fatalf("zktest: load: the archive contains %s twice", f.Name)
+	path := "" // until the first file, which a comment may precede
+	for line := range strings.Lines(archive) {
+		if name, ok := txtarName(line); ok {
+			path = name
+			if _, twice := znodes[path]; twice {
+				s.t.Fatalf("zktest: load: the archive contains %s twice", path)
+			}
+			znodes[path] = ""
+		} else if path != "" {
+			znodes[path] += line
 		}
-		znodes[f.Name] = string(bytes.TrimSuffix(f.Data, []byte("\n")))
 	}
 	if len(znodes) == 0 {
 		s.t.Fatalf("zktest: load: the archive has no files; a file begins with a line like -- /path --")
 	}
+	for path, data := range znodes {
+		znodes[path] = strings.TrimSuffix(data, "\n")
+	}
 	s.Load(znodes)
+}
+
+// txtarName returns the name of the file that begins with a line of a txtar archive, if one does.
+func txtarName(line string) (name string, ok bool) {
+	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	if name, ok = strings.CutPrefix(line, "-- "); ok {
+		name, ok = strings.CutSuffix(name, " --")
+	}
+	name = strings.TrimSpace(name)
+	return name, ok && name != ""
 }
 
 // Tree returns the data of the znode at path and all below it, by path, without /zookeeper. Without

@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/testca"
-	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // ask sends a request with pairs of a header's name and value, and returns status 0 if it fails.

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/testca"
-	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/server"
 )
 

@@ -126,14 +126,14 @@ func TestServe_TLS(t *testing.T) {
 func TestServe_TLSWrongPassword(t *testing.T) {
 	dir := t.TempDir()
 	file := testca.WriteFile(t, filepath.Join(dir, "zoo.cfg"), []byte("dataDir="+dir+"\nsecureClientPort=1\nssl.clientAuth=none\n"+
-		"ssl.keyStore.location=../../internal/tlsconf/testdata/keytool.jks\nssl.keyStore.password=planted\n"))
+		"ssl.keyStore.location=../../cmd/gozkd/internal/tlsconf/testdata/keytool.jks\nssl.keyStore.password=planted\n"))
 	for _, command := range []string{"serve", "check-config"} {
 		var out, stderr strings.Builder
 		env := outside(&out, &stderr)
 		if status := run("gozkd", []string{command, file}, env); status != 1 {
 			t.Errorf("%s: status %d: %s", command, status, &stderr)
 		}
-		if got := stderr.String(); !strings.Contains(got, "ssl.keyStore.location: ../../internal/tlsconf/testdata/keytool.jks: the password is wrong") || strings.Contains(got+out.String(), "planted") {
+		if got := stderr.String(); !strings.Contains(got, "ssl.keyStore.location: ../../cmd/gozkd/internal/tlsconf/testdata/keytool.jks: the password is wrong") || strings.Contains(got+out.String(), "planted") {
 			t.Errorf("%s: %s", command, got)
 		}
 	}
@@ -145,7 +145,7 @@ func TestServe_TLSPlantedSecret(t *testing.T) {
 	const secret = "secret1" // of the golden file
 	dir := t.TempDir()
 	store := filepath.Join(dir, "keytool.jks")
-	golden, err := os.ReadFile("../../internal/tlsconf/testdata/keytool.jks")
+	golden, err := os.ReadFile("../../cmd/gozkd/internal/tlsconf/testdata/keytool.jks")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ var linked = map[string]map[string]string{
 	"server": serverModules,
 	"zktest": with(serverModules, map[string]string{
 		"github.com/go-zookeeper/zk": "the client that `Connect` returns",
-		"golang.org/x/tools":         "its package txtar, for `LoadTxtar`",
 	}),
 }
 

@@ -38,7 +38,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/x509name", there: true},
 	{pkg: "internal/certhost", there: true},
 	{pkg: "internal/secretfile", there: true},
-	{pkg: "internal/tlsconf", there: true, may: []arrow{
+	{pkg: "cmd/gozkd/internal/tlsconf", there: true, may: []arrow{
 		{"internal/tlsreason", "its refusals say why"},
 		{"internal/certhost", "the hosts of certificates"},
 		{"internal/secretfile", "keys and passwords"},
@@ -252,7 +252,6 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that it connects"},
 		{"github.com/hashicorp/go-hclog", "logging"},
-		{"golang.org/x/tools/txtar", "trees as text"},
 	}},
 	{pkg: "cmd/gozkd-testkit", there: true, may: []arrow{
 		{"cmd/gozkd-testkit/internal/faultsapi", "the requests for faults"},
@@ -264,7 +263,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"cmd/gozkd/internal/archive/store", "checks the URL of an archive"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
-		{"internal/tlsconf", "the ssl keys"},
+		{"cmd/gozkd/internal/tlsconf", "the ssl keys"},
 		{"sasl", "JAAS files"},
 		{"internal/secretfile", "the secret of the ensemble, and users"},
 		{"internal/serverlist", "server lines"},
@@ -277,7 +276,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/cli", "the environment, and errors of the command line"},
 		{"client", "connects so"},
 		{"internal/clientauth", "TLS on a new connection"},
-		{"internal/tlsconf", "the only builder of TLS configurations"},
+		{"cmd/gozkd/internal/tlsconf", "the only builder of TLS configurations"},
 		{"internal/tlsreason", "why a handshake failed, to name the flag that helps"},
 		{"internal/secretfile", "passwords"},
 		{"sasl", "mechanisms, and JAAS files"},
@@ -432,7 +431,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/shell", "gozkd cli"},
 		{"server", "wiring"},
 		{"cmd/gozkd/internal/config", "the only reader of configuration"},
-		{"internal/tlsconf", "key stores, and their reload"},
+		{"cmd/gozkd/internal/tlsconf", "key stores, and their reload"},
 		{"sasl", "mechanisms, and JAAS files"},
 		{"sasl/kerberos", "a mechanism"},
 		{"sasl/kerberos/principal", "the rules for names"},

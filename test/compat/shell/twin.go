@@ -3,7 +3,6 @@ package shell
 import (
 	"bytes"
 	"context"
-	_ "embed" // for the script
 	"errors"
 	"fmt"
 	"os"
@@ -12,20 +11,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/zkclitwin"
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
-
-// cliScript is run by both zkCli.sh and gozkd cli. "# name" begins a case; ADDRESS is the server's.
-// It leaves no znode behind, and uses sync to wait for events, which come from another thread.
-//
-//go:embed testdata/cli.script
-var cliScript string
-
-// Recorded is the normalized output of zkCli.sh 3.9.5 for Script on a ZooKeeper 3.9.5, for tests
-// without Java.
-//
-//go:embed testdata/zkcli-3.9.5.txt
-var Recorded string
 
 // Twin runs the newer ZooKeeper's shell and then gozkd cli through the same script on the server at
 // addr and compares their output. A case is a part of the script; it fails with the lines whose
@@ -39,7 +27,10 @@ func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
 	if err != nil {
 		return cases.Report{Log: ours}, err
 	}
-	report := cases.Report{Version: "unknown", Results: Compare(theirs, ours), Log: ours}
+	report := cases.Report{Version: "unknown", Log: ours}
+	for _, r := range zkclitwin.Compare(theirs, ours) {
+		report.Results = append(report.Results, cases.Result(r))
+	}
 	if m := regexp.MustCompile(`ZooKeeper CLI version: (\d+\.\d+\.\d+)`).FindStringSubmatch(theirs); m != nil {
 		report.Version = m[1]
 	}
@@ -47,17 +38,17 @@ func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
 }
 
 // Record runs the newer ZooKeeper's shell through the script on the server at addr and returns the
-// new value of Recorded.
+// new value of zkclitwin.Recorded.
 func Record(ctx context.Context, root, addr string) (string, error) {
 	output, err := runScript(ctx, mavenShell(ctx, root, addr), addr)
-	return strings.ReplaceAll(normalize(output), addr, "ADDRESS"), err
+	return strings.ReplaceAll(zkclitwin.Normalize(output), addr, "ADDRESS"), err
 }
 
 // runScript feeds the script to a shell and returns its output, standard error included, and its
 // exit status.
 func runScript(ctx context.Context, command []string, addr string) (string, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin = strings.NewReader(Script(addr))
+	cmd.Stdin = strings.NewReader(zkclitwin.Script(addr))
 	cmd.Env = append(os.Environ(), "TZ=UTC", "LC_ALL=C.UTF-8")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

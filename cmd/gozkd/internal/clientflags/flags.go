@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 )
 
 // TLSUsage describes the flags of TLS, for the usage text of a command that dials no client port.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/magiconair/properties"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/secretfile"
-	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // prefix is that of the keys for TLS.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/clientauth"
-	"github.com/gozkd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/sasl"
 )
 

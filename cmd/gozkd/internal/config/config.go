@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/serverlist"
-	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // Config is the configuration of a server: every supported key, resolved, with defaults. Durations

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/serverlist"
-	"github.com/gozkd/gozkd/internal/tlsconf"
 )
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 )
 
 const quorumStores = "ssl.quorum.keyStore.location=/k.pem\nssl.quorum.keyStore.password=planted\nssl.quorum.trustStore.location=/t.pem\nssl.quorum.enabledProtocols=TLSv1.3\n"

@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 )
 
 // peerTLS is the prefix of the keys of TLS between servers.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 )
 
 // secured is a zoo.cfg with a port for TLS, without a plain one.

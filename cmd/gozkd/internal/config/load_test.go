@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 )
 
 // in runs Load in an empty directory. If zooCfg is not empty, it is the content of a zoo.cfg, whose

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/sasl"
 )
 

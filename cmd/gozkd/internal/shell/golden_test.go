@@ -7,8 +7,8 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell"
+	"github.com/gozkd/gozkd/internal/testkit/zkclitwin"
 	"github.com/gozkd/gozkd/server"
-	compat "github.com/gozkd/gozkd/test/compat/shell"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -20,12 +20,12 @@ func TestMain_AsZkCli(t *testing.T) {
 	}))
 	addr := zk.ConnectString()
 	var out bytes.Buffer // both streams, because the shell writes them in turn
-	env := cli.Env{In: strings.NewReader(compat.Script(addr)), Out: &out, Err: &out, Getenv: func(string) string { return "" }}
+	env := cli.Env{In: strings.NewReader(zkclitwin.Script(addr)), Out: &out, Err: &out, Getenv: func(string) string { return "" }}
 	status := shell.Main(t.Context(), []string{"-server", addr}, env)
 	if status != cli.Failed {
 		t.Errorf("exit status %d, want that of the last command before quit, %d", status, cli.Failed)
 	}
-	results := compat.Compare(compat.Recorded, out.String()+"exit status 1\n")
+	results := zkclitwin.Compare(zkclitwin.Recorded, out.String()+"exit status 1\n")
 	if len(results) < 10 {
 		t.Errorf("only %d cases", len(results))
 	}

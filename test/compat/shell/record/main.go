@@ -1,5 +1,5 @@
 // Command record records the output of zkCli.sh 3.9.5 for the script of make compat's row cli on a
-// ZooKeeper 3.9.5 into test/compat/shell/testdata, for tests without Java.
+// ZooKeeper 3.9.5 into internal/testkit/zkclitwin/testdata, for tests without Java.
 package main
 
 import (
@@ -31,5 +31,5 @@ func run(ctx context.Context) {
 	p := must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{}))
 	defer must.Finally(p.Stop)
 	text := must.Get(shell.Record(ctx, root, p.Addr()))
-	must.Do(os.WriteFile(filepath.Join(root, "test", "compat", "shell", "testdata", "zkcli-3.9.5.txt"), []byte(text), 0o644))
+	must.Do(os.WriteFile(filepath.Join(root, "internal", "testkit", "zkclitwin", "testdata", "zkcli-3.9.5.txt"), []byte(text), 0o644))
 }
