@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// The bytes are those of the specification, not made by our encoder.
+// The bytes are those that ZooKeeper's BinaryOutputArchive writes, not made by our encoder.
 func TestLayout(t *testing.T) {
 	b := jute.AppendInt(nil, -2)
 	b = jute.AppendLong(b, 0x0102030405060708)

@@ -160,9 +160,9 @@ func differences(nameA, nameB string) []exchange.Difference {
 	return exchange.Differences()
 }
 
-// olderRelease lists the deviations of ZooKeeper 3.8.0 from 3.9, from section 16 of the
-// specification. Playing the two against each other shows that the comparison finds known
-// differences, and nothing else.
+// olderRelease lists the deviations of ZooKeeper 3.8.0 from 3.9, as its release notes name them.
+// Playing the two against each other shows that the comparison finds known differences, and nothing
+// else.
 func olderRelease() []exchange.Difference {
 	on := func(m *exchange.Mismatch, ops ...proto.OpCode) bool {
 		return m.Request != nil && slices.Contains(ops, m.Request.Op) && m.A != nil && m.B != nil && m.A.Kind == exchange.MessageReply

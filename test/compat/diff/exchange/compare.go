@@ -160,7 +160,8 @@ func (c *comparison) messages(step int, a, b *Message) *Mismatch {
 func (c *comparison) fields(a, b *Field) bool {
 	switch a.Kind {
 	case ZxidOf:
-		// 0 and -1 are special values, not zxids (specification, 1.3).
+		// 0 and -1 are special values, not zxids: see ReplyHeader in
+		// ZooKeeperServer.processPacket and WatcherEvent.
 		return a.N > 0 && b.N > 0 || a.N == b.N
 	case TimeMs:
 		return (a.N == 0) == (b.N == 0) && sameTime(c.timesA, a) && sameTime(c.timesB, b)

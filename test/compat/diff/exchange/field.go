@@ -255,8 +255,8 @@ func replyFields(op proto.OpCode, frame []byte) []Field {
 	r := fieldReader{d: jute.NewDecoder(frame)}
 	r.int("xid")
 	r.long("zxid", ZxidOf)
-	// ZooKeeper leaves the results so far after the header of a failed multiRead (specification,
-	// 2.4). They are read because they contain times and zxids.
+	// ZooKeeper leaves the results so far after the header of a failed multiRead
+	// (FinalRequestProcessor). They are read because they contain times and zxids.
 	if err := r.int("err"); err == 0 || op == proto.OpMultiRead && r.d.Remaining() > 0 {
 		r.body(op)
 	}

@@ -125,7 +125,7 @@ func (t *Transcript) closeZxids() map[int64]bool {
 }
 
 // sortClosing sorts runs of events of a closeSession transaction: a session's ephemerals are
-// deleted in the order of a hash set (specification, 8.4). It moves only adjacent events of the
+// deleted in the order of a hash set (DataTree.killSession). It moves only adjacent events of the
 // same transaction, in both lists where either server's zxids mark them: ZooKeeper 3.8 marks no
 // event with a zxid.
 func sortClosing(a, b []Message, closeA, closeB map[int64]bool) {

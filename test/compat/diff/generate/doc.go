@@ -3,7 +3,7 @@
 //
 // Most requests are well formed and use a handful of paths, so that they interact; a few are
 // damaged. Sequences avoid requests to which ZooKeeper's own reply is random or that would end it:
-// the code that avoids them names the part of the specification.
+// the code that avoids them names ZooKeeper's class that is the reason.
 //
 // The generator uses math/rand, not rapid: rapid would shrink the draws, which takes far longer
 // than leaving out steps when each try plays sixty steps on two servers, and its bias to small

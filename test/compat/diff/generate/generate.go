@@ -179,7 +179,7 @@ func (g *gen) reconnect(slot int) {
 }
 
 // closing sends a request that ends the connection, alone: replies to earlier requests of its
-// segment may be lost, and later ones may or may not be answered (specification, 1.3).
+// segment may be lost, and later ones may or may not be answered (NIOServerCnxn.close).
 func (g *gen) closing(slot int) {
 	var r exchange.Request
 	switch g.IntN(4) {
@@ -211,8 +211,8 @@ func (g *gen) segment(slot int) {
 	var send []exchange.Request
 	for i := range n {
 		op := g.op()
-		// Replies to auth and sasl overtake those of earlier requests (specification, 1.3), so they
-		// come first.
+		// Replies to auth and sasl overtake those of earlier requests, because
+		// ZooKeeperServer.processPacket answers them itself. So they come first.
 		if op == proto.OpAuth && i > 0 {
 			op = proto.OpWhoAmI
 		}
@@ -220,9 +220,9 @@ func (g *gen) segment(slot int) {
 			op = proto.OpPing
 		}
 		send = append(send, g.anyRequest(slot, op))
-		// Requests after a setACL in the same segment are usually checked against the old ACL
-		// (specification, 7). Quotas are checked against committed counts (11.1), so requests after
-		// another write may exceed them.
+		// Requests after a setACL in the same segment are usually checked against the old ACL:
+		// PrepRequestProcessor keeps no record of pending ACLs. ZooKeeperServer.checkQuota uses
+		// committed counts, so requests after another write may exceed them.
 		info := op.Info()
 		if op == proto.OpSetACL || g.quotas && info.Write && info.Path != proto.PathNone {
 			break

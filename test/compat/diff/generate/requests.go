@@ -113,7 +113,8 @@ func (g *gen) body(op proto.OpCode) []byte {
 }
 
 // create returns the record of a create. In a multi any mode is fine; outside, a createTTL without
-// a TTL mode has no negative ttl, which would end ZooKeeper for good (specification, 17).
+// a TTL mode has no negative ttl, which would end ZooKeeper for good: EphemeralType.TTL throws
+// whenever DataTree applies the transaction.
 func (g *gen) create(op proto.OpCode) create {
 	c := create{path: g.path(), data: g.data(), acl: g.acls(), mode: one[int32](g, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3)}
 	switch op {
@@ -329,8 +330,8 @@ type OwnRule struct {
 	Err      proto.ErrCode
 }
 
-// OwnRules returns the requests of section 17 of the specification, for which gozkd has rules of
-// its own.
+// OwnRules returns the requests that ZooKeeper answers in ways that gozkd does not copy; see
+// docs/reference/differences.md.
 func OwnRules() []OwnRule {
 	var rules []OwnRule
 	add := func(name string, err proto.ErrCode, r req) {

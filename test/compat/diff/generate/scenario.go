@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// Scenarios returns the hand-written sequences: for each visible rule of the specification,
-// requests that show it. The right replies are recorded from ZooKeeper.
+// Scenarios returns the hand-written sequences: for each rule of the protocol that a client
+// can see, requests that show it. The right replies are recorded from ZooKeeper.
 func Scenarios() []*exchange.Sequence {
 	var all []*exchange.Sequence
 	for _, list := range [][]scenario{handshakes, headers, paths, operations, checks, multis, watches, acls, quotas} {

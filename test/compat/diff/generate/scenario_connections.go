@@ -11,7 +11,7 @@ import (
 
 var yes, no = true, false
 
-// handshakes: specification, 1.2 and 8.
+// handshakes: ZooKeeperServer.processConnectRequest, and SessionTrackerImpl for the sessions.
 var handshakes = []scenario{
 	{"1.2/readonly-byte", func(s *script) {
 		s.open(0)
@@ -79,7 +79,7 @@ var handshakes = []scenario{
 	}},
 }
 
-// headers: specification, 1.1 and 1.3.
+// headers: NIOServerCnxn.readLength and ZooKeeperServer.processPacket.
 var headers = []scenario{
 	{"1.3/xids", func(s *script) {
 		s.open(0)

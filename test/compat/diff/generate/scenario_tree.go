@@ -5,7 +5,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// paths: specification, 5.
+// paths: PathUtils.validatePath, and what PrepRequestProcessor does with sequential names.
 var paths = []scenario{
 	{"5.1/create", func(s *script) {
 		s.open(0)
@@ -69,7 +69,7 @@ var paths = []scenario{
 	}},
 }
 
-// operations: specification, 2 and 6.
+// operations: FinalRequestProcessor, and DataTree.processTxn for the Stats.
 var operations = []scenario{
 	{"2.1/create-kinds", func(s *script) {
 		s.open(0)
@@ -112,8 +112,8 @@ var operations = []scenario{
 	}},
 }
 
-// checks: the order in which a write is checked, specification, 7. Each request is wrong in two
-// ways at least.
+// checks: the order in which PrepRequestProcessor.pRequest2Txn checks a write. Each request is
+// wrong in two ways at least.
 var checks = []scenario{
 	{"7/create", func(s *script) {
 		none := []acl{}
@@ -146,7 +146,7 @@ var checks = []scenario{
 	}},
 }
 
-// multis: specification, 2.4.
+// multis: MultiOperationRecord, and the case OpCode.multi of PrepRequestProcessor and DataTree.
 var multis = []scenario{
 	{"2.4/success", func(s *script) {
 		s.open(0, 1)

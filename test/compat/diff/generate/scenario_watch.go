@@ -5,7 +5,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// watches: specification, 9.
+// watches: WatchManager, and DataTree for what triggers them.
 var watches = []scenario{
 	{"9.2/one-shot", func(s *script) {
 		s.open(0, 1)
@@ -105,7 +105,7 @@ var watches = []scenario{
 	}},
 }
 
-// acls: specification, 10.
+// acls: ZooKeeperServer.checkACL and PrepRequestProcessor.fixupACL.
 var acls = []scenario{
 	{"10.2/fix-up", func(s *script) {
 		s.open(0, 1)
@@ -173,7 +173,7 @@ var acls = []scenario{
 	}},
 }
 
-// quotas: specification, 11.1.
+// quotas: ZooKeeperServer.checkQuota and StatsTrack.
 var quotas = []scenario{
 	{"11.1/hard-limits", func(s *script) {
 		q := "/zookeeper/quota" + root

@@ -46,7 +46,7 @@ func (g *gen) plainPath() string {
 	return path
 }
 
-// oddPath returns a path that some rule concerns (specification, 5).
+// oddPath returns a path that some rule of PathUtils.validatePath concerns.
 func (g *gen) oddPath() *string {
 	p := g.plainPath()
 	return one(g, nil, text(""), text("a"), text("a/b"), text("//"), text(p+"/"), text(p+"//x"), text("/"+p),
@@ -85,8 +85,8 @@ func digest(userPassword string) string {
 
 var openACL = []acl{{31, text("world"), text("anyone")}}
 
-// acls returns a list of entries: usually the open one, otherwise anything that the specification
-// has rules for (10.2).
+// acls returns a list of entries: usually the open one, otherwise anything for which
+// PrepRequestProcessor.fixupACL has a rule.
 func (g *gen) acls() []acl {
 	switch {
 	case g.chance(700):
