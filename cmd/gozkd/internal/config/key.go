@@ -35,8 +35,9 @@ type key struct {
 	// fine lists the values of an unsupported key that need nothing unsupported; they are accepted
 	// silently. A star stands for any value.
 	fine []string
-	// tls is the prefix of a key that has an effect only if TLS with these keys is served.
-	tls string
+	// group is not empty for a key that has an effect only if what the keys of that group configure
+	// is in use: see groupProblems.
+	group string
 	// field returns a pointer to the field of Config. It is nil if there is no field.
 	field func(*Config) any
 	// reload: the key can change at runtime. Otherwise a change needs a restart.
@@ -90,12 +91,15 @@ func property32(low, high int64) kind {
 	return k
 }
 
-// orNearest32 is property32 for a key with which ZooKeeper starts whatever the number is. One that
-// is not allowed stands for the nearest one, with a warning.
-func orNearest32(low, high int64) kind {
-	k := property32(low, high)
+// orNearest32 is property32, and orNearest integer, for a key with which ZooKeeper starts whatever
+// the number is. One that is not allowed stands for the nearest one, with a warning.
+func orNearest32(low, high int64) kind { return property32(low, high).orNearest(low, high, decode) }
+
+func orNearest(low, high int64) kind { return integer(low, high).orNearest(low, high, parseDecimal) }
+
+func (k kind) orNearest(low, high int64, parse func(string) (int64, error)) kind {
 	k.nearest = func(v string) (string, bool) {
-		n, err := decode(v)
+		n, err := parse(v)
 		return strconv.FormatInt(min(max(n, low), high), 10), err == nil && n >= -maxInt-1 && n <= maxInt
 	}
 	return k
@@ -128,6 +132,7 @@ var fraction = kind{
 		f, err := strconv.ParseFloat(v, 64)
 		return strconv.FormatFloat(f, 'g', -1, 64), err == nil && f >= 0 && f <= 1
 	},
+	property: true,
 }
 
 func parseDecimal(v string) (int64, error) { return strconv.ParseInt(v, 10, 64) }
@@ -235,6 +240,12 @@ var (
 			}
 			return v, v != "" && !strings.ContainsAny(v, " /[]") && strings.Count(v, ":") != 1
 		},
+	}
+	// hostOrLoopback is clientPortAddress: Java takes an empty name for that of the machine itself.
+	hostOrLoopback = kind{
+		allowed: host.allowed,
+		parse:   host.parse,
+		nearest: func(v string) (string, bool) { return "127.0.0.1", v == "" },
 	}
 	urlPath = kind{
 		allowed: "a path that begins with /, without ? and #",

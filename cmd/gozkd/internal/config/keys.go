@@ -28,7 +28,7 @@ var workingKeys = []key{
 		field: func(c *Config) any { return &c.DataLogDir }},
 	{name: "clientPort", kind: integer(0, 65535), def: "2181", status: works, note: "port for clients; 0: any free port",
 		field: func(c *Config) any { return &c.ClientPort }},
-	{name: "clientPortAddress", kind: host, def: "all addresses", status: works, note: "address for clients",
+	{name: "clientPortAddress", kind: hostOrLoopback, def: "all addresses", status: works, note: "address for clients",
 		field: func(c *Config) any { return &c.ClientPortAddress }},
 	{name: "tickTime", kind: integer(1, maxTick), def: "3000", status: works, note: "ms; the unit of session expiry",
 		field: func(c *Config) any { return &c.TickTime }},
@@ -109,12 +109,12 @@ var ensembleKeys = []key{
 		field: func(c *Config) any { return &c.ListenOnAllIPs }},
 	{name: "multiAddress.enabled", kind: boolean, def: "false", status: works, note: "several addresses in a [server line](#an-ensemble); for reconfig from feature level 3",
 		field: func(c *Config) any { return &c.MultiAddress }},
-	{name: "multiAddress.reachabilityCheckTimeoutMs", kind: integer(1, maxInt), def: "1000", status: works, note: "ms to try each of several addresses, except the last",
+	{name: "multiAddress.reachabilityCheckTimeoutMs", kind: orNearest(1, maxInt), def: "1000", status: works, note: "ms to try each of several addresses, except the last",
 		field: func(c *Config) any { return &c.ReachabilityTimeout }},
 	{name: "multiAddress.reachabilityCheckEnabled", kind: boolean, def: "true", status: harmless, note: "servers try each address"},
 	{name: "peerType", kind: oneOf("participant", "observer"), status: harmless, note: "the server line has the role"},
 	{name: "quorum.auth.enableSasl", kind: boolean, def: "false", status: harmless, note: "true prevents the start of an ensemble: use `gozkd.peer.secretFile` or TLS"},
-	{name: "connectToLearnerMasterLimit", kind: integer(0, maxInt), status: harmless, note: javaPeers},
+	{name: "connectToLearnerMasterLimit", kind: orNearest(0, maxInt), status: harmless, note: javaPeers},
 	{name: "electionAlg", kind: integer(3, 3), def: "3", status: harmless, note: "an implementation detail of the Java server"},
 	{name: "leaderServes", kind: onlyNo, def: "yes", status: works, note: "no: a leader with other members serves no clients",
 		field: func(c *Config) any { return &c.LeaderServes }},
@@ -131,16 +131,16 @@ var securityKeys = []key{
 }
 
 var tuningKeys = []key{
-	{name: "clientPortListenBacklog", kind: integer(-1, maxInt), def: "-1", status: works, note: "connections that wait to be accepted; -1, 0: the system's limit; not on Windows",
+	{name: "clientPortListenBacklog", kind: orNearest(-1, maxInt), def: "-1", status: works, note: "connections that wait to be accepted; -1, 0: the system's limit; not on Windows",
 		field: func(c *Config) any { return &c.ClientPortListenBacklog }},
-	{name: "autopurge.snapRetainCount", kind: integer(0, maxInt), def: "3", status: harmless, note: "log and checkpoint are trimmed anyway"},
+	{name: "autopurge.snapRetainCount", kind: orNearest(0, maxInt), def: "3", status: harmless, note: "log and checkpoint are trimmed anyway"},
 	{name: "autopurge.purgeInterval", kind: anything, def: "0", status: harmless, note: "log and checkpoint are trimmed anyway"},
 	{name: "snapSizeLimitInKb", kind: property32(math.MinInt64, math.MaxInt64), status: harmless, note: "checkpoints write only changes; snapCount sets the interval"},
 	{name: "txnLogSizeLimitInKb", kind: property32(math.MinInt64, math.MaxInt64), status: harmless, note: "preAllocSize sets the size of a segment"},
 	{name: "serializeLastProcessedZxid.enabled", kind: boolean, status: harmless, note: "always on"},
 	{name: "jute.maxbuffer.extrasize", kind: property32(0, maxInt), status: harmless, note: "an implementation detail of the Java server"},
-	{name: "maxResponseCacheSize", kind: integer(math.MinInt32, maxInt), status: harmless, note: "an implementation detail of the Java server"},
-	{name: "maxGetChildrenResponseCacheSize", kind: integer(math.MinInt32, maxInt), status: harmless, note: "an implementation detail of the Java server"},
+	{name: "maxResponseCacheSize", kind: property32(math.MinInt32, maxInt), status: harmless, note: "an implementation detail of the Java server"},
+	{name: "maxGetChildrenResponseCacheSize", kind: property32(math.MinInt32, maxInt), status: harmless, note: "an implementation detail of the Java server"},
 	{name: "advancedFlowControlEnabled", kind: boolean, status: harmless, note: "see gozkd.clientMemoryKB"},
 	{name: "fips-mode", kind: boolean, status: harmless, note: "GODEBUG sets the FIPS mode of Go"},
 }
@@ -161,22 +161,14 @@ var ignoredKeys = slices.Concat(
 		"observer.*", "learner.*", "leader.*", "follower.*", "fastleader.*", "maxConcurrentSnapSyncs",
 		"maxConcurrentDiffSyncs", "maxTimeToWaitForEpoch", "cnxTimeout", "quorumCnxnTimeoutMs",
 		"messageTracker.*", "commitLogCount", "forceSnapshotSync", "snapshotSizeFactor", "leaderConnectDelayDuringRetryMs",
-		"observerMaster.*", "forward_learner_requests_to_commit_processor_disabled", "controllerPort"),
-	ignored(harmless, "an implementation detail of the Java server", "electionPortBindRetry"),
+		"observerMaster.*", "forward_learner_requests_to_commit_processor_disabled", "controllerPort",
+		"electionPortBindRetry", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize", "snapshot.*", "compressed.*",
+		"nio.*", "netty.*", "intBufferStartingSizeBytes", "commitProcessor.*", "watchManagerName",
+		"watcherCleanThreadsNum", "watcherCleanThreshold", "watcherCleanIntervalInSeconds", "maxInProcessingDeadWatchers",
+		"bitHashCacheSize", "pathStats.*", "jvm.pause.*", "jmx.*"),
 	ignored(harmless, "no effect without quorum.auth.enableSasl", "quorum.*"),
-	ignored(harmless, "a property of the Java client", "sasl.*"),
-	ignored(harmless, "an implementation detail of the Java server", "fsync.*", "flushDelay", "maxWriteQueuePollTime", "maxBatchSize"),
-	ignored(harmless, "an implementation detail of the Java server", "snapshot.*", "compressed.*"),
-	ignored(harmless, "an implementation detail of the Java server", "nio.*", "netty.*", "intBufferStartingSizeBytes"),
-	ignored(harmless, "an implementation detail of the Java server", "commitProcessor.*"),
-	ignored(harmless, "an implementation detail of the Java server", "watchManagerName"),
-	ignored(harmless, "an implementation detail of the Java server",
-		"watcherCleanThreadsNum", "watcherCleanThreshold", "watcherCleanIntervalInSeconds",
-		"maxInProcessingDeadWatchers"),
-	ignored(harmless, "an implementation detail of the Java server", "bitHashCacheSize", "pathStats.*"),
-	ignored(harmless, "an implementation detail of the Java server", "jvm.pause.*", "jmx.*"),
 	ignored(harmless, "use gozkd.logLevel and `--log-json`; the log goes to standard error", "log.*", "root.logger", "console.threshold", "tracelog.*"),
-	ignored(harmless, "a property of the Java client", "client.*", "clientCnxnSocket", "disableAutoWatchReset", "request.timeout"),
+	ignored(harmless, "a property of the Java client", "sasl.*", "client.*", "clientCnxnSocket", "disableAutoWatchReset", "request.timeout"),
 )
 
 // ignored returns a row for each name.
@@ -194,6 +186,9 @@ const (
 	nullProvider       = "org.apache.zookeeper.metrics.impl.NullMetricsProvider"
 )
 
+// metricsKeys is the group of the keys of Prometheus.
+const metricsKeys = "metricsProvider."
+
 // adminServer is the key that enables the admin server.
 const adminServer = "admin.enableServer"
 
@@ -201,11 +196,11 @@ const adminServer = "admin.enableServer"
 var endpointKeys = []key{
 	{name: adminServer, kind: boolean, def: "true", status: works, note: "[admin commands over HTTP](#http-ports)",
 		field: func(c *Config) any { return &c.AdminEnabled }},
-	{name: "admin.serverAddress", kind: host, def: "127.0.0.1", status: works, note: "address for admin commands; ZooKeeper's default is 0.0.0.0",
+	{name: "admin.serverAddress", kind: orEmpty(host), def: "127.0.0.1", status: works, note: "address for admin commands; ZooKeeper's default is 0.0.0.0",
 		field: func(c *Config) any { return &c.AdminAddress }},
 	{name: "admin.serverPort", kind: property32(-1, 65535), def: "8080", status: works, note: "port for admin commands; 0: any free port; -1: none",
 		field: func(c *Config) any { return &c.AdminPort }},
-	{name: "admin.commandURL", kind: urlPath, def: "/commands", status: works, note: "path of the admin commands",
+	{name: "admin.commandURL", kind: orEmpty(urlPath), def: "/commands", status: works, note: "path of the admin commands",
 		field: func(c *Config) any { return &c.AdminCommandURL }},
 	{name: "admin.idleTimeout", kind: property32(-maxInt-1, maxInt), def: "30000", status: works, note: "ms until an idle HTTP connection is closed; 0 or less: the default",
 		field: func(c *Config) any { return &c.AdminIdleTimeout }},
@@ -224,11 +219,11 @@ var endpointKeys = []key{
 
 	{name: "metricsProvider.className", kind: oneOf(defaultProvider, nullProvider, prometheusProvider), def: defaultProvider, status: works, note: "[Prometheus](monitoring.md#metrics) serves `/metrics`, the others nothing",
 		field: func(c *Config) any { return &c.MetricsProvider }},
-	{name: "metricsProvider.httpHost", kind: host, def: "0.0.0.0", status: works, note: "address for Prometheus",
+	{name: "metricsProvider.httpHost", group: metricsKeys, kind: host, def: "0.0.0.0", status: works, note: "address for Prometheus",
 		field: func(c *Config) any { return &c.MetricsHost }},
-	{name: "metricsProvider.httpPort", kind: integer(-1, 65535), def: "7000", status: works, note: "port for Prometheus; 0: any free port; -1: none",
+	{name: "metricsProvider.httpPort", group: metricsKeys, kind: integer(-1, 65535), def: "7000", status: works, note: "port for Prometheus; 0: any free port; -1: none",
 		field: func(c *Config) any { return &c.MetricsPort }},
-	{name: "metricsProvider.exportJvmInfo", kind: boolean, def: "true", status: works, note: "also metrics `go_*` and `process_*`",
+	{name: "metricsProvider.exportJvmInfo", group: metricsKeys, kind: boolean, def: "true", status: works, note: "also metrics `go_*` and `process_*`",
 		field: func(c *Config) any { return &c.MetricsRuntime }},
 	{name: "metricsProvider.*", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 

@@ -52,7 +52,7 @@ var znodeList = kind{
 var auditKeys = []key{
 	{name: "audit.enable", kind: boolean, def: "false", status: works, note: "the [audit log](monitoring.md#the-audit-log)",
 		field: func(c *Config) any { return &c.Audit.Enabled }},
-	{name: "audit.impl.class", kind: oneOf("org.apache.zookeeper.audit.Slf4jAuditLogger", "org.apache.zookeeper.audit.Log4jAuditLogger"), status: harmless, note: "use gozkd.audit.*"},
+	{name: "audit.impl.class", kind: anything, status: harmless, note: "use gozkd.audit.*"},
 	{name: "gozkd.audit.format", kind: oneOf(AuditJSON, AuditZooKeeper), def: AuditJSON, status: works, note: "zookeeper: ZooKeeper's line, for ZooKeeper's events only",
 		field: func(c *Config) any { return &c.Audit.Format }},
 	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "file of the audit log; `-`: standard error. Opened again on SIGHUP",

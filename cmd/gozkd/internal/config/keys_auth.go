@@ -62,14 +62,14 @@ var nameList = kind{
 var authKeys = []key{
 	{name: jaasFile, kind: text, status: works, reload: true, note: "JAAS file with a DigestLoginModule (DIGEST-MD5), a Krb5LoginModule ([Kerberos](../guide/security.md#kerberos)), or both",
 		field: func(c *Config) any { return &c.Auth.JAASFile }},
-	{name: jaasSection, kind: text, def: "Server", status: works, reload: true, note: "section of the JAAS file for the server",
+	{name: jaasSection, kind: orEmpty(text), def: "Server", status: works, reload: true, note: "section of the JAAS file for the server",
 		field: func(c *Config) any { return &c.Auth.JAASSection }},
 	{name: saslUserFile, kind: text, status: works, reload: true, note: "file with more DIGEST-MD5 users, as hashes: `htdigest FILE zk-sasl-md5 USER`",
 		field: func(c *Config) any { return &c.Auth.UserFile }},
 	{name: "SASLAuthenticationProvider.superPassword", kind: password, status: works, reload: true, note: "password of the SASL user `super`, admitted by all sasl ACLs", secret: true,
 		field: func(c *Config) any { return &c.Auth.SuperPassword }},
-	{name: superUsers, aliases: []string{"superUser"}, kind: text, status: works, note: "sasl identities that every ACL admits"},
-	{name: "letAnySaslUserDoX", kind: text, status: works, reload: true, note: "an id that in sasl ACLs means every SASL user",
+	{name: superUsers, aliases: []string{"superUser"}, kind: orEmpty(text), status: works, note: "sasl identities that every ACL admits"},
+	{name: "letAnySaslUserDoX", kind: orEmpty(text), status: works, reload: true, note: "an id that in sasl ACLs means every SASL user",
 		field: func(c *Config) any { return &c.Auth.LetAny }},
 	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: works, reload: true, note: "a client that fails SASL stays connected, without the identity",
 		field: func(c *Config) any { return &c.Auth.AllowFailed }},
@@ -106,7 +106,9 @@ func (r *resolver) auth(c *Config) {
 		w := r.won[name]
 		switch w.row.name {
 		case superUsers:
-			a.SuperUsers = append(a.SuperUsers, w.value)
+			if w.value != "" {
+				a.SuperUsers = append(a.SuperUsers, w.value)
+			}
 		case authProviders:
 			a.Providers = append(a.Providers, w.value)
 			switch w.value {

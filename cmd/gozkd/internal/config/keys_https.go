@@ -25,11 +25,11 @@ var adminTLSKeys = []key{
 }
 
 var metricsTLSKeys = slices.Concat([]key{
-	{name: "metricsProvider.httpsPort", kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set",
+	{name: "metricsProvider.httpsPort", group: metricsKeys, kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set",
 		field: func(c *Config) any { return &c.MetricsHTTPSPort }},
-	{name: metricsTLS + "need.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store",
+	{name: metricsTLS + "need.client.auth", group: metricsTLS, kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store",
 		field: func(c *Config) any { return &c.MetricsNeedCert }},
-	{name: metricsTLS + "want.client.auth", kind: boolean, def: "true", status: works, reload: true, note: "any caller's certificate is verified; needs a trust store",
+	{name: metricsTLS + "want.client.auth", group: metricsTLS, kind: boolean, def: "true", status: works, reload: true, note: "any caller's certificate is verified; needs a trust store",
 		field: func(c *Config) any { return &c.MetricsWantCert }},
 }, metricsStoreKeys())
 
@@ -63,7 +63,8 @@ func (r *resolver) https(c *Config) {
 		r.warn(w.from, w.key, "true concerns HTTPS only: admin.portUnification also accepts plain HTTP; set admin.forceHttps=true")
 	}
 	o, ok := c.MetricsTLSOptions()
-	r.tlsProblems(metricsTLS, ok)
+	r.groupProblems(metricsTLS, ok, noTLS)
+	r.groupProblems(metricsKeys, c.Prometheus(), "metricsProvider.className is not "+prometheusProvider)
 	if ok {
 		if err := o.Check(); err != nil {
 			w := r.won["metricsProvider.httpsPort"]

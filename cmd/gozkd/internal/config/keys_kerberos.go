@@ -19,7 +19,7 @@ var kerberosKeys = []key{
 		field: func(c *Config) any { return &c.Kerberos.RemoveHost }},
 	{name: "kerberos.removeRealmFromPrincipal", kind: onlyTrue, def: "false", status: works, reload: true, note: "the id of `alice@REALM` is `alice`, in every admitted realm",
 		field: func(c *Config) any { return &c.Kerberos.RemoveRealm }},
-	{name: "security.auth_to_local", kind: text, def: "DEFAULT", status: works, reload: true, note: "ZooKeeper's rules for short names; principals without a matching rule are refused",
+	{name: "security.auth_to_local", kind: orEmpty(text), def: "DEFAULT", status: works, reload: true, note: "ZooKeeper's rules for short names; principals without a matching rule are refused",
 		field: func(c *Config) any { return &c.Kerberos.AuthToLocal }},
 	{name: "requireKerberosConfig", kind: boolean, def: "false", status: works, reload: true, note: "krb5.conf must name a default realm",
 		field: func(c *Config) any { return &c.Kerberos.RequireConf }},

@@ -35,7 +35,7 @@ func quorumKeys() (rows []key) {
 			k.note = note
 		}
 		if name == "handshakeDetectionTimeoutMillis" {
-			k = key{name: k.name, tls: peerTLS, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms for a caller's first byte at the peer port, at most 5 s",
+			k = key{name: k.name, group: peerTLS, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms for a caller's first byte at the peer port, at most 5 s",
 				field: func(c *Config) any { return &c.PeerTLSDetection }}
 		}
 		rows = append(rows, k)
@@ -53,7 +53,7 @@ func (r *resolver) peerTLS(c *Config) {
 	c.PeerTLS.Prefix, c.PeerTLS.Role = peerTLS, tlsconf.Both
 	_, admin := c.AdminTLS()
 	admin = admin && c.AdminEnabled
-	r.tlsProblems(peerTLS, c.ServesPeerTLS() || admin)
+	r.groupProblems(peerTLS, c.ServesPeerTLS() || admin, noTLS)
 	if !c.ServesPeerTLS() {
 		if w, ok := r.won[peerTLS+"keyStore.location"]; ok && len(c.Members) > 0 && !admin {
 			r.warn(w.from, w.key, "has no effect without sslQuorum or portUnification: the connections between servers are not encrypted")

@@ -101,8 +101,8 @@ func TestKeys_Values(t *testing.T) {
 			c := r.resolve(false)
 			fine := slices.Contains(k.fine, canonical)
 			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return strings.Contains(p.What, "more than maxSessionTimeout") })
-			if refusedHere := k.status == refused && !fine; (len(r.ofTLS) > 0) != refusedHere || len(r.problems) > 0 {
-				t.Errorf("%s=%s: problems %v %v", name, value, r.problems, r.ofTLS)
+			if refusedHere := k.status == refused && !fine; (len(r.ofGroups) > 0) != refusedHere || len(r.problems) > 0 {
+				t.Errorf("%s=%s: problems %v %v", name, value, r.problems, r.ofGroups)
 			}
 			if k.field == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" || slices.Contains(bounded, k.name) {
 				continue // without a field, or with a computed default, or bounded
@@ -125,13 +125,13 @@ func TestKeys_Values(t *testing.T) {
 			}
 			if k.kind.nearest != nil {
 				if nearest, ok := k.kind.nearest(trim(value)); ok {
-					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+trim(value)+"; "+nearest+" is used") || k.get(&c) != nearest {
-						t.Errorf("%s=%s became %s, want %s; warnings %v", name, value, k.get(&c), nearest, r.warnings)
+					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+trim(value)+"; "+nearest+" is used") || k.field != nil && k.get(&c) != nearest {
+						t.Errorf("%s=%s became %v, want %s; warnings %v", name, value, c, nearest, r.warnings)
 					}
 					continue
 				}
 			}
-			for _, p := range r.ofTLS { // as if TLS were served
+			for _, p := range r.ofGroups { // as if TLS were served
 				r.problems = append(r.problems, p.Problem)
 			}
 			if len(r.problems) == 0 {

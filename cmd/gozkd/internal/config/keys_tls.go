@@ -74,14 +74,14 @@ var portKeys = []key{
 }
 
 // tlsKeys returns the rows of tlsconf.Options below a prefix. What is wrong with one of them
-// prevents the start only if TLS with these options is served: see tlsProblems.
+// prevents the start only if TLS with these options is served: see groupProblems.
 func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []key {
 	row := func(name string, k kind, def, note string, field func(*tlsconf.Options) any, aliases ...string) key {
-		return key{name: prefix + name, tls: prefix, aliases: aliases, kind: k, def: def, status: works, reload: true, note: note,
+		return key{name: prefix + name, group: prefix, aliases: aliases, kind: k, def: def, status: works, reload: true, note: note,
 			field: func(c *Config) any { return field(get(c)) }, secret: k.hidden}
 	}
 	other := func(name string, k kind, s status, note string, fine ...string) key {
-		return key{name: prefix + name, tls: prefix, kind: k, status: s, note: note, fine: fine}
+		return key{name: prefix + name, group: prefix, kind: k, status: s, note: note, fine: fine}
 	}
 	gozkd := func(name string) []string {
 		if prefix == clientTLS {
@@ -122,24 +122,10 @@ func tlsKeys(prefix string, hosts bool, get func(*Config) *tlsconf.Options) []ke
 	return append(rows, crl, bare)
 }
 
-// tlsProblems reports what is wrong with the keys of a prefix. Without TLS that is a warning,
-// because ZooKeeper does not look at these keys then.
-func (r *resolver) tlsProblems(prefix string, served bool) {
-	for _, p := range r.ofTLS {
-		switch {
-		case p.prefix != prefix:
-		case served:
-			r.problems = append(r.problems, p.Problem)
-		default:
-			r.warn(p.From, p.Key, "%s; it has no effect, because TLS with these keys is not served", p.What)
-		}
-	}
-}
-
 // tls completes and checks the TLS of the client ports.
 func (r *resolver) tls(c *Config) {
 	c.ClientTLS.Prefix, c.ClientTLS.Role = clientTLS, tlsconf.Server
-	r.tlsProblems(clientTLS, c.ServesTLS())
+	r.groupProblems(clientTLS, c.ServesTLS(), noTLS)
 	if w, ok := r.won["secureClientPortAddress"]; ok && c.SecureClientPort == 0 {
 		r.problem(w.from, w.key, "is %s, but secureClientPort is not set", w.value)
 	}

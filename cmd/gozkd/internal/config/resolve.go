@@ -27,14 +27,13 @@ type resolver struct {
 	flagProperties []string
 	users          sasl.DigestUsers // of ZOO_SERVER_USERS
 	problems       []Problem
-	// ofTLS are problems of keys that matter only if TLS is served.
-	ofTLS []tlsProblem
+	// ofGroups are problems of keys that have a group.
+	ofGroups []groupProblem
 }
 
-// tlsProblem is a problem of a key with this prefix.
-type tlsProblem struct {
+type groupProblem struct {
 	Problem
-	prefix string
+	group string
 }
 
 // won is the effective setting of a key.
@@ -214,13 +213,30 @@ func (r *resolver) check(c *Config, name string) {
 	}
 }
 
-// keyProblem adds a problem of a key, or leaves it to tlsProblems.
+// noTLS is why the keys of a group of TLS have no effect.
+const noTLS = "TLS with these keys is not served"
+
+// groupProblems reports what is wrong with the keys of a group. If the group is not in use, that is
+// a warning, because ZooKeeper does not look at these keys then. why names the reason.
+func (r *resolver) groupProblems(group string, used bool, why string) {
+	for _, p := range r.ofGroups {
+		switch {
+		case p.group != group:
+		case used:
+			r.problems = append(r.problems, p.Problem)
+		default:
+			r.warn(p.From, p.Key, "%s; it has no effect, because %s", p.What, why)
+		}
+	}
+}
+
+// keyProblem adds a problem of a key, or leaves it to groupProblems.
 func (r *resolver) keyProblem(w won, format string, args ...any) {
-	if w.row.tls == "" {
+	if w.row.group == "" {
 		r.problem(w.from, w.key, format, args...)
 		return
 	}
-	r.ofTLS = append(r.ofTLS, tlsProblem{Problem{From: w.from, Key: w.key, What: fmt.Sprintf(format, args...)}, w.row.tls})
+	r.ofGroups = append(r.ofGroups, groupProblem{Problem{From: w.from, Key: w.key, What: fmt.Sprintf(format, args...)}, w.row.group})
 }
 
 // directories determines the data directories.

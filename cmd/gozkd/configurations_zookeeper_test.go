@@ -1,0 +1,213 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	mustdo "github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+var askZooKeeper = flag.String("zookeeper", "", "ask ZooKeeper which configurations it starts with: compare, or record the answers")
+
+// The recorded answers are those of ZooKeeper: for each line of keys.txt, on a server alone and on
+// a member of an ensemble, and for each recorded configuration. `make compat-config` runs this
+// test, which needs Java and Maven.
+func TestZooKeeper_RecordedAnswers(t *testing.T) {
+	if *askZooKeeper == "" {
+		t.Skip("needs Java: make compat-config")
+	}
+	z := &zooKeeper{t: t, work: t.TempDir()}
+	root := install.Root(t.Context())
+	if err := mustdo.Try(func() {
+		z.classPath = install.Maven(t.Context(), root, "config", filepath.Join(root, "test", "compat", "java", "config", "pom.xml"))
+		z.stores = mustdo.Get(server.MakeStores(t.Context(), z.work))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, answers := range map[string]func(string) string{"keys.txt": z.keys, "answers.txt": z.configurations} {
+		path := filepath.Join(recordedAnswers, name)
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := answers(string(before))
+		if *askZooKeeper == "record" {
+			if err := os.WriteFile(path, []byte(after), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if after != string(before) {
+			t.Errorf("%s: ZooKeeper answers\n%s", name, after)
+		}
+	}
+}
+
+// zooKeeper starts servers.
+type zooKeeper struct {
+	t               *testing.T
+	work, classPath string
+	stores          server.Stores
+}
+
+// keys answers the lines of keys.txt: the answer alone, the answer in an ensemble, and the setting.
+func (z *zooKeeper) keys(text string) string {
+	const (
+		alone   = "dataDir=/data\nclientPort=2181\ntickTime=2000\ninitLimit=10\nsyncLimit=5\n"
+		members = "server.1=a.example:2888:3888\nserver.2=b.example:2888:3888\nserver.3=c.example:2888:3888\n"
+	)
+	var settings []string
+	for line := range strings.Lines(text) {
+		settings = append(settings, strings.TrimSpace(line[strings.LastIndexByte(line, '\t')+1:]))
+	}
+	answers := make(map[string]string)
+	for _, base := range []string{alone, alone + members} {
+		for _, batch := range batches(settings) {
+			z.answer(base, batch, answers)
+		}
+	}
+	var out strings.Builder
+	for _, s := range settings {
+		out.WriteString(answers[s] + s + "\n")
+	}
+	return out.String()
+}
+
+// batches splits settings into groups without a repeated key.
+func batches(settings []string) (all [][]string) {
+	seen := make(map[string]int)
+	for _, s := range settings {
+		key, _, _ := strings.Cut(s, "=")
+		n := seen[key]
+		seen[key]++
+		if n == len(all) {
+			all = append(all, nil)
+		}
+		all[n] = append(all[n], s)
+	}
+	return all
+}
+
+// answer adds an answer to that of each setting of a batch. A server that starts with all of them
+// starts with each.
+func (z *zooKeeper) answer(base string, batch []string, answers map[string]string) {
+	started, _ := z.starts(base+strings.Join(batch, "\n")+"\n", func(string) []byte { return nil })
+	switch {
+	case started:
+		for _, s := range batch {
+			answers[s] += "starts\t"
+		}
+	case len(batch) == 1:
+		answers[batch[0]] += "refuses\t"
+	default:
+		z.answer(base, batch[:len(batch)/2], answers)
+		z.answer(base, batch[len(batch)/2:], answers)
+	}
+}
+
+// configurations answers the recorded configurations: name, answer, and why ZooKeeper refuses.
+func (z *zooKeeper) configurations(string) string {
+	paths, err := filepath.Glob(filepath.Join(recordedAnswers, "configurations", "*.cfg"))
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".cfg")
+		file := func(key string) []byte { return recordedFile(z.t, name, key) }
+		if started, why := z.starts(string(file("cfg")), file); started {
+			fmt.Fprintf(&out, "%s\tstarts\n", name)
+		} else {
+			fmt.Fprintf(&out, "%s\trefuses\t%s\n", name, why)
+		}
+	}
+	return out.String()
+}
+
+var (
+	// lastStep is logged after the ports are open, when ZooKeeper is about to wait for its end.
+	lastStep = regexp.MustCompile(`ZooKeeper audit is (en|dis)abled`)
+	// cause finds the exceptions in a log.
+	cause = regexp.MustCompile(`(?m)^(?:Caused by: )?([\w.$]+(?:Exception|Error): .*)$`)
+)
+
+const quietLogback = `<configuration><appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+<encoder><pattern>%p - %m%n</pattern></encoder></appender><root level="INFO"><appender-ref ref="OUT"/></root></configuration>`
+
+// starts reports whether ZooKeeper starts with a configuration, and why it does not. file returns
+// the file that a key names, or that the operator gives the JVM ("jaas"), or nil for none.
+func (z *zooKeeper) starts(text string, file func(key string) []byte) (started bool, why string) {
+	const patience, settled = time.Minute, 500 * time.Millisecond
+	dir, err := os.MkdirTemp(z.work, "")
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // goes with the test otherwise
+	err = mustdo.Try(func() {
+		c := mustdo.Get(place(text, dir, func() int { return mustdo.Get(server.FreePorts(1))[0] }, func(key, path string) []byte {
+			if b := file(key); b != nil {
+				return b
+			}
+			return z.store(key, path)
+		}))
+		logging := filepath.Join(dir, "logback.xml")
+		mustdo.Do(os.WriteFile(logging, []byte(quietLogback), 0o644))
+		flags := []string{"-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlogback.configurationFile=" + logging}
+		if jaas := file("jaas"); jaas != nil {
+			mustdo.Do(os.WriteFile(filepath.Join(dir, "jaas.conf"), jaas, 0o600))
+			flags = append(flags, "-Djava.security.auth.login.config="+filepath.Join(dir, "jaas.conf"))
+		}
+		cmd := exec.Command("java", append(flags, "-cp", z.classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", c.file)...)
+		cmd.Dir = dir
+		p := mustdo.Get(server.Start("ZooKeeper", cmd, filepath.Join(dir, "zookeeper.out")))
+		defer mustdo.Finally(p.Kill)
+		poll, end := time.NewTicker(50*time.Millisecond), time.Now().Add(patience)
+		defer poll.Stop()
+		for wait := (<-chan time.Time)(nil); ; {
+			select {
+			case <-p.Done():
+				if all := cause.FindAllStringSubmatch(p.Log(), -1); len(all) > 0 {
+					why = strings.ReplaceAll(all[len(all)-1][1], dir, "")
+				}
+				return
+			case <-wait:
+				started = true
+				return
+			case now := <-poll.C:
+				if wait == nil && lastStep.MatchString(p.Log()) {
+					wait = time.After(settled)
+				} else if now.After(end) {
+					mustdo.Failf("ZooKeeper neither starts nor ends with\n%s\n%s", text, p.Log())
+				}
+			}
+		}
+	})
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	return started, why
+}
+
+// store returns the key or trust store, or the password, for a path in a configuration.
+func (z *zooKeeper) store(key, path string) []byte {
+	if strings.HasSuffix(key, "passwordPath") {
+		return []byte(server.StorePassword)
+	}
+	name := "server" + filepath.Ext(path)
+	switch trust := strings.Contains(key, "trustStore"); {
+	case !strings.HasSuffix(key, ".location"):
+		return nil
+	case trust && name == "server.pem":
+		name = "ca.pem"
+	case trust:
+		name = "trust" + filepath.Ext(path)
+	}
+	return mustdo.Get(os.ReadFile(z.stores.File(name)))
+}
