@@ -9,7 +9,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/agree"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/discovery"
 	"github.com/gozkd/gozkd/recipes/election"
@@ -140,8 +139,6 @@ func TestClose(t *testing.T) {
 			"registration": func() (io.Closer, error) {
 				return discovery.New[struct{}](c, "/d").Register(ctx, discovery.Instance[struct{}]{Name: "s"})
 			},
-			"meeting":     func() (io.Closer, error) { return agree.NewRendezvous(c, "/r").Meet(ctx, []byte("a:1")) },
-			"coordinator": func() (io.Closer, error) { return agree.NewTransaction(c, "/t").Begin(ctx, nil, "a") },
 		} {
 			x, err := open()
 			if err == nil {

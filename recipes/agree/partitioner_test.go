@@ -166,7 +166,7 @@ func TestPartitioner_Faults(t *testing.T) {
 	})
 }
 
-// TestPartitioner_Disjoint checks A6 and A7 under random failures.
+// TestPartitioner_Disjoint checks A1 and A2 under random failures.
 func TestPartitioner_Disjoint(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")

@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/agree"
 )
 
-// TestPartitioner_SameIdentifier checks A6 and A7 for members with the same identifier: neither
+// TestPartitioner_SameIdentifier checks A1 and A2 for members with the same identifier: neither
 // blocks the other, or itself.
 func TestPartitioner_SameIdentifier(t *testing.T) {
 	for range 5 { // the rest of their names is random
