@@ -189,7 +189,11 @@ func (c *importCommand) print(r *report) {
 	if r.Into != "" {
 		done = "imported"
 	}
-	c.Line(done, "%s: %s and %d transactions after it, in %.1f s", r.From, r.Snapshot, r.Records, r.Seconds)
+	read := fmt.Sprintf("%s and %d transactions after it", r.Snapshot, r.Records)
+	if r.Snapshot == "" {
+		read = fmt.Sprintf("no snapshot, and %d transactions from the first on", r.Records)
+	}
+	c.Line(done, "%s: %s, in %.1f s", r.From, read, r.Seconds)
 	c.Line("state", "zxid %s, %d znodes, %d of them ephemeral, %d sessions", r.Zxid, r.Znodes, r.Ephemerals, r.Sessions)
 	switch r.Compared {
 	case 0:

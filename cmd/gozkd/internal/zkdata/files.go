@@ -2,7 +2,6 @@ package zkdata
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/gozkd/gozkd/datatree"
@@ -55,29 +54,21 @@ func ReadSnapshot(ctx context.Context, path string) (*datatree.Tree, error) {
 // ReadLogs calls f with the transactions of a log, or of all logs in a directory, until f returns
 // false. It returns notes on incomplete records.
 func ReadLogs(path string, f func(*zkfiles.Record) bool) (notes []string, err error) {
-	files := []File{{Path: path}}
+	logs := &logFiles{files: []File{{Path: path}}}
 	if isDir(path) {
-		if files, err = list(versioned(path), "log."); err != nil {
+		if logs.files, err = list(versioned(path), "log."); err != nil {
 			return nil, err
 		}
 	}
-	for _, log := range files {
-		err := readLog(log.Path, func(r *zkfiles.Record, _ int64) error {
-			if !f(r) {
-				return errStop
-			}
-			return nil
-		})
-		switch {
-		case errors.Is(err, errStop):
-			return notes, nil
-		case errors.Is(err, zkfiles.ErrTorn):
-			notes = append(notes, err.Error())
-		case err != nil:
-			return notes, err
+	for r, err := range logs.records() {
+		if err != nil {
+			return logs.torn, err
+		}
+		if !f(r) {
+			break
 		}
 	}
-	return notes, nil
+	return logs.torn, nil
 }
 
 // Verify reads a snapshot and compares it with the tree that it is of.

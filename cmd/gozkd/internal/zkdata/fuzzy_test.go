@@ -34,7 +34,7 @@ func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 				return nil
 			})
 		}
-		r := &zkfiles.Record{Zxid: proto.Zxid(i + 1), TimeMs: 5, Txn: x}
+		r := &zkfiles.Record{Zxid: proto.Zxid(i + 2), TimeMs: 5, Txn: x}
 		if _, err := replay.Apply(r); err != nil {
 			t.Fatal(err)
 		}
@@ -51,20 +51,20 @@ func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 		b := zkfiles.AppendSnapshotHeader(nil, nil, tree.ZooKeeperACLs())
 		b = zkfiles.AppendTreeEnd(append(b, znodes...))
 		b = zkfiles.AppendSeal(b, adler32.Checksum(b))
-		b = (&zkfiles.SnapshotDigest{Zxid: 4, Version: zkfiles.DigestVersion, Value: value}).Append(b)
-		write("snapshot.2", zkfiles.AppendSeal(b, adler32.Checksum(b))) // begun at 2, complete at 4
+		b = (&zkfiles.SnapshotDigest{Zxid: 5, Version: zkfiles.DigestVersion, Value: value}).Append(b)
+		write("snapshot.3", zkfiles.AppendSeal(b, adler32.Checksum(b))) // begun at 3, complete at 5
 	}
-	write("log.1", log)
+	write("log.2", log) // of a purged log.1
 	snapshot(digest)
-	if l := mustLoad(t, dir, Options{}); l.Compared != 1 || l.Tree.LastZxid() != 4 {
+	if l := mustLoad(t, dir, Options{}); l.Compared != 1 || l.Tree.LastZxid() != 5 {
 		t.Errorf("%d digests compared, zxid %v", l.Compared, l.Tree.LastZxid())
 	}
-	if _, err := Load(t.Context(), mustFind(t, dir), Options{Until: Limit{Zxid: 3}}); !errors.Is(err, errNoSnapshot) {
-		t.Errorf("until 3: %v", err)
+	if _, err := Load(t.Context(), mustFind(t, dir), Options{Until: Limit{Zxid: 4}}); !errors.Is(err, errNoSnapshot) {
+		t.Errorf("until 4: %v", err)
 	}
 	snapshot(digest + 1)
 	_, err := Load(t.Context(), mustFind(t, dir), Options{})
-	if want := fmt.Sprintf("the snapshot's digest of zxid 0x4 is %#x, computed is %#x", digest+1, digest); !errors.Is(err, zkfiles.ErrDamaged) || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("the snapshot's digest of zxid 0x5 is %#x, computed is %#x", digest+1, digest); !errors.Is(err, zkfiles.ErrDamaged) || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,15 +52,16 @@ type Loaded struct {
 	From     string // the directory
 	Tree     *datatree.Tree
 	Replay   *datatree.Replay // of Tree
-	Snapshot File
+	Snapshot File             // its Path is "" if the logs begin with the first transaction
 	// Unfinished are later snapshots that were not written to their end, or that --until excludes.
-	Unfinished []string
-	Znodes     int64 // of the snapshot
-	Records    int64 // of the log
-	Compared   int64 // how often the digest was compared and equal
-	Torn       []string
-	LastTimeMs int64
-	Unknown    int // sessions that owned ephemerals and were in no table
+	Unfinished  []string
+	Znodes      int64 // of the snapshot
+	Records     int64 // of the log
+	Compared    int64 // how often the digest was compared and equal
+	Torn        []string
+	LastTimeMs  int64
+	lastApplied proto.Zxid // of the log; 0: none
+	Unknown     int        // sessions that owned ephemerals and were in no table
 }
 
 // Load reads the state of a server.
@@ -80,7 +80,7 @@ func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
 			continue
 		}
 		err := l.snapshot(s)
-		if err == nil && !opt.Until.none() && !l.exactBefore(i) {
+		if err == nil && !opt.Until.none() && !l.exactAt(i, opt.Until.Zxid) {
 			err = fmt.Errorf("%w before the transaction of --until", errUnfinished)
 		}
 		if errors.Is(err, errUnfinished) || isSnappy(s.Path) && errors.Is(err, zkfiles.ErrEnds) {
@@ -91,14 +91,25 @@ func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
 			return nil, fmt.Errorf("%s: %w\nIf the snapshot is damaged, move it away: the previous one and the logs after it give the same state", s.Path, err)
 		}
 		if err := l.logs(); err != nil {
-			return nil, err
+			z := l.done.lastApplied // reached from this snapshot, or from the previous one
+			return nil, wayOut(err, z, l.exactAt(i, z) || i+1 < len(d.Snapshots))
 		}
 		return l.finish()
 	}
-	return nil, fmt.Errorf("%s: %w%s", d.Name, errNoSnapshot, l.why())
+	return l.fromEmpty()
 }
 
 var errNoSnapshot = errors.New("there is no snapshot to begin with")
+
+// wayOut adds to the error for a damaged log how to import the state before the damage, if the last
+// transaction before it can be reached.
+func wayOut(err error, last proto.Zxid, reachable bool) error {
+	if last == 0 || !reachable || !errors.Is(err, zkfiles.ErrDamaged) {
+		return err
+	}
+	return fmt.Errorf("%w\nThe last transaction before it is %v: gozkd import --until %v takes the state up to there",
+		err, last, last)
+}
 
 // loader is the state of Load.
 type loader struct {
@@ -115,7 +126,8 @@ type loader struct {
 func (l *loader) why() string {
 	switch {
 	case len(l.d.Snapshots) == 0:
-		return ": ZooKeeper makes one when it starts; name the dataDir with version-2/snapshot.*"
+		return ", and the logs do not begin with the first transaction: name the dataDir with version-2/snapshot.*, " +
+			"together with its dataLogDir as DATADIR:DATALOGDIR"
 	case !l.opt.Until.none():
 		return fmt.Sprintf(" that was complete at zxid %v: name a later zxid or time", l.opt.Until.Zxid)
 	}
@@ -168,11 +180,10 @@ func (l *loader) snapshot(s File) (err error) {
 	return l.compareSnapshot()
 }
 
-// exactBefore reports whether the snapshot at index i was complete when the transaction of --until
-// was applied, so that it has no part of a later one: its digest names when it was complete, and a
-// server begins a snapshot only after the previous one.
-func (l *loader) exactBefore(i int) bool {
-	until := l.opt.Until.Zxid
+// exactAt reports whether the snapshot at index i was complete when a transaction was applied, so
+// that it has no part of a later one: its digest names when it was complete, and a server begins a
+// snapshot only after the previous one.
+func (l *loader) exactAt(i int, until proto.Zxid) bool {
 	switch {
 	case l.replay.Newest() > until:
 		return false
@@ -215,36 +226,28 @@ func (l *loader) firstLog() int {
 
 // logs replays the transactions after the snapshot.
 func (l *loader) logs() error {
-	logs := l.d.Logs[l.firstLog():]
-	for _, f := range logs {
-		err := readLog(f.Path, func(r *zkfiles.Record, at int64) error {
-			if r.Zxid <= l.done.Snapshot.Zxid {
-				return nil
-			}
-			if l.opt.Until.Zxid != 0 && r.Zxid > l.opt.Until.Zxid {
-				return errStop
-			}
-			if err := l.apply(r); err != nil {
-				return fmt.Errorf("%s: at byte %d: %w", f.Path, at, err)
-			}
-			return nil
-		})
-		switch {
-		case errors.Is(err, errStop):
-			return nil
-		case errors.Is(err, zkfiles.ErrTorn):
-			// A server that was killed goes on in another file, whose first zxid shows that nothing
-			// is missing.
-			l.done.Torn = append(l.done.Torn, err.Error())
+	logs := &logFiles{files: l.d.Logs[l.firstLog():]}
+	// A server that was killed goes on in another file, which shows that nothing is missing.
+	defer func() { l.done.Torn = logs.torn }()
+	for r, err := range logs.records() {
+		switch until := l.opt.Until.Zxid; {
 		case err != nil:
 			return err
+		case r.Zxid <= l.done.Snapshot.Zxid:
+			continue
+		case until != 0 && r.Zxid > until:
+			return nil
+		}
+		if err := l.apply(r); err != nil {
+			return logs.at(err)
+		}
+		l.done.lastApplied = r.Zxid
+		if r.Zxid == l.opt.Until.Zxid {
+			return nil // what comes after it may be damaged
 		}
 	}
 	return nil
 }
-
-// errStop ends the reading of a log without an error.
-var errStop = errors.New("stop")
 
 // apply applies a record and compares the digest.
 func (l *loader) apply(r *zkfiles.Record) error {
@@ -301,59 +304,21 @@ func (l *loader) finish() (*Loaded, error) {
 	return &l.done, nil
 }
 
-// readLog calls f with each record of a log and its offset, until f returns an error.
-func readLog(path string, f func(*zkfiles.Record, int64) error) (err error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	r, err := zkfiles.NewLogReader(in)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for {
-		record, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if err := f(record, r.Offset()); err != nil {
-			return err
-		}
-	}
-}
-
 // lastBefore returns the zxid of the last transaction at or before a time.
 func lastBefore(d *Directory, timeMs int64) (last proto.Zxid, err error) {
-	for _, f := range d.Logs {
-		err := readLog(f.Path, func(r *zkfiles.Record, _ int64) error {
-			if r.TimeMs > timeMs {
-				return errStop
-			}
-			last = r.Zxid
-			return nil
-		})
-		switch {
-		case errors.Is(err, errStop) && last != 0:
-			return last, nil
-		case err != nil && !errors.Is(err, zkfiles.ErrTorn):
-			return 0, noStop(err, timeMs)
+	for r, err := range (&logFiles{files: d.Logs}).records() {
+		if err != nil {
+			return 0, wayOut(err, last, true) // behind the damage could be more of that time
 		}
+		if r.TimeMs > timeMs {
+			break
+		}
+		last = r.Zxid
 	}
 	if last == 0 {
-		return 0, noStop(errStop, timeMs)
+		return 0, fmt.Errorf("the logs have no transaction at or before %s", time.UnixMilli(timeMs).UTC().Format(time.RFC3339))
 	}
 	return last, nil
-}
-
-func noStop(err error, timeMs int64) error {
-	if errors.Is(err, errStop) {
-		return fmt.Errorf("the logs have no transaction at or before %s", time.UnixMilli(timeMs).UTC().Format(time.RFC3339))
-	}
-	return err
 }
 
 // Newest returns the directory whose server would win an election: that of the highest epoch, and
@@ -369,7 +334,7 @@ func Newest(directories []*Directory) (*Directory, error) {
 	for _, d := range directories {
 		z, err := d.lastZxid()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w\nLeave %s out", err, d.Name)
 		}
 		epoch := max(d.epoch, z.Epoch())
 		if best == nil || epoch > bestEpoch || epoch == bestEpoch && z > most {
@@ -384,14 +349,13 @@ func (d *Directory) lastZxid() (last proto.Zxid, err error) {
 	if len(d.Snapshots) > 0 {
 		last = d.Snapshots[0].Zxid
 	}
-	for i := len(d.Logs) - 1; i >= 0; i-- {
+	for _, f := range slices.Backward(d.Logs) {
 		found := false
-		err := readLog(d.Logs[i].Path, func(r *zkfiles.Record, _ int64) error {
+		for r, err := range (&logFiles{files: []File{f}}).records() {
+			if err != nil {
+				return 0, err
+			}
 			last, found = max(last, r.Zxid), true
-			return nil
-		})
-		if err != nil && !errors.Is(err, zkfiles.ErrTorn) {
-			return 0, err
 		}
 		if found {
 			break

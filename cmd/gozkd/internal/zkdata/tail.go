@@ -24,9 +24,6 @@ func Absolute(arg string) (string, error) {
 	return a + ":" + b, nil
 }
 
-// errMissing ends the reading of logs that do not have a transaction.
-var errMissing = errors.New("the log does not have the transaction")
-
 // Tail calls f with the transactions in a server's logs after the transaction last, until f returns
 // an error. found reports whether the server has last itself; otherwise f is not called. torn are
 // notes on incomplete records.
@@ -42,25 +39,20 @@ func Tail(d *Directory, last proto.Zxid, f func(*zkfiles.Record) error) (found b
 			first = i
 		}
 	}
-	for _, log := range d.Logs[first:] {
-		err := readLog(log.Path, func(r *zkfiles.Record, _ int64) error {
-			switch {
-			case r.Zxid <= last:
-				found = found || r.Zxid == last
-				return nil
-			case !found:
-				return errMissing
-			}
-			return f(r)
-		})
+	logs := &logFiles{files: d.Logs[first:]}
+	for r, err := range logs.records() {
 		switch {
-		case errors.Is(err, errMissing):
-			return false, torn, nil
-		case errors.Is(err, zkfiles.ErrTorn):
-			torn = append(torn, err.Error())
 		case err != nil:
-			return found, torn, err
+			return found, logs.torn, err
+		case r.Zxid <= last:
+			found = found || r.Zxid == last
+		case !found:
+			return false, logs.torn, nil
+		default:
+			if err := f(r); err != nil {
+				return found, logs.torn, err
+			}
 		}
 	}
-	return found, torn, nil
+	return found, logs.torn, nil
 }
