@@ -71,18 +71,6 @@ type Moment struct {
 	Time time.Time
 }
 
-// ParseMoment reads a moment as it is typed: 0x and the hexadecimal digits of a zxid, or a time as
-// in RFC 3339.
-func ParseMoment(s string) (m Moment, err error) {
-	if _, err := fmt.Sscanf(s, "0x%x", &m.Zxid); err == nil && m.Zxid > 0 && fmt.Sprintf("0x%x", m.Zxid) == strings.ToLower(s) {
-		return m, nil
-	}
-	if m.Time, err = time.Parse(time.RFC3339Nano, s); err != nil {
-		return Moment{}, fmt.Errorf("%q is no moment: name a time, such as 2026-11-22T08:00:00Z or 2026-11-22T09:00:00.5+01:00, or a zxid, such as 0x100000007", s)
-	}
-	return m, nil
-}
-
 // Span is an unbroken part of the history, any moment of which can be restored.
 type Span struct {
 	Base       string // name of the base that it begins with

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/proto"
@@ -20,7 +21,7 @@ import (
 // moment names a state in an archive.
 type moment struct {
 	url, ensemble string
-	at            string // empty: the last
+	at            cli.Moment // zero: the last
 }
 
 // openArchive lists the archive at a URL.
@@ -34,18 +35,11 @@ func openArchive(ctx context.Context, url, ensemble string, getenv func(string) 
 
 // readArchive restores a moment from an archive, in a temporary folder.
 func readArchive(ctx context.Context, from moment, getenv func(string) string) (*source, error) {
-	var m archive.Moment
-	var err error
-	if from.at != "" {
-		if m, err = archive.ParseMoment(from.at); err != nil {
-			return nil, err
-		}
-	}
 	a, err := openArchive(ctx, from.url, from.ensemble, getenv)
 	if err != nil {
 		return nil, err
 	}
-	return restoreMoment(ctx, a, m)
+	return restoreMoment(ctx, a, archive.Moment(from.at))
 }
 
 // restoreMoment returns the state of a moment.

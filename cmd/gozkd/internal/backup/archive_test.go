@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/server"
@@ -193,7 +194,7 @@ func TestVerify_Commands(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"0x1f": "", "2026-11-22T08:00:00Z": "", "2026-11-22T08:00:00.25+01:00": "", "0x": "is no moment", "0x1g": "is no moment", "12": "is no moment"} {
-		if _, err := archive.ParseMoment(text); (err == nil) != (want == "") {
+		if err := new(cli.Moment).Set(text); (err == nil) != (want == "") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

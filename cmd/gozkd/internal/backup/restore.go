@@ -88,7 +88,10 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 }
 
 // restoreFlags are the flags of restore, besides those of serve.
-type restoreFlags struct{ from, fromLog, at, ensemble, into string }
+type restoreFlags struct {
+	from, fromLog, ensemble, into string
+	at                            cli.Moment
+}
 
 // loadRestore reads the command line and the configuration of the server to restore.
 func loadRestore(args []string, env cli.Env) (f restoreFlags, inv *config.Invocation, err error) {
@@ -96,7 +99,7 @@ func loadRestore(args []string, env cli.Env) (f restoreFlags, inv *config.Invoca
 		flags := flag.NewFlagSet("restore", flag.ContinueOnError)
 		flags.StringVar(&f.from, "from", "", "")
 		flags.StringVar(&f.fromLog, "from-log-dir", "", "")
-		flags.StringVar(&f.at, "at", "", "")
+		flags.Var(&f.at, "at", "")
 		flags.StringVar(&f.ensemble, "ensemble-id", "", "")
 		flags.StringVar(&f.into, "into", "", "")
 		return config.LoadFlags(flags, args, env.Getenv, nil)
@@ -120,7 +123,7 @@ func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (
 	switch {
 	case store.IsURL(m.url):
 		return func() (*source, error) { return readArchive(ctx, m, c.Env.Getenv) }, nil
-	case m.at != "" || m.ensemble != "":
+	case m.at != (cli.Moment{}) || m.ensemble != "":
 		return nil, errors.New("--at and --ensemble-id are for an archive: name its URL")
 	case isURL(m.url):
 		return func() (*source, error) {

@@ -81,7 +81,7 @@ func restoreSubtree(ctx context.Context, c *command, args []string) int {
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	flags.StringVar(&r.moment.url, "from", "", "")
 	flags.StringVar(&r.logDir, "from-log-dir", "", "")
-	flags.StringVar(&r.moment.at, "at", "", "")
+	flags.Var(&r.moment.at, "at", "")
 	flags.StringVar(&r.moment.ensemble, "ensemble-id", "", "")
 	flags.StringVar(&r.path, "subtree", "", "")
 	flags.StringVar(&r.as, "as", "", "")

@@ -382,7 +382,7 @@ func TestInspect_CommandLine(t *testing.T) {
 		{Main, []string{"--log-dir", dir, dir, dir}, 2, "for a single data directory"},
 		{Main, []string{"--log", "--tree", dir}, 2, "exclude each other"},
 		{Main, []string{"-output", "json", text}, 2, "say what to print"},
-		{Main, []string{"--log", "--from", "yesterday", dir}, 2, "want a zxid"},
+		{Main, []string{"--log", "--from", "yesterday", dir}, 2, "name a zxid"},
 		{Main, []string{"--znodes", "--path", "app", dir}, 2, "path"},
 		{Main, []string{text}, 1, "corrupt checkpoint"},
 		{Main, []string{"--log", filepath.Join(dir, "none")}, 1, "no such file"},

@@ -250,7 +250,7 @@ func TestImport_Refusals(t *testing.T) {
 		{Import, []string{full, "--verify"}, cli.Failed, "holds no snapshot.* and no log.*"},
 		{Import, []string{filepath.Join(dir, "none"), "--verify"}, cli.Failed, "name the dataDir of a ZooKeeper server"},
 		{Import, []string{dir, "--verify", "--into", "x"}, cli.Usage, "leave --into out"},
-		{Import, []string{dir, "--verify", "--until", "12"}, cli.Usage, "want a zxid such as"},
+		{Import, []string{dir, "--verify", "--until", "12"}, cli.Usage, "is no moment: name a zxid"},
 		{Import, []string{dir, "--verify", "--until", "0x1"}, cli.Failed, "name a later zxid"},
 		{Import, []string{dir, "--verify", "--only", "/nowhere"}, cli.Failed, "there is no such znode"},
 		{Import, []string{dir, "--verify", "--only", "a/"}, cli.Usage, "must start with /"},

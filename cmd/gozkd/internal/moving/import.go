@@ -61,16 +61,19 @@ func Import(ctx context.Context, args []string, env cli.Env) int {
 	flags.BoolVar(&c.json, "json", false, "")
 	flags.BoolVar(&c.withoutSessions, "without-sessions", false, "")
 	flags.StringVar(&c.only, "only", "", "")
-	until := flags.String("until", "", "")
+	var until cli.Moment
+	flags.Var(&until, "until", "")
 	words, status, done := c.Parse(flags, args)
 	if done {
 		return status
 	}
-	var opt zkdata.Options
-	if err := errors.Join(c.check(words), opt.Until.Parse(*until)); err != nil {
+	if err := c.check(words); err != nil {
 		return c.Misused(err)
 	}
-	opt.Progress = progressOn(env.Err)
+	opt := zkdata.Options{Until: zkdata.Limit{Zxid: proto.Zxid(until.Zxid)}, Progress: progressOn(env.Err)}
+	if !until.Time.IsZero() {
+		opt.Until.TimeMs = until.Time.UnixMilli()
+	}
 	began := time.Now()
 	r, err := c.run(ctx, words, opt)
 	if opt.Progress != nil {

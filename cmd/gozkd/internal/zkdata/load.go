@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
@@ -19,24 +17,6 @@ import (
 type Limit struct {
 	Zxid   proto.Zxid // 0: none
 	TimeMs int64      // 0: none
-}
-
-// Parse reads the value of --until.
-func (l *Limit) Parse(text string) error {
-	if text == "" {
-		return nil
-	}
-	if digits, ok := strings.CutPrefix(text, "0x"); ok {
-		z, err := strconv.ParseUint(digits, 16, 63)
-		if err == nil && z > 0 {
-			l.Zxid = proto.Zxid(z)
-			return nil
-		}
-	} else if at, err := time.Parse(time.RFC3339, text); err == nil && at.UnixMilli() > 0 {
-		l.TimeMs = at.UnixMilli()
-		return nil
-	}
-	return fmt.Errorf("--until %s: want a zxid such as 0x1200000034, or a time such as 2026-01-31T12:00:00Z", text)
 }
 
 func (l Limit) none() bool { return l.Zxid == 0 && l.TimeMs == 0 }
