@@ -43,8 +43,13 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	id := flags.String("myid", "", "")
 	file := flags.String("configfile", "", "")
 	dir := flags.String("data-dir", "", "")
-	var until deadline
-	flags.Var(&until, "until", "")
+	var until *time.Time // zero: always over
+	flags.Func("until", "", func(text string) (err error) {
+		if until = new(time.Time); text != "" {
+			*until, err = time.Parse(time.RFC3339, text)
+		}
+		return err
+	})
 	flags.Bool("force", false, "")
 	words, status, done := c.Parse(flags, args)
 	switch {
@@ -63,10 +68,10 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 		serve = append(serve, *file)
 	}
 	inv, err := config.Load(serve, env.Getenv, nil)
-	if err == nil && until.set {
+	if err == nil && until != nil {
 		if data := existingData(inv.Config); data != "" {
 			return printTo(env, data+" exists: nothing is done.\n")
-		} else if !time.Now().Before(until.time) {
+		} else if !time.Now().Before(*until) {
 			return printTo(env, "A new server may not found an ensemble any more: nothing is done.\n")
 		}
 	}
@@ -78,24 +83,6 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	}
 	return printTo(env, inv.Config.DataDir+" is ready for a new server.\n")
 }
-
-// deadline is the value of --until.
-type deadline struct {
-	set  bool
-	time time.Time // zero: it is over
-}
-
-// Set implements flag.Value.
-func (d *deadline) Set(text string) (err error) {
-	d.set = true
-	if text != "" {
-		d.time, err = time.Parse(time.RFC3339, text)
-	}
-	return err
-}
-
-// String implements flag.Value.
-func (d *deadline) String() string { return "" }
 
 // existingData returns the path of a server's data, or "" if there is none. A server that waits to
 // be let in has a log, which holds no data: the operator may run init afterwards.

@@ -34,10 +34,6 @@ type Histogram struct {
 	min, max atomic.Int64 // plus one; 0: there is no value
 }
 
-// New returns an empty histogram with 2^precision buckets per power of two, so that a value is
-// known to 1/2^precision of itself. precision must be between 1 and 8.
-func New(precision uint8) *Histogram { return &Histogram{precision: precision} }
-
 // scale maps values to buckets. Values below 2·2^s have a bucket each, and each greater power of
 // two has 2^s buckets.
 type scale uint8

@@ -132,3 +132,7 @@ func BenchmarkHistogram(b *testing.B) {
 		h.Record(100_000, 16)
 	}
 }
+
+// New returns an empty histogram with 2^precision buckets per power of two, so that a value is
+// known to 1/2^precision of itself.
+func New(precision uint8) *Histogram { return &Histogram{precision: precision} }

@@ -54,9 +54,7 @@ type importCommand struct {
 func Import(ctx context.Context, args []string, env cli.Env) int {
 	c := &importCommand{Command: cli.Command{Env: env, Name: "import", Usage: importUsage}}
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	flags.StringVar(&c.into, "into", "", "")
-	flags.StringVar(&c.logDir, "log-dir", "", "")
-	flags.Uint64Var(&c.id, "id", 0, "")
+	c.register(flags)
 	flags.BoolVar(&c.verify, "verify", false, "")
 	flags.BoolVar(&c.json, "json", false, "")
 	flags.BoolVar(&c.withoutSessions, "without-sessions", false, "")
@@ -96,7 +94,7 @@ func (c *importCommand) check(words []string) error {
 	case c.into != "" && c.verify:
 		return errors.New("--verify writes nothing: leave --into out")
 	case c.id > serverlist.MaxID:
-		return fmt.Errorf("--id %d: the number of a server is 1 to %d", c.id, serverlist.MaxID)
+		return c.wrongID()
 	case c.only != "" && proto.ValidatePath(c.only) != nil:
 		return fmt.Errorf("--only %s: %w", c.only, proto.ValidatePath(c.only))
 	}

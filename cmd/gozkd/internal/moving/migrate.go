@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/zklearner"
 )
 
@@ -65,9 +66,7 @@ func Migrate(ctx context.Context, args []string, env cli.Env) int {
 	}
 	flags := flag.NewFlagSet(m.Name, flag.ContinueOnError)
 	from := flags.String("from", "", "")
-	flags.StringVar(&m.into, "into", "", "")
-	flags.StringVar(&m.logDir, "log-dir", "", "")
-	flags.Uint64Var(&m.id, "id", 0, "")
+	m.register(flags)
 	words, status, done := m.Parse(flags, args)
 	if done {
 		return status
@@ -90,8 +89,8 @@ func (m *migration) check(words []string) error {
 		return errors.New("--from is missing: name the servers of ZooKeeper with their port for other servers, such as zk1:2888,zk2:2888,zk3:2888")
 	case m.into == "":
 		return errors.New("--into is missing: name the data directory to make")
-	case m.id > 254:
-		return fmt.Errorf("--id %d: the number of a server is 1 to 254", m.id)
+	case m.id > serverlist.MaxID:
+		return m.wrongID()
 	}
 	for _, addr := range m.from {
 		if _, _, err := net.SplitHostPort(addr); err != nil {

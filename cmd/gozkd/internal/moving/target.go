@@ -2,6 +2,7 @@ package moving
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,6 +18,16 @@ import (
 type target struct {
 	into, logDir string
 	id           uint64 // 0: that of the file myid
+}
+
+func (t *target) register(flags *flag.FlagSet) {
+	flags.StringVar(&t.into, "into", "", "")
+	flags.StringVar(&t.logDir, "log-dir", "", "")
+	flags.Uint64Var(&t.id, "id", 0, "")
+}
+
+func (t *target) wrongID() error {
+	return fmt.Errorf("--id %d: the number of a server is 1 to %d", t.id, serverlist.MaxID)
 }
 
 // member returns the number of the server that gets the data.

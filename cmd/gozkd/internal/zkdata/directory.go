@@ -69,15 +69,11 @@ func directoryAt(dir, logDir string) (d *Directory, err error) {
 
 // numberIn returns the number in a file, or 0.
 func numberIn(dir, file string) uint64 {
-	text, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		return 0
+	text, _ := os.ReadFile(filepath.Join(dir, file)) // "" is no number
+	if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
+		return n
 	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
-	if err != nil {
-		return 0
-	}
-	return n
+	return 0
 }
 
 // SameServer reports whether two directories are those of one server, as far as they show it.
