@@ -87,8 +87,8 @@ func (a *archived) replay(span archive.Span, f func(*Txn) bool) (_ *machine, err
 	return m, nil
 }
 
-// state returns the state at the end of the archive.
-func (a *archived) state() (*datatree.Tree, error) {
+// State implements Source: the state at the end of the archive.
+func (a *archived) State() (*datatree.Tree, error) {
 	span, err := a.archive.At(archive.Moment{})
 	if err != nil {
 		return nil, err
@@ -98,22 +98,4 @@ func (a *archived) state() (*datatree.Tree, error) {
 		return nil, err
 	}
 	return m.Tree, nil
-}
-
-// Znodes implements Source.
-func (a *archived) Znodes(f func(*datatree.ZnodeInfo) bool) error {
-	t, err := a.state()
-	if err == nil {
-		walk(t, f)
-	}
-	return err
-}
-
-// Sessions implements Source.
-func (a *archived) Sessions(f func(datatree.SessionInfo) bool) error {
-	t, err := a.state()
-	if err == nil {
-		sessions(t, f)
-	}
-	return err
 }

@@ -35,17 +35,3 @@ func (m *machine) txn(b *consensus.Batch, r *datatree.Request) Txn {
 	t.Uncommitted = m.committed > 0 && b.Index > m.committed
 	return t
 }
-
-// walk calls f for the znodes of a tree.
-func walk(t *datatree.Tree, f func(*datatree.ZnodeInfo) bool) {
-	t.Walk("/", func(z datatree.ZnodeInfo) bool { return f(&z) })
-}
-
-// sessions calls f for the sessions of a tree.
-func sessions(t *datatree.Tree, f func(datatree.SessionInfo) bool) {
-	for info := range t.Sessions() {
-		if !f(info) {
-			return
-		}
-	}
-}

@@ -152,36 +152,45 @@ func (o options) print(ctx context.Context, c cli.Command, p *printer, path stri
 		return err
 	}
 	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
-	switch {
-	case o.log, o.modes() == 0 && log:
+	if o.log || o.modes() == 0 && log {
 		err = s.Transactions(func(t *Txn) bool {
 			if o.when.has(t) && (o.below == "" || t.touches(o.below.has)) {
 				p.txn(t)
 			}
 			return goesOn()
 		})
-	case o.sessions:
-		err = s.Sessions(func(info datatree.SessionInfo) bool {
-			p.session(info)
-			return goesOn()
-		})
-	default:
-		add, total := p.znode, newSums(o.below, o.depth)
-		if o.tree {
-			add = total.add
-		}
-		err = s.Znodes(func(z *datatree.ZnodeInfo) bool {
-			if o.below.has(z.Path) {
-				add(z)
-			}
-			return goesOn()
-		})
-		if o.tree {
-			total.print(p)
+	} else {
+		var state *datatree.Tree
+		if state, err = s.State(); state != nil {
+			o.printState(p, state, goesOn)
 		}
 	}
 	for _, note := range s.Notes() {
 		cli.Print(c.Env.Err, "gozkd "+c.Name+": "+note+"\n")
 	}
 	return errors.Join(err, ctx.Err())
+}
+
+func (o options) printState(p *printer, state *datatree.Tree, goesOn func() bool) {
+	if o.sessions {
+		for info := range state.Sessions() {
+			if p.session(info); !goesOn() {
+				break
+			}
+		}
+		return
+	}
+	add, total := p.znode, newSums(o.below, o.depth)
+	if o.tree {
+		add = total.add
+	}
+	state.Walk("/", func(z datatree.ZnodeInfo) bool {
+		if o.below.has(z.Path) {
+			add(&z)
+		}
+		return goesOn()
+	})
+	if o.tree {
+		total.print(p)
+	}
 }

@@ -17,7 +17,6 @@ import (
 type saved struct {
 	machine // without a tree if there is no checkpoint
 	log     consensus.SavedLog
-	applied bool // the entries after the checkpoint are in the tree
 }
 
 func openDir(path, logDir string) (Source, error) {
@@ -107,7 +106,6 @@ func (s *saved) Transactions(f func(*Txn) bool) error {
 
 // apply applies the entries after the checkpoint, and hands them to f until f returns false.
 func (s *saved) apply(f func(*Txn) bool) error {
-	s.applied = true
 	s.handOut(f)
 	for _, b := range s.log.Later {
 		s.term = b.Term
@@ -163,31 +161,11 @@ func (s *saved) number() []proto.Zxid {
 // errNoState says that a log alone has no state.
 var errNoState = errors.New("a log alone holds no znodes and no sessions: name the data directory, which has the checkpoint")
 
-// state brings the tree up to the end of the log. A damaged log ends the state early.
-func (s *saved) state() error {
+// State implements Source. A damaged log ends the state early.
+func (s *saved) State() (*datatree.Tree, error) {
 	if s.Tree == nil {
-		return errNoState
+		return nil, errNoState
 	}
-	if s.applied {
-		return nil
-	}
-	return s.apply(nil)
-}
-
-// Znodes implements Source.
-func (s *saved) Znodes(f func(*datatree.ZnodeInfo) bool) error {
-	err := s.state()
-	if s.Tree != nil {
-		walk(s.Tree, f)
-	}
-	return err
-}
-
-// Sessions implements Source.
-func (s *saved) Sessions(f func(datatree.SessionInfo) bool) error {
-	err := s.state()
-	if s.Tree != nil {
-		sessions(s.Tree, f)
-	}
-	return err
+	err := s.apply(nil)
+	return s.Tree, err
 }

@@ -13,15 +13,13 @@ import (
 )
 
 // Source is the content of a data file, or of a directory of them. Each method is called at most
-// once, and stops, without an error, when its function returns false. An error names the file and
-// the offset of what can't be read; what precedes it has been handed out.
+// once. An error names the file and the offset of what can't be read.
 type Source interface {
-	// Transactions calls f for each transaction of the log, oldest first.
+	// Transactions calls f for each transaction of the log before an error, oldest first, until f
+	// returns false.
 	Transactions(f func(*Txn) bool) error
-	// Znodes calls f for each znode of the state, parents first and siblings by name.
-	Znodes(f func(*datatree.ZnodeInfo) bool) error
-	// Sessions calls f for each session of the state, by id.
-	Sessions(f func(datatree.SessionInfo) bool) error
+	// State returns the state; with an error, nil or what precedes the damage.
+	State() (*datatree.Tree, error)
 	// Notes returns lines for the user about what was read: a torn tail, for example.
 	Notes() []string
 }

@@ -77,27 +77,10 @@ func (z *zooKeeper) Transactions(f func(*Txn) bool) (err error) {
 	return err
 }
 
-// Znodes implements Source. Of a damaged snapshot the znodes before the damage are handed out.
-func (z *zooKeeper) Znodes(f func(*datatree.ZnodeInfo) bool) error {
-	tree, notes, err := z.state()
-	if z.notes = notes; tree != nil {
-		tree.Walk("/", func(z datatree.ZnodeInfo) bool { return f(&z) })
-	}
-	return err
-}
-
-// Sessions implements Source.
-func (z *zooKeeper) Sessions(f func(datatree.SessionInfo) bool) error {
-	tree, notes, err := z.state()
-	if z.notes = notes; tree == nil {
-		return err
-	}
-	for info := range tree.Sessions() {
-		if !f(info) {
-			break
-		}
-	}
-	return err
+// State implements Source. Of a damaged snapshot it has the znodes before the damage.
+func (z *zooKeeper) State() (tree *datatree.Tree, err error) {
+	tree, z.notes, err = z.state()
+	return tree, err
 }
 
 // zooKeeperTxn returns a transaction of ZooKeeper's log. ZooKeeper logs results, so each is known.
