@@ -2,9 +2,12 @@ package install
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
@@ -37,4 +40,38 @@ func ClickHouse(ctx context.Context, root string) (dir, version string) {
 		must.Failf("install: Debian's ClickHouse has the libraries %q, not one", libraries)
 	}
 	return dir, regexp.MustCompile(`[0-9.]+$`).FindString(libraries[0])[1:]
+}
+
+// GoProgram builds a program or, of a file of tests, the test binary. The file's name ends in
+// .go.txt, so that it is no part of this module: it is built in a module of its own below the
+// cache, which requires module, such as "example.com/m v1.2.3".
+func GoProgram(ctx context.Context, root, module, source string) (program string) {
+	file := strings.TrimSuffix(filepath.Base(source), ".txt")
+	name := "program-" + strings.TrimSuffix(file, ".go")
+	defer alone(ctx, root, name)()
+	dir := cacheDir(root, name)
+	program = filepath.Join(dir, "program")
+	stamp := filepath.Join(dir, "module") // written last
+	if built, err := os.ReadFile(stamp); err == nil && string(built) == module && newer(stamp, source) {
+		return program
+	}
+	must.Do(os.WriteFile(filepath.Join(dir, file), must.Get(os.ReadFile(source)), 0o644))
+	mod := fmt.Appendf(nil, "module program\n\ngo 1.26\n\nrequire %s\n", module)
+	must.Do(os.WriteFile(filepath.Join(dir, "go.mod"), mod, 0o644))
+	build := []string{"build"}
+	if strings.HasSuffix(file, "_test.go") {
+		build = []string{"test", "-c"}
+	}
+	must.Get(output(ctx, dir, "go", append(build, "-trimpath", "-mod=mod", "-o", program)...))
+	must.Do(os.WriteFile(stamp, []byte(module), 0o644))
+	return program
+}
+
+// Collectd unpacks Debian's collectd below the cache and returns the directory that takes the place
+// of / and the version. It does not install it: the package would start a daemon.
+func Collectd(ctx context.Context, root string) (dir, version string) {
+	dir = Debs(ctx, root, "collectd", "collectd-core", "libcap2", "libltdl7")
+	program := filepath.Join(dir, "usr/sbin/collectd")
+	help := must.Get(output(ctx, "", "env", "LD_LIBRARY_PATH="+DebLibraries(dir), program, "-h"))
+	return dir, regexp.MustCompile(`collectd ([0-9.]+[0-9])`).FindStringSubmatch(help)[1]
 }

@@ -24,13 +24,7 @@ func installHelix(ctx context.Context, root string) (string, func(context.Contex
 type helix struct {
 	javaProgram
 	*world
-	masters []mastership
-}
-
-// mastership says that a participant was the master of a partition between two times.
-type mastership struct {
-	partition, participant string
-	from, to               int64 // milliseconds
+	masters masterships
 }
 
 // check kills the ensemble's leader, then a participant, then the active controller, and expects
@@ -59,7 +53,7 @@ func (h *helix) check(ctx context.Context, w *world) string {
 
 	const victim = "participant-0"
 	must.Do(running[victim].Kill())
-	h.ended(victim, running[victim].Log(), time.Now())
+	h.masters.ended(victim, running[victim].Log(), time.Now())
 	controller := h.awaitBalance(ctx, 2*partitions, participants-1)
 	must.Do(controllers[controller].Kill())
 	running[victim] = w.start(victim+"-again", h.command(w, "HelixClient", "participant", w.connect(","), victim))
@@ -68,7 +62,7 @@ func (h *helix) check(ctx context.Context, w *world) string {
 		must.Failf("%s, which was killed, is still the controller", controller)
 	}
 	for name, p := range running {
-		h.ended(name, p.Log(), time.UnixMilli(math.MaxInt64))
+		h.masters.ended(name, p.Log(), time.UnixMilli(math.MaxInt64))
 	}
 	must.Do(oneMaster(h.masters))
 	return fmt.Sprintf("%d partitions, %d times a master, never two", 3*partitions, len(h.masters))
@@ -112,43 +106,6 @@ func balanced(view string, partitions int) error {
 		if slices.Sort(list); !slices.Equal(list, []string{"MASTER", "SLAVE"}) {
 			return fmt.Errorf("the replicas of %s are %s", partition, list)
 		}
-	}
-	return nil
-}
-
-// ended adds the masterships in the log of a participant. The latest end at the given time.
-func (h *helix) ended(participant, log string, at time.Time) {
-	begun := make(map[string]int64)
-	for line := range strings.Lines(log) {
-		f := strings.Fields(line)
-		if len(f) != 3 || f[0] != "begin" && f[0] != "end" {
-			continue
-		}
-		ms := must.Get(strconv.ParseInt(f[2], 10, 64))
-		if from, ok := begun[f[1]]; ok {
-			h.masters = append(h.masters, mastership{f[1], participant, from, ms})
-			delete(begun, f[1])
-		}
-		if f[0] == "begin" {
-			begun[f[1]] = ms
-		}
-	}
-	for partition, from := range begun {
-		h.masters = append(h.masters, mastership{partition, participant, from, at.UnixMilli()})
-	}
-}
-
-// oneMaster returns an error if two participants were master of a partition at once.
-func oneMaster(masters []mastership) error {
-	for i, a := range masters {
-		for _, b := range masters[:i] {
-			if a.partition == b.partition && a.from < b.to && b.from < a.to {
-				return fmt.Errorf("two masters at once: %+v and %+v", a, b)
-			}
-		}
-	}
-	if len(masters) == 0 {
-		return fmt.Errorf("there was no master")
 	}
 	return nil
 }

@@ -46,15 +46,15 @@ func TestBalanced(t *testing.T) {
 }
 
 func TestOneMaster(t *testing.T) {
-	h := &helix{}
-	h.ended("a", "joined a\nbegin p0 100\nbegin p1 110\nend p0 200\nend p1 210\nbegin p1 400\n", time.UnixMilli(500))
-	h.ended("b", "begin p0 200\nbegin p1 210\nend p1 300\n", time.UnixMilli(1000))
-	if len(h.masters) != 5 {
-		t.Fatalf("masterships: %+v, want 5", h.masters)
+	var m masterships
+	m.ended("a", "joined a\nbegin p0 100\nbegin p1 110\nend p0 200\nend p1 210\nbegin p1 400\n", time.UnixMilli(500))
+	m.ended("b", "begin p0 200\nbegin p1 210\nend p1 300\n", time.UnixMilli(1000))
+	if len(m) != 5 {
+		t.Fatalf("masterships: %+v, want 5", m)
 	}
-	expect(t, oneMaster(h.masters), "")
-	h.ended("c", "begin p1 450\n", time.UnixMilli(1000))
-	expect(t, oneMaster(h.masters), "two masters at once")
+	expect(t, oneMaster(m), "")
+	m.ended("c", "begin p1 450\n", time.UnixMilli(1000))
+	expect(t, oneMaster(m), "two masters at once")
 	expect(t, oneMaster(nil), "there was no master")
 }
 
