@@ -176,6 +176,8 @@ func TestCompose(t *testing.T) {
 	}
 	for _, id := range ids {
 		env["ZOO_MY_ID"] = id[2]
+		// A port published without an address is open to the whole network.
+		file(t, "compose.yaml", `(?m)^    ports: \["127\.0\.0\.1:218`+id[1]+`:2181"\]$`)
 		c := loads(t, command, env)
 		if id[1] != id[2] || len(c.Members) != 3 || c.Members[c.MyID-1].Host != "zoo"+id[1] {
 			t.Errorf("server %s: %+v", id[2], c)
