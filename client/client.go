@@ -147,6 +147,18 @@ func (c *Client) Detach() {
 	})
 }
 
+// Reconnect leaves the present server, if there is one. Requests in progress fail with
+// proto.ErrConnectionLoss. The Client resumes its session on the next of Config.Servers that does
+// so.
+func (c *Client) Reconnect() {
+	c.mu.Lock()
+	l := c.link
+	c.mu.Unlock()
+	if l != nil {
+		l.fail(errLeft)
+	}
+}
+
 // leave calls f, unless another call has done so, and waits until the Client has ended. Those who
 // wait do so at a channel and not in a sync.Once, so that time passes in a testing/synctest bubble.
 func (c *Client) leave(f func()) {

@@ -12,6 +12,9 @@ import (
 // errBetterServer is the reason to leave a read-only server.
 var errBetterServer = errors.New("left for a server with a quorum")
 
+// errLeft is the reason to leave a server after Reconnect.
+var errLeft = errors.New("left for another server")
+
 // ErrClosed means that Close was called.
 var ErrClosed = errors.New("client: closed")
 

@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server"
 )
 
 // TestReconnect_Pauses: the client pauses before it returns to a server that gives a session and
@@ -158,5 +159,24 @@ func TestConnect_NamesAnAddressOnce(t *testing.T) {
 	_, err = client.Connect(t.Context(), client.Config{Servers: []string{address}})
 	if err == nil || strings.Count(err.Error(), address) != 1 {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestReconnect_OnRequest: the Client makes another connection for the same session.
+func TestReconnect_OnRequest(t *testing.T) {
+	s := startServer(t, server.Config{})
+	c, _, w := connect(t, s)
+	session := c.Session()
+	c.Reconnect()
+	if _, _, err := c.Get(t.Context(), "/", false); err != nil && !errors.Is(err, proto.ErrConnectionLoss) {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Get(t.Context(), "/", false); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.Session().ID != session.ID || w.made != 2 {
+		t.Errorf("session %x after %x, %d connections", c.Session().ID, session.ID, w.made)
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// request describes a request to a test's hook, with the arguments of requesthook.Func.
+// request describes a request to the window and to a test's hook, with the arguments of
+// requesthook.Func.
 type request struct {
 	op, path string // without an op, the hook does not see the request
 	watch    bool
+	bytes    int // of the data
 }
 
 // hooked returns f with a call of hook.
@@ -38,6 +40,8 @@ func (k *core) do(ctx context.Context, r request, f func(ctx context.Context) er
 // onLate gets its result. The caller must be counted in k.calls.
 func call[T any](ctx context.Context, k *core, r request, f func(ctx context.Context) (T, error), onLate func(T, error)) (T, error) {
 	var none T
+	send := f
+	f = func(ctx context.Context) (T, error) { return within(ctx, k.window, r, send) }
 	if k.hook != nil && r.op != "" {
 		f = hooked(k.hook, r, f)
 	}

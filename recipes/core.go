@@ -16,7 +16,9 @@ type core struct {
 	cfg   config
 	clock *clock
 	conn  transport
-	hook  requesthook.Func // nil except in tests
+	// window bounds the requests of conn that are under way, except probes.
+	window *window
+	hook   requesthook.Func // nil except in tests
 
 	timeout atomic.Int64 // a time.Duration: the session timeout, as requested and later as negotiated
 
@@ -47,6 +49,7 @@ func newCore(cfg config) *core {
 		refused:      make(chan error, 1),
 		stateReaders: make(map[chan ConnState]func() bool),
 	}
+	k.window = newWindow(k)
 	k.connection, k.disconnect = context.WithCancel(context.Background())
 	k.timeout.Store(int64(cfg.timeout))
 	return k
@@ -126,6 +129,7 @@ func (k *core) close() error {
 		session.end(ErrClosed) // before the server can end it
 	}
 	close(k.closing)
+	k.activeProbes.close()
 	if unanswered := k.conn.close(session, limit); unanswered > 0 {
 		return fmt.Errorf("recipes: close: %d calls of the wrapped connection are still unanswered", unanswered)
 	}

@@ -179,7 +179,8 @@ func (n *createCall) send(ctx context.Context) (string, error) {
 
 // create makes one attempt; see call.
 func (k *core) create(ctx context.Context, full string, data []byte, o CreateOptions, onLate func(string, error)) (string, error) {
-	return call(ctx, k, request{op: "create", path: full}, func(ctx context.Context) (string, error) {
+	r := request{op: "create", path: full, bytes: len(data)}
+	return call(ctx, k, r, func(ctx context.Context) (string, error) {
 		return k.conn.create(ctx, full, data, o)
 	}, onLate)
 }

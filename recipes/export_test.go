@@ -41,5 +41,5 @@ func (s *Session) Remaining() time.Duration {
 	if s.ended.Load() {
 		return 0
 	}
-	return max(0, time.Duration(s.expiresAt.Load())-s.clock.now())
+	return max(0, s.remaining())
 }

@@ -282,6 +282,15 @@ func (n *native) heard(session int64, at time.Duration, proven bool) {
 	}
 }
 
+func (n *native) leaveServer() {
+	n.mu.Lock()
+	conn := n.conn
+	n.mu.Unlock()
+	if conn != nil {
+		conn.Reconnect()
+	}
+}
+
 // close ends the session if there is a connection. Otherwise the session expires. The wait for
 // calls ends by itself, as their connection has.
 func (n *native) close(*Session, time.Duration) (unanswered int) {

@@ -3,42 +3,71 @@ package recipes
 import "time"
 
 // probeLoop sends syncs through the server to the leader, several per session timeout, until the
-// Client is closed, and owns the livenessProof.
+// Client is closed, and owns the livenessProof. It sends more of them while requests are under way,
+// and does not await one before the next: answers to earlier requests may be on their way.
 func (k *core) probeLoop() {
 	var p livenessProof
+	answers := make(chan answeredSync)
+	quiet := busyFactor // ticks since the latest probe
+	late := 0           // successive ticks at which the proof was late
+	unanswered := 0
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
+			timeout := time.Duration(k.timeout.Load())
+			t.Reset(timeout / (busyFactor * probesPerTimeout))
+			s := k.currentSession()
+			if late++; s == nil || s.ended.Load() || s.remaining() > timeout/lateProofShare {
+				late = 0
+			} else if late == lateTicks {
+				k.conn.leaveServer()
+			}
+			if quiet++; quiet < busyFactor && !k.window.busy() {
+				continue
+			}
 		case <-k.probeSoon:
+		case latest := <-answers:
+			unanswered--
+			if latest.session == 0 {
+				quiet = busyFactor
+			} else {
+				at, proven := p.lastHeard(latest.session, time.Duration(k.timeout.Load()), latest)
+				k.conn.heard(latest.session, at, proven)
+			}
+			continue
 		case <-k.closing:
 			return
 		}
-		if k.probeOnce(&p) {
-			t.Reset(time.Duration(k.timeout.Load()) / probesPerTimeout)
-		} else {
-			t.Reset(time.Duration(k.timeout.Load()) / (4 * probesPerTimeout))
+		if unanswered < maxProbes && k.probe(answers) {
+			unanswered++
+			quiet = 0
 		}
 	}
 }
 
-// probeOnce sends a sync and reports whether the sync was answered.
-func (k *core) probeOnce(p *livenessProof) bool {
+// probe sends a sync, unless there is no connection, and the outcome to answers. The session of a
+// sync without an answer is 0.
+func (k *core) probe(answers chan<- answeredSync) bool {
 	session, server := k.conn.place()
-	if session == 0 {
+	if session == 0 || !k.activeProbes.tryAdd() {
 		return false
 	}
-	latest := answeredSync{server: server, sent: k.now()}
-	k.activeProbes.add()
-	err := k.conn.sync(k.ctx, "/")
-	k.activeProbes.done()
-	latest.answered = k.now()
-	if again, server := k.conn.place(); err != nil || again != session || server != latest.server {
-		return false
-	}
-	at, proven := p.lastHeard(session, time.Duration(k.timeout.Load()), latest)
-	k.conn.heard(session, at, proven)
+	sent := k.now()
+	// Ends when the connection answers or gives up. Close waits.
+	go func() {
+		defer k.activeProbes.done()
+		err := k.conn.sync(k.ctx, "/")
+		latest := answeredSync{session: session, server: server, sent: sent, answered: k.now()}
+		if again, server := k.conn.place(); err != nil || again != session || server != latest.server {
+			latest.session = 0
+		}
+		select {
+		case answers <- latest:
+		case <-k.closing:
+		}
+	}()
 	return true
 }
 
@@ -52,6 +81,15 @@ const (
 	// probesPerTimeout is how many syncs are sent per session timeout. Two intervals between syncs
 	// must be longer than the interval between the server's reports.
 	probesPerTimeout = 6
+	// busyFactor: so many times as many syncs are sent while requests are under way.
+	busyFactor = 3
+	// maxProbes is how many syncs may be unanswered: those of a session timeout.
+	maxProbes = busyFactor * probesPerTimeout
+	// When less than this share of a timeout is left, for two ticks, the Client leaves the server,
+	// which is cut off or has a backlog. Resuming the session on another connection is a proof. A
+	// process that was stopped sees one such tick before it has read what has arrived.
+	lateProofShare = 5
+	lateTicks      = 2
 	// reportShare: the server reports to the leader twice per tick, and a session timeout is at
 	// least two ticks.
 	reportShare = 4
@@ -64,6 +102,7 @@ const (
 
 // answeredSync is a sync that was answered.
 type answeredSync struct {
+	session        int64
 	server         string
 	sent, answered time.Duration
 }

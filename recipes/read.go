@@ -138,7 +138,8 @@ func (n readResult) statIfThere() *zk.Stat {
 
 // read makes one attempt.
 func (k *core) read(ctx context.Context, kind readKind, full string, watch bool) (readResult, error) {
-	return call(ctx, k, request{kind.String(), full, watch}, func(ctx context.Context) (readResult, error) {
+	r := request{op: kind.String(), path: full, watch: watch}
+	return call(ctx, k, r, func(ctx context.Context) (readResult, error) {
 		return k.conn.read(ctx, kind, full, watch)
 	}, nil)
 }

@@ -87,9 +87,12 @@ func (s *Session) resume(heard, timeout time.Duration) bool {
 	return true
 }
 
+// remaining returns for how long the session certainly lives.
+func (s *Session) remaining() time.Duration { return time.Duration(s.expiresAt.Load()) - s.clock.now() }
+
 // check ends the session if its time is over.
 func (s *Session) check() {
-	if !s.ended.Load() && s.clock.now() >= time.Duration(s.expiresAt.Load()) {
+	if !s.ended.Load() && s.remaining() <= 0 {
 		s.end(nil)
 	}
 }
@@ -97,7 +100,7 @@ func (s *Session) check() {
 // end ends the session with cause. A nil cause ends the session only if its time is over.
 func (s *Session) end(cause error) {
 	s.mu.Lock()
-	if s.ended.Load() || cause == nil && s.clock.now() < time.Duration(s.expiresAt.Load()) {
+	if s.ended.Load() || cause == nil && s.remaining() > 0 {
 		s.mu.Unlock()
 		return
 	}
@@ -118,6 +121,6 @@ func (s *Session) onTimer() {
 	defer s.mu.Unlock()
 	if !s.ended.Load() {
 		// At least a millisecond: a clock that counts suspensions can differ from the timer's.
-		s.timer.Reset(max(time.Millisecond, time.Duration(s.expiresAt.Load())-s.clock.now()))
+		s.timer.Reset(max(time.Millisecond, s.remaining()))
 	}
 }

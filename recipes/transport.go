@@ -31,6 +31,8 @@ type transport interface {
 	// heard notes that the leader heard of the session at that time or later, provided that the
 	// connection's pings were in time, unless that is proven.
 	heard(session int64, at time.Duration, proven bool)
+	// leaveServer leaves the present server, if that is possible, and keeps the session.
+	leaveServer()
 	// close ends the connection. limit bounds the wait for answers.
 	close(s *Session, limit time.Duration) (unanswered int)
 }

@@ -353,6 +353,9 @@ func (w *wrapped) deleteEphemerals(session int64) error {
 	return nil
 }
 
+// leaveServer does nothing: the methods of Conn do not tell go-zookeeper to do so.
+func (w *wrapped) leaveServer() {}
+
 // close deletes the ephemerals of the session, which stays alive with the connection, for about
 // half of limit.
 func (w *wrapped) close(s *Session, limit time.Duration) (unanswered int) {

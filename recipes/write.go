@@ -20,13 +20,14 @@ import (
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
 	k, full, data := c.core, c.absolute(path), nonNil(data)
 	before := k.conn.seenZxid()
+	r := request{op: "set", path: full, bytes: len(data)}
 	err = c.retry(ctx, "set", path, func(ctx context.Context, unknown bool) (err error) {
 		if unknown && !c.idempotent {
 			if err := k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Mzxid }); err != nil {
 				return err
 			}
 		}
-		stat, err = call(ctx, k, request{op: "set", path: full}, func(ctx context.Context) (*zk.Stat, error) {
+		stat, err = call(ctx, k, r, func(ctx context.Context) (*zk.Stat, error) {
 			return k.conn.set(ctx, full, data, version)
 		}, nil)
 		if unknown && c.idempotent {
@@ -109,16 +110,17 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 // lost answer the error's Unknown is set.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	k := c.core
-	absolute, first, err := c.absoluteOps(ops)
+	absolute, first, bytes, err := c.absoluteOps(ops)
 	if err != nil {
 		return nil, err
 	}
 	var results []zk.MultiResponse
+	r := request{op: "multi", path: first, bytes: bytes}
 	err = c.retry(ctx, "multi", c.absolute("/"), func(ctx context.Context, unknown bool) (err error) {
 		if unknown {
 			return errNotRepeatable
 		}
-		results, err = call(ctx, k, request{op: "multi", path: first}, func(ctx context.Context) ([]zk.MultiResponse, error) {
+		results, err = call(ctx, k, r, func(ctx context.Context) ([]zk.MultiResponse, error) {
 			return k.conn.multi(ctx, absolute)
 		}, nil)
 		return err
@@ -132,8 +134,9 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 // errNotRepeatable ends the retries of a write whose answer was lost and that cannot be repeated.
 var errNotRepeatable error = &ambiguousError{proto.ErrConnectionLoss}
 
-// absoluteOps returns copies of ops with the server's paths, and the first of these.
-func (c *Client) absoluteOps(ops []any) (absolute []any, first string, err error) {
+// absoluteOps returns copies of ops with the server's paths, the first of these, and about how many
+// bytes they have.
+func (c *Client) absoluteOps(ops []any) (absolute []any, first string, bytes int, err error) {
 	absolute = make([]any, len(ops))
 	for i, op := range ops {
 		var path *string
@@ -144,10 +147,12 @@ func (c *Client) absoluteOps(ops []any) (absolute []any, first string, err error
 				r.Acl = c.core.cfg.acl
 			}
 			r.Data = nonNil(r.Data)
+			bytes += len(r.Data)
 			absolute[i], path = &r, &r.Path
 		case *zk.SetDataRequest:
 			r := *op
 			r.Data = nonNil(r.Data)
+			bytes += len(r.Data)
 			absolute[i], path = &r, &r.Path
 		case *zk.DeleteRequest:
 			r := *op
@@ -156,13 +161,14 @@ func (c *Client) absoluteOps(ops []any) (absolute []any, first string, err error
 			r := *op
 			absolute[i], path = &r, &r.Path
 		default:
-			return nil, "", fmt.Errorf("recipes: multi: op %d has the unsupported type %T", i, op)
+			return nil, "", 0, fmt.Errorf("recipes: multi: op %d has the unsupported type %T", i, op)
 		}
 		if *path = c.absolute(*path); i == 0 {
 			first = *path
 		}
+		bytes += len(*path)
 	}
-	return absolute, first, nil
+	return absolute, first, bytes, nil
 }
 
 // nonNil replaces nil data by empty data. The protocol distinguishes the two, but Curator and kazoo

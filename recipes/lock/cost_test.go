@@ -171,10 +171,11 @@ func TestK4(t *testing.T) {
 					children++
 				}
 			}
-			// the next contender gets its turn and looks twice
-			want := map[string]int{"mutex": 1, "readers": 10, "semaphore": 1 + 2}[kind]
-			if children != want || kind != "readers" && served != 1 || kind == "readers" && served != 10 {
-				t.Errorf("%s: %d served, children %d times, want %d: %v", kind, served, children, want, asked)
+			// The next contender gets its turn and looks twice. Readers that come while the first
+			// one looks share the next look.
+			want := map[string]int{"mutex": 1, "readers": 2, "semaphore": 1 + 2}[kind]
+			if children > want || kind != "readers" && served != 1 || kind == "readers" && served != 10 {
+				t.Errorf("%s: %d served, children %d times, want at most %d: %v", kind, served, children, want, asked)
 			}
 			for range 10 {
 				if letGo := <-got; letGo != nil {

@@ -32,7 +32,15 @@ func Kinds() []Kind { return []Kind{Connect, Wrap} }
 // Open returns a Client of a service, which is closed with the test. opts override the defaults.
 func Open(t testing.TB, kind Kind, s *zktest.Service, timeout time.Duration, opts ...recipes.Option) *recipes.Client {
 	t.Helper()
-	return open(t, kind, strings.Split(s.ConnectString(), ","), s.Dialer(), timeout, opts, nil)
+	return OpenWith(t, kind, s, timeout, s.Dialer(), opts...)
+}
+
+// OpenWith is Open with another dialer than that of the service.
+func OpenWith(
+	t testing.TB, kind Kind, s *zktest.Service, timeout time.Duration, dial zk.Dialer, opts ...recipes.Option,
+) *recipes.Client {
+	t.Helper()
+	return open(t, kind, strings.Split(s.ConnectString(), ","), dial, timeout, opts, nil)
 }
 
 // open reports the requests of the Client to h, unless h is nil.

@@ -13,13 +13,9 @@ package contend
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -120,22 +116,24 @@ func (p *Place) Leave(ctx context.Context) error {
 // check reads the line once, and returns a Hold if the contender's turn has come, and otherwise the
 // name of the znode to wait for.
 func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, error) {
-	children, stat, err := p.client.Children(ctx, p.dir)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) { // if the directory is missing, so is the place
+	line, err := linesOf(p.client).read(ctx, p.dir)
+	if IgnoreMissing(err) != nil {
 		return nil, "", err
 	}
-	names := sequence.Sequential(children)
-	own := slices.Index(names, znodepath.Base(p.path))
+	own := -1
+	if err == nil { // if the directory is missing, so is the place
+		own = slices.Index(line.names, znodepath.Base(p.path))
+	}
 	if own < 0 {
 		return nil, "", &recipes.Error{Op: "wait in line", Path: p.path, Err: recipes.ErrNotHeld}
 	}
-	before := rule(names, own)
+	before := rule(line.names, own)
 	if before != "" {
 		return nil, before, nil
 	}
 	// Every znode that this contender had to wait for is gone from this state. Its deletion raised
 	// Pzxid, so Pzxid is greater than its token.
-	return Hold(p.client, p.session, p.path, stat.Pzxid), "", nil
+	return Hold(p.client, p.session, p.path, line.stat.Pzxid), "", nil
 }
 
 // awaitGone waits until the znode called name changes or is deleted. The watch is on the data and

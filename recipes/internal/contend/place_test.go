@@ -238,3 +238,42 @@ func exclusive(t *testing.T, members int, troubles []string, pause time.Duration
 		}
 	}
 }
+
+// TestAwait_SharesReadings: contenders of one Client that look at the line at once look together.
+func TestAwait_SharesReadings(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.OpenHooked(recipetest.Connect)
+		first, err := contend.Acquire(t.Context(), c, "/line", "lock-", nil, contend.Exclusive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const waiters = 200
+		h.Arm(nil, nil)
+		var wg sync.WaitGroup
+		for range waiters {
+			wg.Go(func() {
+				held, err := contend.Acquire(t.Context(), c, "/line", "lock-", nil, contend.Exclusive)
+				if err == nil {
+					err = held.Release(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		readings := 0
+		for _, r := range h.Requests() {
+			if r.Op == "children" {
+				readings++
+			}
+		}
+		if readings > waiters/4 {
+			t.Errorf("%d contenders read the line %d times", waiters, readings)
+		}
+		if err := first.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}

@@ -1,0 +1,170 @@
+package recipes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Answers arrive in the order of the requests, so that of a probe waits behind all that was asked
+// before. A window therefore bounds the requests under way, and the bytes of these and of the
+// expected replies. Each bound grows while answers are prompt, and both shrink when an answer is
+// late.
+const (
+	// An answer that took less than the session timeout over promptShare is prompt. One that took
+	// more than the timeout over lateShare is late. Twice that delay and the interval between
+	// proofs must fit in a session timeout; see livenessProof.
+	promptShare = 16
+	lateShare   = 10
+
+	firstRequests, leastRequests, mostRequests = 64, 16, 1024
+	firstBytes, leastBytes, mostBytes          = 128 << 10, 64 << 10, 64 << 20
+	// unknownBytes are expected of the first reply to each kind of read.
+	unknownBytes = 1 << 20
+)
+
+// window bounds the requests under way. Requests enter in the order of the calls of enter. Safe for
+// concurrent use.
+type window struct {
+	k *core
+
+	mu                         sync.Mutex // guards the fields below; never held while waiting
+	requests, bytes            int        // the bounds
+	requestsUnderWay, underWay int        // the latter in bytes
+	waiting                    []*turn
+	shrunk                     time.Duration  // the time of the latest shrinking
+	expected                   map[string]int // the bytes of a reply, by operation
+}
+
+// turn is a request that wants to enter the window, or has entered.
+type turn struct {
+	request
+	expected  int           // the bytes of the request and of its reply
+	come      chan struct{} // closed when the request enters
+	entered   bool
+	abandoned bool          // the caller does not wait any longer
+	begun     time.Duration // when it entered
+}
+
+func newWindow(k *core) *window {
+	return &window{k: k, requests: firstRequests, bytes: firstBytes, expected: make(map[string]int)}
+}
+
+// enter waits until r may be under way. Without a connection, the error says so after longPause.
+// After nil, leave must be called.
+func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
+	w.mu.Lock()
+	t = &turn{request: r, come: make(chan struct{})}
+	w.waiting = append(w.waiting, t)
+	w.admit()
+	w.mu.Unlock()
+	for err == nil {
+		select {
+		case <-t.come:
+			return t, nil
+		default:
+		}
+		late := time.NewTimer(longPause)
+		select {
+		case <-t.come:
+		case <-ctx.Done():
+			err = newCtxError(ctx, false)
+		case <-w.k.closing:
+			err = ErrClosed
+		case <-late.C:
+			if session, _ := w.k.conn.place(); session == 0 {
+				err = zk.ErrNoServer
+			}
+		}
+		late.Stop()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.entered { // just now
+		return t, nil
+	}
+	t.abandoned = true
+	return nil, err
+}
+
+// leave is called when a request has ended. answered: by the server, with so many bytes.
+func (w *window) leave(t *turn, answered bool, bytes int) {
+	now, timeout := w.k.now(), time.Duration(w.k.timeout.Load())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requestsUnderWay--
+	w.underWay -= t.expected
+	switch delay := now - t.begun; {
+	case !answered:
+	case delay < timeout/promptShare && len(w.waiting) > 0:
+		if w.requestsUnderWay+1 >= w.requests {
+			w.requests = min(w.requests+1, mostRequests)
+		} else {
+			w.bytes = min(w.bytes+t.bytes+bytes, mostBytes)
+		}
+	case delay > timeout/lateShare && t.begun >= w.shrunk: // earlier ones were late before the shrinking
+		w.requests, w.bytes = max(w.requests/2, leastRequests), max(w.bytes/2, leastBytes)
+		w.shrunk = now
+	}
+	if answered {
+		before := w.expected[t.op]
+		w.expected[t.op] = max(bytes, before-before/8)
+	}
+	w.admit()
+}
+
+// expect returns how many bytes a reply will have, after large recent ones. w.mu is held.
+func (w *window) expect(op string) int {
+	bytes, known := w.expected[op]
+	if !known && (op == readData.String() || op == readChildren.String()) {
+		return unknownBytes
+	}
+	return bytes
+}
+
+// admit lets waiting requests enter, and at least one. w.mu is held.
+func (w *window) admit() {
+	for len(w.waiting) > 0 {
+		t := w.waiting[0]
+		t.expected = t.bytes + w.expect(t.op)
+		if !t.abandoned {
+			if w.requestsUnderWay > 0 && (w.requestsUnderWay >= w.requests || w.underWay+t.expected > w.bytes) {
+				return
+			}
+			w.requestsUnderWay++
+			w.underWay += t.expected
+			t.entered, t.begun = true, w.k.now()
+			close(t.come)
+		}
+		w.waiting[0] = nil
+		w.waiting = w.waiting[1:]
+	}
+}
+
+// busy reports whether requests are under way.
+func (w *window) busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.requestsUnderWay > 0
+}
+
+// within runs f, which sends r, within the window.
+func within[T any](
+	ctx context.Context, w *window, r request, f func(ctx context.Context) (T, error),
+) (v T, err error) {
+	t, err := w.enter(ctx, r)
+	if err != nil {
+		return v, err
+	}
+	defer func() {
+		read, _ := any(v).(readResult)
+		bytes := len(read.data)
+		for _, name := range read.children {
+			bytes += len(name)
+		}
+		w.leave(t, classify(err) == answered, bytes)
+	}()
+	return f(ctx)
+}
