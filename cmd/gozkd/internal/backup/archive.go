@@ -59,11 +59,11 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 	if z := int64(r.Tree.LastZxid()); z < m.Zxid && !r.Reached() {
 		return nil, fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x", archive.ErrNotCovered, m.Zxid, z)
 	}
-	s := &source{path: a.String(), held: held, tree: r.Tree}
 	if m == (archive.Moment{}) && a.End() > span.Last {
-		s.lost = fmt.Sprintf("the archive has a gap after entry %d: its entries up to %d, which no complete base precedes, are not in this state", span.Last, a.End())
+		return nil, fmt.Errorf("%w: it has a gap after entry %d, and no complete base precedes its entries up to %d\n"+
+			"--at %v takes the state before the gap", archive.ErrNotCovered, span.Last, a.End(), r.Tree.LastZxid())
 	}
-	return s, nil
+	return &source{path: a.String(), held: held, tree: r.Tree}, nil
 }
 
 // replay restores a state machine from the base of a span, and applies the entries up to a time. It

@@ -69,10 +69,14 @@ func TestArchive_GapIsShown(t *testing.T) {
 			t.Errorf("a zxid of the future: %v", err)
 		}
 
-		// Without a base after the gap, the last moment is the one before the gap, and says so.
-		whole, err := restoreMoment(t.Context(), a, archive.Moment{})
-		if err != nil || whole.lost != "" {
-			t.Errorf("the last moment: %v, lost %q", err, whole.lost)
+		// Without a base after the gap, the last moment cannot be restored. The error names the
+		// moment before the gap.
+		if _, err := restoreMoment(t.Context(), a, archive.Moment{}); err != nil {
+			t.Errorf("the last moment: %v", err)
+		}
+		before, err := restoreMoment(t.Context(), a, archive.Moment{Time: a.Spans()[0].End})
+		if err != nil {
+			t.Fatal(err)
 		}
 		last := a.Spans()[0].Last
 		for _, name := range s.memory.Names() {
@@ -85,9 +89,10 @@ func TestArchive_GapIsShown(t *testing.T) {
 		if r, _, err := verify(t.Context(), s.memory.Client(), ""); err != nil || r.Sound {
 			t.Errorf("the last moments cannot be restored: %v %+v", err, r)
 		}
-		cut, err := restoreMoment(t.Context(), s.open(), archive.Moment{})
-		if err != nil || !strings.Contains(cut.lost, fmt.Sprintf("a gap after entry %d", last)) {
-			t.Errorf("the last moment before a gap: %v, lost %q", err, cut.lost)
+		_, err = restoreMoment(t.Context(), s.open(), archive.Moment{})
+		want := fmt.Sprintf("--at %v takes the state before the gap", before.tree.LastZxid())
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a gap after entry %d", last)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the last moment after a gap: %v, want %s", err, want)
 		}
 	})
 }

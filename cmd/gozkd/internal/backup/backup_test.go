@@ -341,6 +341,28 @@ func TestRestore_IntoNumber(t *testing.T) {
 	}
 }
 
+// A new data directory names its member, without which a member of an ensemble does not start.
+// Directories of different ensembles can't be compared.
+func TestRestore_WritesMyID(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	s, stop := serve(t, server.Config{Dir: data})
+	fill(t, s, 3)
+	stop()
+	for id, into := range map[string]string{"2": filepath.Join(dir, "two"), "3": filepath.Join(dir, "three")} {
+		mustRun(t, Restore, "--from", data, "--into", into, "--id", id)
+		if text, err := os.ReadFile(filepath.Join(into, "myid")); string(text) != id+"\n" {
+			t.Errorf("myid of %s is %q, %v", into, text, err)
+		}
+	}
+	both := func(ctx context.Context, args []string, env cli.Env) int {
+		return Describe(ctx, cli.Command{Env: env, Name: "inspect"}, args, "")
+	}
+	if status, _, stderr := run(t, both, filepath.Join(dir, "two"), filepath.Join(dir, "three")); status != cli.Failed || !strings.Contains(stderr, "can't be compared") {
+		t.Errorf("%d %s", status, stderr)
+	}
+}
+
 func TestSkipSince(t *testing.T) {
 	now := time.Unix(2_000_000_000, 0)
 	for _, c := range []struct {

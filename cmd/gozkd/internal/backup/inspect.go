@@ -40,7 +40,7 @@ func Describe(ctx context.Context, cmd cli.Command, words []string, logDir strin
 	switch {
 	case len(words) == 1 || most == nil:
 	case len(clusters) > 1:
-		cli.Print(env.Out, "\nThey belong to different ensembles and can't be compared.\n")
+		status = c.Fail(errors.New("they belong to different ensembles and can't be compared"))
 	default:
 		cli.Print(env.Out, fmt.Sprintf("\nMost recent: %s, last entry term %d, index %d.\n", most.path, most.held.Term, most.held.Index))
 	}

@@ -194,6 +194,9 @@ func restore(ctx context.Context, read func() (*source, error), t target, now ti
 
 // found makes a data directory whose member begins a new ensemble with a state, and reads it back.
 func found(held consensus.SavedState, tree *datatree.Tree, t target, newTerms uint64) (consensus.SavedState, error) {
+	if err := writeMyID(t); err != nil {
+		return consensus.SavedState{}, err
+	}
 	begins, err := held.FoundEnsemble(consensus.Foundation{ID: t.id, Dir: t.dir, LogDir: t.logDir, Cluster: newCluster(held.Cluster), NewTerms: newTerms}, tree.CaptureAll())
 	if err != nil {
 		return begins, fmt.Errorf("%w\nThe new data directory %s is incomplete: empty it before you try again", err, t.dir)
@@ -207,6 +210,22 @@ func found(held consensus.SavedState, tree *datatree.Tree, t target, newTerms ui
 			again.tree.LastZxid(), again.tree.Digest(), tree.LastZxid(), tree.Digest())
 	}
 	return begins, nil
+}
+
+// writeMyID writes the file myid unless it exists. A member of an ensemble needs it to start.
+func writeMyID(t target) error {
+	if err := os.MkdirAll(t.dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(t.dir, "myid"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // the caller has read it
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(f, t.id)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	return err
 }
 
 // skipSince returns how many epochs and terms to skip for a state that was last written at the time
@@ -263,7 +282,6 @@ func (c *command) report(r *restored, several bool) {
 	c.Line("state", "zxid %s, %d znodes, digest %s, last written %s", r.was.zxid, r.was.znodes, r.was.digest, h.Time.UTC().Format(time.RFC3339))
 	c.Line("closed", "%d sessions and their %d ephemeral znodes: clients are told that their session has expired", r.closed.Sessions, r.closed.Ephemerals)
 	c.Line("begins", "member %d of the new ensemble %016x, zxid %v, term %d", r.target.id, r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
-	c.warnOfLoss(r.from)
 	alone := len(h.Voters) == 1 && h.Voters[0] == h.Member
 	if r.from.dir && !alone {
 		cli.Print(c.Env.Out, fmt.Sprintf(`
@@ -281,11 +299,4 @@ WARNING: %s holds the state of %s. Writes that others acknowledged and this memb
   Members of the old ensemble must not run again with their data: they can't join this ensemble, but a quorum of them would serve the old state.`
 	}
 	cli.Print(c.Env.Out, "\nNext: "+next+"\n")
-}
-
-// warnOfLoss says what is missing from the end of an archive.
-func (c *command) warnOfLoss(s *source) {
-	if s.lost != "" {
-		c.Line("WARNING", "%s", s.lost)
-	}
 }

@@ -27,7 +27,6 @@ type source struct {
 	dir  bool
 	held consensus.SavedState
 	tree *datatree.Tree
-	lost string // what is known to be missing from the end of an archive, or ""
 }
 
 // readSource reads a checkpoint file, or a data directory whose log is in logDir (default: in

@@ -167,12 +167,11 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 		return err
 	}
 	r.Line("state", "%s, zxid %v, last written %s", s.path, s.tree.LastZxid(), s.held.Time.UTC().Format(time.RFC3339))
-	r.warnOfLoss(s)
 	r.show(patch)
 	switch {
 	case patch.Empty():
 		r.Line("restored", "%s is in that state: nothing to change", r.destination)
-		return nil
+		return r.behind(patch)
 	case r.dryRun:
 		return nil
 	case !r.yes && !r.confirmed(ctx):
@@ -182,7 +181,15 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 		return fmt.Errorf("%w\nOnly a part is restored (%s): run restore again to continue", err, patch.Done())
 	}
 	r.Line("restored", "%s: %s", r.destination, patch.Done())
-	return nil
+	return r.behind(patch)
+}
+
+// behind returns an error if sequence counters could not be moved as far as the user allowed.
+func (r *subtreeRestore) behind(p *subtree.Patch) error {
+	if len(p.Behind) == 0 || r.counters == 0 {
+		return nil
+	}
+	return errors.New("sequence counters stay behind, so numbers repeat: see the warnings")
 }
 
 // confirmed asks the user.

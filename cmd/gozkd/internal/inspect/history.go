@@ -115,8 +115,8 @@ func (h *history) print(ctx context.Context, c cli.Command, p *printer, where pl
 		return p.err == nil && ctx.Err() == nil
 	})
 	switch {
-	case h.first == nil:
-		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: the log holds no transactions\n", where.path))
+	case h.first == nil && err == nil:
+		err = errors.New("the log holds no transactions, so it does not tell")
 	case h.found == 0:
 		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", where.path, printable.Text(h.path), timeText(h.first.Time)))
 	}

@@ -313,6 +313,10 @@ func TestHistory(t *testing.T) {
 	if status != cli.OK || out != "" || !strings.Contains(stderr, "no change of /none; the log begins at ") {
 		t.Errorf("history of a znode that never was: %d %q %q", status, out, stderr)
 	}
+	status, out, stderr = run(t, History, "/app", filepath.Join(dir, "checkpoint.db"))
+	if status != cli.Failed || out != "" || !strings.Contains(stderr, "holds no transactions, so it does not tell") {
+		t.Errorf("history of a checkpoint: %d %q %q", status, out, stderr)
+	}
 }
 
 // What precedes damage is printed. The error names file and offset.

@@ -157,6 +157,13 @@ func TestImport_Number(t *testing.T) {
 		if status != cli.OK || err != nil || fmt.Sprint(held.Member) != c.want {
 			t.Errorf("%+v: status %d, member %d, %v\n%s", c, status, held.Member, err, stderr)
 		}
+		wantFile := c.want + "\n" // without it, a member of an ensemble does not start
+		if c.myid != "" {
+			wantFile = c.myid
+		}
+		if text, err := os.ReadFile(filepath.Join(into, "myid")); string(text) != wantFile {
+			t.Errorf("%+v: myid is %q, %v, want %q", c, text, err, wantFile)
+		}
 	}
 }
 

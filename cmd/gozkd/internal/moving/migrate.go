@@ -37,8 +37,9 @@ flags of finish:
   --verify-tail DIR[:LOGDIR]  also read the logs of this stopped server: DIR is its dataDir, LOGDIR its
                               dataLogDir if that differs. Repeat the flag for each server. The logs of a
                               majority prove that nothing that was committed is missing
-  --unverified          read no logs. What the leader committed in its last moment could be missing
-  --stopped             you confirm that most servers are stopped and stay so: don't look for them
+  --unverified                do without that proof, with the logs of fewer servers or of none: what the
+                              leader committed in its last moment could be missing
+  --stopped                   you confirm that most servers are stopped and stay so: don't look for them
 `
 
 // migration is a running `gozkd migrate`.

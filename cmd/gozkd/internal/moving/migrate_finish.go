@@ -27,11 +27,10 @@ func (m *migration) finish(ctx context.Context, q *question, say say) error {
 		return errors.New("another finish is waiting: interrupt it first")
 	}
 	defer m.finishing.Unlock()
-	if (len(q.Tail) > 0) == q.Unverified {
-		return errors.New("name the directories of the ZooKeeper servers with --verify-tail, or say --unverified")
-	}
-	if _, err := findAll(q.Tail); err != nil {
-		return err
+	if st := m.learner.Status(); st.Leaders > 0 { // say so before ZooKeeper is stopped
+		if _, _, err := prove(q, st.Ensemble); err != nil {
+			return err
+		}
 	}
 	if err := m.usable(); err != nil {
 		return err
@@ -58,6 +57,28 @@ func findAll(dirs []string) (all []*zkdata.Directory, err error) {
 		all = append(all, d)
 	}
 	return all, nil
+}
+
+// prove finds the directories of --verify-tail, and counts those of voters. It returns an error
+// unless their logs can prove that nothing is missing, or the user has said --unverified.
+func prove(q *question, e zklearner.Ensemble) (all []*zkdata.Directory, voters int, err error) {
+	if all, err = findAll(q.Tail); err != nil {
+		return nil, 0, err
+	}
+	voters = votersAmong(all, e)
+	switch need := e.Blocking(); {
+	case q.Unverified || need > 0 && voters >= need:
+		return all, voters, nil
+	case len(q.Tail) == 0:
+		err = errors.New("name the directories of the ZooKeeper servers with --verify-tail, or say --unverified")
+	case need == 0:
+		err = errors.New("ZooKeeper before 3.5 does not name its servers, so no logs can prove that nothing is missing: " +
+			"name those of all servers with --verify-tail, and add --unverified")
+	default:
+		err = fmt.Errorf("the logs of %d voters prove nothing, those of %d of the %d voters do: name more with --verify-tail, "+
+			"or add --unverified", voters, need, len(e.Voters))
+	}
+	return nil, 0, err
 }
 
 // votersAmong counts the directories that are not those of an observer.
@@ -176,11 +197,10 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 	if !r.Whole() {
 		return errors.New("the last leader did not send its whole state: start ZooKeeper again, or use gozkd import on the stopped servers")
 	}
-	all, err := findAll(q.Tail)
+	all, read, err := prove(q, voters)
 	if err != nil {
 		return err
 	}
-	read := votersAmong(all, voters)
 	proved := voters.Blocking() > 0 && read >= voters.Blocking()
 	before := r.Last()
 	if err := m.verifyTail(r, all, say); err != nil {
@@ -215,10 +235,8 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 	switch {
 	case proved:
 		say("proved", "nothing that was committed is missing: the logs of %d of %d servers were read", read, len(voters.Voters))
-	case len(q.Tail) > 0:
-		say("not proved", "that nothing is missing: the logs of %d voters were read, and that is no majority of the voters that are known, %d", read, len(voters.Voters))
 	default:
-		say("not proved", "that nothing is missing: what the leader committed in its last moment could be, since no logs were read")
+		say("not proved", "that nothing is missing: what the leader committed in its last moment could be, since the logs of %d voters were read", read)
 	}
 	say("next", "%s", m.nextSteps())
 	m.end(nil)

@@ -106,12 +106,13 @@ func stopped(t *testing.T, id string, txns ...*zkfiles.Record) string {
 func finish(t *testing.T, m *migration, q question) string {
 	t.Helper()
 	var b strings.Builder
-	q.Finish, q.Stopped, q.Unverified = true, true, len(q.Tail) == 0
+	q.Finish, q.Stopped, q.Unverified = true, true, q.Unverified || len(q.Tail) == 0
 	err := m.finish(t.Context(), &q, func(label, format string, args ...any) { b.WriteString(cli.Labelled(label, format, args...)) })
 	return b.String() + fmt.Sprint(err)
 }
 
-// Only the logs of different voters are a proof.
+// Only the logs of different voters are a proof. Without a proof nothing is founded, unless the
+// user says so.
 func TestMigrateFinish_Proof(t *testing.T) {
 	a, b := creation(0x100000001, "/a"), creation(0x100000002, "/b")
 	first, second, observer, unnamed := stopped(t, "1", a, b), stopped(t, "2", a), stopped(t, "9", a, b), stopped(t, "", a, b)
@@ -126,16 +127,32 @@ func TestMigrateFinish_Proof(t *testing.T) {
 	}{
 		{"two voters", []string{first, second}, "proved      nothing that was committed is missing: the logs of 2 of 3"},
 		{"a voter, and a directory without its number", []string{first, unnamed}, "proved      nothing"},
-		{"one voter", []string{first}, "not proved"},
-		{"a voter and an observer", []string{first, observer}, "not proved  that nothing is missing: the logs of 1 voters"},
+		{"one voter", []string{first}, "the logs of 1 voters prove nothing, those of 2 of the 3 voters do"},
+		{"a voter and an observer", []string{first, observer}, "the logs of 1 voters prove nothing"},
 		{"one voter twice", []string{first, first}, "are the same server"},
 		{"a voter and its copy", []string{first, stopped(t, "1", a)}, "are the same server"},
 		{"one directory by two names", []string{unnamed, link}, "are the same server"},
 		{"none", nil, "not proved"},
 	} {
-		if got := finish(t, follow(t, settled(3, a)), question{Tail: c.tail}); !strings.Contains(got, c.want) || strings.Contains(c.want, "not proved") != strings.Contains(got, "not proved") {
+		m := follow(t, settled(3, a))
+		got := finish(t, m, question{Tail: c.tail})
+		if !strings.Contains(got, c.want) || strings.Contains(c.want, "not proved") != strings.Contains(got, "not proved") {
 			t.Errorf("%s:\n%s", c.name, got)
 		}
+		_, err := os.Stat(m.into)
+		if founds := strings.Contains(got, "proved  "); founds != (err == nil) || founds != strings.HasSuffix(got, "<nil>") {
+			t.Errorf("%s: the data directory: %v\n%s", c.name, err, got)
+		}
+		if !strings.Contains(got, "add --unverified") {
+			continue
+		}
+		if got := finish(t, m, question{Tail: c.tail, Unverified: true}); !strings.Contains(got, "not proved") || !strings.HasSuffix(got, "<nil>") {
+			t.Errorf("%s, with --unverified:\n%s", c.name, got)
+		}
+	}
+	before35 := follow(t, settled(0, a))
+	if got := finish(t, before35, question{Tail: []string{first}}); !strings.Contains(got, "ZooKeeper before 3.5 does not name its servers") {
+		t.Error(got)
 	}
 }
 

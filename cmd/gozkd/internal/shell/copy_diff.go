@@ -45,10 +45,20 @@ func (c *call) copy(ctx context.Context, move bool) error {
 	if done.Skipped > 0 {
 		text += fmt.Sprintf("Skipped: %s\n", plural(done.Skipped, "ephemeral znode"))
 	}
-	return c.show(result{err: text + countersWarning(&work.Counters), value: struct {
+	return c.showCounted(&work.Counters, result{err: text + countersWarning(&work.Counters), value: struct {
 		*subtree.Copied
 		Behind []subtree.Counter `json:"counters_behind,omitempty"`
 	}{done, work.Counters.Behind}})
+}
+
+// showCounted shows a result. It fails if sequence counters could not be moved as far as the user
+// allowed.
+func (c *call) showCounted(counters *subtree.Counters, r result) error {
+	err := c.show(r)
+	if err == nil && counters.NBehind > 0 && counters.Limit > 0 {
+		return errFailed
+	}
+	return err
 }
 
 // defaultCreations is how many creations move sequence counters without the flag --counters.

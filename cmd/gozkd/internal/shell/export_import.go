@@ -145,7 +145,7 @@ func (c *call) showImported(l *subtree.Loader) error {
 	if l.Skipped > 0 {
 		text += fmt.Sprintf(", skipped %s", plural(l.Skipped, "ephemeral znode"))
 	}
-	return c.show(result{err: text + "\n" + countersWarning(&l.Counters), value: struct {
+	return c.showCounted(&l.Counters, result{err: text + "\n" + countersWarning(&l.Counters), value: struct {
 		Created    int64             `json:"created"`
 		Changed    int64             `json:"changed,omitempty"`
 		Kept       int64             `json:"kept,omitempty"`

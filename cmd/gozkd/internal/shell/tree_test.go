@@ -182,6 +182,17 @@ func TestCounters_Commands(t *testing.T) {
 			t.Errorf("%s: %s%s", c.line, out, errs)
 		}
 	}
+	// A limit that leaves numbers to repeat is a failure, unless it is 0.
+	for i := 3; i < 6; i++ {
+		onServer(t, a, fmt.Sprintf("create -s /m/locks/m\ndelete /m/locks/m000000000%d\n", i))
+	}
+	_, text, _ = onServer(t, a, "", "export", "/m")
+	for line, want := range map[string]int{"import --counters 1 /j": cli.Failed, "import --counters 0 /j0": cli.OK, "cp -r --counters 1 /m /n": cli.Failed} {
+		status, _, errs := onServer(t, a, text, strings.Fields(line)...)
+		if status != want || !strings.Contains(errs, "behind, so numbers repeat") {
+			t.Errorf("%s: status %d, want %d: %s", line, status, want, errs)
+		}
+	}
 	if status, _, errs := onServer(t, a, text, "import", "--counters", "x", "/x"); status != cli.Usage || !strings.Contains(errs, "--counters must be") {
 		t.Error(status, errs)
 	}
