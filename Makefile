@@ -10,7 +10,8 @@ COMPAT_OPS ?= 200000
 COMPAT_TLS_OPS ?= 3000
 COMPAT_MEMBERS_OPS ?= 2000
 COMPAT_JOBS ?= 2
-LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
+# Built without go.work, in which its few hundred modules are not, and run with it.
+LINT       = .cache/golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
 
@@ -18,33 +19,35 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants hostile attacks upgrade chart web web-pictures openapi help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants hostile attacks tidy version release upgrade chart web web-pictures openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd ./cmd/gozkd-testkit
+# "work" are the packages of all modules in go.work; ./... those of the library.
 # The watchdog of internal/testkit stops a test that hangs, within a minute on a quiet machine. -timeout is
 # the outer bound, for a machine on which the whole suite is slow.
 test:     ## all tests; with the race detector where a C compiler is found
-	$(GO) test -timeout 40m $(RACE) ./...
+	$(GO) test -timeout 40m $(RACE) work
 race:     ## all tests with the race detector, never without
-	CGO_ENABLED=1 $(GO) test -timeout 40m -race ./...
+	CGO_ENABLED=1 $(GO) test -timeout 40m -race work
 inv:      ## all tests with the invariant checks compiled in
-	$(GO) test -timeout 40m -tags invariants ./...
+	$(GO) test -timeout 40m -tags invariants work
 # In the packages left out, make test runs the same tests: their test binaries contain neither
 # internal/testkit/exhaustive nor internal/invariants.
 exhaustive: ## all tests over their whole range, with the invariant checks: every truncation, many drawn runs
-	packages=$$($(GO) list -tags invariants -test -f '{{range .Deps}}{{.}} {{end}}: {{.ImportPath}}' ./... | \
+	packages=$$($(GO) list -tags invariants -test -f '{{range .Deps}}{{.}} {{end}}: {{.ImportPath}}' work | \
 		sed -En 's,.*/internal/(testkit/exhaustive|invariants) .*: ([^ ]*)\.test$$,\2,p') && test -n "$$packages" && \
 	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 60m -tags invariants $$packages
 fuzz:     ## each fuzz target FUZZRUNS (500000x) times
 	.ci/fuzz $(FUZZRUNS)
 bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
-	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m work
 bench-compare: ## all that is to be reached, next to ZooKeeper, into .cache/bench; about an hour on a quiet machine; BENCH for flags
 	$(GO) run ./bench compare $(BENCH)
 lint:     ## golangci-lint, at the version pinned in tools/go.mod
-	$(LINT) run ./...
+	GOWORK=off $(GO) build -C tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(LINT) run $$($(GO) list -m -f '{{.Dir}}/...')
 fmt:      ## gofmt everything
 	gofmt -l -w .
 compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
@@ -69,7 +72,7 @@ compat-full: ## programs and whole test suites of other people, on gozkd and on 
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure
-	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
+	$(GO) test -timeout 10m -count=1 -run 'Regress' work
 killtest: ## kill -9 under load, again and again: KILLS rounds (100)
 	GOZKD_EXHAUSTIVE=1 KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
 simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SEED (1) on; SIM for more flags
@@ -92,11 +95,18 @@ hostile:  ## recipes of Curator, kazoo and Go at once on servers that are killed
 	$(GO) run ./test/compat/hostile -time $(TIME) $(if $(SEED),-seed $(SEED)) $(HOSTILE)
 attacks:  ## a stranger tries to hurt the server, next to ZooKeeper; ATTACKS for flags, such as -server gozkd or -attack words
 	$(GO) run ./test/attacks $(ATTACKS)
+tidy:     ## go mod tidy in all modules, whose siblings of the next version exist only here
+	.ci/tidy
+version:  ## make VERSION, such as 0.2.0, the version of the next release, in which the modules require one another
+	sed -i 's/^const Number = .*/const Number = "$(VERSION)"/' internal/version/version.go
+	sed -Ei 's,(github\.com/gozkd/gozkd[^ ]*) v[^ ]+,\1 v$(VERSION),' go.work $$(git ls-files '*go.mod')
+release:  ## install and import the modules as users do after a release, from a module proxy made from HEAD and changes to it
+	$(GO) run ./tools/release .
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients
 	$(GO) run ./test/upgrade -from $(FROM) $(UPGRADE)
 chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
-	$(GO) run -C tools/chart . ../../deploy/helm/gozkd ../../bin/gozkd
+	GOWORK=off $(GO) run -C tools/chart . ../../deploy/helm/gozkd ../../bin/gozkd
 # Debian's package; elsewhere set BROWSER to Chromium or Chrome. The tests wait for the page, so -race, which slows only the server, is left out.
 BROWSER   ?= chromium
 web:      ## the explorer in headless Chromium, as a person uses it; WEB for flags, such as -run TestEdit

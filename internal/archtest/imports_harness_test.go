@@ -37,6 +37,10 @@ var harnessTable = []box{
 		{"k8s.io/apimachinery", "decodes them"},
 		{"k8s.io/client-go", "the scheme of the types"},
 	}},
+	{pkg: "tools/release", there: true, may: []arrow{
+		{"golang.org/x/mod", "packs modules as a proxy serves them"},
+		{"internal/testkit/must", "ends the check at its first error"},
+	}},
 	{pkg: "test/golden"},
 	{pkg: "test/jepsen-lite/...", may: []arrow{
 		{"test/...", "installs and starts ZooKeeper"},

@@ -18,14 +18,14 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-// Root returns the absolute path of the repository: the directory of the go.mod above the working
+// Root returns the absolute path of the repository: the directory of the go.work above the working
 // directory.
 func Root(ctx context.Context) string {
-	mod := strings.TrimSpace(must.Get(output(ctx, "", "go", "env", "GOMOD")))
-	if filepath.Base(mod) != "go.mod" {
-		must.Failf("install: run this inside the repository: no go.mod found here")
+	work := strings.TrimSpace(must.Get(output(ctx, "", "go", "env", "GOWORK")))
+	if filepath.Base(work) != "go.work" {
+		must.Failf("install: run this inside the repository, without GOWORK: no go.work found here")
 	}
-	return filepath.Dir(mod)
+	return filepath.Dir(work)
 }
 
 func cacheDir(root, name string) string {
