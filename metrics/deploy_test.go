@@ -3,17 +3,27 @@ package metrics_test
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/gozkd/gozkd/metrics"
+	"github.com/gozkd/gozkd/server"
 )
 
 // conditional are metrics that exist only with a configuration that the servers of the test below
-// do not have.
+// do not have. tools/alerts has servers with them.
 var conditional = []string{"gozkd_tls_certificate_expires_seconds", "gozkd_audit_dropped_total", "gozkd_archive_lag_seconds", "gozkd_archive_gaps_total",
 	"gozkd_archive_verified_seconds", "gozkd_archive_verify_failed"}
 
@@ -57,18 +67,18 @@ func expressions(t *testing.T) map[string][]string {
 	return all
 }
 
-// token is a part of an expression of Prometheus: a text, a selector, a range, a word, a number or
-// an operator.
-var token = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[0-9]+[smhd]\]|[a-zA-Z_][a-zA-Z0-9_]*|[0-9.]+|[-+*/()<>=!,]|\s+`)
+// exprToken is a part of an expression of Prometheus: a text, a selector, a range, a word, a number
+// or an operator.
+var exprToken = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[0-9]+[smhd]\]|[a-zA-Z_][a-zA-Z0-9_]*|[0-9.]+|[-+*/()<>=!,]|\s+`)
 
 // metricsIn returns the names of metrics in an expression, or an error if it is not well-formed.
 func metricsIn(expr string) (names []string, err error) {
 	words := []string{"and", "or", "unless", "on", "by", "without", "ignoring", "bool"}
-	if rest := token.ReplaceAllString(expr, ""); rest != "" {
+	if rest := exprToken.ReplaceAllString(expr, ""); rest != "" {
 		return nil, fmt.Errorf("%q is not understood", rest)
 	}
 	depth, labels := 0, 0 // labels: the depth of a list of labels
-	tokens := slices.DeleteFunc(token.FindAllString(expr, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
+	tokens := slices.DeleteFunc(exprToken.FindAllString(expr, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
 	for i, s := range tokens {
 		next := ""
 		if i+1 < len(tokens) {
@@ -113,13 +123,85 @@ func TestMetricsIn(t *testing.T) {
 	}
 }
 
+// described returns the names of a collector's metrics.
+func described(c prometheus.Collector) map[string]bool {
+	descs := make(chan *prometheus.Desc)
+	go func() { // ends when all were received
+		defer close(descs)
+		c.Describe(descs)
+	}()
+	names := make(map[string]bool)
+	name := regexp.MustCompile(`^Desc\{fqName: "(\w+)"`)
+	for d := range descs {
+		names[name.FindStringSubmatch(d.String())[1]] = true
+	}
+	return names
+}
+
+// Every value that the server's code adds to mntr is at /metrics, also those that need a
+// configuration, a role or a fault. The texts are the exception.
+func TestTable_HasAllThatTheCodeAdds(t *testing.T) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := described(metrics.New(s))
+	texts := []string{"version", "server_state", "peer_state"}
+	added := 0
+	err = filepath.WalkDir("../server", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return true
+			}
+			method, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains([]string{"Add", "AddKey", "AddPeer"}, method.Sel.Name) {
+				return true
+			}
+			switch arg := call.Args[0].(type) {
+			case *ast.BasicLit:
+				if name, err := strconv.Unquote(arg.Value); err == nil && !known[name] && !slices.Contains(texts, name) {
+					t.Errorf("%s: %s is not in the table", path, name)
+				}
+				added++
+			case *ast.BinaryExpr: // the beginning of a name, such as that of the refused peers
+				first := arg.X
+				for sum, ok := first.(*ast.BinaryExpr); ok; sum, ok = first.(*ast.BinaryExpr) {
+					first = sum.X
+				}
+				beginning := "?"
+				if lit, ok := first.(*ast.BasicLit); ok {
+					beginning = strings.Trim(lit.Value, `"`)
+				}
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(name string) bool { return strings.HasPrefix(name, beginning) }) {
+					t.Errorf("%s: nothing that begins with %q is in the table", path, beginning)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil || added < 80 {
+		t.Errorf("%d values are added: %v", added, err)
+	}
+}
+
 // Every metric that our dashboard and alert rules name is there: on the leader, or on the others.
 func TestDeploy_DashboardAndAlerts(t *testing.T) {
 	there := map[string]bool{"up": true, "process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
+	servers := startThree(t)
+	known := described(metrics.New(servers[0]))
 	for _, name := range conditional {
-		there[name] = true
+		there[name] = known[name]
 	}
-	for _, s := range startThree(t) {
+	for _, s := range servers {
 		work(t, s)
 		for line := range exposed(t, metrics.New(s)) {
 			there[strings.SplitN(line, "{", 2)[0]] = true

@@ -179,6 +179,8 @@ var table = map[string]metric{
 	"gozkd_tls_reloads_total":               {counter, "", "Changes of certificates that were taken over."},
 	"gozkd_tls_reloads_refused_total":       {counter, "", "Changes of certificates that could not be used."},
 	"gozkd_tls_certificate_expires_seconds": {gauge, "", "When the first certificate of this server ends, in seconds since 1970."},
+	"gozkd_audit_events_total":              {counter, "", "Events of the audit log."},
+	"gozkd_audit_dropped_total":             {counter, "", "Events that are missing in the audit log, because they came faster than it is written."},
 	"gozkd_archive_lag_seconds":             {gauge, "", "For how long the oldest write that is not in the archive has waited."},
 	"gozkd_archive_shipper":                 {gauge, "", "1: this server writes the archive. 0: it stands by."},
 	"gozkd_archive_objects_total":           {counter, "", "Objects that this server has written to the archive."},
