@@ -129,8 +129,6 @@ func (c *conn) awaitAudit(in *input) bool {
 		return true
 	}
 	c.holdInput(len(in.buf), false)
-	c.blocked.Store(true)
-	defer c.blocked.Store(false)
 	for log.Full() {
 		timer := time.NewTimer(auditPatience)
 		stopping := false

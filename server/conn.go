@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/rawio"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -74,8 +75,10 @@ type attachment struct {
 
 // reading holds when the connection was read last, and why it is not read now.
 type reading struct {
-	heardAt    atomic.Int64 // when the last bytes came, in nanoseconds since Server.startedWall
-	blocked    atomic.Bool  // not read, because writes wait: nobody can tell whether the client is alive
+	heardAt    atomic.Int64 // when the client was last heard from, in nanoseconds since Server.startedWall
+	handling   atomic.Bool  // requests that were read are handled; until they are, the connection is not read
+	flushes    atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
+	queued     rawio.Queued // what was in the socket's queues when the last flush was found waiting; owned by runSessions
 	waitsSince time.Time    // owned by serve: when the next write began to wait for others; zero: it does not
 }
 
@@ -122,10 +125,33 @@ func (c *conn) lastHeard() time.Time {
 // heard is lastHeard for the expiry of sessions: a client that is not read counts as heard now,
 // unless the server waits for the client itself to take its replies.
 func (c *conn) heard() time.Time {
-	if c.blocked.Load() && c.queue.stuck.Load() == 0 {
+	if c.handling.Load() && c.flushes.Load() == 0 {
 		return c.server.cfg.Now()
 	}
 	return c.lastHeard()
+}
+
+// noteProgress records that a client is alive which is not read, because the server waits for it to
+// take its replies: since the last call it has taken bytes, or bytes of it have come. A client that
+// does neither is not heard from. Only runSessions calls noteProgress.
+func (c *conn) noteProgress(now time.Time) {
+	last := c.queued
+	c.queued = rawio.Queued{}
+	if c.raw == nil || !c.handling.Load() || c.flushes.Load() == 0 {
+		return
+	}
+	c.queued = c.raw.queued()
+	if c.queued.Unread > last.Unread || c.queued.Unsent < last.Unsent {
+		c.noteHeard(now)
+	}
+}
+
+// noteTaken records that the client has taken a part of its replies. It counts if the connection is
+// not read meanwhile: a client that is read has other ways to say that it is alive.
+func (c *conn) noteTaken() {
+	if c.handling.Load() {
+		c.noteHeard(c.server.cfg.Now())
+	}
 }
 
 // close closes the connection; its session lives on. close does not wait.

@@ -115,6 +115,8 @@ func (c *conn) awaitFlushed() {
 // go on first: without that, a client that always has the next request ready would keep its
 // processor for as long as the scheduler lets it.
 func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
+	c.handling.Store(true)
+	defer c.handling.Store(false)
 	turns, turn := &c.server.conns.turns, false
 	for ; ; now = c.server.cfg.Now() {
 		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit(in) {

@@ -30,11 +30,15 @@ import (
 //     for the clients of the previous process (reportArrived), once.
 //
 // A report covers everything since the last report that the leader has confirmed, and a tick before
-// it. A server whose own pass is late reports only in the next pass. A session also counts as heard
-// while its connection is not read because earlier requests wait (conn.blocked), unless the server
-// waits for the client to take its replies, and when its client asks for it again with the right
-// password (heardOwner). A server that is cut off answers pings for syncLimit ticks; if it dies
-// within that time, its clients have up to that much less than their timeout.
+// it. A server whose own pass is late reports only in the next pass. A server that is cut off
+// answers pings for syncLimit ticks; if it dies within that time, its clients have up to that much
+// less than their timeout.
+//
+// A session also counts as heard when its client asks for it again with the right password
+// (heardOwner), and while its connection is not read because the server handles earlier requests
+// (conn.handling). While the server waits for the client to take its replies, the session counts as
+// heard whenever the client takes some of them (conn.noteTaken) or its socket shows that it is
+// alive (conn.noteProgress).
 type expiry struct {
 	mu       sync.Mutex // guards these
 	tracker  *session.Tracker

@@ -395,8 +395,6 @@ func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p 
 func (c *conn) upgrade(in *input) bool {
 	s := c.server
 	c.holdInput(len(in.buf), false)
-	c.blocked.Store(true)
-	defer c.blocked.Store(false)
 	c.mu.Lock()
 	id := c.session
 	c.mu.Unlock()

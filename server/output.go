@@ -19,6 +19,8 @@ const (
 	maxPooledOutput = 2 * burstOutput
 	// maxSealNow is how much output of a connection is encrypted by the goroutine that made it.
 	maxSealNow = 16 << 10
+	// pieceBytes is how much is written at once to a client that is waited for.
+	pieceBytes = 16 << 10
 )
 
 // shareBytes is the size from which data of a znode is sent without being copied. Copying less
@@ -171,9 +173,11 @@ func putOutput(b []byte) {
 	}
 }
 
-// flush writes the output to the socket, and waits for the socket if necessary. Only the goroutine
-// that reads the connection calls flush, so a client that does not read is not read either.
+// flush writes the output to the socket, and waits for the socket if necessary. The goroutine that
+// reads the connection calls flush, so a client that does not read is not read either.
 func (c *conn) flush() {
+	c.flushes.Add(1)
+	defer c.flushes.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.flushing && c.out.len() >= burstOutput && !c.closed {
@@ -302,15 +306,19 @@ func (c *conn) send(o *output, try bool) error {
 	}
 }
 
-// writeRest writes what a socket did not take at once, or everything to anything else.
+// writeRest writes what a socket did not take at once, or everything to anything else. It writes
+// pieces, and each that the client takes shows that the client is alive.
 func (c *conn) writeRest(b []byte) (n int, err error) {
-	if c.tls == nil || c.raw != nil {
-		return c.nc.Write(b)
-	}
 	for n < len(b) && err == nil {
 		var m int
-		m, err = c.tls.writeFrames(b[n:])
-		n += m
+		if c.tls == nil || c.raw != nil {
+			m, err = c.nc.Write(b[n:min(len(b), n+pieceBytes)])
+		} else {
+			m, err = c.tls.writeFrames(b[n:])
+		}
+		if n += m; err == nil {
+			c.noteTaken()
+		}
 	}
 	return n, err
 }

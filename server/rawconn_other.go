@@ -2,14 +2,19 @@
 
 package server
 
-import "net"
+import (
+	"net"
+
+	"github.com/gozkd/gozkd/internal/rawio"
+)
 
 // rawConn does not exist on this system: connections are read through small buffers and written by
 // goroutines.
 type rawConn struct{ last bool }
 
-func newRawConn(net.Conn) *rawConn   { return nil }
-func (s *rawConn) fill(*input) error { panic("server: no raw sockets on this system") }
+func newRawConn(net.Conn) *rawConn      { return nil }
+func (s *rawConn) queued() rawio.Queued { return rawio.Queued{} }
+func (s *rawConn) fill(*input) error    { panic("server: no raw sockets on this system") }
 func (s *rawConn) tryWrite([]byte, bool) (n int, err error) {
 	panic("server: no raw sockets on this system")
 }

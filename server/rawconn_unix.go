@@ -77,6 +77,12 @@ func (s *rawConn) readOnce(fd uintptr) bool {
 	return true
 }
 
+// queued returns what waits in the socket's queues.
+func (s *rawConn) queued() (q rawio.Queued) {
+	_ = s.rc.Control(func(fd uintptr) { q = rawio.Queues(fd) }) // fails if the connection is closed
+	return q
+}
+
 // tryWrite writes as much of b as the socket accepts at once. If more is set, another tryWrite
 // follows at once, and the system may wait for it before it sends a packet.
 func (s *rawConn) tryWrite(b []byte, more bool) (n int, err error) {

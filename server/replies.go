@@ -64,9 +64,7 @@ func (c *conn) finishDrain() {
 		more = c.drainSlice()
 		turns.end()
 		c.server.relieve()
-		c.queue.stuck.Add(1)
 		c.flush()
-		c.queue.stuck.Add(-1)
 		turns.yield()
 	}
 }

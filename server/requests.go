@@ -151,9 +151,7 @@ type queue struct {
 	// draining is set while finishDrain answers what is at the head. The goroutine of Apply sets
 	// it; finishDrain clears it under conn.mu and the lock of the tree.
 	draining atomic.Bool
-	// stuck counts the calls of finishDrain that may be waiting for the client.
-	stuck   atomic.Int32
-	partial *partialRead // the multiRead that is answered in slices; nil: none
+	partial  *partialRead // the multiRead that is answered in slices; nil: none
 }
 
 func (q *queue) len() int { return len(q.items) - q.first }

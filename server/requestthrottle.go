@@ -59,8 +59,6 @@ func (c *Config) maxWrites() int {
 func (c *conn) awaitWrites(in *input, big bool) bool {
 	s := c.server
 	c.holdInput(len(in.buf), false)
-	c.blocked.Store(true)
-	defer c.blocked.Store(false)
 	begin, requests := time.Now(), &s.meter.Requests
 	if c.waitsSince.IsZero() {
 		c.waitsSince = begin

@@ -58,6 +58,7 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		s.watchLeader(st)
 		s.followLines(st)
+		s.conns.noteProgress(now)
 		if !late || wasLate {
 			s.expireLocal(now)
 		}

@@ -4,8 +4,6 @@ package server
 // each change of the queue.
 func (c *conn) awaitQueue(in *input, inTheWay func() bool) {
 	c.holdInput(len(in.buf), false)
-	c.blocked.Store(true)
-	defer c.blocked.Store(false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.closed && !c.closeAfter && inTheWay() {

@@ -2,3 +2,9 @@
 // these calls: letting other goroutines run meanwhile would cost more than it saves, and the
 // runtime's monitor would wake up for nothing.
 package rawio
+
+// Queued is what waits in a socket's queues, in bytes. The zero value says nothing.
+type Queued struct {
+	Unread int // has come, and is not read
+	Unsent int // is written, and the peer has not confirmed that it has come
+}

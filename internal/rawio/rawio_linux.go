@@ -31,6 +31,13 @@ func Write(fd uintptr, b []byte, more, last bool) (int, error) {
 	return n, err
 }
 
+// Queues returns what waits in the queues of a socket.
+func Queues(fd uintptr) (q Queued) {
+	q.Unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) // these fail if fd is no stream
+	q.Unsent, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+	return q
+}
+
 // transfer returns 0 and a syscall.Errno, or what the system call returned and nil. b is not empty.
 func transfer(call, fd uintptr, b []byte, flags uintptr) (int, error) {
 	n, _, errno := syscall.RawSyscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// The socket shows whether a client that is not read is alive: bytes of it come, or it takes bytes.
+// Bytes that only wait show nothing, nor does anything while the connection is read.
+func TestNoteProgress_Socket(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }()
+	c := &conn{server: &Server{startedWall: time.Now()}, transport: transport{nc: nc, raw: newRawConn(nc)}}
+	now := c.server.startedWall
+	heard := func() bool {
+		now = now.Add(time.Second)
+		c.noteProgress(now)
+		return c.lastHeard().Equal(now)
+	}
+	say := func() {
+		if _, err := client.Write([]byte("ping")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arrived := func(n int) {
+		for c.raw.queued().Unread < n { // loopback delivers in moments
+			time.Sleep(time.Millisecond)
+		}
+	}
+	say()
+	arrived(4)
+	if heard() {
+		t.Error("heard by its unread bytes while it is about to be read")
+	}
+	c.handling.Store(true)
+	if heard() {
+		t.Error("heard by its socket while the server is busy with its requests")
+	}
+	c.flushes.Store(1)
+	if !heard() {
+		t.Error("bytes that came are not noticed")
+	}
+	for range 100 {
+		if heard() {
+			t.Fatal("heard by bytes that only wait")
+		}
+	}
+	say()
+	arrived(8)
+	if !heard() {
+		t.Error("more bytes are not noticed")
+	}
+	unsent := 0
+	for block := make([]byte, 1<<20); ; { // until the client's window is full, too
+		n, err := c.raw.tryWrite(block, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q := c.raw.queued(); n == 0 && q.Unsent == unsent {
+			break
+		} else {
+			unsent = q.Unsent
+		}
+	}
+	for heard() { // what was under way
+	}
+	if _, err := io.CopyN(io.Discard, client, int64(unsent)); err != nil {
+		t.Fatal(err)
+	}
+	for !heard() { // the client's system says later that there is room
+		time.Sleep(time.Millisecond)
+	}
+}
