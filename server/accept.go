@@ -82,8 +82,9 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 	_ = nc.Close() // nothing was sent on it, so nothing can be lost
 }
 
-// forget closes c and removes everything that the server keeps about c.
-func (s *Server) forget(c *conn) {
+// forget closes c and removes everything that the server keeps about c. linger: the client may have
+// sent, or be sending, more than was read.
+func (s *Server) forget(c *conn, linger bool) {
 	// Only a connection in the table gets events, and no reply may follow an event that was
 	// dropped, so the output ends first. The socket is closed last: a client that connects again at
 	// once finds room.
@@ -93,7 +94,7 @@ func (s *Server) forget(c *conn) {
 	c.mu.Unlock()
 	s.conns.remove(c)
 	c.mu.Lock()
-	closeSocket()
+	closeSocket(linger)
 	c.mu.Unlock()
 	s.expiry.touch(id, c.heard()) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because closed was set under c.mu.

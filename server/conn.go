@@ -44,6 +44,7 @@ type conn struct {
 	flushing   bool // a goroutine writes to the socket
 	closeAfter bool // close when out is sent
 	closed     bool
+	socketOpen bool // closed because out was sent; forget is still to close the socket
 
 	memory account
 	stats  meter.ConnStats
@@ -167,41 +168,50 @@ func (c *conn) isClosed() bool {
 	return c.closed
 }
 
-func (c *conn) closeLocked() { c.endOutput()() }
+func (c *conn) closeLocked() { c.endOutput()(false) }
+
+// endAnswered closes the connection after its last reply, except for the socket, which forget
+// closes. c.mu is held.
+func (c *conn) endAnswered() {
+	_ = c.endOutput()
+	c.socketOpen = true
+}
 
 // endOutput marks the connection as closed and drops its output. The returned function closes the
-// socket, and does not block. c.mu is held, for both.
-func (c *conn) endOutput() (closeSocket func()) {
-	if c.closed {
-		return func() {}
+// socket, if linger is set as lingering.close does, and does not block. c.mu is held, for both.
+func (c *conn) endOutput() (closeSocket func(linger bool)) {
+	if c.closed && !c.socketOpen {
+		return func(bool) {}
 	}
-	c.closed = true
-	whole := c.out.sealed == nil && !c.flushing // no record is sent in part
+	whole := c.socketOpen || c.out.sealed == nil && !c.flushing // no record is sent in part
+	c.closed, c.socketOpen = true, false
 	c.out = output{}
 	c.recount(true)
 	c.room.Broadcast()
-	return func() { c.closeSocket(whole) }
+	return func(linger bool) { c.closeSocket(whole, linger) }
 }
 
 // closeSocket closes the socket. With TLS, whole says that no record was sent in part. c.mu is
 // held.
-func (c *conn) closeSocket(whole bool) {
-	// The only error would be that the connection is closed already.
-	if c.raw != nil { // closing a socket does not block
-		if c.tls != nil && whole {
-			c.tls.goodbye(c.raw)
-		}
-		_ = c.nc.Close()
+func (c *conn) closeSocket(whole, linger bool) {
+	if c.raw != nil && c.tls != nil && whole {
+		c.tls.goodbye(c.raw)
+	}
+	if c.raw != nil && !linger { // closing a socket does not block
+		_ = c.nc.Close() // the only error would be that it is closed already
 		return
 	}
-	// A connection that is no socket may block, and locks are held here. Ends by itself; Close of
-	// the server waits for it.
+	// The rest may block, and locks are held here. Ends by itself; Close of the server waits for it.
 	c.server.life.goroutines.Go(func() {
-		if c.tls != nil {
+		if c.raw == nil && c.tls != nil {
 			_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyePatience))
 			_ = c.tls.conn.Close()
 		}
-		_ = c.nc.Close()
+		if linger {
+			c.server.conns.lingering.close(c.nc)
+			return
+		}
+		_ = c.nc.Close() // as above
 	})
 }
 

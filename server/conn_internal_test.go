@@ -44,7 +44,7 @@ func TestForget_OutputEndsFirst(t *testing.T) {
 	done := make(chan struct{})
 	go func() { // ends when c.mu is free; awaited below
 		defer close(done)
-		s.forget(c)
+		s.forget(c, true)
 	}()
 	for range 10_000 {
 		if s.conns.get(c.id) == nil {
@@ -67,7 +67,7 @@ func TestForget_ClosedDuringAttach(t *testing.T) {
 	s, c := tableServer(t)
 	c.close()
 	s.conns.bind(7, c) // Apply, which then finds c closed and does not set c.session
-	s.forget(c)
+	s.forget(c, true)
 	s.life.goroutines.Wait()
 	if s.conns.ofSession(7) != nil {
 		t.Error("the session still has the connection")
@@ -83,7 +83,7 @@ func TestForget_AfterAClaim(t *testing.T) {
 	c.noteHeard(heard)
 	s.conns.bind(7, c)
 	s.conns.noteOwner(7, claimed)
-	s.forget(c)
+	s.forget(c, true)
 	s.life.goroutines.Wait()
 	s.conns.heardSince(s.startedWall, func(id proto.SessionID, at time.Time) {
 		if id != 7 || !at.Equal(claimed) {

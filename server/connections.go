@@ -13,8 +13,9 @@ import (
 type connTable struct {
 	budget bounds.Memory // of all connections
 	// evicting is held while connections are chosen and closed; taken before any conn.mu.
-	evicting sync.Mutex
-	locals   localSessions
+	evicting  sync.Mutex
+	locals    localSessions
+	lingering lingering
 
 	mu        sync.Mutex // guards all except turns
 	byID      map[watch.ConnID]*conn

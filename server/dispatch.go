@@ -60,7 +60,8 @@ const (
 
 // serve reads the connection until it ends. in holds what was read already.
 func (c *conn) serve(in input) {
-	defer c.server.forget(c)
+	linger := true
+	defer func() { c.server.forget(c, linger) }()
 	defer in.release()
 	ok, err := c.handshake(&in)
 	if ok && err == nil && in.r < in.w { // requests came together with the connect request
@@ -72,6 +73,7 @@ func (c *conn) serve(in input) {
 			c.server.conns.turns.yield()
 		}
 		if readErr := in.fill(c); readErr != nil {
+			linger = false
 			if !errors.Is(readErr, net.ErrClosed) {
 				c.server.meter.Conns.Broken.Add(1)
 				if !errors.Is(readErr, io.EOF) {

@@ -174,5 +174,6 @@ func (s *Server) closeConns() {
 	for _, c := range s.conns.refuse() {
 		c.close()
 	}
+	s.conns.lingering.end()
 	s.writes.Close()
 }

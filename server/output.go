@@ -198,7 +198,7 @@ func (c *conn) flushAsync() {
 	}
 	if c.out.len() == 0 {
 		if c.closeAfter {
-			c.closeLocked()
+			c.endAnswered()
 		}
 		return
 	}
@@ -264,8 +264,8 @@ func (c *conn) writeOut(try bool) {
 		c.out = output{}
 	}
 	c.recount(!empty || c.memory.charged())
-	if empty && c.closeAfter {
-		c.closeLocked()
+	if empty && c.closeAfter && !c.closed {
+		c.endAnswered()
 	}
 }
 

@@ -50,7 +50,7 @@ func (c *conn) open() {
 	}
 	if !c.secure(&in) {
 		in.release()
-		c.server.forget(c)
+		c.server.forget(c, true)
 		return
 	}
 	// Stopped and awaited as this goroutine. The new goroutine starts with a small stack; a

@@ -1,0 +1,67 @@
+package server_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+// A client that has sent more than the server read gets all of the last answer, and then the end of
+// the stream, not a reset that would cut the answer.
+func TestLastAnswer_NotCut(t *testing.T) {
+	certs := newCerts(t)
+	s := startTLS(t, server.Config{Words: []string{"ruok"}}, certs.server(t, 0))
+	hello := frameOf((&proto.ConnectRequest{TimeoutMs: 30_000, Passwd: make([]byte, proto.PasswdBytes)}).Append(nil))
+	claim := frameOf((&proto.ConnectRequest{TimeoutMs: 30_000, SessionID: 77, Passwd: make([]byte, proto.PasswdBytes)}).Append(nil))
+	read := frame(1, proto.OpExists, &proto.PathWatchRequest{Path: "/"})
+	const connected, header, stat = 4 + 36, 4 + proto.ReplyHeaderBytes, 68
+	for name, c := range map[string]struct {
+		port net.Addr
+		sent []byte
+		want int // bytes
+	}{
+		"a word":                    {s.Addr(), []byte("ruok"), len("imok")},
+		"a word that is refused":    {s.Addr(), []byte("wchs"), len("wchs is not executed because it is not in the whitelist.\n")},
+		"a session that is over":    {s.Addr(), claim, connected},
+		"the end of a session":      {s.Addr(), append(bytes.Clone(hello), frame(1, proto.OpCloseSession, nil)...), connected + header},
+		"an unknown request":        {s.Addr(), append(bytes.Clone(hello), frame(1, 4711, nil)...), connected + header},
+		"a frame that is too large": {s.Addr(), append(append(bytes.Clone(hello), read...), 0x7f, 0, 0, 0), connected + header + stat},
+		"a TLS alert":               {s.SecureAddr(), []byte{0x16, 3, 1, 1, 0}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nc, err := net.Dial("tcp", c.port.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = nc.Close() }()
+			if _, err := nc.Write(append(bytes.Clone(c.sent), make([]byte, 60_000)...)); err != nil {
+				t.Fatal(err)
+			}
+			if answer, err := io.ReadAll(nc); err != nil || len(answer) != c.want {
+				t.Errorf("%d bytes, want %d: %v", len(answer), c.want, err)
+			}
+		})
+	}
+}
+
+// A client that got its last answer and does not end its stream does not keep the next client out.
+func TestLastAnswer_ClientStays(t *testing.T) {
+	s := start(t, server.Config{MaxClientConns: 1})
+	for range 3 {
+		nc, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = nc.Close() }()
+		if _, err := nc.Write([]byte("srvr")); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(nc); err != nil || len(answer) == 0 {
+			t.Errorf("%q, %v", answer, err)
+		}
+	}
+}
