@@ -135,7 +135,7 @@ func (c *conn) heard() time.Time {
 // noteProgress records that a client is alive which is not read, because the server waits for it to
 // take its replies: since the last call it has taken bytes, or bytes of it have come. A client that
 // does neither is not heard from. Only runSessions calls noteProgress.
-func (c *conn) noteProgress(now time.Time) {
+func noteProgress(c *conn, now time.Time) {
 	last := c.queued
 	c.queued = rawio.Queued{}
 	if c.raw == nil || !c.handling.Load() || c.flushes.Load() == 0 {
@@ -144,14 +144,6 @@ func (c *conn) noteProgress(now time.Time) {
 	c.queued = c.raw.queued()
 	if c.queued.Unread > last.Unread || c.queued.Unsent < last.Unsent {
 		c.noteHeard(now)
-	}
-}
-
-// noteTaken records that the client has taken a part of its replies. It counts if the connection is
-// not read meanwhile: a client that is read has other ways to say that it is alive.
-func (c *conn) noteTaken() {
-	if c.handling.Load() {
-		c.noteHeard(c.server.cfg.Now())
 	}
 }
 
@@ -169,13 +161,6 @@ func (c *conn) isClosed() bool {
 }
 
 func (c *conn) closeLocked() { c.endOutput()(false) }
-
-// endAnswered closes the connection after its last reply, except for the socket, which forget
-// closes. c.mu is held.
-func (c *conn) endAnswered() {
-	_ = c.endOutput()
-	c.socketOpen = true
-}
 
 // endOutput marks the connection as closed and drops its output. The returned function closes the
 // socket, if linger is set as lingering.close does, and does not block. c.mu is held, for both.

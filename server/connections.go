@@ -142,7 +142,7 @@ func (t *connTable) noteProgress(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.byID {
-		c.noteProgress(now)
+		noteProgress(c, now)
 	}
 }
 

@@ -37,8 +37,8 @@ import (
 // A session also counts as heard when its client asks for it again with the right password
 // (heardOwner), and while its connection is not read because the server handles earlier requests
 // (conn.handling). While the server waits for the client to take its replies, the session counts as
-// heard whenever the client takes some of them (conn.noteTaken) or its socket shows that it is
-// alive (conn.noteProgress).
+// heard whenever the client takes some of them (conn.writeRest) or its socket shows that it is
+// alive (noteProgress).
 type expiry struct {
 	mu       sync.Mutex // guards these
 	tracker  *session.Tracker

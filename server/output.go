@@ -198,7 +198,7 @@ func (c *conn) flushAsync() {
 	}
 	if c.out.len() == 0 {
 		if c.closeAfter {
-			c.endAnswered()
+			c.writeOut(true) // nothing: this ends the connection
 		}
 		return
 	}
@@ -265,7 +265,8 @@ func (c *conn) writeOut(try bool) {
 	}
 	c.recount(!empty || c.memory.charged())
 	if empty && c.closeAfter && !c.closed {
-		c.endAnswered()
+		_ = c.endOutput() // forget closes the socket
+		c.socketOpen = true
 	}
 }
 
@@ -316,8 +317,8 @@ func (c *conn) writeRest(b []byte) (n int, err error) {
 		} else {
 			m, err = c.tls.writeFrames(b[n:])
 		}
-		if n += m; err == nil {
-			c.noteTaken()
+		if n += m; err == nil && c.handling.Load() { // a client that is read has other ways to say that it is alive
+			c.noteHeard(c.server.cfg.Now())
 		}
 	}
 	return n, err

@@ -29,7 +29,7 @@ func TestNoteProgress_Socket(t *testing.T) {
 	now := c.server.startedWall
 	heard := func() bool {
 		now = now.Add(time.Second)
-		c.noteProgress(now)
+		noteProgress(c, now)
 		return c.lastHeard().Equal(now)
 	}
 	say := func() {
