@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ type connTable struct {
 	// evicting is held while connections are chosen and closed; taken before any conn.mu.
 	evicting  sync.Mutex
 	locals    localSessions
-	lingering lingering
+	lingering *lingering
 
 	mu        sync.Mutex // guards all except turns
 	byID      map[watch.ConnID]*conn
@@ -27,11 +28,11 @@ type connTable struct {
 	// that is closed or when their client asked for one, until the leader was told.
 	unattachedAt map[proto.SessionID]time.Time
 
-	turns turns // not guarded
+	turns *turns // not guarded
 }
 
 func (t *connTable) init() {
-	t.turns = newTurns()
+	t.turns, t.lingering = newTurns(), &lingering{conns: make(map[net.Conn]struct{})}
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)
 	t.perAddr = make(map[string]int)

@@ -119,7 +119,7 @@ func (c *conn) awaitFlushed() {
 func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 	c.handling.Store(true)
 	defer c.handling.Store(false)
-	turns, turn := &c.server.conns.turns, false
+	turns, turn := c.server.conns.turns, false
 	for ; ; now = c.server.cfg.Now() {
 		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit(in) {
 			return false, nil

@@ -53,9 +53,6 @@ func (l *lingering) add(nc net.Conn) bool {
 	if l.ended || len(l.conns) == maxLingering {
 		return false
 	}
-	if l.conns == nil {
-		l.conns = make(map[net.Conn]struct{})
-	}
 	l.conns[nc] = struct{}{}
 	return true
 }

@@ -58,7 +58,7 @@ func (c *conn) drainInApply(b *meter.BatchStats) {
 // finishDrain answers what Apply left in the queue. Unlike Apply it waits for a client that does
 // not read.
 func (c *conn) finishDrain() {
-	turns := &c.server.conns.turns
+	turns := c.server.conns.turns
 	for more := true; more; {
 		turns.begin()
 		more = c.drainSlice()

@@ -95,7 +95,7 @@ func (c *conn) replySASL(h proto.RequestHeader, code proto.ErrCode, token []byte
 
 // stepSASL hands the token of the request in front to the mechanism. No lock is held.
 func (c *conn) stepSASL(in *input) {
-	turns := &c.server.conns.turns
+	turns := c.server.conns.turns
 	turns.begin()
 	defer turns.end()
 	x := c.sasl

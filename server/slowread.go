@@ -133,8 +133,8 @@ type turns struct {
 	yield     func() // lets other goroutines go on; tests replace it
 }
 
-func newTurns() turns {
-	return turns{expensive: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), yield: runtime.Gosched}
+func newTurns() *turns {
+	return &turns{expensive: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), yield: runtime.Gosched}
 }
 
 // begin waits for a turn to do something expensive. The caller holds no lock, and calls end soon.
