@@ -47,3 +47,21 @@ func TestLastAnswer_NotCut(t *testing.T) {
 		})
 	}
 }
+
+// A client that got its last answer and does not end its stream does not keep the next client out.
+func TestLastAnswer_ClientStays(t *testing.T) {
+	s := start(t, server.Config{MaxClientConns: 1})
+	for range 3 {
+		nc, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = nc.Close() }()
+		if _, err := nc.Write([]byte("srvr")); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(nc); err != nil || len(answer) == 0 {
+			t.Errorf("%q, %v", answer, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,22 +29,21 @@ func (p *player) slowReaders() {
 	for i := range 200 {
 		s.do(proto.OpCreate, create{path: fmt.Sprintf("/list/%s%03d", strings.Repeat("n", 1000), i)})
 	}
-	kinds := []struct {
-		op   proto.OpCode
-		body record
-	}{
-		{proto.OpGetData, &proto.PathWatchRequest{Path: "/large"}},
-		{proto.OpGetChildren, &proto.PathWatchRequest{Path: "/list"}},
-		{proto.OpMultiRead, multi{{Op: proto.OpGetData, Path: "/large"}}},
+	kinds := map[proto.OpCode]record{
+		proto.OpGetData: &proto.PathWatchRequest{Path: "/large"}, proto.OpGetChildren: &proto.PathWatchRequest{Path: "/list"},
+		proto.OpMultiRead: multi{{Op: proto.OpGetData, Path: "/large"}},
 	}
-	outcomes := make([]chan string, len(kinds))
-	for i, k := range kinds {
+	outcomes := make(chan string)
+	for op, body := range kinds {
 		slow, _ := p.open(m, proto.ConnectRequest{TimeoutMs: int32(slowTimeout.Milliseconds())})
-		outcomes[i] = make(chan string)
-		go func() { outcomes[i] <- slow.takeSlowly(k.op, k.body.Append(nil)) }() // ends with the replies
+		go func() { outcomes <- op.String() + ": " + slow.takeSlowly(op, body.Append(nil)) }() // ends with the replies
 	}
-	for i, k := range kinds {
-		p.say("slow "+k.op.String(), <-outcomes[i])
+	for _, line := range slices.Sorted(func(yield func(string) bool) {
+		for range kinds {
+			yield(<-outcomes)
+		}
+	}) {
+		p.say("slow", line)
 	}
 }
 
@@ -56,29 +56,19 @@ func (s *session) takeSlowly(op proto.OpCode, body []byte) string {
 	if err := s.c.Write(requests, patience); err != nil {
 		return err.Error()
 	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() { // ends with stop
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(slowTimeout / 3):
-			}
-			_ = s.c.Write(rawclient.AppendRequest(nil, proto.XidPing, proto.OpPing, nil), patience) // the reader sees the end
-		}
-	}()
-	defer func() { close(stop); <-stopped }()
-	begin, taken := time.Now(), 0
+	begin, pinged, taken := time.Now(), time.Now(), 0
 	for n := 0; n < slowReplies; {
+		if time.Since(pinged) > slowTimeout/3 {
+			pinged = time.Now()
+			_ = s.c.Write(rawclient.AppendRequest(nil, proto.XidPing, proto.OpPing, nil), patience) // the read sees the end
+		}
 		frame, err := s.c.ReadFrame(patience)
 		if err != nil {
 			return fmt.Sprintf("%d replies, then %v", n, err)
 		}
-		if len(frame) > 100_000 {
+		if taken += len(frame); len(frame) > 100_000 {
 			n++
 		}
-		taken += len(frame)
 		time.Sleep(time.Until(begin.Add(time.Duration(taken) * time.Second / slowRate)))
 	}
 	return fmt.Sprintf("%d replies", slowReplies)
