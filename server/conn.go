@@ -186,7 +186,7 @@ func (c *conn) closeSocket(whole, linger bool) {
 		_ = c.nc.Close() // the only error would be that it is closed already
 		return
 	}
-	// The rest may block, and locks are held here. Ends by itself; Close of the server waits for it.
+	// The rest may block, and locks are held here. Ends by itself; Close of the server awaits it.
 	c.server.life.goroutines.Go(func() {
 		if c.raw == nil && c.tls != nil {
 			_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyePatience))
