@@ -80,11 +80,17 @@ func (z *zooKeeper) keys(text string) string {
 	return out.String()
 }
 
-// batches splits settings into groups without a repeated key.
+// batches splits settings into groups without a repeated key. A class that decides which other keys
+// matter stands alone.
 func batches(settings []string) (all [][]string) {
 	seen := make(map[string]int)
+	var alone [][]string
 	for _, s := range settings {
 		key, _, _ := strings.Cut(s, "=")
+		if key == "serverCnxnFactory" || key == "metricsProvider.className" {
+			alone = append(alone, []string{s})
+			continue
+		}
 		n := seen[key]
 		seen[key]++
 		if n == len(all) {
@@ -92,14 +98,16 @@ func batches(settings []string) (all [][]string) {
 		}
 		all[n] = append(all[n], s)
 	}
-	return all
+	return append(all, alone...)
 }
 
 // answer adds an answer to that of each setting of a batch. A server that starts with all of them
 // starts with each.
 func (z *zooKeeper) answer(base string, batch []string, answers map[string]string) {
-	started, _ := z.starts(base+strings.Join(batch, "\n")+"\n", func(string) []byte { return nil })
+	started, why := z.starts(base+strings.Join(batch, "\n")+"\n", func(string) []byte { return nil })
 	switch {
+	case strings.Contains(why, "BindException"): // another program took a port
+		z.answer(base, batch, answers)
 	case started:
 		for _, s := range batch {
 			answers[s] += "starts\t"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,5 +131,60 @@ func TestPortTLS_SharedStores(t *testing.T) {
 	}
 	if all := ports.certificates(); all.Reloads != 1 || all.Refused != 0 {
 		t.Errorf("one change counts as %+v", all)
+	}
+}
+
+// A member's certificate is judged as the other members do, by its own server line and URI:
+// check-config warns of one that they refuse, and neither a replaced file nor a reload takes it in
+// place of a better one, at any port.
+func TestPortTLS_OwnCertificate(t *testing.T) {
+	dir, ca := t.TempDir(), testca.New(t, "root")
+	files := ca.Issue(t, testca.Spec{Hosts: []string{"127.0.0.1", "gozkd://main/1"}}).Files(t)
+	key, trust := filepath.ToSlash(files.Key), filepath.ToSlash(files.CA)
+	file := testca.WriteFile(t, filepath.Join(dir, "zoo.cfg"), []byte(strings.Join([]string{
+		"dataDir=" + filepath.ToSlash(dir), "myid=1", "clientPort=2181", "client.portUnification=true", "sslQuorum=true", "gozkd.peer.tlsEnsemble=main",
+		"ssl.keyStore.location=" + key, "ssl.trustStore.location=" + trust, "ssl.quorum.keyStore.location=" + key, "ssl.quorum.trustStore.location=" + trust,
+		"server.1=127.0.0.1:1:2", "server.2=127.0.0.2:1:2", "server.3=127.0.0.3:1:2", "",
+	}, "\n")))
+	inv, err := config.Load([]string{file}, func(string) string { return "" }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func() string {
+		var out, errs strings.Builder
+		if status := run("gozkd", []string{"check-config", file}, outside(&out, &errs)); status != 0 {
+			t.Errorf("status %d", status)
+		}
+		return errs.String()
+	}
+	if got := check(); got != "" {
+		t.Errorf("check-config of a good certificate: %s", got)
+	}
+	p := &portTLS{}
+	defer p.close()
+	if err := used(p.prepare(inv.Config, &server.Config{})); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		hosts []string
+		want  string
+	}{
+		{[]string{"127.0.0.2", "gozkd://main/1"}, "its server line on member 1 names 127.0.0.1"},
+		{[]string{"127.0.0.1", "gozkd://main/2"}, "the certificate of member 1 names gozkd://main/2"},
+		{[]string{"127.0.0.1", "gozkd://other/1"}, "it must name gozkd://main/1"},
+	} {
+		worse := ca.Issue(t, testca.Spec{Hosts: c.hosts})
+		testca.WriteFile(t, files.Key, worse.KeyPEM(t), worse.CertPEM())
+		for _, source := range []*tlsconf.Source{p.clients.source.Load(), p.peers.source.Load()} {
+			if err := source.Check(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "stays in use") {
+				t.Errorf("%v: %v, want %s", c.hosts, err, c.want)
+			}
+		}
+		if err := used(p.prepare(inv.Config, &server.Config{})); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: reload: %v, want %s", c.hosts, err, c.want)
+		}
+		if got := check(); !strings.Contains(got, c.want) {
+			t.Errorf("%v: check-config: %s, want %s", c.hosts, got, c.want)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -72,7 +74,9 @@ type portTLS struct {
 // prepare reads the files of a configuration, and completes cfg. Nothing else changes until the
 // caller calls use, after the server has taken over cfg.
 func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err error) {
-	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, named(t.log, "tls"))
+	clientTLS := c.ClientTLS
+	clientTLS.Own = ownCertificate(c)
+	source, useClients, err := t.clients.prepare(c.ServesTLS(), clientTLS, named(t.log, "tls"))
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +88,7 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 	mode, o := peerTLSMode(c), c.PeerTLS
 	// The server compares certificates with server lines by itself.
 	o.HostnameVerification, o.ClientHostnameVerification = false, false
+	o.Own = ownCertificate(c)
 	source, usePeers, err := t.peers.prepare(mode != server.PeerTLSOff, o, named(t.log, "peertls"))
 	if err != nil {
 		return nil, err
@@ -106,6 +111,21 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 			t.peers.close()
 		}
 	}, nil
+}
+
+// ownCertificate returns a function that judges a certificate as the other members do: by this
+// server's own line, and by the URIs of the certificate. It returns nil for a server alone.
+func ownCertificate(c config.Config) func(*x509.Certificate) error {
+	m, ok := c.Members.Get(c.MyID)
+	if !ok {
+		return nil
+	}
+	name, _ := os.Hostname() // stands for 0.0.0.0 in the own line: the others have their own names for it
+	own := server.PeerTLS{
+		AnyHost:    !c.PeerTLS.HostnameVerification || c.ListenOnAllIPs && m.Host == name,
+		ReverseDNS: c.PeerTLS.ReverseDNS, Ensemble: c.PeerTLSEnsemble,
+	}
+	return func(leaf *x509.Certificate) error { return own.CheckOwn(leaf, m.ID, m.PeerAddress()) }
 }
 
 // used calls use, unless prepare has failed.

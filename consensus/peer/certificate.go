@@ -20,13 +20,26 @@ func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secu
 	if len(certificates) == 0 {
 		return false, nil // Server does not require a certificate
 	}
-	leaf := certificates[0]
-	bound, named, err := namesMember(leaf, enc.Ensemble, id)
+	return enc.checkLeaf(ctx, certificates[0], n.cfg.Self, id, address, host, n.resolver)
+}
+
+// CheckOwn reports why the other members refuse a certificate of this member, which its server line
+// gives an address. A name that only the DNS knows is not looked up.
+func (t *TLS) CheckOwn(leaf *x509.Certificate, id uint64, address string) error {
+	_, err := t.checkLeaf(context.Background(), leaf, id, id, address, !t.AnyHost && !t.ReverseDNS, nil)
+	return err
+}
+
+// checkLeaf is checkCertificate for a certificate, on the member self.
+func (t *TLS) checkLeaf(
+	ctx context.Context, leaf *x509.Certificate, self, id uint64, address string, host bool, resolver certhost.Resolver,
+) (bound bool, err error) {
+	bound, named, err := namesMember(leaf, t.Ensemble, id)
 	switch {
 	case err != nil:
 		return false, refuse(RefusedCertificate, "the certificate of member %d is not accepted: %w", id, err)
 	case len(named) > 0 && !bound:
-		return false, refuse(RefusedCertificate, "the certificate of member %d names %s: it must name gozkd://%s", id, strings.Join(named, ", "), memberPath(enc.Ensemble, id))
+		return false, refuse(RefusedCertificate, "the certificate of member %d names %s: it must name gozkd://%s", id, strings.Join(named, ", "), memberPath(t.Ensemble, id))
 	}
 	if !host || address == "" {
 		return bound, nil
@@ -34,8 +47,8 @@ func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secu
 	var h string
 	for one := range strings.SplitSeq(address, addressSeparator) {
 		h = hostOfAddress(one)
-		if enc.ReverseDNS {
-			err = certhost.VerifyReverse(ctx, leaf, h, n.resolver)
+		if t.ReverseDNS {
+			err = certhost.VerifyReverse(ctx, leaf, h, resolver)
 		} else {
 			err = certhost.Verify(leaf, h)
 		}
@@ -44,7 +57,7 @@ func (n *Network) checkCertificate(ctx context.Context, enc *encryption, s *secu
 		}
 	}
 	if err != nil {
-		return false, refuse(RefusedCertificate, "the certificate of member %d is for %q, and its server line on member %d names %s: make a certificate with this subjectAltName, or set ssl.quorum.hostnameVerification=false", id, certhost.Hosts(leaf), n.cfg.Self, h)
+		return false, refuse(RefusedCertificate, "the certificate of member %d is for %q, and its server line on member %d names %s: make a certificate with this subjectAltName, or set ssl.quorum.hostnameVerification=false", id, certhost.Hosts(leaf), self, h)
 	}
 	return bound, nil
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,25 +94,16 @@ func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 // AdminIdentities returns the x509 identities of administrators. A semicolon after a backslash, as
 // names of certificates have it, does not end an identity.
 func (c Config) AdminIdentities() (ids []string) {
-	add := func(id string) {
+	for _, id := range append(x509Identity.FindAllString(c.AdminX509, -1), c.X509SuperUser) {
 		if id = strings.TrimSpace(id); id != "" {
 			ids = append(ids, id)
 		}
 	}
-	list := c.AdminX509
-	for i := 0; i < len(list); i++ {
-		switch list[i] {
-		case '\\':
-			i++
-		case ';':
-			add(list[:i])
-			list, i = list[i+1:], -1
-		}
-	}
-	add(list)
-	add(c.X509SuperUser)
 	return ids
 }
+
+// x509Identity matches an identity in a list.
+var x509Identity = regexp.MustCompile(`(?s)(?:[^;\\]|\\.?)+`)
 
 // MetricsTLSOptions returns the TLS of the HTTPS port for metrics. ok is false if there is none.
 func (c Config) MetricsTLSOptions() (o tlsconf.Options, ok bool) {

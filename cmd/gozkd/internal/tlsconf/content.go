@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,7 @@ import (
 type content struct {
 	options  Options
 	protocol protocol
+	warn     []string                     // about the files
 	cert     *tls.Certificate             // nil: none, for a client
 	roots    *x509.CertPool               // nil: those of the system, for a client
 	trusted  []*x509.Certificate          // the same
@@ -35,7 +37,7 @@ func build(o Options, in *input) (*content, error) {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
 	}
-	c := &content{options: o}
+	c := &content{options: o, warn: in.warn}
 	var err error
 	if c.protocol, err = o.protocol(); err != nil {
 		return nil, err
@@ -89,6 +91,48 @@ func (c *content) expiry(now time.Time) string {
 		return fmt.Sprintf("%s: the certificate has expired at %v, so others refuse it: replace it", c.options.KeyStore.Location, c.cert.Leaf.NotAfter)
 	}
 	return fmt.Sprintf("%s: the certificate expires at %v: replace it", c.options.KeyStore.Location, c.cert.Leaf.NotAfter)
+}
+
+// flaws returns what is wrong with a certificate of this side: it has expired, it is not valid yet,
+// or own objects.
+func (c *content) flaws(now time.Time, own func(*x509.Certificate) error) (texts [3]string) {
+	leaf := c.cert.Leaf
+	if now.After(leaf.NotAfter) {
+		texts[0] = fmt.Sprintf("has expired at %v", leaf.NotAfter)
+	}
+	if now.Before(leaf.NotBefore) {
+		texts[1] = fmt.Sprintf("is not valid before %v", leaf.NotBefore)
+	}
+	if own != nil {
+		if err := own(leaf); err != nil {
+			texts[2] = "is not for this server: " + err.Error()
+		}
+	}
+	return texts
+}
+
+// worse returns why c must not replace the content old, which may be nil: its certificate has a
+// flaw that the one in use does not have, and every flaw that this one has.
+func (c *content) worse(old *content, now time.Time) error {
+	if old == nil || old.cert == nil || c.cert == nil {
+		return nil
+	}
+	var why []string
+	before := old.flaws(now, c.options.Own)
+	for i, text := range c.flaws(now, c.options.Own) {
+		switch {
+		case text == "" && before[i] != "":
+			return nil
+		case text != "" && before[i] == "":
+			why = append(why, text)
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	leaf := old.cert.Leaf
+	return fmt.Errorf("%s: the certificate %s; the previous one, of %s, which expires at %v, is better and stays in use",
+		c.options.KeyStore.Location, strings.Join(why, ", and it "), leaf.Subject, leaf.NotAfter)
 }
 
 // rotate changes the key of session tickets if it is too old. It replaces crypto/tls's own

@@ -2,6 +2,7 @@ package tlsconf
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,6 +69,10 @@ type Options struct {
 	// directory. OCSP is not supported and refused.
 	CRL, OCSP   bool
 	CRLLocation string
+
+	// Own reports why a certificate is not right for this server, such as for another host. Others
+	// then refuse it, if Role is Both. A nil Own has no objections.
+	Own func(*x509.Certificate) error
 
 	// Resolver answers for ReverseDNS; nil means that of the system.
 	Resolver certhost.Resolver

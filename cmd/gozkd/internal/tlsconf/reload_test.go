@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -269,4 +271,68 @@ func TestSource_NoSecretInTheLog(t *testing.T) {
 			t.Errorf("%s is shown: %s%v", secret, log, err)
 		}
 	}
+}
+
+// A certificate that has expired, is not valid yet, or is for another server does not replace a
+// better one, neither when the file changes nor by a reload. It is taken over when it is no longer
+// worse, because its time has come or that of the one in use has.
+func TestRun_WorseCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, now := testca.New(t, "root"), time.Now()
+		spec := func(cn string, from, until time.Duration) testca.Spec {
+			return testca.Spec{CN: cn, Hosts: []string{cn + ".example"}, NotBefore: now.Add(from), NotAfter: now.Add(until)}
+		}
+		own := func(leaf *x509.Certificate) error {
+			if strings.HasPrefix(leaf.Subject.CommonName, "other") {
+				return errors.New("it is for another host")
+			}
+			return nil
+		}
+		f := ca.Issue(t, spec("good", -time.Minute, 24*time.Minute)).Files(t)
+		o, log := options(Server, f), &lines{}
+		o.Own = own
+		s, err := Load(o, hclog.New(&hclog.LoggerOptions{Output: log}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s)
+		put := func(spec testca.Spec, used, reason string) {
+			t.Helper()
+			c := ca.Issue(t, spec)
+			testca.WriteFile(t, f.Key, c.KeyPEM(t), c.CertPEM())
+			later()
+			if got := s.current.Load().cert.Leaf.Subject.CommonName; got != used {
+				t.Errorf("%s is in use, want %s", got, used)
+			}
+			reload := s.Reload(o)
+			for _, err := range []error{s.Stats().LastError, reload} {
+				if (err != nil) != (reason != "") || err != nil && !strings.Contains(err.Error(), reason) {
+					t.Errorf("%s: %v, want %q", spec.CN, err, reason)
+				}
+			}
+		}
+		put(spec("expired", -2*time.Minute, -time.Minute), "good", "has expired at")
+		put(spec("future", time.Minute, 48*time.Minute), "good", "is not valid before")
+		put(spec("other", -time.Minute, 24*time.Minute), "good", "is not for this server: it is for another host; the previous one, of CN=good, which expires at")
+		put(spec("other-expired", -2*time.Minute, -time.Minute), "good", ", and it is not for this server")
+		put(spec("new", -time.Minute, 24*time.Minute), "new", "")
+		put(spec("future", time.Minute, 48*time.Minute), "new", "is not valid before")
+		if st := s.Stats(); st.Failures != 5 {
+			t.Errorf("%+v", st)
+		}
+		if n := strings.Count(log.String(), "the previous content stays in use"); n != 5 {
+			t.Errorf("%d lines about 5 failures: %s", n, log)
+		}
+		time.Sleep(time.Minute)
+		later()
+		if got, st := s.current.Load().cert.Leaf.Subject.CommonName, s.Stats(); got != "future" || st.LastError != nil {
+			t.Errorf("%s is in use once the new one is valid: %+v", got, st)
+		}
+		put(spec("other", -time.Minute, 72*time.Minute), "future", "is not for this server")
+		time.Sleep(48 * time.Minute) // both are bad now, each in its way
+		later()
+		if got := s.current.Load().cert.Leaf.Subject.CommonName; got != "other" {
+			t.Errorf("%s is in use after the end of both", got)
+		}
+	})
 }

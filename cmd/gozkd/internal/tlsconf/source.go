@@ -38,6 +38,9 @@ type Source struct {
 	// seen is the hash of the files that were read last, zero if they could not be read; used is
 	// that of the present content.
 	seen, used [sha256.Size]byte
+	// next is the content that was read last, if it is not in use because its certificate is worse.
+	// Time may change that.
+	next *content
 }
 
 // Stats counts the changes of a Source's files.
@@ -91,6 +94,9 @@ func (s *Source) Prepare(o Options) (use func(), err error) {
 		return nil, err
 	}
 	c, err := build(o, in)
+	if err == nil {
+		err = c.worse(s.current.Load(), time.Now())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -99,20 +105,26 @@ func (s *Source) Prepare(o Options) (use func(), err error) {
 		defer s.mu.Unlock()
 		s.options, s.stamps, s.used = o, stamps, in.hash()
 		s.seen = s.used
-		s.take(c, in)
+		s.take(c)
 		s.show()
 	}, nil
 }
 
 // take makes c the present content.
-func (s *Source) take(c *content, in *input) {
+func (s *Source) take(c *content) {
 	s.current.Store(c)
-	s.stats.LastError = nil
-	for _, w := range slices.Concat(in.warn, c.protocol.notes) {
+	s.stats.LastError, s.next = nil, nil
+	for _, w := range slices.Concat(c.warn, c.protocol.notes) {
 		s.log.Warn("TLS", "warning", w)
 	}
-	s.warnOfExpiry(time.Now())
+	now := time.Now()
+	s.warnOfExpiry(now)
 	if c.cert != nil {
+		for i, flaw := range c.flaws(now, c.options.Own) {
+			if flaw != "" && (i == 1 || i == 2 && c.options.Role == Both) {
+				s.log.Warn("TLS", "warning", c.options.KeyStore.Location+": the certificate "+flaw)
+			}
+		}
 		s.stats.Expires = c.cert.Leaf.NotAfter
 		s.log.Info("certificate loaded", "file", c.options.KeyStore.Location, "subject", c.cert.Leaf.Subject.String(), "expires", c.cert.Leaf.NotAfter)
 	}
@@ -181,30 +193,43 @@ func (s *Source) Check() error {
 	stamps := stampsOf(files)
 	unsettled := func(f stamp) bool { return now.Sub(f.time) < settled }
 	if slices.Equal(stamps, s.stamps) && !slices.ContainsFunc(stamps, unsettled) {
-		return s.stats.LastError
+		return s.unchanged(now)
 	}
 	s.stamps = stamps
 	in, err := readAll(files)
 	if err != nil {
-		s.seen = [sha256.Size]byte{}
+		s.seen, s.next = [sha256.Size]byte{}, nil
 		return s.refuse(err)
 	}
 	switch hash := in.hash(); hash {
 	case s.used:
-		s.stats.LastError = nil // a change that was undone
+		s.seen, s.stats.LastError, s.next = hash, nil, nil // a change that was undone
 		return nil
 	case s.seen:
-		return s.stats.LastError
+		return s.unchanged(now)
 	default:
-		s.seen = hash
+		s.seen, s.next = hash, nil
 	}
 	c, err := build(s.options, in)
 	if err != nil {
 		return s.refuse(err)
 	}
+	s.next = c
+	return s.unchanged(now)
+}
+
+// unchanged takes over the content that was read last, unless its certificate is worse than the one
+// in use.
+func (s *Source) unchanged(now time.Time) error {
+	if s.next == nil {
+		return s.stats.LastError
+	}
+	if err := s.next.worse(s.current.Load(), now); err != nil {
+		return s.refuse(err)
+	}
 	s.used = s.seen
 	s.stats.Reloads++
-	s.take(c, in)
+	s.take(s.next)
 	return nil
 }
 
