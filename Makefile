@@ -65,7 +65,7 @@ compat-diff:    ; $(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(COMPAT_SEEDE
 compat-diff-members: ; $(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(COMPAT_SEEDED)
 compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run ./test/compat/diff -tls $* -ops $(COMPAT_TLS_OPS) $(COMPAT_SEEDED)
 compat-modes compat-security compat-kerberos compat-audit: compat-%: ; $(GO) run ./test/compat/$*
-compat-config:  ; $(GO) test ./cmd/gozkd -run ZooKeeper_RecordedAnswers -count 1 -timeout 0 -zookeeper $(or $(CONFIG),compare)
+compat-config:  ; $(GO) test ./test/compat/config -count 1 -timeout 0 -zookeeper $(or $(CONFIG),compare)
 compat-full: ## programs and whole test suites of other people, on gozkd and on ZooKeeper; more than an hour; PROGRAMS and SUITES for flags, such as -suite kazoo
 	$(GO) run ./test/compat/programs $(PROGRAMS)
 	$(GO) run ./test/compat/suites $(SUITES)

@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/internal/testkit/zkconfigs"
 )
 
 // recordedAnswers has other people's configurations, and with which of them ZooKeeper starts.
@@ -78,10 +79,10 @@ func TestServe_RealConfigurations(t *testing.T) {
 
 // realConfiguration places a recorded configuration on this machine and returns the arguments for
 // it.
-func realConfiguration(t *testing.T, name string, stores testca.Files) (c placed, flags []string) {
+func realConfiguration(t *testing.T, name string, stores testca.Files) (c zkconfigs.Placed, flags []string) {
 	t.Helper()
 	file := func(extension string) []byte { return recordedFile(t, name, extension) }
-	c, err := place(string(file("cfg")), t.TempDir(), func() int { return unusedPort(t) }, func(key, _ string) []byte {
+	c, err := zkconfigs.Place(string(file("cfg")), t.TempDir(), func() int { return unusedPort(t) }, func(key, _ string) []byte {
 		path := ""
 		switch {
 		case strings.HasSuffix(key, ".passwordPath"):
@@ -102,9 +103,9 @@ func realConfiguration(t *testing.T, name string, stores testca.Files) (c placed
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags = []string{c.file}
+	flags = []string{c.File}
 	if jaas := file("jaas"); jaas != nil {
-		flags = append(flags, "-Djava.security.auth.login.config="+filepath.ToSlash(testca.WriteFile(t, filepath.Join(c.dir, "jaas.conf"), jaas)))
+		flags = append(flags, "-Djava.security.auth.login.config="+filepath.ToSlash(testca.WriteFile(t, filepath.Join(c.Dir, "jaas.conf"), jaas)))
 	}
 	return c, flags
 }
@@ -138,11 +139,11 @@ func unusedPort(t *testing.T) int {
 
 // starts reports whether a server opens a port for clients before it ends, and returns its log if
 // not.
-func starts(t *testing.T, c placed, flags []string) (started bool, log string) {
+func starts(t *testing.T, c zkconfigs.Placed, flags []string) (started bool, log string) {
 	t.Helper()
 	cmd := program.Command(append([]string{"serve"}, flags...)...)
 	var errs strings.Builder
-	cmd.Dir, cmd.Stderr = c.dir, &errs
+	cmd.Dir, cmd.Stderr = c.Dir, &errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func starts(t *testing.T, c placed, flags []string) (started bool, log string) {
 			return false, ""
 		case <-poll.C:
 		}
-		for _, port := range c.clientPorts {
+		for _, port := range c.ClientPorts {
 			conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 			if err == nil {
 				_ = conn.Close() // carried no data

@@ -87,7 +87,65 @@ func TestModules_LibraryRequiresFew(t *testing.T) {
 	}
 }
 
+// undeclared lists imports of a package in another module of ours that go.mod does not require:
+// they build here, where go.work takes all modules from the tree, and nowhere else. gomods has the
+// text of each go.mod by its directory, "" for the root.
+func undeclared(srcs []source, gomods map[string]string) []string {
+	moduleOf := func(pkg string) (dir string) {
+		for d := range gomods {
+			if len(d) > len(dir) && (pkg == d || strings.HasPrefix(pkg, d+"/")) {
+				dir = d
+			}
+		}
+		return dir
+	}
+	declared := make(map[string]map[string]string)
+	for dir, text := range gomods {
+		declared[dir] = requirements(text)
+	}
+	var findings []string
+	for _, s := range srcs {
+		from := moduleOf(s.pkg)
+		for _, imp := range s.imports() {
+			pkg, ours := strings.CutPrefix(imp.path, modulePath+"/")
+			to := moduleOf(pkg)
+			if path := strings.TrimSuffix(modulePath+"/"+to, "/"); ours && from != to && declared[from][path] == "" {
+				findings = append(findings, fmt.Sprintf("%s: %s is in another module, which %s does not require", s.at(imp.pos), pkg, filepath.ToSlash(filepath.Join(from, "go.mod"))))
+			}
+		}
+	}
+	return findings
+}
+
+// TestModules_RequireWhatTheyImport checks packages and their tests. That released modules require
+// no other ones is left to make release.
+func TestModules_RequireWhatTheyImport(t *testing.T) {
+	gomods := make(map[string]string)
+	for _, f := range tracked(t) {
+		if dir, base := filepath.Split(f.name); base == "go.mod" {
+			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(f.name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			gomods[strings.TrimSuffix(dir, "/")] = string(text)
+		}
+	}
+	report(t, undeclared(load(t), gomods))
+}
+
 func TestModules_Finds(t *testing.T) {
+	gomods := map[string]string{"": "", "metrics": "require (\n\t" + modulePath + " v0.1.0\n)\n", "cmd/gozkd": "\n\t" + modulePath + "/metrics v0.1.0\n"}
+	for _, c := range []struct{ name, imports, want string }{
+		{"server/a.go", "wal", ""},
+		{"metrics/a.go", "server", ""},
+		{"cmd/gozkd/internal/a/a.go", "metrics", ""},
+		{"cmd/gozkd/a.go", "server", "server is in another module, which cmd/gozkd/go.mod does not require"},
+		{"server/a_test.go", "metrics", "metrics is in another module, which go.mod does not require"},
+		{"metrics/a.go", "cmd/gozkd/internal/a", "which metrics/go.mod does not require"},
+	} {
+		mustFind(t, func(srcs []source) []string { return undeclared(srcs, gomods) }, sample(t, c.name, fmt.Sprintf("package p\nimport %q\n", modulePath+"/"+c.imports)), c.want)
+	}
+
 	text := "module " + modulePath + "/x\n\nrequire (\n\t" + modulePath + " v0.1.0\n\texample.com/a v1.0.0\n\texample.com/b v1.0.0 // indirect\n)\n"
 	if got, want := requirements(text), map[string]string{modulePath: "v0.1.0", "example.com/a": "v1.0.0"}; !maps.Equal(got, want) {
 		t.Errorf("requirements %v, want %v", got, want)

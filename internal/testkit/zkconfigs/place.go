@@ -1,4 +1,5 @@
-package main
+// Package zkconfigs makes zoo.cfg files of other deployments usable on this machine.
+package zkconfigs
 
 import (
 	"fmt"
@@ -10,12 +11,12 @@ import (
 	"strings"
 )
 
-// placed is another deployment's configuration, made usable on this machine.
-type placed struct {
-	// text is the zoo.cfg, file its path, and dir the directory of all files.
-	text, file, dir string
-	// clientPorts are those that this server opens for clients.
-	clientPorts []int
+// Placed is another deployment's configuration, made usable on this machine.
+type Placed struct {
+	// File is the path of the zoo.cfg, and Dir the directory of all files.
+	File, Dir string
+	// ClientPorts are those that this server opens for clients.
+	ClientPorts []int
 }
 
 var (
@@ -25,15 +26,15 @@ var (
 	placedNumber  = regexp.MustCompile(`^\d+$`)
 )
 
-// place writes a configuration into dir, with what it names: directories, and the file myid with
+// Place writes a configuration into dir, with what it names: directories, and the file myid with
 // the number of the first server line. Absolute paths move below dir, hosts below the domain
 // example become addresses of this machine, the first one 127.0.0.1, and each port becomes one that
 // port returns. The admin server and the endpoint for Prometheus get a port even if the
 // configuration leaves theirs to the default. files returns the content of a file that the
 // configuration names, or nil for none.
-func place(text, dir string, port func() int, files func(key, path string) []byte) (placed, error) {
-	p := placed{dir: dir, file: filepath.Join(dir, "zoo.cfg")}
-	w := &placer{placed: &p, port: port, files: files, ports: make(map[string]int)}
+func Place(text, dir string, port func() int, files func(key, path string) []byte) (Placed, error) {
+	p := Placed{Dir: dir, File: filepath.Join(dir, "zoo.cfg")}
+	w := &placer{Placed: &p, port: port, files: files, ports: make(map[string]int)}
 	out := w.lines(text)
 	keys := w.keys
 	if !slices.Contains(keys, "admin.serverPort") {
@@ -42,16 +43,15 @@ func place(text, dir string, port func() int, files func(key, path string) []byt
 	if strings.Contains(text, "PrometheusMetricsProvider") && !slices.Contains(keys, "metricsProvider.httpPort") {
 		out += fmt.Sprintf("metricsProvider.httpPort=%d\n", w.replace("7000"))
 	}
-	p.text = out
 	if w.dataDir != "" && w.myid != "" {
 		w.write(filepath.Join(w.dataDir, "myid"), []byte(w.myid+"\n"))
 	}
-	w.write(p.file, []byte(out))
+	w.write(p.File, []byte(out))
 	return p, w.err
 }
 
 type placer struct {
-	*placed
+	*Placed
 	port          func() int
 	files         func(key, path string) []byte
 	ports         map[string]int
@@ -114,19 +114,19 @@ func (w *placer) value(key, value string) string {
 			return p[:1] + strconv.Itoa(w.replace(p[1:]))
 		})
 		if port, err := strconv.Atoi(value[strings.LastIndexAny(value, ":;")+1:]); err == nil && id == w.myid && strings.Contains(value, ";") {
-			w.clientPorts = append(w.clientPorts, port)
+			w.ClientPorts = append(w.ClientPorts, port)
 		}
 		return value
 	case strings.HasSuffix(strings.ToLower(key), "port") && placedNumber.MatchString(value) && value != "0":
 		port := w.replace(value)
 		if key == "clientPort" || key == "secureClientPort" {
-			w.clientPorts = append(w.clientPorts, port)
+			w.ClientPorts = append(w.ClientPorts, port)
 		}
 		return strconv.Itoa(port)
 	case !strings.HasPrefix(value, "/") || key == "admin.commandURL":
 		return value
 	}
-	path := filepath.Join(w.dir, filepath.FromSlash(value))
+	path := filepath.Join(w.Dir, filepath.FromSlash(value))
 	switch key {
 	case "dataDir":
 		w.dataDir = path

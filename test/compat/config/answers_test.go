@@ -1,8 +1,11 @@
-package main
+// Package config asks ZooKeeper with which configurations it starts.
+package config
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,10 +14,15 @@ import (
 	"testing"
 	"time"
 
-	mustdo "github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/zkconfigs"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
+
+// recordedAnswers has other people's configurations, and with which of them ZooKeeper starts. Tests
+// of cmd/gozkd compare gozkd's answers with these.
+const recordedAnswers = "../../../cmd/gozkd/internal/config/testdata/zookeeper"
 
 var askZooKeeper = flag.String("zookeeper", "", "ask ZooKeeper which configurations it starts with: compare, or record the answers")
 
@@ -27,9 +35,9 @@ func TestZooKeeper_RecordedAnswers(t *testing.T) {
 	}
 	z := &zooKeeper{t: t, work: t.TempDir()}
 	root := install.Root(t.Context())
-	if err := mustdo.Try(func() {
+	if err := must.Try(func() {
 		z.classPath = install.Maven(t.Context(), root, "config", filepath.Join(root, "test", "compat", "java", "config", "pom.xml"))
-		z.stores = mustdo.Get(server.MakeStores(t.Context(), z.work))
+		z.stores = must.Get(server.MakeStores(t.Context(), z.work))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +137,13 @@ func (z *zooKeeper) configurations(string) string {
 	var out strings.Builder
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".cfg")
-		file := func(key string) []byte { return recordedFile(z.t, name, key) }
+		file := func(extension string) []byte { // or nil
+			b, err := os.ReadFile(filepath.Join(recordedAnswers, "configurations", name+"."+extension))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				z.t.Fatal(err)
+			}
+			return b
+		}
 		if started, why := z.starts(string(file("cfg")), file); started {
 			fmt.Fprintf(&out, "%s\tstarts\n", name)
 		} else {
@@ -158,24 +172,24 @@ func (z *zooKeeper) starts(text string, file func(key string) []byte) (started b
 		z.t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // goes with the test otherwise
-	err = mustdo.Try(func() {
-		c := mustdo.Get(place(text, dir, func() int { return mustdo.Get(server.FreePorts(1))[0] }, func(key, path string) []byte {
+	err = must.Try(func() {
+		c := must.Get(zkconfigs.Place(text, dir, func() int { return must.Get(server.FreePorts(1))[0] }, func(key, path string) []byte {
 			if b := file(key); b != nil {
 				return b
 			}
 			return z.store(key, path)
 		}))
 		logging := filepath.Join(dir, "logback.xml")
-		mustdo.Do(os.WriteFile(logging, []byte(quietLogback), 0o644))
+		must.Do(os.WriteFile(logging, []byte(quietLogback), 0o644))
 		flags := []string{"-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlogback.configurationFile=" + logging}
 		if jaas := file("jaas"); jaas != nil {
-			mustdo.Do(os.WriteFile(filepath.Join(dir, "jaas.conf"), jaas, 0o600))
+			must.Do(os.WriteFile(filepath.Join(dir, "jaas.conf"), jaas, 0o600))
 			flags = append(flags, "-Djava.security.auth.login.config="+filepath.Join(dir, "jaas.conf"))
 		}
-		cmd := exec.Command("java", append(flags, "-cp", z.classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", c.file)...)
+		cmd := exec.Command("java", append(flags, "-cp", z.classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", c.File)...)
 		cmd.Dir = dir
-		p := mustdo.Get(server.Start("ZooKeeper", cmd, filepath.Join(dir, "zookeeper.out")))
-		defer mustdo.Finally(p.Kill)
+		p := must.Get(server.Start("ZooKeeper", cmd, filepath.Join(dir, "zookeeper.out")))
+		defer must.Finally(p.Kill)
 		poll, end := time.NewTicker(50*time.Millisecond), time.Now().Add(patience)
 		defer poll.Stop()
 		for wait := (<-chan time.Time)(nil); ; {
@@ -192,7 +206,7 @@ func (z *zooKeeper) starts(text string, file func(key string) []byte) (started b
 				if wait == nil && lastStep.MatchString(p.Log()) {
 					wait = time.After(settled)
 				} else if now.After(end) {
-					mustdo.Failf("ZooKeeper neither starts nor ends with\n%s\n%s", text, p.Log())
+					must.Failf("ZooKeeper neither starts nor ends with\n%s\n%s", text, p.Log())
 				}
 			}
 		}
@@ -217,5 +231,5 @@ func (z *zooKeeper) store(key, path string) []byte {
 	case trust:
 		name = "trust" + filepath.Ext(path)
 	}
-	return mustdo.Get(os.ReadFile(z.stores.File(name)))
+	return must.Get(os.ReadFile(z.stores.File(name)))
 }
