@@ -71,11 +71,12 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 	if c.Prometheus() {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", metricsHandler(c, s, e.web))
-		if c.MetricsPort >= 0 {
+		unified := c.MetricsPort > 0 && c.MetricsPort == c.MetricsHTTPSPort
+		if c.MetricsPort >= 0 && !unified {
 			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0, nil}, mux, log)
 		}
 		if r.https.metrics.source.Load() != nil {
-			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), false, c.AdminIdleTimeout, 0, nil}, mux, log)
+			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), unified, c.AdminIdleTimeout, 0, nil}, mux, log)
 			e.metrics = cmp.Or(e.metrics, u)
 		}
 		if e.metrics != "" {

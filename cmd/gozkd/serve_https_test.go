@@ -214,3 +214,29 @@ func checkHealth(t *testing.T, dir string, ca *testca.CA) {
 		}
 	}
 }
+
+// As in ZooKeeper 3.10, equal ports for metrics are a single one for HTTP and HTTPS.
+func TestServe_MetricsUnifiedPort(t *testing.T) {
+	ca := testca.New(t, "root")
+	files, port := ca.Issue(t, testca.Spec{Hosts: []string{"127.0.0.1"}}).Files(t), strconv.Itoa(unusedPort(t))
+	p := launch(t, "--memory", "--client-port", "0", "-o", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
+		"-o", "metricsProvider.httpHost=127.0.0.1", "-o", "metricsProvider.httpPort="+port, "-o", "metricsProvider.httpsPort="+port,
+		"-o", "metricsProvider.ssl.keyStore.location="+files.Key, "-o", "metricsProvider.ssl.trustStore.location="+files.CA)
+	plain := "http://127.0.0.1:" + port + "/metrics"
+	if p.ports.Metrics != plain {
+		t.Errorf("port file %s", p.PortFile)
+	}
+	for _, c := range []struct {
+		as     *tls.Config
+		url    string
+		status int
+	}{
+		{nil, plain, 200},
+		{ca.Issue(t, testca.Spec{}).Client(""), strings.Replace(plain, "http", "https", 1), 200},
+		{&tls.Config{RootCAs: ca.Pool()}, strings.Replace(plain, "http", "https", 1), 0}, // without a certificate
+	} {
+		if status, body := ask(t, c.as, http.MethodGet, c.url); status != c.status {
+			t.Errorf("%s: %d %s, want %d", c.url, status, body, c.status)
+		}
+	}
+}

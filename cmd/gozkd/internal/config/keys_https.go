@@ -26,7 +26,7 @@ var adminTLSKeys = []key{
 }
 
 var metricsTLSKeys = slices.Concat([]key{
-	{name: "metricsProvider.httpsPort", group: metricsKeys, kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set",
+	{name: "metricsProvider.httpsPort", group: metricsKeys, kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set; equal to it, the port serves both",
 		field: func(c *Config) any { return &c.MetricsHTTPSPort }},
 	{name: metricsTLS + "need.client.auth", group: metricsTLS, kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store",
 		field: func(c *Config) any { return &c.MetricsNeedCert }},
