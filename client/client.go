@@ -247,7 +247,12 @@ func (c *Client) endCode() proto.ErrCode {
 
 // do sends a request, or queues it until there is a connection, and waits for the reply, which
 // decode reads unless it is nil. The error is an *Error.
-func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) error {
+func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) (err error) {
+	if h := c.cfg.Hooks.Request; h != nil {
+		if ended := h(ctx, r.op.String(), r.path); ended != nil {
+			defer func() { ended(0, err) }()
+		}
+	}
 	k := newCall(r)
 	if ctx.Err() != nil {
 		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
@@ -271,6 +276,9 @@ func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) 
 	d := jute.NewDecoder(k.reply)
 	if decode(&d); d.Err() != nil {
 		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrMarshallingError, Cause: d.Err(), Unknown: r.op.Info().Write}
+	}
+	if r.outcome != nil {
+		return r.outcome()
 	}
 	return nil
 }

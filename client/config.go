@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -66,8 +67,23 @@ type Config struct {
 	// Resume makes Connect resume that session, unless Resume is nil. If the session has ended,
 	// Connect fails with proto.ErrSessionExpired.
 	Resume *Session
-	// Logger gets the client's log lines. Default: none.
+	// Logger gets the client's log lines, and may be a *slog.Logger. If it has a method Warn like
+	// that, a lost connection is a warning. Default: none.
 	Logger Logger
+	// Hooks observe the requests and connections.
+	Hooks Hooks
+}
+
+// Hooks observe a Client, for metrics and traces. Each may be nil. They are called from any
+// goroutine, must return soon, and must not use the Client.
+type Hooks struct {
+	// Request is called when a method of the Client makes a request. op and path are those of the
+	// Error with which the request may fail. The result, unless nil, is called when the request has
+	// ended, with the number of times that it was repeated, always 0 in this package, and its
+	// error.
+	Request func(ctx context.Context, op, path string) (ended func(repeats int, err error))
+	// Reconnect is called when a server has accepted a connection that replaces a lost one.
+	Reconnect func(server string)
 }
 
 // Dial opens a connection to the server at address, host:port.
@@ -96,14 +112,10 @@ func DialTLS(cfg *tls.Config, plain Dial) Dial {
 	}
 }
 
-// Logger is the part of an hclog.Logger that a Client uses.
+// Logger is the part of a *slog.Logger, or of an hclog.Logger, that a Client needs.
 type Logger interface {
 	Debug(message string, keysAndValues ...any)
 }
-
-type noLogger struct{}
-
-func (noLogger) Debug(string, ...any) {}
 
 // Auth is a credential. For the scheme "digest" it is user:password.
 type Auth struct {
@@ -156,7 +168,7 @@ func (cfg Config) withDefaults() (Config, error) {
 		cfg.OnConnect = func(Session) error { return nil }
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = noLogger{}
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return cfg, fmt.Errorf("client: %w", err)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -127,7 +128,7 @@ func (c *Client) seekQuorum(l *link, servers []string) string {
 		case <-ctx.Done():
 		}
 	}()
-	for pause := minSeek; sleep(ctx, pause) == nil; pause = min(2*pause, maxSeek) {
+	for pause := minSeek; backoff.Sleep(ctx, pause); pause = min(2*pause, maxSeek) {
 		for _, address := range servers {
 			if address != l.address && c.hasQuorum(ctx, address) {
 				l.fail(errBetterServer)

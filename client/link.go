@@ -304,6 +304,8 @@ type request struct {
 	watch *watchOn
 	// Called with the code of the reply before later replies are handled, with Client.mu held.
 	settled func(proto.ErrCode)
+	// Called after the reply was decoded; returns the error of the request, unless outcome is nil.
+	outcome func() error
 }
 
 // call is a request in progress. Client.mu guards it until done is closed; after that it is

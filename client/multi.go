@@ -61,16 +61,7 @@ type Result struct {
 // operation's error, and the results show which operation failed. Only writes and checks are
 // allowed.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
-	results, err := c.multi(ctx, proto.OpMulti, ops)
-	if err != nil {
-		return nil, err
-	}
-	for i := range results {
-		if results[i].Err != nil {
-			return results, results[i].Err
-		}
-	}
-	return results, nil
+	return c.multi(ctx, proto.OpMulti, ops)
 }
 
 // MultiRead executes several reads with one request, not necessarily at the same moment. The
@@ -79,7 +70,7 @@ func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
 	return c.multi(ctx, proto.OpMultiRead, ops)
 }
 
-func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) ([]Result, error) {
+func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) (results []Result, err error) {
 	req := proto.MultiRequest{Ops: make([]proto.MultiOp, len(ops))}
 	for i := range ops {
 		o := &ops[i]
@@ -98,21 +89,23 @@ func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) ([]Result
 	}
 	var resp proto.MultiResponse
 	var bad error
-	err := c.do(ctx, request{op: op, body: req.Append}, func(d *jute.Decoder) { bad = resp.DecodeAtMost(d, len(ops)) })
-	if err != nil {
-		return nil, err
-	}
-	if bad == nil && len(resp.Results) != len(ops) {
-		bad = fmt.Errorf("%d results for %d ops", len(resp.Results), len(ops))
-	}
-	if bad != nil {
-		return nil, &Error{Op: op.String(), Code: proto.ErrMarshallingError, Cause: bad, Unknown: op.Info().Write}
-	}
-	results := make([]Result, len(ops))
-	for i := range resp.Results {
-		results[i] = c.result(&ops[i], &resp.Results[i])
-	}
-	return results, nil
+	err = c.do(ctx, request{op: op, body: req.Append, outcome: func() (failed error) {
+		if bad == nil && len(resp.Results) != len(ops) {
+			bad = fmt.Errorf("%d results for %d ops", len(resp.Results), len(ops))
+		}
+		if bad != nil {
+			return &Error{Op: op.String(), Code: proto.ErrMarshallingError, Cause: bad, Unknown: op.Info().Write}
+		}
+		results = make([]Result, len(ops))
+		for i := range resp.Results {
+			results[i] = c.result(&ops[i], &resp.Results[i])
+			if failed == nil && op == proto.OpMulti {
+				failed = results[i].Err
+			}
+		}
+		return failed
+	}}, func(d *jute.Decoder) { bad = resp.DecodeAtMost(d, len(ops)) })
+	return results, err
 }
 
 func (c *Client) result(op *Op, r *proto.MultiResult) Result {

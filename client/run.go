@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -47,14 +48,14 @@ func (t *rotation) prefer(address string) {
 	}
 }
 
-// wait pauses before the next round, for at most longest. The error is that of ctx.
-func (t *rotation) wait(ctx context.Context, longest time.Duration) error {
+// wait pauses before the next round, for at most longest. It returns false if ctx ends first.
+func (t *rotation) wait(ctx context.Context, longest time.Duration) bool {
 	t.pause = min(t.pause, longest)
 	// Between half of the pause and the whole pause, so that the clients of a crashed server do not
 	// reconnect all at once.
-	err := sleep(ctx, t.pause/2+rand.N(t.pause/2))
+	done := backoff.Sleep(ctx, t.pause/2+rand.N(t.pause/2))
 	t.pause = min(2*t.pause, maxPause)
-	return err
+	return done
 }
 
 // run serves connections, in turn, until the state is final or ctx ends.
@@ -65,7 +66,11 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 		if !c.lost(l) {
 			return
 		}
-		c.cfg.Logger.Debug("connection lost", "server", l.address, "error", l.cause)
+		log := c.cfg.Logger.Debug
+		if leveled, ok := c.cfg.Logger.(interface{ Warn(string, ...any) }); ok {
+			log = leveled.Warn
+		}
+		log("connection lost", "server", l.address, "error", l.cause)
 		if better != "" {
 			t.prefer(better)
 		}
@@ -73,7 +78,7 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 		// that gives sessions but answers nothing would be tried in a tight loop.
 		if l.answered {
 			t.pause = minPause
-		} else if t.wait(ctx, maxPause) != nil {
+		} else if !t.wait(ctx, maxPause) {
 			return
 		}
 		l = c.reconnect(ctx, t)
@@ -241,6 +246,10 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 				return nil
 			case err == nil:
 				c.establish(l)
+				c.cfg.Logger.Debug("connected again", "server", address)
+				if c.cfg.Hooks.Reconnect != nil {
+					c.cfg.Hooks.Reconnect(address)
+				}
 				return l
 			case errors.Is(err, proto.ErrSessionExpired):
 				c.expired()
@@ -255,7 +264,7 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 		if time.Now().Before(savable) {
 			longest = min(maxPause, max(minPause, timeout/savePauses))
 		}
-		if t.wait(ctx, longest) != nil {
+		if !t.wait(ctx, longest) {
 			return nil
 		}
 	}
@@ -278,15 +287,4 @@ func (c *Client) refused(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end(AuthFailed, fmt.Errorf("client: %w", err))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/gozkd/gozkd/recipes/internal/author"
 )
@@ -33,7 +34,9 @@ func (c forRecipes) Background(ctx context.Context, f func(ctx context.Context))
 	return nil
 }
 
-func (c forRecipes) Logf(format string, args ...any) { c.core.cfg.logger.Printf(format, args...) }
+func (c forRecipes) Logf(format string, args ...any) {
+	c.core.cfg.log.Warn(fmt.Sprintf(format, args...))
+}
 
 // backgroundKey is the context key under which the ctx of Background holds its core.
 type backgroundKey struct{}

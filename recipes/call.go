@@ -101,15 +101,20 @@ func (k *core) background(f func(ctx context.Context)) {
 
 // retry calls try until try succeeds, the server refuses, ctx ends, or the RetryPolicy stops.
 // unknown tells try that an earlier attempt may have been applied. The error is an *Error.
-func (c *Client) retry(ctx context.Context, op, path string, try func(ctx context.Context, unknown bool) error) error {
-	k := c.core
+func (c *Client) retry(ctx context.Context, op, path string, try func(ctx context.Context, unknown bool) error) (e error) {
+	k, attempt := c.core, 1
+	if h := k.cfg.hooks.Request; h != nil {
+		if ended := h(ctx, op, path); ended != nil {
+			defer func() { ended(attempt-1, e) }()
+		}
+	}
 	if !k.beginCall(ctx) {
 		return &Error{op, path, ErrClosed, false}
 	}
 	defer k.calls.done()
 	start := k.clock.now()
 	unknown := false
-	for attempt := 1; ; attempt++ {
+	for ; ; attempt++ {
 		err := try(ctx, unknown)
 		if err == nil {
 			return nil

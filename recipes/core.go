@@ -87,7 +87,8 @@ func (k *core) awaitReady(ctx context.Context, op string) error {
 		case <-k.closing:
 			return ErrClosed
 		case <-report.C:
-			k.cfg.waitLogger.Printf("recipes: %s: no session after %v, still trying; %v", op, (k.now() - begun).Round(time.Second), k.latestFailure())
+			waited := (k.now() - begun).Round(time.Second)
+			k.cfg.waitLog.Warn(fmt.Sprintf("recipes: %s: no session after %v, still trying; %v", op, waited, k.latestFailure()))
 			wait = min(2*wait, lastWaitReport)
 			report.Reset(wait)
 		}

@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -13,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
 // native is the transport of Connect: one client.Client after another, each of which is a session.
@@ -55,7 +54,7 @@ func newNative(k *core, servers []string) *native {
 		Dial: func(_ context.Context, address string) (net.Conn, error) {
 			return k.cfg.dialer("tcp", address, longPause)
 		},
-		SASL: k.cfg.sasl, Logger: debugLogger{k.cfg.logger},
+		SASL: k.cfg.sasl, Logger: k.cfg.log, Hooks: client.Hooks{Reconnect: k.cfg.hooks.Reconnect},
 	}
 	if k.cfg.secure != nil {
 		n.cfg.Dial = k.cfg.secure(n.cfg.Dial)
@@ -64,13 +63,6 @@ func newNative(k *core, servers []string) *native {
 		n.cfg.Auths = append(n.cfg.Auths, client.Auth{Scheme: a.scheme, Credential: a.auth})
 	}
 	return n
-}
-
-// debugLogger writes the log lines of package client.
-type debugLogger struct{ zk.Logger }
-
-func (l debugLogger) Debug(message string, facts ...any) {
-	l.Printf("%s%s", message, fmt.Sprintln(facts...))
 }
 
 // run provides sessions until the Client is closed.
@@ -106,6 +98,7 @@ func (n *native) run() {
 
 // connect returns the Client of a new session, or nil when the recipes' Client is closed.
 func (n *native) connect() (conn *client.Client) {
+	first := n.k.currentSession() == nil
 	n.retry(func() bool {
 		var err error
 		if conn, err = n.newSession(); err == nil {
@@ -114,7 +107,9 @@ func (n *native) connect() (conn *client.Client) {
 			published := err == nil && n.publish(conn)
 			<-n.treeTurn
 			if published {
-				n.k.markConnected()
+				if n.k.markConnected(); !first {
+					n.cfg.Hooks.Reconnect(conn.Session().Server)
+				}
 				return true
 			}
 			_ = conn.Close() // the session has nothing
@@ -129,7 +124,7 @@ func (n *native) connect() (conn *client.Client) {
 		err = oneLine{errors.Unwrap(err)} // without the words "client: no session"
 		n.k.connectFailed(err)
 		if errors.Is(err, proto.ErrAuthFailed) {
-			n.k.cfg.logger.Printf("%v", err)
+			n.k.cfg.log.Error("no session: the credentials were refused", "error", err)
 			select {
 			case n.k.refused <- err:
 			default: // Connect has returned, or gets an earlier error

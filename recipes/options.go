@@ -1,11 +1,12 @@
 package recipes
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log"
+	"log/slog"
 	"net"
 	"time"
 
@@ -28,12 +29,13 @@ type config struct {
 	sasl     sasl.Client // nil: none
 	auth     []credentials
 	acl      []zk.ACL
-	logger   zk.Logger
+	log      *slog.Logger
+	hooks    client.Hooks
 	readOnly bool // see AcceptReadOnly
 	// endSuspended: a Hold ends when the connection is lost.
 	endSuspended bool
-	// waitLogger gets the lines of a Connect that waits for a session.
-	waitLogger zk.Logger
+	// waitLog gets the lines of a Connect that waits for a session.
+	waitLog *slog.Logger
 
 	suspended func() time.Duration // replaced by tests
 }
@@ -91,8 +93,37 @@ func Auth(scheme string, auth []byte) Option {
 func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
 
 // Logger sets the destination of log lines, including those of package client. By default nothing
-// is logged, except that Connect waits for a session.
-func Logger(l zk.Logger) Option { return func(c *config) { c.logger, c.waitLogger = l, l } }
+// is logged, except that Connect waits for a session. If l is nil, Connect fails.
+func Logger(l zk.Logger) Option {
+	if l == nil {
+		return Slog(nil)
+	}
+	return Slog(slog.New(printfHandler{l}))
+}
+
+// Slog is Logger with levels: what needs attention, such as a lost connection, is a Warn.
+func Slog(l *slog.Logger) Option { return func(c *config) { c.log, c.waitLog = l, l } }
+
+// Observe sets hooks for metrics and traces. Request is called for each operation, with the name
+// and path as in Error, also for those of recipes, and Reconnect also for a new session.
+func Observe(h client.Hooks) Option { return func(c *config) { c.hooks = h } }
+
+// printfHandler writes lines of every level with Printf. The Client uses no groups and no
+// attributes of a Logger.
+type printfHandler struct{ zk.Logger }
+
+func (h printfHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h printfHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h printfHandler) WithGroup(string) slog.Handler            { return h }
+func (h printfHandler) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	h.Printf("%s", line)
+	return nil
+}
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
@@ -100,19 +131,22 @@ func newConfig(opts []Option) (config, error) {
 		retry:   Exponential(50*time.Millisecond, time.Second, 10),
 		dialer:  net.DialTimeout,
 		acl:     zk.WorldACL(zk.PermAll),
-		logger:  log.New(io.Discard, "", 0),
+		log:     slog.New(slog.DiscardHandler),
 
-		waitLogger: log.Default(),
-		suspended:  suspended,
+		waitLog:   slog.New(printfHandler{log.Default()}),
+		suspended: suspended,
 	}
 	for _, opt := range opts {
 		opt(&c)
+	}
+	if c.hooks.Reconnect == nil {
+		c.hooks.Reconnect = func(string) {}
 	}
 	var errs []error
 	if c.timeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("recipes: session timeout %v is less than a millisecond", c.timeout))
 	}
-	if c.retry == nil || c.dialer == nil || c.logger == nil {
+	if c.retry == nil || c.dialer == nil || c.log == nil {
 		errs = append(errs, errors.New("recipes: retry policy, dialer and logger must not be nil"))
 	}
 	if len(c.acl) == 0 {

@@ -99,7 +99,7 @@ func (n *native) leave(conn *client.Client) {
 	if conn.Session().Server == "" {
 		conn.Detach()
 	} else if err := conn.Close(); err != nil {
-		n.k.cfg.logger.Printf("close: %v", err)
+		n.k.cfg.log.Warn("close", "error", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -74,7 +75,11 @@ func (k *core) setState(s ConnState) {
 		return
 	}
 	k.state = s
-	k.cfg.logger.Printf("state %v", s)
+	level := slog.LevelInfo
+	if s == Suspended || s == Lost {
+		level = slog.LevelWarn
+	}
+	k.cfg.log.Log(context.Background(), level, "state "+s.String())
 	if s == Connected || s == Reconnected {
 		k.connection, k.disconnect = context.WithCancel(context.Background())
 	} else {

@@ -17,9 +17,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/requesthook"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
 // Conn has the methods of *zk.Conn that recipes use.
@@ -300,6 +300,9 @@ func (w *wrapped) heard(id int64, at time.Duration, _ bool) {
 		k.setSession(newSession(id, k.clock, at, time.Duration(k.timeout.Load()), k.sessionLost))
 	}
 	if k.markConnected() {
+		if s != nil {
+			k.cfg.hooks.Reconnect(w.conn.Server())
+		}
 		w.signalReconnect() // go-zookeeper may have dropped the event that said so
 	}
 }

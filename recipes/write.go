@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
 // Set replaces the data of a znode if the znode has the given version; -1 matches any. If Set
@@ -215,11 +215,11 @@ func (k *core) retryInBackground(op, full string, try func(context.Context) erro
 			if c := classify(err); c != answered && c != stopped {
 				return false
 			}
-			k.cfg.logger.Printf("%s %s in the background: %v", op, full, err)
+			k.cfg.log.Warn(op+" in the background", "path", full, "error", err)
 			return true
 		})
 		if !done {
-			k.cfg.logger.Printf("%s %s in the background: not done when the client was closed", op, full)
+			k.cfg.log.Warn(op+" in the background: not done when the client was closed", "path", full)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
@@ -67,6 +69,8 @@ type Options struct {
 	History History
 	// Logger gets log lines. Default: none.
 	Logger hclog.Logger
+	// Slog gets the log lines instead of Logger.
+	Slog *slog.Logger
 }
 
 // Paths are the patterns under which a program should mount a Handler.
@@ -87,9 +91,6 @@ type Handler struct {
 
 // New returns a Handler for s, which need not be started yet.
 func New(s *server.Server, o Options) *Handler {
-	if o.Logger == nil {
-		o.Logger = hclog.NewNullLogger()
-	}
 	if o.MaxBody == 0 {
 		o.MaxBody = int64(s.MaxBuffer())
 	}
@@ -98,7 +99,8 @@ func New(s *server.Server, o Options) *Handler {
 	}
 	h := &Handler{server: s, bounds: newBounds(o.Rate)}
 	h.closing, h.close = context.WithCancel(context.Background())
-	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, MaxRequest: s.MaxBuffer(), Logger: o.Logger, Now: time.Now})
+	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
+		Logger: sloglog.Choose(o.Slog, o.Logger), Now: time.Now})
 	h.gate = access.New(access.Config{
 		Server: s, Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
 	})

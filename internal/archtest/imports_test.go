@@ -51,6 +51,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "sasl/kerberos", there: true, may: []arrow{
 		{"sasl", "implements both sides"},
 		{"internal/secretfile", "keytabs"},
+		{"internal/sloglog", "logs to the standard library's loggers"},
 		{"sasl/kerberos/principal", "ids of clients"},
 		{"github.com/jcmturner/gokrb5/v8", "tickets, keys, ciphers, KDCs"},
 		{"github.com/hashicorp/go-hclog", "logging"},
@@ -64,6 +65,9 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/hashicorp/go-hclog", "wraps its loggers"},
 	}},
 
+	{pkg: "internal/sloglog", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "makes its loggers"}}},
+
+	{pkg: "internal/backoff", there: true},
 	{pkg: "internal/history", there: true, may: []arrow{{"proto", "zxids, Stats, ACLs"}}},
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
@@ -132,7 +136,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "recipes", there: true, may: []arrow{
 		{"recipes/internal/znodepath", "joins and splits paths"},
 		{"recipes/internal/author", "what only recipes need"},
-		{"recipes/internal/backoff", "pauses between attempts"},
+		{"internal/backoff", "pauses between attempts"},
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
 		{"internal/requesthook", "lets tests intercept requests"},
@@ -146,6 +150,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "recipes/...", may: []arrow{
 		{"recipes", "the client that recipes stand on"},
 		{"recipes/...", "a recipe may stand on another"},
+		{"internal/backoff", "pauses between attempts"},
 		{"internal/sequence", "numbers of sequential znodes"},
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
@@ -179,6 +184,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/fair", "handshakes under way, and claims per address"},
 		{"audit", "makes its events"},
 		{"consensus", "proposes and applies batches"},
+		{"consensus/peer", "the modes of TLS between members"},
 		{"session", "which sessions are alive"},
 		{"watch", "which connections get an event"},
 		{"datatree", "the only place where connections and the tree meet"},
@@ -189,6 +195,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/fourletter", "answers the words on the client port"},
 		{"internal/printable", "text of clients in log lines"},
 		{"internal/lograte", "bounds the log lines that strangers cause"},
+		{"internal/sloglog", "logs to the standard library's loggers"},
 		{"internal/tlsreason", "the log lines of failed handshakes"},
 		{"internal/x509name", "the identity of a certificate"},
 		{"internal/serverlist", "the initial members and their addresses"},
@@ -225,6 +232,7 @@ var table = slices.Concat(webTable, []box{
 		{"sasl", "the mechanism is handed in"},
 	}},
 	{pkg: "client", there: true, may: []arrow{
+		{"internal/backoff", "pauses between attempts"},
 		{"internal/connectstring", "parses a list of servers"},
 		{"internal/clientauth", "TLS and SASL on a new connection"},
 		{"sasl", "the mechanism is handed in"},
@@ -354,6 +362,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/golang/snappy", "a compression of snapshots"},
 	}},
 	{pkg: "cmd/gozkd/internal/mirror", there: true, may: []arrow{
+		{"internal/backoff", "pauses between attempts"},
 		{"internal/subtree", "compares and writes subtrees"},
 		{"client", "the sessions on both sides"},
 		{"cmd/gozkd/internal/clientflags", "TLS, SASL and credentials"},
@@ -363,6 +372,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "events, zxids and error codes"},
 	}},
 	{pkg: "cmd/gozkd/internal/moving", there: true, may: []arrow{
+		{"internal/backoff", "pauses between attempts"},
 		{"cmd/gozkd/internal/backup", "founds a data directory, and reads the state to export"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 		{"cmd/gozkd/internal/clientflags", "TLS to an admin endpoint"},

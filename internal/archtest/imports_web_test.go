@@ -56,6 +56,7 @@ var webTable = []box{
 	}},
 	{pkg: "web", there: true, may: []arrow{
 		{"internal/history", "earlier states of znodes"},
+		{"internal/sloglog", "logs to the standard library's loggers"},
 		{"client", "sessions of /sessions/v1"},
 		{"proto", "the kinds of znodes"},
 		{"server", "the server of the znodes"},

@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
-	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )

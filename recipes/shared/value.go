@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
-	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"

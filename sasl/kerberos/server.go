@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/secretfile"
+	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/sasl/kerberos/principal"
 )
@@ -31,6 +33,8 @@ type ServerConfig struct {
 	Now func() time.Time
 	// Logger gets a warning when the keytab cannot be used. nil means none.
 	Logger hclog.Logger
+	// Slog gets the log lines instead of Logger.
+	Slog *slog.Logger
 }
 
 // maxKeyTab bounds a keytab file in bytes.
@@ -59,9 +63,7 @@ func NewServer(config ServerConfig) (*Server, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	if config.Logger == nil {
-		config.Logger = hclog.NewNullLogger()
-	}
+	config.Logger = sloglog.Choose(config.Slog, config.Logger)
 	if config.ClockSkew <= 0 {
 		config.ClockSkew = defaultSkew
 	}

@@ -202,7 +202,8 @@ func (p *Pool) Connect(ctx context.Context, who *access.Caller, on func(client.E
 	return client.Connect(ctx, client.Config{
 		Servers:        []string{"127.0.0.1:2181"}, // Dial does not look at it
 		Dial:           func(ctx context.Context, _ string) (net.Conn, error) { return p.Dial(ctx, &as) },
-		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true, MaxRequest: p.MaxRequest, OnEvent: on, Logger: p.Logger,
+		SessionTimeout: sessionTimeout, ConnectTimeout: connectTimeout, ReadOnly: true, MaxRequest: p.MaxRequest, OnEvent: on,
+		Logger: struct{ client.Logger }{p.Logger}, // debug only: the server says why it closes connections
 	})
 }
 

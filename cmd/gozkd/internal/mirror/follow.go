@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
@@ -73,22 +74,13 @@ func (f *follower) run(ctx context.Context) error {
 		case err != nil:
 			f.line("retrying", "in %v: %v", pause, err)
 			f.changes.compareAll()
-			sleep(ctx, pause)
+			backoff.Sleep(ctx, pause)
 			pause = min(2*pause, lastPause)
 		default:
 			pause = firstPause
 		}
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // connect opens the sessions that are missing or have ended.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/proto"
@@ -154,7 +155,7 @@ func awaitEqual(t testing.TB, a, b *member, path string) {
 		if slices.Equal(left, right) {
 			return
 		}
-		sleep(t.Context(), time.Millisecond)
+		backoff.Sleep(t.Context(), time.Millisecond)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
+	"github.com/gozkd/gozkd/internal/backoff"
 )
 
 // question is what status and finish ask a running migration, as JSON over its socket.
@@ -123,7 +124,7 @@ func (m *migration) report(ctx context.Context, say say) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	st := m.learner.Status()
-	for ; st.Leaders == 0 && pause(ctx, startInterval); st = m.learner.Status() {
+	for ; st.Leaders == 0 && backoff.Sleep(ctx, startInterval); st = m.learner.Status() {
 	}
 	if st.Leader == "" {
 		say("leader", "none:\n%v", st.Why)
@@ -168,19 +169,9 @@ func dialControl(ctx context.Context, into string) (net.Conn, error) {
 	defer cancel()
 	for {
 		c, err := new(net.Dialer).DialContext(ctx, "unix", controlOf(into))
-		if err == nil || !pause(ctx, startInterval) {
+		if err == nil || !backoff.Sleep(ctx, startInterval) {
 			return c, err
 		}
-	}
-}
-
-// pause waits. It returns false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 
