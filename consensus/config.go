@@ -18,37 +18,18 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
+// Types of packages core and peer, which document them.
 type (
-	// Batch holds the requests of a raft entry.
-	Batch = core.Batch
-	// Request is a request of a batch.
-	Request = core.Request
-	// Target is the membership that the ensemble is to reach.
-	Target = core.Target
-	// Reconciled says that a target was reached, or cannot be reached.
+	Batch      = core.Batch
+	Request    = core.Request
+	Target     = core.Target
 	Reconciled = core.Reconciled
-	// Level is a feature level: it decides which request kinds and formats may be used.
-	Level = core.Level
-	// LevelRange is a range of levels, including both ends.
+	Level      = core.Level
 	LevelRange = core.LevelRange
+	PeerStatus = core.PeerStatus
+	PeerTLS    = peer.TLS
+	PeerLink   = peer.Status
 )
-
-// PeerTLS is the configuration of TLS between members.
-type PeerTLS = peer.TLS
-
-// PeerTLSMode says which connections between members are encrypted.
-type PeerTLSMode = peer.TLSMode
-
-// The modes of PeerTLS.
-const (
-	PeerTLSOff      = peer.TLSOff
-	PeerTLSAccepted = peer.TLSAccepted
-	PeerTLSDialed   = peer.TLSDialed
-	PeerTLSRequired = peer.TLSRequired
-)
-
-// PeerLink describes the connections with another member.
-type PeerLink = peer.Status
 
 // MinPeerSecret is the minimum size of Config.PeerSecret, in bytes.
 const MinPeerSecret = peer.MinSecret

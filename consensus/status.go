@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
-
-	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
 // Status is a view of the node at one moment. Its slices are shared and must not be changed.
@@ -50,9 +48,6 @@ type Status struct {
 
 	Counts Counts
 }
-
-// PeerStatus is the leader's knowledge of another member, as of its last tick.
-type PeerStatus = core.PeerStatus
 
 // statusBoard publishes the node's status to other goroutines.
 type statusBoard struct {

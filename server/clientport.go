@@ -33,7 +33,7 @@ type clientPort struct {
 
 // listenClients opens the ports for clients, unless there are none.
 func (s *Server) listenClients(ctx context.Context) (err error) {
-	p, c := &s.port, &s.cfg
+	p, c := &s.port, s.cfg
 	if p.listener = c.Listener; p.listener == nil && !c.InProcess {
 		if p.listener, err = s.listen(ctx, c.Listen); err != nil {
 			return fmt.Errorf("server: client port: %w", err)

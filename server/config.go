@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -270,6 +272,8 @@ type Config struct {
 	// Logger gets the server's log lines: of those with the same message, except at the levels
 	// debug and trace, at most 20 at once and one per second afterwards. Default: none.
 	Logger hclog.Logger
+	// Slog gets the log lines instead of Logger, with the same limits.
+	Slog *slog.Logger
 	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the
 	// runtime's clock. Now may jump, see MoveClock. Default: time.Now.
 	Now func() time.Time
@@ -304,9 +308,7 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.ContainerNeverUsed, 5*time.Minute)
 	setDefault(&c.HandshakeTimeout, 10*time.Second)
 	setDefault(&c.Version, Version)
-	if c.Logger == nil {
-		c.Logger = hclog.NewNullLogger()
-	}
+	c.Logger = sloglog.Choose(c.Slog, c.Logger)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // Errors of a server that does not serve clients.
@@ -111,7 +112,7 @@ func (s *Server) Ready(ctx context.Context) error {
 }
 
 // Status returns a recent summary of the server.
-func (s *Server) Status() Status {
+func (s *Server) Status() facts.Status {
 	st := Status{Member: int(s.cfg.MemberID)}
 	if !s.life.accepting.Load() {
 		return st

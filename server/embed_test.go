@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
@@ -322,4 +324,16 @@ func TestClose_WaitsForNobody(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// TestSlog: a slog.Logger gets the lines in place of the Logger.
+func TestSlog(t *testing.T) {
+	var lines, none strings.Builder
+	s := start(t, server.Config{InProcess: true, Slog: slog.New(slog.NewTextHandler(&lines, nil)), Logger: hclog.New(&hclog.LoggerOptions{Output: &none})})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(lines.String(), `level=INFO msg="serving clients"`) || none.Len() > 0 {
+		t.Errorf("slog got\n%sthe Logger got\n%s", lines.String(), none.String())
+	}
 }

@@ -72,7 +72,7 @@ func TestReportArrived_OfAnotherProcess(t *testing.T) {
 // A server whose loop is at rest can commit, also with short ticks.
 func TestCanCommit_AtRest(t *testing.T) {
 	for _, tick := range []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, time.Second, 2 * time.Second} {
-		s := &Server{cfg: Config{Tick: tick, Logger: hclog.NewNullLogger()}}
+		s := &Server{cfg: &Config{Tick: tick, Logger: hclog.NewNullLogger()}}
 		rest := consensus.MaxRestTicks * raftTick(tick)
 		for ago, want := range map[time.Duration]bool{rest * 5 / 4: true, max(3*rest, 2*tick): false} {
 			if got := s.canCommit(consensus.Status{Progress: time.Now().Add(-ago)}, time.Now()); got != want {

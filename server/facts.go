@@ -11,64 +11,27 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// The types of the facts that a server tells about itself are in package facts, so that the
-// renderer of the four-letter words, which this package imports, can use them.
-
-// Status is a server's summary of itself.
-type Status = facts.Status
-
-// Stats are the values of the words srvr and stat.
-type Stats = facts.Stats
-
-// Value is a measured or counted property of a server.
-type Value = facts.Value
-
-// Summary describes the values of something that happens repeatedly, since the start or the srst
-// word.
-type Summary = facts.Summary
-
-// Histogram is a Summary with counts by size.
-type Histogram = facts.Histogram
-
-// Connection describes a client's connection at one moment.
-type Connection = facts.Connection
-
-// Session describes a session as the reporting server knows it.
-type Session = facts.Session
-
-// Watch is what a session watches on a path.
-type Watch = facts.Watch
-
-// SessionPaths lists the paths that belong to a session.
-type SessionPaths = facts.SessionPaths
-
-// Expiry lists the sessions that expire at the same moment if nothing more is heard from their
-// clients.
-type Expiry = facts.Expiry
-
-// MemberStatus describes a server of an ensemble as the membership records it.
-type MemberStatus = facts.MemberStatus
-
-// ZnodeKind names a znode that the server may delete by itself: a container or a znode with a time
-// to live.
-type ZnodeKind = facts.ZnodeKind
-
-// HotSpots are the paths and clients with the most requests on one server, the hottest first, at
-// most 20 of each.
-type HotSpots = facts.HotSpots
-
-// HotPath is a path as clients named it, whether or not a znode exists there, cut off after 256
-// bytes.
-type HotPath = facts.HotPath
-
-// HotClient is a session.
-type HotClient = facts.HotClient
-
-// SlowRequest is a request that took longer than Config.SlowRequest.
-type SlowRequest = facts.SlowRequest
-
-// Setting is a line of the conf word.
-type Setting = facts.Setting
+// The types of what a server tells about itself: see package facts, which the renderer of the
+// four-letter words imports, too.
+type (
+	Status       = facts.Status
+	Stats        = facts.Stats
+	Value        = facts.Value
+	Summary      = facts.Summary
+	Histogram    = facts.Histogram
+	Connection   = facts.Connection
+	Session      = facts.Session
+	Watch        = facts.Watch
+	SessionPaths = facts.SessionPaths
+	Expiry       = facts.Expiry
+	MemberStatus = facts.MemberStatus
+	ZnodeKind    = facts.ZnodeKind
+	HotSpots     = facts.HotSpots
+	HotPath      = facts.HotPath
+	HotClient    = facts.HotClient
+	SlowRequest  = facts.SlowRequest
+	Setting      = facts.Setting
+)
 
 // treeStats describes the tree at one moment.
 type treeStats struct {
@@ -90,7 +53,7 @@ func (s *Server) treeStats() treeStats {
 }
 
 // Stats returns the values of the words srvr and stat.
-func (s *Server) Stats() Stats {
+func (s *Server) Stats() facts.Stats {
 	t, traffic := s.treeStats(), &s.meter.Traffic
 	st := Stats{
 		Version: s.versionLine(), Zxid: int64(t.zxid), Znodes: t.znodes, Ephemerals: t.ephemeral, Sessions: t.sessions, DataBytes: t.dataBytes, LongestListBytes: t.longestList,
@@ -114,7 +77,7 @@ func (s *Server) Digest() (zxid int64, digest uint64) {
 // Settings returns the settings in effect under the names and in the order of the conf word,
 // followed by Config.Settings. A setting of Config.Settings with the name of an earlier line
 // replaces the value of that line. Settings reads the directories for their sizes.
-func (s *Server) Settings() []Setting {
+func (s *Server) Settings() []facts.Setting {
 	c := s.live.Load()
 	data, log := s.DirSizes()
 	lines := []Setting{

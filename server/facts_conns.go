@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/watch"
 )
 
 // Connections returns the connections of clients, the oldest first. The caller owns the result.
-func (s *Server) Connections() []Connection {
+func (s *Server) Connections() []facts.Connection {
 	conns := s.conns.all()
 	slices.SortFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
 	all := make([]Connection, 0, len(conns))
@@ -68,7 +69,7 @@ func (s *Server) ResetConnectionStats() {
 // data, persistent and recursive watches, as in the wchc word. Connections that open or close
 // during the call may be missing. The caller owns the result. The cost grows with the number of
 // watches, and setting and firing watches waits meanwhile.
-func (s *Server) Watches() []SessionPaths {
+func (s *Server) Watches() []facts.SessionPaths {
 	byConn, ids := s.watches.ByConn(), s.sessionIDs()
 	all := make([]SessionPaths, 0, len(byConn))
 	for _, c := range slices.Sorted(maps.Keys(byConn)) {
@@ -89,7 +90,7 @@ var watchKinds = [...]struct {
 // true, ordered by session and path, and whether there are more than limit. keep is called with a
 // path only if it returned true for the session with the path "". It must be quick: setting and
 // firing watches waits while one session's watches are looked at. The caller owns the result.
-func (s *Server) FindWatches(keep func(session int64, path string) bool, limit int) (found []Watch, more bool) {
+func (s *Server) FindWatches(keep func(session int64, path string) bool, limit int) (found []facts.Watch, more bool) {
 	ids := s.sessionIDs()
 	for _, c := range slices.SortedFunc(maps.Keys(ids), func(a, b watch.ConnID) int { return cmp.Compare(ids[a], ids[b]) }) {
 		id := int64(ids[c])
@@ -143,12 +144,12 @@ func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {
 // SlowRequests returns the last slow requests of this server, at most 100, the newest first, and
 // the duration from which on a request is slow; 0: none is. Of more than 10 in a second, the rest
 // is left out, as in the log. The caller owns the result.
-func (s *Server) SlowRequests() (last []SlowRequest, from time.Duration) {
+func (s *Server) SlowRequests() (last []facts.SlowRequest, from time.Duration) {
 	return s.meter.Slow.Last(), s.live.Load().SlowRequest
 }
 
 // Hot returns the hottest paths and clients of this server. The caller owns the result.
-func (s *Server) Hot() HotSpots {
+func (s *Server) Hot() facts.HotSpots {
 	return s.meter.Hot.Spots(func(id proto.SessionID) string {
 		if c := s.conns.ofSession(id); c != nil {
 			return c.nc.RemoteAddr().String()

@@ -6,11 +6,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // Environment returns the lines of the envi word. The keys are those of a JVM. Each value is the
 // closest equivalent for a Go program, or empty if there is none or the system does not tell.
-func (s *Server) Environment() []Setting {
+func (s *Server) Environment() []facts.Setting {
 	or := func(value string, err error) string {
 		if err != nil {
 			return ""

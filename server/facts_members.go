@@ -54,7 +54,7 @@ func (s *Server) Membership() string {
 // Members returns the servers of the ensemble in ascending order of their numbers: the members that
 // the ensemble agreed on, or, as long as this server knows of no agreement, those of its
 // configuration. A standalone server has none. The caller owns the result.
-func (s *Server) Members() []MemberStatus {
+func (s *Server) Members() []facts.MemberStatus {
 	set, _ := s.ensemble()
 	var links []consensus.PeerLink
 	if s.life.accepting.Load() {

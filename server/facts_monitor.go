@@ -17,7 +17,7 @@ import (
 // although it does not answer the word. The caller owns the result.
 //
 // docs/reference/monitoring.md says which of ZooKeeper's keys differ here, and which are missing.
-func (s *Server) Monitor() []Value {
+func (s *Server) Monitor() []facts.Value {
 	if !s.life.accepting.Load() {
 		return nil
 	}

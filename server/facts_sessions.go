@@ -9,7 +9,7 @@ import (
 )
 
 // Sessions returns the sessions that the whole ensemble knows, in ascending order of their ids.
-func (s *Server) Sessions() []Session {
+func (s *Server) Sessions() []facts.Session {
 	s.treeMu.RLock()
 	sessions := make([]Session, 0, s.tree.NumSessions())
 	for info := range s.tree.Sessions() {
@@ -28,7 +28,7 @@ func (s *Server) Sessions() []Session {
 
 // Ephemerals returns the ephemeral znodes of the whole ensemble by their owners, in ascending order
 // of the session ids. The caller owns the result.
-func (s *Server) Ephemerals() []SessionPaths {
+func (s *Server) Ephemerals() []facts.SessionPaths {
 	var all []SessionPaths
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
@@ -40,7 +40,7 @@ func (s *Server) Ephemerals() []SessionPaths {
 
 // ZnodeKinds returns the containers and the znodes with a time to live, in no order. Clients cannot
 // see these kinds. The caller owns the result.
-func (s *Server) ZnodeKinds() []ZnodeKind {
+func (s *Server) ZnodeKinds() []facts.ZnodeKind {
 	var all []ZnodeKind // a copy, so that nobody waits for a reader of the result
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
@@ -52,7 +52,7 @@ func (s *Server) ZnodeKinds() []ZnodeKind {
 
 // Expiries returns when sessions expire, the next first. Only the server that decides about expiry
 // knows: a standalone server, or the leader. All others return nil. The caller owns the result.
-func (s *Server) Expiries() []Expiry {
+func (s *Server) Expiries() []facts.Expiry {
 	if !s.life.accepting.Load() {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (s *Server) Expiries() []Expiry {
 
 // LocalExpiries returns when the sessions that only this server knows expire, the next first, or
 // nil if this server opens no such sessions. The caller owns the result.
-func (s *Server) LocalExpiries() []Expiry {
+func (s *Server) LocalExpiries() []facts.Expiry {
 	if !s.life.accepting.Load() || !s.cfg.LocalSessions && !s.leader.readOnly.Load() || s.alone() {
 		return nil
 	}

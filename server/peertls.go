@@ -2,25 +2,64 @@ package server
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/consensus/peer"
 )
 
-// PeerTLS is the configuration of TLS between members.
-type PeerTLS = consensus.PeerTLS
+// PeerTLS says which connections between members are encrypted, and which certificates are
+// accepted. The zero value is PeerTLSOff.
+type PeerTLS struct {
+	Mode PeerTLSMode
+	// Server is the configuration for accepted connections, and Client returns that for dialing a
+	// host. They are required unless Mode is PeerTLSOff. Both must verify the chain of the other
+	// side's certificate; Server should require it (tls.RequireAndVerifyClientCert). New
+	// certificates may be handed out at any time (Server.GetConfigForClient, Client).
+	Server *tls.Config
+	Client func(host string) *tls.Config
+	// A certificate must be valid for the host in the address of the member that it is used for.
+	// AnyHost skips this check on both sides, AnyCallerHost that of the accepting side. What Server
+	// and Client verify by themselves is verified in any case.
+	AnyHost, AnyCallerHost bool
+	// ReverseDNS: if the host of a member is an IP address, a certificate may also be valid for a
+	// name that the DNS has for this address.
+	ReverseDNS bool
+	// Ensemble is the name of the ensemble in the URIs gozkd://ensemble/id of certificates. Empty:
+	// any name.
+	Ensemble string
+	// DetectionTimeout bounds the wait for the first byte of a caller, which tells TLS from a plain
+	// connection. Default, and maximum: 5 s.
+	DetectionTimeout time.Duration
+}
 
-// PeerTLSMode says which connections between members are encrypted.
-type PeerTLSMode = consensus.PeerTLSMode
+// forPeers returns the same for package peer.
+func (t *PeerTLS) forPeers() consensus.PeerTLS {
+	return consensus.PeerTLS{
+		Mode: peer.TLSMode(t.Mode), Server: t.Server, Client: t.Client, AnyHost: t.AnyHost, AnyCallerHost: t.AnyCallerHost,
+		ReverseDNS: t.ReverseDNS, Ensemble: t.Ensemble, DetectionTimeout: t.DetectionTimeout,
+	}
+}
 
-// The modes of PeerTLS, in the order in which an ensemble takes them. Each connects with its
-// neighbors.
+// Check returns an error if the configuration is incomplete.
+func (t *PeerTLS) Check() error { return new(t.forPeers()).Check() }
+
+// PeerTLSMode says which connections between members are encrypted. An ensemble moves from plain
+// connections to TLS, or back, in single steps: each mode connects with its neighbors.
+type PeerTLSMode int
+
+// String describes the mode.
+func (m PeerTLSMode) String() string { return peer.TLSMode(m).String() }
+
+// The modes, in the order in which an ensemble takes them.
 const (
-	PeerTLSOff      = consensus.PeerTLSOff      // plain connections only
-	PeerTLSAccepted = consensus.PeerTLSAccepted // plain connections are made, both kinds are accepted (portUnification)
-	PeerTLSDialed   = consensus.PeerTLSDialed   // TLS connections are made, both kinds are accepted (sslQuorum and portUnification)
-	PeerTLSRequired = consensus.PeerTLSRequired // TLS connections only (sslQuorum)
+	PeerTLSOff      = PeerTLSMode(peer.TLSOff)      // plain connections only
+	PeerTLSAccepted = PeerTLSMode(peer.TLSAccepted) // plain ones are made, both kinds are accepted (portUnification)
+	PeerTLSDialed   = PeerTLSMode(peer.TLSDialed)   // TLS is used to dial, both kinds are accepted (also sslQuorum)
+	PeerTLSRequired = PeerTLSMode(peer.TLSRequired) // TLS connections only (sslQuorum)
 )
 
 // checkPeers returns the errors in how members prove to each other who they are.

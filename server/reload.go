@@ -21,7 +21,7 @@ var reloads = []string{
 
 // handedIn names the fields that a configuration file cannot contain: objects that the embedding
 // program hands in.
-var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "Audit", "ArchiveStats", "Certificates", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
+var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "Audit", "ArchiveStats", "Certificates", "InProcess", "Version", "Logger", "Slog", "Now", "Rand", "FS", "DirFS", "levels"}
 
 // Reload applies those fields of cfg that can change while the server serves, and returns the
 // sorted names of the other fields that differ from the present configuration: these need a
@@ -35,9 +35,8 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "Secur
 // negotiated), Words, SyncWarning, SlowRequest, SuperDigest, DisableDigest (a connection keeps its
 // identities), EnforceQuota, RefuseTTL, ReconfigEnabled, ReadOnlyMode, ContainerMaxPerMinute,
 // ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS (which connections between members are
-// made again: peer.Network.SetTLS). Reload ignores the objects that the program hands in: Memory,
-// the listeners, PeerDial, Audit, ArchiveStats, Certificates, InProcess, Version, Logger, Now,
-// Rand, FS, DirFS.
+// made again: peer.Network.SetTLS). Reload ignores the objects that the program hands in, such as
+// listeners, loggers and Now, and InProcess and Version.
 //
 // Reload may be called at any time, from any goroutine.
 func (s *Server) Reload(cfg Config) (restart []string, err error) {
@@ -68,7 +67,7 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	s.conns.budget.Limit.Store(next.ClientMemory)
 	if s.life.accepting.Load() {
 		s.node.SetMaxLevel(consensus.Level(next.MaxFeatureLevel))
-		if err := s.node.SetPeerTLS(next.PeerTLS); err != nil { // was checked above
+		if err := s.node.SetPeerTLS(next.PeerTLS.forPeers()); err != nil { // was checked above
 			return nil, fmt.Errorf("server: reload: %w", err)
 		}
 	}

@@ -29,7 +29,7 @@ var (
 
 // Server is a ZooKeeper server. Its methods may be called from any goroutine.
 type Server struct {
-	cfg       Config                 // as the server was started with
+	cfg       *Config                // as the server was started with; never changes
 	live      atomic.Pointer[Config] // as Reload left it; its content never changes
 	reloading sync.Mutex             // held during Reload, and while start sets what Reload sets
 	life      lifecycle
@@ -45,7 +45,7 @@ type Server struct {
 	traceMask atomic.Int64 // of the words gtmk and stmk
 	applied   waitList     // goroutines that wait for the state to change, or for a leader
 
-	treeMu  sync.RWMutex // guards tree; see the package comment for the order of locks
+	treeMu  sync.RWMutex // guards tree; docs/internals/server.md has the order of locks
 	tree    *datatree.Tree
 	watches *watch.Table
 
@@ -82,7 +82,7 @@ func New(cfg Config) (*Server, error) {
 	slow := cfg.Logger // the lines of slow requests have a limit of their own
 	cfg.Logger = lograte.New(cfg.Logger)
 	s := &Server{
-		cfg:     cfg,
+		cfg:     &cfg,
 		members: set,
 		watches: watch.New(),
 	}
@@ -153,7 +153,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.reloading.Lock() // a Reload at the same time must not set its level before this one
 	s.life.accepting.Store(true)
 	s.node.SetMaxLevel(consensus.Level(s.live.Load().MaxFeatureLevel)) // Reload may have changed it before
-	err = s.node.SetPeerTLS(s.live.Load().PeerTLS)                     // the same
+	err = s.node.SetPeerTLS(s.live.Load().PeerTLS.forPeers())          // the same
 	s.reloading.Unlock()
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (s *Server) openNode(ctx context.Context) error {
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
 		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
-		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS,
+		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,
 		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, DirFS: s.cfg.DirFS, StateMachine: &s.applier,

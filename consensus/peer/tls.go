@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// TLSMode says which connections between members are encrypted. An ensemble moves from plain
-// connections to TLS, or back, in single steps: each mode connects with its neighbours.
+// TLSMode is server.PeerTLSMode.
 type TLSMode int
 
-// The modes, in the order in which an ensemble takes them.
+// The modes.
 const (
 	TLSOff      TLSMode = iota // plain connections only
 	TLSAccepted                // plain connections are made, both kinds are accepted
@@ -39,29 +38,14 @@ func (m TLSMode) String() string {
 
 func (m TLSMode) dials() bool { return m >= TLSDialed }
 
-// TLS says which connections are encrypted, and which certificates are accepted. The zero value is
-// TLSOff.
+// TLS is server.PeerTLS, which documents the fields.
 type TLS struct {
-	Mode TLSMode
-	// Server is the configuration for accepted connections, and Client returns that for dialing a
-	// host. They are required unless Mode is TLSOff. Both must verify the chain of the other side's
-	// certificate; Server should require it (tls.RequireAndVerifyClientCert). New certificates may
-	// be handed out at any time (Server.GetConfigForClient, Client).
-	Server *tls.Config
-	Client func(host string) *tls.Config
-	// A certificate must be valid for the host in the address of the member that it is used for.
-	// AnyHost skips this check on both sides, AnyCallerHost that of the accepting side. What Server
-	// and Client verify by themselves is verified in any case.
-	AnyHost, AnyCallerHost bool
-	// ReverseDNS: if the host of a member is an IP address, a certificate may also be valid for a
-	// name that the DNS has for this address.
-	ReverseDNS bool
-	// Ensemble is the name of the ensemble in the URIs gozkd://ensemble/id of certificates. Empty:
-	// any name.
-	Ensemble string
-	// DetectionTimeout bounds the wait for the first byte of a caller, which tells TLS from a plain
-	// connection. Default, and maximum: 5 s.
-	DetectionTimeout time.Duration
+	Mode                               TLSMode
+	Server                             *tls.Config
+	Client                             func(host string) *tls.Config
+	AnyHost, AnyCallerHost, ReverseDNS bool
+	Ensemble                           string
+	DetectionTimeout                   time.Duration
 }
 
 // Check returns an error if the configuration is incomplete.
