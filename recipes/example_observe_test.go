@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -15,8 +14,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Metrics of Prometheus. For OpenTelemetry, Request starts a span with the caller's ctx, and its
-// result ends that span:
+// Metrics and traces of any library. With Prometheus, count is a HistogramVec, and its Observe gets
+// the seconds. With OpenTelemetry, Request starts a span with ctx, and ended ends that span:
 //
 //	_, span := tracer.Start(ctx, "zookeeper "+op, trace.WithAttributes(attribute.String("path", path)))
 //	return func(repeats int, err error) {
@@ -25,24 +24,27 @@ import (
 //		span.End()
 //	}
 func ExampleObserve() {
-	requests := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: "zk_request_seconds"}, []string{"op", "outcome"})
-	repeats := prometheus.NewCounter(prometheus.CounterOpts{Name: "zk_repeats_total"})
-	reconnects := prometheus.NewCounter(prometheus.CounterOpts{Name: "zk_reconnects_total"})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(requests, repeats, reconnects)
+	var mu sync.Mutex
+	count := make(map[string]int)
 	observe := recipes.Observe(client.Hooks{
-		Request: func(_ context.Context, op, _ string) func(int, error) {
+		Request: func(ctx context.Context, op, path string) (ended func(repeats int, err error)) {
 			begun := time.Now()
-			return func(n int, err error) {
-				outcome, code := "error", proto.OK
-				if err == nil || errors.As(err, &code) {
-					outcome = code.String()
+			return func(repeats int, err error) {
+				code := proto.OK
+				if err != nil && !errors.As(err, &code) {
+					code = proto.ErrConnectionLoss // or another error of package recipes
 				}
-				requests.WithLabelValues(op, outcome).Observe(time.Since(begun).Seconds())
-				repeats.Add(float64(n))
+				mu.Lock()
+				defer mu.Unlock()
+				count[fmt.Sprintf("%s: %v, repeats: %d", op, code.String(), repeats)]++
+				_ = time.Since(begun).Seconds()
 			}
 		},
-		Reconnect: func(string) { reconnects.Inc() },
+		Reconnect: func(server string) {
+			mu.Lock()
+			defer mu.Unlock()
+			count["reconnects"]++
+		},
 	})
 
 	ctx := context.Background()
@@ -62,20 +64,8 @@ func ExampleObserve() {
 	_, _ = c.Create(ctx, "/x", nil, recipes.CreateOptions{})
 	_, _, _ = c.Get(ctx, "/y")
 
-	families, err := registry.Gather()
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			for _, label := range m.GetLabel() {
-				fmt.Print(label.GetValue(), " ")
-			}
-			fmt.Println(family.GetName(), m.GetSummary().GetSampleCount(), m.GetCounter().GetValue())
-		}
-	}
-	fmt.Println(err)
-	// Output:
-	// zk_reconnects_total 0 0
-	// zk_repeats_total 0 0
-	// create ok (0) zk_request_seconds 1 0
-	// get no node (-101) zk_request_seconds 1 0
-	// <nil>
+	mu.Lock()
+	defer mu.Unlock()
+	fmt.Println(count)
+	// Output: map[create: ok (0), repeats: 0:1 get: no node (-101), repeats: 0:1]
 }
