@@ -31,7 +31,7 @@ Runs an admin command of a running server and prints its answer, for example
 docs/reference/monitoring.md lists the commands and who may run them.
 
 flags:
-  --server URL      the admin endpoint, such as http://HOST:8080
+  --url URL         the admin endpoint, such as http://HOST:8080
   --config ZOO.CFG  the server that this file configures. Without both flags, the server that serve
                     would run here
   --auth-file FILE  a file with the Authorization header: digest super:PASSWORD, or a token, such as
@@ -48,7 +48,8 @@ const adminPatience = time.Minute
 func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "admin", Usage: adminUsage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	endpoint := fs.String("server", "", "")
+	endpoint := fs.String("url", "", "")
+	cli.Alias(fs, "server", "url")
 	zooCfg := fs.String("config", "", "")
 	authFile := fs.String("auth-file", "", "")
 	var secure clientflags.Flags
@@ -123,7 +124,7 @@ func adminEndpoint(env cli.Env, serve []string) (string, error) {
 	}
 	c := inv.Config
 	if !c.AdminEnabled || c.AdminPort == 0 {
-		return "", errors.New("the server that serve would run here has no admin endpoint with a fixed port: name one with --server")
+		return "", errors.New("the server that serve would run here has no admin endpoint with a fixed port: name one with --url")
 	}
 	host := c.AdminAddress
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
@@ -140,7 +141,7 @@ func adminEndpoint(env cli.Env, serve []string) (string, error) {
 func adminURL(endpoint, command string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("--server is %q; allowed: a URL such as http://HOST:8080", endpoint)
+		return nil, fmt.Errorf("--url is %q; allowed: a URL such as http://HOST:8080", endpoint)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/commands"

@@ -16,21 +16,22 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-const initUsage = `usage: gozkd init [--myid N] [--configfile FILE]
+const initUsage = `usage: gozkd init [--id N] [--config FILE]
 
 Creates the data directories that zoo.cfg names and the file initialize in dataDir: with
 db.autocreate=false, a server without data takes part in founding an ensemble only if the file is
 there. So run init on each server of a new ensemble, and never on a server whose data is lost: that
-server joins the others. With --myid, init also writes the number of this server to the file myid.
-Only a member of an ensemble needs a number, which --id and ZOO_MY_ID can give as well.
+server joins the others. With --id, init also writes the number of this server to the file myid.
+Only a member of an ensemble needs a number, which --id of serve and ZOO_MY_ID can give as well.
 
 flags:
-  --myid N           the number of this server
-  --configfile FILE  the zoo.cfg; default: zoo.cfg in the directory ZOOCFGDIR or ZOO_CONF_DIR
-  --data-dir DIR     replaces dataDir of the zoo.cfg
-  --until TIME       for automation that runs init before each start: after TIME (2026-11-23T12:00:00Z, or
-                     empty: always), or with existing data, do nothing, with exit status 0
-  --force            accepted for compatibility; existing data is never deleted
+  --id N              the number of this server; also --myid, as for zkServer-initialize.sh
+  --config FILE       the zoo.cfg; default: zoo.cfg in the directory ZOOCFGDIR or ZOO_CONF_DIR; also
+                      --configfile
+  --data-dir DIR      replaces dataDir of the zoo.cfg
+  --found-until TIME  for automation that runs init before each start: after TIME (2026-11-23T12:00:00Z,
+                      or empty: always), or with existing data, do nothing, with exit status 0
+  --force             accepted for compatibility; existing data is never deleted
 
 Exit status: 0 on success, 1 if data exists already or cannot be written, 2 if the command line is
 wrong.
@@ -40,17 +41,18 @@ wrong.
 func initialize(_ context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "init", Usage: initUsage}
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	id := flags.String("myid", "", "")
-	file := flags.String("configfile", "", "")
+	id := flags.String("id", "", "")
+	file := flags.String("config", "", "")
 	dir := flags.String("data-dir", "", "")
 	var until *time.Time // zero: always over
-	flags.Func("until", "", func(text string) (err error) {
+	flags.Func("found-until", "", func(text string) (err error) {
 		if until = new(time.Time); text != "" {
 			*until, err = time.Parse(time.RFC3339, text)
 		}
 		return err
 	})
 	flags.Bool("force", false, "")
+	cli.Alias(flags, "myid", "id", "configfile", "config", "until", "found-until")
 	words, status, done := c.Parse(flags, args)
 	switch {
 	case done:

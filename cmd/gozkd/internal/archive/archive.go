@@ -39,7 +39,7 @@ func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error)
 	case len(ids) == 0:
 		return nil, fmt.Errorf("archive: there are no objects of an archive in %v", s)
 	case ensemble == "" && len(ids) > 1:
-		return nil, fmt.Errorf("archive: %v has objects of the ensembles %s: choose one with --ensemble; after a restore the ensemble has a new number", s, strings.Join(ids, ", "))
+		return nil, fmt.Errorf("archive: %v has objects of the ensembles %s: choose one with --ensemble-id; after a restore the ensemble has a new number", s, strings.Join(ids, ", "))
 	case ensemble != "" && !slices.Contains(ids, ensemble):
 		return nil, fmt.Errorf("archive: %v has no objects of ensemble %s, but of %s", s, ensemble, strings.Join(ids, ", "))
 	case ensemble == "":

@@ -96,7 +96,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Restore, []string{"--from", good, "--data-dir", empty, "-o", "dataLogDir=" + data}, 1, "is not empty"},
 		{Restore, []string{"--from", bad, "--data-dir", empty}, 1, "corrupt checkpoint"},
 		{Restore, []string{"--from", ensemble, "--data-dir", empty}, 1, "differs from that of the other servers"},
-		{Restore, []string{"--from", filepath.Join(dir, "nolog"), "--data-dir", empty}, 1, "takes the checkpoint alone"},
+		{Restore, []string{"--from", filepath.Join(dir, "nolog"), "--data-dir", empty}, 1, "name the checkpoint alone"},
 		{Restore, []string{"--from", filepath.Join(dir, "nostate"), "--data-dir", empty}, 1, "no state"},
 		{Restore, []string{"--from", web.URL, "--data-dir", empty}, 1, "make a backup of it first"},
 		{inspect, []string{text}, 1, "corrupt checkpoint"},

@@ -22,9 +22,9 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-const restoreUsage = `usage: gozkd restore --from SOURCE [--from-log-dir DIR] [flags of serve] [zoo.cfg]
+const restoreUsage = `usage: gozkd restore --from SOURCE [--log-dir DIR] [flags of serve] [zoo.cfg]
        gozkd restore URL [--at MOMENT] [--into DIR] [flags of serve] [zoo.cfg]
-       gozkd restore SOURCE --subtree PATH --to HOST:PORT,... (gozkd restore --subtree --help)
+       gozkd restore SOURCE --subtree PATH --to HOST:PORT,... (gozkd restore --subtree / --help)
 
 Makes a new data directory with the state of SOURCE, at the place where serve with the same flags and
 zoo.cfg looks for it. The server starts a new ensemble: alone, or, if zoo.cfg has server lines, one
@@ -39,7 +39,7 @@ SOURCE is one of
 
 flags:
   --from SOURCE       the state to restore
-  --from-log-dir DIR  the directory of SOURCE's log, if its dataLogDir differs from its dataDir
+  --log-dir DIR       the directory of SOURCE's log, if its dataLogDir differs from its dataDir
   --at MOMENT         the moment in an archive: a time, such as 2026-11-22T08:00:00Z, or a zxid, such as
                       0x100000007. What was written up to then, including it. Default: the last one
   --ensemble-id ID    the ensemble in an archive, if there are objects of several
@@ -98,7 +98,8 @@ func loadRestore(args []string, env cli.Env) (f restoreFlags, inv *config.Invoca
 	load := func(args []string) (*config.Invocation, error) {
 		flags := flag.NewFlagSet("restore", flag.ContinueOnError)
 		flags.StringVar(&f.from, "from", "", "")
-		flags.StringVar(&f.fromLog, "from-log-dir", "", "")
+		flags.StringVar(&f.fromLog, "log-dir", "", "")
+		cli.Alias(flags, "from-log-dir", "log-dir")
 		flags.Var(&f.at, "at", "")
 		flags.StringVar(&f.ensemble, "ensemble-id", "", "")
 		flags.StringVar(&f.into, "into", "", "")

@@ -41,7 +41,7 @@ func readSource(path, logDir string) (*source, error) {
 		file := checkpointIn(path)
 		if text, err := os.ReadFile(filepath.Join(path, "DIVERGED")); err == nil {
 			return nil, fmt.Errorf("the state in %s differs from that of the other servers, so it may be wrong: %s"+
-				"If there is no other source, --from %s takes its last checkpoint", path, text, file)
+				"If there is no other source, name its last checkpoint, %s", path, text, file)
 		}
 		if s.held, err = consensus.ReadDir(path, logDir, r); err != nil {
 			return nil, withCheckpointAlone(err, file)
@@ -82,7 +82,7 @@ type logError struct {
 }
 
 func (e *logError) Error() string {
-	return fmt.Sprintf("%v\nIf the log can't be repaired, --from %s takes the checkpoint alone: all later writes are lost", e.err, e.checkpoint)
+	return fmt.Sprintf("%v\nIf the log can't be repaired, name the checkpoint alone, %s: all later writes are lost", e.err, e.checkpoint)
 }
 
 func (e *logError) Unwrap() error { return e.err }

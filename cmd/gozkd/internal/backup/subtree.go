@@ -33,7 +33,7 @@ flags:
   --to HOST:PORT,...  the client ports of the ensemble
   --as PATH           the place of the subtree in the ensemble; its parent must exist. Default: PATH
   --at MOMENT         as for gozkd restore
-  --ensemble-id ID, --from SOURCE, --from-log-dir DIR
+  --ensemble-id ID, --from SOURCE, --log-dir DIR
                       as for gozkd restore
   --dry-run           show all changes, and make none
   --yes               do not ask
@@ -80,7 +80,8 @@ func restoreSubtree(ctx context.Context, c *command, args []string) int {
 	r := &subtreeRestore{command: c}
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	flags.StringVar(&r.moment.url, "from", "", "")
-	flags.StringVar(&r.logDir, "from-log-dir", "", "")
+	flags.StringVar(&r.logDir, "log-dir", "", "")
+	cli.Alias(flags, "from-log-dir", "log-dir")
 	flags.Var(&r.moment.at, "at", "")
 	flags.StringVar(&r.moment.ensemble, "ensemble-id", "", "")
 	flags.StringVar(&r.path, "subtree", "", "")

@@ -19,7 +19,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-const verifyUsage = `usage: gozkd verify [--ensemble ID] [--record] [--json] URL
+const verifyUsage = `usage: gozkd verify [--ensemble-id ID] [--record] [--output FORMAT] URL
 
 Checks an archive: reads every object, replays each unbroken part of the log from its first base, and
 compares the state with every later base. Shows which moments can be restored.
@@ -27,10 +27,10 @@ compares the state with every later base. Shows which moments can be restored.
 URL is the place that gozkd.archive.url names: file:///DIRECTORY or s3://BUCKET/PREFIX
 
 flags:
-  --ensemble ID  the ensemble, if there are objects of several
-  --record       write the result into the archive, so that the servers show it: metrics, mntr and
-                 gozkd top. Without the flag nothing is changed
-  --json         print the report as JSON
+  --ensemble-id ID  the ensemble, if there are objects of several
+  --record          write the result into the archive, so that the servers show it: metrics, mntr and
+                    gozkd top. Without the flag nothing is changed
+  --output FORMAT   text, or json (text)
 
 exit status: 0 the archive is sound, 1 it is not or could not be read, 2 the command line is wrong
 `
@@ -64,9 +64,11 @@ type partReport struct {
 func Verify(ctx context.Context, args []string, env cli.Env) int {
 	c := &command{cli.Command{Env: env, Name: "verify", Usage: verifyUsage}}
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	ensemble := flags.String("ensemble", "", "")
+	ensemble := flags.String("ensemble-id", "", "")
 	record := flags.Bool("record", false, "")
-	asJSON := flags.Bool("json", false, "")
+	asJSON := flags.Bool("json", false, "") // the former name of --output json
+	cli.OutputFlag(flags, asJSON)
+	cli.Alias(flags, "ensemble", "ensemble-id")
 	words, status, done := c.Parse(flags, args)
 	switch {
 	case done:

@@ -122,12 +122,22 @@ func (c Command) PrintJSON(v any) {
 	Print(c.Env.Out, string(b)+"\n")
 }
 
-// Output reads the value of a flag that selects the output format, and reports whether it is JSON.
-func Output(format string) (json bool, err error) {
-	if format != "text" && format != "json" {
-		return false, fmt.Errorf("output format %q: must be text or json", format)
+// OutputFlag adds the flag --output, which selects the output format, to fs.
+func OutputFlag(fs *flag.FlagSet, json *bool) {
+	fs.Func("output", "", func(format string) error {
+		if *json = format == "json"; !*json && format != "text" {
+			return errors.New("must be text or json")
+		}
+		return nil
+	})
+}
+
+// Alias gives flags of fs their former names, which scripts may use. names are pairs of a former
+// and a present name.
+func Alias(fs *flag.FlagSet, names ...string) {
+	for i := 0; i < len(names); i += 2 {
+		fs.Var(fs.Lookup(names[i+1]).Value, names[i], "")
 	}
-	return format == "json", nil
 }
 
 // Print writes text and ignores an error: there is no other place to report it.

@@ -18,7 +18,7 @@ const TLSUsage = `  --tls                      connect with TLS; the next five f
   --cacert FILE              PEM file with the authorities that the certificate of a server must come
                              from (those of the system)
   --cert FILE, --key FILE    PEM files with the client's certificate and key; one file may hold both
-  --tls-server-name NAME     the name that a server's certificate must have (the host of -server)
+  --tls-server-name NAME     the name that a server's certificate must have (the host that is dialed)
   --insecure-skip-verify     accept any certificate: whoever controls the network can be the server
 `
 

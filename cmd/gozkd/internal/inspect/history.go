@@ -25,12 +25,13 @@ change was made. "?" says that the log no longer tells: the transaction is older
 and may have failed. Transactions that are known to have failed are left out.
 
 flags:
-  --below         the znodes below PATH as well
-  --from, --to X  only changes from or up to a zxid (0x100000002) or a time (2026-11-23T08:00:00Z)
-  --data          with the data that was written
-  --log-dir DIR   the directory of the log, if dataLogDir differs from dataDir; for a single DIR
-  --ensemble ID   the ensemble, if an archive holds several
-  -output FORMAT  text, or json: one object per line (text)
+  --below           the znodes below PATH as well
+  --since, --until MOMENT
+                    only changes from or up to a zxid (0x100000002) or a time (2026-11-23T08:00:00Z)
+  --data            with the data that was written
+  --log-dir DIR     the directory of the log, if dataLogDir differs from dataDir; for a single DIR
+  --ensemble-id ID  the ensemble, if an archive holds several
+  --output FORMAT   text, or json: one object per line (text)
 `
 
 // History runs `gozkd history`.
@@ -39,20 +40,19 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	var when interval
 	below := fs.Bool("below", false, "")
-	fs.Var(&when.from, "from", "")
-	fs.Var(&when.to, "to", "")
+	fs.Var(&when.from, "since", "")
+	fs.Var(&when.to, "until", "")
 	data := fs.Bool("data", false, "")
 	logDir := fs.String("log-dir", "", "")
-	ensemble := fs.String("ensemble", "", "")
-	output := fs.String("output", "text", "")
+	ensemble := fs.String("ensemble-id", "", "")
+	var json bool
+	cli.OutputFlag(fs, &json)
+	cli.Alias(fs, "from", "since", "to", "until", "ensemble", "ensemble-id")
 	words, status, done := c.Parse(fs, args)
 	if done {
 		return status
 	}
-	json, err := cli.Output(*output)
 	switch {
-	case err != nil:
-		return c.Misused(err)
 	case len(words) < 2:
 		return c.Misused(errors.New("name a znode, and a data directory or a file of its log"))
 	case *logDir != "" && len(words) > 2:

@@ -29,13 +29,14 @@ flags:
   --sessions       sessions, one per line
   --tree           sums per subtree: znodes, ephemerals, bytes in paths and data
   --depth N        of --tree: levels of subtrees (1)
-  --path PATH      only PATH and what is below it
-  --from, --to X   of --log: only transactions from or up to a zxid (0x100000002) or a time
+  --subtree PATH   only PATH and what is below it
+  --since, --until MOMENT
+                   of --log: only transactions from or up to a zxid (0x100000002) or a time
                    (2026-11-23T08:00:00Z)
   --data           with the data of znodes
   --log-dir DIR    the directory of the log, if dataLogDir differs from dataDir; for a single DIR
-  --ensemble ID    the ensemble, if an archive holds several
-  -output FORMAT   text, or json: one object per line (text)
+  --ensemble-id ID the ensemble, if an archive holds several
+  --output FORMAT  text, or json: one object per line (text)
 `
 
 // options are the flags of inspect.
@@ -65,20 +66,18 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 	fs.BoolVar(&o.sessions, "sessions", false, "")
 	fs.BoolVar(&o.tree, "tree", false, "")
 	fs.IntVar(&o.depth, "depth", 1, "")
-	fs.StringVar((*string)(&o.below), "path", "", "")
-	fs.Var(&o.when.from, "from", "")
-	fs.Var(&o.when.to, "to", "")
+	fs.StringVar((*string)(&o.below), "subtree", "", "")
+	fs.Var(&o.when.from, "since", "")
+	fs.Var(&o.when.to, "until", "")
 	fs.BoolVar(&o.data, "data", false, "")
 	fs.StringVar(&o.logDir, "log-dir", "", "")
-	fs.StringVar(&o.ensemble, "ensemble", "", "")
-	output := fs.String("output", "text", "")
+	fs.StringVar(&o.ensemble, "ensemble-id", "", "")
+	cli.OutputFlag(fs, &o.json)
+	cli.Alias(fs, "path", "subtree", "from", "since", "to", "until", "ensemble", "ensemble-id")
 	if words, status, done = c.Parse(fs, args); done {
 		return nil, status, true
 	}
-	var err error
-	if o.json, err = cli.Output(*output); err == nil {
-		err = o.below.check()
-	}
+	err := o.below.check()
 	switch {
 	case err != nil:
 	case len(words) == 0:

@@ -42,7 +42,7 @@ flags:
   --id N            write the file myid with the number of the server
   --log-dir DIR     the directory of SOURCE's log, if its dataLogDir differs from its dataDir
   --auth-file FILE  as for gozkd backup
-  --json            print the report as JSON
+  --output FORMAT   text, or json (text)
 ` + clientflags.TLSUsage
 
 // exportCommand is a running `gozkd export`.
@@ -63,7 +63,8 @@ func Export(ctx context.Context, args []string, env cli.Env) int {
 	flags.StringVar(&c.authFile, "auth-file", "", "")
 	flags.StringVar(&c.version, "for", "3.9", "")
 	flags.Uint64Var(&c.id, "id", 0, "")
-	flags.BoolVar(&c.json, "json", false, "")
+	flags.BoolVar(&c.json, "json", false, "") // the former name of --output json
+	cli.OutputFlag(flags, &c.json)
 	var secure clientflags.Flags
 	secure.RegisterTLS(flags)
 	words, status, done := c.Parse(flags, args)

@@ -31,14 +31,14 @@ ensemble that are left: the state is that of the server which would win an elect
 
 flags:
   --into DATA-DIR      the data directory to make; it must be empty, except for myid
-  --log-dir DIR        the directory of its log, if dataLogDir will differ from dataDir
+  --into-log-dir DIR   the directory of its log, if dataLogDir will differ from dataDir
   --id N               the number of its server among the server lines (default: the file myid, or 1)
   --verify             read, compare and report, and write nothing
-  --until ZXID|TIME    leave out what came after this transaction (0x1200000034), or after this time
+  --until MOMENT       leave out what came after this transaction (0x1200000034), or after this time
                        (2026-01-31T12:00:00Z)
-  --only PATH          import this znode and what is below it
+  --subtree PATH       import this znode and what is below it
   --without-sessions   close all sessions, which deletes their ephemerals
-  --json               print the report as JSON
+  --output FORMAT      text, or json (text)
 `
 
 // importCommand is a running `gozkd import`.
@@ -56,9 +56,11 @@ func Import(ctx context.Context, args []string, env cli.Env) int {
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	c.register(flags)
 	flags.BoolVar(&c.verify, "verify", false, "")
-	flags.BoolVar(&c.json, "json", false, "")
+	flags.BoolVar(&c.json, "json", false, "") // the former name of --output json
 	flags.BoolVar(&c.withoutSessions, "without-sessions", false, "")
-	flags.StringVar(&c.only, "only", "", "")
+	flags.StringVar(&c.only, "subtree", "", "")
+	cli.OutputFlag(flags, &c.json)
+	cli.Alias(flags, "only", "subtree")
 	var until cli.Moment
 	flags.Var(&until, "until", "")
 	words, status, done := c.Parse(flags, args)
@@ -96,7 +98,7 @@ func (c *importCommand) check(words []string) error {
 	case c.id > serverlist.MaxID:
 		return c.wrongID()
 	case c.only != "" && proto.ValidatePath(c.only) != nil:
-		return fmt.Errorf("--only %s: %w", c.only, proto.ValidatePath(c.only))
+		return fmt.Errorf("--subtree %s: %w", c.only, proto.ValidatePath(c.only))
 	}
 	return nil
 }
@@ -176,7 +178,7 @@ func (c *importCommand) reduce(replay *datatree.Replay) (closed int, err error) 
 		}
 	}
 	if c.only != "" && !replay.Keep(c.only) {
-		return 0, fmt.Errorf("--only %s: there is no such znode", c.only)
+		return 0, fmt.Errorf("--subtree %s: there is no such znode", c.only)
 	}
 	return closed, nil
 }

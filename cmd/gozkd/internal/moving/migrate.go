@@ -30,7 +30,7 @@ started again.
 flags:
   --from HOST:PORT,...  the servers of ZooKeeper
   --into DATA-DIR       the data directory to make; it must be empty, except for myid
-  --log-dir DIR         the directory of its log, if dataLogDir will differ from dataDir
+  --into-log-dir DIR    the directory of its log, if dataLogDir will differ from dataDir
   --id N                the number of its server among the server lines (default: the file myid, or 1)
 
 flags of finish:

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/serverlist"
@@ -22,8 +23,9 @@ type target struct {
 
 func (t *target) register(flags *flag.FlagSet) {
 	flags.StringVar(&t.into, "into", "", "")
-	flags.StringVar(&t.logDir, "log-dir", "", "")
+	flags.StringVar(&t.logDir, "into-log-dir", "", "")
 	flags.Uint64Var(&t.id, "id", 0, "")
+	cli.Alias(flags, "log-dir", "into-log-dir")
 }
 
 func (t *target) wrongID() error {

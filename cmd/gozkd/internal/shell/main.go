@@ -7,6 +7,7 @@ import (
 	stdflag "flag"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -182,8 +183,8 @@ const Usage = `usage: gozkd cli [flags] [command [arguments]]
 
   -server host:port[,host:port ...][/chroot]  servers, and the path that all other paths are below
                                               (localhost:2181)
-  -timeout ms                                 session timeout, and how long to wait for a session
-                                              (30000)
+  -timeout TIME                               session timeout, and how long to wait for a session
+                                              (30s); a number is milliseconds, as for zkCli.sh
   -r                                          accept a server without a quorum, which answers reads
                                               only
   -waitforconnection                          accepted for compatibility: gozkd cli always waits
@@ -209,20 +210,19 @@ func parseSettings(args []string) (set settings, words []string, err error) {
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&set.server, "server", "localhost:2181", "")
 	fs.Func("timeout", "", func(v string) error {
-		n, err := strconv.ParseInt(v, 10, 32)
-		if err != nil || n <= 0 {
-			return errors.New("must be a number of milliseconds")
+		if _, err := strconv.ParseInt(v, 10, 32); err == nil {
+			v += "ms" // as for zkCli.sh
 		}
-		set.timeout = time.Duration(n) * time.Millisecond
+		d, err := time.ParseDuration(v)
+		if set.timeout = d; err != nil || d < time.Millisecond || d.Milliseconds() > math.MaxInt32 {
+			return errors.New("must be a duration, such as 30s, or a number of milliseconds")
+		}
 		return nil
 	})
 	fs.BoolVar(&set.readOnly, "r", false, "")
 	fs.Bool("waitforconnection", false, "")
 	set.secure.Register(fs)
-	fs.Func("output", "", func(v string) (err error) {
-		set.json, err = cli.Output(v)
-		return err
-	})
+	cli.OutputFlag(fs, &set.json)
 	err = fs.Parse(args)
 	if errors.Is(err, stdflag.ErrHelp) {
 		set.help, err = true, nil

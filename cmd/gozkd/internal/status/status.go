@@ -51,17 +51,15 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	var t targets
 	c := cli.Command{Env: env, Name: "status", Usage: usage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	output := fs.String("output", "text", "")
+	var json bool
+	cli.OutputFlag(fs, &json)
 	if status, done := t.parse(c, fs, args); done {
 		return status
-	}
-	json, err := cli.Output(*output)
-	if err != nil {
-		return c.Misused(err)
 	}
 	servers := ask(ctx, t)
 	askLinks(ctx, t, servers)
 	problems := judge(servers)
+	var err error
 	switch {
 	case json:
 		err = writeJSON(env.Out, servers, problems)

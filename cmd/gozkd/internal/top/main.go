@@ -55,7 +55,7 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 	fs.DurationVar(&o.interval, "interval", 2*time.Second, "")
 	fs.DurationVar(&o.timeout, "timeout", 3*time.Second, "")
 	fs.BoolVar(&o.once, "once", false, "")
-	output := fs.String("output", "text", "")
+	cli.OutputFlag(fs, &o.json)
 	var secure clientflags.Flags
 	secure.Register(fs)
 	words, status, done := c.Parse(fs, args)
@@ -66,9 +66,6 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 	addresses, _, err := client.ParseServers(*servers)
 	slices.Sort(addresses)
 	o.servers = slices.Compact(addresses)
-	if err == nil {
-		o.json, err = cli.Output(*output)
-	}
 	switch {
 	case len(words) > 0:
 		err = fmt.Errorf("unexpected argument %q: use -server to name servers", words[0])
