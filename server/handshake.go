@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/fourletter"
+	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -35,6 +36,12 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	var frame []byte
 	for frame == nil {
 		if frame, err = in.frame(handshakeBytes - 4); err != nil {
+			switch speaks := tlsreason.Protocol(in.buf[in.r:in.w]); {
+			case speaks == "TLS" && c.tls == nil:
+				err = errors.New("the client speaks TLS, and this port does not: connect to the port for TLS (secureClientPort), or set client.portUnification=true")
+			case speaks == "HTTP":
+				err = errors.New("the client speaks HTTP, and this is the port of ZooKeeper's clients: connect to a port for HTTP (admin.serverPort, metricsProvider.httpPort)")
+			}
 			return false, fmt.Errorf("connect request: %w", err)
 		}
 		if frame == nil {

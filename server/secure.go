@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/fourletter"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -78,7 +79,14 @@ func (c *conn) secure(in *input) bool {
 			c.countPlain()
 			return true
 		}
-		c.refused(tlsreason.NotTLS, nil)
+		var why error
+		switch speaks := tlsreason.Protocol(in.buf[in.r:in.w]); {
+		case speaks != "":
+			why = fmt.Errorf("the client speaks %s without TLS, and this port is for ZooKeeper's clients with TLS", speaks)
+		case fourletter.Is(string(in.buf[in.r : in.r+4])):
+			why = errors.New("the client sends a four-letter word without TLS")
+		}
+		c.refused(tlsreason.NotTLS, why)
 		return false
 	}
 	limit := s.live.Load().HandshakeLimit

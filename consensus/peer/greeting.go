@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/gozkd/gozkd/internal/tlsreason"
 )
 
 const (
@@ -64,7 +66,11 @@ func readGreeting(r io.Reader) (greeting, error) {
 		return greeting{}, err
 	}
 	if string(head[:8]) != magic {
-		return greeting{}, fmt.Errorf("%w: the first bytes are %q, which is no hello of gozkd", ErrCorrupt, head[:8])
+		hint := ""
+		if speaks := tlsreason.Protocol(head[:]); speaks != "" {
+			hint = ": the other side speaks " + speaks
+		}
+		return greeting{}, fmt.Errorf("%w: the first bytes are %q, which is no hello of gozkd%s", ErrCorrupt, head[:8], hint)
 	}
 	// Refusals of all versions are decoded, so that two versions can tell each other why they don't
 	// connect.

@@ -7,10 +7,12 @@ import (
 	"flag"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/testca"
@@ -235,6 +237,28 @@ func exchange(client sasl.Client, server sasl.Server) (id string, err error) {
 	}
 	_, _, err = c.Step(challenge)
 	return id, err
+}
+
+// A server that does not answer in time may be paused: nothing more is sent to it, which it would
+// find and log afterwards.
+func TestAdvice_SilentServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := resolve(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if advice := s.Advice(t.Context(), l.Addr().String(), os.ErrDeadlineExceeded); advice != "" {
+		t.Errorf("advice %q", advice)
+	}
+	if err := l.(*net.TCPListener).SetDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if nc, err := l.Accept(); err == nil {
+		t.Errorf("connected from %v", nc.RemoteAddr())
+	}
 }
 
 // TestAdvice checks that the error of a connection that fails names the flag that helps.

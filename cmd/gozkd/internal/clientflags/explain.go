@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ func (s *Security) Advice(ctx context.Context, address string, err error) string
 	case err == nil, errors.Is(err, context.Canceled):
 	case s.TLS():
 		return s.adviceForTLS(err)
+	case errors.Is(err, os.ErrDeadlineExceeded): // a port for TLS would not be silent, and a paused server would log the handshake
 	case dialed(err) && speaksTLS(ctx, address):
 		return "this port speaks TLS: add --tls, and --cacert FILE if its certificate is not from a public authority"
 	}
