@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"time"
@@ -46,6 +47,12 @@ func (t *PeerTLS) forPeers() consensus.PeerTLS {
 
 // Check returns an error if the configuration is incomplete.
 func (t *PeerTLS) Check() error { return new(t.forPeers()).Check() }
+
+// CheckOwn returns why the other members refuse a certificate of this member, which its server line
+// names by id and by the address for other members, or nil.
+func (t *PeerTLS) CheckOwn(leaf *x509.Certificate, id uint64, address string) error {
+	return new(t.forPeers()).CheckOwn(leaf, id, address)
+}
 
 // PeerTLSMode says which connections between members are encrypted. An ensemble moves from plain
 // connections to TLS, or back, in single steps: each mode connects with its neighbors.
