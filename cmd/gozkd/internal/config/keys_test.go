@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -125,7 +126,7 @@ func TestKeys_Values(t *testing.T) {
 			}
 			if k.kind.nearest != nil {
 				if nearest, ok := k.kind.nearest(trim(value)); ok {
-					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+trim(value)+"; "+nearest+" is used") || k.field != nil && k.get(&c) != nearest {
+					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+cmp.Or(trim(value), "empty")+"; "+nearest+" is used") || k.field != nil && k.get(&c) != nearest {
 						t.Errorf("%s=%s became %v, want %s; warnings %v", name, value, c, nearest, r.warnings)
 					}
 					continue

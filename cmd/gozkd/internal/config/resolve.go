@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -183,6 +184,7 @@ func (r *resolver) check(c *Config, name string) {
 	}
 	if !ok && w.row.kind.nearest != nil {
 		if v, ok = w.row.kind.nearest(w.value); ok {
+			shown = cmp.Or(shown, "empty")
 			r.warn(w.from, w.key, "is %s; %s is used, because allowed is %s", shown, v, w.row.kind.allowed)
 		}
 	}
