@@ -19,7 +19,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants hostile attacks tidy version release upgrade chart web web-pictures openapi help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants hostile attacks tidy version release upgrade chart alerts web web-pictures openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -107,6 +107,8 @@ upgrade:  ## three servers from FROM, a commit, to this tree and back, under loa
 chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
 	GOWORK=off $(GO) run -C tools/chart . ../../deploy/helm/gozkd ../../bin/gozkd
+alerts:   ## make each alert rule true by a fault in servers, and evaluate the rules with Prometheus' own code
+	GOWORK=off $(GO) test -C tools/alerts -count=1 -timeout 10m .
 # Debian's package; elsewhere set BROWSER to Chromium or Chrome. The tests wait for the page, so -race, which slows only the server, is left out.
 BROWSER   ?= chromium
 web:      ## the explorer in headless Chromium, as a person uses it; WEB for flags, such as -run TestEdit
