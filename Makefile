@@ -69,6 +69,9 @@ compat-config:  ; $(GO) test ./test/compat/config -count 1 -timeout 0 -zookeeper
 compat-full: ## programs and whole test suites of other people, on gozkd and on ZooKeeper; more than an hour; PROGRAMS and SUITES for flags, such as -suite kazoo
 	$(GO) run ./test/compat/programs $(PROGRAMS)
 	$(GO) run ./test/compat/suites $(SUITES)
+	$(MAKE) compat-directories
+compat-directories: ## what ZooKeeper does with the directories of which TestDirectories imports each; DIRECTORIES=record after a change
+	$(GO) run ./test/compat/moving -directories $(or $(DIRECTORIES),compare)
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure

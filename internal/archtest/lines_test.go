@@ -13,7 +13,7 @@ type budget struct{ limit, goal int }
 
 var (
 	shippedBudget = budget{limit: 103_000, goal: 97_000}
-	neverBudget   = budget{limit: 40_650, goal: 34_000}
+	neverBudget   = budget{limit: 41_000, goal: 34_000}
 )
 
 // shippedRoots are what users run and import. With all that they import they are what is shipped.

@@ -58,6 +58,8 @@ func run(ctx context.Context, args []string) {
 	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "decides loads and kills, as far as time does not")
 	keep := flags.Bool("keep", false, "keep the directories of a run that failed")
 	corpus := flags.String("corpus", "", "write the corpus of internal/testkit/zkcorpus into this directory, and test nothing")
+	directories := flags.String("directories", "", "instead, start ZooKeeper on the directories of "+
+		"TestDirectories: compare with what is recorded, or record")
 	live := flags.String("live", "", "instead, migrate a running ensemble of this release, such as 3.9.5")
 	servers := flags.Int("servers", 3, "with -live: the number of its servers")
 	clients := flags.String("client", "go-zookeeper,kazoo,curator", "with -live: whose clients work on it")
@@ -74,8 +76,13 @@ func run(ctx context.Context, args []string) {
 		}
 		return os.RemoveAll(w.work)
 	})
-	if w.gozkd == "" && *corpus == "" {
+	if w.gozkd == "" && *corpus == "" && *directories == "" {
 		w.gozkd = must.Get(server.BuildGozkd(ctx, install.Root(ctx), w.work))
+	}
+	if *directories != "" {
+		w.directories(install.Root(ctx), *directories == "record")
+		failed = false
+		return
 	}
 	fmt.Printf("seed %d\n", *seed)
 	if *live != "" {

@@ -2,6 +2,7 @@ package zkdata
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -59,12 +60,33 @@ func directoryAt(dir, logDir string) (d *Directory, err error) {
 	if d.Logs, err = list(logDir, "log."); err != nil {
 		return nil, err
 	}
+	if err := d.apart(dir, logDir); err != nil {
+		return nil, err
+	}
 	slices.Reverse(d.Snapshots)
 	if len(d.Snapshots)+len(d.Logs) == 0 {
 		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", d.Name)
 	}
 	d.epoch = uint32(numberIn(dir, "currentEpoch"))
 	return d, nil
+}
+
+// apart returns an error if logs are in the directory of the snapshots, or snapshots in that of the
+// logs, when these differ: the state may be in files that nobody reads. ZooKeeper does not start
+// then. Source: FileTxnSnapLog.checkSnapDir.
+func (d *Directory) apart(dir, logDir string) error {
+	x, err := os.Stat(dir)
+	y, err2 := os.Stat(logDir)
+	if err := errors.Join(err, err2); err != nil || os.SameFile(x, y) {
+		return err
+	}
+	logs, err := list(dir, "log.")
+	snapshots, err2 := list(logDir, "snapshot.")
+	for _, f := range append(logs, snapshots...) {
+		return fmt.Errorf("%s is in the wrong directory, if dataDir and dataLogDir differ: "+
+			"name the two as in zoo.cfg; if they are right, move away what an earlier configuration left there", f.Path)
+	}
+	return errors.Join(err, err2)
 }
 
 // numberIn returns the number in a file, or 0.
