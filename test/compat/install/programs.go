@@ -58,11 +58,11 @@ func GoProgram(ctx context.Context, root, module, source string) (program string
 	must.Do(os.WriteFile(filepath.Join(dir, file), must.Get(os.ReadFile(source)), 0o644))
 	mod := fmt.Appendf(nil, "module program\n\ngo 1.26\n\nrequire %s\n", module)
 	must.Do(os.WriteFile(filepath.Join(dir, "go.mod"), mod, 0o644))
-	build := []string{"build"}
+	build := []string{"GOWORK=off", "go", "build"}
 	if strings.HasSuffix(file, "_test.go") {
-		build = []string{"test", "-c"}
+		build = []string{"GOWORK=off", "go", "test", "-c"}
 	}
-	must.Get(output(ctx, dir, "go", append(build, "-trimpath", "-mod=mod", "-o", program)...))
+	must.Get(output(ctx, dir, "env", append(build, "-trimpath", "-mod=mod", "-o", program)...))
 	must.Do(os.WriteFile(stamp, []byte(module), 0o644))
 	return program
 }
