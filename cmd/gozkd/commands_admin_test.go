@@ -128,7 +128,7 @@ func TestAdmin_Refuses(t *testing.T) {
 		{"--server http://127.0.0.1:1 --tls ruok", 2, "https://HOST:8080"},
 		{"--server http://127.0.0.1:1 ruok", 1, "http://127.0.0.1:1/commands/ruok: "},
 		{"--server http://127.0.0.1:1/zk ruok", 1, "http://127.0.0.1:1/zk/ruok: "},
-		{"--config off.cfg ruok", 1, "name one with --server"},
+		{"--config off.cfg ruok", 1, "name one with --url"},
 		{"--config none.cfg ruok", 1, "none.cfg"},
 		{"--auth-file none --server http://127.0.0.1:1 ruok", 1, "none"},
 	} {

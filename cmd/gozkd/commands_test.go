@@ -88,10 +88,10 @@ func TestWords(t *testing.T) {
 		{"check-config wrong.cfg", 1, "", "gozkd: wrong.cfg:2: tickTime: is \"x\""},
 		{"zkServer.sh --config conf print-cmd", 0, "' 'serve' '" + filepath.Join("conf", "zoo.cfg") + "'\n", ""},
 		{"zkServer.sh --config conf print-cmd other.cfg", 0, "' 'serve' '" + filepath.Join("conf", "other.cfg") + "'\n", ""},
-		// Status 2 is for what trying again does not help against: a missing file may be on a late
-		// mount.
-		{"zkServer.sh --config none start-foreground", 1, "", "cannot be read"},
-		{"serve later/zoo.cfg", 1, "", "cannot be read"},
+		// A missing configuration file is as wrong as a bad one, so that a service manager does not
+		// try for ever. Other missing files, such as myid, may be on the late mount of dataDir.
+		{"zkServer.sh --config none start-foreground", 2, "", "cannot be read"},
+		{"serve later/zoo.cfg", 2, "", "cannot be read"},
 		{"serve members.cfg", 1, "", "the number of this one is not configured"},
 		{"serve secret.cfg", 1, "", "gozkd.peer.secretFile: is later/secret"},
 		{"serve both.cfg", 2, "", "tickTime: is \"x\""},
@@ -103,6 +103,12 @@ func TestWords(t *testing.T) {
 		{"init --myid", 2, "", "usage: gozkd init"},
 		{"init now", 2, "", "usage: gozkd init"},
 		{"init --help", 0, "usage: gozkd init", ""},
+		{"help", 0, "usage: gozkd [serve]", ""},
+		{"help serve", 0, "usage: gozkd [serve]", ""},
+		{"help init", 0, "usage: gozkd init", ""},
+		{"help migrate", 0, "usage: gozkd migrate", ""},
+		{"help cli", 0, "usage: gozkd cli", ""},
+		{"help verfy", 2, "", "did you mean verify?"},
 		{"init --myid x", 1, "", "gozkd: init: --id: myid: is \"x\"; allowed: a whole number from 1 to 254"},
 	} {
 		var stdout, stderr strings.Builder

@@ -46,6 +46,9 @@ func run(name string, args []string, env cli.Env) int {
 		cli.Print(env.Err, zkServerUsage+"\n")
 		return cli.Usage
 	}
+	if len(args) > 0 && args[0] == "help" { // gozkd help COMMAND
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	if len(args) > 0 {
 		command := commands[args[0]]
 		if command == nil {

@@ -12,10 +12,6 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 )
 
-// CheckEmpty refuses a directory that holds anything except myid, initialize, admin.token and
-// lost+found. A missing directory is empty.
-func CheckEmpty(dir string) error { return mustBeEmpty(dir) }
-
 // FoundWith makes a data directory whose member id begins a new ensemble with a tree that comes
 // from elsewhere, reads it back and compares it. logDir "" means dir.
 func FoundWith(tree *datatree.Tree, id uint64, dir, logDir string) error {

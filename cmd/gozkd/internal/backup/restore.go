@@ -155,7 +155,7 @@ type restored struct {
 // restore makes the new data directory t from a source.
 func restore(ctx context.Context, read func() (*source, error), t target, now time.Time) (*restored, error) {
 	for _, dir := range []string{t.dir, t.logDir} {
-		if err := mustBeEmpty(dir); err != nil {
+		if err := CheckEmpty(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -250,9 +250,9 @@ func newCluster(old uint64) uint64 {
 	}
 }
 
-// mustBeEmpty refuses a directory that holds anything except myid, initialize (both of which gozkd
-// init writes), admin.token and lost+found.
-func mustBeEmpty(dir string) error {
+// CheckEmpty refuses a directory that holds anything except myid, initialize (both of which gozkd
+// init writes), admin.token and lost+found. A missing directory is empty.
+func CheckEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -199,7 +199,7 @@ func (r *resolver) conflict(inv *Invocation, format string, args ...any) {
 const Usage = `usage: gozkd [serve] [flags] [zoo.cfg]
        gozkd check-config [flags] [zoo.cfg]
        gozkd COMMAND [flags] ...
-       gozkd --help | --version
+       gozkd help [COMMAND] | --version
 `
 
 // Help is the output of --help.

@@ -225,10 +225,10 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Missing reports whether the same configuration may work later, because files are all that is
-// missing.
+// Missing reports whether the same configuration may work later, because all that is missing are
+// files that it names. A missing configuration file is a problem without a key.
 func (e *Error) Missing() bool {
-	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !p.Missing })
+	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !p.Missing || p.Key == "" })
 }
 
 // Usage reports whether the command line is wrong; the exit status is 2 then.

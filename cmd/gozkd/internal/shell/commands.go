@@ -19,7 +19,7 @@ func shellCommands() []*command {
 		{name: "help", args: "[command]", raw: true, offline: true, about: "list all commands, or describe one", run: runHelp},
 		{name: "history", raw: true, offline: true, about: "list the last lines with their numbers", run: runHistory},
 		{name: "printwatches", args: "on|off", raw: true, offline: true, about: "print watch events as they arrive, or not", run: runPrintWatches},
-		{name: "quit", raw: true, offline: true, about: "close the session and exit", run: runQuit},
+		{name: "quit", raw: true, offline: true, about: "close the session and exit; also exit", run: runQuit},
 		{name: "redo", args: "cmdno", raw: true, offline: true, about: "repeat a line of the history", run: runRedo},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -59,6 +61,9 @@ func (s *Shell) dispatch(ctx context.Context, words []string) error {
 	if len(args) < c.minArgs {
 		return errUsage
 	}
+	if s.terminal {
+		c.trimSlash(args, given)
+	}
 	err = c.run(ctx, &call{Shell: s, command: c, args: args, given: given})
 	var e *client.Error
 	if errors.As(err, &e) && e.Code == proto.ErrBadArguments && e.Cause != nil { // refused by the client
@@ -67,6 +72,20 @@ func (s *Shell) dispatch(ctx context.Context, words []string) error {
 		}
 	}
 	return err
+}
+
+// trimSlash removes the slash at the end of a path, with which a completed path goes on. That of a
+// sequential znode without a name before its number stays.
+func (c *command) trimSlash(args []string, given []givenFlag) {
+	paths := strings.Count(c.args, "path") + strings.Count(c.args, "source") + strings.Count(c.args, "target")
+	if c.name == "create" && slices.ContainsFunc(given, func(f givenFlag) bool { return f.name == "s" }) {
+		paths = 0
+	}
+	for i := range args[:min(paths, len(args))] {
+		if len(args[i]) > 1 {
+			args[i] = strings.TrimSuffix(args[i], "/")
+		}
+	}
 }
 
 // unknownCommand is the error for a name that no command has.

@@ -40,6 +40,8 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	}
 	s = newShell(terminalSafe(printing.Out, env.Out), terminalSafe(printing.Err, env.Err), set)
 	s.env = env
+	_, isScript := lines.(*scriptReader)
+	s.terminal = !isScript
 	if set.help {
 		s.say(s.out, Usage+"\n\n"+s.usage())
 		return cli.OK

@@ -27,6 +27,7 @@ type Shell struct {
 	// singleCommand is set in a process that executes a single command: then only the result of
 	// that command goes to out.
 	singleCommand bool
+	terminal      bool           // lines come from a person, who may have completed them with Tab
 	count         int            // number of executed lines
 	history       map[int]string // lines by number; redo adds the repeated line
 
@@ -55,6 +56,9 @@ func newShell(out, err io.Writer, set settings) *Shell {
 
 // find returns a command by its name, or nil.
 func (s *Shell) find(name string) *command {
+	if name == "exit" {
+		name = "quit"
+	}
 	i := slices.IndexFunc(s.commands, func(c *command) bool { return c.name == name })
 	if i < 0 {
 		return nil

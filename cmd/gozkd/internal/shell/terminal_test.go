@@ -141,6 +141,34 @@ func TestInteractive(t *testing.T) {
 	again.leave(0)
 }
 
+// Tab goes on after a znode with children with a slash, and Enter takes the path. exit ends the
+// shell. A script gets ZooKeeper's error, as zkCli.sh gives it.
+func TestInteractive_CompletedPath(t *testing.T) {
+	server := zktest.Start(t)
+	at := server.ConnectString()
+	s := sit(t, t.TempDir(), at)
+	s.Type("create /load x\rcreate /load/a y\r")
+	s.Await("Created /load/a", "[zk: "+at+"(CONNECTED) 2]")
+	s.Type("ls /lo\t")
+	s.Await("[zk: " + at + "(CONNECTED) 2] ls /load/")
+	s.Type("\r")
+	s.Await("[a]", "[zk: "+at+"(CONNECTED) 3]")
+	s.Type("set /load/ /b/\r")
+	s.Await("[zk: " + at + "(CONNECTED) 4]")
+	s.Type("get /load/\r")
+	s.Await("/b/", "[zk: "+at+"(CONNECTED) 5]")
+	s.Type("create -s /load/ z\r")
+	s.Await("Created /load/0000000001", "[zk: "+at+"(CONNECTED) 6]")
+	s.Type("exit\r")
+	s.leave(0)
+	for line, want := range map[string]string{"ls /load/\n": "must not end with / character", "exit\nls /load/\n": ""} {
+		_, _, errs := onServer(t, at, line)
+		if !strings.Contains(errs, want) || want == "" && errs != "" {
+			t.Errorf("%q: %q, want %q", line, errs, want)
+		}
+	}
+}
+
 func TestInteractive_Edit(t *testing.T) {
 	server := zktest.Start(t)
 	at := server.ConnectString()

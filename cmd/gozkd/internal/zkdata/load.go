@@ -19,8 +19,6 @@ type Limit struct {
 	TimeMs int64      // 0: none
 }
 
-func (l Limit) none() bool { return l.Zxid == 0 && l.TimeMs == 0 }
-
 // Options of Load.
 type Options struct {
 	Until    Limit
@@ -60,7 +58,7 @@ func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
 			continue
 		}
 		err := l.snapshot(s)
-		if err == nil && !opt.Until.none() && !l.exactAt(i, opt.Until.Zxid) {
+		if err == nil && opt.Until != (Limit{}) && !l.exactAt(i, opt.Until.Zxid) {
 			err = fmt.Errorf("%w before the transaction of --until", errUnfinished)
 		}
 		if errors.Is(err, errUnfinished) || isSnappy(s.Path) && errors.Is(err, zkfiles.ErrEnds) {
@@ -108,7 +106,7 @@ func (l *loader) why() string {
 	case len(l.d.Snapshots) == 0:
 		return ", and the logs do not begin with the first transaction: name the dataDir with version-2/snapshot.*, " +
 			"together with its dataLogDir as DATADIR:DATALOGDIR"
-	case !l.opt.Until.none():
+	case l.opt.Until != Limit{}:
 		return fmt.Sprintf(" that was complete at zxid %v: name a later zxid or time", l.opt.Until.Zxid)
 	}
 	return ": none was written to its end"
@@ -270,7 +268,7 @@ func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 // finish completes the tree and checks it.
 func (l *loader) finish() (*Loaded, error) {
 	var err error
-	if l.opt.Until.none() {
+	if l.opt.Until == (Limit{}) {
 		// A leader that has written nothing yet shows its clients the beginning of its epoch.
 		l.replay.SetZxid(proto.MakeZxid(l.d.epoch, 0))
 	}
