@@ -154,7 +154,8 @@ func (z *zooKeeper) configurations(string) string {
 }
 
 var (
-	// lastStep is logged after the ports are open, when ZooKeeper is about to wait for its end.
+	// lastStep is logged after the ports are open, when ZooKeeper is about to wait for its end, and
+	// when it gives up.
 	lastStep = regexp.MustCompile(`ZooKeeper audit is (en|dis)abled`)
 	// cause finds the exceptions in a log.
 	cause = regexp.MustCompile(`(?m)^(?:Caused by: )?([\w.$]+(?:Exception|Error): .*)$`)
@@ -203,7 +204,7 @@ func (z *zooKeeper) starts(text string, file func(key string) []byte) (started b
 				started = true
 				return
 			case now := <-poll.C:
-				if wait == nil && lastStep.MatchString(p.Log()) {
+				if log := p.Log(); wait == nil && lastStep.MatchString(log) && !strings.Contains(log, "exiting abnormally") {
 					wait = time.After(settled)
 				} else if now.After(end) {
 					must.Failf("ZooKeeper neither starts nor ends with\n%s\n%s", text, p.Log())
