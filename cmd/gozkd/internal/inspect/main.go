@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
 )
 
 const usage = `usage: gozkd inspect [--log | --znodes | --sessions | --tree] [flags] DIR|FILE|URL...
@@ -77,9 +78,10 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 	if words, status, done = c.Parse(fs, args); done {
 		return nil, status, true
 	}
-	err := o.below.check()
+	var err error
 	switch {
-	case err != nil:
+	case o.below != "" && proto.ValidatePath(string(o.below)) != nil:
+		err = proto.ValidatePath(string(o.below))
 	case len(words) == 0:
 		err = errors.New("name a data directory or a file")
 	case o.logDir != "" && len(words) > 1:

@@ -9,7 +9,6 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/datatree"
-	"github.com/gozkd/gozkd/proto"
 )
 
 // Source is the content of a data file, or of a directory of them. Each method is called at most
@@ -108,12 +107,4 @@ type subtree string
 func (s subtree) has(path string) bool {
 	root := string(s)
 	return root == "" || root == "/" || path == root || len(path) > len(root) && path[:len(root)] == root && path[len(root)] == '/'
-}
-
-// check refuses a path that no znode can have.
-func (s subtree) check() error {
-	if s == "" {
-		return nil
-	}
-	return proto.ValidatePath(string(s))
 }

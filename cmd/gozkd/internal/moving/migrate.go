@@ -132,8 +132,8 @@ func (m *migration) end(err error) {
 
 // watch prints the progress until the run ends.
 func (m *migration) watch(ctx context.Context) error {
-	const interval = 10 * time.Second
-	tick := time.NewTicker(interval)
+	const soon, interval = time.Second / 2, 10 * time.Second
+	tick := time.NewTimer(soon) // to say at once what is wrong with --from
 	defer tick.Stop()
 	var shown zklearner.Status
 	for {
@@ -149,6 +149,7 @@ func (m *migration) watch(ctx context.Context) error {
 		case <-m.look:
 			m.survey(ctx, m.learner.Status().Ensemble)
 		case <-tick.C:
+			tick.Reset(interval)
 			switch st := m.learner.Status(); {
 			case st.Leader != "" && st.Zxid != shown.Zxid:
 				m.line("following", "%s", progress(&st))

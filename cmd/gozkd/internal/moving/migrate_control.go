@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/internal/backoff"
@@ -177,6 +178,9 @@ func dialControl(ctx context.Context, into string) (net.Conn, error) {
 
 // exchange sends a question and prints the answer.
 func (m *migration) exchange(ctx context.Context, into string, q *question) (err error) {
+	if _, err := os.Stat(controlOf(into)); err != nil && backup.CheckEmpty(into) != nil {
+		return fmt.Errorf("%s holds data, and no migrate runs: a migration has been finished already", into)
+	}
 	c, err := dialControl(ctx, into)
 	if err != nil {
 		return fmt.Errorf("no gozkd migrate into %s runs on this machine: %w", into, err)

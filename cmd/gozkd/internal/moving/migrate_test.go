@@ -10,7 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/testca"
@@ -196,6 +199,32 @@ func TestMigrate_InterruptedTooLate(t *testing.T) {
 	if err := m.watch(ctx); err == nil || !strings.Contains(err.Error(), "nothing was written") {
 		t.Error(err)
 	}
+}
+
+// What is wrong with --from is said at once, and a finish after the last one is too.
+func TestMigrate_SaysAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		m := &migration{ended: make(chan error, 1), look: make(chan struct{}, 1)}
+		m.Env.Out = &out
+		m.learner = zklearner.New(zklearner.Config{Servers: []string{"nowhere.invalid:2888"}})
+		var watching sync.WaitGroup
+		watching.Go(func() { _ = m.watch(t.Context()) })
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !strings.Contains(out.String(), "waiting     for a leader:") {
+			t.Errorf("after a second: %q", &out)
+		}
+		m.end(nil)
+		watching.Wait()
+		founded := t.TempDir()
+		testca.WriteFile(t, filepath.Join(founded, "checkpoint.db"), nil)
+		begun := time.Now()
+		status, _, stderr := run(t, Migrate, "finish", founded, "--unverified")
+		if status != cli.Failed || !strings.Contains(stderr, "finished already") || time.Since(begun) > 0 {
+			t.Errorf("status %d after %v: %s", status, time.Since(begun), stderr)
+		}
+	})
 }
 
 // The path of a socket is short on every system.
