@@ -107,7 +107,9 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 		return
 	}
 	accepted := err == nil
-	if accepted {
+	if !accepted {
+		err = n.late(v.conn, err)
+	} else {
 		n.lobby.Leave(v)
 		switch hello.kind {
 		case kindFrames:

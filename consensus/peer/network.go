@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/certhost"
 	"github.com/gozkd/gozkd/internal/fair"
@@ -27,6 +28,7 @@ type Network struct {
 	handshakes          *hostLimit // of callers, at a time
 	guestQuestions      *hostLimit // like peer.questions, for callers without an address here
 	encryption          atomic.Pointer[encryption]
+	pauses              pauses
 	linksChanged        chan struct{} // capacity 1: a connection was made, or the mode of TLS has changed
 	resolver            certhost.Resolver
 
@@ -68,6 +70,9 @@ func New(cfg Config) (*Network, error) {
 	n.SetPeers(cfg.Peers) // first, so that these can be asked whether a connection is their own
 	n.wg.Go(n.accept)     // stopped by Close with the listener, awaited by Close
 	n.wg.Go(n.moveLinks)  // stopped by Close with n.life, awaited by Close
+	n.wg.Go(func() {      // likewise
+		everyHeartbeat(n.life, func() error { n.pauses.tick(time.Now()); return nil })
+	})
 	return n, nil
 }
 
