@@ -139,10 +139,7 @@ func (c *conn) awaitAudit(in *input) bool {
 			stopping = true
 		}
 		timer.Stop()
-		c.mu.Lock()
-		closed := c.closed
-		c.mu.Unlock()
-		if closed || stopping {
+		if stopping || c.isClosed() {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -28,33 +29,19 @@ type lingering struct {
 // once.
 func (l *lingering) close(nc net.Conn) {
 	half, ok := nc.(interface{ CloseWrite() error })
-	if ok && l.add(nc) {
-		err := half.CloseWrite()
-		if err == nil {
-			err = nc.SetReadDeadline(time.Now().Add(lingerTime))
-		}
-		buf := smallInputs.Get().(*[handshakeBytes]byte)
-		for left := lingerBytes; left > 0 && err == nil; {
-			var n int
-			n, err = nc.Read(buf[:])
-			left -= n
-		}
-		smallInputs.Put(buf)
-		l.mu.Lock()
-		delete(l.conns, nc)
-		l.mu.Unlock()
+	l.mu.Lock()
+	ok = ok && !l.ended && len(l.conns) < maxLingering
+	if ok {
+		l.conns[nc] = struct{}{}
+	}
+	l.mu.Unlock()
+	if ok && half.CloseWrite() == nil && nc.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, nc, lingerBytes)
 	}
 	_ = nc.Close() // the only error would be that it is closed already
-}
-
-func (l *lingering) add(nc net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended || len(l.conns) == maxLingering {
-		return false
-	}
-	l.conns[nc] = struct{}{}
-	return true
+	delete(l.conns, nc)
 }
 
 // end closes all sockets, and those to come at once.

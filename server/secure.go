@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
-	"github.com/gozkd/gozkd/internal/fourletter"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -80,11 +79,8 @@ func (c *conn) secure(in *input) bool {
 			return true
 		}
 		var why error
-		switch speaks := tlsreason.Protocol(in.buf[in.r:in.w]); {
-		case speaks != "":
+		if speaks := tlsreason.Protocol(in.buf[in.r:in.w]); speaks != "" {
 			why = fmt.Errorf("the client speaks %s without TLS, and this port is for ZooKeeper's clients with TLS", speaks)
-		case fourletter.Is(string(in.buf[in.r : in.r+4])):
-			why = errors.New("the client sends a four-letter word without TLS")
 		}
 		c.refused(tlsreason.NotTLS, why)
 		return false

@@ -25,7 +25,6 @@ func TestStrangers_ProtocolIsNamed(t *testing.T) {
 		{s.Addr(), "GET /metrics HTTP/1.1\r\n\r\n", "the client speaks HTTP, and this is the port of ZooKeeper's clients"},
 		{s.SecureAddr(), "GET /metrics HTTP/1.1\r\n\r\n", "the client speaks HTTP without TLS"},
 		{s.SecureAddr(), hello, "the client speaks ZooKeeper's client protocol without TLS"},
-		{s.SecureAddr(), "srvr", "the client sends a four-letter word without TLS"},
 	} {
 		nc, err := net.Dial("tcp", c.port.String())
 		if err != nil {

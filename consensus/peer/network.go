@@ -71,7 +71,7 @@ func New(cfg Config) (*Network, error) {
 	n.wg.Go(n.accept)     // stopped by Close with the listener, awaited by Close
 	n.wg.Go(n.moveLinks)  // stopped by Close with n.life, awaited by Close
 	n.wg.Go(func() {      // likewise
-		everyHeartbeat(n.life, func() error { n.pauses.tick(time.Now()); return nil })
+		everyHeartbeat(n.life, func() error { n.pauses.recent(time.Now()); return nil })
 	})
 	return n, nil
 }

@@ -31,7 +31,7 @@ func TestP8_CallerDuringAPause(t *testing.T) {
 					}
 				}
 				if c.paused {
-					a.pauses.tick(time.Now().Add(-time.Minute)) // the next tick is a minute later
+					a.pauses.recent(time.Now().Add(-time.Minute)) // the next call is a minute later
 				}
 				hello := greeting{kind: kindFrames, from: 2, to: 1, contents: []byte("stranger")}
 				s.say(hello.append(nil))

@@ -48,13 +48,11 @@ var texts = []struct{ part, reason string }{
 // Protocol names the protocol with which a stranger begins, by its first bytes, or returns "" if it
 // knows none: TLS, HTTP, or that of a ZooKeeper client.
 func Protocol(first []byte) string {
-	verb, _, _ := strings.Cut(string(first[:min(len(first), 8)]), " ")
-	switch {
+	switch verb, _, http := strings.Cut(string(first[:min(len(first), 8)]), " "); {
 	case len(first) < 4:
-		return ""
 	case first[0] == 0x16 && first[1] == 3:
 		return "TLS"
-	case slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "PRI"}, verb):
+	case http && slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PRI"}, verb):
 		return "HTTP"
 	case first[0] == 0 && first[1] == 0 && first[2] == 0 && first[3] >= 28 && first[3] < 64:
 		return "ZooKeeper's client protocol" // the length of a connect request
