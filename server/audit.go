@@ -130,15 +130,13 @@ func (c *conn) awaitAudit(in *input) bool {
 	}
 	c.holdInput(len(in.buf), false)
 	for log.Full() {
-		timer := time.NewTimer(auditPatience)
 		stopping := false
 		select {
 		case <-log.Room():
-		case <-timer.C:
+		case <-time.After(auditPatience):
 		case <-c.server.life.stopping:
 			stopping = true
 		}
-		timer.Stop()
 		if stopping || c.isClosed() {
 			return false
 		}

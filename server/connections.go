@@ -138,15 +138,6 @@ func (t *connTable) heardUnattached(id proto.SessionID, at time.Time) {
 	}
 }
 
-// noteProgress records which clients are alive although they are not read.
-func (t *connTable) noteProgress(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.byID {
-		noteProgress(c, now)
-	}
-}
-
 // heardSince calls f for each session that was heard from after that time, and forgets unattachedAt
 // of all other sessions. f may be called twice for a session.
 func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard time.Time)) {

@@ -58,7 +58,9 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		s.watchLeader(st)
 		s.followLines(st)
-		s.conns.noteProgress(now)
+		for _, c := range s.conns.all() {
+			noteProgress(c, now)
+		}
 		if !late || wasLate {
 			s.expireLocal(now)
 		}

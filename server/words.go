@@ -47,13 +47,11 @@ func (g *wordGate) take(long bool, patience time.Duration, stopping <-chan struc
 	if long {
 		kind = g.long
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case w = <-kind:
 	case <-stopping:
 		return nil, nil, false
-	case <-timer.C:
+	case <-time.After(patience):
 		return nil, nil, false
 	}
 	if w == nil {
