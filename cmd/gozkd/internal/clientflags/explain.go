@@ -102,7 +102,10 @@ func dialed(err error) bool {
 
 // speaksTLS reports whether a server answers a TLS handshake, if only to refuse it.
 func speaksTLS(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	if ctx.Err() != nil { // what failed may have failed because its time was up
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,42 +28,65 @@ type Asker struct {
 	MaxBytes int64
 	// Dial connects to a server. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Advise returns what to do about an error of a server that was not reached, or "". It may be
-	// nil.
+	// Advise returns what to do about an error of a server that was not reached, or "". It must
+	// return when ctx ends. It may be nil.
 	Advise func(ctx context.Context, address string, err error) string
 }
 
+// Bound returns a context that ends after Timeout, with the error of a server that did not answer
+// in time. Several words that are asked with it share one limit.
+func (a Asker) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, a.limit(), timeoutError(a.limit()))
+}
+
+func (a Asker) limit() time.Duration { return cmp.Or(a.Timeout, DefaultTimeout) }
+
 // Ask sends a word to the client address (host:port) of a server and returns the answer, which ends
-// when the server closes the connection.
+// when the server closes the connection. Ask returns within Timeout.
 //
 // Errors are of type *Error. They wrap ErrNotAllowed, ErrNotServing, ErrNoAnswer or ErrTooLarge if
 // the server was reached, otherwise the cause. With ErrTooLarge, Ask also returns the beginning of
 // the answer.
 func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
-	timeout := a.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, timeout, timeoutError(timeout))
+	bounded, cancel := a.Bound(ctx)
 	defer cancel()
+	// A port that speaks TLS waits silently for the rest of a record. The advice about silence is
+	// therefore sought while the exchange still waits, so that both end within the limit.
+	seeking, stop := context.WithCancel(bounded)
+	advice, sought := "", make(chan struct{})
+	seek := time.AfterFunc(a.limit()/2, func() {
+		defer close(sought)
+		advice = a.advise(seeking, address, timeoutError(a.limit()))
+	})
 	answer, err := a.exchange(bounded, address, word)
 	if err == nil {
 		err = refusal(answer, word)
 	}
-	if err == nil {
-		return answer, nil
-	}
-	if cause := context.Cause(bounded); cause != nil && !errors.Is(err, ErrTooLarge) {
+	cause := context.Cause(bounded)
+	if err != nil && cause != nil && !errors.Is(err, ErrTooLarge) {
 		err = cause
 	}
-	e := &Error{Address: address, Word: word, Err: err}
-	if a.Advise != nil && !Reached(err) {
-		e.Advice = a.Advise(ctx, address, err)
+	if stop(); !seek.Stop() {
+		<-sought
 	}
-	if errors.Is(err, ErrTooLarge) {
-		return answer, e
+	if err != nil && cause == nil {
+		advice = a.advise(bounded, address, err)
 	}
-	return "", e
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(err, ErrTooLarge):
+		return answer, &Error{Address: address, Word: word, Err: err}
+	}
+	return "", &Error{Address: address, Word: word, Err: err, Advice: advice}
+}
+
+// advise returns the advice about an error, or "".
+func (a Asker) advise(ctx context.Context, address string, err error) string {
+	if a.Advise == nil || Reached(err) {
+		return ""
+	}
+	return a.Advise(ctx, address, err)
 }
 
 // exchange sends a word and reads the answer.

@@ -121,6 +121,41 @@ func TestAsk_Timeout(t *testing.T) {
 	}
 }
 
+// The advice about a server that hangs is sought within the limit, however long that takes.
+func TestAsk_AdviceWithinTheLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		advise func(ctx context.Context) string
+		want   string
+	}{
+		"found": {func(context.Context) string { time.Sleep(2 * time.Second); return "add --tls" }, "s:1: srvr: no answer within 5s; add --tls"},
+		"hangs": {func(ctx context.Context) string { <-ctx.Done(); return "" }, "s:1: srvr: no answer within 5s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			a := answering(t, func(nc net.Conn, _ string) { _, _ = nc.Read(make([]byte, 1)) })
+			a.Advise = func(ctx context.Context, _ string, _ error) string { return c.advise(ctx) }
+			_, err := a.Ask(t.Context(), "s:1", "srvr")
+			if took := time.Since(start); took != DefaultTimeout || err.Error() != c.want {
+				t.Errorf("%s: after %v: %v", name, took, err)
+			}
+		})
+	}
+}
+
+// The advice is about the error that came, also if that came late.
+func TestAsk_AdviceAboutTheError(t *testing.T) {
+	for _, after := range []time.Duration{time.Second, 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			a := answering(t, func(nc net.Conn, _ string) { time.Sleep(after) }) // closes without an answer
+			a.Advise = func(_ context.Context, _ string, err error) string { return "advice about " + err.Error() }
+			_, err := a.Ask(t.Context(), "s:1", "hotp")
+			if want := "s:1: hotp: " + ErrNoAnswer.Error() + "; advice about " + ErrNoAnswer.Error(); err == nil || err.Error() != want {
+				t.Errorf("after %v: %v", after, err)
+			}
+		})
+	}
+}
+
 func TestAsk_Cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

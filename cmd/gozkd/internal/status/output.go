@@ -42,8 +42,9 @@ func (s *server) mode() string {
 }
 
 // writeTable writes a line per server. For a server that does not answer, the reason stands in the
-// last column, and the others are empty.
-func writeTable(w io.Writer, servers []server) error {
+// last column, and the others are empty. So it does for the members that gave no answer: there the
+// last column has what the servers that answered know of them.
+func writeTable(w io.Writer, servers []server, others []probe.Peer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	secured := slices.ContainsFunc(servers, func(s server) bool { return s.secure > 0 })
 	last := "VERSION"
@@ -63,6 +64,13 @@ func writeTable(w io.Writer, servers []server) error {
 			st.LatencyMs.Min, strconv.FormatFloat(st.LatencyMs.Avg, 'f', -1, 64), st.LatencyMs.Max, st.Znodes, st.Version)
 		if secured && s.links > 0 {
 			fmt.Fprintf(table, "\t%d of %d", s.secure, s.links)
+		}
+		fmt.Fprintln(table)
+	}
+	for _, p := range others {
+		fmt.Fprintf(table, "server.%d\t%s\t\t\t\t\t\tas the others see it", p.ID, p.Role)
+		if p.Lag != nil {
+			fmt.Fprintf(table, ", lag %d", *p.Lag)
 		}
 		fmt.Fprintln(table)
 	}
@@ -87,8 +95,8 @@ type serverJSON struct {
 	PeerLinksTLS *int64 `json:"peer_links_tls,omitempty"`
 }
 
-// writeJSON writes {"ok":…,"servers":[…],"problems":[…]}.
-func writeJSON(w io.Writer, servers []server, problems []string) error {
+// writeJSON writes {"ok":…,"servers":[…],"others":[…],"problems":[…]}.
+func writeJSON(w io.Writer, servers []server, others []probe.Peer, problems []string) error {
 	list := make([]serverJSON, len(servers))
 	for i := range servers {
 		s := &servers[i]
@@ -113,6 +121,7 @@ func writeJSON(w io.Writer, servers []server, problems []string) error {
 	return out.Encode(struct {
 		OK       bool         `json:"ok"`
 		Servers  []serverJSON `json:"servers"`
+		Others   []probe.Peer `json:"others"`
 		Problems []string     `json:"problems"`
-	}{len(problems) == 0, list, problems})
+	}{len(problems) == 0, list, others, problems})
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,7 +26,7 @@ The states of several servers are printed as a table.
 
 flags:
   -server HOST:PORT,...  ask these servers instead
-  -timeout TIME          timeout for each server (5s)
+  -timeout TIME          limit for all answers; all servers are asked at once (5s)
   -output text|json      output format (text)
 ` + clientflags.Usage + `
 Exit status: 0 if the server serves clients and, of several servers, exactly one leads and the others
@@ -56,17 +57,17 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	if status, done := t.parse(c, fs, args); done {
 		return status
 	}
-	servers := ask(ctx, t)
-	askLinks(ctx, t, servers)
-	problems := judge(servers)
+	servers := ask(ctx, t, true)
+	others := others(servers)
+	problems := judge(servers, others)
 	var err error
 	switch {
 	case json:
-		err = writeJSON(env.Out, servers, problems)
+		err = writeJSON(env.Out, servers, others, problems)
 	case len(servers) == 1:
 		err = writeOne(env.Out, t, servers[0])
 	default:
-		err = writeTable(env.Out, servers)
+		err = writeTable(env.Out, servers, others)
 	}
 	if err != nil {
 		problems = append(problems, "writing the answer: "+err.Error())
@@ -84,7 +85,7 @@ func Ruok(ctx context.Context, args []string, env cli.Env) int {
 		return status
 	}
 	var problems []string
-	servers := ask(ctx, t)
+	servers := ask(ctx, t, false)
 	for i := range servers {
 		if p := servers[i].problem(*ready); p != "" {
 			problems = append(problems, servers[i].address+": "+p)
@@ -110,42 +111,47 @@ type server struct {
 	address string
 	state   probe.State
 	err     error
+	// monitor is nil if the server does not answer mntr.
+	monitor probe.Monitor
 	// links is how many connections to and from other servers it has, and secure how many of them
 	// use TLS; 0 if unknown.
 	secure, links int64
 }
 
-// ask asks all servers concurrently and returns them in the order of t.addresses.
-func ask(ctx context.Context, t targets) []server {
+// ask asks all servers concurrently, a gozkd also for mntr if monitor is true, and returns them in
+// the order of t.addresses. All words of all servers share one limit.
+func ask(ctx context.Context, t targets, monitor bool) []server {
+	ctx, cancel := t.asker.Bound(ctx)
+	defer cancel()
 	servers := make([]server, len(t.addresses))
 	var asking sync.WaitGroup
 	for i, address := range t.addresses {
-		asking.Go(func() { // bounded by the asker's timeout; awaited below
-			s := server{address: address}
+		asking.Go(func() { // bounded by ctx; awaited below
+			s := &servers[i]
+			s.address = address
 			s.state, s.err = probe.AskState(ctx, t.asker.Ask, address)
-			servers[i] = s
+			if s.err != nil || !monitor || !s.state.Gozkd() {
+				return
+			}
+			if mntr, err := t.asker.Ask(ctx, address, "mntr"); err == nil {
+				s.monitor = probe.ParseMonitor(mntr)
+				s.secure, s.links = s.monitor.PeerLinks()
+			}
 		})
 	}
 	asking.Wait()
 	return servers
 }
 
-// askLinks asks for the connections between servers. A server that does not answer mntr does not
-// tell.
-func askLinks(ctx context.Context, t targets, servers []server) {
-	var asking sync.WaitGroup
+// others returns the members that gave no answer, as the servers that answered see them.
+func others(servers []server) []probe.Peer {
+	var answers []probe.Monitor
 	for i := range servers {
-		s := &servers[i]
-		if s.err != nil || !s.state.Gozkd() {
-			continue
+		if servers[i].monitor != nil {
+			answers = append(answers, servers[i].monitor)
 		}
-		asking.Go(func() { // bounded by the asker's timeout; awaited below
-			if mntr, err := t.asker.Ask(ctx, s.address, "mntr"); err == nil {
-				s.secure, s.links = probe.ParseMonitor(mntr).PeerLinks()
-			}
-		})
 	}
-	asking.Wait()
+	return probe.OtherPeers(answers)
 }
 
 // problem returns why a server is not alive or, if ready is true, not ready; otherwise "". The
@@ -167,12 +173,13 @@ func (s *server) problem(ready bool) string {
 }
 
 // judge returns what is wrong with the servers, one sentence each: nothing if every server serves
-// clients and, of several, exactly one leads.
-func judge(servers []server) []string {
+// clients and, of several, exactly one leads, or they follow one of the others.
+func judge(servers []server, others []probe.Peer) []string {
 	var problems, leaders []string
-	known := true
+	known, follow := true, true
 	for i := range servers {
 		s := &servers[i]
+		follow = follow && (s.state.Mode == probe.ModeFollower || s.state.Mode == probe.ModeObserver)
 		switch {
 		case s.err != nil:
 			problems = append(problems, s.address+": "+probe.Cause(s.err))
@@ -189,6 +196,9 @@ func judge(servers []server) []string {
 	case len(servers) == 1, len(leaders) == 1:
 	case len(leaders) > 1:
 		problems = append(problems, fmt.Sprintf("%d servers lead: %s", len(leaders), strings.Join(leaders, ", ")))
+	case slices.ContainsFunc(others, func(p probe.Peer) bool { return p.Role == probe.ModeLeader }):
+	case follow: // a server without a leader does not call itself a follower
+		problems = append(problems, "which server leads is unknown: name all with -server")
 	case known:
 		problems = append(problems, "no server leads")
 	default:

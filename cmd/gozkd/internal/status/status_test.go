@@ -8,15 +8,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
@@ -26,6 +30,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 // serve starts a server on the loopback interface that gives the same answer to every word, and
 // returns its address.
 func serve(t *testing.T, answer string) string {
+	t.Helper()
+	return serveWords(t, func(string) string { return answer })
+}
+
+func serveWords(t *testing.T, answer func(word string) string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,10 +51,11 @@ func serve(t *testing.T, answer string) string {
 			if err != nil {
 				return
 			}
-			if _, err := io.ReadFull(nc, make([]byte, 4)); err != nil {
+			word := make([]byte, 4)
+			if _, err := io.ReadFull(nc, word); err != nil {
 				t.Errorf("no word came: %v", err)
 			}
-			_, _ = io.WriteString(nc, answer) // the asker sees an error
+			_, _ = io.WriteString(nc, answer(string(word))) // the asker sees an error
 			_ = nc.Close()
 		}
 	})
@@ -116,13 +126,15 @@ func TestStatus_One(t *testing.T) {
 func TestStatus_Ensemble(t *testing.T) {
 	leader, follower, observer := serve(t, member("leader")), serve(t, member("follower")), serve(t, member("observer"))
 	second, alone, cut, down := serve(t, member("leader")), serve(t, member("standalone")), serve(t, cutOff), nobody(t)
+	readOnly := serve(t, member("read-only"))
 	for _, c := range []struct {
 		servers  []string
 		problems []string
 	}{
 		{[]string{leader, follower, observer}, nil},
 		{[]string{follower, follower, leader, leader}, nil},
-		{[]string{follower, observer}, []string{"no server leads"}},
+		{[]string{follower, observer}, []string{"which server leads is unknown: name all with -server"}},
+		{[]string{follower, readOnly}, []string{readOnly + ": serves only reads: it is not part of a quorum", "no server leads"}},
 		{[]string{leader, follower, second}, []string{"2 servers lead: " + leader + ", " + second}},
 		{[]string{leader, down}, []string{down + ": connection refused"}},
 		{[]string{cut, down}, []string{cut + ": not part of a quorum, so not serving", down + ": connection refused",
@@ -317,4 +329,74 @@ func TestStatus_Interrupted(t *testing.T) {
 	if status := Main(ctx, []string{"-server", l.Addr().String()}, env); status != 1 || !strings.Contains(errs.String(), "canceled") {
 		t.Errorf("status %d: %s", status, errs.String())
 	}
+}
+
+// monitored starts a server that also answers mntr.
+func monitored(t *testing.T, mode, mntr string) string {
+	t.Helper()
+	return serveWords(t, func(word string) string {
+		if word == "mntr" {
+			return mntr
+		}
+		return member(mode)
+	})
+}
+
+// What the servers that were asked know of the others is used: two followers that name their leader
+// are an ensemble with a leader, also if the list of servers does not have it.
+func TestStatus_Others(t *testing.T) {
+	follower := func(others string) string {
+		return "zk_gozkd_leader_id\t1\nzk_gozkd_term\t4\nzk_gozkd_peer_1_connected\t1\n" + others
+	}
+	two := monitored(t, "follower", follower("zk_gozkd_peer_3_connected\t1\n"))
+	three := monitored(t, "follower", follower("zk_gozkd_peer_2_connected\t1\n"))
+	leads := monitored(t, "leader", "zk_gozkd_leader_id\t1\nzk_gozkd_term\t4\nzk_gozkd_peer_2_connected\t1\nzk_gozkd_peer_3_connected\t0\n"+
+		"zk_gozkd_peer_2_in_step\t1\nzk_gozkd_peer_2_lag_entries\t0\nzk_gozkd_peer_3_in_step\t0\n")
+	status, out, errs := call(t, Main, nil, "-server", two+","+three)
+	if status != 0 || errs != "" || !regexp.MustCompile(`(?m)^server\.1 +leader +as the others see it$`).MatchString(out) || strings.Contains(out, "server.2") {
+		t.Errorf("status %d: %s\n%s", status, errs, out)
+	}
+	status, out, errs = call(t, Main, nil, "-server", leads+","+two)
+	if status != 0 || errs != "" || !regexp.MustCompile(`(?m)^server\.3 +behind +as the others see it$`).MatchString(out) {
+		t.Errorf("status %d: %s\n%s", status, errs, out)
+	}
+	status, out, errs = call(t, Main, nil, "-server", leads, "-output", "json")
+	var got struct{ Others []map[string]any }
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 0 || errs != "" {
+		t.Fatalf("status %d: %v: %s\n%s", status, err, errs, out)
+	}
+	want := []map[string]any{{"id": 2.0, "role": "in step", "lag": 0.0}, {"id": 3.0, "role": "cut off"}}
+	if !reflect.DeepEqual(got.Others, want) {
+		t.Errorf("%v, want %v", got.Others, want)
+	}
+}
+
+// All words of all servers share one limit, also with a server that hangs at its second word.
+func TestStatus_OneLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var servers sync.WaitGroup
+		defer servers.Wait()
+		dial := func(context.Context, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			servers.Go(func() { // ends when the asker closes its end
+				defer theirs.Close()
+				word := make([]byte, 4)
+				if _, err := io.ReadFull(theirs, word); err != nil {
+					t.Errorf("no word came: %v", err)
+				}
+				if time.Sleep(4 * time.Second); string(word) == "srvr" {
+					_, _ = io.WriteString(theirs, member("follower")) // the asker would see an error
+					return
+				}
+				_, _ = io.Copy(io.Discard, theirs)
+			})
+			return ours, nil
+		}
+		hangs := func(ctx context.Context, _ string, _ error) string { <-ctx.Done(); return "" }
+		start := time.Now()
+		got := ask(t.Context(), targets{addresses: []string{"a:1", "b:1"}, asker: probe.Asker{Dial: dial, Advise: hangs}}, true)
+		if took := time.Since(start); took != probe.DefaultTimeout || got[0].state.Mode != "follower" || got[1].monitor != nil {
+			t.Errorf("after %v: %+v", took, got)
+		}
+	})
 }

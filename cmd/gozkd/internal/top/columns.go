@@ -2,7 +2,6 @@ package top
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -40,7 +39,7 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 	columns := []column[*member]{
 		{title: "ID", width: 3, right: true, cell: plain(idText)},
 		{title: "SERVER", width: 15, grows: true, most: 28, cell: plain(func(m *member) string { return m.Address })},
-		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return roleText(m), roleStyle(m, th) }},
+		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return roleText(e, m), roleStyle(m, th) }},
 		number("ZXID", 13, 6, func(m *member) string { return m.last.State.Zxid.String() }),
 		number("LAG", 6, 1, func(m *member) string { return lagText(e.lag(m)) }),
 		number("REQ/S", 5, 0, func(m *member) string { return perSecond(m.rates.Requests) }),
@@ -80,14 +79,14 @@ func idText(m *member) string {
 	return strconv.FormatUint(m.ID, 10)
 }
 
-func roleText(m *member) string {
+func roleText(e *ensemble, m *member) string {
 	switch {
 	case !m.hasSample:
 		return "asking"
 	case m.last.Err == nil:
 		return m.last.State.Mode
-	case errors.Is(m.last.Err, errUnknownPort):
-		return "unknown"
+	case m.unasked():
+		return e.peer(m).Role
 	case probe.Reached(m.last.Err):
 		return "cut off"
 	}
@@ -96,7 +95,7 @@ func roleText(m *member) string {
 
 func roleStyle(m *member, th theme) lipgloss.Style {
 	switch {
-	case !m.hasSample:
+	case !m.hasSample, m.unasked():
 		return th.dim
 	case m.last.Err != nil:
 		return th.bad

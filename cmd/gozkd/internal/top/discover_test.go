@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,47 @@ func TestDiscover(t *testing.T) {
 	})
 	if !slices.Equal(roster, want) || len(up) != 3 {
 		t.Errorf("roster %v, of which answered %v; want %v", roster, up, want)
+	}
+}
+
+// Server lines without client ports, as the guide has them: what the asked member knows of the
+// others counts, whichever member leads. What it does not know is called unknown.
+func TestWatcher_WithoutClientPorts(t *testing.T) {
+	started := zktest.StartEnsemble(t, 3, zktest.WithConfig(func(_ int, c *server.Config) {
+		for i, line := range c.Members {
+			c.Members[i], _, _ = strings.Cut(line, ";")
+		}
+		c.Words = []string{"srvr", "mntr", "conf"}
+	}))
+	for id := 1; id <= 3; id++ {
+		given := []string{started.Member(id).Address()}
+		asker := probe.Asker{Timeout: time.Hour} // the watchdog bounds the test
+		ctx, cancel := context.WithCancel(watchdog.Context(t, 20*time.Second))
+		w := &watcher{roster: newRoster(given, nil), interval: 20 * time.Millisecond, ask: func(ctx context.Context, address, word string) (string, error) {
+			if address != given[0] { // the hosts of zktest's server lines do not exist
+				return askUnknown(ctx, address, word)
+			}
+			return asker.Ask(ctx, address, word)
+		}}
+		var e ensembleJSON
+		var text string
+		var watched ensemble
+		w.run(ctx, func(r Report) {
+			watched.observe(r)
+			if e, text = watched.json(), watched.text(); watched.totals().serve == 3 {
+				cancel()
+			}
+		})
+		if e.Leader == nil || len(e.Problems) > 0 || !strings.Contains(text, "  3 of 3 up  leader ") {
+			t.Errorf("member %d: leader %v, problems %q\n%s", id, e.Leader, e.Problems, text)
+		}
+		leads := false
+		for _, m := range e.Members {
+			leads = leads || m.Role == probe.ModeLeader
+		}
+		if !leads {
+			t.Errorf("as member %d sees it, nobody leads\n%s", id, text)
+		}
 	}
 }
 

@@ -47,6 +47,9 @@ type session struct {
 // up reports whether the member answered and serves.
 func (m *member) up() bool { return m.hasSample && m.last.Err == nil }
 
+// unasked reports whether the member cannot be asked, because its client port is unknown.
+func (m *member) unasked() bool { return errors.Is(m.last.Err, errUnknownPort) }
+
 func (e *ensemble) observe(r Report) {
 	if r.Sample.At.After(e.now) {
 		e.now = r.Sample.At
@@ -130,6 +133,29 @@ func (e *ensemble) leader() *member {
 	return slices.MaxFunc(list, func(a, b *member) int { return cmp.Compare(a.last.State.Zxid, b.last.State.Zxid) })
 }
 
+// peer returns what the members that answered know of a member.
+func (e *ensemble) peer(m *member) probe.Peer {
+	var answers []probe.Monitor
+	for _, other := range e.members {
+		answers = append(answers, other.last.Monitor) // nil: nothing is known
+	}
+	return probe.PeerOf(m.ID, answers)
+}
+
+// followed returns the leader, also if it does not answer: then it is the one that the others
+// follow.
+func (e *ensemble) followed() *member {
+	if l := e.leader(); l != nil {
+		return l
+	}
+	for _, m := range e.members {
+		if !m.up() && e.peer(m).Role == probe.ModeLeader {
+			return m
+		}
+	}
+	return nil
+}
+
 // zxid returns the newest zxid of all members.
 func (e *ensemble) zxid() (newest proto.Zxid) {
 	for _, m := range e.members {
@@ -169,7 +195,10 @@ func (e *ensemble) lag(m *member) lag {
 
 // totals are sums over the members that serve. NaN and -1 mean unknown.
 type totals struct {
-	up                                                   int
+	up int // that answered
+	// serve counts these and those that the others are in step with; unknown those of which nothing
+	// is known.
+	serve, unknown                                       int
 	rates                                                Rates
 	connections, outstanding, watches, znodes, dataBytes int64
 }
@@ -178,11 +207,18 @@ func (e *ensemble) totals() totals {
 	t := totals{rates: noRates(), watches: -1, dataBytes: -1}
 	var weighted, requests float64
 	for _, m := range e.members {
+		if m.unasked() {
+			if p := e.peer(m); p.Up() {
+				t.serve++
+			} else if p.Unknown() {
+				t.unknown++
+			}
+		}
 		if !m.up() {
 			continue
 		}
 		st := &m.last.State
-		t.up++
+		t.up, t.serve = t.up+1, t.serve+1
 		t.connections += st.Connections
 		t.outstanding += st.Outstanding
 		t.znodes = max(t.znodes, st.Znodes)
@@ -205,13 +241,12 @@ func (e *ensemble) totals() totals {
 // problems returns what is wrong with the ensemble, one sentence each.
 func (e *ensemble) problems() []string {
 	var list []string
-	sampled, unknown := 0, false
+	sampled := 0
 	var standalone, readers []string
 	for _, m := range e.members {
 		if m.hasSample {
 			sampled++
 		}
-		unknown = unknown || errors.Is(m.last.Err, errUnknownPort)
 		if m.up() && m.last.State.Mode == probe.ModeStandalone {
 			standalone = append(standalone, m.Address)
 		}
@@ -223,8 +258,10 @@ func (e *ensemble) problems() []string {
 	switch {
 	case sampled < len(e.members):
 		// Not all members have been asked yet.
-	case len(leaders) == 0 && unknown:
-		list = append(list, "the leader is not among the servers that are watched: name all with -server")
+	case len(leaders) == 0 && e.followed() != nil:
+		// The others follow a member that does not answer.
+	case len(leaders) == 0 && e.totals().unknown > 0:
+		list = append(list, "which member leads is unknown: name all with -server")
 	case len(leaders) == 0 && len(standalone) == 0:
 		list = append(list, "no leader: writes are not possible")
 	case len(leaders) > 1:

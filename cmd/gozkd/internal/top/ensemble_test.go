@@ -116,6 +116,40 @@ func TestEnsemble_Problems(t *testing.T) {
 	}
 }
 
+// A member that cannot be asked counts as the others see it.
+func TestEnsemble_Unasked(t *testing.T) {
+	asked := newFake(1, probe.ModeFollower)
+	hidden := &fake{Entry: Entry{Address: "server.2 h:?", ID: 2}, err: errUnknownPort}
+	for _, c := range []struct {
+		name, mode, mntr, role, title, problems string
+	}{
+		{"nothing is known", "follower", "", "unknown", "1 of 2 up, 1 unknown  leader unknown", "which member leads is unknown: name all with -server"},
+		{"it leads", "follower", "gozkd_leader_id 2 gozkd_term 3 gozkd_peer_2_connected 1", "leader", "2 of 2 up  leader 2", ""},
+		{"in step", "leader", "gozkd_leader_id 1 gozkd_term 3 gozkd_peer_2_connected 1 gozkd_peer_2_in_step 1", "in step", "2 of 2 up  leader 1", ""},
+		{"not in step", "leader", "gozkd_leader_id 1 gozkd_term 3 gozkd_peer_2_connected 1 gozkd_peer_2_in_step 0", "behind", "1 of 2 up  leader 1", ""},
+		{"gone", "leader", "gozkd_leader_id 1 gozkd_term 3 gozkd_peer_2_connected 0", "cut off", "1 of 2 up  leader 1", ""},
+	} {
+		asked.mode = c.mode
+		s := asked.sample(0)
+		words := strings.Fields(c.mntr)
+		for i := 0; i < len(words); i += 2 {
+			s.Monitor[words[i]] = words[i+1]
+		}
+		e, roster := new(ensemble), rosterOf([]*fake{asked, hidden})
+		e.observe(Report{Sample: s, Roster: roster})
+		e.observe(Report{Sample: hidden.sample(0), Roster: roster})
+		if got := roleText(e, e.members[1]); got != c.role {
+			t.Errorf("%s: role %q, want %q", c.name, got, c.role)
+		}
+		if text := e.text(); !strings.HasPrefix(text, "gozkd top  "+c.title+"  epoch") {
+			t.Errorf("%s: want %q in\n%s", c.name, c.title, text)
+		}
+		if got := strings.Join(e.problems(), "|"); got != c.problems {
+			t.Errorf("%s: problems %q, want %q", c.name, got, c.problems)
+		}
+	}
+}
+
 // Of two members that claim to lead, the one with the newer epoch counts.
 func TestEnsemble_TwoLeaders(t *testing.T) {
 	old, young := newFake(1, probe.ModeLeader), newFake(2, probe.ModeLeader)

@@ -81,7 +81,7 @@ func (e *ensemble) json() ensembleJSON {
 		Members: make([]memberJSON, len(e.members)), Clients: make([]clientJSON, len(clients)),
 		Missing: append(append(append([]string{}, noMonitor...), missing...), noHot...),
 	}
-	if l := e.leader(); l != nil {
+	if l := e.followed(); l != nil {
 		j.Leader = &l.Address
 	}
 	for i, m := range e.members {
@@ -96,7 +96,7 @@ func (e *ensemble) json() ensembleJSON {
 }
 
 func (m *member) json(e *ensemble) memberJSON {
-	j := memberJSON{ID: m.ID, Server: m.Address, Role: roleText(m), SinceS: e.now.Sub(m.since).Seconds()}
+	j := memberJSON{ID: m.ID, Server: m.Address, Role: roleText(e, m), SinceS: e.now.Sub(m.since).Seconds()}
 	if l := e.lag(m); l.known {
 		j.Lag, j.LagIsExact = &l.n, !l.estimated
 	}
@@ -150,7 +150,11 @@ func stream(ctx context.Context, w *watcher, o options, out io.Writer) error {
 		e.observe(r)
 		rounds[r.Sample.Address]++
 		for _, m := range e.members {
-			if rounds[m.Address] < round {
+			need := round
+			if o.once && !m.up() {
+				need = 1 // it has no rates
+			}
+			if rounds[m.Address] < need {
 				return
 			}
 		}

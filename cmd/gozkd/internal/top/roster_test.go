@@ -107,10 +107,10 @@ func TestWatcher_UnknownAddress(t *testing.T) {
 	_, r.Sample.Err = askUnknown(t.Context(), "", "")
 	r.Sample.Address = "server.2 a:?"
 	e.observe(r)
-	if role := roleText(e.members[1]); role != "unknown" {
+	if role := roleText(&e, e.members[1]); role != "unknown" {
 		t.Errorf("role %q", role)
 	}
-	if got := e.problems(); len(got) != 1 || got[0] != "the leader is not among the servers that are watched: name all with -server" {
+	if got := e.problems(); len(got) != 1 || got[0] != "which member leads is unknown: name all with -server" {
 		t.Errorf("%q", got)
 	}
 }

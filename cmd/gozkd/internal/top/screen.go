@@ -68,12 +68,18 @@ func (m *model) titleLine() string {
 	e := &m.ensemble
 	t := e.totals()
 	role := "no leader"
-	if l := e.leader(); l != nil {
+	if l := e.followed(); l != nil {
 		role = "leader " + l.name()
 	} else if len(e.members) == 1 && e.members[0].up() {
 		role = e.members[0].last.State.Mode
+	} else if t.unknown > 0 {
+		role = "leader unknown"
 	}
-	text := fmt.Sprintf("gozkd top  %d of %d up  %s", t.up, len(e.members), role)
+	text := fmt.Sprintf("gozkd top  %d of %d up", t.serve, len(e.members))
+	if t.unknown > 0 {
+		text += fmt.Sprintf(", %d unknown", t.unknown)
+	}
+	text += "  " + role
 	if t.up > 0 {
 		text += fmt.Sprintf("  epoch %d  zxid %s", e.zxid().Epoch(), e.zxid())
 	}
@@ -138,7 +144,11 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 		for _, c := range named {
 			left -= c.width + gap
 		}
-		lines = append(lines, text+" "+th.bad.Render(fit(causeText(e, m), left+gap, false)))
+		style := th.bad
+		if m.unasked() {
+			style = th.dim
+		}
+		lines = append(lines, text+" "+style.Render(fit(causeText(e, m), left+gap, false)))
 	}
 	return lines
 }
@@ -181,8 +191,7 @@ func helpLines(th theme) []string {
 		"  r               reverse the order",
 		"  ↑ ↓ pgup pgdn   scroll the panel; also home and end",
 		"  p               pause: freeze the screen",
-		"  space           ask all members now",
-		"  ? q             this page, quit",
+		"  space, ?, q     ask all members now, this page, quit",
 		"",
 		"  REQ/S           requests per second since the last round, including pings",
 		"  LAG             log entries that the member lacks, as the leader reports; with ~",
@@ -192,6 +201,7 @@ func helpLines(th theme) []string {
 		"  FSYNC           mean duration of a sync of the log, in ms",
 		"  OUT CONN WATCH  unanswered requests, connections, watches",
 		"  cut off         the member runs, but has no leader",
+		"  in step, ...    what the others know of a member whose client port is unknown",
 		"",
 		"  A gap in a trend: the member was down, or its counters were reset.",
 		"  If data is missing: 4lw.commands.whitelist=srvr,mntr,cons,conf,hotp in zoo.cfg",
