@@ -33,7 +33,7 @@ func (h *handler) ready() []check {
 	case started.reason != "":
 		leader.reason, current.reason = started.reason, started.reason
 	case st.Leader == 0:
-		leader.reason = "no leader is known: fewer than a quorum of the members are in touch, or they elect one"
+		leader.reason = "no leader is known: no quorum of voters with data is in touch, or they elect one"
 		current.reason = leader.reason
 	case why != nil:
 		leader.reason = "not in touch with the leader, or not yet"

@@ -311,7 +311,7 @@ func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	case r.Bad:
 		return errors.New("malformed hello")
 	case !known:
-		return fmt.Errorf("member %d is not configured on member %d: add it by reconfig. Before that it can follow the ensemble only if all members have a secret, gozkd.peer.secretFile, or certificates that name them", from, p.n.cfg.ID)
+		return fmt.Errorf("member %d is not configured on member %d: add it by reconfig or, if that is off, by its line on all servers. Before that it can follow the ensemble only if all members have a secret, gozkd.peer.secretFile, or certificates that name them", from, p.n.cfg.ID)
 	case core.ClustersDiffer(theirs.cluster, ours):
 		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs.cluster, ours)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
 // Status is a view of the node at one moment. Its slices are shared and must not be changed.
@@ -38,6 +40,10 @@ type Status struct {
 
 	// Joining: this member leads, and members without state have asked to be let in and wait.
 	Joining bool
+
+	// WithoutData are the connected members and this one that have no data, WithData those that
+	// are known to have data. Both are nil while a leader is known.
+	WithoutData, WithData []uint64
 
 	Voters, Learners []uint64     // raft's membership, which differs from the target during a change
 	Peers            []PeerStatus // the other members, if this member leads
@@ -91,6 +97,9 @@ func (n *Node) publish() {
 		Level: c.Level(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()
+	if s.Leader == 0 {
+		s.WithoutData, s.WithData = core.Inventory(c)
+	}
 	s.Relay, s.Relays = c.Relay(), n.peers.relays
 	s.Since, s.Progress, s.Voters, s.Learners = old.Since, old.Progress, old.Voters, old.Learners
 	if conf := c.Conf(); conf != b.conf {

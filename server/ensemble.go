@@ -80,7 +80,8 @@ func (s *Server) retarget() {
 	s.noteClientAddress(current, version)
 	s.notePeerAddress(current, version)
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
-		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; add it with reconfig", "members", len(current))
+		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; "+howToJoin(s.cfg),
+			"members", len(current))
 	}
 }
 

@@ -55,6 +55,9 @@ func (s *Server) watchLeader(st consensus.Status) {
 			s.conns.locals.clear() // as in ZooKeeper; see attachLocal for those that connect at this moment
 			s.beginReadOnly(st)
 		}
+		if last := &s.loop.lastLogged; last.mode != modeQuorumGone && logQuorumGone(s, st) {
+			last.mode = modeQuorumGone
+		}
 	}
 	if st.Leading {
 		s.beginEnsemble()

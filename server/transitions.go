@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -63,17 +64,52 @@ func (s *Server) logWaiting() {
 	switch {
 	case st.Leader != 0:
 		log.Info("not serving clients yet: catching up with the leader", "leader", st.Leader, "applied_index", st.Applied)
-	case st.Fresh && s.cfg.JoinOnly:
-		log.Warn("not serving clients yet: no data here, and db.autocreate=false keeps this server from founding an ensemble. It waits for a leader that has the data. "+
-			"To found a new ensemble, run gozkd init on all servers first, or create the file initialize in their dataLogDir",
-			"voters", s.members.Voters())
+	case logQuorumGone(s, st):
 	case st.Fresh:
-		log.Warn("not serving clients yet: no data here. This server waits for the other voters to form a new ensemble, or for a leader that has the data and knows this server as a member. "+
-			"If the ensemble exists: add this server with reconfig, or give all servers its line and restart them one by one. Without that it can only follow an ensemble whose servers have a secret (gozkd.peer.secretFile)",
-			"voters", s.members.Voters())
+		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + howToJoin(s.cfg)
+		switch {
+		case len(st.WithData) > 0:
+		case s.cfg.JoinOnly:
+			waits += ". db.autocreate=false keeps it from founding an ensemble: " +
+				"only if no voter has ever had data, run gozkd init on all of them"
+		default:
+			waits = "for the other voters to form a new ensemble, or " + waits
+		}
+		log.Warn("not serving clients yet: no data here. This server waits "+waits,
+			"voters", s.members.Voters(), "with_data", st.WithData, "without_data", st.WithoutData)
 	default:
 		log.Warn("not serving clients yet: no leader, which needs a majority of the voters", "voters", st.Voters)
 	}
+}
+
+// howToJoin says how this server becomes a member of an ensemble.
+func howToJoin(cfg *Config) string {
+	how := "give all servers its line and restart them one by one"
+	if cfg.ReconfigEnabled {
+		how = "add it with reconfig"
+	}
+	return how + ". Without that it can only follow servers that have a secret (gozkd.peer.secretFile)"
+}
+
+// modeQuorumGone in transitions says that the loss of the quorum was logged.
+const modeQuorumGone = "quorum gone"
+
+// logQuorumGone logs, and reports, that too few voters are left that have data. The others do not
+// vote until a leader lets them in, so there will be none.
+func logQuorumGone(s *Server, st consensus.Status) (gone bool) {
+	voters := st.Voters
+	if st.Fresh {
+		voters = s.members.Voters()
+	}
+	left := slices.DeleteFunc(slices.Clone(voters), func(id uint64) bool { return slices.Contains(st.WithoutData, id) })
+	if len(left) > len(voters)/2 || len(st.WithData) == 0 {
+		return false
+	}
+	s.cfg.Logger.Error("not serving clients: the quorum is gone for good. Too many voters have lost their data; without it they do not vote. "+
+		"If a disk of one survives, start it with that disk. Otherwise stop all servers, find the newest directory with gozkd inspect, "+
+		"and gozkd restore from it, the archive or a backup: docs/guide/operate.md#quorum-gone-for-good",
+		"voters", voters, "with_data", slices.Sorted(slices.Values(st.WithData)), "without_data", slices.Sorted(slices.Values(st.WithoutData)))
+	return true
 }
 
 // logRole logs a new role, leader or epoch.

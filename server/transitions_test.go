@@ -1,9 +1,13 @@
 package server_test
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/server"
 )
 
 // Each transition of an ensemble is logged once, however long a state lasts.
@@ -90,6 +94,130 @@ func TestTransitions_Waiting(t *testing.T) {
 		e.start(2, 3)
 		if err := served(); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// Two of three members lose their data. Each server says that the quorum is gone for good, who has
+// the data and who has lost it, and advises nobody to found an empty ensemble: the member with the
+// data once if it kept running, and all of them when they start.
+func TestTransitions_QuorumGone(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.startAll()
+		e.check(1, 2, "/precious")
+		survivor := e.followers()[0]
+		e.each(joinOnly)
+		lost := e.but(survivor)
+		for _, id := range lost {
+			e.m(id).stop()
+			e.m(id).dir = e.t.TempDir()
+		}
+		before := e.said.Count("gone for good")
+		for _, id := range lost {
+			e.m(id).begin(e.lines())
+		}
+		time.Sleep(90 * time.Second)
+		gone := func(who string, id int, want int) {
+			t.Helper()
+			told := 0
+			for line := range strings.Lines(e.said.String()) {
+				if strings.Contains(line, fmt.Sprintf(" m%d: ", id)) && strings.Contains(line, "gone for good") &&
+					strings.Contains(line, fmt.Sprintf("with_data=[%d] without_data=[%d, %d]", survivor, lost[0], lost[1])) {
+					told++
+				}
+			}
+			if told < want || want == 1 && told != 1 {
+				t.Errorf("%s, member %d, says it %d times, want %d\n%s", who, id, told, want, e.said.String())
+			}
+		}
+		if before != 0 {
+			t.Error("said before anything was lost")
+		}
+		gone("the one with the data, which runs", survivor, 1)
+		for _, id := range lost {
+			gone("one without data", id, 2)
+		}
+		e.m(survivor).stop()
+		e.m(survivor).begin(e.lines())
+		time.Sleep(40 * time.Second)
+		gone("the one with the data, restarted", survivor, 3)
+		for _, advice := range []string{"gozkd init", "reconfig"} {
+			if n := e.said.Count(advice); n > 0 {
+				t.Errorf("%s is advised %d times", advice, n)
+			}
+		}
+	})
+}
+
+// What a server without data advises depends on what it knows of the others.
+func TestTransitions_AdviceWithoutData(t *testing.T) {
+	for name, c := range map[string]struct {
+		joinOnly, reconfig bool
+		data               bool // member 1 has data and does not lead
+		says, saysNo       string
+	}{
+		"new, may found":                            {false, false, false, "to form a new ensemble", "reconfig"},
+		"new, may found, reconfig":                  {false, true, false, "add it with reconfig", "restart them one by one"},
+		"may only join":                             {true, false, false, "only if no voter has ever had data, run gozkd init", "reconfig"},
+		"others have data":                          {false, false, true, "restart them one by one", "reconfig"},
+		"may only join, others have data, reconfig": {true, true, true, "add it with reconfig", "gozkd init"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withEnsemble(t, 5, func(t *testing.T, e *ensemble) {
+				e.onDisk()
+				if c.data {
+					e.startAll()
+					for id := 1; id <= 5; id++ {
+						e.m(id).stop()
+					}
+					e.m(1).begin(e.lines())
+					e.m(5).dir = e.t.TempDir()
+				}
+				e.m(5).adapt = func(cfg *server.Config) { cfg.JoinOnly, cfg.ReconfigEnabled = c.joinOnly, c.reconfig }
+				e.m(5).begin(e.lines())
+				time.Sleep(10 * time.Second)
+				told := false
+				for line := range strings.Lines(e.said.String()) {
+					if strings.Contains(line, "not serving clients yet: no data here") {
+						told = told || strings.Contains(line, c.says)
+						if strings.Contains(line, c.saysNo) {
+							t.Errorf("%s is advised: %s", c.saysNo, line)
+						}
+					}
+				}
+				if !told {
+					t.Errorf("%q is not said", c.says)
+				}
+			})
+		})
+	}
+}
+
+// A member that came without data and was let in has the data: when it falls silent with another
+// one, the quorum is not gone for good.
+func TestTransitions_LetInIsNotLost(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.startAll()
+		e.check(1, 2, "/precious")
+		emptied, survivor := e.followers()[0], e.followers()[1]
+		e.m(emptied).stop()
+		e.m(emptied).dir = e.t.TempDir()
+		e.start(emptied)
+		e.awaitVoters(1, 2, 3)
+		e.m(e.leader()).kill()
+		e.awaits("another leader", func() bool { return e.leader() != 0 })
+		e.m(emptied).stop()
+		time.Sleep(time.Minute)
+		e.m(survivor).stop()
+		e.m(survivor).begin(e.lines())
+		time.Sleep(time.Minute)
+		if n := e.said.Count("gone for good"); n > 0 {
+			t.Errorf("said %d times", n)
+		}
+		if n := e.said.Count("no leader, which needs a majority of the voters"); n == 0 {
+			t.Error("the reason is not said")
 		}
 	})
 }

@@ -254,9 +254,7 @@ func (c *Core) stepRaft(m *Message) error {
 			return err
 		}
 	}
-	if m.From == c.leader {
-		c.start.leaderSilence, c.start.passiveSince = 0, false
-	}
+	c.start.heard(m.From, m.From == c.leader)
 	if r.GetType() == raftpb.MsgPreVote {
 		c.sendCommitNotice(m.From)
 	}

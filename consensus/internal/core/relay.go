@@ -141,7 +141,7 @@ func (c *Core) tickRelaySource() {
 
 // mayRelay reports whether a member can be the relay of this learner.
 func (c *Core) mayRelay(id uint64) bool {
-	return c.wire.relays.wanted && c.isLearner(c.id) && c.isVoter(id) && id != c.leader && c.start.connected[id]
+	return c.wire.relays.wanted && c.isLearner(c.id) && c.isVoter(id) && id != c.leader && c.start.connected[id] != 0
 }
 
 // giveUp makes the learner choose another relay at the next tick.

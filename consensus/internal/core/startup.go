@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -53,9 +54,9 @@ type startup struct {
 	fresh            bool
 	voters, learners []uint64 // to form an ensemble with; none: wait to be let in
 	nonce            uint64
-	minTerm          uint64 // messages of leaders of an earlier term are from before this member was let in
-	ensembleExists   bool   // another member has state
-	forming          bool   // Output.Form was returned
+	minTerm          uint64          // messages of leaders of an earlier term are from before this member was let in
+	holders          map[uint64]bool // members with state that answered; then there is an ensemble
+	forming          bool            // Output.Form was returned
 	past             pastLife
 	incarnations     uint64            // counts changes of an incarnation in Core.streams
 	founders         map[uint64]bool   // members that would form the same ensemble; true: they are fresh, or they know this life
@@ -64,13 +65,23 @@ type startup struct {
 	ticks            int
 	graceTicks       int
 
+	connected map[uint64]connection // absent: not connected
+
 	peers         []uint64
-	connected     map[uint64]bool
 	campaigned    bool // an early campaign was scheduled since a leader was last known
 	leaderSilence int  // ticks since the leader was heard from
 	passiveSince  bool // this member was passive since the leader was heard from, so raft's clock stood still
 	campaignIn    int  // ticks until this member campaigns; 0: when raft says so
 }
+
+type connection uint8
+
+const (
+	connectionUp connection = 1
+	// connectionFresh: the member has announced that it has no state, and not been heard in raft
+	// since.
+	connectionFresh connection = 2
+)
 
 // joinRequest announces a fresh member.
 type joinRequest struct {
@@ -159,6 +170,9 @@ func (c *Core) tickLeaderSilence() {
 // handleJoin notes that a member has no state, and answers the request.
 func (c *Core) handleJoin(from uint64, j *joinRequest) {
 	s := &c.start
+	if j.founders != 0 && s.connected[from] != 0 {
+		s.connected[from] = connectionFresh
+	}
 	answer := &joinAnswer{nonce: j.nonce, state: joinEnsembleExists}
 	last, err := c.storage.LastIndex()
 	switch {
@@ -201,13 +215,46 @@ func (c *Core) handleJoinAnswer(from uint64, a *joinAnswer) error {
 		s.noteFounder(from, a.founders, a.state == joinFormedKnowing)
 		s.foundersTerm = max(s.foundersTerm, a.term)
 	case joinEnsembleExists:
-		s.ensembleExists = true
+		if s.holders == nil {
+			s.holders = make(map[uint64]bool)
+		}
+		s.holders[from] = true
 	case joinAdmitted:
 		if !s.forming {
 			s.fresh, s.minTerm = false, a.term
 		}
 	}
 	return nil
+}
+
+// heard notes a message of raft.
+func (s *startup) heard(from uint64, leads bool) {
+	if leads {
+		s.leaderSilence, s.passiveSince = 0, false
+	}
+	if s.connected[from] == connectionFresh {
+		s.connected[from] = connectionUp
+	}
+}
+
+// Inventory returns the connected members and this one that have no data, and those that are known
+// to have data, in any order. A founder of an ensemble without an entry knows of neither.
+func Inventory(c *Core) (without, with []uint64) {
+	last, err := c.storage.LastIndex()
+	switch {
+	case c.start.fresh:
+		without = append(without, c.id)
+	case err != nil || last == 1:
+		return nil, nil
+	default:
+		with = append(with, c.id)
+	}
+	for id, connection := range c.start.connected {
+		if connection == connectionFresh {
+			without = append(without, id)
+		}
+	}
+	return without, slices.AppendSeq(with, maps.Keys(c.start.holders))
 }
 
 // noteFounder notes that a member would form the same ensemble, and reports whether that is news.
@@ -232,7 +279,7 @@ func (s *startup) noteFounder(from, founders uint64, knowsThisLife bool) (news b
 // state, when they formed.
 func (c *Core) form(out *Output) {
 	s := &c.start
-	if !s.fresh || s.ensembleExists || s.forming || !slices.Contains(s.voters, c.id) {
+	if !s.fresh || len(s.holders) > 0 || s.forming || !slices.Contains(s.voters, c.id) {
 		return
 	}
 	all, knowing := 1, 1
@@ -305,9 +352,9 @@ func (c *Core) Formed() error {
 // connection may be lost.
 func (c *Core) Reachable(peer uint64) {
 	if c.start.connected == nil {
-		c.start.connected = make(map[uint64]bool)
+		c.start.connected = make(map[uint64]connection)
 	}
-	c.start.connected[peer] = true
+	c.start.connected[peer] = connectionUp
 	c.stall.probes.forget(peer)
 	if peer == c.leader && c.role != raft.StateLeader {
 		c.own.resend()
@@ -354,7 +401,7 @@ func (c *Core) scheduleCampaign() {
 	}
 	n, rank := 1, 0
 	for _, id := range c.conf.GetVoters() {
-		if id != c.id && s.connected[id] {
+		if id != c.id && s.connected[id] != 0 {
 			n++
 			if id < c.id {
 				rank++
