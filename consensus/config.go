@@ -18,7 +18,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// Types of packages core and peer, which document them.
+// Batch and the types below are those of packages core and peer, which document them.
 type (
 	Batch      = core.Batch
 	Request    = core.Request

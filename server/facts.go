@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// The types of what a server tells about itself: see package facts, which the renderer of the
-// four-letter words imports, too.
+// Status and the types below are what a server tells about itself: see package facts, which the
+// renderer of the four-letter words imports, too.
 type (
 	Status       = facts.Status
 	Stats        = facts.Stats

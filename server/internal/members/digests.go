@@ -55,6 +55,7 @@ func (d *Digests) Newest() Digest {
 // Verdict is the result of comparing a member's digest.
 type Verdict uint8
 
+// Results of Digests.Compare.
 const (
 	Undecided     Verdict = iota // equal, not comparable, or not clear yet
 	OtherDiverged                // the other member's state is wrong
