@@ -70,6 +70,7 @@ compat-full: ## programs and whole test suites of other people, on gozkd and on 
 	$(GO) run ./test/compat/programs $(PROGRAMS)
 	$(GO) run ./test/compat/suites $(SUITES)
 	$(MAKE) compat-directories
+.PHONY: compat-directories
 compat-directories: ## what ZooKeeper does with the directories of which TestDirectories imports each; DIRECTORIES=record after a change
 	$(GO) run ./test/compat/moving -directories $(or $(DIRECTORIES),compare)
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
