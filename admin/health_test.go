@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/serverdisk"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -88,7 +89,8 @@ func TestHealth_JSON(t *testing.T) {
 // A server whose disk failed is not alive.
 func TestHealth_DiskFails(t *testing.T) {
 	fails := make(chan struct{})
-	cfg := server.Config{Dir: t.TempDir(), FS: vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+	cfg := server.Config{Dir: t.TempDir()}
+	*serverdisk.Log(&cfg) = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
 		select {
 		case <-fails:
 			if op.Kind == vfstest.OpSync {
@@ -97,7 +99,7 @@ func TestHealth_DiskFails(t *testing.T) {
 		default:
 		}
 		return nil
-	})}
+	})
 	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -36,9 +36,5 @@
 //	ErrOperationTimeout, cause of ctx   unknown if it was sent
 //	ErrSessionExpired, ErrAuthFailed    unknown if it was sent
 //
-// Goroutines: run opens connections and reads the current one; a writer per connection writes all
-// waiting requests in a call, and pings after a quarter of the timeout without a write; on a
-// read-only server seek looks for another server; deliver calls OnEvent. One mutex guards the
-// state, the calls and the watches, and nothing waits under it. Replies are decoded on the caller's
-// goroutine and own their memory.
+// Replies own their memory.
 package client

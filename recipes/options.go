@@ -94,12 +94,7 @@ func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
 
 // Logger sets the destination of log lines, including those of package client. By default nothing
 // is logged, except that Connect waits for a session. If l is nil, Connect fails.
-func Logger(l zk.Logger) Option {
-	if l == nil {
-		return Slog(nil)
-	}
-	return Slog(slog.New(printfHandler{l}))
-}
+func Logger(l zk.Logger) Option { return Slog(slog.New(printfHandler{l})) }
 
 // Slog is Logger with levels: what needs attention, such as a lost connection, is a Warn.
 func Slog(l *slog.Logger) Option { return func(c *config) { c.log, c.waitLog = l, l } }
@@ -108,8 +103,7 @@ func Slog(l *slog.Logger) Option { return func(c *config) { c.log, c.waitLog = l
 // and path as in Error, also for those of recipes, and Reconnect also for a new session.
 func Observe(h client.Hooks) Option { return func(c *config) { c.hooks = h } }
 
-// printfHandler writes lines of every level with Printf. The Client uses no groups and no
-// attributes of a Logger.
+// printfHandler writes lines of every level with Printf. The Client uses no groups.
 type printfHandler struct{ zk.Logger }
 
 func (h printfHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -146,7 +140,7 @@ func newConfig(opts []Option) (config, error) {
 	if c.timeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("recipes: session timeout %v is less than a millisecond", c.timeout))
 	}
-	if c.retry == nil || c.dialer == nil || c.log == nil {
+	if c.retry == nil || c.dialer == nil || c.log == nil || c.log.Handler() == slog.Handler(printfHandler{}) {
 		errs = append(errs, errors.New("recipes: retry policy, dialer and logger must not be nil"))
 	}
 	if len(c.acl) == 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memlimit"
+	"github.com/gozkd/gozkd/internal/serverdisk"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -280,11 +281,9 @@ type Config struct {
 	// Rand is the source of session passwords, of the ids of local sessions, and of raft's random
 	// numbers. The server makes one call of Read at a time. Default: crypto/rand.
 	Rand io.Reader
-	// FS is the file system of LogDir, DirFS that of Dir. Backups are always on the operating
-	// system's. Default: the operating system's.
-	FS, DirFS vfs.FS
 
-	levels consensus.LevelRange // tests act as other versions
+	fs, dirFS vfs.FS               // of LogDir and Dir, except backups; see package serverdisk
+	levels    consensus.LevelRange // tests act as other versions
 }
 
 // ensureDefaults sets zero fields to their defaults, and returns all errors in the others.
@@ -312,7 +311,7 @@ func (c *Config) ensureDefaults() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	setDefault[vfs.FS](&c.DirFS, vfs.OS{})
+	setDefault[vfs.FS](&c.dirFS, vfs.OS{})
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	} else {
@@ -366,7 +365,12 @@ func (c *Config) leastClientMemory() int64 { return 8 * int64(c.MaxBuffer) }
 
 // Memory keeps the state of servers without a data directory from one server to the next. The zero
 // value is empty. Only one server at a time may use it. Memory must not be copied.
-type Memory = consensus.Memory
+type Memory consensus.Memory
+
+func init() {
+	serverdisk.Log = func(config any) *vfs.FS { return &config.(*Config).fs }
+	serverdisk.Data = func(config any) *vfs.FS { return &config.(*Config).dirFS }
+}
 
 // checkAddresses returns an error for each malformed host:port to listen on. Listening shows
 // whether an address is free and belongs to this machine.

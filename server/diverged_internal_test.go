@@ -15,13 +15,13 @@ func TestDiverged_PowerLoss(t *testing.T) {
 	if err := disk.MkdirAll("/data"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Dir: "/data", DirFS: disk})
+	s, err := New(Config{Dir: "/data", dirFS: disk})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.life.cancel = func() {} // Start was not called
 	s.diverged(16)
-	s.cfg.DirFS = disk.Crash(func(int) int { return 0 })
+	s.cfg.dirFS = disk.Crash(func(int) int { return 0 })
 	if err := s.checkDiverged(); !errors.Is(err, ErrDiverged) {
 		t.Errorf("the mark did not survive: %v", err)
 	}
@@ -35,7 +35,7 @@ func TestDiverged_Unreadable(t *testing.T) {
 		}
 		return nil
 	})
-	s, err := New(Config{Dir: "/", DirFS: disk})
+	s, err := New(Config{Dir: "/", dirFS: disk})
 	if err != nil {
 		t.Fatal(err)
 	}

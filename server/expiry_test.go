@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/serverdisk"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -322,7 +323,7 @@ func (m *ensembleMember) hangDisk() (until *atomic.Int64) {
 		}
 		return nil
 	})
-	m.adapt = func(c *server.Config) { c.FS, c.NoSync = fs, true }
+	m.adapt = func(c *server.Config) { *serverdisk.Log(c), c.NoSync = fs, true }
 	return until
 }
 

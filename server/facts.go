@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// Status and the types below are what a server tells about itself: see package facts, which the
-// renderer of the four-letter words imports, too.
+// Status and the types below are what a server tells about itself: see package facts.
 type (
 	Status       = facts.Status
 	Stats        = facts.Stats

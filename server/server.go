@@ -199,7 +199,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 // openNode opens the data and the port for other members.
 func (s *Server) openNode(ctx context.Context) error {
 	var err error
-	if s.peers, err = members.OpenAddresses(s.cfg.DirFS, s.cfg.Dir, s.members); err != nil {
+	if s.peers, err = members.OpenAddresses(s.cfg.dirFS, s.cfg.Dir, s.members); err != nil {
 		return err
 	}
 	peerListener, err := s.listenPeers(ctx)
@@ -214,7 +214,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,
-		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, DirFS: s.cfg.DirFS, StateMachine: &s.applier,
+		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: &s.applier,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Elections.Led,
 		ArchiveBytes: s.cfg.ArchiveBytes, Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),

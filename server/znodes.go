@@ -11,8 +11,15 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Znode is one znode at one moment.
-type Znode = datatree.ZnodeInfo
+// Znode is a znode at one moment. Data and ACL are shared and must not be changed.
+type Znode struct {
+	Path  string
+	Data  []byte // nil: null, which differs from empty
+	Stat  proto.Stat
+	ACL   []proto.ACL
+	Mode  proto.CreateMode // how to create such a znode: persistent, ephemeral, container or TTL
+	TTLMs int64            // proto.ModePersistentTTL only: the time to live in milliseconds
+}
 
 // Walk calls f for the znode at path and all znodes below, parents first and siblings by name,
 // until f returns false, all at the same moment. Walk checks no ACL. f must not call the server,
@@ -21,7 +28,7 @@ type Znode = datatree.ZnodeInfo
 func (s *Server) Walk(path string, f func(Znode) bool) bool {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
-	return s.tree.Walk(path, f)
+	return s.tree.Walk(path, func(z datatree.ZnodeInfo) bool { return f(Znode(z)) })
 }
 
 // Load writes data to paths, all at once, and returns when that is applied on this server. Load

@@ -27,19 +27,21 @@ const (
 	Connect  Op = "connect" // to create or resume a session
 )
 
-// Match restricts the requests that a fault applies to.
-type Match func(*faultproxy.Fault)
+// Match restricts the requests that a fault applies to: see OnPath, OfSession and Times.
+type Match func(*matched)
+
+type matched faultproxy.Fault
 
 // OnPath matches requests for a path that begins with prefix, as the client sends it: a sequential
 // name has no number yet. A multi matches if any of its paths does.
-func OnPath(prefix string) Match { return func(f *faultproxy.Fault) { f.PathPrefix = prefix } }
+func OnPath(prefix string) Match { return func(f *matched) { f.PathPrefix = prefix } }
 
 // OfSession matches the requests of one client.
-func OfSession(id int64) Match { return func(f *faultproxy.Fault) { f.Session = id } }
+func OfSession(id int64) Match { return func(f *matched) { f.Session = id } }
 
 // Times applies the fault to the first n matching requests instead of one, or for a negative n to
 // all until Remove.
-func Times(n int) Match { return func(f *faultproxy.Fault) { f.Times = n } }
+func Times(n int) Match { return func(f *matched) { f.Times = n } }
 
 // Fault is a fault that waits for a request or has happened.
 type Fault struct {
@@ -90,7 +92,7 @@ func (s *Service) ClearFaults() { s.cluster.Disarm() }
 func (s *Service) arm(f faultproxy.Fault, match []Match) *Fault {
 	s.t.Helper()
 	for _, m := range match {
-		m(&f)
+		m((*matched)(&f))
 	}
 	armed, err := s.cluster.Arm(f)
 	s.must(err)

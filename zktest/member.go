@@ -179,14 +179,14 @@ func (s *Service) eventually(f func() error) {
 }
 
 // State is the state of a member.
-type State = cluster.MemberState
+type State string
 
 // The states of a member.
 const (
-	Running = cluster.Running
-	Paused  = cluster.Paused
-	Down    = cluster.Down // stopped or killed
+	Running State = "running"
+	Paused  State = "paused"
+	Down    State = "down" // stopped or killed
 )
 
 // State returns the state of the member.
-func (m *Member) State() State { return m.m.State() }
+func (m *Member) State() State { return State(m.m.State()) }

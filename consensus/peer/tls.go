@@ -23,17 +23,11 @@ const (
 
 // String describes the mode.
 func (m TLSMode) String() string {
-	switch m {
-	case TLSOff:
-		return "plain only"
-	case TLSAccepted:
-		return "makes plain connections, accepts both"
-	case TLSDialed:
-		return "makes TLS connections, accepts both"
-	case TLSRequired:
-		return "TLS only"
+	names := []string{"plain only", "dials plain, accepts both", "dials with TLS, accepts both", "TLS only"}
+	if m < TLSOff || m > TLSRequired {
+		return fmt.Sprintf("TLSMode(%d)", int(m))
 	}
-	return fmt.Sprintf("TLSMode(%d)", int(m))
+	return names[m]
 }
 
 func (m TLSMode) dials() bool { return m >= TLSDialed }

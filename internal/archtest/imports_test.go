@@ -68,6 +68,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/sloglog", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "makes its loggers"}}},
 
 	{pkg: "internal/backoff", there: true},
+	{pkg: "internal/serverdisk", there: true, may: []arrow{{"internal/vfs", "the disks"}}},
 	{pkg: "internal/history", there: true, may: []arrow{{"proto", "zxids, Stats, ACLs"}}},
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
@@ -203,6 +204,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "requests and replies of clients"},
 		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
+		{"internal/serverdisk", "lets tests hand in a disk"},
 		{"internal/memlimit", "the default of a bound depends on the memory of the container"},
 		{"sasl", "the exchange that a client's identity comes from"},
 		{"internal/memnet", "connections from within the process"},

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/serverdisk"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -72,8 +73,8 @@ func (m *member) start() {
 	l.fs = process
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	s, err := server.New(server.Config{
-		MemberID: uint8(m.id), Members: m.w.lines(), Dir: "/data", FS: disk, DirFS: disk,
+	cfg := server.Config{
+		MemberID: uint8(m.id), Members: m.w.lines(), Dir: "/data",
 		Tick: tick, SyncLimit: syncLimit, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
 		LocalSessions: m.w.plan.modes.local, LocalSessionUpgrades: true, ReadOnlyMode: m.w.plan.modes.readOnly,
 		RelayedObservers: m.w.plan.modes.relays,
@@ -91,7 +92,9 @@ func (m *member) start() {
 		},
 		Now: m.clock.now, Logger: m.w.logs.Named(m.host()),
 		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8), byte(m.w.plan.seed), byte(m.w.plan.seed >> 8)}),
-	})
+	}
+	*serverdisk.Log(&cfg), *serverdisk.Data(&cfg) = disk, disk
+	s, err := server.New(cfg)
 	if err != nil {
 		panic(err) // the configuration is the same for every run
 	}
