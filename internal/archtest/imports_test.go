@@ -35,7 +35,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/archtest", there: true},
 	{pkg: "internal/testca", there: true},
 	{pkg: "internal/tlsreason", there: true},
-	{pkg: "internal/x509name", there: true},
+	{pkg: "internal/x509name", there: true, may: []arrow{{"proto/jute", "decodes text as Java does"}}},
 	{pkg: "internal/certhost", there: true},
 	{pkg: "internal/secretfile", there: true},
 	{pkg: "cmd/gozkd/internal/tlsconf", there: true, may: []arrow{
@@ -423,6 +423,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/serverlist", "server lines, in what config and reconfig show and take"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"proto", "paths, ACLs, error codes"},
+		{"proto/jute", "decodes text as Java does"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"consensus", "init looks whether a log holds data"},

@@ -8,7 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // keywords are the attributes that Java names in this form. All others are dotted numbers.
@@ -67,7 +68,7 @@ func appendAttribute(out *strings.Builder, a *attribute) {
 	keyword, known := keywords[oid]
 	if known && isText(&a.Value) {
 		out.WriteString(keyword + "=")
-		appendText(out, javaText(a.Value.Bytes))
+		appendText(out, jute.Text(a.Value.Bytes)) // Java takes strings of all types for UTF-8
 		return
 	}
 	if !known {
@@ -102,45 +103,4 @@ func appendText(out *strings.Builder, text string) {
 		}
 		out.WriteRune(r)
 	}
-}
-
-// javaText decodes UTF-8 as Java does: each longest part of a malformed sequence becomes one
-// U+FFFD. Java takes strings of all types for UTF-8.
-func javaText(b []byte) string {
-	var out strings.Builder
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			n = malformed(b)
-		}
-		out.WriteRune(r)
-		b = b[n:]
-	}
-	return out.String()
-}
-
-// malformed returns the length of the malformed sequence with which b begins.
-func malformed(b []byte) int {
-	low, high, more := byte(0x80), byte(0xbf), 0
-	switch lead := b[0]; {
-	case lead >= 0xc2 && lead <= 0xdf:
-		more = 1
-	case lead >= 0xe0 && lead <= 0xef:
-		more = 2
-		if lead == 0xe0 {
-			low = 0xa0
-		}
-	case lead >= 0xf0 && lead <= 0xf4:
-		more = 3
-		if lead == 0xf0 {
-			low = 0x90
-		} else if lead == 0xf4 {
-			high = 0x8f
-		}
-	}
-	n := 1
-	for ; n <= more && n < len(b) && b[n] >= low && b[n] <= high; n++ {
-		low, high = 0x80, 0xbf
-	}
-	return n
 }

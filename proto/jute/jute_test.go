@@ -139,6 +139,30 @@ func TestMalformedUTF8(t *testing.T) {
 	}
 }
 
+// Java's decoder replaces each maximal prefix of an encoding by U+FFFD. The results come from new
+// String(bytes, UTF_8).
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain ä€😀":            "plain ä€😀",
+		"\x80\xFF":             "\uFFFD\uFFFD",
+		"\xE2\x82 ":            "\uFFFD ",
+		"\xE2\x28\xA1":         "\uFFFD(\uFFFD",
+		"\xF0\x9F\x98":         "\uFFFD",
+		"\xF0\x9F\x98\xF0":     "\uFFFD\uFFFD",
+		"\xC0\xAF":             "\uFFFD\uFFFD",
+		"\xED\xA0\x80":         "\uFFFD",
+		"\xF4\x90\x80\x80":     "\uFFFD\uFFFD\uFFFD\uFFFD",
+		"\xC3":                 "\uFFFD",
+		"a\uFFFDb":             "a\uFFFDb",
+		"\xE0\x80\x80":         "\uFFFD\uFFFD\uFFFD",
+		"\xF0\x9F\x98\x80\xC3": "😀\uFFFD",
+	} {
+		if got := jute.Text([]byte(in)); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add(jute.AppendStrings(jute.AppendInt(nil, 3), []string{"a", "b"}), []byte{0, 5})
 	f.Fuzz(func(t *testing.T, input, script []byte) {

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 func runGet(ctx context.Context, c *call) error {
@@ -47,7 +47,7 @@ func (r getResult) text(raw bool) string {
 			data = []byte(javaNull)
 		}
 		if format == nil {
-			format = javaText
+			format = jute.Text
 		}
 		return format(data) + "\n" + r.Stat.String()
 	case r.Stat != nil && len(r.Data) > 0:
@@ -67,53 +67,6 @@ func (r getResult) MarshalJSON() ([]byte, error) {
 		jsonData
 		Stat *stat `json:"stat,omitempty"`
 	}{r.Path, data, r.Stat})
-}
-
-// javaText decodes data as Java's UTF-8 decoder does: U+FFFD replaces each maximal prefix of an
-// encoding that does not continue correctly. Each encoded surrogate becomes a single U+FFFD.
-func javaText(data []byte) string {
-	if utf8.Valid(data) {
-		return string(data)
-	}
-	var b strings.Builder
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
-		if r == utf8.RuneError && n == 1 {
-			n = invalidPrefixLen(data)
-		}
-		b.WriteRune(r)
-		data = data[n:]
-	}
-	return b.String()
-}
-
-// invalidPrefixLen returns the length of the incomplete encoding at the beginning of data, at least
-// 1.
-func invalidPrefixLen(data []byte) int {
-	low, high, more := byte(0x80), byte(0xBF), 0
-	switch c := data[0]; {
-	case c >= 0xC2 && c <= 0xDF:
-		more = 1
-	case c >= 0xE0 && c <= 0xEF:
-		more = 2
-		if c == 0xE0 {
-			low = 0xA0
-		}
-	case c >= 0xF0 && c <= 0xF4:
-		more = 3
-		if c == 0xF0 {
-			low = 0x90
-		}
-		if c == 0xF4 {
-			high = 0x8F
-		}
-	}
-	n := 1
-	for n <= more && n < len(data) && data[n] >= low && data[n] <= high {
-		low, high = 0x80, 0xBF
-		n++
-	}
-	return n
 }
 
 // hexDump returns data in lines of 16 bytes, in the frame of netty's ByteBufUtil.prettyHexDump,
