@@ -258,7 +258,7 @@ func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) 
 		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	}
 	if n, limit := len(k.frame)-frameBytes, c.cfg.MaxRequest; limit > 0 && n > limit {
-		return c.refuse(r.op, r.path, fmt.Errorf("%w: it has %d bytes, and MaxRequest is %d", ErrTooLarge, n, limit))
+		return c.refuse(r.op, r.path, &TooLargeError{Size: n, Limit: limit})
 	}
 	c.submit(k)
 	select {

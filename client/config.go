@@ -48,10 +48,10 @@ type Config struct {
 	// LastZxid is what the Client claims to have seen when it first connects. A server that has not
 	// seen that zxid refuses the Client, so no read shows an earlier state.
 	LastZxid proto.Zxid
-	// MaxBuffer is the largest reply in bytes. A larger reply breaks the connection. Default: 64
-	// MiB.
+	// MaxBuffer is the largest reply in bytes. The error of a request with a larger reply is a
+	// TooLargeError. Default: 64 MiB.
 	MaxBuffer int
-	// MaxRequest is the largest request in bytes. A larger request fails with ErrTooLarge and is
+	// MaxRequest is the largest request in bytes. A larger one fails with a TooLargeError and is
 	// not sent: a server would close the connection. Default: no bound.
 	MaxRequest int
 	// Auths are sent on each connection, like those of AddAuth.

@@ -24,8 +24,26 @@ var ErrClosed = errors.New("client: closed")
 // next server.
 var ErrSASL = errors.New("SASL authentication failed")
 
-// ErrTooLarge is the Cause of the error of a request that is larger than Config.MaxRequest.
-var ErrTooLarge = errors.New("the request is too large")
+// ErrTooLarge matches each TooLargeError.
+var ErrTooLarge = errors.New("too large")
+
+// TooLargeError is the Cause of the error of a request that is larger than Config.MaxRequest, which
+// was not sent, or of a reply that is larger than Config.MaxBuffer, which was not read.
+type TooLargeError struct {
+	Size, Limit int // in bytes
+	Reply       bool
+}
+
+func (e *TooLargeError) Error() string {
+	what := "request"
+	if e.Reply {
+		what = "reply"
+	}
+	return fmt.Sprintf("the %s of %d bytes is too large: the limit is %d", what, e.Size, e.Limit)
+}
+
+// Is reports whether target is ErrTooLarge.
+func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
 // errDemandsIdentity is the end of a Client without an identity that the server demands.
 var errDemandsIdentity = fmt.Errorf("client: %w: %w: the server demands an identity that this client has not given, "+

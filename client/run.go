@@ -107,6 +107,12 @@ func (c *Client) readIn(l *link) error {
 	for {
 		c.events.awaitRoom()
 		frame, err := readFrame(l.in, c.cfg.MaxBuffer)
+		var large *TooLargeError
+		if errors.As(err, &large) {
+			if err = c.skip(l, large); err == nil {
+				continue
+			}
+		}
 		if errors.Is(err, io.EOF) {
 			return errors.New("the server closed the connection")
 		}
@@ -117,6 +123,30 @@ func (c *Client) readIn(l *link) error {
 			return err
 		}
 	}
+}
+
+// skip reads past a reply that is too large, and answers its call with large. A frame that is not
+// the next reply is an error.
+func (c *Client) skip(l *link, large *TooLargeError) error {
+	head := make([]byte, min(large.Size, proto.ReplyHeaderBytes))
+	if _, err := io.ReadFull(l.in, head); err != nil {
+		return fmt.Errorf("%w: %w", large, noEOF(err))
+	}
+	var h proto.ReplyHeader
+	d := jute.NewDecoder(head)
+	h.Decode(&d)
+	c.mu.Lock()
+	next := d.Err() == nil && len(l.pending) > 0 && l.pending[0].xid == h.Xid
+	if next {
+		l.pending[0].fail(proto.ErrMarshallingError, large)
+		l.pending = l.pending[1:]
+	}
+	c.mu.Unlock()
+	if !next {
+		return fmt.Errorf("not a reply to the next request: %w", large)
+	}
+	_, err := io.CopyN(io.Discard, l.in, int64(large.Size-len(head)))
+	return err
 }
 
 // handle handles a frame, which is a reply or an event.

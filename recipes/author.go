@@ -18,7 +18,7 @@ func init() {
 	author.Session = func(hold any) any { return hold.(*Hold).session }
 	author.Refused = func(err error) bool {
 		var e *Error
-		return errors.As(err, &e) && !e.Unknown && classify(e.Err) == answered
+		return errors.As(err, &e) && (!e.Unknown && classify(e.Err) == answered || errors.Is(err, ErrHungUp))
 	}
 }
 

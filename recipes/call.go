@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/requesthook"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -40,6 +41,9 @@ func (k *core) do(ctx context.Context, r request, f func(ctx context.Context) er
 // onLate gets its result. The caller must be counted in k.calls.
 func call[T any](ctx context.Context, k *core, r request, f func(ctx context.Context) (T, error), onLate func(T, error)) (T, error) {
 	var none T
+	if limit := k.cfg.maxRequest; r.bytes > limit {
+		return none, &client.TooLargeError{Size: r.bytes, Limit: limit}
+	}
 	send := f
 	f = func(ctx context.Context) (T, error) { return within(ctx, k.window, r, send) }
 	if k.hook != nil && r.op != "" {

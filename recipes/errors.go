@@ -32,6 +32,11 @@ var (
 	ErrTaken = errors.New("recipes: taken by another session")
 	// ErrArgument means that a name, number or option is not valid. Nothing was written.
 	ErrArgument = errors.New("recipes: invalid argument")
+	// ErrHungUp means that the server closed the connection instead of answering the request, twice
+	// if that is large and otherwise four times, and no other request was under way then. Probably
+	// the request is too large for the server, its reply for the client, or the server does not
+	// know the operation.
+	ErrHungUp = errors.New("recipes: the server closes the connection in answer to this request")
 	// ErrFormat means that the data of a znode are not in the format of the recipe.
 	ErrFormat = errors.New("recipes: data in another format")
 )
@@ -86,7 +91,7 @@ const (
 	answered   class = iota
 	notSent          // not sent, or refused before processing: safe to retry
 	replyLost        // may have been applied
-	notAwaited       // sent, and ctx ended before the answer
+	notAwaited       // sent, and ctx ended before the answer, or no answer will come
 	stopped          // not sent, and no later request will be
 )
 
@@ -109,7 +114,7 @@ func classify(err error) class {
 	switch {
 	case err == nil:
 		return answered
-	case errors.As(err, &gaveUp) && gaveUp.sent:
+	case errors.As(err, &gaveUp) && gaveUp.sent, errors.Is(err, ErrHungUp):
 		return notAwaited
 	case gaveUp != nil, errors.Is(err, ErrClosed), errors.Is(err, zk.ErrClosing):
 		return stopped

@@ -54,6 +54,7 @@ func newNative(k *core, servers []string) *native {
 		Dial: func(_ context.Context, address string) (net.Conn, error) {
 			return k.cfg.dialer("tcp", address, longPause)
 		},
+		MaxRequest: k.cfg.maxRequest, MaxBuffer: k.cfg.maxReply,
 		SASL: k.cfg.sasl, Logger: k.cfg.log, Hooks: client.Hooks{Reconnect: k.cfg.hooks.Reconnect},
 	}
 	if k.cfg.secure != nil {

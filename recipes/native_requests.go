@@ -145,6 +145,8 @@ func nativeError(ctx context.Context, err error) error {
 		return newCtxError(ctx, e.Unknown)
 	case e.Unknown, !local && (e.Code == proto.ErrConnectionLoss || e.Code == proto.ErrOperationTimeout):
 		return fmt.Errorf("%w: %w", proto.ErrConnectionLoss, err)
+	case errors.Is(err, client.ErrTooLarge):
+		return e.Cause
 	case local && e.Code == proto.ErrBadArguments:
 		return fmt.Errorf("%w: %w", e.Code, e.Cause)
 	case local && e.Code != proto.ErrMarshallingError, e.Code == proto.ErrSessionExpired:

@@ -37,6 +37,8 @@ type config struct {
 	// waitLog gets the lines of a Connect that waits for a session.
 	waitLog *slog.Logger
 
+	maxRequest, maxReply int // in bytes
+
 	suspended func() time.Duration // replaced by tests
 }
 
@@ -83,6 +85,16 @@ func WithSASL(exchange sasl.Client) Option { return func(c *config) { c.sasl = e
 // nobody else can have it before.
 func EndHoldsWhenSuspended() Option { return func(c *config) { c.endSuspended = true } }
 
+// MaxRequest sets the size of the largest request in bytes. The default is that of ZooKeeper's
+// jute.maxbuffer, one byte less than 1 MiB. A larger request fails at once with a
+// *client.TooLargeError: a server would close the connection. With Wrap, the size is that of data
+// and paths.
+func MaxRequest(bytes int) Option { return func(c *config) { c.maxRequest = bytes } }
+
+// MaxReply sets the size of the largest reply to Connect's Client in bytes, 64 MiB by default. A
+// request with a larger reply fails with a *client.TooLargeError.
+func MaxReply(bytes int) Option { return func(c *config) { c.maxReply = bytes } }
+
 // Auth adds credentials to the connection. They are sent again on every new connection.
 func Auth(scheme string, auth []byte) Option {
 	return func(c *config) { c.auth = append(c.auth, credentials{scheme, auth}) }
@@ -127,7 +139,8 @@ func newConfig(opts []Option) (config, error) {
 		acl:     zk.WorldACL(zk.PermAll),
 		log:     slog.New(slog.DiscardHandler),
 
-		waitLog:   slog.New(printfHandler{log.Default()}),
+		waitLog:    slog.New(printfHandler{log.Default()}),
+		maxRequest: 1<<20 - 1, maxReply: 64 << 20,
 		suspended: suspended,
 	}
 	for _, opt := range opts {
@@ -139,6 +152,9 @@ func newConfig(opts []Option) (config, error) {
 	var errs []error
 	if c.timeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("recipes: session timeout %v is less than a millisecond", c.timeout))
+	}
+	if c.maxRequest <= 0 || c.maxReply <= 0 {
+		errs = append(errs, errors.New("recipes: MaxRequest and MaxReply must be greater than 0"))
 	}
 	if c.retry == nil || c.dialer == nil || c.log == nil || c.log.Handler() == slog.Handler(printfHandler{}) {
 		errs = append(errs, errors.New("recipes: retry policy, dialer and logger must not be nil"))

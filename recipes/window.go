@@ -2,6 +2,9 @@ package recipes
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -36,7 +39,19 @@ type window struct {
 	waiting                    []*turn
 	shrunk                     time.Duration  // the time of the latest shrinking
 	expected                   map[string]int // the bytes of a reply, by operation
+	// suspects are requests whose connection broke before the answer, and how often in succession.
+	// They are repeated alone: if the connection breaks again, that may be the server's answer.
+	suspects map[request]int
+	alone    bool // the request under way is a suspect
 }
+
+const (
+	// mostSuspects bounds the suspects. Their callers may have given up.
+	mostSuspects = 1000
+	// A server is taken to have hung up after largeLosses losses of a request of largeBytes, and
+	// after smallLosses of a smaller one, whose replies are more likely to be lost by accident.
+	largeBytes, largeLosses, smallLosses = 64 << 10, 2, 4
+)
 
 // turn is a request that wants to enter the window, or has entered.
 type turn struct {
@@ -44,12 +59,15 @@ type turn struct {
 	expected  int           // the bytes of the request and of its reply
 	come      chan struct{} // closed when the request enters
 	entered   bool
+	alone     bool
 	abandoned bool          // the caller does not wait any longer
 	begun     time.Duration // when it entered
 }
 
 func newWindow(k *core) *window {
-	return &window{k: k, requests: firstRequests, bytes: firstBytes, expected: make(map[string]int)}
+	w := &window{k: k, requests: firstRequests, bytes: firstBytes}
+	w.expected, w.suspects = make(map[string]int), make(map[request]int)
+	return w
 }
 
 // enter waits until r may be under way. Without a connection, the error says so after longPause.
@@ -89,8 +107,9 @@ func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
 	return nil, err
 }
 
-// leave is called when a request has ended. answered: by the server, with so many bytes.
-func (w *window) leave(t *turn, answered bool, bytes int) {
+// leave is called when a request has ended: answered by the server, with so many bytes, or lost
+// with the connection. The result is true if the server answers this request by closing it.
+func (w *window) leave(t *turn, answered, lost bool, bytes int) (hungUp bool) {
 	now, timeout := w.k.now(), time.Duration(w.k.timeout.Load())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,11 +127,18 @@ func (w *window) leave(t *turn, answered bool, bytes int) {
 		w.requests, w.bytes = max(w.requests/2, leastRequests), max(w.bytes/2, leastBytes)
 		w.shrunk = now
 	}
+	if lost && len(w.suspects) < mostSuspects {
+		w.suspects[t.request]++
+		losses := w.suspects[t.request]
+		hungUp = t.alone && (losses >= smallLosses || losses >= largeLosses && t.bytes >= largeBytes)
+	}
 	if answered {
+		delete(w.suspects, t.request)
 		before := w.expected[t.op]
 		w.expected[t.op] = max(bytes, before-before/8)
 	}
 	w.admit()
+	return hungUp
 }
 
 // expect returns how many bytes a reply will have, after large recent ones. w.mu is held.
@@ -130,9 +156,12 @@ func (w *window) admit() {
 		t := w.waiting[0]
 		t.expected = t.bytes + w.expect(t.op)
 		if !t.abandoned {
-			if w.requestsUnderWay > 0 && (w.requestsUnderWay >= w.requests || w.underWay+t.expected > w.bytes) {
+			t.alone = w.suspects[t.request] > 0
+			full := w.requestsUnderWay >= w.requests || w.underWay+t.expected > w.bytes
+			if w.requestsUnderWay > 0 && (full || t.alone || w.alone) {
 				return
 			}
+			w.alone = t.alone
 			w.requestsUnderWay++
 			w.underWay += t.expected
 			t.entered, t.begun = true, w.k.now()
@@ -164,7 +193,10 @@ func within[T any](
 		for _, name := range read.children {
 			bytes += len(name)
 		}
-		w.leave(t, classify(err) == answered, bytes)
+		outcome := classify(err)
+		if w.leave(t, outcome == answered, outcome == replyLost && !errors.Is(err, net.ErrClosed), bytes) {
+			err = fmt.Errorf("%w (%d bytes): %w", ErrHungUp, r.bytes, err)
+		}
 	}()
 	return f(ctx)
 }

@@ -53,6 +53,7 @@ var (
 	Session func(hold any) any
 	// Refused reports whether err is a *recipes.Error that says that the server refused a request,
 	// or that the request was invalid: nothing was applied, and a repetition would fail again.
+	// So it does for recipes.ErrHungUp, after which something may have been applied.
 	// Otherwise the connection was lost, ctx ended, or the Client was closed.
 	Refused func(err error) bool
 )

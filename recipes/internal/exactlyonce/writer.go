@@ -25,7 +25,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/backoff"
-	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -67,10 +66,6 @@ type Result struct {
 	Ops    []zk.MultiResponse // results of the caller's ops; nil if the answer was lost
 }
 
-// mostLost is after how many lost answers a write fails: a request that is too large for the server
-// breaks every connection.
-const mostLost = 5
-
 // Write applies all ops or none. dir must exist. Errors of ops are those of recipes.Client.Multi;
 // if an op fails, Result.Ops says which.
 func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
@@ -78,7 +73,7 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 		return Result{}, err
 	}
 	defer w.release()
-	for lost := 0; ; {
+	for {
 		s, err := w.client.AwaitSession(ctx)
 		if err != nil {
 			return Result{}, err
@@ -88,13 +83,11 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 			w.session = s
 		}
 		r, again, err := w.tryOnce(ctx, ops)
-		if errors.Is(err, recipes.ErrOutcomeUnknown) && again {
-			if lost++; lost == mostLost {
-				return Result{}, &recipes.Error{Op: "multi", Path: w.dir, Err: proto.ErrConnectionLoss}
-			}
-		}
-		if !again {
+		switch {
+		case !again:
 			return r, err
+		case errors.Is(err, recipes.ErrHungUp):
+			return Result{}, &recipes.Error{Op: "multi", Path: w.dir, Err: recipes.ErrHungUp}
 		}
 	}
 }
