@@ -1,10 +1,13 @@
 package shared_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
@@ -79,6 +82,38 @@ func TestTyped(t *testing.T) {
 		}
 		if err := v.Set(ctx, limits{1}); err != nil { // whatever is there
 			t.Error(err)
+		}
+	})
+}
+
+// TestTyped_ChangesGoOn: data that cannot be decoded do not end Changes, nor make Next return at
+// once again and again.
+func TestTyped_ChangesGoOn(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/limits/x": `{"Clients":1}`})
+		c := w.Client()
+		write := []string{"{", `{"Clients":99}`, `{"Clients":2}`}
+		var got []string
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for now, err := range shared.NewTyped(c, "/limits/x", limitsModel()).Changes(ctx) {
+			switch {
+			case errors.Is(err, recipes.ErrFormat):
+				got = append(got, fmt.Sprint("bad ", now.Version))
+			case err != nil:
+				got = append(got, "end")
+			default:
+				got = append(got, fmt.Sprint(now.Value.Clients))
+			}
+			if len(write) > 0 {
+				if _, err := c.Set(ctx, "/limits/x", []byte(write[0]), -1); err != nil {
+					t.Fatal(err)
+				}
+				write = write[1:]
+			}
+		}
+		if want := []string{"1", "bad 1", "bad 2", "2", "end"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 }

@@ -82,7 +82,8 @@ func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
 // Next returns the value once the value differs from after, which may be at once. If after is the
 // result of the previous call, no final change is missed: a value that is overwritten soon may be
 // skipped, the latest is not. With a zero after, Next returns the present value or waits for the
-// first.
+// first. With recipes.ErrFormat, the result has the Version and Zxid of the data: as after, it makes
+// Next wait for the next change.
 func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versioned[T], error) {
 	for {
 		data, stat, fires, err := v.watch(ctx)
@@ -101,14 +102,15 @@ func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versione
 	}
 }
 
-// Changes returns the results of Next, each with the previous result as after, until Next fails: at
-// the latest when ctx ends.
+// Changes returns the results of Next, each with the previous result as after, until ctx ends or
+// Next fails. Data that cannot be decoded end nothing: the loop gets recipes.ErrFormat, and later
+// the next value.
 func (v *atomicValue[T]) Changes(ctx context.Context) iter.Seq2[Versioned[T], error] {
 	return func(yield func(Versioned[T], error) bool) {
 		var last Versioned[T]
 		for {
 			now, err := v.Next(ctx, last)
-			if !yield(now, err) || err != nil {
+			if !yield(now, err) || err != nil && !errors.Is(err, recipes.ErrFormat) {
 				return
 			}
 			last = now
