@@ -35,10 +35,7 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	what := "request"
-	if e.Reply {
-		what = "reply"
-	}
+	what := map[bool]string{false: "request", true: "reply"}[e.Reply]
 	return fmt.Sprintf("the %s of %d bytes is too large: the limit is %d", what, e.Size, e.Limit)
 }
 

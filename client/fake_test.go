@@ -133,7 +133,7 @@ func TestHostileReplies(t *testing.T) {
 		want string
 	}{
 		{"negative length", []byte{0xff, 0xff, 0xff, 0xff}, "a frame of -1 bytes"},
-		{"length above the limit", []byte{0x7f, 0xff, 0xff, 0xff}, "the reply of 2147483647 bytes is too large: the limit is 1048576"},
+		{"length above the limit", []byte{0x7f, 0xff, 0xff, 0xff}, "2147483647 bytes is too large: the limit is 1048576"},
 		{"length that is a lie", append([]byte{0, 0x0f, 0, 0}, "short"...), "frame of 983040"},
 		{"short header", framed([]byte{1, 2, 3}), "malformed"},
 		{"wrong xid", reply(99, 1, proto.OK, nil), "a reply to request 99, which is not the next"},

@@ -194,10 +194,10 @@ func readFrame(r io.Reader, limit int) ([]byte, error) {
 		return nil, err
 	}
 	n := int64(int32(binary.BigEndian.Uint32(head[:])))
-	if n > int64(limit) {
+	switch {
+	case n > int64(limit):
 		return nil, &TooLargeError{Size: int(n), Limit: limit, Reply: true}
-	}
-	if n < 0 {
+	case n < 0:
 		return nil, fmt.Errorf("a frame of %d bytes; the limit is %d", n, limit)
 	}
 	b := make([]byte, 0, min(n, chunkBytes))

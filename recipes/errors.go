@@ -33,9 +33,8 @@ var (
 	// ErrArgument means that a name, number or option is not valid. Nothing was written.
 	ErrArgument = errors.New("recipes: invalid argument")
 	// ErrHungUp means that the server closed the connection instead of answering the request, twice
-	// if that is large and otherwise four times, and no other request was under way then. Probably
-	// the request is too large for the server, its reply for the client, or the server does not
-	// know the operation.
+	// if that is large and otherwise four times, while no other request was under way. Perhaps it,
+	// or its reply, is too large, or the server does not know the operation.
 	ErrHungUp = errors.New("recipes: the server closes the connection in answer to this request")
 	// ErrFormat means that the data of a znode are not in the format of the recipe.
 	ErrFormat = errors.New("recipes: data in another format")

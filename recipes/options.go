@@ -85,10 +85,9 @@ func WithSASL(exchange sasl.Client) Option { return func(c *config) { c.sasl = e
 // nobody else can have it before.
 func EndHoldsWhenSuspended() Option { return func(c *config) { c.endSuspended = true } }
 
-// MaxRequest sets the size of the largest request in bytes. The default is that of ZooKeeper's
-// jute.maxbuffer, one byte less than 1 MiB. A larger request fails at once with a
-// *client.TooLargeError: a server would close the connection. With Wrap, the size is that of data
-// and paths.
+// MaxRequest sets the size of the largest request in bytes; with Wrap, of its data and paths. The
+// default is ZooKeeper's, one byte less than 1 MiB. A larger request fails at once with a
+// *client.TooLargeError: a server would close the connection.
 func MaxRequest(bytes int) Option { return func(c *config) { c.maxRequest = bytes } }
 
 // MaxReply sets the size of the largest reply to Connect's Client in bytes, 64 MiB by default. A

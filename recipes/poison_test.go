@@ -28,7 +28,8 @@ func tooLarge(t *testing.T, c *recipes.Client) map[string]error {
 	_, join := group.New(c, "/group").Join(t.Context(), "a", large)
 	_, create := c.Create(t.Context(), "/large", large, recipes.CreateOptions{Protected: true})
 	_, set := c.Set(t.Context(), "/small", large, -1)
-	_, multi := c.Multi(t.Context(), &zk.SetDataRequest{Path: "/small", Data: large[:1<<19], Version: -1}, &zk.CreateRequest{Path: "/large", Data: large[:1<<20]})
+	half := &zk.SetDataRequest{Path: "/small", Data: large[:1<<19], Version: -1}
+	_, multi := c.Multi(t.Context(), half, &zk.CreateRequest{Path: "/large", Data: large[:1<<20]})
 	_, commit := held.Commit(t.Context(), &zk.SetDataRequest{Path: "/small", Data: large, Version: -1})
 	return map[string]error{
 		"create": create, "set": set, "multi": multi, "commit": commit,
@@ -51,7 +52,8 @@ func TestTooLarge_Request(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			} else if !errors.As(err, &large) || large.Size < 1<<20 || large.Limit != 1<<20-1 || large.Reply || errors.Is(err, recipes.ErrOutcomeUnknown) {
+			} else if !errors.As(err, &large) || large.Size < 1<<20 || large.Limit != 1<<20-1 || large.Reply ||
+				errors.Is(err, recipes.ErrOutcomeUnknown) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -95,7 +97,8 @@ func TestHungUp(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
 		s.Load(map[string]string{"/small": "x"})
-		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.MaxRequest(4<<20), recipes.Retry(recipes.Forever(50*time.Millisecond)))
+		forever := recipes.Retry(recipes.Forever(50 * time.Millisecond))
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.MaxRequest(4<<20), forever)
 		if _, _, err := c.Get(t.Context(), "/small"); err != nil { // later writes of others are recognised
 			t.Fatal(err)
 		}

@@ -82,8 +82,8 @@ func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
 // Next returns the value once the value differs from after, which may be at once. If after is the
 // result of the previous call, no final change is missed: a value that is overwritten soon may be
 // skipped, the latest is not. With a zero after, Next returns the present value or waits for the
-// first. With recipes.ErrFormat, the result has the Version and Zxid of the data: as after, it makes
-// Next wait for the next change.
+// first. With recipes.ErrFormat, the result has the Version and Zxid of the data: as after, it
+// makes Next wait for the next change.
 func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versioned[T], error) {
 	for {
 		data, stat, fires, err := v.watch(ctx)
