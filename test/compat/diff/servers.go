@@ -169,48 +169,48 @@ func olderRelease() []exchange.Difference {
 	}
 	return []exchange.Difference{
 		{
-			ID: "3.9-event-zxid", Reason: "events carry the zxid of the change since 3.9",
+			ID: "3.9-event-zxid", // events carry the zxid of the change since 3.9
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				return m.A != nil && m.A.Kind == exchange.MessageEvent && m.Field == "zxid" && m.B.Field("zxid") == -1
 			},
 		},
 		{
-			ID: "3.9-watch-modes", Reason: "up to 3.8 a path has one watch of a connection, and checks look at everybody's", Diverges: true,
+			ID: "3.9-watch-modes", Diverges: true, // up to 3.8 a path has one watch of a connection, and checks look at everybody's
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				return on(m, proto.OpCheckWatches, proto.OpRemoveWatches)
 			},
 		},
 		{
-			ID: "3.9-watch-events", Reason: "because of the above an event is missing or is one too many", Diverges: true,
+			ID: "3.9-watch-events", Diverges: true, // because of the above an event is missing or is one too many
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				return m.A != nil && m.A.Kind == exchange.MessageEvent || m.B != nil && m.B.Kind == exchange.MessageEvent
 			},
 		},
 		{
-			ID: "3.9-ipv6", Reason: "ids of scheme ip may be IPv6 addresses since 3.9.4", Diverges: true,
+			ID: "3.9-ipv6", Diverges: true, // ids of scheme ip may be IPv6 addresses since 3.9.4
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				ops := []proto.OpCode{proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetACL}
 				return on(m, ops...) && m.B.Err() == proto.ErrInvalidACL && m.A.Err() != proto.ErrInvalidACL
 			},
 		},
 		{
-			ID: "3.9-multi", Reason: "create2 in a multi keeps its type, and a bad mode fails the whole multi, since 3.8.2", Diverges: true,
+			ID: "3.9-multi", Diverges: true, // create2 in a multi keeps its type, and a bad mode fails the whole multi, since 3.8.2
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool { return on(m, proto.OpMulti) },
 		},
 		{
-			ID: "3.9-check", Reason: "check outside a multi is answered with -6 since 3.9.3", Diverges: true,
+			ID: "3.9-check", Diverges: true, // check outside a multi is answered with -6 since 3.9.3
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				return m.A != nil && m.A.Kind == exchange.MessageReply && m.A.Op == proto.OpCheck && m.A.Err() == proto.ErrUnimplemented
 			},
 		},
 		{
-			ID: "3.9-exists", Reason: "exists needs READ since 3.9.2",
+			ID: "3.9-exists", // exists needs READ since 3.9.2
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				return on(m, proto.OpExists) && m.A.Err() == proto.ErrNoAuth && m.B.Err() == proto.OK
 			},
 		},
 		{
-			ID: "3.9-malformed", Reason: "up to 3.8 a write that cannot be decoded uses up a zxid",
+			ID: "3.9-malformed", // up to 3.8 a write that cannot be decoded uses up a zxid
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				return len(m.Field) > 8 && m.Field[:8] == "order of"
 			},
