@@ -189,23 +189,44 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 		opts.Keys["snapCount"] = strconv.Itoa(part.snapCount)
 		m := moment{what: part.what, than: part.than}
 		var use diskUse
-		var n float64 // checkpoints written
+		var done written // checkpoints, while writes were measured
 		k.with(ctx, opts, func(p *server.Process) {
 			m.server = p.Name()
 			m.seen = pacedFor(ctx, []string{p.Addr()}, s.rate, setMany(s.znodes), func(ctx context.Context) {
-				written, disk := checkpoints(ctx, p.Addr()).n, diskUseBelow(dir)
+				before, disk := checkpoints(ctx, p.Addr()), diskUseBelow(dir)
 				pause(ctx, s.calm)
-				n, use = checkpoints(ctx, p.Addr()).n-written, diskUseBelow(dir).since(disk)
+				after := checkpoints(ctx, p.Addr())
+				done, use = written{after.n - before.n, after.ms - before.ms}, diskUseBelow(dir).since(disk)
 			})
 		})
-		if part.than != "" && n == 0 {
+		if part.than != "" && done.n == 0 {
 			must.Failf("no checkpoint was written within %s", s.calm)
 		}
-		m.note = fmt.Sprintf("%s znodes, snapCount %s: %.0f checkpoints and %s MB written in %s", thousands(float64(s.znodes)),
-			thousands(float64(part.snapCount)), n, number(float64(use.bytes)/1e6), s.calm)
+		m.note = fmt.Sprintf("%s znodes, snapCount %s: %.0f checkpoints of %.0f ms and %s MB written in %s", thousands(float64(s.znodes)),
+			thousands(float64(part.snapCount)), done.n, done.ms/max(done.n, 1), number(float64(use.bytes)/1e6), s.calm)
 		ms = append(ms, m)
 	}
 	return ms
+}
+
+// written holds the number of checkpoints a server has written, and their total duration.
+type written struct{ n, ms float64 }
+
+// checkpoints asks the server with mntr, where both servers call them snapshots.
+func checkpoints(ctx context.Context, addr string) (w written) {
+	answer := must.Get(server.FourLetterWord(ctx, addr, "mntr"))
+	want := map[string]*float64{"zk_cnt_snapshottime": &w.n, "zk_sum_snapshottime": &w.ms}
+	for line := range strings.Lines(answer) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if p := want[key]; p != nil {
+			*p = must.Get(strconv.ParseFloat(value, 64))
+			delete(want, key)
+		}
+	}
+	if len(want) > 0 {
+		must.Failf("mntr does not say how long snapshots took")
+	}
+	return w
 }
 
 // filled leaves a data directory with n znodes at the paths of manyPath.

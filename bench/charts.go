@@ -18,93 +18,9 @@ import (
 )
 
 var (
-	blue  = color.RGBA{0x42, 0x69, 0xd0, 0xff}
-	pale  = color.RGBA{0x97, 0xbb, 0xf5, 0xff}
-	green = color.RGBA{0x3c, 0xa9, 0x51, 0xff}
-	red   = color.RGBA{0xff, 0x72, 0x5c, 0xff}
+	blue = color.RGBA{0x42, 0x69, 0xd0, 0xff}
+	pale = color.RGBA{0x97, 0xbb, 0xf5, 0xff}
 )
-
-// line is a curve of a panel.
-type line struct {
-	label  string
-	colour color.Color
-	dashes []vg.Length // empty: solid
-	points []point
-}
-
-// panel is a pair of logarithmic axes for curves of the same unit.
-type panel struct {
-	title string // with the unit
-	axis  string // the quantity on the x axis
-	lines []line
-}
-
-// linesPicture draws panels in two columns as an SVG.
-func linesPicture(title string, panels []panel) ([]byte, error) {
-	const columns, width, height = 2, 15 * vg.Centimeter, 10 * vg.Centimeter
-	rows := (len(panels) + columns - 1) / columns
-	plots := make([][]*plot.Plot, rows)
-	for i, p := range panels {
-		drawn, err := p.plot()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", title, p.title, err)
-		}
-		if i == 0 {
-			drawn.Title.Text = title + "\n" + p.title
-		}
-		plots[i/columns] = append(plots[i/columns], drawn)
-	}
-	for i, row := range plots {
-		plots[i] = append(row, make([]*plot.Plot, columns-len(row))...)
-	}
-	canvas := vgsvg.New(columns*width, vg.Length(rows)*height)
-	tiles := draw.Tiles{Rows: rows, Cols: columns, PadX: vg.Centimeter, PadY: vg.Centimeter / 2}
-	for i, row := range plot.Align(plots, tiles, draw.New(canvas)) {
-		for j, c := range row {
-			if plots[i][j] != nil {
-				plots[i][j].Draw(c)
-			}
-		}
-	}
-	return svg(canvas)
-}
-
-// plot draws the curves. Points that have no place on logarithmic axes are left out.
-func (p panel) plot() (*plot.Plot, error) {
-	drawn := newPlot(p.title)
-	drawn.X.Label.Text = p.axis
-	drawn.X.Scale, drawn.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	drawn.X.Tick.Marker, drawn.Y.Tick.Marker = plot.LogTicks{Prec: 3}, plot.LogTicks{Prec: 3}
-	drawn.Legend.Top, drawn.Legend.Left = true, true
-	drawn.Add(plotter.NewGrid())
-	empty := true
-	for _, l := range p.lines {
-		var points plotter.XYs
-		for _, q := range l.points {
-			if q.X > 0 && q.Y > 0 {
-				points = append(points, plotter.XY{X: q.X, Y: q.Y})
-			}
-		}
-		if len(points) == 0 {
-			continue
-		}
-		curve, marks, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return nil, err
-		}
-		curve.Color, curve.Dashes, marks.Color = l.colour, l.dashes, l.colour
-		drawn.Add(curve, marks)
-		drawn.Legend.Add(l.label, curve)
-		empty = false
-	}
-	if empty { // logarithmic axes need a range
-		drawn.X.Min, drawn.X.Max, drawn.Y.Min, drawn.Y.Max = 1, 10, 1, 10
-	}
-	drawn.Y.Max *= 5 // room for the legend
-	widen(&drawn.X)
-	widen(&drawn.Y)
-	return drawn, nil
-}
 
 // newPlot returns an empty plot in a font that every viewer has.
 func newPlot(title string) *plot.Plot {
@@ -112,13 +28,6 @@ func newPlot(title string) *plot.Plot {
 	drawn := plot.New()
 	drawn.Title.Text = title
 	return drawn
-}
-
-// widen gives an axis with a single value a range.
-func widen(a *plot.Axis) {
-	if a.Min == a.Max {
-		a.Min, a.Max = a.Min/2, a.Max*2
-	}
 }
 
 // bar is a row of a chart of ratios: its values, drawn from 1 to the left or right.

@@ -28,7 +28,7 @@ commands
   watches     one change with many watchers, and many changes
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: time without a write after kill -9 of the leader
-  growth      how costs grow with znodes, sessions, watches, children, members, payloads; about 20 minutes
+  growth      rows beside sessions and watches, of lists and data by length, of 1 to 7 members; about an hour
   calm        the slowest of paced writes beside checkpoints, catch-up, reconnects
   recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
   load        one row against a running server, for a profiler
@@ -48,25 +48,25 @@ func main() {
 
 // settings holds the values of the flags.
 type settings struct {
-	servers  []kind
-	starts   int
-	rounds   int
-	seconds  time.Duration
-	warm     time.Duration
-	rows     string
-	shapes   []shape
-	sessions int
-	znodes   int
-	kills    int
-	ticks    []int // ms
-	calm     time.Duration
-	rate     int // writes per second
-	lag      int // writes
-	sizes    []int
-	addr     string
-	tlsKeys  map[string]string // of zoo.cfg, with -tls
-	pid      int
-	out      *output
+	servers   []kind
+	starts    int
+	rounds    int
+	seconds   time.Duration
+	warm      time.Duration
+	rows      string
+	shapes    []shape
+	warmShape shape // of the load before the rounds
+	sessions  int
+	znodes    int
+	kills     int
+	ticks     []int // ms
+	calm      time.Duration
+	rate      int // writes per second
+	lag       int // writes
+	addr      string
+	tlsKeys   map[string]string // of zoo.cfg, with -tls
+	pid       int
+	out       *output
 }
 
 func run(ctx context.Context, args []string) {
@@ -87,15 +87,14 @@ func run(ctx context.Context, args []string) {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, ensemble, calm, growth, recipes: only rows whose name has this prefix")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, growth, ensemble, calm, recipes: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
-	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
-	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, tls, ensemble, recipes: length of a round")
-	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
+	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, growth, tls, ensemble, recipes: measured rounds of each row, shape and server")
+	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, growth, tls, ensemble, recipes: length of a round")
+	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, growth, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
 	flags.IntVar(&s.sessions, "sessions", 5000, "resident, calm: number of sessions")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
-	sizes := flags.String("sizes", "", "growth: comma-separated sizes instead of each row's own, such as 1000,1e7")
 	flags.DurationVar(&s.calm, "calm", 15*time.Second, "calm: how long writes are measured undisturbed, and beside checkpoints")
 	flags.IntVar(&s.rate, "rate", 1000, "calm: writes per second, from 1 to 100000")
 	flags.IntVar(&s.lag, "lag", 200_000, "calm: writes that the lagging member has missed")
@@ -114,7 +113,7 @@ func run(ctx context.Context, args []string) {
 	if *shapes == "" {
 		*shapes = "1x1,100x1,16x16"
 	}
-	s.shapes, s.sizes, s.ticks = must.Get(parseShapes(*shapes)), must.Get(parseSizes(*sizes)), must.Get(parseTicks(*ticks))
+	s.shapes, s.warmShape, s.ticks = must.Get(parseShapes(*shapes)), shape{16, 16}, must.Get(parseTicks(*ticks))
 	if s.rate < 1 || s.rate > 100_000 {
 		must.Failf("%d writes per second: want 1 to 100000", s.rate)
 	}

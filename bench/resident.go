@@ -4,8 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -106,4 +110,35 @@ func loadWithFew(p *server.Process, each time.Duration) {
 			runOnce(target{addrs: []string{p.Addr()}}, sh, workloadNamed(name), each)
 		}
 	}
+}
+
+// openIdle opens n sessions that hold nothing but their sockets, openers at a time.
+func openIdle(ctx context.Context, addr string, n, openers int) []*client {
+	opened := make([][]*client, openers)
+	var works []func()
+	for o := range openers {
+		works = append(works, func() {
+			for i := o; i < n; i += openers {
+				must.Do(ctx.Err())
+				c := must.Get(dial(addr, i, 1))
+				c.in, c.out = make([]byte, 256), nil
+				c.r, c.w = 0, 0
+				opened[o] = append(opened[o], c)
+			}
+		})
+	}
+	err := must.Try(func() { must.All(works...) })
+	all := slices.Concat(opened...)
+	if err != nil {
+		must.Do(errors.Join(err, closeIdle(all)))
+	}
+	return all
+}
+
+// closeIdle closes the sockets; the sessions stay.
+func closeIdle(clients []*client) (err error) {
+	for _, c := range clients {
+		err = errors.Join(err, unix.Close(c.fd))
+	}
+	return err
 }

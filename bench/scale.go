@@ -22,15 +22,23 @@ var (
 // scaleRows names the rows that take a key at random, and leave its data as long as before.
 var scaleRows = []string{"get 100 B", "exists", "set 100 B", "multi of 10 sets", "mixed: 90% get, 10% set", "mixed: 50% get, 50% set"}
 
-// scaled is a state of the tree, and the rows for it.
+// scaled is a state of a server, and the rows for it.
 type scaled struct {
-	rows []*workload
-	fill func(ctx context.Context, addr string)
+	rows    []*workload
+	shapes  []shape // nil: those of the flags
+	members int     // more than 1: of an ensemble
+	// fill brings about the state, and returns what ends it after the rows.
+	fill func(ctx context.Context, addrs []string) (end func() error)
 }
+
+func nothingToEnd() error { return nil }
 
 // scaledOver returns the rows over n keys, a thousand per parent.
 func scaledOver(n int) scaled {
-	s := scaled{fill: func(ctx context.Context, addr string) { fillMany(ctx, addr, n, payload) }}
+	s := scaled{fill: func(ctx context.Context, addrs []string) func() error {
+		fillMany(ctx, addrs[0], n, payload)
+		return nothingToEnd
+	}}
 	all := workloadsOver(func(c *client) string { return manyPath(c.next(n)) })
 	for _, name := range scaleRows {
 		w := named(all, name)
@@ -46,9 +54,10 @@ func scaledOver(n int) scaled {
 func scaledBelow(n, znodes int) scaled {
 	parents := znodes / n
 	return scaled{
-		fill: func(ctx context.Context, addr string) {
-			fillAt(ctx, addr, parents, nil, func(i int) string { return belowPath(i, "")[:len("/c000000")] })
-			fillAt(ctx, addr, parents*n, payload, func(i int) string { return belowPath(i%parents, "n", i) })
+		fill: func(ctx context.Context, addrs []string) func() error {
+			fillAt(ctx, addrs[0], parents, nil, func(i int) string { return belowPath(i, "")[:len("/c000000")] })
+			fillAt(ctx, addrs[0], parents*n, payload, func(i int) string { return belowPath(i%parents, "n", i) })
+			return nothingToEnd
 		},
 		rows: []*workload{{
 			name: fmt.Sprintf("create 100 B, %s children per parent", thousands(float64(n))),
@@ -99,34 +108,54 @@ func scales(znodes int) (all []scaled) {
 	return all
 }
 
-// benchScale measures each size on new servers, which get the same load in turn.
-func benchScale(ctx context.Context, s *settings) {
+// benchScale measures sizes of the tree.
+func benchScale(ctx context.Context, s *settings) { benchScaled(ctx, s, "scale", scales(s.znodes)) }
+
+// benchGrowth measures what else grows.
+func benchGrowth(ctx context.Context, s *settings) { benchScaled(ctx, s, "growth", growths()) }
+
+// benchScaled measures each state on new servers, which get the same load in turn, and outputs the
+// figures as name.
+func benchScaled(ctx context.Context, s *settings, name string, states []scaled) {
 	var all []comparison
-	for _, size := range scales(s.znodes) {
+	for _, state := range states {
 		var rows []*workload
-		for _, w := range size.rows {
+		for _, w := range state.rows {
 			if strings.HasPrefix(w.name, s.rows) {
 				rows = append(rows, w)
 			}
 		}
-		if rows != nil {
-			all = append(all, compareScale(ctx, s, size, rows)...)
+		if state.rows = rows; rows != nil {
+			all = append(all, compareScaled(ctx, s, name, state)...)
 		}
 	}
 	if all == nil {
-		must.Failf("no row of at most %d znodes begins with %q", s.znodes, s.rows)
+		must.Failf("no row of %s begins with %q, or it has more than %d znodes", name, s.rows, s.znodes)
 	}
-	must.Do(s.out.comparisons("scale", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all))
+	must.Do(s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all))
 }
 
-func compareScale(ctx context.Context, s *settings, size scaled, rows []*workload) []comparison {
+func compareScaled(ctx context.Context, s *settings, name string, state scaled) []comparison {
 	var targets []target
 	for _, k := range s.servers {
-		p := k.start(ctx, server.Options{Keys: keys()})
-		defer must.Finally(p.Stop)
-		targets = append(targets, targetOf(p))
-		progress("scale: %s: filling %s", rows[0].name, p.Name())
-		size.fill(ctx, p.Addr())
+		var t target
+		if state.members > 1 {
+			e := k.startEnsemble(ctx, state.members, keys())
+			defer must.Finally(e.Stop)
+			t = target{name: e.Name(), addrs: followersFirst(ctx, e), pids: e.Pids()}
+		} else {
+			p := k.start(ctx, server.Options{Keys: keys()})
+			defer must.Finally(p.Stop)
+			t = target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}}
+		}
+		targets = append(targets, t)
+		progress("%s: %s: filling %s", name, state.rows[0].name, t.name)
+		defer must.Finally(state.fill(ctx, t.addrs))
 	}
-	return compareRows(ctx, s, rows, targets, s.warm)
+	changed := *s
+	if state.shapes != nil {
+		changed.shapes = state.shapes
+		changed.warmShape = state.shapes[len(state.shapes)-1]
+	}
+	return compareRows(ctx, &changed, state.rows, targets, s.warm)
 }

@@ -6,10 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
@@ -134,7 +135,7 @@ func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product strin
 }
 
 func startOnce(ctx context.Context, k kind) (_ time.Duration, product string) {
-	port := freePort()
+	port := must.Get(server.FreePorts(1))[0]
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	var asker sync.WaitGroup
 	defer asker.Wait()
@@ -174,9 +175,51 @@ func firstCreate(addr string) error {
 	return c.close()
 }
 
-// freePort returns a port of 127.0.0.1 that was free a moment ago.
-func freePort() int {
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
-	defer must.Finally(l.Close)
-	return l.Addr().(*net.TCPAddr).Port
+// restarted describes a start on the data of a killed server.
+type restarted struct {
+	name      string
+	took, cpu time.Duration
+	memory    memory
+}
+
+// restart starts a server on a data directory, and kills it when a new session has read a znode.
+func restart(ctx context.Context, k kind, opts server.Options, path string) (r restarted) {
+	opts.Port = must.Get(server.FreePorts(1))[0]
+	addr := fmt.Sprintf("127.0.0.1:%d", opts.Port)
+	var asker sync.WaitGroup
+	defer asker.Wait()
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan time.Time, 1)
+	start := time.Now()
+	// Ends with the first answer or with asking; awaited above.
+	asker.Go(func() {
+		for firstRead(addr, path) != nil && sleep(asking, time.Millisecond) {
+		}
+		answered <- time.Now()
+	})
+	p := k.start(ctx, opts)
+	defer must.Finally(p.Kill)
+	select {
+	case at := <-answered:
+		r.name, r.took = p.Name(), at.Sub(start)
+	case <-p.Done():
+		must.Failf("the server has ended:\n%s", p.Log())
+	}
+	must.Do(ctx.Err())
+	r.cpu, r.memory = cpuOfOne(p.Pid()), memoryOf(p.Pid())
+	return r
+}
+
+// firstRead reads a znode's data, 100 bytes, in a new session.
+func firstRead(addr, path string) error {
+	// ZooKeeper may accept a connection before it can serve, and then never answers on that
+	// connection.
+	const patience = time.Second
+	c, err := dialImpatient(addr, 0, 1, patience)
+	if err != nil {
+		return err
+	}
+	err = c.call(proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append, replyLen(4+dataBytes+proto.StatBytes))
+	return errors.Join(err, unix.Close(c.fd))
 }

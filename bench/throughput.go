@@ -100,7 +100,7 @@ func compareRows(ctx context.Context, s *settings, rows []*workload, targets []t
 	for _, w := range rows {
 		if warm > 0 {
 			for _, t := range targets {
-				s.out.attempt(ctx, w.name+", before the rounds", t.name, func() { runOnce(t, shape{16, 16}, w, warm) })
+				s.out.attempt(ctx, w.name+", before the rounds", t.name, func() { runOnce(t, s.warmShape, w, warm) })
 			}
 		}
 		for _, sh := range s.shapes {

@@ -50,14 +50,15 @@ func TestBelowPath(t *testing.T) {
 	}
 }
 
-// Each row of the command scale has a name of its own, and none that another command uses.
+// Each row of the commands scale and growth has a name of its own, and none that another command
+// uses.
 func TestScales(t *testing.T) {
 	names := map[string]bool{}
 	for _, w := range workloads() {
 		names[w.name] = true
 	}
 	rows := 0
-	for _, size := range scales(1_000_000) {
+	for _, size := range append(scales(1_000_000), growths()...) {
 		for _, w := range size.rows {
 			if names[w.name] {
 				t.Errorf("row %q is there twice", w.name)
@@ -66,7 +67,17 @@ func TestScales(t *testing.T) {
 			rows++
 		}
 	}
-	if want := len(scaleKeys)*len(scaleRows) + len(scaleChildren); rows != want {
+	want := len(scaleKeys)*len(scaleRows) + len(scaleChildren) + 2*len(growthSessions) + 2*len(growthAbandoned) +
+		len(growthWatches) + len(growthChildren) + 3*len(growthMembers) + 2*len(growthData)
+	if rows != want {
 		t.Errorf("%d rows, want %d", rows, want)
+	}
+}
+
+func TestManyPath(t *testing.T) {
+	for i, want := range map[int]string{0: "/p0000/n0000000", 999_999: "/p0999/n0999999", 9_999_999: "/p9999/n9999999", 1234: "/p0001/n0001234"} {
+		if got := manyPath(i); got != want {
+			t.Errorf("%d: %s, want %s", i, got, want)
+		}
 	}
 }
