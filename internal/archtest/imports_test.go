@@ -312,6 +312,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd/internal/archive", there: true, may: []arrow{
 		{"cmd/gozkd/internal/archive/store", "where objects are"},
 		{"consensus", "entries of the log"},
+		{"internal/history", "the error for a moment that is not there"},
 		{"github.com/klauspost/compress", "deflate in half the time"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},

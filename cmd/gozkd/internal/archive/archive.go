@@ -7,12 +7,14 @@ import (
 	"iter"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/history"
 )
 
 // Archive reads what the members of an ensemble had archived when it was opened. Objects that were
@@ -20,6 +22,15 @@ import (
 type Archive struct {
 	store   store.Store
 	catalog *catalog
+}
+
+// OpenURL lists the archive at a URL, as Open.
+func OpenURL(ctx context.Context, url, ensemble string, getenv func(string) string) (*Archive, error) {
+	s, err := store.Open(url, getenv)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, s, ensemble)
 }
 
 // Open lists an archive. ensemble is the id of the ensemble in hexadecimal digits; it may be empty
@@ -137,11 +148,9 @@ func (a *Archive) spanFrom(b base) Span {
 // Strange returns the names that mean nothing to this program.
 func (a *Archive) Strange() []string { return a.catalog.strange }
 
-// ErrNotCovered means that a moment is not in the archive.
-var ErrNotCovered = errors.New("the archive does not have this moment")
-
 // At returns the span from the newest base before a moment to its end. Whether a zxid is in it
-// shows only the replay. After the last entry of an archive, every moment is the last.
+// shows only the replay; a moment that is not in the archive is an error that wraps
+// history.ErrNotCovered. After the last entry of an archive, every moment is the last.
 func (a *Archive) At(m Moment) (Span, error) {
 	all := a.catalog.whole()
 	var s Span      // of the bases before the moment, the one that reaches furthest, and of these the newest
@@ -158,13 +167,14 @@ func (a *Archive) At(m Moment) (Span, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return Span{}, fmt.Errorf("%w: %v has no complete base yet", ErrNotCovered, a)
+		return Span{}, fmt.Errorf("%w: %v has no complete base yet", history.ErrNotCovered, a)
 	case s.Base == "":
-		return Span{}, fmt.Errorf("%w: it begins at %s, zxid %#x", ErrNotCovered, shown(timeOf(all[0].ms)), all[0].zxid)
+		return Span{}, fmt.Errorf("%w: it begins at %s, zxid %#x",
+			history.ErrNotCovered, shown(timeOf(all[0].ms)), all[0].zxid)
 	case a.End() > s.Last && after == nil && !m.Time.IsZero() && m.Time.After(s.End):
-		return Span{}, fmt.Errorf("%w: it has a gap after %s, which no complete base follows; choose that moment or one before", ErrNotCovered, shown(s.End))
+		return Span{}, fmt.Errorf("%w: it has a gap after %s, which no complete base follows; choose that moment or one before", history.ErrNotCovered, shown(s.End))
 	case after != nil && s.Last < after.index && !m.Time.IsZero() && m.Time.After(s.End):
-		return Span{}, fmt.Errorf("%w: it has a gap from %s to %s; choose a moment before or after it", ErrNotCovered, shown(s.End), shown(timeOf(after.ms)))
+		return Span{}, fmt.Errorf("%w: it has a gap from %s to %s; choose a moment before or after it", history.ErrNotCovered, shown(s.End), shown(timeOf(after.ms)))
 	}
 	return s, nil
 }
@@ -183,11 +193,46 @@ func shown(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Download writes the base of a span to a new file.
-func (a *Archive) Download(ctx context.Context, s Span, file string) (err error) {
-	return a.download(ctx, s.base, file)
+// ReadBase restores a state machine from the base of a span.
+func (a *Archive) ReadBase(ctx context.Context, s Span, sm consensus.StateMachine) (consensus.SavedState, error) {
+	return a.replay(ctx, s, sm, func(func(consensus.LogEntry, error) bool) {})
 }
 
+// Replay restores a state machine from the base of a span, and applies the entries up to a time;
+// the zero time is no limit. It calls done after each entry, and ends if done returns true. After
+// an error the state machine has the state before the damage, or none if the base is damaged.
+func (a *Archive) Replay(
+	ctx context.Context, s Span, sm consensus.StateMachine, done func(consensus.LogEntry) bool, until time.Time,
+) (consensus.SavedState, error) {
+	return a.replay(ctx, s, sm, func(yield func(consensus.LogEntry, error) bool) {
+		for e, err := range a.entries(ctx, s, until) {
+			if !yield(e, err) || err == nil && done(e) {
+				return
+			}
+		}
+	})
+}
+
+// replay downloads the base of a span to a temporary folder, and applies entries to it.
+func (a *Archive) replay(
+	ctx context.Context, s Span, sm consensus.StateMachine, entries iter.Seq2[consensus.LogEntry, error],
+) (held consensus.SavedState, err error) {
+	dir, err := os.MkdirTemp("", "gozkd-archive-")
+	if err != nil {
+		return held, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, "checkpoint.db")
+	if err := a.download(ctx, s.base, file); err != nil {
+		return held, err
+	}
+	if held, err = consensus.ReplayLog(file, entries, sm); err != nil {
+		err = fmt.Errorf("%v: %w", a, err)
+	}
+	return held, err
+}
+
+// download writes a base to a new file.
 func (a *Archive) download(ctx context.Context, from base, file string) (err error) {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -210,20 +255,19 @@ func (a *Archive) download(ctx context.Context, from base, file string) (err err
 	return nil
 }
 
-// Bases returns the index, and a function that downloads, each base of one of Spans but the first.
-func (a *Archive) Bases(s Span) iter.Seq2[uint64, func(ctx context.Context, file string) error] {
-	return func(yield func(uint64, func(context.Context, string) error) bool) {
-		for _, b := range s.bases {
-			if !yield(b.index, func(ctx context.Context, file string) error { return a.download(ctx, b, file) }) {
-				return
-			}
-		}
+// BasesOf returns the spans that begin with the bases of one of Spans, in order: the first is the
+// span itself.
+func (a *Archive) BasesOf(s Span) []Span {
+	spans := []Span{s}
+	for _, b := range s.bases {
+		spans = append(spans, a.spanFrom(b))
 	}
+	return spans
 }
 
-// Entries returns the entries of a span after its base, up to the last one that is not after a
+// entries returns the entries of a span after its base, up to the last one that is not after a
 // time; the zero time is no limit. After an error there are no more.
-func (a *Archive) Entries(ctx context.Context, s Span, until time.Time) iter.Seq2[consensus.LogEntry, error] {
+func (a *Archive) entries(ctx context.Context, s Span, until time.Time) iter.Seq2[consensus.LogEntry, error] {
 	return func(yield func(consensus.LogEntry, error) bool) {
 		reached := s.First
 		for path := s.path; len(path) > 0 && reached < s.Last; {

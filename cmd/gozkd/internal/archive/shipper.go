@@ -334,18 +334,18 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 	return s.begin(ctx)
 }
 
-// history says whether the history that ends at Shipper.pos is that of this member.
-type history int
+// whoseHistory says whether the history that ends at Shipper.pos is that of this member.
+type whoseHistory int
 
 const (
-	unknownHistory history = iota // this member has no log while a checkpoint is installed
+	unknownHistory whoseHistory = iota // this member has no log while a checkpoint is installed
 	ownHistory
 	otherHistory // as far as is known: this member does not have the entry before pos any more
 )
 
 // sameHistory compares the last entries as a whole, and not only their terms, which an ensemble
 // that was brought back counts again. If they differ, the error is errAhead.
-func (s *Shipper) sameHistory(ctx context.Context) (history, error) {
+func (s *Shipper) sameHistory(ctx context.Context) (whoseHistory, error) {
 	if s.checked {
 		return ownHistory, nil
 	}

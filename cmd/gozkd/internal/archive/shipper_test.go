@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/history"
 )
 
 // fixedSource has applied a part of a log.
@@ -388,7 +389,7 @@ func TestArchive_GapWithoutABase(t *testing.T) {
 	if span, err := a.At(Moment{Time: time.UnixMilli(10)}); err != nil || span.Last != 20 || a.End() != 40 {
 		t.Error(span.Last, a.End(), err)
 	}
-	if span, err := a.At(Moment{Time: time.UnixMilli(38)}); !errors.Is(err, ErrNotCovered) {
+	if span, err := a.At(Moment{Time: time.UnixMilli(38)}); !errors.Is(err, history.ErrNotCovered) {
 		t.Errorf("a moment behind the gap: entries up to %d, %v", span.Last, err)
 	}
 }
@@ -430,7 +431,7 @@ func TestArchive_EntriesOfMergedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := uint64(5)
-	for e, err := range a.Entries(t.Context(), a.Spans()[0], time.Time{}) {
+	for e, err := range a.entries(t.Context(), a.Spans()[0], time.Time{}) {
 		if err != nil || e.Index != next {
 			t.Fatalf("entry %d, want %d: %v", e.Index, next, err)
 		}
@@ -444,7 +445,7 @@ func TestArchive_EntriesOfMergedObjects(t *testing.T) {
 	if next != 41 {
 		t.Errorf("the last entry was %d, want 40", next-1)
 	}
-	for _, err := range a.Entries(t.Context(), Span{Last: 60, base: a.Spans()[0].base, path: a.Spans()[0].path}, time.Time{}) {
+	for _, err := range a.entries(t.Context(), Span{Last: 60, base: a.Spans()[0].base, path: a.Spans()[0].path}, time.Time{}) {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("entries that were deleted: %v", err)
 		}

@@ -326,7 +326,7 @@ func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 	s.t.Helper()
 	r := &checked{t: s.t, samples: s.samples, seen: make(map[int64]bool)}
 	for _, span := range a.Spans() {
-		if _, err := replay(s.t.Context(), a, span, r, func(consensus.LogEntry) bool { return false }, time.Time{}); err != nil {
+		if _, err := a.Replay(s.t.Context(), span, r, func(consensus.LogEntry) bool { return false }, time.Time{}); err != nil {
 			s.t.Fatal(err)
 		}
 	}

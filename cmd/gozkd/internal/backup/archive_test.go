@@ -57,15 +57,16 @@ func TestArchive_GapIsShown(t *testing.T) {
 			t.Errorf("a gap that the servers know of: %v %+v", err, r)
 		}
 		_, err = restoreMoment(t.Context(), a, archive.Moment{Time: inGap})
-		if !errors.Is(err, archive.ErrNotCovered) || !strings.Contains(err.Error(), "it has a gap from ") {
+		if !errors.Is(err, history.ErrNotCovered) || !strings.Contains(err.Error(), "it has a gap from ") {
 			t.Errorf("a moment in the gap: %v", err)
 		}
 		_, err = restoreMoment(t.Context(), a, archive.Moment{Time: time.Unix(1, 0)})
-		if !errors.Is(err, archive.ErrNotCovered) || !strings.Contains(err.Error(), "it begins at ") {
+		if !errors.Is(err, history.ErrNotCovered) || !strings.Contains(err.Error(), "it begins at ") ||
+			strings.Count(err.Error(), "does not have this moment") != 1 {
 			t.Errorf("a moment before: %v", err)
 		}
 		_, err = restoreMoment(t.Context(), a, archive.Moment{Zxid: 0x7f00000000})
-		if !errors.Is(err, archive.ErrNotCovered) {
+		if !errors.Is(err, history.ErrNotCovered) {
 			t.Errorf("a zxid of the future: %v", err)
 		}
 

@@ -54,14 +54,14 @@ func (h *History) begin(ctx context.Context) (a *archive.Archive, end func(), er
 	return nil, nil, err
 }
 
-// replay is like the function of that name, up to r.Until or, if that is missing, a time. sm is r,
+// replay is like Archive.Replay, up to r.Until or, if that is missing, a time. sm is r,
 // or has it.
 func (h *History) replay(ctx context.Context, a *archive.Archive, span archive.Span, sm consensus.StateMachine, r *replica.Replica, until time.Time) (consensus.SavedState, error) {
 	if size := span.BaseBytes(); size > h.maxBase {
 		return consensus.SavedState{}, fmt.Errorf("%w: the checkpoint %s has %d bytes; run gozkd history or gozkd inspect with the URL of the archive", history.ErrTooLarge, span.Base, size)
 	}
 	begin, grown := int64(-1), int64(0)
-	held, err := replay(ctx, a, span, sm, func(consensus.LogEntry) bool {
+	held, err := a.Replay(ctx, span, sm, func(consensus.LogEntry) bool {
 		size := r.Tree.ApproximateDataSize()
 		if begin < 0 {
 			begin = size
@@ -84,7 +84,7 @@ func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*h
 	defer end()
 	span, err := a.At(archive.Moment{Zxid: int64(m.Zxid), Time: m.Time})
 	if err != nil {
-		return nil, notCovered(err)
+		return nil, err
 	}
 	r := &replica.Replica{Until: m.Zxid}
 	held, err := h.replay(ctx, a, span, r, r, m.Time)
@@ -100,19 +100,6 @@ func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*h
 	}
 	return &history.State{Znode: *z, Children: children(r.Tree, q.Path), Zxid: r.Tree.LastZxid(), Time: held.Time}, nil
 }
-
-func notCovered(err error) error {
-	if errors.Is(err, archive.ErrNotCovered) {
-		return missing{err}
-	}
-	return err
-}
-
-// missing is an archive.ErrNotCovered that is also a history.ErrNotCovered, whose text is the same.
-type missing struct{ error }
-
-func (e missing) Unwrap() error        { return e.error }
-func (e missing) Is(target error) bool { return target == history.ErrNotCovered } //nolint:errorlint // Is compares
 
 // see returns a znode of a tree to a caller who may read it.
 func see(t *datatree.Tree, q *history.Query) (*history.Znode, proto.ErrCode) {
@@ -152,7 +139,7 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 	for first := true; first || page.Next != 0 && len(page.Changes) < q.Limit; first = false {
 		span, err := a.At(archive.Moment{Zxid: max(0, int64(page.Next)-2)}) // a base that lacks the change before Next
 		if err != nil {
-			return nil, notCovered(err)
+			return nil, err
 		}
 		if first {
 			page.Until = span.End
@@ -271,7 +258,7 @@ func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxi
 	if f.first != nil && f.baseStat.Aversion == 0 {
 		next = min(next, f.baseStat.Mzxid) // nothing happened in between
 	}
-	older, err := archive.Span{}, error(archive.ErrNotCovered)
+	older, err := archive.Span{}, history.ErrNotCovered
 	if next > 1 {
 		older, err = a.At(archive.Moment{Zxid: int64(next) - 1})
 	}

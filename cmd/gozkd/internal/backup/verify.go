@@ -6,8 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
@@ -48,16 +46,29 @@ type report struct {
 
 // partReport describes an unbroken part of the history. A part with a problem has no digest.
 type partReport struct {
-	FirstEntry uint64     `json:"first_entry"`
-	LastEntry  uint64     `json:"last_entry"`
-	From       *time.Time `json:"from,omitempty"` // nil: the first write
-	To         *time.Time `json:"to,omitempty"`
-	FirstZxid  string     `json:"first_zxid"`
-	LastZxid   string     `json:"last_zxid,omitempty"`
-	Objects    int        `json:"objects"`
-	Bytes      int64      `json:"bytes"`
-	Bases      int        `json:"bases"`
-	Digest     string     `json:"digest,omitempty"`
+	FirstEntry uint64    `json:"first_entry"`
+	LastEntry  uint64    `json:"last_entry"`
+	From       time.Time `json:"from,omitzero"` // zero: the first write
+	To         time.Time `json:"to,omitzero"`
+	FirstZxid  string    `json:"first_zxid"`
+	LastZxid   string    `json:"last_zxid,omitempty"`
+	Objects    int       `json:"objects"`
+	Bytes      int64     `json:"bytes"`
+	Bases      int       `json:"bases"`
+	Digest     string    `json:"digest,omitempty"`
+	// Restorable are the moments that can be restored: all of them, unless there is a problem.
+	Restorable []moments `json:"restorable"`
+
+	wrongFrom uint64 // index of the first base that differs from the log; 0: none
+	replayed  uint64 // index of the last entry that restorable applied
+}
+
+// moments are all moments of a time.
+type moments struct {
+	From      time.Time `json:"from,omitzero"` // zero: the first write
+	To        time.Time `json:"to,omitzero"`
+	FirstZxid string    `json:"first_zxid"`
+	LastZxid  string    `json:"last_zxid"`
 }
 
 // Verify runs `gozkd verify`.
@@ -133,10 +144,14 @@ func (r *report) fill(ctx context.Context, a *archive.Archive) (missing error) {
 	}
 	for i, span := range spans {
 		p := partReport{
-			FirstEntry: span.First, LastEntry: span.Last, From: timeOrNil(span.Begin), To: timeOrNil(span.End),
+			FirstEntry: span.First, LastEntry: span.Last, From: span.Begin.UTC(), To: span.End.UTC(),
 			FirstZxid: fmt.Sprintf("%#x", span.FirstZxid), Objects: span.Objects, Bytes: span.Bytes, Bases: span.NumBases(),
+			Restorable: []moments{},
 		}
 		err := p.verify(ctx, a, span)
+		if err != nil {
+			p.restorable(ctx, a, span)
+		}
 		if err == nil && i > 0 && span.First > last {
 			r.Gaps = append(r.Gaps, fmt.Sprintf("entries %d to %d are missing", last+1, span.First))
 			err = mayBegin(ctx, a, span)
@@ -159,7 +174,7 @@ func (r *report) fill(ctx context.Context, a *archive.Archive) (missing error) {
 // they knew of.
 func mayBegin(ctx context.Context, a *archive.Archive, span archive.Span) error {
 	var base replica.Replica
-	held, err := readBase(&base, func(file string) error { return a.Download(ctx, span, file) })
+	held, err := a.ReadBase(ctx, span, &base)
 	if err == nil && !a.BeginsHistory(span, held.Term) {
 		err = fmt.Errorf("objects with entries before %d are lost: the servers had archived these entries; moments in the gap cannot be restored", span.First+1)
 	}
@@ -173,11 +188,13 @@ func (p *partReport) verify(ctx context.Context, a *archive.Archive, span archiv
 		return err
 	}
 	r, wrong, compared := &replica.Replica{}, error(nil), 0
-	_, err = replay(ctx, a, span, r, func(e consensus.LogEntry) bool {
+	_, err = a.Replay(ctx, span, r, func(e consensus.LogEntry) bool {
 		w, ok := want[e.Index]
 		if ok && wrong == nil {
 			compared++
-			wrong = w.compare(e.Index, r)
+			if wrong = w.compare(e.Index, r); wrong != nil {
+				p.wrongFrom = e.Index
+			}
 		}
 		return false
 	}, time.Time{})
@@ -193,19 +210,38 @@ func (p *partReport) verify(ctx context.Context, a *archive.Archive, span archiv
 		return err
 	}
 	p.LastZxid, p.Digest = r.Tree.LastZxid().String(), fmt.Sprintf("%#016x", r.Tree.Digest())
+	p.Restorable = []moments{{p.From, p.To, p.FirstZxid, p.LastZxid}}
 	return nil
 }
 
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
+// restorable finds the moments of a part with a problem that can be restored: from a base on, all
+// up to damage in the log; then from the next base after the damage.
+func (p *partReport) restorable(ctx context.Context, a *archive.Archive, span archive.Span) {
+	for _, base := range a.BasesOf(span) {
+		r, end := &replica.Replica{}, base.Begin
+		if base.First <= p.replayed {
+			continue
+		}
+		_, _ = a.Replay(ctx, base, r, func(e consensus.LogEntry) bool { // an error is among the problems
+			if p.replayed = e.Index; e.Time.After(end) {
+				end = e.Time
+			}
+			return p.wrongFrom != 0 && e.Index+1 >= p.wrongFrom
+		}, time.Time{})
+		if r.Tree == nil || r.Tree.Check() != nil {
+			continue
+		}
+		p.Restorable = append(p.Restorable, moments{
+			base.Begin.UTC(), end.UTC(), fmt.Sprintf("%#x", base.FirstZxid), r.Tree.LastZxid().String(),
+		})
+		if p.wrongFrom != 0 {
+			return
+		}
 	}
-	t = t.UTC()
-	return &t
 }
 
-func shownTime(t *time.Time) string {
-	if t == nil {
+func shownTime(t time.Time) string {
+	if t.IsZero() {
 		return "the first write"
 	}
 	return t.Format(time.RFC3339Nano)
@@ -215,10 +251,15 @@ func shownTime(t *time.Time) string {
 func (c *command) print(r *report) {
 	c.Line("archive", "%s", r.Archive)
 	for _, p := range r.Parts {
+		for _, m := range p.Restorable {
+			c.Line("moments", "%s to %s, zxid %s to %s", shownTime(m.From), shownTime(m.To), m.FirstZxid, m.LastZxid)
+		}
+		if len(p.Restorable) == 0 {
+			c.Line("moments", "none from %s to %s, entries %d to %d", shownTime(p.From), shownTime(p.To), p.FirstEntry, p.LastEntry)
+		}
 		if p.Digest == "" {
 			continue
 		}
-		c.Line("moments", "%s to %s, zxid %s to %s", shownTime(p.From), shownTime(p.To), p.FirstZxid, p.LastZxid)
 		bases := "1 base"
 		if p.Bases > 1 {
 			bases = fmt.Sprintf("%d bases, all equal to the state that the log gives", p.Bases)
@@ -263,26 +304,12 @@ func (d digestAt) compare(index uint64, r *replica.Replica) error {
 // statesOf reads the later bases of a span, one after the other.
 func statesOf(ctx context.Context, a *archive.Archive, span archive.Span) (map[uint64]digestAt, error) {
 	states := make(map[uint64]digestAt)
-	for index, download := range a.Bases(span) {
+	for _, base := range a.BasesOf(span)[1:] {
 		var r replica.Replica
-		if _, err := readBase(&r, func(file string) error { return download(ctx, file) }); err != nil {
-			return nil, fmt.Errorf("the base of entry %d: %w", index, err)
+		if _, err := a.ReadBase(ctx, base, &r); err != nil {
+			return nil, fmt.Errorf("the base of entry %d: %w", base.First, err)
 		}
-		states[index] = digestAt{r.Tree.LastZxid(), r.Tree.Digest()}
+		states[base.First] = digestAt{r.Tree.LastZxid(), r.Tree.Digest()}
 	}
 	return states, nil
-}
-
-// readBase reads the state in a base, which it downloads to a temporary folder.
-func readBase(r *replica.Replica, download func(file string) error) (held consensus.SavedState, err error) {
-	dir, err := os.MkdirTemp("", "gozkd-archive-")
-	if err != nil {
-		return held, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	file := filepath.Join(dir, "checkpoint.db")
-	if err := download(file); err != nil {
-		return held, err
-	}
-	return consensus.ReadCheckpoint(file, r)
 }

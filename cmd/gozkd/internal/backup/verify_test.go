@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 )
 
 // verifyAndRecord verifies as `gozkd verify --record` does.
@@ -46,7 +48,8 @@ func (s *shipping) records() (names []string, reports []report) {
 }
 
 // A7: a damaged object, and a lost one, make the verification fail. Each member learns the last
-// result, and there is one record of it.
+// result, and there is one record of it. The report says which moments can be restored
+// nevertheless.
 func TestVerify_DamageReachesMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShipping(t, 5, 1)
@@ -58,36 +61,51 @@ func TestVerify_DamageReachesMembers(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := s.write(ctx)
-		time.Sleep(150 * time.Second) // more than one base
+		s.watch(150 * time.Second) // more than one base
 		cancel()
 		wait()
 		time.Sleep(shipInterval)
 		if at, failed := s.verified(); !at.IsZero() || failed {
 			t.Errorf("without a verification: %v, failed: %v", at, failed)
 		}
-		var logs []string
+		var logs, bases []string
 		for _, name := range s.memory.Names() {
 			if strings.Contains(name, "/log/") {
 				logs = append(logs, name)
+			} else if strings.Contains(name, "/base/") && strings.HasSuffix(name, ".last") {
+				bases = append(bases, name)
 			}
 		}
-		damaged := logs[len(logs)/2]
-		original, err := s.memory.Client().Get(t.Context(), damaged)
-		if err != nil {
-			t.Fatal(err)
+		get := func(name string) []byte {
+			t.Helper()
+			b, err := s.memory.Client().Get(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
 		}
+		damaged, first, second := logs[len(logs)/2], bases[0], bases[1]
+		original, firstBase, secondBase := get(damaged), get(first), get(second)
+		flip := func(b []byte) []byte { return append(slices.Clone(b[:len(b)-1]), b[len(b)-1]^1) }
 		for _, c := range []struct {
 			what    string
+			name    string
 			object  []byte
 			problem string
+			ranges  int // of moments that can be restored
 		}{
-			{"sound", original, ""},
-			{"damaged", append(slices.Clone(original[:len(original)-1]), original[len(original)-1]^1), damaged},
-			{"lost", nil, "are lost"},
-			{"repaired", original, ""},
+			{"sound", damaged, original, "", 1},
+			{"damaged", damaged, flip(original), damaged, 2},
+			{"lost", damaged, nil, "are lost", 2},
+			{"repaired", damaged, original, "", 1},
+			{"a later base is damaged", second, flip(secondBase), second, 1},
+			{"it is repaired", second, secondBase, "", 1},
+			{"the first base is damaged", first, flip(firstBase), first, 1},
+			{"all is repaired", first, firstBase, "", 1},
 		} {
-			s.memory.Change(damaged, func([]byte) []byte { return c.object })
+			s.memory.Change(c.name, func([]byte) []byte { return c.object })
 			r := s.verifyAndRecord()
+			s.checkRestorable(c.what, r, c.ranges)
 			if n := r.Parts[0].Bases; c.object != nil && n < 2 {
 				t.Errorf("%s: %d bases", c.what, n)
 			}
@@ -120,4 +138,59 @@ func (s *shipping) verified() (at time.Time, failed bool) {
 		}
 	}
 	return all[0].Verified, all[0].VerifyFailed
+}
+
+// checkRestorable compares a report with what a restore of each sampled moment says.
+func (s *shipping) checkRestorable(what string, r *report, want int) {
+	s.t.Helper()
+	var ranges []moments
+	for _, p := range r.Parts {
+		ranges = append(ranges, p.Restorable...)
+	}
+	if len(ranges) != want {
+		s.t.Errorf("%s: %d ranges of moments can be restored, want %d: %+v", what, len(ranges), want, r.Parts)
+	}
+	number := func(zxid string) int64 {
+		n, err := strconv.ParseInt(zxid, 0, 64)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return n
+	}
+	restored := 0
+	for zxid := range s.samples {
+		_, err := restoreMoment(s.t.Context(), s.open(), archive.Moment{Zxid: zxid})
+		told := slices.ContainsFunc(ranges, func(m moments) bool { return number(m.FirstZxid) <= zxid && zxid <= number(m.LastZxid) })
+		if told != (err == nil) {
+			s.t.Errorf("%s: zxid %#x: %v, but the report says %+v", what, zxid, err, ranges)
+		}
+		if err == nil {
+			restored++
+		}
+	}
+	if restored == 0 || restored < len(s.samples) && r.Sound {
+		s.t.Errorf("%s: %d of %d moments were restored", what, restored, len(s.samples))
+	}
+}
+
+// The text has the moments of damaged parts too.
+func TestVerify_PrintsMoments(t *testing.T) {
+	var out, errOut strings.Builder
+	c := &command{cli.Command{Name: "verify", Env: cli.Env{Out: &out, Err: &errOut}}}
+	to := time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)
+	c.print(&report{Parts: []partReport{
+		{FirstEntry: 1, LastEntry: 20, To: to, Restorable: []moments{{time.Time{}, to, "0x1", "0x9"}, {to, to, "0xb", "0xf"}}},
+		{FirstEntry: 25, LastEntry: 30, From: to, To: to},
+	}, Problems: []string{"damaged"}})
+	const at = "2026-11-28T08:00:00Z"
+	for _, want := range []string{
+		"the first write to " + at + ", zxid 0x1 to 0x9\n", at + " to " + at + ", zxid 0xb to 0xf\n", "none from " + at + " to " + at + ", entries 25 to 30\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "digest") || !strings.Contains(errOut.String(), "damaged") {
+		t.Errorf("%s%s", out.String(), errOut.String())
+	}
 }

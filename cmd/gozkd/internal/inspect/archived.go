@@ -2,15 +2,10 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 )
@@ -20,18 +15,6 @@ type archived struct {
 	ctx     context.Context
 	archive *archive.Archive
 	gaps    []string
-}
-
-func openArchive(ctx context.Context, url, ensemble string, getenv func(string) string) (Source, error) {
-	s, err := store.Open(url, getenv)
-	if err != nil {
-		return nil, err
-	}
-	a, err := archive.Open(ctx, s, ensemble)
-	if err != nil {
-		return nil, err
-	}
-	return &archived{ctx: ctx, archive: a}, nil
 }
 
 // Notes implements Source.
@@ -62,29 +45,21 @@ func (a *archived) Transactions(f func(*Txn) bool) error {
 
 // replay applies the entries of a span to its base, hands them to f until f returns false, and
 // returns the state. f may be nil.
-func (a *archived) replay(span archive.Span, f func(*Txn) bool) (_ *machine, err error) {
-	dir, err := os.MkdirTemp("", "gozkd-inspect-")
-	if err != nil {
-		return nil, err
+func (a *archived) replay(span archive.Span, f func(*Txn) bool) (*datatree.Tree, error) {
+	m, stopped := &machine{}, false
+	var applied []Txn // of an entry
+	if f != nil {
+		m.handOut(func(t *Txn) bool { applied = append(applied, *t); return true })
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	file := filepath.Join(dir, "checkpoint.db")
-	if err := a.archive.Download(a.ctx, span, file); err != nil {
-		return nil, err
-	}
-	m := &machine{}
-	m.handOut(f)
-	var entries iter.Seq2[consensus.LogEntry, error] = func(yield func(consensus.LogEntry, error) bool) {
-		for e, err := range a.archive.Entries(a.ctx, span, time.Time{}) {
-			if m.term = e.Term; !yield(e, err) || f != nil && m.Applied == nil {
-				return
-			}
+	_, err := a.archive.Replay(a.ctx, span, m, func(e consensus.LogEntry) bool {
+		for i := range applied {
+			applied[i].Term = e.Term
+			stopped = stopped || !f(&applied[i])
 		}
-	}
-	if _, err := consensus.ReplayLog(file, entries, m); err != nil {
-		return nil, fmt.Errorf("%v: %w", a.archive, err)
-	}
-	return m, nil
+		applied = applied[:0]
+		return stopped
+	}, time.Time{})
+	return m.Tree, err
 }
 
 // State implements Source: the state at the end of the archive.
@@ -93,9 +68,5 @@ func (a *archived) State() (*datatree.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.replay(span, nil)
-	if err != nil {
-		return nil, err
-	}
-	return m.Tree, nil
+	return a.replay(span, nil)
 }

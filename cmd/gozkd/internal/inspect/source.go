@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/datatree"
@@ -89,8 +90,8 @@ type place struct {
 // open opens the source at a place. log says that it holds transactions and no state.
 func (p place) open(ctx context.Context, env cli.Env) (s Source, log bool, err error) {
 	if store.IsURL(p.path) {
-		s, err = openArchive(ctx, p.path, p.ensemble, env.Getenv)
-		return s, true, err
+		a, err := archive.OpenURL(ctx, p.path, p.ensemble, env.Getenv)
+		return &archived{ctx: ctx, archive: a}, true, err
 	}
 	f, err := formatOf(p.path)
 	if err != nil {

@@ -19,11 +19,13 @@ type Replica struct {
 	// Applied, unless nil, is called after each request. It may change Applied.
 	Applied func(b *consensus.Batch, r *datatree.Request, res *datatree.Result, events []datatree.Event)
 
-	reached bool
+	reached bool // a change beyond Until was left out, and nothing is applied after that
 }
 
-// Reached reports whether a change beyond Until was left out. Nothing is applied after that.
-func (r *Replica) Reached() bool { return r.reached }
+// Reached reports whether all changes up to Until were applied.
+func (r *Replica) Reached() bool {
+	return r.reached || r.Until != 0 && r.Tree != nil && r.Tree.LastZxid() == r.Until
+}
 
 // Restore implements consensus.StateMachine.
 func (r *Replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
