@@ -1,6 +1,6 @@
-// Command modes plays scripts of local sessions and of read-only mode on ensembles of ZooKeeper and
-// of gozkd, with the bytes of the protocol, with the Java client and with kazoo, and compares what
-// the clients see line by line.
+// Command modes plays scripts of local sessions, of slow readers and of read-only mode on ensembles
+// of ZooKeeper and of gozkd, with the bytes of the protocol, with the Java client and with kazoo,
+// and compares what the clients see line by line.
 //
 // Exit status: 1 if the lines differ or a server fails, 2 for wrong usage.
 package main
@@ -89,7 +89,9 @@ func played(ctx context.Context, root, upgrades string, start func(server.Ensemb
 	p := &player{ctx: ctx, e: e, title: "upgrades " + upgrades}
 	err := must.Try(func() {
 		p.localSessions()
-		if upgrades == "true" {
+		if upgrades == "false" {
+			p.slowReaders()
+		} else {
 			p.readOnly([]*script{
 				startScript(ctx, "kazoo", install.Kazoo(ctx, root), root+"/test/compat/kazoo/modes.py", strings.Join(e.Addrs(), ",")),
 				startScript(ctx, "Java", "java", "-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "Modes", strings.Join(e.Addrs(), ",")),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func (p *player) open(m *server.Member, r proto.ConnectRequest) (*session, strin
 
 func (p *player) openAs(m *server.Member, r proto.ConnectRequest) (*session, string) {
 	s := &session{c: must.Get(rawclient.Dial(p.ctx, m.Addr()))}
-	r.TimeoutMs = 10_000
+	r.TimeoutMs = cmp.Or(r.TimeoutMs, 10_000)
 	if r.Passwd == nil {
 		r.Passwd = make([]byte, proto.PasswdBytes)
 	}
