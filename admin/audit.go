@@ -29,10 +29,11 @@ func (h *handler) audit(r *http.Request, command string, refused error) {
 // certificate is proved, the others may not be.
 func (h *handler) callerIDs(r *http.Request) (ids []proto.ID) {
 	scheme, credentials, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	switch user, _, ok := strings.Cut(credentials, ":"); {
+	switch {
 	case strings.EqualFold(scheme, "bearer"):
 		ids = append(ids, proto.ID{Scheme: "token"})
-	case scheme == "digest" && ok: // without a colon it may be a password
+	case scheme == "digest" && strings.Contains(credentials, ":"): // without a colon it may be a password
+		user := proto.ID{Scheme: scheme, ID: credentials}.User()
 		ids = append(ids, proto.ID{Scheme: scheme, ID: strings.Clone(printable.Shortened(user, maxAuditUser))})
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {

@@ -55,7 +55,7 @@ func JSON(b []byte, e *Event) []byte {
 	}
 	b = appendList(b, "ids", e.IDs, func(b []byte, id proto.ID) []byte {
 		b = appendText(append(b, `{"scheme":`...), id.Scheme)
-		return append(appendText(append(b, `,"id":`...), name(id)), '}')
+		return append(appendText(append(b, `,"id":`...), id.User()), '}')
 	})
 	if e.Client != "" {
 		add("client", e.Client)
@@ -81,7 +81,7 @@ func JSON(b []byte, e *Event) []byte {
 		b = append(b, `,"multi":true`...)
 	}
 	b = appendList(b, "acl", e.ACL, func(b []byte, a proto.ACL) []byte {
-		return appendText(b, a.ID.Scheme+":"+bounded(name(shown(a.ID)))+":"+permissions(a.Perms))
+		return appendText(b, a.ID.Scheme+":"+bounded(shown(a.ID).User())+":"+permissions(a.Perms))
 	})
 	if e.Detail != "" {
 		add("detail", e.Detail)
@@ -119,15 +119,6 @@ func appendText(b []byte, text string) []byte {
 		}
 	}
 	return append(append(append(b, '"'), text...), '"')
-}
-
-// name returns an identity without the hash of a password.
-func name(id proto.ID) string {
-	if id.Scheme == "digest" {
-		user, _, _ := strings.Cut(id.ID, ":")
-		return user
-	}
-	return id.ID
 }
 
 func sessionText(id proto.SessionID) string { return "0x" + strconv.FormatUint(uint64(id), 16) }

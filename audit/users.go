@@ -11,7 +11,7 @@ import (
 func users(ids []proto.ID) string {
 	var names []string
 	for _, id := range ids {
-		if n := name(id); strings.TrimSpace(n) != "" && id.Scheme != "super" {
+		if n := id.User(); strings.TrimSpace(n) != "" && id.Scheme != "super" {
 			names = append(names, n)
 		}
 	}

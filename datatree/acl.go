@@ -170,7 +170,7 @@ func parseAddr(s string) (netip.Addr, bool) {
 func maskACL(list []proto.ACL) []proto.ACL {
 	masked := make([]proto.ACL, len(list))
 	for i, entry := range list {
-		if user, _, ok := strings.Cut(entry.ID.ID, ":"); ok && entry.ID.Scheme == "digest" {
+		if user := entry.ID.User(); user != entry.ID.ID {
 			entry.ID.ID = user + ":x"
 		}
 		masked[i] = entry

@@ -1,6 +1,10 @@
 package proto
 
-import "github.com/gozkd/gozkd/proto/jute"
+import (
+	"strings"
+
+	"github.com/gozkd/gozkd/proto/jute"
+)
 
 // Perms is a set of permission bits. Unknown bits are kept as sent.
 type Perms int32
@@ -17,6 +21,19 @@ const (
 
 // ID is an identity under an authentication scheme.
 type ID struct{ Scheme, ID string }
+
+// User returns the id without the hash of a password. What is logged, or shown to others than the
+// administrators of a znode, must be User or Shown.
+func (i ID) User() string {
+	if i.Scheme != "digest" {
+		return i.ID
+	}
+	user, _, _ := strings.Cut(i.ID, ":")
+	return user
+}
+
+// Shown returns scheme:user, without the hash of a password.
+func (i ID) Shown() string { return i.Scheme + ":" + i.User() }
 
 // ACL is an entry of a znode's access control list.
 type ACL struct {

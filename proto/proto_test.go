@@ -367,3 +367,21 @@ func TestDecode_DoesNotAllocate(t *testing.T) {
 		t.Errorf("replies: %v allocations", n)
 	}
 }
+
+// The hash of a password is never shown, and nothing else of an identity is hidden.
+func TestID_Shown(t *testing.T) {
+	for id, want := range map[proto.ID]string{
+		{Scheme: "digest", ID: "bob:hash"}:      "digest:bob",
+		{Scheme: "digest", ID: "bob:hash:more"}: "digest:bob",
+		{Scheme: "digest", ID: ":hash"}:         "digest:",
+		{Scheme: "digest", ID: "bob"}:           "digest:bob",
+		{Scheme: "ip", ID: "2001:db8::1"}:       "ip:2001:db8::1",
+		{Scheme: "sasl", ID: "bob:x"}:           "sasl:bob:x",
+		{Scheme: "super"}:                       "super:",
+		{Scheme: "x509", ID: "CN=a:b"}:          "x509:CN=a:b",
+	} {
+		if got := id.Shown(); got != want || id.Scheme+":"+id.User() != want {
+			t.Errorf("%+v is shown as %q, with the user %q, want %q", id, got, id.User(), want)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -39,11 +38,7 @@ func (c *conn) facts() Connection {
 	f.Heard = c.lastHeard().Round(0) // by the wall clock alone, for others
 	for _, id := range ShownIDs(c.ids) {
 		if id.Scheme != "ip" {
-			user := id.ID
-			if id.Scheme == "digest" {
-				user, _, _ = strings.Cut(user, ":")
-			}
-			f.Identities = append(f.Identities, id.Scheme+":"+user)
+			f.Identities = append(f.Identities, id.Shown())
 		}
 	}
 	timeout := f.Timeout

@@ -261,15 +261,11 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 	return out, proto.OK
 }
 
-// appendWhoAmI appends the user of each identity, which for digest is the part before the colon,
-// and for the superuser nothing.
+// appendWhoAmI appends the user of each identity, which for the superuser is empty.
 func appendWhoAmI(out []byte, ids []proto.ID) []byte {
 	users := slices.Clone(ShownIDs(ids))
 	for i := range users {
-		switch users[i].Scheme {
-		case "digest":
-			users[i].ID, _, _ = strings.Cut(users[i].ID, ":")
-		case superID.Scheme:
+		if users[i].ID = users[i].User(); users[i].Scheme == superID.Scheme {
 			users[i].ID = ""
 		}
 	}

@@ -227,7 +227,7 @@ func hop(text string) netip.Addr {
 // assign gives a caller the role of the identities.
 func (g *Gate) assign(c *Caller) error {
 	if c.Role = g.roleOf(c.IDs); c.Role == None {
-		return answer.Errorf(http.StatusForbidden, "%s has no role: add read=%[1]s, write=%[1]s or admin=%[1]s to gozkd.web.roles", Name(c.IDs[0]))
+		return answer.Errorf(http.StatusForbidden, "%s has no role: add read=%[1]s, write=%[1]s or admin=%[1]s to gozkd.web.roles", c.IDs[0].Shown())
 	}
 	return nil
 }
@@ -240,14 +240,6 @@ func (g *Gate) roleOf(ids []proto.ID) (role Role) {
 		role = max(role, g.Roles[id.Scheme+":"+id.ID])
 	}
 	return role
-}
-
-// Name returns an identity without the hash of its password.
-func Name(id proto.ID) string {
-	if user, _, ok := strings.Cut(id.ID, ":"); ok && id.Scheme == "digest" {
-		return "digest:" + user
-	}
-	return id.Scheme + ":" + id.ID
 }
 
 // LoginPossible reports whether somebody could log in with a password.
@@ -263,7 +255,7 @@ func (g *Gate) Remedy(c *Caller, role Role) string {
 	case c.Anonymous():
 		return "log in as a user with the role " + role.String() + " in gozkd.web.roles, or as the superuser"
 	}
-	return "the role of " + Name(c.IDs[0]) + " is " + c.Role.String() + ": gozkd.web.roles must say " + role.String() + "=" + Name(c.IDs[0])
+	return "the role of " + c.IDs[0].Shown() + " is " + c.Role.String() + ": gozkd.web.roles must say " + role.String() + "=" + c.IDs[0].Shown()
 }
 
 // audit records a login.

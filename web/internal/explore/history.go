@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
-	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
@@ -86,7 +85,7 @@ func newVersion(c *history.Change, inside bool) version {
 	if inside && c.Session != 0 {
 		v.Session = idText(int64(c.Session))
 		for _, id := range server.ShownIDs(c.IDs) {
-			v.By = append(v.By, access.Name(id))
+			v.By = append(v.By, id.Shown())
 		}
 	}
 	if z := c.Znode; z != nil {

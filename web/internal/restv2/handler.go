@@ -195,8 +195,7 @@ type ID struct {
 func WhoIs(s ServerInfo, g *access.Gate, c *access.Caller) *Who {
 	who := &Who{Role: c.Role.String(), Anonymous: c.Anonymous(), Login: g.LoginPossible() && (c.Local || c.TLS), Server: s}
 	for _, id := range c.All() {
-		scheme, name, _ := strings.Cut(access.Name(id), ":")
-		who.IDs = append(who.IDs, ID{scheme, name})
+		who.IDs = append(who.IDs, ID{id.Scheme, id.User()})
 	}
 	if c.Role == access.None {
 		who.Hint = g.Remedy(c, access.Read)

@@ -84,7 +84,7 @@ func (p *printer) txnJSON(t *Txn) txnJSON {
 		}
 	}
 	for _, id := range t.IDs {
-		j.IDs = append(j.IDs, idText(id))
+		j.IDs = append(j.IDs, id.Shown())
 	}
 	for i := range t.Ops {
 		j.Ops = append(j.Ops, p.txnJSON(&t.Ops[i]))
@@ -97,14 +97,6 @@ func (p *printer) txnJSON(t *Txn) txnJSON {
 
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// idText returns an identity without the hash of a password.
-func idText(id proto.ID) string {
-	if id.Scheme == "digest" {
-		id.ID, _, _ = strings.Cut(id.ID, ":")
-	}
-	return id.Scheme + ":" + id.ID
-}
-
 func aclTexts(list []proto.ACL) (texts []string) {
 	const letters = "rwcda" // from the lowest bit on
 	for _, a := range list {
@@ -114,7 +106,7 @@ func aclTexts(list []proto.ACL) (texts []string) {
 				perms.WriteRune(letter)
 			}
 		}
-		texts = append(texts, idText(a.ID)+":"+perms.String())
+		texts = append(texts, a.ID.Shown()+":"+perms.String())
 	}
 	return texts
 }
@@ -181,7 +173,7 @@ func (p *printer) operation(t *Txn) string {
 	if len(t.IDs) > 0 {
 		ids := make([]string, len(t.IDs))
 		for i, id := range t.IDs {
-			ids[i] = idText(id)
+			ids[i] = id.Shown()
 		}
 		words = append(words, "by "+printable.Text(strings.Join(ids, ",")))
 	}
