@@ -3,9 +3,12 @@ package shell
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
@@ -86,11 +89,45 @@ func runReconfig(ctx context.Context, c *call) error {
 			return usageError("Error processing " + c.value("file") + ": " + err.Error())
 		}
 	}
+	before, _, _ := c.zk.Config(ctx, false) // only for remarks
 	data, st, err := c.zk.Reconfig(ctx, strings.ToLower(c.value("add")), strings.ToLower(c.value("remove")), list, version)
 	if err != nil {
 		return err
 	}
+	c.remarkMembers(ctx, before, data)
 	return c.printConfig(string(data), "Committed new configuration:\n", st)
+}
+
+// remarkMembers tells, on standard error, what a reconfig does not refuse: to remove a server that
+// is no member, and to add a server that does not run.
+func (c *call) remarkMembers(ctx context.Context, before, after []byte) {
+	old, _, err := serverlist.ParseConfig(string(before))
+	if err != nil || len(old) == 0 {
+		return // not known
+	}
+	for word := range strings.SplitSeq(c.value("remove"), ",") {
+		id, err := strconv.ParseUint(strings.TrimSpace(word), 10, 64)
+		if _, member := old.Get(id); err == nil && !member {
+			c.say(c.err, fmt.Sprintf("server.%d was not a member of the ensemble: there was nothing to remove", id))
+		}
+	}
+	set, _, _ := serverlist.ParseConfig(string(after))
+	for _, m := range set {
+		if _, member := old.Get(m.ID); member || m.ClientPort == 0 {
+			continue
+		}
+		host := m.ClientHost
+		if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+			host = m.PeerHosts()[0]
+		}
+		conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(m.ClientPort)))
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			c.say(c.err, fmt.Sprintf("%s is a member now, but does not answer clients: %v; start it, or remove it from the ensemble", m.Key(), err))
+		}
+	}
 }
 
 // readMembers reads the server lines of a file, which may also contain a version, and returns them

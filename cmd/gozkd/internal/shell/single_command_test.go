@@ -167,7 +167,7 @@ func TestReconfig(t *testing.T) {
 	}
 	got := runCLI(t, "", nil, "-server", at, "reconfig", "-remove", "3", "-s")
 	if got.status != cli.OK || !strings.HasPrefix(got.out, "Committed new configuration:\n"+lines[0]+"\n"+lines[1]+"\nversion=") ||
-		!strings.Contains(got.out, "\ncZxid = 0x0\n") {
+		!strings.Contains(got.out, "\ncZxid = 0x0\n") || got.err != "" {
 		t.Errorf("reconfig -remove: %+v", got)
 	}
 	if got := runCLI(t, "", nil, "-server", at, "config", "-c"); strings.Count(got.out, ",") != 1 {
@@ -178,7 +178,19 @@ func TestReconfig(t *testing.T) {
 		t.Errorf("reconfig of another version: %+v, want %q", got, want)
 	}
 	got = runCLI(t, "", nil, "-server", at, "reconfig", "-add", lines[2])
-	if got.status != cli.OK || !strings.Contains(got.out, lines[2]) {
+	if got.status != cli.OK || !strings.Contains(got.out, lines[2]) || got.err != "" {
 		t.Errorf("reconfig -add: %+v", got)
+	}
+	// Like ZooKeeper, a reconfig takes a server that is no member, and one that does not run.
+	got = runCLI(t, "", nil, "-server", at, "reconfig", "-remove", "9,3")
+	if want := "server.9 was not a member of the ensemble: there was nothing to remove\n"; got.status != cli.OK || got.err != want {
+		t.Errorf("reconfig -remove of an unknown server: %+v, want %q", got, want)
+	}
+	for _, line := range []string{"server.5=127.0.0.1:1:2:observer;127.0.0.1:3", "server.6=127.0.0.1:4:5:observer;3"} { // nobody listens there
+		got = runCLI(t, "", nil, "-server", at, "reconfig", "-add", line)
+		if got.status != cli.OK || !strings.HasPrefix(got.err, line[:len("server.5")]+" is a member now, but does not answer clients: dial tcp 127.0.0.1:3: ") ||
+			strings.Count(got.err, "\n") != 1 {
+			t.Errorf("reconfig -add of a server that does not run: %+v", got)
+		}
 	}
 }
