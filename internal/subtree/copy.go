@@ -49,7 +49,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	if err := c.check(); err != nil {
 		return done, err
 	}
-	if err := retry(func() error { _, err := c.From.ZK.Sync(ctx, c.From.Path); return err }); err != nil {
+	if _, err := c.From.latest(ctx); err != nil {
 		return done, err
 	}
 	begun := c.From.ZK.LastZxid()

@@ -105,6 +105,17 @@ func compare(a, b *Znode) Change {
 
 var errStopped = errors.New("subtree: stopped")
 
+// latest makes the server show what is committed, and reports whether the root exists.
+func (s Side) latest(ctx context.Context) (there bool, err error) {
+	err = retry(func() (err error) {
+		if _, err = s.ZK.Sync(ctx, s.Path); err == nil {
+			_, there, err = s.ZK.Exists(ctx, s.Path, false)
+		}
+		return err
+	})
+	return there, err
+}
+
 // nodes yields the znodes of a walk. An error is the last element.
 func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] {
 	return func(yield func(*Znode, error) bool) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"sync"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -235,7 +233,7 @@ func (l *Loader) written() {
 // carriedOut reports whether a multi whose reply was lost was applied: all znodes that it creates
 // have the same zxid, which is newer than before. A batch that creates nothing can be repeated.
 func (l *Loader) carriedOut(ctx context.Context, before proto.Zxid) (bool, error) {
-	if err := retry(func() error { _, err := l.ZK.Sync(ctx, "/"); return err }); err != nil {
+	if _, err := (Side{ZK: l.ZK, Path: "/"}).latest(ctx); err != nil {
 		return false, err
 	}
 	stats, err := l.stats(ctx)
@@ -280,19 +278,13 @@ func (l *Loader) resolve(ctx context.Context) error {
 // stats returns the Stat of each znode of the batch, nil for a znode that does not exist.
 func (l *Loader) stats(ctx context.Context) ([]*proto.Stat, error) {
 	stats := make([]*proto.Stat, len(l.batch))
-	errs := make([]error, len(l.batch))
-	var all sync.WaitGroup
-	for i := range l.batch {
-		all.Go(func() { // ends with its request; awaited below
-			errs[i] = retry(func() error {
-				stat, there, err := l.ZK.Exists(ctx, l.batch[i].path, false)
-				if there {
-					stats[i] = &stat
-				}
-				return err
-			})
+	return stats, Each(len(stats), func(i int) error {
+		return retry(func() error {
+			stat, there, err := l.ZK.Exists(ctx, l.batch[i].path, false)
+			if there {
+				stats[i] = &stat
+			}
+			return err
 		})
-	}
-	all.Wait()
-	return stats, errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
+	})
 }

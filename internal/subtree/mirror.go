@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
@@ -51,13 +50,8 @@ func (m *Mirror) Run(ctx context.Context, rels []string) (Mirrored, error) {
 	p := pass{Mirror: m, whole: rels == nil, limit: m.Creations, out: Patch{To: m.To}}
 	var there bool
 	for i, s := range []Side{m.From, m.To} {
-		err := retry(func() (err error) {
-			if _, err = s.ZK.Sync(ctx, s.Path); err == nil {
-				_, there, err = s.ZK.Exists(ctx, s.Path, false)
-			}
-			return err
-		})
-		if err != nil {
+		var err error
+		if there, err = s.latest(ctx); err != nil {
 			return p.Mirrored, err
 		}
 		if !there && i == 0 {
@@ -95,14 +89,11 @@ func (s Side) some(ctx context.Context, rels []string, withACL bool) iter.Seq2[*
 		w := &walker{ctx: ctx, zk: s.ZK, options: Options{Data: true, ACL: withACL}}
 		for chunk := range slices.Chunk(rels, window) {
 			nodes, errs := make([]*Znode, len(chunk)), make([]error, len(chunk))
-			var all sync.WaitGroup
-			for i, rel := range chunk {
-				all.Go(func() { // ends with its requests; awaited below
-					nodes[i] = &Znode{Path: Join(s.Path, rel), Rel: rel, Depth: strings.Count(rel, "/")}
-					errs[i] = w.fetch(nodes[i], new([]string))
-				})
-			}
-			all.Wait()
+			_ = Each(len(chunk), func(i int) error {
+				nodes[i] = &Znode{Path: Join(s.Path, chunk[i]), Rel: chunk[i], Depth: strings.Count(chunk[i], "/")}
+				errs[i] = w.fetch(nodes[i], new([]string))
+				return nil
+			})
 			for i, n := range nodes {
 				if errors.Is(errs[i], proto.ErrNoNode) {
 					continue
@@ -267,13 +258,11 @@ func (p *pass) finish(ctx context.Context, o open) error {
 	default:
 		p.Counters++
 		p.limit -= by
-		child := Join(path, counterChild)
+		if p.DryRun {
+			return nil
+		}
 		for range by {
-			if p.DryRun {
-				break
-			}
-			err := p.out.add(ctx, numStepKinds, 2*(opBytes+len(child)), client.CreateOp(child, nil, client.CreateOptions{}), client.DeleteOp(child, 0))
-			if err != nil {
+			if err := p.out.add(ctx, numStepKinds, int(forwardSize(path, 1)), forward(path, 1)...); err != nil {
 				return err
 			}
 		}

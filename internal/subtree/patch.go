@@ -56,11 +56,7 @@ const (
 // cannot be compared or restored.
 func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, limit int64) (*Patch, error) {
 	p := &Patch{To: to}
-	if err := retry(func() error { _, err := to.ZK.Sync(ctx, to.Path); return err }); err != nil {
-		return nil, err
-	}
-	var there bool
-	err := retry(func() (err error) { _, there, err = to.ZK.Exists(ctx, to.Path, false); return err })
+	there, err := to.latest(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -120,12 +120,13 @@ func (c *call) remarkMembers(ctx context.Context, before, after []byte) {
 		if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
 			host = m.PeerHosts()[0]
 		}
-		conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(m.ClientPort)))
+		address := net.JoinHostPort(host, strconv.Itoa(m.ClientPort))
+		conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", address)
 		if err == nil {
 			err = conn.Close()
 		}
 		if err != nil {
-			c.say(c.err, fmt.Sprintf("%s is a member now, but does not answer clients: %v; start it, or remove it from the ensemble", m.Key(), err))
+			c.say(c.err, fmt.Sprintf("%s is a member now, but does not answer clients: %v; start or remove it", m.Key(), err))
 		}
 	}
 }
