@@ -19,4 +19,7 @@
 //
 // A checkpoint from another member is installed as part of the log, in its place among the appends;
 // the state machine switches to it before the append's responses are passed on.
+//
+// The transcripts in testdata show what members ask of their hosts in an election, a hand-over, a
+// broken transfer and other situations. TestScripts in script_test.go explains their notation.
 package turn
