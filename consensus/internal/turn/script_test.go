@@ -39,6 +39,7 @@ import (
 //
 // A line in parentheses is an event; every other line is a call of a method of Host. An entry is
 // shown as TERM/INDEX [CONTENT]. Plain heartbeats and their answers are not shown.
+// The flag -rewrite writes the outputs anew.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{t: t, members: map[uint64]*scriptMember{}, cut: map[uint64]bool{}}
