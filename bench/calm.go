@@ -61,7 +61,7 @@ func benchCalm(ctx context.Context, s *settings) {
 		chosen++
 		for _, k := range s.servers {
 			var ms []moment
-			s.out.attempt(ctx, fmt.Sprintf(calmRowPattern, part.what), k.name, func() { ms = part.of(ctx, s, k) })
+			s.out.attempt(ctx, fmt.Sprintf(calmRowPattern, part.what), k.Name, func() { ms = part.of(ctx, s, k) })
 			for _, m := range ms {
 				progress("calm: %-16s %-24s p50 %s p99 %s p99.9 %s max %s µs, sent late p99.9 %s; %s", m.server, m.what, micros(m.seen.latencies.quantile(0.5)),
 					micros(m.seen.latencies.quantile(0.99)), micros(m.seen.latencies.quantile(0.999)), micros(m.seen.latencies.max()), micros(m.seen.late.quantile(0.999)), m.note)

@@ -58,7 +58,7 @@ func benchRecipes(ctx context.Context, s *settings) {
 	peers := recipePeers(ctx)
 	var list []reading
 	for _, k := range s.servers {
-		s.out.attempt(ctx, "", k.name, func() {
+		s.out.attempt(ctx, "", k.Name, func() {
 			k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) { list = append(list, recipesOn(ctx, s, k, p, peers)...) })
 		})
 	}
@@ -77,7 +77,7 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 				if !slices.Contains(peer.rows, row.name) {
 					continue
 				}
-				progress("%s, %s, %s, round %d of %d", k.name, row.name, peer.name, round+1, s.rounds)
+				progress("%s, %s, %s, round %d of %d", k.Name, row.name, peer.name, round+1, s.rounds)
 				root := fmt.Sprintf("/bench-%s-%s-%d", row.name, peer.name, round)
 				s.out.attempt(ctx, row.name+", "+peer.name, p.Name(), func() {
 					results[peer.name] = append(results[peer.name], runPeer(ctx, s, p, peer, row.name, root))
@@ -94,7 +94,7 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 				list = append(list, reading{name, row.unit + "s/s", p.Name(), spreadOf(per)}, reading{name, "p50 µs", p.Name(), spreadOf(p50)})
 			}
 		}
-		printRecipeRow(s.out, k.name, row.title, row.unit, peers, results)
+		printRecipeRow(s.out, k.Name, row.title, row.unit, peers, results)
 	}
 	return list
 }

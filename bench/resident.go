@@ -42,7 +42,7 @@ func benchResident(ctx context.Context, s *settings) {
 			{residentZnodes, func(p *server.Process) []*client { fillMany(ctx, p.Addr(), s.znodes, payload); return nil }},
 		} {
 			var more []memoryLine
-			if !s.out.attempt(ctx, part.row, k.name, func() { more = residentOf(ctx, k, part.row, part.do) }) {
+			if !s.out.attempt(ctx, part.row, k.Name, func() { more = residentOf(ctx, k, part.row, part.do) }) {
 				continue
 			}
 			if part.row != residentLoaded {

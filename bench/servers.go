@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// kind is a kind of server that can be started.
-type kind struct {
-	name string
-	// start returns when the server answers.
-	start func(ctx context.Context, opts server.Options) *server.Process
-	// startEnsembleWith returns when all members serve.
-	startEnsembleWith func(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble
+// kind is a kind of server. Its starts return when the server, or all members, answer.
+type kind struct{ server.Kind }
+
+func (k *kind) start(ctx context.Context, opts server.Options) *server.Process {
+	opts.JVMFlags = jvmFlags
+	return must.Get(k.Start(ctx, opts))
+}
+
+func (k *kind) startEnsembleWith(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
+	opts.JVMFlags = jvmFlags
+	return must.Get(k.StartEnsemble(ctx, opts))
 }
 
 // with starts a server, lets do use it, and stops it.
@@ -55,34 +58,9 @@ var jvmFlags = []string{"-Xms1g", "-Xmx4g"}
 
 // kinds returns the servers of the comma-separated list. binary is the gozkd to use; if it is
 // empty, gozkd is built into dir.
-func kinds(ctx context.Context, list, binary, dir string) []kind {
-	var found []kind
-	for _, name := range strings.Split(list, ",") {
-		k := kind{name: name}
-		switch version, isZooKeeper := strings.CutPrefix(name, "zookeeper-"); {
-		case name == "gozkd":
-			if binary == "" {
-				binary = must.Get(server.BuildGozkd(ctx, install.Root(ctx), dir))
-			}
-			k.start = func(ctx context.Context, opts server.Options) *server.Process {
-				return must.Get(server.StartGozkd(ctx, binary, opts))
-			}
-			k.startEnsembleWith = func(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
-				return must.Get(server.StartGozkdEnsemble(ctx, binary, opts))
-			}
-		case isZooKeeper && (version == server.Debian || version == server.Maven):
-			k.start = func(ctx context.Context, opts server.Options) *server.Process {
-				opts.JVMFlags = jvmFlags
-				return must.Get(server.StartZooKeeper(ctx, version, opts))
-			}
-			k.startEnsembleWith = func(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
-				opts.JVMFlags = jvmFlags
-				return must.Get(server.StartZooKeeperEnsemble(ctx, version, opts))
-			}
-		default:
-			must.Failf("no server %q: know gozkd, zookeeper-%s and zookeeper-%s", name, server.Debian, server.Maven)
-		}
-		found = append(found, k)
+func kinds(ctx context.Context, list, binary, dir string) (found []kind) {
+	for name := range strings.SplitSeq(list, ",") {
+		found = append(found, kind{server.KindNamed(ctx, name, binary, dir)})
 	}
 	return found
 }

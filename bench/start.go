@@ -37,7 +37,7 @@ func benchStart(ctx context.Context, s *settings) {
 	}
 	for _, k := range s.servers {
 		n := s.starts
-		if k.name != "gozkd" {
+		if k.Name != "gozkd" {
 			n = max(n/5, 3)
 		}
 		for _, start := range []struct {
@@ -48,7 +48,7 @@ func benchStart(ctx context.Context, s *settings) {
 			var took []float64
 			var name string
 			for range start.n {
-				if !s.out.attempt(ctx, start.row, k.name, func() {
+				if !s.out.attempt(ctx, start.row, k.Name, func() {
 					d, product := start.once(ctx, k)
 					took, name = append(took, d.Seconds()*1e3), product
 				}) {
@@ -62,7 +62,7 @@ func benchStart(ctx context.Context, s *settings) {
 	}
 	for _, k := range s.servers {
 		var again []restarted
-		if !s.out.attempt(ctx, startAgain, k.name, func() { again = startsAfterKill(ctx, k, s.znodes) }) {
+		if !s.out.attempt(ctx, startAgain, k.Name, func() { again = startsAfterKill(ctx, k, s.znodes) }) {
 			continue
 		}
 		var took, cpu []float64

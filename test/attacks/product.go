@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -30,9 +29,9 @@ var jvmFlags = []string{"-Xmx1000m"}
 
 // product is a kind of server that can be started.
 type product struct {
-	name   string
-	binary string // of gozkd
-	addr   string // a running server, which is not started
+	name string
+	kind server.Kind
+	addr string // a running server, which is not started
 }
 
 // products returns the servers to be attacked, built or installed.
@@ -40,20 +39,17 @@ func (s *settings) products(ctx context.Context, dir string) (list []*product, e
 	if s.addr != "" {
 		return []*product{{name: s.addr, addr: s.addr}}, nil
 	}
+	var flags []string
+	if s.race {
+		flags = []string{"-race"}
+	}
 	err = must.Try(func() {
 		for _, name := range s.servers {
-			p := &product{name: name, binary: s.gozkd}
-			switch {
-			case name != gozkd && name != zooKeeper:
+			kind, known := map[string]string{gozkd: server.Gozkd, zooKeeper: server.ZooKeeper39}[name]
+			if !known {
 				must.Failf("no server %q: know %s and %s", name, gozkd, zooKeeper)
-			case name == gozkd && p.binary == "":
-				var flags []string
-				if s.race {
-					flags = []string{"-race"}
-				}
-				p.binary = must.Get(server.BuildGozkd(ctx, install.Root(ctx), dir, flags...))
 			}
-			list = append(list, p)
+			list = append(list, &product{name: name, kind: server.KindNamed(ctx, kind, s.gozkd, dir, flags...)})
 		}
 	})
 	return list, err
@@ -91,10 +87,11 @@ func (p *product) start(ctx context.Context, s *settings, a *attack, dir string)
 		v.target = target{Addrs: []string{p.addr}}
 		return v, nil
 	}
-	adminPort, err := freePort()
+	free, err := server.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
+	adminPort := free[0]
 	if a.admin {
 		v.target.Admin = fmt.Sprintf("127.0.0.1:%d", adminPort)
 	}
@@ -110,24 +107,14 @@ func (p *product) start(ctx context.Context, s *settings, a *attack, dir string)
 }
 
 func (v *servers) startAlone(ctx context.Context) (err error) {
-	if v.product.name == gozkd {
-		v.alone, err = server.StartGozkd(ctx, v.product.binary, v.options)
-	} else {
-		v.alone, err = server.StartZooKeeper(ctx, server.Maven, v.options)
-	}
-	if err == nil {
+	if v.alone, err = v.product.kind.Start(ctx, v.options); err == nil {
 		v.target.Addrs = []string{v.alone.Addr()}
 	}
 	return err
 }
 
 func (v *servers) startEnsemble(ctx context.Context, keys map[string]string) (err error) {
-	opts := server.EnsembleOptions{Members: 3, Keys: keys, JVMFlags: jvmFlags}
-	if v.product.name == gozkd {
-		v.ensemble, err = server.StartGozkdEnsemble(ctx, v.product.binary, opts)
-	} else {
-		v.ensemble, err = server.StartZooKeeperEnsemble(ctx, server.Maven, opts)
-	}
+	v.ensemble, err = v.product.kind.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys, JVMFlags: jvmFlags})
 	if err != nil {
 		return err
 	}
@@ -278,13 +265,4 @@ func (v *servers) logBytes() (n, races int) {
 		races += strings.Count(log, "WARNING: DATA RACE")
 	}
 	return n, races
-}
-
-// freePort returns a port of 127.0.0.1 that was free a moment ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

@@ -17,7 +17,7 @@ import (
 	"syscall"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -36,29 +36,25 @@ func run(ctx context.Context, args []string) {
 	must.Parsed(flags.Parse(args))
 	work := must.Get(os.MkdirTemp("", "gozkd-audit-"))
 	defer must.Finally(func() error { return os.RemoveAll(work) })
-	if *binary == "" && *only != "zookeeper" {
-		*binary = must.Get(server.BuildGozkd(ctx, install.Root(ctx), work))
-	}
-	var want, got []string
-	if *only != "gozkd" {
-		want = zooKeeper(ctx, work)
-	}
-	if *only != "zookeeper" {
-		got = gozkd(ctx, *binary, work)
-	}
 	if *only != "all" {
-		fmt.Println(strings.Join(slices.Concat(want, got), "\n"))
+		name := map[string]string{"zookeeper": server.ZooKeeper39, "gozkd": server.Gozkd}[*only]
+		kind := server.KindNamed(ctx, name, *binary, work)
+		fmt.Println(strings.Join(playedAlone(ctx, &kind, work), "\n"))
 		return
 	}
-	lines, differ := len(want), compare(want, got, *show)
-	o := server.EnsembleOptions{Members: 3, Keys: ensembleKeys(), Audit: true}
-	e, err := server.StartZooKeeperEnsemble(ctx, server.Maven, o)
-	wants := playedOnEnsemble(ctx, e, err)
-	e, err = server.StartGozkdEnsemble(ctx, *binary, o)
-	for i, got := range playedOnEnsemble(ctx, e, err) {
+	var alone [][]string
+	var members [][][]string
+	for _, k := range server.Twins(ctx, *binary, work) {
+		alone = append(alone, playedAlone(ctx, &k, work))
+		e, err := k.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: ensembleKeys(), Audit: true})
+		members = append(members, playedOnEnsemble(ctx, e, err))
+	}
+	lines := len(alone[0])
+	differ, _ := cases.Compare(alone[0], alone[1], *show, nil)
+	for i, want := range members[0] {
 		fmt.Printf("%s of an ensemble\n", []string{"leader", "follower", "follower"}[i])
-		lines += len(wants[i])
-		differ += compare(wants[i], got, *show)
+		more, _ := cases.Compare(want, members[1][i], *show, nil)
+		lines, differ = lines+len(want), differ+more
 	}
 	if differ > 0 {
 		must.Failf("%d lines differ", differ)
@@ -66,29 +62,13 @@ func run(ctx context.Context, args []string) {
 	fmt.Printf("%d lines, all equal\n", lines)
 }
 
-func zooKeeper(ctx context.Context, work string) []string {
-	log := filepath.Join(work, "zookeeper.log")
-	keys := auditKeys()
-	p := must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{Keys: keys, AuditLog: log}))
-	return played(p, log)
-}
-
-func gozkd(ctx context.Context, binary, work string) []string {
-	log := filepath.Join(work, "gozkd.log")
-	keys := auditKeys()
-	keys["gozkd.audit.format"], keys["gozkd.audit.file"] = "zookeeper", log
-	p := must.Get(server.StartGozkd(ctx, binary, server.Options{Keys: keys}))
-	return played(p, log)
-}
-
-func auditKeys() map[string]string {
-	keys := server.Defaults()
-	keys["audit.enable"], keys["enforceQuota"] = "true", "true"
-	return keys
-}
-
-// played plays the script on a server, stops it, and returns its audit log.
-func played(p *server.Process, log string) []string {
+// playedAlone plays the script on a standalone server, stops it, and returns its audit log.
+func playedAlone(ctx context.Context, k *server.Kind, work string) []string {
+	opts := server.Options{Keys: auditKeys(), AuditLog: filepath.Join(work, k.Name+".log")}
+	if k.Name == server.Gozkd {
+		opts.Keys["gozkd.audit.format"], opts.Keys["gozkd.audit.file"] = "zookeeper", opts.AuditLog
+	}
+	p := must.Get(k.Start(ctx, opts))
 	err := must.Try(func() { play(p.Addr()) })
 	output := p.Log()
 	stopErr := p.Stop()
@@ -96,7 +76,13 @@ func played(p *server.Process, log string) []string {
 		must.Failf("%s: %w\n%s", p.Name(), err, output)
 	}
 	must.Do(stopErr)
-	return normalized(string(must.Get(os.ReadFile(log))))
+	return normalized(string(must.Get(os.ReadFile(opts.AuditLog))))
+}
+
+func auditKeys() map[string]string {
+	keys := server.Defaults()
+	keys["audit.enable"], keys["enforceQuota"] = "true", "true"
+	return keys
 }
 
 var (
@@ -131,26 +117,4 @@ func normalized(log string) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// compare prints the lines that differ, and returns their number.
-func compare(want, got []string, show bool) (differ int) {
-	for i := range max(len(want), len(got)) {
-		w, g := at(want, i), at(got, i)
-		switch {
-		case w == g && show:
-			fmt.Printf("%3d    %s\n", i+1, w)
-		case w != g:
-			differ++
-			fmt.Printf("%3d ZK %s\n    go %s\n", i+1, w, g)
-		}
-	}
-	return differ
-}
-
-func at(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
 }

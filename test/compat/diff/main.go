@@ -19,6 +19,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 func main() {
@@ -30,8 +31,8 @@ func main() {
 
 func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("diff", flag.ContinueOnError)
-	nameA := flags.String("a", "zookeeper-3.9", "the server that is right: "+serverNames)
-	nameB := flags.String("b", "gozkd", "the server under test: "+serverNames)
+	nameA := flags.String("a", "zookeeper-3.9", "the server that is right: "+server.KindNames)
+	nameB := flags.String("b", "gozkd", "the server under test: "+server.KindNames)
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	ops := flags.Int("ops", 200000, "how many requests to play")
 	seed := flags.Uint64("seed", 0, "seed of the generator (default: the time)")
@@ -49,11 +50,15 @@ func run(ctx context.Context, args []string) {
 	if *members > 1 && *format != "" {
 		must.Failf("ensembles are played without TLS: leave out -members or -tls")
 	}
-	start := starter{root: root, binary: *binary, format: *format, members: *members}
+	start := starter{kinds: make(map[string]server.Kind), format: *format, members: *members}
 	defer must.Finally(start.cleanUp)
+	start.kinds[*nameA] = server.KindNamed(ctx, *nameA, *binary, start.dir())
 	if *golden != "" {
 		record(ctx, &start, *nameA, *golden)
 		return
+	}
+	if *nameB != *nameA {
+		start.kinds[*nameB] = server.KindNamed(ctx, *nameB, *binary, start.dir())
 	}
 	if *regress == "" {
 		*regress = root + "/test/compat/diff/testdata/regress"

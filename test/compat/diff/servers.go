@@ -14,18 +14,16 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-const serverNames = "zookeeper-3.8, zookeeper-3.9 or gozkd"
-
 // startTimeout bounds the start of a server, installation included.
 const startTimeout = 10 * time.Minute
 
-// starter starts servers by name, and builds gozkd once.
+// starter starts servers.
 type starter struct {
-	root, binary string
-	members      int    // of each ensemble; 1: a standalone server
-	format       string // of the stores for TLS; empty: without TLS
-	tempDir      string
-	stores       *server.Stores // nil: not made yet, or not needed
+	kinds   map[string]server.Kind // by name
+	members int                    // of each ensemble; 1: a standalone server
+	format  string                 // of the stores for TLS; empty: without TLS
+	tempDir string
+	stores  *server.Stores // nil: not made yet, or not needed
 }
 
 // keys returns server.Defaults with timeouts so long that no session expires and no container is
@@ -74,17 +72,8 @@ func (s *starter) ensemble(ctx context.Context, name string) *side {
 	opts := server.EnsembleOptions{Members: s.members, Keys: keys()}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	var e *server.Ensemble
-	switch name {
-	case "zookeeper-3.8":
-		e = must.Get(server.StartZooKeeperEnsemble(startCtx, server.Debian, opts))
-	case "zookeeper-3.9":
-		e = must.Get(server.StartZooKeeperEnsemble(startCtx, server.Maven, opts))
-	case "gozkd":
-		e = must.Get(server.StartGozkdEnsemble(startCtx, s.gozkd(startCtx), opts))
-	default:
-		must.Failf("no server %q: know %s", name, serverNames)
-	}
+	kind := s.kinds[name]
+	e := must.Get(kind.StartEnsemble(startCtx, opts))
 	leader := must.Get(e.Leader(ctx))
 	side := &side{Player: exchange.NewPlayer(leader.Addr()), server: e}
 	for _, m := range e.Members {
@@ -104,14 +93,6 @@ func (s *starter) sequence(seed, n uint64) *exchange.Sequence {
 	return generate.Sequence(seed, n)
 }
 
-// gozkd returns the binary of gozkd, which it builds if none was given.
-func (s *starter) gozkd(ctx context.Context) string {
-	if s.binary == "" {
-		s.binary = must.Get(server.BuildGozkd(ctx, s.root, s.dir()))
-	}
-	return s.binary
-}
-
 func (s *starter) start(ctx context.Context, name string) *server.Process {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -123,17 +104,8 @@ func (s *starter) start(ctx context.Context, name string) *server.Process {
 		}
 		opts.TLS = s.stores
 	}
-	switch name {
-	case "zookeeper-3.8":
-		return must.Get(server.StartZooKeeper(ctx, server.Debian, opts))
-	case "zookeeper-3.9":
-		return must.Get(server.StartZooKeeper(ctx, server.Maven, opts))
-	case "gozkd":
-		return must.Get(server.StartGozkd(ctx, s.gozkd(ctx), opts))
-	default:
-		must.Failf("no server %q: know %s", name, serverNames)
-		return nil
-	}
+	kind := s.kinds[name]
+	return must.Get(kind.Start(ctx, opts))
 }
 
 // dir returns the directory of the files that start makes.

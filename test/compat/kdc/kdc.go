@@ -3,7 +3,6 @@
 package kdc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // Realm is the realm of the KDC.
@@ -39,13 +38,12 @@ type KDC struct {
 
 	dir, root string
 	env       []string
-	cmd       *exec.Cmd
-	done      chan struct{} // closed when it has ended
+	process   *server.Process
 }
 
 // Start installs a KDC if necessary, starts it with an empty database, and returns when it answers.
 func Start(ctx context.Context, repository string) (_ *KDC, err error) {
-	k := &KDC{done: make(chan struct{})}
+	k := new(KDC)
 	if err := must.Try(func() { k.root = install.Debs(ctx, repository, "kdc", packages...) }); err != nil {
 		return nil, err
 	}
@@ -57,25 +55,17 @@ func Start(ctx context.Context, repository string) (_ *KDC, err error) {
 			err = errors.Join(err, os.RemoveAll(k.dir))
 		}
 	}()
-	port, err := freePort()
+	ports, err := server.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.configure(port); err != nil {
+	if err := k.configure(ports[0]); err != nil {
 		return nil, err
 	}
 	if _, err := k.Run(ctx, "usr/sbin/kdb5_util", "create", "-s", "-r", Realm, "-P", "master"); err != nil {
 		return nil, err
 	}
-	return k, k.start(ctx, port)
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	return k, k.start(ctx, ports[0])
 }
 
 func (k *KDC) configure(port int) error {
@@ -125,18 +115,12 @@ func (k *KDC) configure(port int) error {
 
 func (k *KDC) start(ctx context.Context, port int) error {
 	const patience = 20 * time.Second
-	k.cmd = exec.Command(filepath.Join(k.root, "usr/sbin/krb5kdc"), "-n", "-r", Realm)
-	k.cmd.Env = k.env
-	var out bytes.Buffer
-	k.cmd.Stdout, k.cmd.Stderr = &out, &out
-	if err := k.cmd.Start(); err != nil {
+	cmd := exec.Command(filepath.Join(k.root, "usr/sbin/krb5kdc"), "-n", "-r", Realm)
+	cmd.Env = k.env
+	var err error
+	if k.process, err = server.Start("KDC", cmd, filepath.Join(k.dir, "output.log")); err != nil {
 		return err
 	}
-	// Stop ends the process and waits for the goroutine.
-	go func() {
-		_ = k.cmd.Wait() // how it ended does not matter
-		close(k.done)
-	}()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -149,8 +133,8 @@ func (k *KDC) start(ctx context.Context, port int) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(fmt.Errorf("kdc: it does not answer: %w", err), k.Stop())
-		case <-k.done:
-			return fmt.Errorf("kdc: it ended:\n%s", out.String())
+		case <-k.process.Done():
+			return fmt.Errorf("kdc: it ended:\n%s", k.process.Log())
 		case <-tick.C:
 		}
 	}
@@ -222,18 +206,4 @@ func (k *KDC) Cache(ctx context.Context, name, keytab, principal string) (file s
 }
 
 // Stop ends the KDC and removes its files.
-func (k *KDC) Stop() error {
-	err := k.cmd.Process.Signal(syscall.SIGTERM)
-	if errors.Is(err, os.ErrProcessDone) {
-		err = nil
-	}
-	timer := time.NewTimer(10 * time.Second)
-	defer timer.Stop()
-	select {
-	case <-k.done:
-	case <-timer.C:
-		err = errors.Join(err, k.cmd.Process.Kill())
-		<-k.done
-	}
-	return errors.Join(err, os.RemoveAll(k.dir))
-}
+func (k *KDC) Stop() error { return errors.Join(k.process.Stop(), os.RemoveAll(k.dir)) }

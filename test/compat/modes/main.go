@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -35,28 +36,12 @@ func run(ctx context.Context, args []string) {
 	work := must.Get(os.MkdirTemp("", "gozkd-modes-"))
 	defer must.Finally(func() error { return os.RemoveAll(work) })
 	root := install.Root(ctx)
-	if *binary == "" {
-		*binary = must.Get(server.BuildGozkd(ctx, root, work))
-	}
+	twins := server.Twins(ctx, *binary, work)
 	lines, differ := 0, 0
 	for _, upgrades := range []string{"false", "true"} {
-		want := played(ctx, root, upgrades, func(o server.EnsembleOptions) (*server.Ensemble, error) {
-			return server.StartZooKeeperEnsemble(ctx, server.Maven, o)
-		})
-		got := played(ctx, root, upgrades, func(o server.EnsembleOptions) (*server.Ensemble, error) {
-			return server.StartGozkdEnsemble(ctx, *binary, o)
-		})
-		for i := range max(len(want), len(got)) {
-			w, g := at(want, i), at(got, i)
-			switch {
-			case w != g && !intended(w, g):
-				differ++
-				fmt.Printf("%3d ZK %s\n    go %s\n", i+1, w, g)
-			case *show:
-				fmt.Printf("%3d    %s\n", i+1, w)
-			}
-		}
-		lines += len(want)
+		want, got := played(ctx, root, upgrades, &twins[0]), played(ctx, root, upgrades, &twins[1])
+		more, _ := cases.Compare(want, got, *show, intended)
+		lines, differ = lines+len(want), differ+more
 	}
 	if differ > 0 {
 		must.Failf("%d lines differ", differ)
@@ -69,19 +54,12 @@ func intended(w, g string) bool {
 	return strings.Contains(w, "follower: ") && strings.ReplaceAll(w, proto.ErrSessionExpired.String(), proto.ErrEphemeralOnLocalSession.String()) == g
 }
 
-func at(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
-}
-
 // played plays the scripts on a new ensemble, and returns what the clients saw.
-func played(ctx context.Context, root, upgrades string, start func(server.EnsembleOptions) (*server.Ensemble, error)) []string {
+func played(ctx context.Context, root, upgrades string, k *server.Kind) []string {
 	keys := server.Defaults()
 	keys["localSessionsEnabled"], keys["localSessionsUpgradingEnabled"] = "true", upgrades
 	keys["readonlymode.enabled"] = "true" // for gozkd; ZooKeeper reads the property
-	e := must.Get(start(server.EnsembleOptions{
+	e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{
 		Members: 3, Keys: keys,
 		JVMFlags: []string{"-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dreadonlymode.enabled=true"},
 	}))
