@@ -81,7 +81,7 @@ func JSON(b []byte, e *Event) []byte {
 		b = append(b, `,"multi":true`...)
 	}
 	b = appendList(b, "acl", e.ACL, func(b []byte, a proto.ACL) []byte {
-		return appendText(b, a.ID.Scheme+":"+bounded(shown(a.ID).User())+":"+permissions(a.Perms))
+		return appendText(b, a.ID.Scheme+":"+bounded(shown(a.ID).User())+":"+a.Perms.Letters())
 	})
 	if e.Detail != "" {
 		add("detail", e.Detail)
@@ -122,20 +122,6 @@ func appendText(b []byte, text string) []byte {
 }
 
 func sessionText(id proto.SessionID) string { return "0x" + strconv.FormatUint(uint64(id), 16) }
-
-// permissions returns ZooKeeper's letters, in its order.
-func permissions(p proto.Perms) string {
-	var b []byte
-	for _, bit := range []struct {
-		perm   proto.Perms
-		letter byte
-	}{{proto.PermCreate, 'c'}, {proto.PermDelete, 'd'}, {proto.PermRead, 'r'}, {proto.PermWrite, 'w'}, {proto.PermAdmin, 'a'}} {
-		if p&bit.perm != 0 {
-			b = append(b, bit.letter)
-		}
-	}
-	return string(b)
-}
 
 // znodeTypes are the names of ZooKeeper's CreateMode, in lower case.
 var znodeTypes = [...]string{
@@ -233,7 +219,7 @@ func host(client string) string {
 func aclText(acl []proto.ACL) string {
 	var b strings.Builder
 	for _, a := range acl {
-		b.WriteString(a.ID.Scheme + ":" + shown(a.ID).ID + ":" + permissions(a.Perms))
+		b.WriteString(a.ID.Scheme + ":" + shown(a.ID).ID + ":" + a.Perms.Letters())
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto/jute"
@@ -18,6 +19,32 @@ const (
 	PermAdmin  Perms = 16
 	PermAll    Perms = 31
 )
+
+// permLetters are the letters of the permissions, from the lowest bit.
+const permLetters = "rwcda"
+
+// Letters returns letters of cdrwa, in this order, which is ZooKeeper's. Unknown bits have none.
+func (p Perms) Letters() string {
+	b := make([]byte, 0, len(permLetters))
+	for _, letter := range []byte("cdrwa") {
+		if p>>strings.IndexByte(permLetters, letter)&1 != 0 {
+			b = append(b, letter)
+		}
+	}
+	return string(b)
+}
+
+// ParsePerms reads letters of cdrwa.
+func ParsePerms(letters string) (p Perms, err error) {
+	for _, letter := range letters {
+		bit := strings.IndexRune(permLetters, letter)
+		if bit < 0 {
+			return 0, fmt.Errorf("permissions %q: must be letters of cdrwa", letters)
+		}
+		p |= 1 << bit
+	}
+	return p, nil
+}
 
 // ID is an identity under an authentication scheme.
 type ID struct{ Scheme, ID string }

@@ -385,3 +385,23 @@ func TestID_Shown(t *testing.T) {
 		}
 	}
 }
+
+// Letters are in ZooKeeper's order, and read in any order.
+func TestPerms_Letters(t *testing.T) {
+	for p, want := range map[proto.Perms]string{
+		0: "", proto.PermAll: "cdrwa", proto.PermRead: "r", proto.PermWrite | proto.PermCreate: "cw", proto.PermDelete | proto.PermAdmin: "da", 1 << 5: "", -1: "cdrwa",
+	} {
+		back, err := proto.ParsePerms(want)
+		if got := p.Letters(); got != want || err != nil || back != p&proto.PermAll {
+			t.Errorf("%b has the letters %q, want %q, which read as %b, %v", p, got, want, back, err)
+		}
+	}
+	if p, err := proto.ParsePerms("adrcwr"); p != proto.PermAll || err != nil {
+		t.Errorf("adrcwr reads as %b, %v", p, err)
+	}
+	for _, wrong := range []string{"R", "rx", "r w", "ü", "\xff"} {
+		if p, err := proto.ParsePerms(wrong); err == nil {
+			t.Errorf("%q reads as %b", wrong, p)
+		}
+	}
+}

@@ -28,21 +28,14 @@ const (
 
 // Record is a znode in an export, on a line of JSON. docs/reference/shell.md describes the format.
 type Record struct {
-	Path       string      `json:"path"`           // below the root of the export, which is "/"
-	Kind       string      `json:"kind,omitempty"` // empty: persistent
-	TTLMs      int64       `json:"ttl_ms,omitempty"`
-	Owner      string      `json:"owner,omitempty"` // of an ephemeral znode
-	Data       *string     `json:"data,omitempty"`  // the data if it is UTF-8; without both data fields the data is null
-	DataBase64 []byte      `json:"data_base64,omitempty"`
-	ACL        []ACLRecord `json:"acl,omitempty"`       // missing: world:anyone:cdrwa
-	Creations  int64       `json:"creations,omitempty"` // children ever created: the counter of sequential names
-}
-
-// ACLRecord is an entry of an access control list.
-type ACLRecord struct {
-	Scheme string `json:"scheme"`
-	ID     string `json:"id"`
-	Perms  string `json:"perms"` // letters of cdrwa
+	Path       string          `json:"path"`           // below the root of the export, which is "/"
+	Kind       string          `json:"kind,omitempty"` // empty: persistent
+	TTLMs      int64           `json:"ttl_ms,omitempty"`
+	Owner      string          `json:"owner,omitempty"` // of an ephemeral znode
+	Data       *string         `json:"data,omitempty"`  // the data if it is UTF-8; without both data fields the data is null
+	DataBase64 []byte          `json:"data_base64,omitempty"`
+	ACL        []proto.ACLJSON `json:"acl,omitempty"`       // missing: world:anyone:cdrwa
+	Creations  int64           `json:"creations,omitempty"` // children ever created: the counter of sequential names
 }
 
 // Head is the first line of an export.
@@ -63,35 +56,6 @@ const (
 	maxTTLMs      = 1<<40 - 1 // a Stat has 40 bits for the TTL
 	maxLine       = 32 << 20  // far above jute.maxbuffer with every byte escaped
 )
-
-// ACLRecords returns the entries of a list.
-func ACLRecords(acl []proto.ACL) (records []ACLRecord) {
-	for _, a := range acl {
-		var letters []byte
-		for _, letter := range []byte("cdrwa") {
-			if a.Perms&(1<<strings.IndexByte(permLetters, letter)) != 0 {
-				letters = append(letters, letter)
-			}
-		}
-		records = append(records, ACLRecord{a.ID.Scheme, a.ID.ID, string(letters)})
-	}
-	return records
-}
-
-const permLetters = "rwcda" // from the lowest bit
-
-// ParsePerms reads permission letters.
-func ParsePerms(s string) (proto.Perms, error) {
-	var p proto.Perms
-	for i := range len(s) {
-		bit := strings.IndexByte(permLetters, s[i])
-		if bit < 0 {
-			return 0, fmt.Errorf("permissions %q: must be letters of cdrwa", s)
-		}
-		p |= 1 << bit
-	}
-	return p, nil
-}
 
 // Record returns the record of a znode.
 func (n *Znode) Record() Record {
@@ -116,7 +80,7 @@ func (n *Znode) Record() Record {
 		r.DataBase64 = n.Data
 	}
 	if n.ACL != nil && !slices.Equal(n.ACL, proto.OpenACL()) {
-		r.ACL = ACLRecords(n.ACL)
+		r.ACL = proto.ACLToJSON(n.ACL)
 	}
 	return r
 }
@@ -153,14 +117,8 @@ func (r *Record) options() (o client.CreateOptions, err error) {
 	if (r.Kind == TTL) != (r.TTLMs > 0) || r.TTLMs > maxTTLMs {
 		return o, fmt.Errorf("kind %q with ttl_ms %d", r.Kind, r.TTLMs)
 	}
-	for _, a := range r.ACL {
-		p, err := ParsePerms(a.Perms)
-		if err != nil {
-			return o, err
-		}
-		o.ACL = append(o.ACL, proto.ACL{Perms: p, ID: proto.ID{Scheme: a.Scheme, ID: a.ID}})
-	}
-	return o, nil
+	o.ACL, err = proto.ACLFromJSON(r.ACL)
+	return o, err
 }
 
 // Masked reports whether the server hid the password hash of an entry. The server does so if the

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/history"
-	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/call"
@@ -26,13 +25,13 @@ type version struct {
 	Time   int64  `json:"time"` // Unix ms
 	Op     string `json:"op,omitempty"`
 	// Session and By are for administrators and callers on this machine.
-	Session    string              `json:"session,omitempty"`
-	By         []string            `json:"by,omitempty"` // identities
-	Version    int32               `json:"version"`
-	DataLength int32               `json:"dataLength"`
-	Data       []byte              `json:"data,omitempty"` // at most maxSide bytes
-	Cut        bool                `json:"cut,omitempty"`
-	ACL        []subtree.ACLRecord `json:"acl,omitempty"`
+	Session    string          `json:"session,omitempty"`
+	By         []string        `json:"by,omitempty"` // identities
+	Version    int32           `json:"version"`
+	DataLength int32           `json:"dataLength"`
+	Data       []byte          `json:"data,omitempty"` // at most maxSide bytes
+	Cut        bool            `json:"cut,omitempty"`
+	ACL        []proto.ACLJSON `json:"acl,omitempty"`
 }
 
 // history answers with a page of the versions of a znode that the archive has, the newest first.
@@ -89,7 +88,7 @@ func newVersion(c *history.Change, inside bool) version {
 		}
 	}
 	if z := c.Znode; z != nil {
-		v.Version, v.DataLength, v.Data, v.ACL = z.Stat.Version, z.Stat.DataLength, z.Data, subtree.ACLRecords(z.ACL)
+		v.Version, v.DataLength, v.Data, v.ACL = z.Stat.Version, z.Stat.DataLength, z.Data, proto.ACLToJSON(z.ACL)
 		v.Cut = int(v.DataLength) > len(v.Data)
 	}
 	return v

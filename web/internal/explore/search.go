@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/subtree"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
@@ -214,13 +215,13 @@ type difference struct {
 
 // side is a znode of a comparison.
 type side struct {
-	DataLength int32               `json:"dataLength"`
-	Version    int32               `json:"version"`
-	Mtime      int64               `json:"mtime"`
-	Session    string              `json:"session,omitempty"`
-	Data       []byte              `json:"data,omitempty"` // base64, of at most maxSide bytes
-	Cut        bool                `json:"cut,omitempty"`
-	ACL        []subtree.ACLRecord `json:"acl,omitempty"`
+	DataLength int32           `json:"dataLength"`
+	Version    int32           `json:"version"`
+	Mtime      int64           `json:"mtime"`
+	Session    string          `json:"session,omitempty"`
+	Data       []byte          `json:"data,omitempty"` // base64, of at most maxSide bytes
+	Cut        bool            `json:"cut,omitempty"`
+	ACL        []proto.ACLJSON `json:"acl,omitempty"`
 }
 
 const maxSide = 16 << 10
@@ -276,7 +277,7 @@ func newSide(n *subtree.Znode) *side {
 	if n == nil {
 		return nil
 	}
-	s := &side{DataLength: n.Stat.DataLength, Version: n.Stat.Version, Mtime: n.Stat.MtimeMs, Data: n.Data, ACL: subtree.ACLRecords(n.ACL)}
+	s := &side{DataLength: n.Stat.DataLength, Version: n.Stat.Version, Mtime: n.Stat.MtimeMs, Data: n.Data, ACL: proto.ACLToJSON(n.ACL)}
 	if n.Stat.EphemeralOwner != 0 {
 		s.Session = idText(int64(n.Stat.EphemeralOwner))
 	}

@@ -45,14 +45,14 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	}
 	defer leave()
 	v := struct {
-		Path     string     `json:"path"`
-		Zxid     string     `json:"zxid"` // of the last write before the moment
-		Time     int64      `json:"time"`
-		Stat     *Stat      `json:"stat"`
-		Data     *[]byte    `json:"data,omitempty"`
-		ACL      []aclEntry `json:"acl,omitempty"`
-		Children *[]child   `json:"children,omitempty"`
-		Next     string     `json:"next,omitempty"`
+		Path     string          `json:"path"`
+		Zxid     string          `json:"zxid"` // of the last write before the moment
+		Time     int64           `json:"time"`
+		Stat     *Stat           `json:"stat"`
+		Data     *[]byte         `json:"data,omitempty"`
+		ACL      []proto.ACLJSON `json:"acl,omitempty"`
+		Children *[]child        `json:"children,omitempty"`
+		Next     string          `json:"next,omitempty"`
 	}{Path: path, Zxid: zxid(z.Zxid), Time: z.Time.UnixMilli(), Stat: NewStat(z.Stat)}
 	switch {
 	case children:
@@ -64,7 +64,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 		}
 		v.Children, v.Next = &list, next
 	case acl:
-		v.ACL = newACL(z.ACL)
+		v.ACL = proto.ACLToJSON(z.ACL)
 	case wantsBytes(r):
 		writeBytes(w, z.Data)
 		return nil

@@ -102,9 +102,9 @@ func (h *Handler) acl(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	}
 	w.Header().Set("ETag", etag(stat.Aversion))
 	return call.Of(r).JSON(w, struct {
-		ACL  []aclEntry `json:"acl"`
-		Stat *Stat      `json:"stat"`
-	}{newACL(acl), h.stat(path, stat)})
+		ACL  []proto.ACLJSON `json:"acl"`
+		Stat *Stat           `json:"stat"`
+	}{proto.ACLToJSON(acl), h.stat(path, stat)})
 }
 
 const (

@@ -38,54 +38,16 @@ func NewStat(s proto.Stat) *Stat {
 	}
 }
 
-// aclEntry is an entry of an ACL in JSON.
-type aclEntry struct {
-	Scheme string `json:"scheme"`
-	ID     string `json:"id"`
-	Perms  string `json:"perms"` // of the letters cdrwa
-}
-
-const letters = "rwcda" // from the lowest bit
-
-func newACL(acl []proto.ACL) []aclEntry {
-	list := make([]aclEntry, 0, len(acl))
-	for _, a := range acl {
-		e := aclEntry{Scheme: a.ID.Scheme, ID: a.ID.ID}
-		for _, letter := range "cdrwa" {
-			if a.Perms&(1<<strings.IndexRune(letters, letter)) != 0 {
-				e.Perms += string(letter)
-			}
-		}
-		list = append(list, e)
-	}
-	return list
-}
-
-func parseACL(list []aclEntry) (acl []proto.ACL, err error) {
-	for _, e := range list {
-		a := proto.ACL{ID: proto.ID{Scheme: e.Scheme, ID: e.ID}}
-		for _, letter := range e.Perms {
-			i := strings.IndexRune(letters, letter)
-			if i < 0 {
-				return nil, bad("acl: perms has %q, allowed are the letters cdrwa", string(letter))
-			}
-			a.Perms |= 1 << i
-		}
-		acl = append(acl, a)
-	}
-	return acl, nil
-}
-
 // operation is an operation of PATCH.
 type operation struct {
-	Op         string     `json:"op"`
-	Path       string     `json:"path"`
-	Data       []byte     `json:"data"`
-	Version    *int32     `json:"version"`
-	Mode       string     `json:"mode"`
-	Sequential bool       `json:"sequential"`
-	TTL        int64      `json:"ttl"`
-	ACL        []aclEntry `json:"acl"`
+	Op         string          `json:"op"`
+	Path       string          `json:"path"`
+	Data       []byte          `json:"data"`
+	Version    *int32          `json:"version"`
+	Mode       string          `json:"mode"`
+	Sequential bool            `json:"sequential"`
+	TTL        int64           `json:"ttl"`
+	ACL        []proto.ACLJSON `json:"acl"`
 }
 
 // op returns the operation as the client has it.
@@ -113,9 +75,9 @@ func (o *operation) op() (op client.Op, err error) {
 // maxTTL is a bound of the server.
 const maxTTL = 1<<40 - 1
 
-func createOptions(mode string, sequential bool, ttlMs int64, acl []aclEntry) (o client.CreateOptions, err error) {
-	if o.ACL, err = parseACL(acl); err != nil {
-		return o, err
+func createOptions(mode string, sequential bool, ttlMs int64, acl []proto.ACLJSON) (o client.CreateOptions, err error) {
+	if o.ACL, err = proto.ACLFromJSON(acl); err != nil {
+		return o, bad("acl: %v", err)
 	}
 	o.Sequential = sequential
 	if ttlMs < 0 || ttlMs > maxTTL {

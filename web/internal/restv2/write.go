@@ -62,15 +62,15 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 
 func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Client, path string, body []byte, version int32) error {
 	var given struct {
-		ACL []aclEntry `json:"acl"`
+		ACL []proto.ACLJSON `json:"acl"`
 	}
 	var err error
 	if late := call.Of(r).Heavy(len(body), func() { err = decodeJSON(body, &given) }); late != nil || err != nil {
 		return cmp.Or(late, err)
 	}
-	acl, err := parseACL(given.ACL)
+	acl, err := proto.ACLFromJSON(given.ACL)
 	if err != nil {
-		return err
+		return bad("acl: %v", err)
 	}
 	stat, err := cl.SetACL(r.Context(), path, acl, version)
 	if err != nil {

@@ -37,33 +37,33 @@ func (p *printer) object(v any) {
 
 // txnJSON is the line of a transaction. docs/reference/shell.md describes it.
 type txnJSON struct {
-	Zxid        string         `json:"zxid,omitempty"`
-	Time        string         `json:"time,omitempty"`
-	Index       uint64         `json:"index,omitempty"`
-	Term        uint64         `json:"term,omitempty"`
-	Session     string         `json:"session,omitempty"`
-	Cxid        *int32         `json:"cxid,omitempty"`
-	Server      uint8          `json:"server,omitempty"`
-	Op          string         `json:"op"`
-	Path        string         `json:"path,omitempty"`
-	Sequential  bool           `json:"sequential,omitempty"`
-	Mode        string         `json:"mode,omitempty"`
-	Version     *int32         `json:"version,omitempty"`
-	Bytes       *int           `json:"bytes,omitempty"`
-	Data        []byte         `json:"data,omitempty"`
-	ACL         []string       `json:"acl,omitempty"`
-	IDs         []string       `json:"ids,omitempty"`
-	TimeoutMs   int32          `json:"timeoutMs,omitempty"`
-	Ops         []txnJSON      `json:"ops,omitempty"`
-	Deleted     []string       `json:"deleted,omitempty"`
-	Err         *proto.ErrCode `json:"err,omitempty"`
-	Uncommitted bool           `json:"uncommitted,omitempty"`
+	Zxid        string          `json:"zxid,omitempty"`
+	Time        string          `json:"time,omitempty"`
+	Index       uint64          `json:"index,omitempty"`
+	Term        uint64          `json:"term,omitempty"`
+	Session     string          `json:"session,omitempty"`
+	Cxid        *int32          `json:"cxid,omitempty"`
+	Server      uint8           `json:"server,omitempty"`
+	Op          string          `json:"op"`
+	Path        string          `json:"path,omitempty"`
+	Sequential  bool            `json:"sequential,omitempty"`
+	Mode        string          `json:"mode,omitempty"`
+	Version     *int32          `json:"version,omitempty"`
+	Bytes       *int            `json:"bytes,omitempty"`
+	Data        []byte          `json:"data,omitempty"`
+	ACL         []proto.ACLJSON `json:"acl,omitempty"`
+	IDs         []string        `json:"ids,omitempty"`
+	TimeoutMs   int32           `json:"timeoutMs,omitempty"`
+	Ops         []txnJSON       `json:"ops,omitempty"`
+	Deleted     []string        `json:"deleted,omitempty"`
+	Err         *proto.ErrCode  `json:"err,omitempty"`
+	Uncommitted bool            `json:"uncommitted,omitempty"`
 }
 
 func (p *printer) txnJSON(t *Txn) txnJSON {
 	j := txnJSON{
 		Index: t.Index, Term: t.Term, Server: t.Server, Op: t.Op, Path: t.Path, Sequential: t.Sequential, Mode: t.Mode, Version: t.Version,
-		TimeoutMs: t.TimeoutMs, Deleted: t.Deleted, Uncommitted: t.Uncommitted, ACL: aclTexts(t.ACL),
+		TimeoutMs: t.TimeoutMs, Deleted: t.Deleted, Uncommitted: t.Uncommitted, ACL: shownACL(t.ACL),
 	}
 	if t.Zxid != 0 {
 		j.Zxid = t.Zxid.String()
@@ -97,18 +97,13 @@ func (p *printer) txnJSON(t *Txn) txnJSON {
 
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func aclTexts(list []proto.ACL) (texts []string) {
-	const letters = "rwcda" // from the lowest bit on
-	for _, a := range list {
-		var perms strings.Builder
-		for i, letter := range letters {
-			if a.Perms>>i&1 == 1 {
-				perms.WriteRune(letter)
-			}
-		}
-		texts = append(texts, a.ID.Shown()+":"+perms.String())
+// shownACL returns a list in JSON, without the hashes of passwords.
+func shownACL(acl []proto.ACL) []proto.ACLJSON {
+	list := proto.ACLToJSON(acl)
+	for i := range list {
+		list[i].ID = acl[i].ID.User()
 	}
-	return texts
+	return list
 }
 
 func (p *printer) txn(t *Txn) {
@@ -168,7 +163,11 @@ func (p *printer) operation(t *Txn) string {
 		}
 	}
 	if len(t.ACL) > 0 && t.Op == "setACL" {
-		words = append(words, "to "+printable.Text(strings.Join(aclTexts(t.ACL), ",")))
+		entries := make([]string, len(t.ACL))
+		for i, a := range t.ACL {
+			entries[i] = a.ID.Shown() + ":" + a.Perms.Letters()
+		}
+		words = append(words, "to "+printable.Text(strings.Join(entries, ",")))
 	}
 	if len(t.IDs) > 0 {
 		ids := make([]string, len(t.IDs))
@@ -188,22 +187,22 @@ func (p *printer) operation(t *Txn) string {
 
 // znodeJSON is the line of a znode.
 type znodeJSON struct {
-	Path           string   `json:"path"`
-	Mode           string   `json:"mode"`
-	EphemeralOwner string   `json:"ephemeralOwner,omitempty"`
-	TTLMs          int64    `json:"ttlMs,omitempty"`
-	Bytes          int      `json:"bytes"`
-	Data           []byte   `json:"data,omitempty"`
-	Czxid          string   `json:"czxid"`
-	Mzxid          string   `json:"mzxid"`
-	Pzxid          string   `json:"pzxid"`
-	Ctime          string   `json:"ctime"`
-	Mtime          string   `json:"mtime"`
-	Version        int32    `json:"version"`
-	Cversion       int32    `json:"cversion"`
-	Aversion       int32    `json:"aversion"`
-	Children       int32    `json:"children"`
-	ACL            []string `json:"acl"`
+	Path           string          `json:"path"`
+	Mode           string          `json:"mode"`
+	EphemeralOwner string          `json:"ephemeralOwner,omitempty"`
+	TTLMs          int64           `json:"ttlMs,omitempty"`
+	Bytes          int             `json:"bytes"`
+	Data           []byte          `json:"data,omitempty"`
+	Czxid          string          `json:"czxid"`
+	Mzxid          string          `json:"mzxid"`
+	Pzxid          string          `json:"pzxid"`
+	Ctime          string          `json:"ctime"`
+	Mtime          string          `json:"mtime"`
+	Version        int32           `json:"version"`
+	Cversion       int32           `json:"cversion"`
+	Aversion       int32           `json:"aversion"`
+	Children       int32           `json:"children"`
+	ACL            []proto.ACLJSON `json:"acl"`
 }
 
 func (p *printer) znode(z *datatree.ZnodeInfo) {
@@ -224,7 +223,7 @@ func (p *printer) znode(z *datatree.ZnodeInfo) {
 	j := znodeJSON{
 		Path: z.Path, Mode: modeName(z.Mode), TTLMs: z.TTLMs, Bytes: len(z.Data), Czxid: s.Czxid.String(), Mzxid: s.Mzxid.String(),
 		Pzxid: s.Pzxid.String(), Ctime: ctime, Mtime: mtime, Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
-		Children: s.NumChildren, ACL: aclTexts(z.ACL),
+		Children: s.NumChildren, ACL: shownACL(z.ACL),
 	}
 	if z.Mode == proto.ModeEphemeral {
 		j.EphemeralOwner = s.EphemeralOwner.String()

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -18,10 +17,10 @@ func runGetACL(ctx context.Context, c *call) error {
 		return err
 	}
 	r := struct {
-		Path string              `json:"path"`
-		ACL  []subtree.ACLRecord `json:"acl"`
-		Stat *stat               `json:"stat,omitempty"`
-	}{path, subtree.ACLRecords(acl), c.wantedStat(st)}
+		Path string          `json:"path"`
+		ACL  []proto.ACLJSON `json:"acl"`
+		Stat *stat           `json:"stat,omitempty"`
+	}{path, proto.ACLToJSON(acl), c.wantedStat(st)}
 	var text strings.Builder
 	for _, a := range r.ACL { // two lines per entry: zkCli.sh prints a CSV record that contains a newline
 		fmt.Fprintf(&text, "'%s,'%s\n: %s\n", csv.Replace(a.Scheme), csv.Replace(a.ID), a.Perms)
@@ -102,7 +101,7 @@ func (c *call) parseACL(s string) []proto.ACL {
 		}
 		a := proto.ACL{ID: proto.ID{Scheme: scheme, ID: rest[:i]}}
 		for _, letter := range rest[i+1:] {
-			perm, err := subtree.ParsePerms(string(letter))
+			perm, err := proto.ParsePerms(string(letter))
 			if err != nil {
 				c.say(c.err, "Unknown perm type: "+string(letter))
 			}
