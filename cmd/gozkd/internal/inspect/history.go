@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -61,26 +60,14 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 	if err := proto.ValidatePath(words[0]); err != nil {
 		return c.Misused(err)
 	}
-	out := bufio.NewWriter(env.Out)
-	p := &printer{w: out, json: json, data: *data}
-	for _, path := range words[1:] {
-		h := newHistory(words[0], *below, when)
-		err := h.print(ctx, c, p, place{path, *logDir, *ensemble})
-		if flushErr := out.Flush(); p.err == nil {
-			p.err = flushErr
-		}
-		if p.err != nil {
-			return c.Fail(p.err)
-		}
-		if err != nil {
-			status = c.Fail(fmt.Errorf("%s: %w", path, err))
-		}
-	}
-	return status
+	p := &printer{json: json, data: *data}
+	return p.each(c, words[1:], func(path string) error {
+		return newHistory(words[0], *below, when).print(ctx, c, p, place{path, *logDir, *ensemble})
+	})
 }
 
-// history selects the changes of a znode from a log.
-type history struct {
+// znodeHistory selects the changes of a znode from a log.
+type znodeHistory struct {
 	path  string
 	below bool
 	when  interval
@@ -91,15 +78,15 @@ type history struct {
 	found  int
 }
 
-func newHistory(path string, below bool, when interval) *history {
-	return &history{path: path, below: below, when: when, owners: make(map[string]proto.SessionID)}
+func newHistory(path string, below bool, when interval) *znodeHistory {
+	return &znodeHistory{path: path, below: below, when: when, owners: make(map[string]proto.SessionID)}
 }
 
-func (h *history) matches(path string) bool {
+func (h *znodeHistory) matches(path string) bool {
 	return path == h.path || h.below && subtree(h.path).has(path)
 }
 
-func (h *history) print(ctx context.Context, c cli.Command, p *printer, where place) error {
+func (h *znodeHistory) print(ctx context.Context, c cli.Command, p *printer, where place) error {
 	s, _, err := where.open(ctx, c.Env)
 	if err != nil {
 		return err
@@ -127,7 +114,7 @@ func (h *history) print(ctx context.Context, c cli.Command, p *printer, where pl
 }
 
 // change returns the part of a transaction that concerns the znode, or nil.
-func (h *history) change(t *Txn) *Txn {
+func (h *znodeHistory) change(t *Txn) *Txn {
 	if t.failed() {
 		return nil
 	}
@@ -158,7 +145,7 @@ func (h *history) change(t *Txn) *Txn {
 }
 
 // operation returns op, which is a part of t or t itself, if it changes the znode.
-func (h *history) operation(t, op *Txn) *Txn {
+func (h *znodeHistory) operation(t, op *Txn) *Txn {
 	if op.Op == proto.OpCheck.String() {
 		return nil
 	}

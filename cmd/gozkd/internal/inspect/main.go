@@ -116,10 +116,16 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 			return backup.Describe(ctx, c, words, o.logDir)
 		}
 	}
-	out := bufio.NewWriter(env.Out)
-	p := &printer{w: out, json: o.json, data: o.data}
-	for _, path := range words {
-		err := o.print(ctx, c, p, path)
+	p := &printer{json: o.json, data: o.data}
+	return p.each(c, words, func(path string) error { return o.print(ctx, c, p, path) })
+}
+
+// each prints what print does for each path, and returns the exit status.
+func (p *printer) each(c cli.Command, paths []string, print func(path string) error) (status int) {
+	out := bufio.NewWriter(c.Env.Out)
+	p.w = out
+	for _, path := range paths {
+		err := print(path)
 		if flushErr := out.Flush(); p.err == nil {
 			p.err = flushErr
 		}

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,12 +14,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
@@ -403,57 +398,5 @@ func TestInspect_CommandLine(t *testing.T) {
 		if status, out, _ := run(t, main, "--help"); status != cli.OK || !strings.HasPrefix(out, "usage: gozkd ") {
 			t.Error(out)
 		}
-	}
-}
-
-// An archive holds the same transactions as the log of the server that wrote it, and its last
-// state.
-func TestInspect_Archive(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	folder := filepath.ToSlash(t.TempDir())
-	url := "file:///" + strings.TrimPrefix(folder, "/")
-	s, err := store.Open(url, os.Getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	serveWith(t, dir, 100_000, func(c *zk.Conn, srv *server.Server) {
-		want = fill(t, c)
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		shipper := archive.New(archive.Config{Store: s, Logger: hclog.NewNullLogger(), Interval: 20 * time.Millisecond, BaseInterval: time.Hour, BaseBytes: 1 << 30})
-		// Stopped by stop, awaited below.
-		go func() { defer close(ended); shipper.Run(ctx, serversource.Of(srv)) }()
-		look := time.NewTicker(20 * time.Millisecond)
-		defer look.Stop()
-		based := false // the first base has everything so far; then come the writes of the archive's log
-		for n, late := 0, watchdog.Context(t, time.Minute); ; <-look.C {
-			if status, _, _ := run(t, Main, "--tree", url); !based && status == cli.OK {
-				based = true
-				if _, err := c.Set("/app", []byte("archived"), -1); err != nil {
-					t.Fatal(err)
-				}
-			}
-			status, out, stderr := run(t, History, "/app", url)
-			if n = strings.Count(out, "setData /app"); based && status == cli.OK && n == 1 && strings.Contains(out, " ok ") {
-				break
-			}
-			if late.Err() != nil {
-				t.Fatalf("no change is in the archive within a minute: %d\n%s%s", status, out, stderr)
-			}
-		}
-		stop()
-		<-ended
-	})
-	znodes := lines[znodeJSON](t, Main, "--znodes", "--path", "/app", "--data", url)
-	if len(want) == 0 || len(znodes) == 0 || string(znodes[0].Data) != "archived" {
-		t.Errorf("znodes in the archive: %+v", znodes)
-	}
-	inLog := lines[txnJSON](t, History, "/app", dir)
-	inArchive := lines[txnJSON](t, History, "/app", url)
-	last := inLog[len(inLog)-1]
-	last.Uncommitted = false
-	if len(inArchive) != 1 || mustJSON(t, inArchive[0]) != mustJSON(t, last) {
-		t.Errorf("the archive says %s, the log %s", mustJSON(t, inArchive), mustJSON(t, last))
 	}
 }

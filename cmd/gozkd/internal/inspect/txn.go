@@ -77,6 +77,8 @@ func decodeTxn(r *datatree.Request) Txn {
 				t.Ops = append(t.Ops, decodeOp(&multi.Ops[i]))
 			}
 		}
+	case proto.OpConfigDone:
+		t.Path = "/zookeeper/config"
 	case proto.OpDeleteContainer:
 		t.Path = d.String()
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
@@ -148,6 +150,8 @@ func (t *Txn) setResult(r *datatree.Request, res *datatree.Result, events []data
 		t.Path, t.Sequential = strings.Clone(res.Path), false
 	case proto.OpSetData:
 		t.Version = &res.Stat.Version
+	case proto.OpConfigDone:
+		t.Data, t.HasData = res.Data, true
 	case proto.OpSetACL:
 		t.Version = &res.Stat.Aversion
 	case proto.OpCloseSession, proto.OpExpireSession:
