@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +35,7 @@ import (
 //	hang N | resume N                                the disk of N syncs nothing
 //	stop N | start N [levels=(1,2)]                  the process
 //	empty N | copy N | restore N                     the data directory of a stopped member
-//	transfers break | ok                             checkpoints on the way do not arrive, or do
+//	transfers break | hold | ok                      checkpoints on the way do not arrive, wait, or arrive
 //	status                                           what each member is
 //
 // A line in parentheses is an event; every other line is a call of a method of Host. An entry is
@@ -42,16 +43,10 @@ import (
 // The flag -rewrite writes the outputs anew.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &script{t: t, members: map[uint64]*scriptMember{}, cut: map[uint64]bool{}}
-		cryptotest.SetGlobalRandom(t, 1) // raft draws its election timeouts there
+		s := newScript(t)
 		datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
-			s.t, s.lines = t, nil
-			s.command(td)
-			s.settle()
-			if len(s.lines) == 0 {
-				return "ok"
-			}
-			return s.text()
+			s.t = t
+			return s.command(td)
 		})
 	})
 }
@@ -62,9 +57,10 @@ type script struct {
 	members map[uint64]*scriptMember
 	net     []core.Message
 	cut     map[uint64]bool // by member: the network loses its messages
-	broken  bool            // checkpoints do not arrive
-	lines   []scriptLine
-	cfg     scriptConfig
+	// transfers is "" normally, "break" if checkpoints do not arrive, "hold" if they do not end.
+	transfers string
+	lines     []scriptLine
+	cfg       scriptConfig
 }
 
 type scriptConfig struct {
@@ -79,6 +75,21 @@ type scriptLine struct {
 	member uint64
 	to     []uint64
 	text   string
+}
+
+func newScript(t *testing.T) *script {
+	cryptotest.SetGlobalRandom(t, 1) // raft draws its election timeouts there
+	return &script{t: t, members: map[uint64]*scriptMember{}, cut: map[uint64]bool{}}
+}
+
+// run does one command, given as a line of a script, and returns what happens.
+func (s *script) run(line string) string {
+	s.t.Helper()
+	cmd, args, err := datadriven.ParseLine(line)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.command(&datadriven.TestData{Cmd: cmd, CmdArgs: args})
 }
 
 func (s *script) say(member uint64, format string, args ...any) {
@@ -96,12 +107,20 @@ func (s *script) saySend(m *core.Message) {
 
 func (s *script) text() string {
 	var b strings.Builder
-	for _, l := range s.lines {
-		if l.to != nil {
-			fmt.Fprintf(&b, "%d: send to %s: %s\n", l.member, ids(l.to), l.text)
-		} else {
-			fmt.Fprintf(&b, "%d: %s\n", l.member, l.text)
+	for i, again := 0, 1; i < len(s.lines); i++ {
+		l := s.lines[i]
+		if i+1 < len(s.lines) && reflect.DeepEqual(l, s.lines[i+1]) {
+			again++
+			continue
 		}
+		if l.to != nil {
+			l.text = fmt.Sprintf("send to %s: %s", ids(l.to), l.text)
+		}
+		if again > 1 {
+			l.text += fmt.Sprintf(" (%d times)", again)
+		}
+		fmt.Fprintf(&b, "%d: %s\n", l.member, l.text)
+		again = 1
 	}
 	return b.String()
 }
@@ -117,8 +136,19 @@ func (s *script) all() (list []*scriptMember) {
 	return list
 }
 
-// command does one command, without what follows from it.
-func (s *script) command(td *datadriven.TestData) {
+// command does one command, and returns what happens.
+func (s *script) command(td *datadriven.TestData) string {
+	s.lines = nil
+	s.begin(td)
+	s.settle()
+	if len(s.lines) == 0 {
+		return "ok"
+	}
+	return s.text()
+}
+
+// begin does one command, without what follows from it.
+func (s *script) begin(td *datadriven.TestData) {
 	var numbers []uint64
 	var words []string
 	for _, a := range td.CmdArgs {
@@ -214,7 +244,7 @@ func (s *script) command(td *datadriven.TestData) {
 	case "restore":
 		m.disk = m.copied.copy(s.t)
 	case "transfers":
-		s.broken = words[0] == "break"
+		s.transfers = strings.TrimPrefix(words[0], "ok")
 	case "status":
 		s.allStatus()
 	default:

@@ -4,17 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// scriptMember is a testHost that says what it is asked to do, with a disk that survives a stop.
+// scriptMember is a member: a loop with the Host that says what it is asked to do.
 type scriptMember struct {
-	testHost
 	s            *script
+	core         *core.Core
+	loop         *Loop
+	storage      *raft.MemoryStorage
+	queue        []LogWork // that is not durable
 	id           uint64
 	up, hung     bool
 	life         uint64
@@ -32,7 +37,7 @@ func (m *scriptMember) start() {
 	s, d := m.s, m.disk
 	storage := d.read(s.t)
 	m.life++
-	m.testHost = testHost{t: s.t, storage: storage}
+	m.storage, m.queue = storage, nil
 	m.up, m.writing, m.transfers, m.applied = true, nil, nil, slices.Clone(d.applied)
 	m.term, m.vote = d.state.Term, d.state.Vote
 	retention := core.DefaultRetention()
@@ -110,7 +115,18 @@ func (m *scriptMember) sync() bool {
 	}
 	m.try(m.disk.write(m.queue, m.unsynced))
 	m.unsynced = false
-	m.write()
+	work := m.queue
+	m.queue = nil
+	for _, w := range work {
+		if w.Append == nil {
+			continue
+		}
+		if snap := w.Append.GetSnapshot(); snap != nil {
+			m.try(m.storage.ApplySnapshot(snap))
+		}
+		m.try(m.storage.Append(w.Append.GetEntries()))
+		m.try(m.loop.LogWritten(w.Append.GetResponses(), w.Install, m.Now()))
+	}
 	m.turn()
 	return true
 }
@@ -121,7 +137,7 @@ func (m *scriptMember) background() bool {
 	if len(*list) == 0 {
 		list = &m.transfers
 	}
-	if len(*list) == 0 {
+	if len(*list) == 0 || list == &m.transfers && m.s.transfers == "hold" {
 		return false
 	}
 	end := (*list)[0]
@@ -157,6 +173,10 @@ func (m *scriptMember) status() {
 }
 
 // The methods of Host.
+
+func (m *scriptMember) Now() time.Time       { return time.UnixMilli(1) }
+func (m *scriptMember) Monotonic() time.Time { return time.Time{} }
+func (m *scriptMember) Flush()               {}
 
 func (m *scriptMember) Send(msg core.Message) {
 	m.s.saySend(&msg)
@@ -266,7 +286,7 @@ func (m *scriptMember) StartTransfer(to []uint64, index uint64) {
 // transfer ends a transfer: the checkpoint arrives, or the connection breaks.
 func (m *scriptMember) transfer(id uint64) {
 	dst, meta, applied := m.s.members[id], m.disk.meta, m.disk.applied
-	ok := !m.s.broken && dst.up && !m.s.cut[id] && !m.s.cut[m.id]
+	ok := m.s.transfers == "" && dst.up && !m.s.cut[id] && !m.s.cut[m.id]
 	if ok {
 		dst.say("(the checkpoint of entry %d has arrived from %d)", meta.Index, m.id)
 		meta.Member = id
