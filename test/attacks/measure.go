@@ -141,7 +141,7 @@ func watchMemory(v *servers) (stop func() int64) {
 	var running sync.WaitGroup
 	sample := func() {
 		for _, p := range v.processes() {
-			if !ended(p) {
+			if p.Running() {
 				peak = max(peak, peakMemory(p.Pid()))
 			}
 		}

@@ -159,20 +159,10 @@ func (v *servers) processes() (list []*server.Process) {
 	return list
 }
 
-// ended reports whether a process has ended.
-func ended(p *server.Process) bool {
-	select {
-	case <-p.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 // died returns which processes have ended, with the last lines of their output.
 func (v *servers) died() (list []string) {
 	for i, p := range v.processes() {
-		if ended(p) {
+		if !p.Running() {
 			list = append(list, fmt.Sprintf("server %d: %s", i+1, lastWords(p.Log())))
 		}
 	}
@@ -200,9 +190,7 @@ func lastWords(log string) string {
 func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 	began := time.Now()
 	for _, p := range v.processes() {
-		if proc, err := os.FindProcess(p.Pid()); err == nil && !ended(p) {
-			_ = proc.Signal(syscall.SIGTERM) // one that has just ended needs none
-		}
+		_ = p.Signal(syscall.SIGTERM) // fails only without the right to
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -220,9 +208,7 @@ func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 // kill ends all processes at once and waits for them.
 func (v *servers) kill() {
 	for _, p := range v.processes() {
-		if proc, err := os.FindProcess(p.Pid()); err == nil && !ended(p) {
-			_ = proc.Kill() // one that has just ended needs none
-		}
+		_ = p.Signal(os.Kill) // fails only without the right to
 		<-p.Done()
 	}
 }

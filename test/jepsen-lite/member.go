@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,8 +33,7 @@ type Member struct {
 
 	product   Product
 	dir       string
-	cmd       *exec.Cmd
-	ended     chan struct{} // closed when cmd has ended
+	process   *server.Process // nil: not started yet
 	paused    bool
 	smallDisk bool
 	loopDisk  bool
@@ -51,75 +50,39 @@ func (m *Member) LogPath() string { return filepath.Join(m.dir, "log") }
 
 // Start starts the process without waiting until it serves.
 func (m *Member) Start() error {
-	log, err := os.OpenFile(m.LogPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("jepsenlite: %w", err)
-	}
-	command := append(m.product.Command[:len(m.product.Command):len(m.product.Command)], filepath.Join(m.dir, "zoo.cfg"))
-	cmd := withHosts(filepath.Join(m.dir, "hosts"), command)
+	cmd := withHosts(filepath.Join(m.dir, "hosts"), append(slices.Clone(m.product.Command), filepath.Join(m.dir, "zoo.cfg")))
 	cmd.Dir = m.dir
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := errors.Join(cmd.Start(), log.Close()); err != nil {
-		return fmt.Errorf("jepsenlite: start member %d: %w", m.ID, err)
-	}
-	m.cmd, m.ended = cmd, make(chan struct{})
-	ended := m.ended
-	// Ends with the process; Kill awaits it.
-	go func() {
-		// The status is ignored: a member that ended does not serve, which is noticed.
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	return nil
+	var err error
+	m.process, err = server.Start(m.String(), cmd, m.LogPath())
+	return err
 }
 
 // Running reports whether the process exists, paused or not.
-func (m *Member) Running() bool {
-	if m.cmd == nil {
-		return false
-	}
-	select {
-	case <-m.ended:
-		return false
-	default:
-		return true
-	}
-}
+func (m *Member) Running() bool { return m.process.Running() }
 
 // Kill ends the process as kill -9 does and waits for its end, if it runs. A process that waits for
 // a frozen disk does not end, so Kill thaws the disk.
 func (m *Member) Kill() error {
-	if m.cmd == nil {
+	if m.process == nil {
 		return nil
 	}
 	m.paused = false
 	if err := m.ThawDisk(); err != nil {
 		return err
 	}
-	if err := m.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("jepsenlite: kill member %d: %w", m.ID, err)
-	}
-	<-m.ended
-	return nil
+	return m.process.Kill()
 }
 
 // Pause stops the process with SIGSTOP. A process that has ended is no error.
 func (m *Member) Pause() error {
 	m.paused = true
-	return m.signal(syscall.SIGSTOP)
+	return m.process.Signal(syscall.SIGSTOP)
 }
 
 // Resume continues a paused process.
 func (m *Member) Resume() error {
 	m.paused = false
-	return m.signal(syscall.SIGCONT)
-}
-
-func (m *Member) signal(s syscall.Signal) error {
-	if err := m.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("jepsenlite: %v to member %d: %w", s, m.ID, err)
-	}
-	return nil
+	return m.process.Signal(syscall.SIGCONT)
 }
 
 // Wipe empties the data directory of a stopped member, which keeps its id, as with a new disk.

@@ -154,12 +154,12 @@ func (c *tlsChange) step(ctx context.Context, m *Member, s tlsStep) error {
 		return err
 	}
 	if c.how == ByReload {
-		return errors.Join(m.signal(syscall.SIGHUP), pause(ctx, time.Second))
+		return errors.Join(m.process.Signal(syscall.SIGHUP), pause(ctx, time.Second))
 	}
-	if err := m.signal(syscall.SIGTERM); err != nil {
+	if err := m.process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	<-m.ended
+	<-m.process.Done()
 	if err := c.cluster.Start(m); err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (r *roll) raise(ctx context.Context) {
 			must.Failf("%s does not contain %s", m.ConfigFile(), holdKey)
 		}
 		must.Do(os.WriteFile(m.ConfigFile(), []byte(next), 0o644))
-		must.Do(must.Get(os.FindProcess(m.Pid())).Signal(syscall.SIGHUP)) // it reads its configuration again
+		must.Do(m.Signal(syscall.SIGHUP)) // it reads its configuration again
 	}
 	r.levelIs(ctx, r.versions.nextLevel)
 }

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/binary"
+	"context"
 	"fmt"
-	"io"
-	"net"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -20,7 +19,7 @@ const patience = 20 * time.Second
 type client struct {
 	addr    string
 	timeout time.Duration
-	conn    net.Conn
+	conn    *rawclient.Conn
 	xid     int32
 }
 
@@ -33,28 +32,8 @@ func connect(addr string, timeout time.Duration) *client {
 
 // reconnect creates a new session on a new connection.
 func (c *client) reconnect() {
-	c.conn = must.Get(net.DialTimeout("tcp", c.addr, patience))
-	request := proto.ConnectRequest{TimeoutMs: int32(c.timeout.Milliseconds()), Passwd: make([]byte, proto.PasswdBytes)}
-	c.send(request.Append(nil))
-	d := jute.NewDecoder(must.Get(c.receive()))
-	var r proto.ConnectResponse
-	r.Decode(&d)
-	must.Do(d.Err())
-}
-
-func (c *client) send(frame []byte) {
-	must.Do(c.conn.SetDeadline(time.Now().Add(patience)))
-	must.Get(c.conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)))
-}
-
-func (c *client) receive() ([]byte, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(c.conn, size[:]); err != nil {
-		return nil, err
-	}
-	frame := make([]byte, binary.BigEndian.Uint32(size[:]))
-	_, err := io.ReadFull(c.conn, frame)
-	return frame, err
+	c.conn = must.Get(rawclient.Dial(context.Background(), c.addr))
+	must.Get(c.conn.Handshake(&proto.ConnectRequest{TimeoutMs: int32(c.timeout.Milliseconds()), Passwd: make([]byte, proto.PasswdBytes)}, patience))
 }
 
 // closed is the code that call returns if the server closes the connection instead of answering.
@@ -64,10 +43,9 @@ const closed proto.ErrCode = 1
 // instead, call returns closed, and the next call is in a new session.
 func (c *client) call(op proto.OpCode, body []byte) proto.ErrCode {
 	c.xid++
-	header := proto.RequestHeader{Xid: c.xid, Op: op}
-	c.send(append(header.Append(nil), body...))
+	must.Do(c.conn.Write(rawclient.AppendRequest(nil, c.xid, op, body), patience))
 	for {
-		frame, err := c.receive()
+		frame, err := c.conn.ReadFrame(patience)
 		if err != nil {
 			c.reconnect()
 			return closed

@@ -2,22 +2,22 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/sasl"
 )
+
+// patience is how long a server may be silent.
+const patience = 2 * time.Second
 
 // player opens connections to one server.
 type player struct {
@@ -28,7 +28,7 @@ type player struct {
 
 // conn is a connection with a session. said is the server's answer.
 type conn struct {
-	nc      net.Conn
+	raw     *rawclient.Conn
 	session proto.SessionID
 	passwd  []byte
 	said    []string
@@ -36,55 +36,27 @@ type conn struct {
 
 func (p *player) closeAll() {
 	for _, c := range p.conns {
-		_ = c.nc.Close()
+		_ = c.raw.Close()
 	}
 }
 
 // connect opens a connection with a new session, or resumes that of another connection.
 func (p *player) connect(of *conn) *conn {
-	nc := must.Get(new(net.Dialer).DialContext(p.ctx, "tcp", p.addr))
-	c := &conn{nc: nc}
+	c := &conn{raw: must.Get(rawclient.Dial(p.ctx, p.addr))}
 	p.conns = append(p.conns, c)
 	req := proto.ConnectRequest{TimeoutMs: 10_000, Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: true}
 	if of != nil {
 		req.SessionID, req.Passwd = of.session, of.passwd
 	}
-	c.send(req.Append(nil))
-	frame, err := c.receive()
-	must.Do(err)
-	d := jute.NewDecoder(frame)
-	var r proto.ConnectResponse
-	r.Decode(&d)
-	must.Do(d.Err())
+	r := must.Get(c.raw.Handshake(&req, patience))
 	c.session, c.passwd = r.SessionID, r.Passwd
 	return c
 }
 
-func (c *conn) send(frame []byte) {
-	// An error means that the server has closed the connection, which receive says too.
-	_, _ = c.nc.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...))
-}
-
-var errSilent = errors.New("silent")
-
-// receive returns the next frame; errSilent: none comes; another error: the connection is closed.
-func (c *conn) receive() ([]byte, error) {
-	must.Do(c.nc.SetReadDeadline(time.Now().Add(2 * time.Second)))
-	var n [4]byte
-	if _, err := io.ReadFull(c.nc, n[:]); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, errSilent
-		}
-		return nil, err
-	}
-	frame := make([]byte, binary.BigEndian.Uint32(n[:]))
-	_, err := io.ReadFull(c.nc, frame)
-	return frame, err
-}
-
 // request sends a request. body may be nil.
 func (c *conn) request(xid int32, op proto.OpCode, body []byte) {
-	c.send(append((&proto.RequestHeader{Xid: xid, Op: op}).Append(nil), body...))
+	// An error means that the server has closed the connection, which reply says too.
+	_ = c.raw.Write(rawclient.AppendRequest(nil, xid, op, body), patience)
 }
 
 var nonce = regexp.MustCompile(`nonce="[A-Za-z0-9+/=]{40}"`)
@@ -92,9 +64,9 @@ var nonce = regexp.MustCompile(`nonce="[A-Za-z0-9+/=]{40}"`)
 // reply notes the next reply of the server and returns it; nil: the connection is closed, or
 // silent.
 func (c *conn) reply(op proto.OpCode) []byte {
-	frame, err := c.receive()
+	frame, err := c.raw.ReadFrame(patience)
 	switch {
-	case errors.Is(err, errSilent):
+	case errors.Is(err, rawclient.ErrTimeout):
 		c.said = append(c.said, "silent")
 		return nil
 	case err != nil:

@@ -195,19 +195,6 @@ func (m *Member) AuditLog() string { return auditLog(m.dir) }
 
 func auditLog(dir string) string { return filepath.Join(dir, "audit.log") }
 
-// Running reports whether the member was started and has not ended.
-func (m *Member) Running() bool {
-	if m.Process == nil {
-		return false
-	}
-	select {
-	case <-m.Done():
-		return false
-	default:
-		return true
-	}
-}
-
 func (e *Ensemble) running() []*Member {
 	var list []*Member
 	for _, m := range e.Members {

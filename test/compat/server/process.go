@@ -91,11 +91,32 @@ func (p *Process) Log() string {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Running reports whether the process exists, stopped by a signal or not. nil does not.
+func (p *Process) Running() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Signal sends a signal. A process that has ended is no error.
+func (p *Process) Signal(s os.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("server: send %v to %s: %w", s, p.name, err)
+	}
+	return nil
+}
+
 // Stop asks the process to end, waits until it has, and removes its temporary directory. After 15
 // seconds it kills the process and returns an error.
 func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return errors.Join(fmt.Errorf("server: stop %s: %w", p.name, err), p.Kill())
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return errors.Join(err, p.Kill())
 	}
 	timer := time.NewTimer(stopTimeout)
 	defer timer.Stop()
@@ -110,8 +131,8 @@ func (p *Process) Stop() error {
 // Kill ends the process at once, as kill -9 does, waits until it is gone, and removes its temporary
 // directory.
 func (p *Process) Kill() error {
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("server: kill %s: %w", p.name, err)
+	if err := p.Signal(os.Kill); err != nil {
+		return err
 	}
 	<-p.done
 	return p.removeTemp()
