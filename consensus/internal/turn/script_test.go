@@ -211,7 +211,7 @@ func (s *script) begin(td *datadriven.TestData) {
 		}
 		m.turn()
 	case "read":
-		m.core.Read(func() { s.say(m.id, "answer read %s, at entry %d", words[0], m.core.Applied()) })
+		m.core.Read(func() { s.say(m.id, "answer read %s: %v", words[0], m.applied) })
 		m.turn()
 	case "handover":
 		m.loop.HandOver(number("to", 0), func() { s.say(m.id, "(the hand-over has ended)") })
