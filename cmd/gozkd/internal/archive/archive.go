@@ -179,6 +179,13 @@ func (a *Archive) At(m Moment) (Span, error) {
 	return s, nil
 }
 
+// Earlier returns a span from an earlier base that has all of s, if there is one. It is for a base
+// that is damaged.
+func (a *Archive) Earlier(s Span) (older Span, ok bool) {
+	older, err := a.At(Moment{Zxid: s.FirstZxid - 1})
+	return older, err == nil && s.FirstZxid > 1 && older.Last >= s.First
+}
+
 // End returns the index of the last entry in the archive. Behind a gap that no complete base
 // follows, it is not in any span.
 func (a *Archive) End() uint64 {

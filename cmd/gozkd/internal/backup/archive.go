@@ -40,8 +40,8 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 	reached := func(consensus.LogEntry) bool { return r.Reached() }
 	held, err := a.Replay(ctx, span, r, reached, m.Time)
 	for r.Tree == nil && errors.Is(err, archive.ErrCorrupt) { // the base is damaged: begin with an earlier one
-		older, olderErr := a.At(archive.Moment{Zxid: span.FirstZxid - 1})
-		if olderErr != nil || span.FirstZxid <= 1 || older.Last < span.First {
+		older, ok := a.Earlier(span)
+		if !ok {
 			break
 		}
 		span = older

@@ -12,6 +12,8 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // verifyAndRecord verifies as `gozkd verify --record` does.
@@ -157,14 +159,18 @@ func (s *shipping) checkRestorable(what string, r *report, want int) {
 		}
 		return n
 	}
-	restored := 0
+	restored, h := 0, s.history()
 	for zxid := range s.samples {
 		_, err := restoreMoment(s.t.Context(), s.open(), archive.Moment{Zxid: zxid})
 		told := slices.ContainsFunc(ranges, func(m moments) bool { return number(m.FirstZxid) <= zxid && zxid <= number(m.LastZxid) })
 		if told != (err == nil) {
 			s.t.Errorf("%s: zxid %#x: %v, but the report says %+v", what, zxid, err, ranges)
 		}
-		if err == nil {
+		_, err = h.At(s.t.Context(), history.Query{Path: "/"}, history.Moment{Zxid: proto.Zxid(zxid)})
+		if told != (err == nil) {
+			s.t.Errorf("%s: zxid %#x over HTTP: %v, but the report says %+v", what, zxid, err, ranges)
+		}
+		if told {
 			restored++
 		}
 	}
