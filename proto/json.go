@@ -27,3 +27,27 @@ func ACLFromJSON(list []ACLJSON) (acl []ACL, err error) {
 	}
 	return acl, nil
 }
+
+// StatJSON is a Stat in JSON.
+type StatJSON struct {
+	Czxid          string `json:"czxid"`
+	Mzxid          string `json:"mzxid"`
+	Ctime          int64  `json:"ctime"` // Unix milliseconds
+	Mtime          int64  `json:"mtime"`
+	Version        int32  `json:"version"`
+	Cversion       int32  `json:"cversion"`
+	Aversion       int32  `json:"aversion"`
+	EphemeralOwner string `json:"ephemeralOwner"` // "0x0": none
+	DataLength     int32  `json:"dataLength"`
+	NumChildren    int32  `json:"numChildren"`
+	Pzxid          string `json:"pzxid"`
+}
+
+// JSON returns s as gozkd writes it in JSON, except in REST v1.
+func (s *Stat) JSON() StatJSON {
+	return StatJSON{
+		Czxid: s.Czxid.String(), Mzxid: s.Mzxid.String(), Ctime: s.CtimeMs, Mtime: s.MtimeMs,
+		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion, EphemeralOwner: s.EphemeralOwner.String(),
+		DataLength: s.DataLength, NumChildren: s.NumChildren, Pzxid: s.Pzxid.String(),
+	}
+}

@@ -1,6 +1,7 @@
 package proto_test
 
 import (
+	"encoding/json"
 	"math"
 	"reflect"
 	"testing"
@@ -403,5 +404,27 @@ func TestPerms_Letters(t *testing.T) {
 		if p, err := proto.ParsePerms(wrong); err == nil {
 			t.Errorf("%q reads as %b", wrong, p)
 		}
+	}
+}
+
+// A Stat and an ACL have the form of REST v2, in which scripts read them.
+func TestJSON(t *testing.T) {
+	s := proto.Stat{Czxid: 0x1a, Mzxid: -1, CtimeMs: 1, MtimeMs: -2, Version: 3, Cversion: 4, Aversion: 5, EphemeralOwner: -1 << 63, DataLength: 6, NumChildren: 7, Pzxid: 8}
+	acl := []proto.ACL{{Perms: 9, ID: proto.ID{Scheme: "digest", ID: "bob:hash"}}}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{s.JSON(), `{"czxid":"0x1a","mzxid":"0xffffffffffffffff","ctime":1,"mtime":-2,"version":3,"cversion":4,"aversion":5,` +
+			`"ephemeralOwner":"0x8000000000000000","dataLength":6,"numChildren":7,"pzxid":"0x8"}`},
+		{proto.ACLToJSON(acl), `[{"scheme":"digest","id":"bob:hash","perms":"dr"}]`},
+		{proto.ACLToJSON(nil), `[]`},
+	} {
+		if got, err := json.Marshal(c.v); string(got) != c.want || err != nil {
+			t.Errorf("got %s, %v, want %s", got, err, c.want)
+		}
+	}
+	if back, err := proto.ACLFromJSON(proto.ACLToJSON(acl)); !reflect.DeepEqual(back, acl) || err != nil {
+		t.Errorf("%v is read back as %v, %v", acl, back, err)
 	}
 }

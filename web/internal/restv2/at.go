@@ -53,7 +53,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 		ACL      []proto.ACLJSON `json:"acl,omitempty"`
 		Children *[]child        `json:"children,omitempty"`
 		Next     string          `json:"next,omitempty"`
-	}{Path: path, Zxid: zxid(z.Zxid), Time: z.Time.UnixMilli(), Stat: NewStat(z.Stat)}
+	}{Path: path, Zxid: z.Zxid.String(), Time: z.Time.UnixMilli(), Stat: &Stat{StatJSON: z.Stat.JSON()}}
 	switch {
 	case children:
 		slices.Sort(z.Children)

@@ -162,9 +162,8 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // stat returns a Stat of a znode that the caller may read, with its kind.
 func (h *Handler) stat(path string, s proto.Stat) *Stat {
-	out := NewStat(s)
-	out.Kind, out.TTLMs = h.Kind(path, s.Czxid)
-	return out
+	kind, ttlMs := h.Kind(path, s.Czxid)
+	return &Stat{s.JSON(), kind, ttlMs}
 }
 
 // Who is a caller as /identity/v2 shows the caller.

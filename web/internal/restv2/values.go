@@ -2,7 +2,6 @@ package restv2
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,30 +11,9 @@ import (
 
 // Stat is a Stat in JSON.
 type Stat struct {
-	Czxid          string `json:"czxid"`
-	Mzxid          string `json:"mzxid"`
-	Ctime          int64  `json:"ctime"` // Unix milliseconds
-	Mtime          int64  `json:"mtime"`
-	Version        int32  `json:"version"`
-	Cversion       int32  `json:"cversion"`
-	Aversion       int32  `json:"aversion"`
-	EphemeralOwner string `json:"ephemeralOwner"` // "0x0": none
-	DataLength     int32  `json:"dataLength"`
-	NumChildren    int32  `json:"numChildren"`
-	Pzxid          string `json:"pzxid"`
-	Kind           string `json:"kind,omitempty"` // container or ttl
-	TTLMs          int64  `json:"ttlMs,omitempty"`
-}
-
-func zxid(z proto.Zxid) string { return fmt.Sprintf("0x%x", uint64(z)) }
-
-// NewStat returns s in JSON.
-func NewStat(s proto.Stat) *Stat {
-	return &Stat{
-		Czxid: zxid(s.Czxid), Mzxid: zxid(s.Mzxid), Ctime: s.CtimeMs, Mtime: s.MtimeMs,
-		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion, EphemeralOwner: fmt.Sprintf("0x%x", uint64(s.EphemeralOwner)),
-		DataLength: s.DataLength, NumChildren: s.NumChildren, Pzxid: zxid(s.Pzxid),
-	}
+	proto.StatJSON
+	Kind  string `json:"kind,omitempty"` // container or ttl
+	TTLMs int64  `json:"ttlMs,omitempty"`
 }
 
 // operation is an operation of PATCH.

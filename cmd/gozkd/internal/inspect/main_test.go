@@ -239,6 +239,9 @@ func TestInspect_State(t *testing.T) {
 	if len(znodes) != 2 || znodes[0].Path != "/app" || string(znodes[0].Data) != "12" || znodes[0].Version != 1 || znodes[1].Path != "/app/n-0000000000" {
 		t.Errorf("znodes %+v", znodes)
 	}
+	if s := znodes[0]; s.DataLength != 2 || s.NumChildren != 1 || s.EphemeralOwner != "0x0" || s.Czxid == s.Mzxid || s.Ctime == 0 || len(s.ACL) != 1 {
+		t.Errorf("the Stat of /app is %+v, its ACL %v", s.StatJSON, s.ACL)
+	}
 	want := []sum{{"/", 6, 0, 67}, {"/app", 2, 0, 23}, {"/zookeeper", 3, 0, 43}}
 	if got := lines[sum](t, Main, "--tree", dir); !slices.Equal(got, want) {
 		t.Errorf("sums %v, want %v", got, want)

@@ -187,22 +187,12 @@ func (p *printer) operation(t *Txn) string {
 
 // znodeJSON is the line of a znode.
 type znodeJSON struct {
-	Path           string          `json:"path"`
-	Mode           string          `json:"mode"`
-	EphemeralOwner string          `json:"ephemeralOwner,omitempty"`
-	TTLMs          int64           `json:"ttlMs,omitempty"`
-	Bytes          int             `json:"bytes"`
-	Data           []byte          `json:"data,omitempty"`
-	Czxid          string          `json:"czxid"`
-	Mzxid          string          `json:"mzxid"`
-	Pzxid          string          `json:"pzxid"`
-	Ctime          string          `json:"ctime"`
-	Mtime          string          `json:"mtime"`
-	Version        int32           `json:"version"`
-	Cversion       int32           `json:"cversion"`
-	Aversion       int32           `json:"aversion"`
-	Children       int32           `json:"children"`
-	ACL            []proto.ACLJSON `json:"acl"`
+	Path  string `json:"path"`
+	Mode  string `json:"mode"`
+	TTLMs int64  `json:"ttlMs,omitempty"`
+	proto.StatJSON
+	Data []byte          `json:"data,omitempty"`
+	ACL  []proto.ACLJSON `json:"acl"`
 }
 
 func (p *printer) znode(z *datatree.ZnodeInfo) {
@@ -220,14 +210,7 @@ func (p *printer) znode(z *datatree.ZnodeInfo) {
 		p.line(words)
 		return
 	}
-	j := znodeJSON{
-		Path: z.Path, Mode: modeName(z.Mode), TTLMs: z.TTLMs, Bytes: len(z.Data), Czxid: s.Czxid.String(), Mzxid: s.Mzxid.String(),
-		Pzxid: s.Pzxid.String(), Ctime: ctime, Mtime: mtime, Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
-		Children: s.NumChildren, ACL: shownACL(z.ACL),
-	}
-	if z.Mode == proto.ModeEphemeral {
-		j.EphemeralOwner = s.EphemeralOwner.String()
-	}
+	j := znodeJSON{Path: z.Path, Mode: modeName(z.Mode), TTLMs: z.TTLMs, StatJSON: s.JSON(), ACL: shownACL(z.ACL)}
 	if p.data {
 		j.Data = z.Data
 	}

@@ -153,22 +153,5 @@ func base64Of(data []byte) jsonData {
 	return jsonData{Base64: &text}
 }
 
-// MarshalJSON names the fields as ZooKeeper's documentation does.
-func (s *stat) MarshalJSON() ([]byte, error) {
-	return marshal(struct {
-		Czxid          string `json:"czxid"`
-		Mzxid          string `json:"mzxid"`
-		Pzxid          string `json:"pzxid"`
-		Ctime          string `json:"ctime"`
-		Mtime          string `json:"mtime"`
-		Version        int32  `json:"version"`
-		Cversion       int32  `json:"cversion"`
-		Aversion       int32  `json:"aversion"`
-		EphemeralOwner string `json:"ephemeral_owner"`
-		DataLength     int32  `json:"data_length"`
-		NumChildren    int32  `json:"num_children"`
-	}{
-		hex(int64(s.Czxid)), hex(int64(s.Mzxid)), hex(int64(s.Pzxid)), jsonDate(s.CtimeMs), jsonDate(s.MtimeMs),
-		s.Version, s.Cversion, s.Aversion, hex(int64(s.EphemeralOwner)), s.DataLength, s.NumChildren,
-	})
-}
+// MarshalJSON encodes the Stat without the location.
+func (s *stat) MarshalJSON() ([]byte, error) { return marshal(s.Stat.JSON()) }

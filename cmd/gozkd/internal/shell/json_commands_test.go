@@ -16,8 +16,8 @@ import (
 func TestJSON_Commands(t *testing.T) {
 	server := zktest.Start(t)
 	file := filepath.Join(t.TempDir(), "a.json")
-	const stat = `{"czxid":"0xN","mzxid":"0xN","pzxid":"0xN","ctime":"TIME","mtime":"TIME","version":N,"cversion":N,"aversion":N,` +
-		`"ephemeral_owner":"0xN","data_length":N,"num_children":N}`
+	const stat = `{"czxid":"0xN","mzxid":"0xN","ctime":N,"mtime":N,"version":N,"cversion":N,"aversion":N,` +
+		`"ephemeralOwner":"0xN","dataLength":N,"numChildren":N,"pzxid":"0xN"}`
 	const done = "{}"
 	script := []struct {
 		line string
@@ -49,8 +49,8 @@ func TestJSON_Commands(t *testing.T) {
 		{"delquota /a", []string{done}},
 		{"config", []string{`{"config":""}`}},
 		{"reconfig -remove 9", nil}, // a standalone server refuses
-		{"tree /a", []string{`{"path":"/a","data_length":3,"num_children":1}`, `{"path":"/a/s0000000000","data_length":0,"num_children":0}`}},
-		{"find -name s* /a", []string{`{"path":"/a/s0000000000","data_length":0,"num_children":0}`}},
+		{"tree /a", []string{`{"path":"/a","dataLength":3,"numChildren":1}`, `{"path":"/a/s0000000000","dataLength":0,"numChildren":0}`}},
+		{"find -name s* /a", []string{`{"path":"/a/s0000000000","dataLength":0,"numChildren":0}`}},
 		{"find -name none /a", nil},
 		{"du /a", []string{`{"total":{"path":"/a","znodes":2,"bytes":3},"below":[{"path":"/a/s0000000000","znodes":1,"bytes":0}]}`}},
 		{"cp -r /a /b", []string{`{"created":2,"atomic":true}`}},

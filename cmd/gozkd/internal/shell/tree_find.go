@@ -55,9 +55,9 @@ func treeLine(n *subtree.Znode, open []bool, withSize bool) string {
 // found is a znode in the JSON output of find and tree.
 type found struct {
 	Path       string `json:"path"`
-	DataLength int32  `json:"data_length"`
-	Children   int32  `json:"num_children"`
-	Owner      string `json:"ephemeral_owner,omitempty"`
+	DataLength int32  `json:"dataLength"`
+	Children   int32  `json:"numChildren"`
+	Owner      string `json:"ephemeralOwner,omitempty"`
 }
 
 func foundOf(n *subtree.Znode) found {

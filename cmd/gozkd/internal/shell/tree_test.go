@@ -75,7 +75,7 @@ func TestTreeCommands(t *testing.T) {
 		{"tree -L x /app", 2, "", "-L must be a number"},
 		{"tree /none", 1, "", "Node does not exist: /none"},
 		{"tree app", 2, "", "Path must start with / character"},
-		{"-output json tree -L 0 /app", 0, `{"path":"/app","data_length":1,"num_children":3}` + "\n", ""},
+		{"-output json tree -L 0 /app", 0, `{"path":"/app","dataLength":1,"numChildren":3}` + "\n", ""},
 		{"find -name lock-* /app", 0, "/app/locks/lock-0000000000\n", ""},
 		{"find -type s /", 0, "/app/locks/lock-0000000000\n", ""},
 		{"find -type e /app", 0, "", ""},
