@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"time"
@@ -190,6 +191,8 @@ func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
 	switch {
 	case kinds > 1 || o.Container && o.Sequential:
 		return 0, 0, errMixedKinds
+	case o.TTL != 0 && o.TTL < time.Millisecond:
+		return 0, 0, fmt.Errorf("a TTL of %v is less than a millisecond", o.TTL)
 	case o.Container:
 		return proto.OpCreateContainer, proto.ModeContainer, nil
 	case o.TTL != 0 && o.Sequential:

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -77,7 +78,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("client: " + e.Op)
 	if e.Path != "" {
-		b.WriteString(" " + e.Path)
+		b.WriteString(" " + printable.Shortened(e.Path, 1024))
 	}
 	b.WriteString(": ")
 	switch {

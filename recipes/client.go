@@ -107,9 +107,9 @@ func (c *Client) AwaitSession(ctx context.Context) (*Session, error) {
 		}
 	}
 	if ctx.Err() == nil {
-		return nil, &Error{"await session", "/", ErrClosed, false}
+		return nil, &Error{"await session", "", ErrClosed, false}
 	}
-	return nil, &Error{"await session", "/", newCtxError(ctx, false), false}
+	return nil, &Error{"await session", "", newCtxError(ctx, false), false}
 }
 
 // Timeout returns the negotiated session timeout.

@@ -58,6 +58,10 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	if o.Ephemeral && (o.Container || o.TTL != 0) || o.Container && (o.Sequential || o.TTL != 0) {
 		return "", &Error{"create", path, errMixedKinds, false}
 	}
+	if o.TTL != 0 && o.TTL < time.Millisecond {
+		why := fmt.Errorf("%w: a TTL of %v is less than a millisecond", ErrArgument, o.TTL)
+		return "", &Error{"create", path, why, false}
+	}
 	if o.ACL == nil {
 		o.ACL = k.cfg.acl
 	}

@@ -3,9 +3,11 @@ package recipes
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -43,7 +45,7 @@ var (
 // Error says which operation failed.
 type Error struct {
 	Op   string // such as "create"
-	Path string // as the caller gave it
+	Path string // as the caller gave it; "" if there is none
 	Err  error
 	// Unknown is set if the operation may have been applied nevertheless. errors.Is(err,
 	// ErrOutcomeUnknown) then reports true. After a lost answer a write is repeated only if the
@@ -52,7 +54,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := "recipes: " + e.Op + " " + e.Path + ": " + e.Err.Error()
+	what := strings.TrimSuffix(e.Op+" "+printable.Shortened(e.Path, 1024), " ")
+	s := "recipes: " + what + ": " + e.Err.Error()
 	if e.Unknown {
 		s += " (it may have been applied)"
 	}

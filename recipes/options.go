@@ -143,7 +143,9 @@ func newConfig(opts []Option) (config, error) {
 		suspended: suspended,
 	}
 	for _, opt := range opts {
-		opt(&c)
+		if opt != nil {
+			opt(&c)
+		}
 	}
 	if c.hooks.Reconnect == nil {
 		c.hooks.Reconnect = func(string) {}

@@ -39,7 +39,7 @@ func (s *Server) checkDiverged() error {
 	path := filepath.Join(s.cfg.Dir, divergedFile)
 	switch exists, err := vfs.Exists(s.cfg.dirFS, path); {
 	case err != nil: // the mark may be there
-		return fmt.Errorf("server: look for the mark of a server that differs from the others: %w", err)
+		return fmt.Errorf("server: the data directory %s cannot be used: %w", s.cfg.Dir, err)
 	case exists:
 		return fmt.Errorf("%w, see %s", ErrDiverged, path)
 	}

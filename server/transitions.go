@@ -46,7 +46,7 @@ func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
 		case err := <-failed:
 			return err
 		case <-ctx.Done():
-			return fmt.Errorf("server: no leader in time: %w", ctx.Err())
+			return fmt.Errorf("server: the wait for a leader ended: %w", context.Cause(ctx))
 		case <-timer.C:
 			s.logWaiting()
 			patience *= 2

@@ -78,6 +78,9 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 // With enters, runs f, and leaves. The context of f has the values of ctx, and ends with ctx or
 // when the member is no longer in. If f panics, With does not wait for the other members.
 func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) error {
+	if err := contend.CheckFunc(f == nil); err != nil {
+		return err
+	}
 	m, err := d.Enter(ctx)
 	if err != nil {
 		return err

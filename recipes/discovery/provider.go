@@ -17,8 +17,11 @@ type Provider[T any] struct {
 }
 
 // Provider returns a Provider of a service, which does nothing before Start. pick chooses the next
-// instance among those that every accept function accepts.
+// instance among those that every accept function accepts; nil means RoundRobin.
 func (d *Discovery[T]) Provider(name string, pick Strategy[T], policy DownPolicy, accept ...func(Instance[T]) bool) *Provider[T] {
+	if pick == nil {
+		pick = RoundRobin[T]()
+	}
 	return &Provider[T]{Cache: d.Cache(name), pick: pick, accept: slices.Clone(accept), down: newDownInstances(policy)}
 }
 

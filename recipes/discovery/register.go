@@ -101,6 +101,9 @@ func (r *Registration[T]) Close() error { return contend.Close(r.client, r.znode
 // restored automatically, so its loss is no reason to stop f. With waits for the deletion of the
 // znode even if ctx has ended; see Registration.Close.
 func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx context.Context) error) (err error) {
+	if err := contend.CheckFunc(f == nil); err != nil {
+		return err
+	}
 	r, err := d.Register(ctx, in)
 	if err != nil {
 		return err

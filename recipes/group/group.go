@@ -90,6 +90,9 @@ func (g *Group) Join(ctx context.Context, id string, payload []byte) (*Persisten
 // automatically, so its loss is no reason to stop f. With waits for the deletion of the znode even
 // if ctx has ended; see PersistentZnode.Close.
 func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx context.Context) error) (err error) {
+	if err := contend.CheckFunc(f == nil); err != nil {
+		return err
+	}
 	m, err := g.Join(ctx, id, payload)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ type Locker interface {
 	// TryLock returns recipes.ErrNotAcquired if the lock cannot be acquired at once.
 	TryLock(ctx context.Context) (*Lock, error)
 
-	owner() *recipes.Client
+	lock() (c *recipes.Client, path string)
 }
 
 // Lock is a lock, or a lease of a semaphore, that is held. Its Context ends when the lock is no
@@ -70,6 +70,9 @@ func (l *Lock) Release(ctx context.Context) error {
 
 // with runs f with a lock that acquire returns.
 func with(ctx context.Context, acquire func(context.Context) (*Lock, error), f func(context.Context) error) error {
+	if err := contend.CheckFunc(f == nil); err != nil {
+		return err
+	}
 	l, err := acquire(ctx)
 	if err != nil {
 		return err

@@ -12,16 +12,23 @@ import (
 type Multi struct{ lockers []Locker }
 
 // NewMulti combines lockers, which are locked in the given order. NewMulti panics unless all are of
-// one Client and namespace. Two Multis with several locks in common must list those in the same
-// order, or they can deadlock.
+// one Client and namespace, and of different paths. Two Multis with several locks in common must
+// list those in the same order, or they can deadlock.
 func NewMulti(lockers ...Locker) *Multi {
 	if len(lockers) == 0 {
 		panic("lock: NewMulti needs at least one locker")
 	}
+	client, _ := lockers[0].lock()
+	paths := make(map[string]bool)
 	for _, l := range lockers {
-		if l.owner() != lockers[0].owner() {
+		c, path := l.lock()
+		if c != client {
 			panic("lock: NewMulti with lockers of several Clients")
 		}
+		if paths[path] {
+			panic("lock: NewMulti with two lockers of " + path + ", which would wait for each other")
+		}
+		paths[path] = true
 	}
 	return &Multi{lockers}
 }

@@ -72,4 +72,4 @@ func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) 
 	return with(ctx, l.Lock, f)
 }
 
-func (l *pathLock) owner() *recipes.Client { return l.client }
+func (l *pathLock) lock() (*recipes.Client, string) { return l.client, l.path }

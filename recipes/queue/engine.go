@@ -63,7 +63,9 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: guid.NewHex(), wakeLeader: make(chan struct{}, 1)}
 	e.heldItems = make(map[*recipes.Hold]struct{})
 	for _, o := range opts {
-		o(e)
+		if o != nil {
+			o(e)
+		}
 	}
 	e.putWriter = exactlyonce.New(c, e.members)
 	e.consumer = consumer{writer: exactlyonce.New(c, e.members), batchSize: firstClaim}

@@ -63,6 +63,9 @@ func newLease(c *recipes.Client, holder string, duration time.Duration, paths ..
 // the RetryPolicy says.
 func (l *Lease) Obtain(ctx context.Context) (*recipes.Hold, error) {
 	err := error(recipes.ErrNotAcquired)
+	if l.duration <= 0 {
+		return nil, fmt.Errorf("shared: obtain a lease for %v: %w: choose longer", l.duration, recipes.ErrArgument)
+	}
 	for _, path := range l.paths {
 		var held *recipes.Hold
 		if held, err = l.obtain(ctx, path); err == nil || !errors.Is(err, recipes.ErrNotAcquired) && !errors.Is(err, recipes.ErrFormat) {
@@ -75,6 +78,9 @@ func (l *Lease) Obtain(ctx context.Context) (*recipes.Hold, error) {
 // With obtains the lease, runs f, and releases the lease, whether f fails or not. The context of f
 // ends with ctx and when the lease is over.
 func (l *Lease) With(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	if err := contend.CheckFunc(f == nil); err != nil {
+		return err
+	}
 	held, err := l.Obtain(ctx)
 	if err != nil {
 		return err

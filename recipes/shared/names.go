@@ -66,6 +66,9 @@ func (n *Names) Claim(ctx context.Context) (name string, held *recipes.Hold, err
 // With claims a name, runs f, and releases the name. The context of f ends with ctx and when the
 // name is no longer held. The error joins that of f and the loss of the name.
 func (n *Names) With(ctx context.Context, f func(ctx context.Context, name string) error) error {
+	if err := contend.CheckFunc(f == nil); err != nil {
+		return err
+	}
 	name, held, err := n.Claim(ctx)
 	if err != nil {
 		return err

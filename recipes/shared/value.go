@@ -325,7 +325,9 @@ type config struct {
 func newConfig(opts []Option) config {
 	cfg := config{optimistic: recipes.Exponential(5*time.Millisecond, 100*time.Millisecond, 10)}
 	for _, o := range opts {
-		o(&cfg)
+		if o != nil {
+			o(&cfg)
+		}
 	}
 	return cfg
 }

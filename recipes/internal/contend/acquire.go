@@ -76,6 +76,14 @@ func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) 
 	return lost, h.Release(ctx)
 }
 
+// CheckFunc returns an error if the function of a With is nil, before anything is held.
+func CheckFunc(isNil bool) error {
+	if isNil {
+		return fmt.Errorf("%w: the function is nil", recipes.ErrArgument)
+	}
+	return nil
+}
+
 // With runs f while held lasts and then releases held, also when f panics. The error joins that of
 // f and the loss of held. A release that continues in the background is no error.
 func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error) (err error) {

@@ -190,6 +190,9 @@ func (n *Znode) Close(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.opts.Ephemeral && errors.Is(n.result, recipes.ErrClosed) {
+		return nil // the znode ended with its session
+	}
 	return n.result
 }
 
