@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/lock"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -157,6 +158,35 @@ func TestLost_NotWhenRepliesGrow(t *testing.T) {
 		}
 		if c.Session() != session || session.Context().Err() != nil {
 			t.Error("the session was given up")
+		}
+	})
+}
+
+// TestLost_NotWhileACacheReads reads a tree of large znodes below small ones.
+func TestLost_NotWhileACacheReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		for i := range 20 {
+			load := make(map[string]string)
+			for j := range 5 {
+				load[fmt.Sprintf("/tree/%d/%d", i, j)] = strings.Repeat("x", 600_000)
+			}
+			s.Load(load)
+		}
+		c := slowClient(t, recipetest.Connect, s.Service, 10*time.Second, 4<<20)
+		states := c.States(t.Context())
+		tree := cache.NewTree(c, "/tree", cache.TreeOptions{})
+		if err := tree.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := tree.Wait(t.Context()); err != nil || len(tree.All()) != 1+20+100 {
+			t.Errorf("%d znodes, %v", len(tree.All()), err)
+		}
+		if err := tree.Close(); err != nil {
+			t.Error(err)
+		}
+		if len(states) > 1 {
+			t.Error("the connection was given up")
 		}
 	})
 }

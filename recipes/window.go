@@ -24,7 +24,7 @@ const (
 
 	firstRequests, leastRequests, mostRequests = 64, 16, 1024
 	firstBytes, leastBytes, mostBytes          = 128 << 10, 64 << 10, 64 << 20
-	// unknownBytes are expected of the first reply to each kind of read.
+	// unknownBytes are expected of the replies to each kind of read at first; small ones lower it.
 	unknownBytes = 1 << 20
 )
 
@@ -134,7 +134,7 @@ func (w *window) leave(t *turn, answered, lost bool, bytes int) (hungUp bool) {
 	}
 	if answered {
 		delete(w.suspects, t.request)
-		before := w.expected[t.op]
+		before := w.expect(t.op)
 		w.expected[t.op] = max(bytes, before-before/8)
 	}
 	w.admit()
