@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 
-	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -78,7 +77,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("client: " + e.Op)
 	if e.Path != "" {
-		b.WriteString(" " + printable.Shortened(e.Path, 1024))
+		fmt.Fprintf(&b, " %.1024s", e.Path)
 	}
 	b.WriteString(": ")
 	switch {

@@ -3,11 +3,11 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -54,7 +54,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	what := strings.TrimSuffix(e.Op+" "+printable.Shortened(e.Path, 1024), " ")
+	what := strings.TrimSuffix(fmt.Sprintf("%s %.1024s", e.Op, e.Path), " ")
 	s := "recipes: " + what + ": " + e.Err.Error()
 	if e.Unknown {
 		s += " (it may have been applied)"
