@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/zkleader"
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -110,11 +111,11 @@ func writeZooKeeper(t *testing.T, dir string) (history []zkleader.Txn, writeLast
 		}
 		r.HasDigest, r.DigestVersion, r.Digest = true, zkfiles.DigestVersion, replay.Digest()
 		if x.Op == proto.OpSetData {
-			writeLast = func() { testca.WriteFile(t, name, append(zkfiles.AppendLogRecord(log, r), make([]byte, 4096)...)) }
+			writeLast = func() { testca.WriteFile(t, name, append(zkrecord.AppendToLog(log, r), make([]byte, 4096)...)) }
 			break
 		}
-		log = zkfiles.AppendLogRecord(log, r)
-		history = append(history, zkleader.Txn{Zxid: r.Zxid, Data: r.Append(nil)})
+		log = zkrecord.AppendToLog(log, r)
+		history = append(history, zkleader.Txn{Zxid: r.Zxid, Data: zkrecord.Append(nil, r)})
 	}
 	testca.WriteFile(t, name, append(log, make([]byte, 4096)...))
 	return history, writeLast

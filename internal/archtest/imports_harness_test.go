@@ -16,6 +16,7 @@ var harnessTable = []box{
 	}},
 	{pkg: "internal/testkit/...", may: []arrow{
 		{"internal/testkit/...", "one helper may use another"},
+		{"internal/zkfiles", "the records that it writes"},
 		{"internal/vfs", "file systems that crash and fail"},
 		{"proto", "builds requests"},
 		{"proto/jute", "builds frames"},

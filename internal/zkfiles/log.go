@@ -209,10 +209,3 @@ func (l *LogReader) onlyZeros() error {
 func AppendLogHeader(b []byte) []byte {
 	return jute.AppendLong(jute.AppendInt(jute.AppendInt(b, logMagic), fileVersion), 0)
 }
-
-// AppendLogRecord appends a record with its checksum.
-func AppendLogRecord(b []byte, r *Record) []byte {
-	entry := r.Append(nil)
-	b = jute.AppendBuffer(jute.AppendLong(b, int64(adler32.Checksum(entry))), entry)
-	return append(b, recordEnd)
-}

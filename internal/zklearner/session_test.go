@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -51,11 +52,11 @@ func packet(t Type, z proto.Zxid, data []byte) []byte {
 	return (&Packet{t, z, data}).Append(nil)
 }
 
-func inform(r *zkfiles.Record) []byte { return packet(Inform, r.Zxid, r.Append(nil)) }
+func inform(r *zkfiles.Record) []byte { return packet(Inform, r.Zxid, zkrecord.Append(nil, r)) }
 
 // committed is a transaction as it is sent before NewLeader.
 func committed(r *zkfiles.Record) []byte {
-	return append(packet(Proposal, r.Zxid, r.Append(nil)), packet(Commit, r.Zxid, nil)...)
+	return append(packet(Proposal, r.Zxid, zkrecord.Append(nil, r)), packet(Commit, r.Zxid, nil)...)
 }
 
 // snap is the whole state of a source: nodes says what the leader has written of it.
@@ -127,7 +128,7 @@ func TestSession_Differences(t *testing.T) {
 	activate := s.records[4]
 	sent, confirmed, ensemble, err := connect(r, leads(1), packet(Diff, 0x100000002, nil), committed(s.records[0]), committed(s.records[1]), settles(1),
 		inform(s.records[2]), packet(Ping, 0x100000009, nil), inform(s.records[3]),
-		packet(InformAndActivate, activate.Zxid, append(jute.AppendLong(nil, 9), activate.Append(nil)...)), inform(s.records[5]))
+		packet(InformAndActivate, activate.Zxid, append(jute.AppendLong(nil, 9), zkrecord.Append(nil, activate)...)), inform(s.records[5]))
 	if !errors.Is(err, io.EOF) || confirmed != 1 || !r.Settled() {
 		t.Errorf("%v, confirmed %d", err, confirmed)
 	}
@@ -247,9 +248,9 @@ func TestSession_Hostile(t *testing.T) {
 		{packet(NewLeader, 0, nil), "names its epoch"},
 		{slices.Concat(leads(1), packet(Inform, 0, nil)), "sends its state"},
 		{slices.Concat(leads(1), diff, packet(Commit, 1, nil)), "without its proposal"},
-		{slices.Concat(leads(1), diff, packet(Proposal, s.records[0].Zxid, s.records[0].Append(nil)), inform(s.records[1])), "before the commit"},
-		{slices.Concat(leads(1), diff, packet(Proposal, s.records[0].Zxid, s.records[0].Append(nil)), committed(s.records[1])), "before the commit"},
-		{slices.Concat(leads(1), diff, packet(Inform, 5, s.records[0].Append(nil))), "in a packet of 0x5"},
+		{slices.Concat(leads(1), diff, packet(Proposal, s.records[0].Zxid, zkrecord.Append(nil, s.records[0])), inform(s.records[1])), "before the commit"},
+		{slices.Concat(leads(1), diff, packet(Proposal, s.records[0].Zxid, zkrecord.Append(nil, s.records[0])), committed(s.records[1])), "before the commit"},
+		{slices.Concat(leads(1), diff, packet(Inform, 5, zkrecord.Append(nil, s.records[0]))), "in a packet of 0x5"},
 		{slices.Concat(leads(1), diff, packet(Inform, 5, []byte("x"))), "damaged"},
 		{slices.Concat(leads(1), diff, packet(InformAndActivate, 5, []byte("x"))), "has 1 bytes"},
 		{slices.Concat(leads(1), diff, packet(99, 5, nil)), "no leader sends to an observer"},

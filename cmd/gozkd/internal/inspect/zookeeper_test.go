@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -31,7 +32,7 @@ func writeZooKeeper(t *testing.T) (dir, log string) {
 		{Op: proto.OpError, Err: proto.ErrNodeExists},
 		{Op: proto.OpCreate, Path: "/a/e", Ephemeral: true, ACL: proto.OpenACL(), ParentCversion: 1},
 	} {
-		b = zkfiles.AppendLogRecord(b, &zkfiles.Record{Session: 0x100, Cxid: int32(i), Zxid: proto.Zxid(i + 1), TimeMs: 1_700_000_000_000, Txn: x})
+		b = zkrecord.AppendToLog(b, &zkfiles.Record{Session: 0x100, Cxid: int32(i), Zxid: proto.Zxid(i + 1), TimeMs: 1_700_000_000_000, Txn: x})
 	}
 	log = filepath.Join(dir, "log.1")
 	if err := os.WriteFile(log, append(b, 0, 0, 0, 0, 1), 0o644); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/internal/zklearner"
 	"github.com/gozkd/gozkd/proto"
@@ -74,7 +75,7 @@ func leads(epoch uint32, more ...zklearner.Packet) []zklearner.Packet {
 func settled(voters int, txns ...*zkfiles.Record) []zklearner.Packet {
 	script := leads(1, zklearner.Packet{Type: zklearner.Diff})
 	for _, x := range txns {
-		script = append(script, zklearner.Packet{Type: zklearner.Proposal, Zxid: x.Zxid, Data: x.Append(nil)}, zklearner.Packet{Type: zklearner.Commit, Zxid: x.Zxid})
+		script = append(script, zklearner.Packet{Type: zklearner.Proposal, Zxid: x.Zxid, Data: zkrecord.Append(nil, x)}, zklearner.Packet{Type: zklearner.Commit, Zxid: x.Zxid})
 	}
 	var lines []byte
 	for i := range voters {
@@ -96,7 +97,7 @@ func stopped(t *testing.T, id string, txns ...*zkfiles.Record) string {
 	}
 	log := zkfiles.AppendLogHeader(nil)
 	for _, x := range txns {
-		log = zkfiles.AppendLogRecord(log, x)
+		log = zkrecord.AppendToLog(log, x)
 	}
 	testca.WriteFile(t, filepath.Join(dir, "version-2", fmt.Sprintf("log.%x", int64(txns[0].Zxid))), append(log, make([]byte, 4096)...))
 	if id != "" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -72,7 +73,7 @@ func replayed(replay *datatree.Replay, r *zkfiles.Record) {
 func logOf(list []*zkfiles.Record) []byte {
 	b := zkfiles.AppendLogHeader(nil)
 	for _, r := range list {
-		b = zkfiles.AppendLogRecord(b, r)
+		b = zkrecord.AppendToLog(b, r)
 	}
 	return b
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/testkit/zkcorpus"
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -27,7 +28,7 @@ func server(t *testing.T, log ...*zkfiles.Record) string {
 	t.Helper()
 	b := zkfiles.AppendLogHeader(nil)
 	for _, r := range log {
-		b = zkfiles.AppendLogRecord(b, r)
+		b = zkrecord.AppendToLog(b, r)
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, fmt.Sprintf("log.%x", int64(log[0].Zxid))), append(b, make([]byte, 1024)...))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -38,7 +39,7 @@ func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 		if _, err := replay.Apply(r); err != nil {
 			t.Fatal(err)
 		}
-		log = zkfiles.AppendLogRecord(log, r)
+		log = zkrecord.AppendToLog(log, r)
 	}
 	tree, digest := replay.Tree(), replay.Digest()
 	write := func(name string, b []byte) {

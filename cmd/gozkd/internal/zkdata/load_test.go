@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/zkcorpus"
+	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -213,7 +214,7 @@ func TestLoad_TornTail(t *testing.T) {
 	// The same record, and another file behind it that goes on elsewhere: something is missing.
 	gap := zkfiles.Record{Zxid: whole.Tree.LastZxid() + 5, Txn: zkfiles.Txn{Op: proto.OpError}}
 	next := filepath.Join(filepath.Dir(last), fmt.Sprintf("log.%x", uint64(gap.Zxid)))
-	if err := os.WriteFile(next, zkfiles.AppendLogRecord(zkfiles.AppendLogHeader(nil), &gap), 0o644); err != nil {
+	if err := os.WriteFile(next, zkrecord.AppendToLog(zkfiles.AppendLogHeader(nil), &gap), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(t.Context(), mustFind(t, dir), Options{}); err == nil || !strings.Contains(err.Error(), "transactions are missing before") {
@@ -271,7 +272,7 @@ func TestNewest(t *testing.T) {
 	server := func(epoch string, last proto.Zxid) *Directory {
 		t.Helper()
 		dir := t.TempDir()
-		log := zkfiles.AppendLogRecord(zkfiles.AppendLogHeader(nil), &zkfiles.Record{Zxid: last, Txn: zkfiles.Txn{Op: proto.OpCloseSession}})
+		log := zkrecord.AppendToLog(zkfiles.AppendLogHeader(nil), &zkfiles.Record{Zxid: last, Txn: zkfiles.Txn{Op: proto.OpCloseSession}})
 		files := map[string][]byte{fmt.Sprintf("log.%x", uint64(last)): log}
 		if epoch != "" {
 			files["currentEpoch"] = []byte(epoch)
