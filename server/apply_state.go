@@ -31,7 +31,9 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		// Bind before updating the tracker: if MoveClock runs in between, it must see the session
 		// as connected.
 		s.conns.bind(info.ID, c)
-		s.expiry.attached(info, req.Op == proto.OpCreateSession, now)
+		s.expiry.mu.Lock()
+		s.expiry.Attached(info.ID, timeoutOf(info), req.Op == proto.OpCreateSession, now)
+		s.expiry.mu.Unlock()
 	case proto.OpCloseSession, proto.OpExpireSession:
 		if res.Err == proto.ErrBadVersion { // a previous leader decided this; the present leader gave every session a new timeout
 			s.expiry.touch(req.Session, now)
@@ -39,7 +41,9 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		if res.Err != proto.OK {
 			return
 		}
-		s.expiry.remove(req.Session)
+		s.expiry.mu.Lock()
+		s.expiry.Remove(req.Session)
+		s.expiry.mu.Unlock()
 		if req.Op == proto.OpExpireSession {
 			s.meter.Sessions.Expired.Add(1)
 			s.meter.Sessions.LostSinceElection.Add(1)

@@ -90,14 +90,15 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 	}
 	connected := move()
 	now := s.cfg.Now()
-	s.expiry.lastJump, s.conns.locals.lastJump = now, now
+	s.expiry.Jumped(now)
+	s.conns.locals.lastJump = now
 	for _, id := range connected {
-		s.expiry.tracker.Touch(proto.SessionID(id), now)
+		s.expiry.Touch(proto.SessionID(id), now)
 		s.conns.locals.tracker.Touch(proto.SessionID(id), now)
 	}
 	if connected == nil {
 		for id := range s.conns.bySession {
-			s.expiry.tracker.Touch(id, now)
+			s.expiry.Touch(id, now)
 		}
 		for id, e := range s.conns.locals.byID {
 			if e.conn != nil {
@@ -121,7 +122,7 @@ func (s *Server) ExpireDue(ctx context.Context) error {
 		now := s.cfg.Now()
 		s.touchSessions()
 		// This includes sessions that a tick has found already: their end may not be applied yet.
-		infos, epoch := s.dueNow(now)
+		infos, epoch := s.choose(func() []proto.SessionID { return s.expiry.Due(now) })
 		due := make([]datatree.Request, 0, len(infos))
 		for _, info := range infos {
 			due = append(due, expiryRequest(info, epoch))

@@ -60,7 +60,7 @@ func (s *Server) Expiries() []facts.Expiry {
 		return nil
 	}
 	s.expiry.mu.Lock()
-	buckets := s.expiry.tracker.Buckets()
+	buckets := s.expiry.Buckets()
 	s.expiry.mu.Unlock()
 	return expiriesOf(buckets)
 }

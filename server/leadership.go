@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 )
 
 // leaderContact records whether this server is in touch with a leader.
@@ -17,9 +18,7 @@ type leaderContact struct {
 	// Server.startedMono.
 	confirmed atomic.Int64
 	stamp     atomic.Pointer[leaderStamp] // nil: the leader has not answered a report yet
-	// followedSince is Status.Since of the last leadership of another server; zero: there was none
-	// since this server started or led. Owned by the goroutine of runSessions.
-	followedSince time.Time
+	contact   liveness.Contact            // owned by the goroutine of runSessions
 	// sentAway is when this server became the leader that closed its clients' connections
 	// (Status.Since). Owned by the goroutine of runSessions.
 	sentAway time.Time
@@ -35,7 +34,8 @@ func (s *Server) watchLeader(st consensus.Status) {
 	s.expiry.mu.Lock()
 	s.takeLead()
 	s.expiry.mu.Unlock()
-	lastGood := s.lastInTouch(st)
+	confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load()))
+	lastGood := s.leader.contact.Last(st.Leading, st.Leader != 0, st.Since, confirmed, time.Now())
 	switch inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
 	case st.Leader != 0 && inTime:
 		if s.leader.lost.Load() {
@@ -65,27 +65,6 @@ func (s *Server) watchLeader(st consensus.Status) {
 	s.sendAway(st)
 	s.applied.wake()
 	s.logRole(st)
-}
-
-// lastInTouch returns when this server was last in touch with a leader. Without a leader, that is
-// when the leader was lost, or, if that leader had not confirmed for more than a tick that it hears
-// this server, when it last did.
-func (s *Server) lastInTouch(st consensus.Status) time.Time {
-	confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load()))
-	switch {
-	case st.Leading:
-		s.leader.followedSince = time.Time{}
-		return time.Now()
-	case st.Leader != 0:
-		s.leader.followedSince = st.Since
-		return later(st.Since, confirmed)
-	case s.leader.followedSince.IsZero():
-		return st.Since
-	}
-	if last := later(s.leader.followedSince, confirmed); st.Since.Sub(last) > s.cfg.Tick {
-		return last
-	}
-	return st.Since
 }
 
 // leavesClients reports whether this server leaves clients to the other members.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
 )
 
@@ -104,7 +105,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	now := s.cfg.Now()
 	uptimeMs := uint64(max(0, now.Sub(s.startedWall).Milliseconds()))
 	s.node.Send(from, binary.AppendUvarint([]byte{reportTaken}, uptimeMs))
-	report := memberReport{arrived: now, madeAfter: now.Add(-s.cfg.Tick / 2)} // a version that names no time reports twice a tick
+	report := liveness.Report{Arrived: now, MadeAfter: now.Add(-s.cfg.Tick / 2)} // a version that names no time reports twice a tick
 	s.expiry.mu.Lock()
 	for len(b) > 0 && err == nil {
 		if len(b) < 8 {
@@ -115,12 +116,12 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		b = b[8:]
 		ms := next()
 		if id == noSession {
-			report.firstOfProcess = ms == 0
-			report.madeAfter = s.startedWall.Add(time.Duration(min(ms, uptimeMs)) * time.Millisecond)
+			report.FirstOfProcess = ms == 0
+			report.MadeAfter = s.startedWall.Add(time.Duration(min(ms, uptimeMs)) * time.Millisecond)
 			continue
 		}
 		ago := time.Duration(min(ms, uint64(time.Hour/time.Millisecond))) * time.Millisecond
-		s.expiry.tracker.Touch(id, now.Add(-ago))
+		s.expiry.Touch(id, now.Add(-ago))
 	}
 	s.expiry.mu.Unlock()
 	if err == nil {

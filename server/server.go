@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -94,7 +95,8 @@ func New(cfg Config) (*Server, error) {
 	s.port.words.init()
 	s.port.move.init()
 	s.port.peerMove.init()
-	s.expiry.init(cfg.Tick)
+	s.expiry.Expiry = liveness.NewExpiry(cfg.MemberID, cfg.Tick)
+	s.leader.contact = liveness.Contact{Tick: cfg.Tick}
 	s.conns.locals.init(cfg.Tick)
 	s.writes.Init(cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
 	s.conns.budget.Limit.Store(cfg.ClientMemory)

@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
 )
 
@@ -17,9 +18,7 @@ type sessionLoop struct {
 	reportedUntil, reportedAt time.Time
 	reportedMono              int64
 
-	lastPass    time.Time     // by the runtime's clock
-	lost        time.Duration // by which the last pass was late; 0: it was in time
-	stalled     bool          // nothing was committed for too long, as of the last pass
+	passes      liveness.Passes
 	lastLogged  transitions
 	lines       members.Lines
 	linesLogged proto.Zxid // version of the members for which a difference of the lines was logged
@@ -39,7 +38,7 @@ func (s *Server) runSessions(ctx context.Context) {
 	interval := max(s.cfg.Tick/2, time.Millisecond)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	s.loop.lastPass = time.Now()
+	s.loop.passes = liveness.NewPasses(interval, commitPatience(s.cfg.Tick), time.Now())
 	for {
 		select {
 		case <-ctx.Done():
@@ -51,9 +50,9 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		now, st := s.cfg.Now(), s.node.Status()
 		s.meter.Hot.Tick()
-		wasLate := s.loop.lost > 0
-		late := s.passIsLate(interval, now)
-		if late {
+		lost, judges := s.loop.passes.Next(time.Now())
+		if lost > 0 {
+			s.giveBack(lost, now)
 			ticker.Reset(interval) // the connections are read before the next pass
 		}
 		s.watchLeader(st)
@@ -61,11 +60,11 @@ func (s *Server) runSessions(ctx context.Context) {
 		for _, c := range s.conns.all() {
 			noteProgress(c, now)
 		}
-		if !late || wasLate {
+		if judges {
 			s.expireLocal(now)
 		}
 		switch {
-		case late && !wasLate:
+		case !judges:
 		case st.Leading:
 			s.logPeers(st)
 			if s.canCommit(st, now) {
@@ -78,53 +77,42 @@ func (s *Server) runSessions(ctx context.Context) {
 	}
 }
 
-// passIsLate begins a pass of runSessions, and reports whether the pass is late: the process did
-// not run, or got no processor, and what clients and other members have sent meanwhile is not read
-// yet. The lost time counts for no session, and the pass must neither judge nor report which
-// sessions were heard. If the previous pass was late too, it may: the connections were read in
-// between, and on a machine that is always overloaded dead sessions must expire at some time.
-func (s *Server) passIsLate(interval time.Duration, now time.Time) bool {
-	l, mono := &s.loop, time.Now()
-	lost := mono.Sub(l.lastPass) - interval
-	l.lastPass, l.lost = mono, 0
-	if lost <= interval/4 {
-		return false
-	}
-	l.lost = lost
-	s.expiry.giveBack(lost, now)
+// giveBack lets the time lost, which has just ended, count for no session.
+func (s *Server) giveBack(lost time.Duration, now time.Time) {
+	s.expiry.mu.Lock()
+	s.expiry.GiveBack(lost, now)
+	s.expiry.mu.Unlock()
 	s.conns.locals.giveBack(lost, now)
 	if lost > max(s.cfg.Tick, time.Second) {
 		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; look for a paused process or virtual machine, or for a machine that is overloaded",
 			"lost_ms", lost.Milliseconds())
 	}
-	return true
 }
 
-// canCommit reports whether this server, which leads, can commit, and so may judge sessions. While
-// it cannot, a client that waits for a write may not be read, and a client that gives up cannot
-// re-attach, so that expiring them would turn a slow disk into a loss of sessions. Afterwards every
-// session gets a full timeout, as after an election.
+// canCommit reports whether this server, which leads, may judge sessions.
 func (s *Server) canCommit(st consensus.Status, now time.Time) bool {
-	waits := time.Since(st.Progress) - s.loop.lost
+	can, changed := s.loop.passes.CanCommit(st.Progress, time.Now())
 	switch {
-	case waits > commitPatience(s.cfg.Tick):
-		if !s.loop.stalled {
-			s.loop.stalled = true
-			s.cfg.Logger.Warn("nothing can be committed: no session expires until that is over; look at the log's disk, here and on a quorum of the members",
-				"waits_ms", waits.Milliseconds())
-		}
-		return false
-	case s.loop.stalled:
-		s.loop.stalled = false
-		s.expiry.resetAll(now)
+	case changed && !can:
+		s.cfg.Logger.Warn("nothing can be committed: no session expires until that is over; look at the log's disk, here and on a quorum of the members",
+			"waits_ms", time.Since(st.Progress).Milliseconds())
+	case changed:
+		s.expiry.mu.Lock()
+		s.expiry.ResetAll(now)
+		s.expiry.mu.Unlock()
 		s.cfg.Logger.Info("requests are committed again: every session has its full timeout")
 	}
-	return true
+	return can
 }
 
 // expireSessions proposes to close the sessions that were not heard from in time.
 func (s *Server) expireSessions(now time.Time) {
-	infos, epoch := s.takeExpired(now)
+	infos, epoch := s.choose(func() []proto.SessionID {
+		return s.expiry.Expired(now, func(id proto.SessionID) (uint8, time.Duration, bool) {
+			info, ok := s.tree.Session(id)
+			return info.Server, timeoutOf(info), ok
+		})
+	})
 	for _, info := range infos {
 		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
 		s.propose(expiryRequest(info, epoch), nil)

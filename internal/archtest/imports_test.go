@@ -161,6 +161,10 @@ var table = slices.Concat(webTable, []box{
 		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
 	}},
 	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
+	{pkg: "server/internal/liveness", there: true, may: []arrow{
+		{"proto", "session ids"},
+		{"session", "when each client was last heard from"},
+	}},
 	{pkg: "server/internal/members", there: true, may: []arrow{
 		{"internal/serverlist", "server lines and memberships"},
 		{"internal/vfs", "the file of addresses"},
@@ -191,6 +195,7 @@ var table = slices.Concat(webTable, []box{
 		{"datatree", "the only place where connections and the tree meet"},
 		{"server/facts", "the facts that it reports about itself"},
 		{"server/internal/bounds", "what all clients together may use"},
+		{"server/internal/liveness", "which sessions are alive"},
 		{"server/internal/members", "what the members know of each other"},
 		{"server/internal/meter", "counts and measures"},
 		{"internal/fourletter", "answers the words on the client port"},

@@ -54,7 +54,7 @@ func (v *mover) run(stop <-chan struct{}) {
 }
 
 // entitled reports whether the session must be alive. A member that is cut off, and dies before it
-// has closed its connections, costs syncLimit ticks: the comment of expiry in server/expiry.go.
+// has closed its connections, costs syncLimit ticks: see server/internal/liveness.
 func (v *mover) entitled() bool {
 	return v.path != "" && v.w.now() < v.answered+v.timeout-syncLimit*tick
 }
