@@ -38,26 +38,6 @@ const (
 	maxQueuedReads, maxQueuedLists = 256, 32
 )
 
-// pause is why a burst of requests ended.
-type pause uint8
-
-const (
-	pauseNone    pause = iota // the burst goes on
-	pauseInput                // no whole frame is left
-	pauseOutput               // enough was done under one lock
-	pauseQueue                // too many requests wait for a write of this connection
-	pauseAlone                // the next request waits until the queue is empty
-	pauseSync                 // the next request is a write and waits until the requests before it allow it, see queue.holdsWrites
-	pauseTurn                 // the next request is expensive and needs a turn
-	pauseSlice                // the next request is answered in part
-	pauseLimit                // too many writes are under way in the server
-	pauseBig                  // the next request is a large multi, and too many of those are under way
-	pauseSASL                 // the next request is a token for the SASL mechanism
-	pauseUpgrade              // the next request creates an ephemeral znode, and the session is local
-	pauseEnd                  // the next reply is the last
-	pauseClosed               // the connection is closed or closing
-)
-
 // serve reads the connection until it ends. in holds what was read already.
 func (c *conn) serve(in input) {
 	linger := true
@@ -129,14 +109,14 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 			turns.end()
 		}
 		c.server.relieve()
-		if in.r == in.w { // c.flush may wait for the client
+		switch { // c.flush may wait for the client
+		case in.r == in.w:
 			in.release()
 			c.holdInput(0, false)
-		} else if p == pauseOutput || p == pauseTurn || p == pauseSlice || p == pauseSASL {
+		case p != nil && p.holdsInput:
 			c.holdInput(len(in.buf), false)
 		}
 		c.flush()
-		turn = false
 		switch {
 		case err != nil:
 			if errors.Is(err, bounds.ErrLargeRequest) {
@@ -145,33 +125,11 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 			return false, err
 		case p == pauseInput:
 			return true, nil
-		case p == pauseClosed:
+		case !p.await(c, in):
 			return false, nil
-		case p == pauseEnd:
-			in.release()
-			c.awaitClosed()
-			return false, nil
-		case p == pauseOutput:
-			turns.yield()
-		case p == pauseTurn || p == pauseSlice:
+		}
+		if turn = p.takesTurn; turn {
 			turns.begin()
-			turn = true
-		case p == pauseLimit || p == pauseBig:
-			if !c.awaitWrites(in, p == pauseBig) {
-				return false, nil
-			}
-		case p == pauseSASL:
-			c.stepSASL(in)
-		case p == pauseUpgrade:
-			if !c.upgrade(in) {
-				return false, nil
-			}
-		case p == pauseQueue:
-			c.awaitQueue(in, c.crowded)
-		case p == pauseAlone:
-			c.awaitQueue(in, func() bool { return c.queue.len() > 0 })
-		case p == pauseSync:
-			c.awaitQueue(in, c.queue.holdsWrites)
 		}
 	}
 }
@@ -228,12 +186,10 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 		if err != nil {
 			return pauseClosed, err
 		}
-		switch p {
-		case pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn, pauseSlice, pauseSASL, pauseUpgrade:
-			in.r = at
-			return p, nil
-		}
 		if p != pauseNone {
+			if p.again {
+				in.r = at
+			}
 			return p, nil
 		}
 	}
@@ -246,8 +202,8 @@ type received struct {
 	stats *meter.BatchStats
 }
 
-// request routes one request. If it returns pauseLimit, pauseBig, pauseAlone, pauseSync, pauseTurn,
-// pauseSlice, pauseSASL or pauseUpgrade, the request must be routed again after the pause.
+// request routes one request. If it returns a pause with again set, the request must be routed
+// again after the pause.
 func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()

@@ -63,7 +63,7 @@ func TestLocalSessions_ClosedByAFormerConnection(t *testing.T) {
 	}
 	p, done := former.localRequest(proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}, nil, &received{now, s.meter.Batch()})
 	if _, known := s.conns.locals.get(1); !known || !done || p != pauseClosed {
-		t.Errorf("session known: %v; done %v, pause %d", known, done, p)
+		t.Errorf("session known: %v; done %v, pause %v", known, done, p)
 	}
 }
 

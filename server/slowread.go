@@ -57,7 +57,7 @@ func (c *conn) bulkRead(h proto.RequestHeader, body []byte, now time.Time, t *me
 	case expensive && !turn:
 		return pauseTurn
 	case !c.readInTurn(h, body, now, t):
-		return pauseSlice
+		return pauseTurn
 	}
 	return pauseOutput
 }

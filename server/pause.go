@@ -1,0 +1,73 @@
+package server
+
+// pause is why a burst of requests ended, and says what comes before the next burst. nil is
+// pauseNone: the burst goes on.
+type pause *pauseKind
+
+type pauseKind struct {
+	again      bool // the request that comes next was not handled: it is routed again after the pause
+	holdsInput bool // await does not charge the input that is left
+	takesTurn  bool // the next burst has a turn for an expensive request
+	// await waits until the next burst may begin, without locks. It returns false if there is none.
+	await func(c *conn, in *input) bool
+}
+
+var pauseNone pause
+
+// pauseInput: no whole frame is left, so the connection is read.
+var pauseInput pause = &pauseKind{}
+
+// pauseOutput: enough was done under one lock.
+var pauseOutput pause = &pauseKind{holdsInput: true, await: func(c *conn, _ *input) bool {
+	c.server.conns.turns.yield()
+	return true
+}}
+
+// pauseQueue: too many requests wait for a write of this connection.
+var pauseQueue pause = &pauseKind{await: func(c *conn, in *input) bool {
+	c.awaitQueue(in, c.crowded)
+	return true
+}}
+
+// pauseAlone: the next request waits until the queue is empty.
+var pauseAlone pause = &pauseKind{again: true, await: func(c *conn, in *input) bool {
+	c.awaitQueue(in, func() bool { return c.queue.len() > 0 })
+	return true
+}}
+
+// pauseSync: the next request is a write, and waits until the requests before it allow it; see
+// queue.holdsWrites.
+var pauseSync pause = &pauseKind{again: true, await: func(c *conn, in *input) bool {
+	c.awaitQueue(in, c.queue.holdsWrites)
+	return true
+}}
+
+// pauseTurn: the next request is expensive and needs a turn; or it is answered in part, and the
+// rest needs another turn.
+var pauseTurn pause = &pauseKind{again: true, holdsInput: true, takesTurn: true, await: func(*conn, *input) bool { return true }}
+
+// pauseLimit: too many writes are under way in the server. pauseBig: the next request is a large
+// multi, and too many of those are.
+var (
+	pauseLimit pause = &pauseKind{again: true, await: func(c *conn, in *input) bool { return c.awaitWrites(in, false) }}
+	pauseBig   pause = &pauseKind{again: true, await: func(c *conn, in *input) bool { return c.awaitWrites(in, true) }}
+)
+
+// pauseSASL: the next request is a token for the SASL mechanism.
+var pauseSASL pause = &pauseKind{again: true, holdsInput: true, await: func(c *conn, in *input) bool {
+	c.stepSASL(in)
+	return true
+}}
+
+// pauseUpgrade: the next request creates an ephemeral znode, and the session is local.
+var pauseUpgrade pause = &pauseKind{again: true, await: func(c *conn, in *input) bool { return c.upgrade(in) }}
+
+// pauseEnd: the next reply is the last.
+var pauseEnd pause = &pauseKind{await: func(c *conn, in *input) bool {
+	in.release()
+	c.awaitClosed()
+	return false
+}}
+
+// pauseClosed: the connection is closed or closing.
+var pauseClosed pause = &pauseKind{await: func(*conn, *input) bool { return false }}
