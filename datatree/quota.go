@@ -1,9 +1,7 @@
 package datatree
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -153,11 +151,12 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 	}
 	limitsPath := quotaPath + q.path + limitsName
 	r := t.get(limitsPath).record()
-	limits, err := parseLimits(r.data)
+	parsed, err := proto.ParseQuota(r.data)
 	if err != nil {
 		x.res.Why = fmt.Sprintf("%v of %q refused: %s: %v", x.Op, path, limitsPath, err)
 		return proto.ErrMarshallingError
 	}
+	limits := struct{ count, bytes int64 }{parsed.Get(proto.QuotaCountHard), parsed.Get(proto.QuotaBytesHard)}
 	if t.get(quotaPath+q.path+statsName) == nil {
 		// Without a stats znode, ZooKeeper enforces nothing: it compares with that znode's text.
 		return proto.OK
@@ -171,33 +170,4 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		return proto.ErrQuotaExceeded
 	}
 	return proto.OK
-}
-
-// hardLimits are the enforced limits; -1 is none.
-type hardLimits struct{ count, bytes int64 }
-
-var errLimits = errors.New("malformed quota")
-
-// parseLimits parses text such as "count=4,bytes=-1=;byteHardLimit=20;countHardLimit=4". The odd
-// "=" is for old parsers. An empty text means no limits.
-func parseLimits(text string) (hardLimits, error) {
-	limits := hardLimits{-1, -1}
-	text = strings.TrimRight(text, ",;")
-	if text == "" {
-		return limits, nil
-	}
-	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
-		key, value, ok := strings.Cut(strings.TrimRight(pair, "="), "=")
-		v, err := strconv.ParseInt(value, 10, 64)
-		if !ok || err != nil {
-			return limits, fmt.Errorf("%w: %q", errLimits, pair)
-		}
-		switch key {
-		case "countHardLimit":
-			limits.count = v
-		case "byteHardLimit":
-			limits.bytes = v
-		}
-	}
-	return limits, nil
 }

@@ -1,9 +1,9 @@
 package server
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -40,14 +40,14 @@ func (s *Server) quotas() (list []namespaceQuota) {
 		switch {
 		case len(name) > meter.MaxNamespaceBytes:
 		case leaf == "zookeeper_limits":
-			limit := quotaNumbers(string(z.Data))
+			limit, _ := proto.ParseQuota(string(z.Data)) // malformed: no limits
 			list = append(list, namespaceQuota{
-				name: name, countLimit: hardOrSoft(limit, "countHardLimit", "count"), bytesLimit: hardOrSoft(limit, "byteHardLimit", "bytes"),
+				name: name, countLimit: hardOrSoft(limit, proto.QuotaCountHard, proto.QuotaCount), bytesLimit: hardOrSoft(limit, proto.QuotaBytesHard, proto.QuotaBytes),
 			})
 		case leaf == "zookeeper_stats":
 			if i := len(list) - 1; i >= 0 && list[i].name == name {
-				used := quotaNumbers(string(z.Data))
-				list[i].count, list[i].bytes = used["count"], used["bytes"]
+				used, _ := proto.ParseQuota(string(z.Data))
+				list[i].count, list[i].bytes = used.Get(proto.QuotaCount), used.Get(proto.QuotaBytes)
 			}
 		}
 		return n < maxQuotaZnodes
@@ -56,24 +56,9 @@ func (s *Server) quotas() (list []namespaceQuota) {
 }
 
 // hardOrSoft returns the hard limit or, if there is none, the soft limit.
-func hardOrSoft(limits map[string]int64, hard, soft string) int64 {
-	if v, ok := limits[hard]; ok && v > -1 {
+func hardOrSoft(limits proto.Quota, hard, soft string) int64 {
+	if v := limits.Get(hard); v > -1 {
 		return v
 	}
-	if v, ok := limits[soft]; ok {
-		return v
-	}
-	return -1
-}
-
-// quotaNumbers parses text like "count=4,bytes=-1=;byteHardLimit=20".
-func quotaNumbers(text string) map[string]int64 {
-	numbers := make(map[string]int64)
-	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
-		key, value, _ := strings.Cut(strings.TrimRight(pair, "="), "=")
-		if v, err := strconv.ParseInt(value, 10, 64); err == nil {
-			numbers[key] = v
-		}
-	}
-	return numbers
+	return limits.Get(soft)
 }

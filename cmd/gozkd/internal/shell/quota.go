@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,64 +20,13 @@ const (
 	quotaUsed  = "zookeeper_stats"
 )
 
-// The keys of a quota. The current use has the first two only.
-const (
-	quotaCount     = "count"
-	quotaBytes     = "bytes"
-	quotaCountHard = "countHardLimit"
-	quotaBytesHard = "byteHardLimit"
-)
-
 // quotaKeys maps the flags of setquota and delquota to keys.
-var quotaKeys = map[string]string{"n": quotaCount, "b": quotaBytes, "N": quotaCountHard, "B": quotaBytesHard}
+var quotaKeys = map[string]string{
+	"n": proto.QuotaCount, "b": proto.QuotaBytes, "N": proto.QuotaCountHard, "B": proto.QuotaBytesHard,
+}
 
 func limitPath(path string) string { return quotaRoot + path + "/" + quotaLimit }
 func usedPath(path string) string  { return quotaRoot + path + "/" + quotaUsed }
-
-// quota is the data of a quota's znodes. A limit that is missing or -1 does not apply.
-type quota map[string]int64
-
-// parseQuota reads "count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=-1".
-// Source: ZooKeeper StatsTrack.
-func parseQuota(data []byte) (quota, error) {
-	q := quota{}
-	for pair := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == ',' || r == ';' }) {
-		key, value, _ := strings.Cut(pair, "=")
-		value, _, _ = strings.Cut(value, "=")
-		if value == "" {
-			value = "-1"
-		}
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return nil, failure(fmt.Sprintf("not a quota: %q", data))
-		}
-		q[key] = n
-	}
-	return q, nil
-}
-
-// get returns a value, or -1 for a missing key.
-func (q quota) get(key string) int64 {
-	if v, ok := q[key]; ok {
-		return v
-	}
-	return -1
-}
-
-// String returns the data of the znode. The "=" after the bytes hides the rest from readers that
-// know only two keys.
-func (q quota) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.get(quotaCount), quotaBytes, q.get(quotaBytes))
-	more := slices.DeleteFunc(slices.Sorted(maps.Keys(q)), func(k string) bool { return k == quotaCount || k == quotaBytes })
-	if len(more) > 0 {
-		b.WriteString("=")
-	}
-	for _, k := range more {
-		fmt.Fprintf(&b, ";%s=%d", k, q[k])
-	}
-	return b.String()
-}
 
 func runSetQuota(ctx context.Context, c *call) error {
 	path := c.args[0]
@@ -103,8 +51,8 @@ func runSetQuota(ctx context.Context, c *call) error {
 }
 
 // newLimits returns a quota with the limit that the flag of setquota sets.
-func (c *call) newLimits() (quota, error) {
-	q := quota{quotaCount: -1, quotaBytes: -1, quotaCountHard: -1, quotaBytesHard: -1}
+func (c *call) newLimits() (proto.Quota, error) {
+	q := proto.Quota{proto.QuotaCount: -1, proto.QuotaBytes: -1, proto.QuotaCountHard: -1, proto.QuotaBytesHard: -1}
 	g := c.given[0]
 	bits, least, what := 32, int64(1), "the num quota must be greater than zero"
 	if strings.EqualFold(g.name, "b") {
@@ -183,7 +131,7 @@ func (c *call) createQuotaPath(ctx context.Context, path string) error {
 }
 
 // storeQuota creates the quota's znodes, or adds the limits to an existing quota.
-func (c *call) storeQuota(ctx context.Context, path string, limits quota) error {
+func (c *call) storeQuota(ctx context.Context, path string, limits proto.Quota) error {
 	_, exists, err := c.zk.Exists(ctx, limitPath(path), false)
 	if err != nil {
 		return err
@@ -192,11 +140,11 @@ func (c *call) storeQuota(ctx context.Context, path string, limits quota) error 
 		if _, _, err := c.zk.Create(ctx, limitPath(path), []byte(limits.String()), client.CreateOptions{}); err != nil {
 			return err
 		}
-		zero := quota{quotaCount: 0, quotaBytes: 0}
+		zero := proto.Quota{proto.QuotaCount: 0, proto.QuotaBytes: 0}
 		if _, _, err := c.zk.Create(ctx, usedPath(path), []byte(zero.String()), client.CreateOptions{}); err != nil {
 			return err
 		}
-		limits = quota{}
+		limits = proto.Quota{}
 	}
 	q, err := c.readQuota(ctx, limitPath(path))
 	if err != nil {
@@ -219,22 +167,26 @@ func (c *call) storeQuota(ctx context.Context, path string, limits quota) error 
 	return err
 }
 
-func (c *call) readQuota(ctx context.Context, path string) (quota, error) {
+func (c *call) readQuota(ctx context.Context, path string) (proto.Quota, error) {
 	data, _, err := c.zk.Get(ctx, path, false)
 	if err != nil {
 		return nil, err
 	}
-	return parseQuota(data)
+	q, err := proto.ParseQuota(string(data))
+	if err != nil {
+		return nil, failure(fmt.Sprintf("not a quota: %q", data))
+	}
+	return q, nil
 }
 
 // warnExceeded reports limits below the current use.
-func (c *call) warnExceeded(limit, used quota) {
+func (c *call) warnExceeded(limit, used proto.Quota) {
 	for _, k := range []struct{ soft, hard, what string }{
-		{quotaCount, quotaCountHard, "count"},
-		{quotaBytes, quotaBytesHard, "bytes"},
+		{proto.QuotaCount, proto.QuotaCountHard, "count"},
+		{proto.QuotaBytes, proto.QuotaBytesHard, "bytes"},
 	} {
-		have := used.get(k.soft)
-		over := func(key string) bool { return limit.get(key) > -1 && limit.get(key) < have }
+		have := used.Get(k.soft)
+		over := func(key string) bool { return limit.Get(key) > -1 && limit.Get(key) < have }
 		if over(k.soft) || over(k.hard) {
 			c.note(fmt.Sprintf("[Warning]: the %s quota you create is less than the existing %s:%d", k.what, k.what, have))
 		}
@@ -244,7 +196,7 @@ func (c *call) warnExceeded(limit, used quota) {
 func runListQuota(ctx context.Context, c *call) error {
 	path := c.args[0]
 	c.say(c.err, "absolute path is "+limitPath(path))
-	var used quota
+	var used proto.Quota
 	limit, err := c.readQuota(ctx, limitPath(path))
 	if err == nil {
 		used, err = c.readQuota(ctx, usedPath(path))
@@ -256,9 +208,9 @@ func runListQuota(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.print(struct {
-		Path  string `json:"path"`
-		Limit quota  `json:"quota"`
-		Used  quota  `json:"stat"`
+		Path  string      `json:"path"`
+		Limit proto.Quota `json:"quota"`
+		Used  proto.Quota `json:"stat"`
 	}{path, limit, used}, fmt.Sprintf("Output quota for %s %s\nOutput stat for %s %s\n", path, limit, path, used))
 }
 

@@ -5,24 +5,6 @@ import (
 	"testing"
 )
 
-func TestQuota(t *testing.T) {
-	for _, c := range []struct{ data, want string }{
-		{"count=5,bytes=-1", "count=5,bytes=-1"},
-		{"count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=7", "count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=7"},
-		{"countHardLimit=7", "count=-1,bytes=-1=;countHardLimit=7"},
-		{"count=;bytes=3", "count=-1,bytes=3"},
-		{"", "count=-1,bytes=-1"},
-	} {
-		q, err := parseQuota([]byte(c.data))
-		if err != nil || q.String() != c.want {
-			t.Errorf("%q: got %q, %v, want %q", c.data, q, err, c.want)
-		}
-	}
-	if q, err := parseQuota([]byte("count=many")); err == nil {
-		t.Errorf("no error, but %v", q)
-	}
-}
-
 func TestHexDump(t *testing.T) {
 	if got := hexDump(nil); got != "" {
 		t.Errorf("of nothing: %q", got)
