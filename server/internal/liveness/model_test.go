@@ -208,11 +208,11 @@ func TestExpiry_Model(t *testing.T) {
 			}
 			return m.sessions[rapid.SampledFrom(m.ids()).Draw(t, "session")]
 		}
-		round := func(t *rapid.T, reporting ...uint8) {
+		round := func(t *rapid.T, delay int, reporting ...uint8) { // delay: of reports, in rounds
 			m.now = m.now.Add(m.tick / 2)
 			for _, id := range reporting {
 				m.report(id)
-				for len(m.members[id].underWay) > 0 {
+				for len(m.members[id].underWay) > delay {
 					m.deliver(id, true)
 				}
 			}
@@ -241,11 +241,12 @@ func TestExpiry_Model(t *testing.T) {
 			"time passes": func(t *rapid.T) {
 				m.now = m.now.Add(time.Duration(rapid.Int64Range(0, int64(m.tick/2)).Draw(t, "time")))
 			},
-			"round": func(t *rapid.T) { round(t, 2, 3) },
+			"round": func(t *rapid.T) { round(t, 0, 2, 3) },
 			"long rounds": func(t *rapid.T) { // of some members
 				reporting := slices.DeleteFunc([]uint8{2, 3}, func(uint8) bool { return rapid.Bool().Draw(t, "silent") })
+				delay := rapid.SampledFrom([]int{0, 0, 1, 4, 10}).Draw(t, "delay")
 				for range rapid.IntRange(1, 30).Draw(t, "rounds") {
-					round(t, reporting...)
+					round(t, delay, reporting...)
 				}
 			},
 			"pause":  func(t *rapid.T) { m.now = m.now.Add(time.Duration(rapid.Int64Range(0, 20).Draw(t, "ticks")) * m.tick) },
