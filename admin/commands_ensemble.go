@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -31,7 +32,7 @@ func leader(h *handler, _ *http.Request) (object, error) {
 	st := s.Status()
 	m, _ := member(s, st.Leader)
 	host, _ := hostPort(m.PeerAddress)
-	return object{{"is_leader", st.Leader == st.Member}, {"leader_id", st.Leader}, {"leader_ip", host}}, nil
+	return object{{"is_leader", st.Leader == st.Member}, {"leader_id", memberid.NumberOrNone(st.Leader)}, {"leader_ip", host}}, nil
 }
 
 func votingView(s *server.Server) object {
@@ -40,7 +41,7 @@ func votingView(s *server.Server) object {
 		if m.Observer {
 			continue
 		}
-		config = append(config, field{strconv.Itoa(m.ID), object{
+		config = append(config, field{strconv.Itoa(memberid.Number(m.ID)), object{
 			{"server_addresses", addresses(m.PeerAddress)},
 			{"election_addresses", addresses(m.ElectionAddress)},
 			{"client_address", m.ClientAddress},
@@ -56,7 +57,8 @@ func peers(s *server.Server) object {
 	list, self := []object{}, s.Status().Member
 	for _, m := range s.Members() {
 		if m.ID != self {
-			list = append(list, object{{"sid", m.ID}, {"address", m.PeerAddress}, {"link_to", m.LinkTo}, {"link_from", m.LinkFrom}})
+			list = append(list, object{{"sid", memberid.Number(m.ID)}, {"address", m.PeerAddress}, {"link_to",
+				m.LinkTo}, {"link_from", m.LinkFrom}})
 		}
 	}
 	return object{{"peers", list}}
@@ -68,7 +70,7 @@ func observers(s *server.Server) object {
 	for _, m := range s.Members() {
 		fed := func(v server.Value) bool { return v.Name == "gozkd_peer_observing" && v.Peer == m.ID }
 		if m.Observer && slices.ContainsFunc(values, fed) {
-			list = append(list, object{{"sid", m.ID}})
+			list = append(list, object{{"sid", memberid.Number(m.ID)}})
 		}
 	}
 	return object{{"synced_observers", len(list)}, {"observers", list}}
@@ -86,7 +88,7 @@ func zabState(s *server.Server) object {
 	}
 	zxid, _ := s.Digest()
 	return object{
-		{"myid", st.Member},
+		{"myid", memberid.Number(st.Member)},
 		{"is_leader", st.Leader == st.Member},
 		{"quorum_address", addressSet(own.PeerAddress)},
 		{"election_address", addressSet(own.ElectionAddress)},
@@ -152,12 +154,13 @@ const patience = 10 * time.Second
 func transferLeadership(h *handler, r *http.Request) (object, error) {
 	to := 0
 	if text := r.URL.Query().Get("to"); text != "" {
-		var err error
-		if to, err = strconv.Atoi(text); err != nil {
+		number, err := strconv.Atoi(text)
+		if err != nil {
 			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("to is %.64q; allowed: the number of a voter", text)}
 		}
+		to = int(memberid.Of(number))
 		if m, ok := member(h.server, to); !ok || m.Observer {
-			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("server %d is not a voter of this ensemble", to)}
+			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("server %d is not a voter of this ensemble", number)}
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -171,7 +174,7 @@ func transferLeadership(h *handler, r *http.Request) (object, error) {
 	case err != nil:
 		return nil, &failedError{http.StatusServiceUnavailable, err.Error()}
 	}
-	return object{{"leader_id", leader}}, nil
+	return object{{"leader_id", memberid.NumberOrNone(leader)}}, nil
 }
 
 // notLeader says why a server cannot hand the lead over, and whom to ask.
@@ -184,7 +187,7 @@ func notLeader(s *server.Server) string {
 	case !ok:
 		return "this server is not the leader, and knows none: ask again later"
 	case m.ClientAddress == "":
-		return fmt.Sprintf("this server is not the leader: ask server %d", id)
+		return fmt.Sprintf("this server is not the leader: ask server %d", memberid.Number(id))
 	}
-	return fmt.Sprintf("this server is not the leader: ask server %d (%s)", id, m.ClientAddress)
+	return fmt.Sprintf("this server is not the leader: ask server %d (%s)", memberid.Number(id), m.ClientAddress)
 }

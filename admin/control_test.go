@@ -11,15 +11,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
 func TestTransferLeadership(t *testing.T) {
 	byMode := startThree(t)
-	to := byMode["follower"].Status().Member
+	to := memberid.Number(byMode["follower"].Status().Member)
 	path := fmt.Sprintf("/commands/transfer_leadership?to=%d", to)
-	observer := byMode["observer"].Status().Member
+	observer := memberid.Number(byMode["observer"].Status().Member)
 	for _, c := range []struct {
 		mode, path string
 		want       int

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
@@ -253,7 +254,7 @@ func TestCommands_TraceMask(t *testing.T) {
 
 func TestCommands_Ensemble(t *testing.T) {
 	servers := startThree(t)
-	leader := servers["leader"].Status().Member
+	leader := memberid.Number(servers["leader"].Status().Member)
 	for role, s := range servers {
 		_, answer := ask(t, s, "leader")
 		want := fmt.Sprintf("%t %d 127.0.0.1", role == "leader", leader)
@@ -261,14 +262,14 @@ func TestCommands_Ensemble(t *testing.T) {
 			t.Errorf("leader on a %s: %s, want %s", role, got, want)
 		}
 		_, answer = ask(t, s, "zabstate")
-		want = fmt.Sprintf("%d %t %t broadcast", s.Status().Member, role == "leader", role != "observer")
+		want = fmt.Sprintf("%d %t %t broadcast", memberid.Number(s.Status().Member), role == "leader", role != "observer")
 		if got := fmt.Sprintf("%v %v %v %v", answer["myid"], answer["is_leader"], answer["voting"], answer["zabstate"]); got != want {
 			t.Errorf("zabstate on a %s: %s, want %s", role, got, want)
 		}
 		_, answer = ask(t, s, "observers")
 		want = "0 []"
 		if role == "leader" {
-			want = "1 [map[sid:3]]"
+			want = "1 [map[sid:2]]"
 		}
 		if got := fmt.Sprintf("%v %v", answer["synced_observers"], answer["observers"]); got != want {
 			t.Errorf("observers on a %s: %s, want %s", role, got, want)

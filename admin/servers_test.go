@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
@@ -44,8 +45,8 @@ func start(t testing.TB, cfg server.Config) *server.Server {
 	return s
 }
 
-// startThree starts two voters and an observer, waits until the leader has the others in step, and
-// returns them by their mode.
+// startThree starts two voters, one of them server 0, and an observer, waits until the leader has
+// the others in step, and returns them by their mode.
 func startThree(t *testing.T) map[string]*server.Server {
 	t.Helper()
 	listeners, lines := make([]net.Listener, 3), make([]string, 3)
@@ -55,12 +56,12 @@ func startThree(t *testing.T) map[string]*server.Server {
 			t.Fatal(err)
 		}
 		listeners[i] = l
-		lines[i] = fmt.Sprintf("server.%d=127.0.0.1:%d:3888:%s;127.0.0.1:%d", i+1, l.Addr().(*net.TCPAddr).Port, role, 2181+i)
+		lines[i] = fmt.Sprintf("server.%d=127.0.0.1:%d:3888:%s;127.0.0.1:%d", i, l.Addr().(*net.TCPAddr).Port, role, 2181+i)
 	}
 	servers := make([]*server.Server, 3)
 	var starting sync.WaitGroup
 	for i, l := range listeners {
-		s := newServer(t, server.Config{MemberID: uint8(i + 1), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond, MaxSessionTimeout: time.Minute})
+		s := newServer(t, server.Config{MemberID: uint8(memberid.Of(i)), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond, MaxSessionTimeout: time.Minute})
 		servers[i] = s
 		// Ends by itself; awaited below.
 		starting.Go(func() {

@@ -75,7 +75,7 @@ type Changes interface {
 
 // Config configures a node. StateMachine is required; the other fields have useful zero values.
 type Config struct {
-	// ID is this member's number, 1 to 254. Default: 1.
+	// ID is this member's id, 1 to 255. Default: 1.
 	ID uint64
 	// Dir is the data directory. Empty: everything is in memory and is lost with the process.
 	Dir string
@@ -177,8 +177,8 @@ func (c *Config) ensureDefaults() error {
 	if c.ID == 0 {
 		c.ID = 1
 	}
-	if c.ID > 254 {
-		errs = append(errs, fmt.Errorf("consensus: ID is %d, allowed are 1 to 254", c.ID))
+	if c.ID > core.MaxMemberID {
+		errs = append(errs, fmt.Errorf("consensus: ID is %d, allowed are 1 to %d", c.ID, core.MaxMemberID))
 	}
 	if c.Memory != nil && c.Dir != "" {
 		errs = append(errs, errors.New("consensus: Memory is for nodes without Dir"))

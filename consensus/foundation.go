@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -44,8 +45,9 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, er
 	if cfg.LogDir == "" {
 		cfg.LogDir = f.Dir
 	}
-	if f.ID == 0 || f.ID > 254 || f.Cluster == 0 || f.Cluster == s.Cluster {
-		return SavedState{}, fmt.Errorf("consensus: member %d of ensemble %016x can't begin with a state of ensemble %016x", f.ID, f.Cluster, s.Cluster)
+	if f.ID == 0 || f.ID > core.MaxMemberID || f.Cluster == 0 || f.Cluster == s.Cluster {
+		return SavedState{}, fmt.Errorf("consensus: member %d of ensemble %016x can't begin with a state of ensemble %016x",
+			memberid.Number(f.ID), f.Cluster, s.Cluster)
 	}
 	if f.NewTerms == 0 || f.NewTerms > math.MaxInt64 || s.Term > math.MaxInt64-f.NewTerms {
 		return SavedState{}, fmt.Errorf("consensus: can't add %d terms to term %d", f.NewTerms, s.Term)

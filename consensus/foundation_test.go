@@ -138,7 +138,7 @@ func TestFound_Refuses(t *testing.T) {
 	if vfstest.Fingerprint(t, from) == before {
 		t.Error("the fingerprint does not change with the files")
 	}
-	for _, f := range []Foundation{{Cluster: 1, NewTerms: 1}, {ID: 255, Cluster: 1, NewTerms: 1}, {ID: 1, NewTerms: 1}, {ID: 1, Cluster: h.Cluster, NewTerms: 1}, {ID: 1, Cluster: 1}, {ID: 1, Cluster: 1, NewTerms: 1 << 63}} {
+	for _, f := range []Foundation{{Cluster: 1, NewTerms: 1}, {ID: 256, Cluster: 1, NewTerms: 1}, {ID: 1, NewTerms: 1}, {ID: 1, Cluster: h.Cluster, NewTerms: 1}, {ID: 1, Cluster: 1}, {ID: 1, Cluster: 1, NewTerms: 1 << 63}} {
 		f.Dir = filepath.Join(t.TempDir(), "new")
 		if _, err := h.FoundEnsemble(f, l.CaptureAll()); err == nil {
 			t.Errorf("%+v was taken", f)

@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -47,7 +48,7 @@ func (h loopHost) FormLog(first core.LogState) error {
 
 func (h loopHost) FormCheckpoint(meta core.Meta) error {
 	if len(meta.Conf.GetVoters()) > 1 {
-		h.n.cfg.Logger.Info("forming a new ensemble", "voters", meta.Conf.GetVoters())
+		h.n.cfg.Logger.Info("forming a new ensemble", "voters", memberid.Numbers(meta.Conf.GetVoters()))
 		if missing := h.n.core.MissingFounders(); len(missing) > 0 {
 			h.n.cfg.Logger.Warn("A NEW, EMPTY ENSEMBLE BEGINS WITHOUT SOME OF ITS VOTERS. If one of them has data, stop all servers now: "+
 				"empty the others' data directories, and start them with db.autocreate=false, so that they join the server that has the data",
@@ -107,14 +108,14 @@ func (h loopHost) StartTransfer(to []uint64, index uint64) {
 		write = func(w io.Writer) error { return checkpoint.WriteStream(w, term, meta.Append(nil), state.Range) }
 	}
 	for _, id := range to {
-		n.cfg.Logger.Info("sending a checkpoint", "to", id, "index", index)
+		n.cfg.Logger.Info("sending a checkpoint", "to", memberid.Number(id), "index", index)
 		n.transfers.background.Add(1)
 		// Ends with the transfer, or with the context of Run, which waits for it.
 		go func() {
 			defer n.transfers.background.Done()
 			err := n.peerNet.SendCheckpoint(ctx, id, write)
 			if err != nil && !errors.Is(err, context.Canceled) {
-				n.cfg.Logger.Warn("a checkpoint was not delivered", "to", id, "error", err)
+				n.cfg.Logger.Warn("a checkpoint was not delivered", "to", memberid.Number(id), "error", err)
 			}
 			n.inbox.put(transferEnded{id, err == nil})
 		}()
@@ -136,7 +137,7 @@ func (h loopHost) Installed(r *turn.Received, lost []any) {
 	for _, ref := range lost {
 		h.n.cfg.OnLost(ref)
 	}
-	h.n.cfg.Logger.Info("installed a checkpoint", "from", r.From, "index", r.Meta.Index)
+	h.n.cfg.Logger.Info("installed a checkpoint", "from", memberid.Number(r.From), "index", r.Meta.Index)
 }
 
 // checkpointTransfers are the goroutines that write, send and receive checkpoints.

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/raft/v3"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // Memory takes the place of the data directory for a node in memory. A node that ends leaves its
@@ -42,7 +43,8 @@ func (m *Memory) take(n *Node, r *recovered) error {
 	if m.saved != nil {
 		if m.saved.meta.Conf != nil {
 			if m.saved.meta.Member != n.cfg.ID {
-				return fmt.Errorf("consensus: the Memory belongs to member %d, this is member %d", m.saved.meta.Member, n.cfg.ID)
+				return fmt.Errorf("consensus: the Memory belongs to member %d, this is member %d",
+					memberid.Number(m.saved.meta.Member), memberid.Number(n.cfg.ID))
 			}
 			r.meta = m.saved.meta
 			if err := r.checkAlone(&n.cfg, "the Memory"); err != nil {

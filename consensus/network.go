@@ -18,6 +18,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/peer"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // peerNetwork is the connections of a node to the other members.
@@ -132,7 +133,8 @@ func (p *peerNetwork) joinCluster(cluster uint64) {
 		if !core.ClustersDiffer(theirs.cluster, cluster) {
 			return false
 		}
-		p.logger.Warn("disconnected a member of another ensemble: its messages are dropped", "member", id)
+		p.logger.Warn("disconnected a member of another ensemble: its messages are dropped",
+			"member", memberid.Number(id))
 		return true
 	})
 }
@@ -171,7 +173,7 @@ func (p *peerNetwork) drop(f func(id uint64, theirs hello) bool) {
 func (p *peerNetwork) send(network *peer.Network, m *core.Message) {
 	frame, err := m.Encode()
 	if err != nil {
-		p.logger.Error("message not sent", "to", m.To, "error", err)
+		p.logger.Error("message not sent", "to", memberid.Number(m.To), "error", err)
 		return
 	}
 	if network.Add(m.To, frame) && !slices.Contains(p.unsent, m.To) {
@@ -311,9 +313,11 @@ func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	case r.Bad:
 		return errors.New("malformed hello")
 	case !known:
-		return fmt.Errorf("member %d is not configured on member %d: add it by reconfig or, if that is off, by its line on all servers. Before that it can follow the ensemble only if all members have a secret, gozkd.peer.secretFile, or certificates that name them", from, p.n.cfg.ID)
+		return fmt.Errorf("member %d is not configured on member %d: add it by reconfig or, if that is off, by its line on all servers. Before that it can follow the ensemble only if all members have a secret, gozkd.peer.secretFile, or certificates that name them",
+			memberid.Number(from), memberid.Number(p.n.cfg.ID))
 	case core.ClustersDiffer(theirs.cluster, ours):
-		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs.cluster, ours)
+		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both",
+			memberid.Number(from), theirs.cluster, ours)
 	}
 	if err := core.CheckPeers(p.n.cfg.ID, *p.n.network.levels.Load(), from, theirs.levels); err != nil {
 		return err
@@ -338,7 +342,7 @@ func (p peerHandler) Receive(from uint64, frame []byte) {
 	}
 	m, err := core.DecodeMessage(p.n.cfg.ID, from, frame)
 	if err != nil {
-		p.n.cfg.Logger.Error("message dropped", "from", from, "error", err)
+		p.n.cfg.Logger.Error("message dropped", "from", memberid.Number(from), "error", err)
 		return
 	}
 	p.n.inbox.add(messageReceived{&m})

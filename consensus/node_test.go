@@ -233,8 +233,8 @@ func TestOpen_OtherMemberIsRefused(t *testing.T) {
 }
 
 func TestOpen_BadConfig(t *testing.T) {
-	_, err := Open(Config{ID: 255, Tick: -1, CheckpointRequests: -1})
-	for _, want := range []string{"ID is 255", "StateMachine", "Tick", "CheckpointRequests"} {
+	_, err := Open(Config{ID: 256, Tick: -1, CheckpointRequests: -1})
+	for _, want := range []string{"ID is 256", "StateMachine", "Tick", "CheckpointRequests"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 var errBusy = errors.New("consensus: receive checkpoint: another one is being received; it will be sent again")
@@ -36,12 +37,13 @@ func (n *Node) receiveAll(from uint64, stream io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := n.cfg.Levels.Check(meta.Level, fmt.Sprintf("the checkpoint of member %d", from)); err != nil {
+	if err := n.cfg.Levels.Check(meta.Level, fmt.Sprintf("the checkpoint of member %d",
+		memberid.Number(from))); err != nil {
 		return err
 	}
 	got := &turn.Received{From: from, Term: r.Term, Meta: meta}
 	got.Meta.Member = n.cfg.ID
-	n.cfg.Logger.Info("receiving a checkpoint", "from", from, "index", meta.Index)
+	n.cfg.Logger.Info("receiving a checkpoint", "from", memberid.Number(from), "index", meta.Index)
 	if n.inMemory() {
 		got.Install, err = restoreFrom(r.Range, n.cfg.StateMachine)
 	} else {
@@ -50,7 +52,8 @@ func (n *Node) receiveAll(from uint64, stream io.Reader) error {
 	}
 	if err != nil {
 		n.transfers.broken.Add(1)
-		n.cfg.Logger.Warn("a checkpoint did not arrive", "from", from, "index", meta.Index, "error", err)
+		n.cfg.Logger.Warn("a checkpoint did not arrive",
+			"from", memberid.Number(from), "index", meta.Index, "error", err)
 		return err
 	}
 	n.inbox.put(checkpointReceived{got})

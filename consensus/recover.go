@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -148,7 +149,8 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPat
 		return nil
 	}
 	if r.meta.Member != id {
-		return fmt.Errorf("consensus: data directory %s belongs to member %d, this is member %d", where.dir, r.meta.Member, id)
+		return fmt.Errorf("consensus: data directory %s belongs to member %d, this is member %d",
+			where.dir, memberid.Number(r.meta.Member), memberid.Number(id))
 	}
 	if err := r.split(rec.Entries, where); err != nil {
 		return err

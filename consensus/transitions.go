@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // The log lines about this member's part in the ensemble: one for each transition.
@@ -36,7 +37,7 @@ func (n *Node) logTransition(old, s *Status) {
 		log.Info("let in again by the ensemble: this server fetches what its data directory lacks")
 	}
 	if !slices.Equal(old.Voters, s.Voters) {
-		log.Info("voters changed", "voters", s.Voters, "learners", s.Learners)
+		log.Info("voters changed", "voters", memberid.Numbers(s.Voters), "learners", memberid.Numbers(s.Learners))
 	}
 	if old.Leader == s.Leader && old.Leading == s.Leading {
 		return
@@ -45,19 +46,22 @@ func (n *Node) logTransition(old, s *Status) {
 	case s.Leading:
 		log.Debug("this server leads", "term", raftTerm) // the user of the node logs more once the first entry is applied
 	case old.Leading && old.LogStalled:
-		log.Warn("this server leads no longer, because the disk of its log does not answer", "leader", s.Leader, "term", raftTerm)
+		log.Warn("this server leads no longer, because the disk of its log does not answer",
+			"leader", memberid.Number(s.Leader), "term", raftTerm)
 	case s.Leader != 0 && oldLeader == b.lastLeader:
-		log.Info("the leader is heard from again", "leader", s.Leader, "term", raftTerm)
+		log.Info("the leader is heard from again", "leader", memberid.Number(s.Leader), "term", raftTerm)
 	case s.Leader != 0:
-		log.Debug("another server leads", "leader", s.Leader, "term", raftTerm)
+		log.Debug("another server leads", "leader", memberid.Number(s.Leader), "term", raftTerm)
 	case old.Leading && oldTerm == raftTerm:
 		// The term rises when another leader is elected, and stays the same when this leader loses
 		// its quorum.
-		log.Warn("quorum lost: too few voters answer, so this server leads no longer", "voters", s.Voters, "connected", n.Connected())
+		log.Warn("quorum lost: too few voters answer, so this server leads no longer",
+			"voters", memberid.Numbers(s.Voters), "connected", memberid.Numbers(n.Connected()))
 	case old.Leading:
 		log.Info("this server leads no longer: there is a new election", "term", raftTerm)
 	default:
-		log.Info("the leader is gone or silent: there is a new election", "leader_before", old.Leader, "term", raftTerm)
+		log.Info("the leader is gone or silent: there is a new election",
+			"leader_before", memberid.Number(old.Leader), "term", raftTerm)
 	}
 }
 
@@ -75,10 +79,11 @@ func (n *Node) logJoin(m *core.Message) {
 	switch {
 	case m.JoinsOutdated():
 		n.cfg.Logger.Warn("a member's data directory is older than what the member has acknowledged, as if it was restored from a copy: "+
-			"it is let in anew, and votes when it has caught up", "member", m.From)
+			"it is let in anew, and votes when it has caught up", "member", memberid.Number(m.From))
 	case slices.Contains(n.core.Conf().GetVoters(), m.From):
-		n.cfg.Logger.Warn("a voter comes without data, new or lost: it is let in anew, and votes when it has caught up", "member", m.From)
+		n.cfg.Logger.Warn("a voter comes without data, new or lost: it is let in anew, and votes when it has caught up",
+			"member", memberid.Number(m.From))
 	default:
-		n.cfg.Logger.Info("a member comes without data: it is let in", "member", m.From)
+		n.cfg.Logger.Info("a member comes without data: it is let in", "member", memberid.Number(m.From))
 	}
 }

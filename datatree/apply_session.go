@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -61,7 +62,7 @@ func (t *Tree) createSession(x *txn) proto.ErrCode {
 	if !body.decode(t.body(x)) {
 		return proto.ErrMarshallingError
 	}
-	id := proto.SessionID(uint64(x.Server)<<56 | uint64(x.Zxid.Epoch()&0xffffff)<<32 | uint64(x.Zxid.Counter()))
+	id := proto.SessionID(uint64(memberid.Number(x.Server))<<56 | uint64(x.Zxid.Epoch()&0xffffff)<<32 | uint64(x.Zxid.Counter()))
 	if x.Session != 0 {
 		id = x.Session
 	}

@@ -66,8 +66,8 @@ func drawChange(t *rapid.T) change {
 	case 0:
 		return change{effect: func(now modelMembers) (modelMembers, proto.ErrCode) { return now, proto.OK }}
 	case 1:
-		bad := rapid.SampledFrom([]string{"nonsense", "server.3", "server.3=h:1", "server.0=h:1:2;3", "server.255=h:1:2;3"}).Draw(t, "bad")
-		outOfRange := bad == "server.0=h:1:2;3" || bad == "server.255=h:1:2;3"
+		bad := rapid.SampledFrom([]string{"nonsense", "server.3", "server.3=h:1", "server.-1=h:1:2;3", "server.255=h:1:2;3"}).Draw(t, "bad")
+		outOfRange := bad == "server.-1=h:1:2;3" || bad == "server.255=h:1:2;3"
 		return change{joining: &bad, ours: outOfRange, effect: func(modelMembers) (modelMembers, proto.ErrCode) { return nil, proto.ErrBadArguments }}
 	case 2:
 		bad := rapid.SampledFrom([]string{"x", "1,x", "server.1"}).Draw(t, "bad")

@@ -51,7 +51,8 @@ type Request struct {
 	// The client's jute bytes after the request header; for internal operations the record named at
 	// their op code.
 	Body []byte
-	// Member id of the origin, 1 to 254, which owns the sessions that it creates or re-attaches.
+	// Member id of the origin, see package memberid, which owns the sessions that it creates or
+	// re-attaches.
 	Server uint8
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -61,7 +62,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		switch m.label {
 		case "":
 		case perPeer:
-			labels = []string{strconv.Itoa(v.Peer)}
+			labels = []string{strconv.Itoa(memberid.Number(v.Peer))}
 		default:
 			labels = []string{v.Key}
 		}

@@ -145,7 +145,7 @@ var table = map[string]metric{
 	"min_proposal_size":           {gauge, "", "Leader: size of the smallest request in the log, in bytes; -1: none."},
 	"max_proposal_size":           {gauge, "", "Leader: size of the largest request in the log, in bytes; -1: none."},
 
-	"gozkd_leader_id":                       {gauge, "", "Number of the leader; 0: none is known."},
+	"gozkd_leader_id":                       {gauge, "", "Number of the leader; -1: none is known."},
 	"gozkd_epoch":                           {gauge, "", "Epoch of the newest zxid."},
 	"gozkd_longest_child_list_bytes":        {gauge, "", "Bytes of the longest reply with the children of a znode since the state was loaded."},
 	"gozkd_feature_level":                   {gauge, "", "Active feature level of the ensemble."},

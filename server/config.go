@@ -50,7 +50,8 @@ type Config struct {
 	Memory *Memory
 	// LogDir is the directory of the write-ahead log (dataLogDir). Default: Dir.
 	LogDir string
-	// MemberID is this server's number, 1 to 254, and the high byte of its session ids. Default: 1.
+	// MemberID is this server's number, 1 to 254, and the high byte of its session ids. The server
+	// server.0 has the MemberID 255, and ids that begin with 0. Default: 1.
 	MemberID uint8
 	// Members lists the servers of the ensemble, including this one, in the form of the server
 	// lines of zoo.cfg: server.1=host:peerPort:electionPort[:role];[host:]clientPort. A server
@@ -319,9 +320,6 @@ func (c *Config) ensureDefaults() error {
 	}
 	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers(), c.ensureDigest())
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
-	if c.MemberID > 254 {
-		bad("MemberID is %d, allowed are 1 to 254", c.MemberID)
-	}
 	for name, d := range map[string]time.Duration{
 		"Tick": c.Tick, "MinSessionTimeout": c.MinSessionTimeout, "MaxSessionTimeout": c.MaxSessionTimeout,
 		"ContainerInterval": c.ContainerInterval, "HandshakeTimeout": c.HandshakeTimeout, "SyncWarning": c.SyncWarning,

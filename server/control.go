@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -153,10 +154,11 @@ func (s *Server) CatchUp(ctx context.Context) error {
 	}
 }
 
-// HandOver makes another member the leader, the voter to or, if to is 0, any. It must be called on
-// the leader, otherwise it returns ErrNotLeading. It returns the new leader when this server knows
-// it, or an error if no voter could take over: none that is connected has everything that is
-// applied here. Clients notice nothing, except that writes wait for the moment.
+// HandOver makes another member the leader, the voter to, which is a MemberStatus.ID, or, if to is
+// 0, any. It must be called on the leader, otherwise it returns ErrNotLeading. It returns the new
+// leader when this server knows it, or an error if no voter could take over: none that is connected
+// has everything that is applied here. Clients notice nothing, except that writes wait for the
+// moment.
 func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
 	switch {
 	case !s.life.accepting.Load():
@@ -171,7 +173,7 @@ func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
 		case st.Leading && ctx.Err() == nil:
 			return 0, errors.New("server: this server still leads: no other voter that is connected and up to date can take over now; try again when all members are in step")
 		case st.Leader != 0 && !st.Leading:
-			s.cfg.Logger.Info("leadership was handed over, as asked", "leader", st.Leader)
+			s.cfg.Logger.Info("leadership was handed over, as asked", "leader", memberid.Number(st.Leader))
 			return int(st.Leader), nil
 		}
 		select {

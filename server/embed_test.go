@@ -156,13 +156,13 @@ func TestNew_SaysAllThatIsWrong(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	_, err = server.New(server.Config{
 		Listen: "localhost:77777", SecureListen: "a:1|b:2", PeerListen: "1", SuperDigest: "secret",
-		MemberID: 255, Tick: -1, MaxBuffer: 5, Dir: "x", Memory: new(server.Memory), InProcess: true, Listener: l,
+		Tick: -1, MaxBuffer: 5, Dir: "x", Memory: new(server.Memory), InProcess: true, Listener: l,
 		Members: []string{"server.1=nonsense", "server.2=a:1:2", "server.2=b:1:2"},
 	})
 	if err == nil {
 		t.Fatal("the bad Config was accepted")
 	}
-	for _, word := range []string{"MemberID is 255", "Tick is", "MaxBuffer is 5", "Memory", "InProcess", "nonsense", "named twice", "not among Members",
+	for _, word := range []string{"Tick is", "MaxBuffer is 5", "Memory", "InProcess", "nonsense", "named twice", "not among Members",
 		"Listen is \"localhost:77777\"", "SecureListen is \"a:1|b:2\"", "PeerListen is \"1\"", "SuperDigest"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the error does not name %q: %v", word, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -31,7 +32,7 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 		}
 		for _, m := range one {
 			if _, twice := set.Get(m.ID); twice {
-				errs = append(errs, fmt.Errorf("server: Members: server.%d is named twice", m.ID))
+				errs = append(errs, fmt.Errorf("server: Members: %s is named twice", m.Key()))
 			}
 			set = set.With(m)
 		}
@@ -145,7 +146,8 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 		switch {
 		case !s.life.serving.Load(): // the log is applied again after a start
 		case res.Err == proto.OK:
-			s.cfg.Logger.Info("members of the ensemble", "voters", current.Voters(), "observers", current.Observers(), "version", version.String())
+			s.cfg.Logger.Info("members of the ensemble",
+				"voters", memberid.Numbers(current.Voters()), "observers", memberid.Numbers(current.Observers()), "version", version.String())
 		default:
 			s.cfg.Logger.Warn("the members of the ensemble were not changed; connect a majority of the new voters, and repeat the reconfig", "reason", res.Err.String())
 		}

@@ -15,7 +15,7 @@ import (
 func TestEnsemble_Divergence(t *testing.T) {
 	for _, disk := range []bool{false, true} {
 		for _, who := range []string{"leader", "follower"} {
-			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+			withNumbers(t, 3, func(t *testing.T, e *ensemble) {
 				if disk {
 					e.onDisk()
 				}
@@ -23,7 +23,7 @@ func TestEnsemble_Divergence(t *testing.T) {
 				e.settle()
 				id := e.leader()
 				if who == "follower" {
-					id = e.followers()[1]
+					id = e.followers()[0]
 				}
 				c, other := e.connect(id, time.Hour), e.connect(e.but(id)[0], time.Hour)
 				other.call(1, 1, create{path: "/x"})
@@ -63,7 +63,7 @@ func TestEnsemble_Divergence(t *testing.T) {
 				e.leader()
 				other.ping()
 				e.start(id)
-				e.awaitVoters(1, 2, 3)
+				e.awaitVoters(e.ids()...)
 				e.check(id, e.but(id)[0], "/y")
 			})
 		}

@@ -14,12 +14,17 @@ import (
 func withReadOnly(t *testing.T, f func(t *testing.T, e *ensemble)) {
 	t.Helper()
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
-		e.onDisk()
-		e.each(func(c *server.Config) { c.ReadOnlyMode, c.NoSync = true, true })
-		e.startAll()
-		e.awaitVoters(1, 2, 3)
+		e.startReadOnly()
 		f(t, e)
 	})
+}
+
+func (e *ensemble) startReadOnly() {
+	e.t.Helper()
+	e.onDisk()
+	e.each(func(c *server.Config) { c.ReadOnlyMode, c.NoSync = true, true })
+	e.startAll()
+	e.awaitVoters(e.ids()...)
 }
 
 // mode returns what srvr says, or "" if the member does not serve.
@@ -61,7 +66,8 @@ func (e *ensemble) readOnly(id int, timeout time.Duration) *raw {
 // A server that is cut off answers reads of clients that accept that, and refuses everything else.
 // The answers are those of ZooKeeper 3.9.5.
 func TestReadOnly(t *testing.T) {
-	withReadOnly(t, func(t *testing.T, e *ensemble) {
+	withNumbers(t, 3, func(t *testing.T, e *ensemble) {
+		e.startReadOnly()
 		for _, id := range []int{e.leader(), e.followers()[0]} {
 			owner, resp, _ := e.tryReadOnly(id, proto.ConnectRequest{TimeoutMs: 60_000})
 			if resp.ReadOnly {

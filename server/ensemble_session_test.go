@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,15 @@ func (e *ensemble) but(id int) (ids []int) {
 	return ids
 }
 
+// ids returns the ids of the members in ascending order.
+func (e *ensemble) ids() (ids []uint64) {
+	for _, m := range e.members {
+		ids = append(ids, uint64(m.id))
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // move re-attaches the session on another member, or on the same member over a new connection.
 func (r *raw) move(e *ensemble, id int) *raw {
 	e.t.Helper()
@@ -141,7 +151,7 @@ func TestEnsemble_QuorumLost(t *testing.T) {
 // clock: not before their timeout is over, and two ticks later at the latest. Their ephemerals are
 // deleted for everybody in one transaction, once.
 func TestEnsemble_Expiry(t *testing.T) {
-	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+	withNumbers(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
 		for _, id := range []int{e.leader(), e.followers()[0]} {
 			owner := e.connect(id, 10*time.Second)
@@ -210,7 +220,7 @@ func TestEnsemble_NewLeaderGivesFullTimeout(t *testing.T) {
 // A session moves to another server while a write of it is stuck on the first: the old connection
 // is closed, and the write has no effect, however late it arrives.
 func TestEnsemble_SessionMoves(t *testing.T) {
-	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+	withNumbers(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
 		stuck, to := e.followers()[0], e.followers()[1]
 		old := e.connect(stuck, 30*time.Second)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
@@ -62,6 +63,23 @@ func withEnsemble(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 	})
 }
 
+// withNumbers runs f with servers that are numbered from 1, and with servers that are numbered from
+// 0.
+func withNumbers(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
+	t.Helper()
+	t.Run("from 1", func(t *testing.T) { withEnsemble(t, n, f) })
+	t.Run("from 0", func(t *testing.T) { withZero(t, n, f) })
+}
+
+// withZero runs f with servers that are numbered from 0.
+func withZero(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
+	t.Helper()
+	withEnsemble(t, n-1, func(t *testing.T, e *ensemble) {
+		e.members = slices.Insert(e.members, 0, e.newMember(memberid.Zero))
+		f(t, e)
+	})
+}
+
 // newNetwork makes a network for a synctest bubble. It has latency, because clients that are always
 // busy would otherwise keep time from advancing.
 func newNetwork() *memnet.Network { return memnet.New(200 * time.Microsecond) }
@@ -83,7 +101,8 @@ func newEnsemble(t testing.TB, n int, network *memnet.Network) *ensemble {
 	return e
 }
 
-// newMember makes a member that is not in the configuration of the earlier ones.
+// newMember makes a member that is not in the configuration of the earlier ones. Server 0 has the
+// id memberid.Zero.
 func (e *ensemble) newMember(id int) *ensembleMember {
 	e.t.Helper()
 	m := &ensembleMember{e: e, id: id}
@@ -94,7 +113,7 @@ func (e *ensemble) newMember(id int) *ensembleMember {
 	}
 	host, port, _ := net.SplitHostPort(m.peerAddress)
 	_, client, _ := net.SplitHostPort(m.clientAddress)
-	m.line = fmt.Sprintf("server.%d=%s:%s:3888:participant;%s:%s", id, host, port, host, client)
+	m.line = fmt.Sprintf("server.%d=%s:%s:3888:participant;%s:%s", memberid.Number(id), host, port, host, client)
 	return m
 }
 
@@ -112,7 +131,9 @@ func reservePortAt(t testing.TB, address string) *tcpport.Port {
 }
 
 // m returns the member with that id.
-func (e *ensemble) m(id int) *ensembleMember { return e.members[id-1] }
+func (e *ensemble) m(id int) *ensembleMember {
+	return e.members[slices.IndexFunc(e.members, func(m *ensembleMember) bool { return m.id == id })]
+}
 
 // onDisk gives all members data directories.
 func (e *ensemble) onDisk() {
@@ -233,7 +254,7 @@ func (e *ensemble) startAll() {
 	e.t.Helper()
 	ids := make([]int, len(e.members))
 	for i := range ids {
-		ids[i] = i + 1
+		ids[i] = e.members[i].id
 	}
 	e.start(ids...)
 }

@@ -37,10 +37,9 @@ func Example() {
 
 // New reports all errors of a Config at once, before anything runs.
 func ExampleNew() {
-	_, err := server.New(server.Config{MemberID: 255, MaxBuffer: 1, SnapCount: -1})
+	_, err := server.New(server.Config{MaxBuffer: 1, SnapCount: -1})
 	fmt.Println(err)
 	// Output:
-	// server: MemberID is 255, allowed are 1 to 254
 	// server: MaxBuffer is 1, allowed are 1024 to 268435456
 	// server: OutstandingLimit 1000, SnapCount -1 and ContainerMaxPerMinute 10000 must be positive
 }

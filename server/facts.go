@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -92,7 +93,7 @@ func (s *Server) Settings() []facts.Setting {
 		{Key: "maxSessionTimeout", Value: ms(c.MaxSessionTimeout)},
 		{Key: "clientPortListenBacklog", Value: "-1"},
 		// A standalone ZooKeeper has no number and says 0. Ours is in the session ids.
-		{Key: "serverId", Value: strconv.Itoa(int(c.MemberID))},
+		{Key: "serverId", Value: strconv.Itoa(int(memberid.Number(c.MemberID)))},
 	}
 	if !s.alone() {
 		lines = append(lines, s.memberSettings()...)

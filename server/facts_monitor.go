@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server/facts"
 )
@@ -123,15 +124,11 @@ func (s *Server) addMember(l *facts.Values) {
 			l.AddPeer("gozkd_peer_observing", id, int64(1))
 		}
 	} else if mode == facts.Observer {
-		master := int64(cmp.Or(st.Relay, st.Leader))
-		if master == 0 {
-			master = -1
-		}
-		l.Add("observer_master_id", master)
+		l.Add("observer_master_id", int64(memberid.NumberOrNone(cmp.Or(st.Relay, st.Leader))))
 	}
 
 	links := s.node.PeerLinks()
-	l.Add("gozkd_leader_id", int64(st.Leader))
+	l.Add("gozkd_leader_id", int64(memberid.NumberOrNone(st.Leader)))
 	l.Add("gozkd_epoch", int64(zxid.Epoch()))
 	l.Add("gozkd_term", int64(st.Term))
 	l.Add("gozkd_applied_index", int64(st.Applied))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 )
 
@@ -41,7 +42,7 @@ func (s *Server) watchLeader(st consensus.Status) {
 		if s.leader.lost.Load() {
 			s.endReadOnly()
 			s.leader.lost.Store(false)
-			s.cfg.Logger.Info("serving clients again", "leader", st.Leader)
+			s.cfg.Logger.Info("serving clients again", "leader", memberid.Number(st.Leader))
 		}
 	case !inTime:
 		if !s.leader.lost.Swap(true) {
@@ -50,7 +51,7 @@ func (s *Server) watchLeader(st consensus.Status) {
 				why = "the leader has not heard this server for syncLimit ticks"
 			}
 			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
-				"since_ms", time.Since(lastGood).Milliseconds(), "leader", st.Leader, "voters", st.Voters, "connected", s.node.Connected())
+				"since_ms", time.Since(lastGood).Milliseconds(), "leader", memberid.Number(st.Leader), "voters", memberid.Numbers(st.Voters), "connected", memberid.Numbers(s.node.Connected()))
 			s.dropConns()
 			s.conns.locals.clear() // as in ZooKeeper; see attachLocal for those that connect at this moment
 			s.beginReadOnly(st)

@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/session"
 )
@@ -333,7 +334,7 @@ func (s *Server) openLocal(e *localSession, now time.Time) (id proto.SessionID, 
 		if _, err := s.cfg.Rand.Read(e.passwd[:]); err != nil {
 			return 0, fmt.Errorf("session password: %w", err)
 		}
-		id = proto.SessionID(s.cfg.MemberID)<<56 | localBit | proto.SessionID(binary.BigEndian.Uint64(random[:]))
+		id = proto.SessionID(memberid.Number(s.cfg.MemberID))<<56 | localBit | proto.SessionID(binary.BigEndian.Uint64(random[:]))
 		if _, global := s.tree.Session(id); !global && s.conns.locals.add(id, e, now) {
 			return id, nil
 		}

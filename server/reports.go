@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
@@ -64,7 +65,7 @@ func (s *Server) received(from uint64, b []byte) {
 	switch b[0] {
 	case reportHeard:
 		if err := s.takeReport(from, b[1:]); err != nil {
-			s.cfg.Logger.Warn("malformed report", "from", from, "error", err)
+			s.cfg.Logger.Warn("malformed report", "from", memberid.Number(from), "error", err)
 		}
 	case reportTaken:
 		if st := s.node.Status(); st.Leader == from {
@@ -75,7 +76,7 @@ func (s *Server) received(from uint64, b []byte) {
 		}
 	case reportLines:
 		if err := s.loop.lines.Take(from, string(b[1:])); err != nil {
-			s.cfg.Logger.Warn("malformed report", "from", from, "error", err)
+			s.cfg.Logger.Warn("malformed report", "from", memberid.Number(from), "error", err)
 		}
 	case reportDiffer:
 		index, n := binary.Uvarint(b[1:])
@@ -133,7 +134,8 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		s.diverged(theirs.Index)
 	case members.OtherDiverged:
 		s.meter.DigestsDiffer.Add(1)
-		s.cfg.Logger.Error("the state of a server differs from that of this server", "server", from, "index", theirs.Index)
+		s.cfg.Logger.Error("the state of a server differs from that of this server",
+			"server", memberid.Number(from), "index", theirs.Index)
 		s.node.Send(from, binary.AppendUvarint([]byte{reportDiffer}, theirs.Index))
 	}
 	return err

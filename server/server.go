@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/lograte"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/liveness"
@@ -228,7 +229,8 @@ func (s *Server) openNode(ctx context.Context) error {
 	s.meter.Log.Opening.Record(int64(time.Since(opening)), 1)
 	s.retarget()
 	if !s.alone() {
-		s.cfg.Logger.Info("joining the ensemble", "server", s.cfg.MemberID, "voters", s.members.Voters(), "observers", s.members.Observers(),
+		s.cfg.Logger.Info("joining the ensemble",
+			"server", memberid.Number(s.cfg.MemberID), "voters", memberid.Numbers(s.members.Voters()), "observers", memberid.Numbers(s.members.Observers()),
 			"peer_address", peerListener.Addr().String(), "data", s.dataName())
 	}
 	return nil

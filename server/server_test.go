@@ -198,7 +198,7 @@ func TestStart_Misuse(t *testing.T) {
 	if err := s.Start(t.Context()); !errors.Is(err, server.ErrStarted) {
 		t.Errorf("second Start: %v", err)
 	}
-	if _, err := server.New(server.Config{MemberID: 255, MaxBuffer: 5, Tick: -1}); err == nil {
+	if _, err := server.New(server.Config{MaxBuffer: 5, Tick: -1}); err == nil {
 		t.Error("a bad Config was accepted")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

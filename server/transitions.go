@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // transitions is the server's part in the ensemble as last logged, so that each change is logged
@@ -60,10 +61,11 @@ func (s *Server) logWaiting() {
 	if s.alone() {
 		return // it applies its own log, and waits for nobody
 	}
-	st, log := s.node.Status(), s.cfg.Logger.With("connected", s.node.Connected())
+	st, log := s.node.Status(), s.cfg.Logger.With("connected", memberid.Numbers(s.node.Connected()))
 	switch {
 	case st.Leader != 0:
-		log.Info("not serving clients yet: catching up with the leader", "leader", st.Leader, "applied_index", st.Applied)
+		log.Info("not serving clients yet: catching up with the leader",
+			"leader", memberid.Number(st.Leader), "applied_index", st.Applied)
 	case logQuorumGone(s, st):
 	case st.Fresh:
 		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + howToJoin(s.cfg)
@@ -76,9 +78,10 @@ func (s *Server) logWaiting() {
 			waits = "for the other voters to form a new ensemble, or " + waits
 		}
 		log.Warn("not serving clients yet: no data here. This server waits "+waits,
-			"voters", s.members.Voters(), "with_data", st.WithData, "without_data", st.WithoutData)
+			"voters", memberid.Numbers(s.members.Voters()), "with_data", memberid.Numbers(st.WithData), "without_data", memberid.Numbers(st.WithoutData))
 	default:
-		log.Warn("not serving clients yet: no leader, which needs a majority of the voters", "voters", st.Voters)
+		log.Warn("not serving clients yet: no leader, which needs a majority of the voters",
+			"voters", memberid.Numbers(st.Voters))
 	}
 }
 
@@ -108,7 +111,7 @@ func logQuorumGone(s *Server, st consensus.Status) (gone bool) {
 	s.cfg.Logger.Error("not serving clients: the quorum is gone for good. Too many voters have lost their data; without it they do not vote. "+
 		"If a disk of one survives, start it with that disk. Otherwise stop all servers, find the newest directory with gozkd inspect, "+
 		"and gozkd restore from it, the archive or a backup: docs/guide/operate.md#quorum-gone-for-good",
-		"voters", voters, "with_data", slices.Sorted(slices.Values(st.WithData)), "without_data", slices.Sorted(slices.Values(st.WithoutData)))
+		"voters", memberid.Numbers(voters), "with_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithData))), "without_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithoutData))))
 	return true
 }
 
@@ -122,7 +125,8 @@ func (s *Server) logRole(st consensus.Status) {
 		last := &s.loop.lastLogged
 		now := transitions{mode: s.mode(), leader: st.Leader, epoch: zxid.Epoch(), peers: last.peers}
 		if now.mode != last.mode || now.leader != last.leader || now.epoch != last.epoch {
-			s.cfg.Logger.Info("role", "mode", now.mode, "leader", now.leader, "epoch", fmt.Sprintf("0x%x", now.epoch), "term", st.Term,
+			s.cfg.Logger.Info("role",
+				"mode", now.mode, "leader", memberid.Number(now.leader), "epoch", fmt.Sprintf("0x%x", now.epoch), "term", st.Term,
 				"zxid", zxid.String())
 		}
 		*last = now
@@ -146,7 +150,7 @@ func (s *Server) logPeers(st consensus.Status) {
 		if after == before {
 			continue
 		}
-		log := s.cfg.Logger.With("server", p.ID)
+		log := s.cfg.Logger.With("server", memberid.Number(p.ID))
 		if lagKnown(p) {
 			log = log.With("lag_entries", p.Lag)
 		}

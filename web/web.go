@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -182,7 +183,8 @@ func (h *Handler) kind(path string, czxid proto.Zxid) (kind string, ttlMs int64)
 func (h *Handler) whoIs(c *access.Caller) *restv2.Who {
 	shown, st := *c, h.server.Status()
 	shown.IDs = server.ShownIDs(c.IDs)
-	return restv2.WhoIs(restv2.ServerInfo{ID: st.Member, Version: server.Version, Mode: st.Mode}, h.gate, &shown)
+	return restv2.WhoIs(restv2.ServerInfo{ID: memberid.Number(st.Member), Version: server.Version, Mode: st.Mode},
+		h.gate, &shown)
 }
 
 // identified calls next with the caller of a request.

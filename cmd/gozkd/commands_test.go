@@ -109,7 +109,7 @@ func TestWords(t *testing.T) {
 		{"help migrate", 0, "usage: gozkd migrate", ""},
 		{"help cli", 0, "usage: gozkd cli", ""},
 		{"help verfy", 2, "", "did you mean verify?"},
-		{"init --myid x", 1, "", "gozkd: init: --id: myid: is \"x\"; allowed: a whole number from 1 to 254"},
+		{"init --myid x", 1, "", "gozkd: init: --id: myid: is \"x\"; allowed: a whole number from 0 to 254"},
 	} {
 		var stdout, stderr strings.Builder
 		status := run("gozkd", strings.Fields(c.args), outside(&stdout, &stderr))

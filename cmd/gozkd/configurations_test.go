@@ -24,7 +24,6 @@ const recordedAnswers = "internal/config/testdata/zookeeper"
 // Words of docs/reference/differences.md. Configurations that the page sets apart differ as long as
 // the page says so.
 const (
-	fromOne       = "Servers of an ensemble have numbers from 1 to 254"
 	noQuorumSASL  = "`quorum.auth.enableSasl=true`, and `group.*` with `weight.*`, prevent the start"
 	defaultLimits = "`initLimit` and `syncLimit` have defaults"
 	multiAddress  = "`multiAddress.enabled` also works in zoo.cfg"
@@ -32,16 +31,11 @@ const (
 
 // configurationsThatDiffer says why gozkd and ZooKeeper do not answer these alike.
 var configurationsThatDiffer = map[string]string{
-	"charm-3.8":             noQuorumSASL,
-	"charm-tls-3.9":         noQuorumSASL,
-	"hierarchical-3.4":      noQuorumSASL,
-	"hbase-managed-3.5":     fromOne,
-	"numbers-from-zero-3.6": fromOne,
-	"vespa-3.8":             fromOne,
-	"vespa-one-server-3.9":  fromOne,
-	"vespa-tls-3.9":         fromOne,
-	"missing-limits-3.4":    defaultLimits,
-	"multi-address-3.6":     multiAddress,
+	"charm-3.8":          noQuorumSASL,
+	"charm-tls-3.9":      noQuorumSASL,
+	"hierarchical-3.4":   noQuorumSASL,
+	"missing-limits-3.4": defaultLimits,
+	"multi-address-3.6":  multiAddress,
 }
 
 // check-config and a start accept the configurations of other people's deployments that ZooKeeper

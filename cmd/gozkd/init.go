@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 const initUsage = `usage: gozkd init [--id N] [--config FILE]
@@ -119,5 +120,5 @@ func prepareDirectories(c config.Config, writeID bool) error {
 	if err := os.WriteFile(filepath.Join(c.DataDir, initializeFile), nil, 0o644); err != nil || !writeID {
 		return err
 	}
-	return os.WriteFile(filepath.Join(c.DataDir, "myid"), fmt.Appendln(nil, c.MyID), 0o644)
+	return os.WriteFile(filepath.Join(c.DataDir, "myid"), fmt.Appendln(nil, memberid.Number(c.MyID)), 0o644)
 }

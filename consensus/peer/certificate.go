@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/certhost"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // checkCertificate decides whether the other side's certificate may be used for a member: it must
@@ -75,10 +76,11 @@ func (n *Network) checkCaller(ctx context.Context, v *visitor, from uint64, addr
 
 // memberPath returns the part of a URI after gozkd://.
 func memberPath(ensemble string, id uint64) string {
+	number := strconv.FormatUint(memberid.Number(id), 10)
 	if ensemble == "" {
-		return strconv.FormatUint(id, 10)
+		return number
 	}
-	return ensemble + "/" + strconv.FormatUint(id, 10)
+	return ensemble + "/" + number
 }
 
 // uriScheme is the scheme of the URIs that name a member in a certificate: gozkd://ensemble/id, or
@@ -110,7 +112,8 @@ func parseMemberURI(u *url.URL) (ensemble string, id uint64, err error) {
 	if u.Path == "" {
 		ensemble, number = "", u.Host
 	}
-	id, err = strconv.ParseUint(number, 10, 64)
+	n, err := strconv.ParseUint(number, 10, 64)
+	id = memberid.Of(n)
 	if err != nil || id == 0 || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", 0, fmt.Errorf("%q is not gozkd://ENSEMBLE/ID or gozkd://ID", u)
 	}

@@ -30,7 +30,7 @@ const (
 	helloTimeout = 2 * time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second
-	// maxIncoming is the default of Config.MaxIncoming. Each of at most 254 members has a
+	// maxIncoming is the default of Config.MaxIncoming. Each of at most 255 members has a
 	// connection for frames, for a moment two, and some for checkpoints.
 	maxIncoming = 1024
 	// bufferBytes is the maximum of a read or write, unless a frame is larger.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 var (
@@ -35,7 +37,7 @@ type RefusedError struct {
 
 // Error returns the peer and its reason.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("peer: member %d refuses: %s", e.Peer, e.Reason)
+	return fmt.Sprintf("peer: member %d refuses: %s", memberid.Number(e.Peer), e.Reason)
 }
 
 // rejectedError is returned if this side rejected the other side.

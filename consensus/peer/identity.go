@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // confirmTimeout bounds the question whether a member has made a connection. The caller waits for
@@ -224,7 +226,8 @@ func (n *Network) confirmAt(ctx context.Context, v *visitor, from uint64, addres
 	case answer.kind == kindConfirmed && answer.from == from:
 		return true, true, nil
 	case answer.kind == kindDenied && answer.from == from:
-		n.cfg.Logger.Debug("a caller is not who it says it is", "peer", from, "address", address, "host", v.host)
+		n.cfg.Logger.Debug("a caller is not who it says it is",
+			"peer", memberid.Number(from), "address", address, "host", v.host)
 		return true, false, refuse(RefusedImpostor, "member %d has not made this connection", from)
 	case answer.kind == kindRefused && strings.HasSuffix(string(answer.contents), unknownConfirm):
 		return true, false, nil
@@ -237,8 +240,9 @@ func (n *Network) confirmAt(ctx context.Context, v *visitor, from uint64, addres
 // unconfirmed refuses a caller, which may be a stranger, without telling it addresses or errors.
 func (n *Network) unconfirmed(from uint64, format string, args ...any) error {
 	return &rejectedError{
-		reason: RefusedUnreachable, err: fmt.Errorf(format, args...),
-		told: fmt.Sprintf("it could not be confirmed that this connection is that of member %d: the log of member %d says why", from, n.cfg.Self),
+		reason: RefusedUnreachable, err: fmt.Errorf(format, withNumbers(args)...),
+		told: fmt.Sprintf("it could not be confirmed that this connection is that of member %d: the log of member %d says why",
+			memberid.Number(from), memberid.Number(n.cfg.Self)),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // incoming is the connection on which a peer sends frames.
@@ -153,19 +154,20 @@ func (n *Network) report(from uint64, remote string, err error, accepted, proven
 	reason, refused := refusalOf(err, accepted)
 	switch {
 	case errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe), errors.Is(err, io.EOF) && from == 0: // it had to go, or was closed by the other side before it said anything
-		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote, "reason", err)
+		n.cfg.Logger.Debug("connection from peer ended", "peer", memberid.Number(from), "remote", remote, "reason", err)
 	case refused && !proven:
 		n.noteIncoming(from, err)
 		n.noteRefusal(reason, from, remote, err)
 	case err == nil || !isRejection(err) && !errors.Is(err, ErrCorrupt):
-		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote, "reason", err)
+		n.cfg.Logger.Debug("connection from peer ended", "peer", memberid.Number(from), "remote", remote, "reason", err)
 	default:
 		if refused {
 			n.refused[reason].Add(1)
 		}
 		n.noteIncoming(from, err)
 		if n.loggedIn.isNew(from, logKey(err)) {
-			n.cfg.Logger.Warn("connection from peer refused", "peer", from, "remote", remote, "error", err)
+			n.cfg.Logger.Warn("connection from peer refused",
+				"peer", memberid.Number(from), "remote", remote, "error", err)
 		}
 	}
 }
@@ -174,7 +176,8 @@ func (n *Network) report(from uint64, remote string, err error, accepted, proven
 func (n *Network) noteRefusal(reason Refusal, from uint64, remote string, err error) {
 	n.refused[reason].Add(1)
 	if wait, suppressed := n.refusalLog.Take(reason.String(), time.Now()); wait == 0 {
-		n.cfg.Logger.Warn("connection from peer refused", "reason", reason.String(), "peer", from, "remote", remote, "error", err, "not_logged_before", suppressed)
+		n.cfg.Logger.Warn("connection from peer refused",
+			"reason", reason.String(), "peer", memberid.Number(from), "remote", remote, "error", err, "not_logged_before", suppressed)
 	}
 }
 

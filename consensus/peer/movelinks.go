@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // signalLinks wakes moveLinks.
@@ -88,7 +90,8 @@ func (n *Network) tryLink(p *peer) error {
 	case answer.kind == kindRefused:
 		return &RefusedError{Peer: p.id, Reason: reasonText(string(answer.contents))}
 	case answer.kind != kindDenied || answer.from != p.id:
-		return fmt.Errorf("%w: answer of kind %d from %d to a trial connection", ErrCorrupt, answer.kind, answer.from)
+		return fmt.Errorf("%w: answer of kind %d from %d to a trial connection",
+			ErrCorrupt, answer.kind, memberid.Number(answer.from))
 	}
 	return nil
 }

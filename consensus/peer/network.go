@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/certhost"
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // Network holds the connections of a member to its peers. The package comment lists its invariants.
@@ -183,7 +184,7 @@ func (n *Network) tooLong(to uint64, length int) {
 	err := fmt.Errorf("peer: send frame: %d bytes, the maximum is %d", length, n.cfg.MaxFrame)
 	n.note(to, err)
 	if n.loggedOut.isNew(to, "too long") {
-		n.cfg.Logger.Error("frame too long", "peer", to, "error", err)
+		n.cfg.Logger.Error("frame too long", "peer", memberid.Number(to), "error", err)
 	}
 }
 

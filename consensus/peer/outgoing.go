@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // peer is a member to send to. Its goroutine runs while the peer has an address.
@@ -42,7 +44,7 @@ type peer struct {
 
 func newPeer(n *Network, id uint64) *peer {
 	return &peer{
-		net: n, id: id, logger: n.cfg.Logger.With("peer", id),
+		net: n, id: id, logger: n.cfg.Logger.With("peer", memberid.Number(id)),
 		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1), questions: newHostLimit(maxQuestions, maxQuestionsPerHost),
 	}
 }
@@ -304,7 +306,8 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 	case answer.kind == kindRefused:
 		return false, &RefusedError{Peer: answer.from, Reason: reasonText(string(answer.contents))}
 	case answer.kind != kindAccepted || answer.from != to || answer.to != n.cfg.Self:
-		return false, fmt.Errorf("%w: answer of kind %d from %d to %d", ErrCorrupt, answer.kind, answer.from, answer.to)
+		return false, fmt.Errorf("%w: answer of kind %d from %d to %d",
+			ErrCorrupt, answer.kind, memberid.Number(answer.from), memberid.Number(answer.to))
 	}
 	contents, ext := splitExtension(answer.contents)
 	checked = ext.has(flagChecked)
@@ -319,7 +322,7 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 		closeWithMessage(conn, failureFrame(rejected.err.Error(), checked))
 		return false, err
 	}
-	n.cfg.Logger.Debug("peer identified", "peer", to, "secret", authenticated, "tls", linkTLS(conn))
+	n.cfg.Logger.Debug("peer identified", "peer", memberid.Number(to), "secret", authenticated, "tls", linkTLS(conn))
 	return checked, conn.SetDeadline(time.Time{})
 }
 

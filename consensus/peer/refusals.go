@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // Refusal is why an incoming connection was refused.
@@ -33,9 +35,20 @@ func (r Refusal) String() string {
 	return [...]string{"malformed", "version", "silent", "unknown_member", "impostor", "unreachable", "no_secret", "wrong_secret", "rejected", "crowded", "plain", "tls", "certificate"}[r]
 }
 
-// refuse returns an error whose text is sent to the other side.
+// refuse returns an error whose text is sent to the other side. Each uint64 of args is the id of a
+// member, of which the text has the number.
 func refuse(reason Refusal, format string, args ...any) error {
-	return &rejectedError{reason: reason, err: fmt.Errorf(format, args...)}
+	return &rejectedError{reason: reason, err: fmt.Errorf(format, withNumbers(args)...)}
+}
+
+// withNumbers replaces the ids of members, the only uint64 of args, by the numbers.
+func withNumbers(args []any) []any {
+	for i, arg := range args {
+		if id, ok := arg.(uint64); ok {
+			args[i] = memberid.Number(id)
+		}
+	}
+	return args
 }
 
 // refusalOf returns why a connection was refused. ok is false if it was accepted before it ended.

@@ -4,11 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/testca"
 )
 
@@ -122,6 +124,22 @@ func TestTLS_LongFrames(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The URI of server 0 has its number, and no certificate names the id.
+func TestMemberURI_Zero(t *testing.T) {
+	if got := memberPath("e", memberid.Zero) + " " + memberPath("", memberid.Zero); got != "e/0 0" {
+		t.Errorf("it must name %s", got)
+	}
+	for text, want := range map[string]uint64{"gozkd://0": memberid.Zero, "gozkd://e/0": memberid.Zero, "gozkd://1": 1, "gozkd://255": 0, "gozkd://e/-1": 0} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, id, err := parseMemberURI(u); id != want || (err == nil) != (want != 0) {
+			t.Errorf("%s names member %d, %v, want %d", text, id, err, want)
+		}
+	}
 }
 
 // T5: a certificate that is not the member's is refused by both sides, and the side that refuses

@@ -81,12 +81,14 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "zxids, ACLs and op codes"},
 		{"proto/jute", "ZooKeeper's files are in the encoding of its protocol"},
 	}},
-	{pkg: "internal/serverlist", there: true, may: []arrow{{"proto", "zxids and error codes"}}},
+	{pkg: "internal/memberid", there: true},
+	{pkg: "internal/serverlist", there: true, may: []arrow{{"internal/memberid", "the numbers of servers"}, {"proto", "zxids and error codes"}}},
 	{pkg: "wal", there: true, may: []arrow{
 		{"internal/vfs", "the disk is handed in, so that tests can crash it"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "datatree", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"proto", "the vocabulary of requests and replies"},
 		{"proto/jute", "a request is applied from the client's own bytes"},
 		{"internal/serverlist", "the rules of reconfig"},
@@ -106,6 +108,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/fair", "places of strangers, and their log lines"},
 		{"internal/tlsreason", "why a handshake failed"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
@@ -124,6 +127,7 @@ var table = slices.Concat(webTable, []box{
 		{"go.etcd.io/raft/v3", "appends are raft's messages"},
 	}},
 	{pkg: "consensus", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"consensus/internal/core", "requests, messages and the state on disk"},
 		{"consensus/internal/turn", "the order of the loop's work"},
 		{"consensus/internal/checkpoint", "the state on disk, and on its way between members"},
@@ -157,6 +161,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
 	}},
 	{pkg: "server/facts", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/histogram", "summaries hold what was measured, for any quantile"},
 		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
 	}},
@@ -166,6 +171,7 @@ var table = slices.Concat(webTable, []box{
 		{"session", "when each client was last heard from"},
 	}},
 	{pkg: "server/internal/members", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/serverlist", "server lines and memberships"},
 		{"internal/vfs", "the file of addresses"},
 		{"proto", "zxids of memberships"},
@@ -186,6 +192,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "the format of zxids and session ids"},
 	}},
 	{pkg: "server", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/fair", "handshakes under way, and claims per address"},
 		{"audit", "makes its events"},
 		{"consensus", "proposes and applies batches"},
@@ -251,11 +258,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "internal/httplocal", there: true},
-	{pkg: "admin", there: true, may: []arrow{{"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"internal/printable", "names in these events"}, {"proto", "identities in them"}}},
-	{pkg: "metrics", there: true, may: []arrow{
-		{"server", "renders its facts"},
-		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
-	}},
+	{pkg: "admin", there: true, may: []arrow{{"internal/memberid", "the numbers of servers"}, {"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"internal/printable", "names in these events"}, {"proto", "identities in them"}}},
 	{pkg: "zktest", there: true, may: []arrow{
 		{"client", "a client that it connects"},
 		{"recipes", "a client that it connects"},
@@ -275,6 +278,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "cmd/gozkd/internal/config", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"cmd/gozkd/internal/archive/store", "checks the URL of an archive"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
@@ -332,6 +336,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "zxids"},
 	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/replica", "applies logs"},
 		{"cmd/gozkd/internal/archive", "a moment of an archive can be restored, and an archive verified"},
 		{"cmd/gozkd/internal/archive/store", "opens archives"},
@@ -350,6 +355,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/cli", "is a command"},
 	}},
 	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/replica", "applies logs"},
 		{"cmd/gozkd/internal/backup", "describes data directories"},
 		{"cmd/gozkd/internal/archive", "the log in an archive"},
@@ -364,6 +370,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/printable", "paths are text of clients"},
 	}},
 	{pkg: "cmd/gozkd/internal/zkdata", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"datatree", "replays transactions"},
 		{"internal/zkfiles", "the files"},
 		{"proto", "zxids"},
@@ -380,12 +387,12 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "events, zxids and error codes"},
 	}},
 	{pkg: "cmd/gozkd/internal/moving", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/backoff", "pauses between attempts"},
 		{"cmd/gozkd/internal/backup", "founds a data directory, and reads the state to export"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 		{"cmd/gozkd/internal/clientflags", "TLS to an admin endpoint"},
 		{"cmd/gozkd/internal/config", "the format of myid"},
-		{"internal/serverlist", "the numbers of servers"},
 		{"datatree", "the state, and the replay of transactions"},
 		{"cmd/gozkd/internal/zkdata", "reads the files of ZooKeeper"},
 		{"internal/zkfiles", "writes a snapshot, and reads the tail of a log"},
@@ -395,10 +402,12 @@ var table = slices.Concat(webTable, []box{
 		{"golang.org/x/term", "progress on a terminal"},
 	}},
 	{pkg: "cmd/gozkd/internal/probe", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/serverlist", "server lines in what conf says"},
 		{"proto", "zxids and session ids"},
 	}},
 	{pkg: "cmd/gozkd/internal/top", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/probe", "asks members"},
@@ -432,6 +441,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto/jute", "decodes text as Java does"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"consensus", "init looks whether a log holds data"},
 		{"cmd/gozkd/internal/replica", "reads that log"},
 		{"cmd/gozkd/internal/archive", "archives the server's log"},

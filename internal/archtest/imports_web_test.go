@@ -3,6 +3,11 @@ package archtest
 // webTable is the part of table about REST and the explorer. Only web and web/internal/explore see
 // the server.
 var webTable = []box{
+	{pkg: "metrics", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
+		{"server", "renders its facts"},
+		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
+	}},
 	{pkg: "web/static", there: true},
 	{pkg: "web/internal/unpack", there: true, may: []arrow{{"github.com/klauspost/compress", "zstd, which browsers do not know"}}},
 	{pkg: "web/internal/locks", there: true, may: []arrow{{"internal/sequence", "numbers of sequential znodes"}}},
@@ -42,6 +47,7 @@ var webTable = []box{
 		{"internal/fair", "bounds streams"},
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},
 		{"server", "facts"},
 		{"client", "requests, also to another ensemble to compare with"},
@@ -55,6 +61,7 @@ var webTable = []box{
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},
 	{pkg: "web", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},
 		{"internal/sloglog", "logs to the standard library's loggers"},
 		{"client", "sessions of /sessions/v1"},

@@ -9,13 +9,9 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 )
-
-// MaxID is the largest id of a member; the smallest is 1. A member's id is the top byte of the ids
-// of the sessions that the member creates. A znode owner whose top byte is 0xFF is a time to live
-// instead of a session. Source: spec section 6.2.
-const MaxID = 254
 
 // anyAddress is the client host of a server line that has only a client port.
 const anyAddress = "0.0.0.0"
@@ -40,7 +36,7 @@ func (r Role) String() string {
 // Member is a parsed server line: the id and addresses of a member. Equal lines give equal Members
 // (==).
 type Member struct {
-	// ID is 1 to MaxID.
+	// ID is that of package memberid: the N of server.N, except for server.0.
 	ID uint64
 	// Host is the address for other members: a name, or an IP address as netip.Addr.String prints
 	// it, without brackets.
@@ -102,10 +98,11 @@ func parse(key, value string, complete, several bool) (Member, error) {
 	switch {
 	case err != nil:
 		return bad(proto.ErrMarshallingError, "the id %q is not a number", number)
-	case id < 1 || id > MaxID:
-		return Member{}, &Error{Key: key, Value: value, Problem: fmt.Sprintf("the id %d is not between 1 and %d", id, MaxID), code: proto.ErrBadArguments, ours: true}
+	case memberid.Of(id) == 0:
+		return Member{}, &Error{Key: key, Value: value, Problem: fmt.Sprintf("the id %d is not between 0 and %d",
+			id, memberid.MaxNumber), code: proto.ErrBadArguments, ours: true}
 	}
-	m.ID = uint64(id)
+	m.ID = memberid.Of(id)
 
 	// As in Java's split, a semicolon at the end begins no further part.
 	peers, client, hasClient := strings.Cut(strings.TrimRight(strings.TrimSpace(value), ";"), ";")
@@ -190,7 +187,7 @@ func (m Member) ClientAddress() string {
 }
 
 // Key returns "server.N".
-func (m Member) Key() string { return "server." + strconv.FormatUint(m.ID, 10) }
+func (m Member) Key() string { return "server." + strconv.FormatUint(memberid.Number(m.ID), 10) }
 
 // Value returns the line without its key, as ZooKeeper prints it: with the role, sorted by host,
 // and with IPv6 addresses in brackets and without "::". A missing election port is printed as 0,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 	"pgregory.net/rapid"
 )
@@ -31,6 +32,7 @@ func TestParse(t *testing.T) {
 		{"server.5", "[fe80::1%eth0]:1:2", Member{ID: 5, Host: "fe80::1%eth0", PeerPort: 1, ElectionPort: 2},
 			"server.5=[fe80:0:0:0:0:0:0:1%eth0]:1:2:participant"},
 		{"server.6", "[::ffff:10.0.0.1]:1:2", Member{ID: 6, Host: "10.0.0.1", PeerPort: 1, ElectionPort: 2}, "server.6=10.0.0.1:1:2:participant"},
+		{"server.0", "a:1:2", Member{ID: 255, Host: "a", PeerPort: 1, ElectionPort: 2}, "server.0=a:1:2:participant"},
 		{"server.8", "a:1:2; ", Member{ID: 8, Host: "a", PeerPort: 1, ElectionPort: 2}, "server.8=a:1:2:participant"},
 		{"server.7", "a:1:2;b:3;", Member{ID: 7, Host: "a", PeerPort: 1, ElectionPort: 2, ClientHost: "b", ClientPort: 3}, "server.7=a:1:2:participant;b:3"},
 	} {
@@ -53,9 +55,9 @@ func TestParse_Errors(t *testing.T) {
 		{"peer.1", "a:1:2", "the key of a server line is server.N"},
 		{"server.x", "a:1:2", `the id "x" is not a number`},
 		{"server.", "a:1:2", `the id "" is not a number`},
-		{"server.0", "a:1:2", "the id 0 is not between 1 and 254"},
-		{"server.255", "a:1:2", "the id 255 is not between 1 and 254"},
-		{"server.-1", "a:1:2", "the id -1 is not between 1 and 254"},
+		{"server.-1", "a:1:2", "the id -1 is not between 0 and 254"},
+		{"server.255", "a:1:2", "the id 255 is not between 0 and 254"},
+		{"server.-1", "a:1:2", "the id -1 is not between 0 and 254"},
 		{"server.1", "", "the host is neither a name"},
 		{"server.1", ":1:2", "the host is neither a name"},
 		{"server.1", "a b:1:2", "the host is neither a name"},
@@ -144,7 +146,7 @@ func drawHost(t *rapid.T) string {
 
 func drawMember(t *rapid.T) Member {
 	m := Member{
-		ID:           rapid.Uint64Range(1, MaxID).Draw(t, "id"),
+		ID:           rapid.Uint64Range(1, memberid.Zero).Draw(t, "id"),
 		Host:         drawHost(t),
 		PeerPort:     rapid.IntRange(1, 65535).Draw(t, "peer port"),
 		ElectionPort: rapid.IntRange(0, 65535).Draw(t, "election port"),

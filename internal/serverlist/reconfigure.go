@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -32,9 +33,10 @@ type Request struct {
 // The codes are those of ZooKeeper: ErrBadArguments, or ErrMarshallingError for some malformed
 // numbers. The caller must check everything else: the version, a pending request, permissions, and
 // which servers are connected. Reconfigure is stricter than ZooKeeper: the id of a joining server
-// must be written as "server.N" with N from 1 to MaxID, a line must have a host, a full list is
-// checked for overlapping addresses like joining servers, and groups and weights are not supported.
-// Source: spec section 13.4; ZooKeeper PrepRequestProcessor, QuorumPeerConfig.parseDynamicConfig.
+// must be written as "server.N" with N from 0 to memberid.MaxNumber, a line must have a host, a
+// full list is checked for overlapping addresses like joining servers, and groups and weights are
+// not supported. Source: spec section 13.4; ZooKeeper PrepRequestProcessor,
+// QuorumPeerConfig.parseDynamicConfig.
 func Reconfigure(cur Set, r Request) (next Set, code proto.ErrCode, ours bool) {
 	least := 2
 	if r.OneVoter {
@@ -82,7 +84,7 @@ func incremental(cur Set, joining, leaving []string, several bool) (Set, error) 
 		if err != nil {
 			return nil, proto.ErrMarshallingError // as in ZooKeeper, which does not expect its exception here
 		}
-		next = slices.DeleteFunc(next, func(m Member) bool { return m.ID == uint64(id) })
+		next = slices.DeleteFunc(next, func(m Member) bool { return int64(memberid.Number(m.ID)) == id })
 	}
 	for _, line := range joining {
 		key, value, ok := strings.Cut(line, "=")

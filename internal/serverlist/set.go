@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Set holds the members of an ensemble, sorted by unique IDs. The zero value is empty: a standalone
-// server. No method changes a Set in place, so a Set can be shared.
+// Set holds the members of an ensemble, sorted by their numbers, which are unique. The zero value
+// is empty: a standalone server. No method changes a Set in place, so a Set can be shared.
 type Set []Member
 
 // NewSet returns a Set of the members. It fails if two have the same ID.
@@ -20,7 +21,7 @@ func NewSet(members ...Member) (Set, error) {
 	for i := range members {
 		sorted[i] = &members[i]
 	}
-	slices.SortFunc(sorted, func(a, b *Member) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(sorted, func(a, b *Member) int { return compare(*a, b.ID) })
 	var s Set
 	for _, m := range sorted {
 		s = append(s, *m)
@@ -96,10 +97,13 @@ func (s Set) Text(version proto.Zxid) string {
 	return b.String()
 }
 
+// compare orders members by their numbers.
+func compare(m Member, id uint64) int { return cmp.Compare(memberid.Number(m.ID), memberid.Number(id)) }
+
 // Get returns the member with an id.
 func (s Set) Get(id uint64) (Member, bool) {
-	i, ok := slices.BinarySearchFunc(s, id, func(m Member, id uint64) int { return cmp.Compare(m.ID, id) })
-	if !ok {
+	i, ok := slices.BinarySearchFunc(s, id, compare)
+	if !ok || s[i].ID != id { // no member has the id 0
 		return Member{}, false
 	}
 	return s[i], true
@@ -107,7 +111,7 @@ func (s Set) Get(id uint64) (Member, bool) {
 
 // With returns the set with m, which replaces a member with the same ID.
 func (s Set) With(m Member) Set {
-	i, found := slices.BinarySearchFunc(s, m.ID, func(m Member, id uint64) int { return cmp.Compare(m.ID, id) })
+	i, found := slices.BinarySearchFunc(s, m.ID, compare)
 	after := i
 	if found {
 		after++
@@ -128,6 +132,7 @@ func (s Set) idsWith(r Role) []uint64 {
 			ids = append(ids, m.ID)
 		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 

@@ -15,8 +15,8 @@ const (
 type Status struct {
 	Serving bool   // clients are answered, and their writes carried out
 	Mode    string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
-	Member  int    // this server's number
-	Leader  int    // the leader's number as far as this server knows, 0 for none; a standalone server leads itself
+	Member  int    // this server's number; 255 stands for the number 0
+	Leader  int    // the leader's Member as far as this server knows, 0 for none; a standalone server leads itself
 	Zxid    int64  // of the last change that is applied on this server
 	// Whole reports whether every member that should vote does, and, as far as the leader knows, no
 	// member has joined without data. A member that joins without data is admitted as a learner
@@ -114,7 +114,7 @@ type Expiry struct {
 // MemberStatus describes a server of an ensemble as the membership records it. Addresses are
 // host:port, or empty if unknown.
 type MemberStatus struct {
-	ID              int
+	ID              int  // the number; 255 stands for the number 0
 	Observer        bool // it has no vote
 	PeerAddress     string
 	ElectionAddress string // not used by this program

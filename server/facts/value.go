@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // Value is a measured or counted property of a server. The mntr word, the admin commands and the
@@ -13,8 +15,8 @@ type Value struct {
 	// Name is ZooKeeper's key of mntr without the prefix zk_, such as znode_count, or a name of
 	// ours, which begins with gozkd_.
 	Name string
-	// Peer is the other member that the value is about, or 0. The names of such values begin with
-	// gozkd_peer_.
+	// Peer is the other member that the value is about, as in MemberStatus.ID, or 0. The names of
+	// such values begin with gozkd_peer_.
 	Peer int
 	// Key distinguishes values with the same Name: the first element of a path (…_per_namespace),
 	// the operation (gozkd_request_duration_seconds) or the stage
@@ -65,7 +67,7 @@ func (v Value) Lines() iter.Seq2[string, any] {
 			is.lines(name, yield)
 		default:
 			if v.Peer != 0 {
-				name = peerPrefix + strconv.Itoa(v.Peer) + "_" + strings.TrimPrefix(name, peerPrefix)
+				name = peerPrefix + strconv.Itoa(memberid.Number(v.Peer)) + "_" + strings.TrimPrefix(name, peerPrefix)
 			}
 			yield(name, v.Is)
 		}

@@ -89,7 +89,7 @@ func CheckPeers(a uint64, ofA LevelInfo, b uint64, ofB LevelInfo) error {
 	for range 2 {
 		if ofA.Active != 0 && !ofB.Supported.Has(ofA.Active) {
 			return fmt.Errorf("the ensemble of member %d has feature level %d, member %d supports %v: start member %d with a version of gozkd that supports level %d",
-				a, ofA.Active, b, ofB.Supported, b, ofA.Active)
+				number(a), ofA.Active, number(b), ofB.Supported, number(b), ofA.Active)
 		}
 		a, ofA, b, ofB = b, ofB, a, ofA
 	}

@@ -54,7 +54,7 @@ func (m *Message) Encode() ([]byte, error) {
 		b[0] = frameRaft
 		b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m.Raft)
 		if err != nil {
-			return nil, fmt.Errorf("consensus: encode a message to member %d: %w", m.To, err)
+			return nil, fmt.Errorf("consensus: encode a message to member %d: %w", number(m.To), err)
 		}
 		return b, nil
 	case m.Forward != nil:
@@ -78,7 +78,7 @@ func (m *Message) Encode() ([]byte, error) {
 func DecodeMessage(to, from uint64, frame []byte) (Message, error) {
 	m := Message{To: to, From: from}
 	bad := func(reason string) (Message, error) {
-		return Message{}, fmt.Errorf("%w from member %d: %s", errBadMessage, from, reason)
+		return Message{}, fmt.Errorf("%w from member %d: %s", errBadMessage, number(from), reason)
 	}
 	if len(frame) == 0 {
 		return bad("empty")

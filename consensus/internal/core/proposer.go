@@ -174,7 +174,8 @@ func (c *Core) refuseInvalid(g *RequestRun) {
 			continue
 		}
 		if p.refused++; p.refused&(p.refused-1) == 0 { // a broken member must not fill the disk with log lines
-			c.logger.Errorf("request %d of member %d refused before it enters the log (refused so far: %d): %v", g.First+uint64(i), g.Server, p.refused, err)
+			c.logger.Errorf("request %d of member %d refused before it enters the log (refused so far: %d): %v",
+				g.First+uint64(i), number(g.Server), p.refused, err)
 		}
 		if !copied { // the payloads may belong to the message
 			g.Payloads, copied = slices.Clone(g.Payloads), true

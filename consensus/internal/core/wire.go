@@ -18,7 +18,7 @@ const (
 	// maxIndex is above every index that a log reaches.
 	maxIndex = 1 << 62
 	// MaxMemberID bounds the ids of members.
-	MaxMemberID = 254
+	MaxMemberID = 255
 	// readContextBytes is the size of the context of a read round.
 	readContextBytes = 24
 )
@@ -43,12 +43,16 @@ func (w *wire) noteAppend(m *raftpb.Message) {
 // refuse counts and logs a message that makes no sense.
 func (c *Core) refuse(r *raftpb.Message, reason string) {
 	if c.wire.refused++; c.wire.refused&(c.wire.refused-1) == 0 { // a broken member must not fill the disk with log lines
-		c.logger.Errorf("%v of member %d refused (refused so far: %d): %s", r.GetType(), r.GetFrom(), c.wire.refused, reason)
+		c.logger.Errorf("%v of member %d refused (refused so far: %d): %s",
+			r.GetType(), number(r.GetFrom()), c.wire.refused, reason)
 	}
 }
 
 // Refused counts the messages of other members that make no sense.
 func (c *Core) Refused() uint64 { return c.wire.refused }
+
+// number returns the number of a member, as people know it: package memberid has the reason.
+func number(id uint64) uint64 { return id % MaxMemberID }
 
 // nonsense returns why no member sends a message, or "". Raft trusts its messages: it panics if
 // they contradict its log, and follows any term.
@@ -108,7 +112,7 @@ func checkConfChange(data []byte) error {
 	}
 	for _, change := range cc.GetChanges() {
 		if id := change.GetNodeId(); id == 0 || id > MaxMemberID {
-			return fmt.Errorf("a change of the membership names member %d", id)
+			return fmt.Errorf("a change of the membership names member %d", number(id))
 		}
 	}
 	return nil

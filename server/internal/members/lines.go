@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
@@ -72,7 +73,7 @@ func ReconfigCommand(wanted, current serverlist.Set) string {
 	}
 	for _, m := range current {
 		if _, is := wanted.Get(m.ID); !is {
-			remove = append(remove, fmt.Sprint(m.ID))
+			remove = append(remove, fmt.Sprint(memberid.Number(m.ID)))
 		}
 	}
 	command := "reconfig"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/call"
@@ -66,7 +67,7 @@ func (e *explorer) ensemble(_ http.ResponseWriter, r *http.Request) (any, error)
 	st, stats := s.Status(), s.Stats()
 	_, digest := s.Digest()
 	v := ensembleView{
-		Members: []member{}, Leader: st.Leader, Whole: st.Whole, Version: stats.Version, Mode: st.Mode,
+		Members: []member{}, Leader: memberid.NumberOrNone(st.Leader), Whole: st.Whole, Version: stats.Version, Mode: st.Mode,
 		Zxid: idText(st.Zxid), Digest: fmt.Sprintf("%016x", digest), Znodes: stats.Znodes, DataBytes: stats.DataBytes,
 		UptimeMs: stats.Uptime.Milliseconds(), Values: make(map[string]any),
 	}
@@ -92,13 +93,14 @@ func (e *explorer) ensemble(_ http.ResponseWriter, r *http.Request) (any, error)
 		v.Members = append(v.Members, row)
 	}
 	if len(v.Members) == 0 {
-		v.Members = append(v.Members, member{ID: st.Member, Role: st.Mode, Own: true, Client: s.ConnectString()})
+		v.Members = append(v.Members, member{ID: memberid.Number(st.Member), Role: st.Mode, Own: true,
+			Client: s.ConnectString()})
 	}
 	return v, nil
 }
 
 func newMember(m server.MemberStatus, st *server.Status, peer map[string]int64) member {
-	row := member{ID: m.ID, Role: "follower", Own: m.ID == st.Member, Client: m.ClientAddress, Peer: m.PeerAddress, LinkTo: m.LinkTo, LinkFrom: m.LinkFrom}
+	row := member{ID: memberid.Number(m.ID), Role: "follower", Own: m.ID == st.Member, Client: m.ClientAddress, Peer: m.PeerAddress, LinkTo: m.LinkTo, LinkFrom: m.LinkFrom}
 	switch {
 	case m.ID == st.Leader:
 		row.Role = "leader"

@@ -6,7 +6,7 @@ import {page} from './list.js';
 export default function (ctx) {
   return page({title: 'Ensemble', interval: 3000, load: () => ctx.api.get('ensemble'), draw: (e) => [
     h('div', {class: 'row'}, badge(e.members.length + (e.members.length === 1 ? ' server' : ' servers')),
-      e.mode === 'standalone' ? badge('standalone') : e.leader ? badge('leader is ' + e.leader, 'good') : badge('no leader known', 'bad'),
+      e.mode === 'standalone' ? badge('standalone') : e.leader >= 0 ? badge('leader is ' + e.leader, 'good') : badge('no leader known', 'bad'),
       e.mode !== 'standalone' && (e.whole ? lost(e.members) || badge('all members vote', 'good') : badge('a member is missing', 'warn')),
       e.values.gozkd_quorum_reachable === 0 && badge('no quorum', 'bad')),
     h('div', {class: 'grid'}, e.members.map((m) => memberCard(m, e))),
@@ -34,7 +34,7 @@ function memberCard(m, e) {
       ['In step', m.inStep === undefined ? null : badge(m.inStep ? 'yes' : 'no', m.inStep ? 'good' : 'warn')],
       ['Lag', lag !== undefined ? [count(lag) + ' entries', h('div', {class: 'bar' + (lag > 1000 ? ' bad' : lag > 50 ? ' warn' : '')},
         h('div', {style: {width: Math.min(100, 100 * Math.log10(1 + lag) / 5) + '%'}}))]
-        : m.own || m.role === 'leader' || !e.leader ? null : h('span', {class: 'dim'}, 'the leader, server ' + e.leader + ', knows')],
+        : m.own || m.role === 'leader' || e.leader < 0 ? null : h('span', {class: 'dim'}, 'the leader, server ' + e.leader + ', knows')],
     ...(m.own ? [] : answered(m.answers))]));
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -87,7 +88,8 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 	}
 	c.Line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
 	c.Line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
-	c.Line("member", "%d of ensemble %016x, voters %v, learners %v", h.Member, h.Cluster, h.Voters, h.Learners)
+	c.Line("member",
+		"%d of ensemble %016x, voters %v, learners %v", memberid.Number(h.Member), h.Cluster, memberid.Numbers(h.Voters), memberid.Numbers(h.Learners))
 	if h.Level > 1 {
 		c.Line("level", "%d; versions of gozkd that do not support this feature level cannot use it", h.Level)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -223,7 +224,7 @@ func writeMyID(t target) error {
 		return nil // the caller has read it
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(f, t.id)
+		_, err = fmt.Fprintln(f, memberid.Number(t.id))
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	return err
@@ -273,7 +274,7 @@ func roleOf(h consensus.SavedState) string {
 	if slices.Contains(h.Voters, h.Member) {
 		return fmt.Sprintf("ONE of %d voters", len(h.Voters))
 	}
-	return fmt.Sprintf("member %d, an observer or a former member", h.Member)
+	return fmt.Sprintf("member %d, an observer or a former member", memberid.Number(h.Member))
 }
 
 // report prints a summary, what may be lost, and the next steps.
@@ -282,7 +283,8 @@ func (c *command) report(r *restored, several bool) {
 	c.Line("restored", "%s from %s", r.target.dir, r.from.path)
 	c.Line("state", "zxid %s, %d znodes, digest %s, last written %s", r.was.zxid, r.was.znodes, r.was.digest, h.Time.UTC().Format(time.RFC3339))
 	c.Line("closed", "%d sessions and their %d ephemeral znodes: clients are told that their session has expired", r.closed.Sessions, r.closed.Ephemerals)
-	c.Line("begins", "member %d of the new ensemble %016x, zxid %v, term %d", r.target.id, r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
+	c.Line("begins",
+		"member %d of the new ensemble %016x, zxid %v, term %d", memberid.Number(r.target.id), r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
 	alone := len(h.Voters) == 1 && h.Voters[0] == h.Member
 	if r.from.dir && !alone {
 		cli.Print(c.Env.Out, fmt.Sprintf(`

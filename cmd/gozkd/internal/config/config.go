@@ -23,8 +23,8 @@ type Config struct {
 	// Members are the initial servers of the ensemble, including MyID; later reconfigurations do
 	// not change the file. Empty for a standalone server.
 	Members serverlist.Set
-	// MyID is the number of this server; 0 if no number is configured, which is possible only for a
-	// standalone server.
+	// MyID is the id of this server, see package memberid; 0 if no number is configured, which is
+	// possible only for a standalone server.
 	MyID uint64
 	// StandaloneEnabled makes a single server line configure a standalone server. Otherwise it
 	// configures an ensemble with a single member.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/memberdir"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // setting is a value of a key and its origin.
@@ -183,7 +184,8 @@ func (r *resolver) checkEnsemble(inv *Invocation) {
 		r.conflict(inv, "secureClientPort or client.portUnification is set, and its members serve no TLS: remove them")
 	}
 	if c.MyID != 0 {
-		r.conflict(inv, "%s says that this is server %d, and the members of --ensemble are numbered from 1: use another directory", filepath.Join(c.DataDir, "myid"), c.MyID)
+		r.conflict(inv, "%s says that this is server %d, and the members of --ensemble are numbered from 1: use another directory",
+			filepath.Join(c.DataDir, "myid"), memberid.Number(c.MyID))
 	}
 	if last := c.ClientPort + inv.Ensemble - 1; c.ClientPort != 0 && last > 65535 {
 		r.conflict(inv, "clientPort is %d, so the client ports are up to %d: set it to 0, or to %d at most", c.ClientPort, last, 65536-inv.Ensemble)

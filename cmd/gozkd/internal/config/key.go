@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // status is the effect of a key.
@@ -296,8 +298,8 @@ func (k *key) set(c *Config, v string) {
 		*f = v == k.kind.words[0]
 	case *int:
 		*f = int(mustInt(v))
-	case *uint64:
-		*f = uint64(mustInt(v))
+	case *uint64: // the id of a server
+		*f = memberid.Of(mustInt(v))
 	case *float64:
 		*f = mustFloat(v)
 	case *time.Duration: // milliseconds
@@ -322,10 +324,7 @@ func (k *key) get(c *Config) string {
 	case *int:
 		return strconv.Itoa(*f)
 	case *uint64:
-		if *f == 0 { // not configured
-			return ""
-		}
-		return strconv.FormatUint(*f, 10)
+		return memberid.Flag{ID: f}.String()
 	case *float64:
 		return strconv.FormatFloat(*f, 'g', -1, 64)
 	case *time.Duration:

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
-	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
@@ -97,7 +97,8 @@ const (
 var ensembleKeys = []key{
 	{name: "dynamicConfigFile", kind: text, status: works, note: "file with the server lines, instead of zoo.cfg"},
 	{name: serverLines, kind: text, status: works, note: "a [server line](#an-ensemble); a single line is a standalone server"},
-	{name: "myid", kind: integer(1, serverlist.MaxID), status: works, note: "number of this server, as in the file `myid`",
+	{name: "myid", kind: integer(0,
+		memberid.MaxNumber), status: works, note: "number of this server, as in the file `myid`",
 		field: func(c *Config) any { return &c.MyID }},
 	{name: "initLimit", kind: integer(0, maxInt), def: "10", status: works, note: "ticks, 1 or more, until a majority founds an ensemble without the others",
 		field: func(c *Config) any { return &c.InitLimit }},

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
@@ -112,7 +113,7 @@ func (r *resolver) parseLine(c *Config, line won, key string) (serverlist.Member
 }
 
 // soleMember uses the client address of the only server line of a standalone server. Any number is
-// accepted: HBase writes server.0.
+// accepted.
 func (r *resolver) soleMember(c *Config, line won) {
 	if _, err := strconv.ParseUint(strings.TrimPrefix(line.canonical, "server."), 10, 63); err != nil {
 		r.problem(line.from, line.key, "is not server.N with a number N")
@@ -175,7 +176,8 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 			continue
 		}
 		if other, again := line[m.ID]; again { // server.1 and server.01; equal keys have been rejected
-			r.problem(l.from, l.key, "is a second server %d, after %s: each server needs a different number", m.ID, other.from)
+			r.problem(l.from, l.key, "is a second server %d, after %s: each server needs a different number",
+				memberid.Number(m.ID), other.from)
 			continue
 		}
 		m = r.ownHost(c, l, m, me)
@@ -225,7 +227,7 @@ func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me identity
 		return m
 	}
 	name, err := os.Hostname()
-	if me.known && me.id == int64(m.ID) && err == nil && name != "" && m.More == "" {
+	if me.known && memberid.Of(me.id) == m.ID && err == nil && name != "" && m.More == "" {
 		c.ListenOnAllIPs, m.Host = true, name
 		return m
 	}
@@ -256,7 +258,8 @@ func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 	case n == 0:
 		r.problem(first.from, first.key, "is an observer like all other servers, and an ensemble needs votes: make some of them participants")
 	case n == 1 && c.StandaloneEnabled:
-		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: add more, or set standaloneEnabled=false", len(set), set.Voters()[0])
+		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: add more, or set standaloneEnabled=false",
+			len(set), memberid.Number(set.Voters()[0]))
 	case n%2 == 0:
 		r.warn(first.from, first.key, "is one of %d participants, which tolerate %d failures, no more than %d would", n, (n-1)/2, n-1)
 	}
@@ -311,7 +314,7 @@ type identity struct {
 func (r *resolver) identity(c *Config) identity {
 	var me identity
 	if w, ok := r.won["myid"]; ok {
-		me = identity{id: int64(c.MyID), from: w.from, key: w.key, known: true, wrong: c.MyID == 0}
+		me = identity{id: int64(memberid.Number(c.MyID)), from: w.from, key: w.key, known: true, wrong: c.MyID == 0}
 	}
 	if c.DataDir == "" {
 		return me
@@ -337,9 +340,7 @@ func (r *resolver) identity(c *Config) identity {
 		me.wrong = true
 	case !me.known, me.from.layer == fromImage:
 		me.id, me.from, me.key, me.known = id, from, "", true
-		if id >= 1 && id <= serverlist.MaxID {
-			c.MyID = uint64(id)
-		}
+		c.MyID = memberid.Of(id) // 0 for the number of a server alone that no member can have
 	}
 	return me
 }
@@ -370,11 +371,12 @@ func (me identity) check(r *resolver, first won, set serverlist.Set) bool {
 		r.problems[len(r.problems)-1].Missing = me.file != ""
 		return false
 	}
-	if me.id < 1 || me.id > serverlist.MaxID {
-		r.problem(me.from, me.key, "is %d; allowed in an ensemble: the number of a server line, 1 to %d", me.id, serverlist.MaxID)
+	if memberid.Of(me.id) == 0 {
+		r.problem(me.from, me.key, "is %d; allowed in an ensemble: the number of a server line, 0 to %d",
+			me.id, memberid.MaxNumber)
 		return false
 	}
-	if _, ok := set.Get(uint64(me.id)); !ok {
+	if _, ok := set.Get(memberid.Of(me.id)); !ok {
 		var keys []string
 		for _, m := range set {
 			keys = append(keys, m.Key())

@@ -129,13 +129,13 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 		{lines, []string{"zoo.cfg:1: server.1: is one of 3 servers, and the number of this one is not configured: write it into " +
 			filepath.Join("d", "myid") + ", or set myid in zoo.cfg, --id or ZOO_MY_ID"}},
 		{lines + "myid=4", []string{"zoo.cfg:4: myid: is 4, but the servers are server.1, server.2, server.3: add this one at zoo.cfg:1, or correct the number"}},
-		{lines + "myid=255", []string{`zoo.cfg:4: myid: is "255"; allowed: a whole number from 1 to 254`}},
+		{lines + "myid=255", []string{`zoo.cfg:4: myid: is "255"; allowed: a whole number from 0 to 254`}},
 		{"server.1=a:1:2\nserver.1=b:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:2: server.1: is already set at zoo.cfg:1: each server needs a different number"}},
 		{"server.1=a:1:2\nserver.01=b:1:2\nmyid=1", []string{"zoo.cfg:2: server.01: is a second server 1, after zoo.cfg:1: each server needs a different number"}},
 		{"server.1=a:1:2\nserver.2=A:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the same address, A:1, as server.1 at zoo.cfg:1: each server needs a different address"}},
 		{"server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the same address, 127.0.0.1:1, as server.1 at zoo.cfg:1: each server needs a different address"}},
-		{"server.0=a:1:2\nserver.2=b\nserver.x=c:1:2\nmyid=1", []string{
-			`zoo.cfg:1: server.0: is "a:1:2": the id 0 is not between 1 and 254` + allowed,
+		{"server.255=a:1:2\nserver.2=b\nserver.x=c:1:2\nmyid=1", []string{
+			`zoo.cfg:1: server.255: is "a:1:2": the id 255 is not between 0 and 254` + allowed,
 			`zoo.cfg:2: server.2: is "b": there is no peer port` + allowed,
 			`zoo.cfg:3: server.x: is "c:1:2": the id "x" is not a number` + allowed}},
 		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:1: server.1: has several addresses, which need multiAddress.enabled=true on all servers"}},
@@ -171,9 +171,13 @@ func TestLoad_Myid(t *testing.T) {
 	}{
 		{lines, "3\n", 3, ""},
 		{lines, " 2 \r\nmore\n", 2, ""},
+		{"server.0=z:1:2\n" + lines, "0\n", 255, ""},
+		{"server.0=z:1:2\n" + lines + "myid=0\n", "0\n", 255, ""},
+		{"server.0=z:1:2\n" + lines + "myid=0\n", "1\n", 0, "zoo.cfg:5: myid: is 0, but " + file + " contains 1: the data belongs to server 1; correct one of them"},
+		{lines, "0\n", 0, file + ":1: is 0, but the servers are server.1, server.2, server.3: add this one at zoo.cfg:1, or correct the number"},
 		{lines + "myid=2\n", "2", 2, ""},
 		{lines + "myid=2\n", "3", 0, "zoo.cfg:4: myid: is 2, but " + file + " contains 3: the data belongs to server 3; correct one of them"},
-		{lines, "300", 0, file + ":1: is 300; allowed in an ensemble: the number of a server line, 1 to 254"},
+		{lines, "300", 0, file + ":1: is 300; allowed in an ensemble: the number of a server line, 0 to 254"},
 		{lines, "4", 0, file + ":1: is 4, but the servers are server.1, server.2, server.3: add this one at zoo.cfg:1, or correct the number"},
 		{lines, "", 0, file + `:1: is ""; allowed: the number of this server`},
 		{"", "one\n", 0, file + `:1: is "one"; allowed: the number of this server`},
@@ -190,6 +194,9 @@ func TestLoad_Myid(t *testing.T) {
 		}
 		if err == nil && inv.Config.MyID != c.want {
 			t.Errorf("%q in %q: it is server %d, want %d", c.myid, c.text, inv.Config.MyID, c.want)
+		}
+		if err == nil && c.want == 255 && !strings.Contains(inv.Config.String(), "\nmyid=0\n") {
+			t.Errorf("%s", inv.Config)
 		}
 	}
 	t.Chdir(t.TempDir())
@@ -221,7 +228,7 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 	wantLines(t, problems(t, "", map[string]string{"ZOO_MY_ID": "one", "ZOO_SERVERS": "zoo1:2888:3888::1 server.2=b:1 server.2=c:1"}),
 		`ZOO_SERVERS: contains "zoo1:2888:3888::1"; allowed: server.N=`+serverlist.LineFormat+", separated by spaces",
 		"ZOO_SERVERS: server.2: is already set at ZOO_SERVERS: each server needs a different number",
-		`ZOO_MY_ID: myid: is "one"; allowed: a whole number from 1 to 254`)
+		`ZOO_MY_ID: myid: is "one"; allowed: a whole number from 0 to 254`)
 }
 
 func TestLoad_DynamicFile(t *testing.T) {

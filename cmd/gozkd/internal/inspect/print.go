@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -221,14 +222,19 @@ func (p *printer) znode(z *datatree.ZnodeInfo) {
 type sessionJSON struct {
 	Session    string `json:"session"`
 	TimeoutMs  int32  `json:"timeoutMs"`
-	Server     uint8  `json:"server,omitempty"`
+	Server     *uint8 `json:"server,omitempty"`
 	Ephemerals int    `json:"ephemerals"`
 }
 
 func (p *printer) session(s datatree.SessionInfo) {
 	if p.json {
-		p.object(sessionJSON{s.ID.String(), s.TimeoutMs, s.Server, s.NumEphemerals})
+		var server *uint8
+		if s.Server != 0 {
+			server = new(memberid.Number(s.Server))
+		}
+		p.object(sessionJSON{s.ID.String(), s.TimeoutMs, server, s.NumEphemerals})
 		return
 	}
-	p.line(fmt.Sprintf("%-18v timeout %d ms, of server %d, %d ephemerals", s.ID, s.TimeoutMs, s.Server, s.NumEphemerals))
+	p.line(fmt.Sprintf("%-18v timeout %d ms, of server %d, %d ephemerals",
+		s.ID, s.TimeoutMs, memberid.Number(s.Server), s.NumEphemerals))
 }

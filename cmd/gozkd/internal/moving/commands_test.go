@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/zkcorpus"
@@ -134,7 +135,8 @@ func TestImport_Number(t *testing.T) {
 	dir, _ := zkcorpus.Unpack(t, "3.9.5")
 	for _, c := range []struct{ myid, id, want string }{
 		{"", "", "1"}, {"", "7", "7"}, {"3\n", "", "3"}, {" 3 \nx", "3", "3"},
-		{"", "255", "is 1 to 254"}, {"3", "4", "--id is 4"}, {"0", "", "allowed: 1 to 254"}, {"300", "", "allowed: 1 to 254"}, {"three", "", `is "three"; allowed`},
+		{"", "0", "0"}, {"0", "", "0"}, {"0", "0", "0"},
+		{"", "255", "a server, 0 to 254"}, {"3", "4", "--id is 4"}, {"0", "1", "--id is 1"}, {"300", "", "allowed: 0 to 254"}, {"three", "", `is "three"; allowed`},
 	} {
 		into := t.TempDir()
 		args := []string{dir, "--into", into}
@@ -154,7 +156,7 @@ func TestImport_Number(t *testing.T) {
 			continue
 		}
 		held, err := consensus.ReadCheckpoint(filepath.Join(into, "checkpoint.db"), &replica.Replica{})
-		if status != cli.OK || err != nil || fmt.Sprint(held.Member) != c.want {
+		if status != cli.OK || err != nil || fmt.Sprint(memberid.Number(held.Member)) != c.want {
 			t.Errorf("%+v: status %d, member %d, %v\n%s", c, status, held.Member, err, stderr)
 		}
 		wantFile := c.want + "\n" // without it, a member of an ensemble does not start

@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 )
@@ -62,7 +63,7 @@ func Export(ctx context.Context, args []string, env cli.Env) int {
 	flags.StringVar(&c.logDir, "log-dir", "", "")
 	flags.StringVar(&c.authFile, "auth-file", "", "")
 	flags.StringVar(&c.version, "for", "3.9", "")
-	flags.Uint64Var(&c.id, "id", 0, "")
+	flags.Var(memberid.Flag{ID: &c.id}, "id", "")
 	flags.BoolVar(&c.json, "json", false, "") // the former name of --output json
 	cli.OutputFlag(flags, &c.json)
 	var secure clientflags.Flags
@@ -103,8 +104,6 @@ func (c *exportCommand) check(words []string) error {
 		return fmt.Errorf("%q is no flag", words[0])
 	case c.version != "3.5" && c.version != "3.6" && c.version != "3.7" && c.version != "3.8" && c.version != "3.9":
 		return fmt.Errorf("--for %s: want 3.5, 3.6, 3.7, 3.8 or 3.9", c.version)
-	case c.id > 255:
-		return fmt.Errorf("--id %d: the number of a server is 1 to 255", c.id)
 	}
 	return nil
 }
@@ -156,7 +155,8 @@ func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (_ *expo
 		return nil, err
 	}
 	if c.id != 0 {
-		if err := os.WriteFile(filepath.Join(c.dir, "myid"), []byte(strconv.FormatUint(c.id, 10)+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(c.dir, "myid"), fmt.Appendln(nil, memberid.Number(c.id)),
+			0o644); err != nil {
 			return nil, err
 		}
 	}

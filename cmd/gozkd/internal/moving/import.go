@@ -14,7 +14,6 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
-	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -95,8 +94,6 @@ func (c *importCommand) check(words []string) error {
 		return errors.New("--into is missing: name the data directory to make, or use --verify to write nothing")
 	case c.into != "" && c.verify:
 		return errors.New("--verify writes nothing: leave --into out")
-	case c.id > serverlist.MaxID:
-		return c.wrongID()
 	case c.only != "" && proto.ValidatePath(c.only) != nil:
 		return fmt.Errorf("--subtree %s: %w", c.only, proto.ValidatePath(c.only))
 	}

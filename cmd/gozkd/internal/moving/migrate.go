@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/zklearner"
 )
 
@@ -90,8 +89,6 @@ func (m *migration) check(words []string) error {
 		return errors.New("--from is missing: name the servers of ZooKeeper with their port for other servers, such as zk1:2888,zk2:2888,zk3:2888")
 	case m.into == "":
 		return errors.New("--into is missing: name the data directory to make")
-	case m.id > serverlist.MaxID:
-		return m.wrongID()
 	}
 	for _, addr := range m.from {
 		if _, _, err := net.SplitHostPort(addr); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/internal/zklearner"
 )
@@ -84,7 +85,7 @@ func prove(q *question, e zklearner.Ensemble) (all []*zkdata.Directory, voters i
 // votersAmong counts the directories that are not those of an observer.
 func votersAmong(all []*zkdata.Directory, e zklearner.Ensemble) (n int) {
 	for _, d := range all {
-		name := fmt.Sprintf("server.%d", d.ID)
+		name := fmt.Sprintf("server.%d", memberid.Number(d.ID))
 		if d.ID == 0 || slices.ContainsFunc(e.Voters, func(v zklearner.Voter) bool { return v.Name == name }) {
 			n++
 		}

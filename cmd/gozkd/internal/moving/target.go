@@ -12,27 +12,23 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/datatree"
-	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // target is a data directory to make.
 type target struct {
 	into, logDir string
-	id           uint64 // 0: that of the file myid
+	id           uint64 // of package memberid; 0: that of the file myid
 }
 
 func (t *target) register(flags *flag.FlagSet) {
 	flags.StringVar(&t.into, "into", "", "")
 	flags.StringVar(&t.logDir, "into-log-dir", "", "")
-	flags.Uint64Var(&t.id, "id", 0, "")
+	flags.Var(memberid.Flag{ID: &t.id}, "id", "")
 	cli.Alias(flags, "log-dir", "into-log-dir")
 }
 
-func (t *target) wrongID() error {
-	return fmt.Errorf("--id %d: the number of a server is 1 to %d", t.id, serverlist.MaxID)
-}
-
-// member returns the number of the server that gets the data.
+// member returns the id of the server that gets the data.
 func (t *target) member() (uint64, error) {
 	file := filepath.Join(t.into, "myid")
 	text, err := os.ReadFile(file)
@@ -46,12 +42,12 @@ func (t *target) member() (uint64, error) {
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%s %w", file, err)
-	case id < 1 || id > serverlist.MaxID:
-		return 0, fmt.Errorf("%s contains %d; allowed: 1 to %d", file, id, serverlist.MaxID)
-	case t.id != 0 && t.id != uint64(id):
-		return 0, fmt.Errorf("--id is %d, but %s contains %d: correct one of them", t.id, file, id)
+	case memberid.Of(id) == 0:
+		return 0, fmt.Errorf("%s contains %d; allowed: 0 to %d", file, id, memberid.MaxNumber)
+	case t.id != 0 && t.id != memberid.Of(id):
+		return 0, fmt.Errorf("--id is %d, but %s contains %d: correct one of them", memberid.Number(t.id), file, id)
 	}
-	return uint64(id), nil
+	return memberid.Of(id), nil
 }
 
 // usable refuses directories with data, and a file myid that does not name a server.

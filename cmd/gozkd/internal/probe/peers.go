@@ -3,6 +3,8 @@ package probe
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // Roles of a Peer, beside ModeLeader.
@@ -16,7 +18,7 @@ const (
 
 // Peer is what the answers to mntr of some members tell about another member. Only gozkd tells it.
 type Peer struct {
-	ID   uint64 `json:"id"`
+	ID   uint64 `json:"id"` // its number
 	Role string `json:"role"`
 	// Lag is in log entries; nil unless the leader answered and has heard from the peer.
 	Lag *int64 `json:"lag,omitempty"`
@@ -30,14 +32,14 @@ func (p Peer) Up() bool {
 // Unknown reports whether the answers tell nothing.
 func (p Peer) Unknown() bool { return p.Role == peerUnknown }
 
-// PeerOf returns what the answers tell about the member with a number. Of leaders that answers
+// PeerOf returns what the answers tell about the member with an id. Of leaders that answers
 // name, that of the newest term counts.
 func PeerOf(id uint64, answers []Monitor) Peer {
-	p := Peer{ID: id, Role: peerUnknown}
-	leader, newest := int64(0), int64(-1)
+	p := Peer{ID: memberid.Number(id), Role: peerUnknown}
+	leader, newest := int64(-1), int64(-1)
 	reached, judged := false, ""
 	for _, m := range answers {
-		of := func(name string) (int64, bool) { return m.Int(fmt.Sprintf("gozkd_peer_%d_%s", id, name)) }
+		of := func(name string) (int64, bool) { return m.Int(fmt.Sprintf("gozkd_peer_%d_%s", p.ID, name)) }
 		if connected, ok := of("connected"); ok {
 			p.Role, reached = peerCutOff, reached || connected > 0
 		}
@@ -47,13 +49,13 @@ func PeerOf(id uint64, answers []Monitor) Peer {
 		if lag, ok := of("lag_entries"); ok {
 			p.Lag = &lag
 		}
-		to, _ := m.Int("gozkd_leader_id")
-		if term, ok := m.Int("gozkd_term"); ok && to > 0 && term > newest {
+		to, known := m.Int("gozkd_leader_id")
+		if term, ok := m.Int("gozkd_term"); ok && known && to >= 0 && term > newest {
 			leader, newest = to, term
 		}
 	}
 	switch {
-	case leader > 0 && uint64(leader) == id:
+	case leader >= 0 && memberid.Of(leader) == id:
 		p.Role = ModeLeader
 	case reached:
 		p.Role = cmp.Or(judged, peerConnected)
@@ -64,14 +66,13 @@ func PeerOf(id uint64, answers []Monitor) Peer {
 // OtherPeers returns the members that gave none of the answers: every answer calls them a peer.
 func OtherPeers(answers []Monitor) []Peer {
 	others := []Peer{}
-	const most = 255 // the largest number of a member
-	for id := uint64(1); id <= most && len(answers) > 0; id++ {
-		key, all := fmt.Sprintf("gozkd_peer_%d_connected", id), true
+	for number := 0; number <= memberid.MaxNumber && len(answers) > 0; number++ {
+		key, all := fmt.Sprintf("gozkd_peer_%d_connected", number), true
 		for _, m := range answers {
 			all = all && m[key] != ""
 		}
 		if all {
-			others = append(others, PeerOf(id, answers))
+			others = append(others, PeerOf(memberid.Of(number), answers))
 		}
 	}
 	return others

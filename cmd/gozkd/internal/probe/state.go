@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -167,7 +168,7 @@ func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }
 
 // Settings is the part of the answer to conf about the server's identity and the members.
 type Settings struct {
-	// ServerID is 0 for a standalone server.
+	// ServerID is that of package memberid; 0 for a standalone server.
 	ServerID uint64
 	// ClientPort is 0 if the answer has no client port.
 	ClientPort int
@@ -185,7 +186,9 @@ func ParseSettings(conf string) Settings {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch {
 		case key == "serverId":
-			s.ServerID, _ = strconv.ParseUint(value, 10, 64) // 0 if the value is not a number
+			if number, err := strconv.ParseUint(value, 10, 64); err == nil {
+				s.ServerID = memberid.Of(number)
+			}
 		case key == "clientPort":
 			s.ClientPort = int(max(0, number(value)))
 		case key == "secureClientPort":
@@ -195,6 +198,9 @@ func ParseSettings(conf string) Settings {
 				s.Members = s.Members.With(m)
 			}
 		}
+	}
+	if len(s.Members) == 0 { // ZooKeeper says serverId=0 then
+		s.ServerID = 0
 	}
 	return s
 }

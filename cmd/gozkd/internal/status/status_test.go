@@ -371,6 +371,22 @@ func TestStatus_Others(t *testing.T) {
 	}
 }
 
+// Server 0 is a server like the others, also as the leader that gave no answer.
+func TestStatus_OthersFromZero(t *testing.T) {
+	one := monitored(t, "follower", "zk_gozkd_leader_id\t0\nzk_gozkd_term\t4\nzk_gozkd_peer_0_connected\t1\n")
+	none := monitored(t, "follower", "zk_gozkd_leader_id\t-1\nzk_gozkd_term\t4\nzk_gozkd_peer_0_connected\t1\n")
+	for server, role := range map[string]string{one: "leader", none: "connected"} {
+		_, out, errs := call(t, Main, nil, "-server", server, "-output", "json")
+		var got struct{ Others []map[string]any }
+		if err := json.Unmarshal([]byte(out), &got); err != nil || errs != "" {
+			t.Fatalf("%v: %s\n%s", err, errs, out)
+		}
+		if want := []map[string]any{{"id": 0.0, "role": role}}; !reflect.DeepEqual(got.Others, want) {
+			t.Errorf("%v, want %v", got.Others, want)
+		}
+	}
+}
+
 // All words of all servers share one limit, also with a server that hangs at its second word.
 func TestStatus_OneLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

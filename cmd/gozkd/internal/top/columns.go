@@ -12,6 +12,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -76,7 +77,7 @@ func idText(m *member) string {
 	if m.ID == 0 {
 		return absent
 	}
-	return strconv.FormatUint(m.ID, 10)
+	return strconv.FormatUint(memberid.Number(m.ID), 10)
 }
 
 func roleText(e *ensemble, m *member) string {

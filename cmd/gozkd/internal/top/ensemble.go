@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -180,7 +181,8 @@ func (e *ensemble) lag(m *member) lag {
 	if leader == nil || leader == m {
 		return lag{}
 	}
-	if n, ok := leader.last.Monitor.Int("gozkd_peer_" + strconv.FormatUint(m.ID, 10) + "_lag_entries"); ok && m.ID != 0 {
+	if n, ok := leader.last.Monitor.Int("gozkd_peer_" + strconv.FormatUint(memberid.Number(m.ID),
+		10) + "_lag_entries"); ok && m.ID != 0 {
 		return lag{n: n, known: true}
 	}
 	if !m.up() || leader.last.State.Gozkd() && leader.last.MonitorErr == nil {
@@ -335,7 +337,7 @@ func (m *member) name() string {
 	if m.ID == 0 {
 		return m.Address
 	}
-	return strconv.FormatUint(m.ID, 10)
+	return strconv.FormatUint(memberid.Number(m.ID), 10)
 }
 
 // hot returns the sums of all members, hottest first.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // ensembleJSON is a line of the JSON output. Unknown values are null or missing.
@@ -27,7 +28,7 @@ type ensembleJSON struct {
 }
 
 type memberJSON struct {
-	ID          uint64         `json:"id,omitempty"`
+	ID          *uint64        `json:"id,omitempty"`
 	Server      string         `json:"server"`
 	Role        string         `json:"role"`
 	Error       string         `json:"error,omitempty"`
@@ -96,7 +97,10 @@ func (e *ensemble) json() ensembleJSON {
 }
 
 func (m *member) json(e *ensemble) memberJSON {
-	j := memberJSON{ID: m.ID, Server: m.Address, Role: roleText(e, m), SinceS: e.now.Sub(m.since).Seconds()}
+	j := memberJSON{Server: m.Address, Role: roleText(e, m), SinceS: e.now.Sub(m.since).Seconds()}
+	if m.ID != 0 {
+		j.ID = new(memberid.Number(m.ID))
+	}
 	if l := e.lag(m); l.known {
 		j.Lag, j.LagIsExact = &l.n, !l.estimated
 	}

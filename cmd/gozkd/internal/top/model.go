@@ -152,7 +152,8 @@ type Sample struct {
 // Entry is a server to watch.
 type Entry struct {
 	Address string
-	// ID is the member number; 0 means that the number is unknown or the server is standalone.
+	// ID is that of package memberid; 0 means that the number is unknown or the server is
+	// standalone.
 	ID uint64
 }
 

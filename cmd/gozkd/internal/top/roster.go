@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
@@ -116,7 +117,8 @@ func (r *roster) entries() []Entry {
 		list = append(list, hidden...)
 	}
 	slices.SortStableFunc(list, func(a, b Entry) int {
-		return cmp.Compare(a.ID-1, b.ID-1) // 0 becomes the largest
+		return cmp.Compare(uint64(memberid.NumberOrNone(a.ID)),
+			uint64(memberid.NumberOrNone(b.ID))) // none becomes the largest
 	})
 	return list
 }
@@ -173,7 +175,7 @@ func discoverer(timeout time.Duration, security *clientflags.Security) func(ctx 
 			return probe.Settings{}, err
 		}
 		s := probe.ParseSettings(string(data))
-		s.ServerID = uint64(c.Session().ID) >> 56
+		s.ServerID = memberid.Of(uint64(c.Session().ID) >> 56)
 		return s, nil
 	}
 }

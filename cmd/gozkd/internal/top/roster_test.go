@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 const three = "server.1=h1:2888:3888:participant;0.0.0.0:2181\nserver.2=h2:2888:3888:participant;h2c:2182\nserver.3=10.0.0.3:2888:3888:observer"
@@ -82,6 +83,22 @@ func TestRoster_NoClientPorts(t *testing.T) {
 	want = []Entry{{"127.0.0.1:2183", 1}, {"127.0.0.1:2181", 2}, {"127.0.0.1:2182", 3}}
 	if got := r.entries(); !slices.Equal(got, want) {
 		t.Errorf("all have answered: %v, want %v", got, want)
+	}
+}
+
+// Server 0 is the first, also while others have not told their numbers.
+func TestRoster_FromZero(t *testing.T) {
+	const lines = "server.0=h:2881:3881;2181\nserver.1=h:2882:3882;2182"
+	r := newRoster([]string{"other:1", "h:2181"}, nil)
+	r.learn("h:2181", probe.ParseSettings("clientPort=2181\nserverId=0\n"+lines))
+	want := []Entry{{"h:2181", memberid.Zero}, {"h:2182", 1}, {"other:1", 0}}
+	if got := r.entries(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for id, name := range map[uint64]string{memberid.Zero: "0", 1: "1", 0: absent} {
+		if got := idText(&member{Entry: Entry{ID: id}}); got != name {
+			t.Errorf("the id %d is shown as %q", id, got)
+		}
 	}
 }
 

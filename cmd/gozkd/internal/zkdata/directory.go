@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -19,7 +20,7 @@ type Directory struct {
 	Name      string // as the user gave it
 	Snapshots []File // newest first
 	Logs      []File // oldest first
-	ID        uint64 // of the file myid; 0 without it
+	ID        uint64 // of the file myid, see package memberid; 0 without it
 	logDir    string // holds Logs
 	epoch     uint32 // of currentEpoch; 0 without it
 }
@@ -52,7 +53,9 @@ func directoryAt(dir, logDir string) (d *Directory, err error) {
 	}
 	d, dir, logDir = &Directory{Name: dir}, versioned(dir), versioned(logDir)
 	if d.logDir = logDir; filepath.Base(dir) == "version-2" {
-		d.ID = numberIn(filepath.Dir(dir), "myid")
+		if n, ok := numberIn(filepath.Dir(dir), "myid"); ok {
+			d.ID = memberid.Of(n)
+		}
 	}
 	if d.Snapshots, err = list(dir, "snapshot."); err != nil {
 		return nil, err
@@ -67,7 +70,8 @@ func directoryAt(dir, logDir string) (d *Directory, err error) {
 	if len(d.Snapshots)+len(d.Logs) == 0 {
 		return nil, fmt.Errorf("%s holds no snapshot.* and no log.*, neither itself nor in version-2: name the dataDir of a ZooKeeper server", d.Name)
 	}
-	d.epoch = uint32(numberIn(dir, "currentEpoch"))
+	epoch, _ := numberIn(dir, "currentEpoch")
+	d.epoch = uint32(epoch)
 	return d, nil
 }
 
@@ -89,13 +93,11 @@ func (d *Directory) apart(dir, logDir string) error {
 	return errors.Join(err, err2)
 }
 
-// numberIn returns the number in a file, or 0.
-func numberIn(dir, file string) uint64 {
+// numberIn returns the number in a file. ok is false without a file that holds one.
+func numberIn(dir, file string) (n uint64, ok bool) {
 	text, _ := os.ReadFile(filepath.Join(dir, file)) // "" is no number
-	if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil {
-		return n
-	}
-	return 0
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	return n, err == nil
 }
 
 // SameServer reports whether two directories are those of one server, as far as they show it.
