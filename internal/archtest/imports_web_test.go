@@ -1,7 +1,7 @@
 package archtest
 
-// webTable is the part of table about REST and the explorer. Only web and web/internal/explore see
-// the server.
+// webTable is the part of table about metrics, REST and the explorer. Only metrics, web and
+// web/internal/explore see the server.
 var webTable = []box{
 	{pkg: "metrics", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
