@@ -36,20 +36,21 @@ type Change[T any] struct {
 	Promoted      int // attempts under the lock
 }
 
-// Value is the data of a znode that many processes change. The first change creates the znode. Safe
-// for concurrent use; a Value makes one change at a time.
+// Value is the data of a znode that many processes change. The first change creates the znode. Its
+// methods are those of Typed, where T is []byte. Safe for concurrent use; a Value makes one change
+// at a time.
 //
 // The first change of a Client creates an ephemeral child of the znode, which shows after a lost
 // answer whether the change was applied. All Values and Numbers of the Client with the same path
 // share the child. Close deletes the child.
-type Value struct{ *atomicValue[[]byte] }
+type Value struct{ Typed[[]byte] }
 
 // NewValue returns the value at path.
 func NewValue(c *recipes.Client, path string, opts ...Option) *Value {
-	return &Value{newAtomicValue(c, path, raw, opts)}
+	return &Value{Typed[[]byte]{newAtomicValue(c, path, raw, opts)}}
 }
 
-// atomicValue has the methods that Value and Number share.
+// atomicValue has the methods that Typed and Number share.
 type atomicValue[T any] struct {
 	client *recipes.Client
 	path   string
