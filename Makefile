@@ -104,6 +104,7 @@ tidy:     ## go mod tidy in all modules, whose siblings of the next version exis
 version:  ## make VERSION, such as 0.2.0, the version of the next release, in which the modules require one another
 	sed -i 's/^const Number = .*/const Number = "$(VERSION)"/' internal/version/version.go
 	sed -Ei 's,(github\.com/gozkd/gozkd[^ ]*) v[^ ]+,\1 v$(VERSION),' go.work $$(git ls-files '*go.mod')
+	sed -Ei 's/^((appV|v)ersion:) .*/\1 $(VERSION)/' deploy/helm/gozkd/Chart.yaml
 release:  ## install and import the modules as users do after a release, from a module proxy made from HEAD and changes to it
 	$(GO) run ./tools/release .
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients

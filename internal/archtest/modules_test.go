@@ -75,6 +75,19 @@ func TestModules_RequireTheNextVersion(t *testing.T) {
 	}
 }
 
+// TestChart_HasTheVersion checks that the Helm chart runs the image of the next version.
+func TestChart_HasTheVersion(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "helm", "gozkd", "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"version", "appVersion"} {
+		if line := "\n" + key + ": " + version.Number + "\n"; !strings.Contains(string(text), line) {
+			t.Errorf("Chart.yaml has no line %q; make version VERSION=%s writes it", strings.TrimSpace(line), version.Number)
+		}
+	}
+}
+
 // TestModules_LibraryRequiresFew checks the direct requirements of the library.
 func TestModules_LibraryRequiresFew(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
