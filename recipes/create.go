@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -255,121 +252,4 @@ func (k *core) owns(ctx context.Context, full string) (bool, error) {
 		return false, zk.ErrNoServer
 	}
 	return stat != nil && stat.EphemeralOwner == session, err
-}
-
-// protectedPrefix begins the name of a protected znode, as Curator forms it: "_c_", a GUID, "-",
-// and the requested name.
-const protectedPrefix = "_c_"
-
-// protect adds a GUID to the znode's name, by which findProtected finds the znode.
-func (n *createCall) protect() {
-	n.prefix = protectedPrefix + guid.New() + "-"
-	i := strings.LastIndexByte(n.path, '/') + 1
-	n.path = n.path[:i] + n.prefix + n.path[i:]
-}
-
-// findProtected returns the znode that an earlier attempt created, or "". A sync comes first: after
-// a reconnect the present server may lag.
-func (n *createCall) findProtected(ctx context.Context) (string, error) {
-	k, parent := n.client.core, znodepath.Parent(n.path)
-	if err := k.sync(ctx, parent); err != nil {
-		return "", err
-	}
-	there, err := k.read(ctx, readChildren, parent, false)
-	if err != nil {
-		return "", ignoreNoNode(err)
-	}
-	for _, name := range there.children {
-		if strings.HasPrefix(name, n.prefix) {
-			return n.checkFound(ctx, znodepath.Join(parent, name))
-		}
-	}
-	return "", nil
-}
-
-// checkFound returns path if the znode there is the requested znode. An ephemeral of an earlier
-// session is not, and is deleted.
-func (n *createCall) checkFound(ctx context.Context, path string) (string, error) {
-	if !n.opts.Ephemeral {
-		return path, nil
-	}
-	k := n.client.core
-	there, err := k.read(ctx, readExists, path, false)
-	switch {
-	case err != nil || !there.exists:
-		return "", err
-	case there.stat.EphemeralOwner == k.currentSession().ID():
-		k.conn.foundOwn(path)
-		return path, nil
-	}
-	return "", ignoreNoNode(k.delete(ctx, path, -1))
-}
-
-// deleteOrphan deletes, in the background, the znode that an attempt may have created.
-func (n *createCall) deleteOrphan() {
-	k := n.client.core
-	k.retryInBackground("delete orphan", n.path, func(ctx context.Context) error {
-		found, err := n.findProtected(ctx)
-		if err != nil || found == "" {
-			return err
-		}
-		return ignoreNoNode(k.delete(ctx, found, -1))
-	})
-}
-
-// parentTries bounds how often an attempt creates missing parents: the server may delete an empty
-// container before the container gets a child.
-const parentTries = 5
-
-// Ensure creates the missing znodes down to path: as containers if the server supports them,
-// otherwise as persistent znodes. The server deletes a container some time after its last child is
-// gone.
-func (c *Client) Ensure(ctx context.Context, path string) error {
-	return c.retry(ctx, "ensure", path, func(ctx context.Context, _ bool) error { return c.core.makeParents(ctx, c.absolute(path)) })
-}
-
-// lastParent returns the deepest parent that Create may have to make: the znode's parent with
-// CreateOptions.Parents, otherwise the namespace's root; "" if none.
-func (n *createCall) lastParent() string {
-	if n.opts.Parents {
-		return znodepath.Parent(n.path)
-	}
-	if root := n.client.root; strings.HasPrefix(n.path, root+"/") {
-		return root
-	}
-	return ""
-}
-
-// makeParents creates the missing znodes down to last.
-func (k *core) makeParents(ctx context.Context, last string) error {
-	if last == "/" {
-		return nil
-	}
-	err := k.makeParent(ctx, last)
-	if !errors.Is(err, zk.ErrNoNode) {
-		return err
-	}
-	if err := k.makeParents(ctx, znodepath.Parent(last)); err != nil {
-		return err
-	}
-	err = k.makeParent(ctx, last)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil // the server has deleted a container above; the caller notices
-	}
-	return err
-}
-
-// makeParent creates a znode, as a container if the server supports them. The znode stays if ctx
-// ends: the server deletes an empty container.
-func (k *core) makeParent(ctx context.Context, path string) error {
-	container := !k.noContainers.Load()
-	_, err := k.create(ctx, path, nonNil(nil), CreateOptions{Container: container, ACL: k.cfg.acl}, nil)
-	if container && errors.Is(err, proto.ErrUnimplemented) {
-		k.noContainers.Store(true)
-		_, err = k.create(ctx, path, nonNil(nil), CreateOptions{ACL: k.cfg.acl}, nil)
-	}
-	if errors.Is(err, zk.ErrNodeExists) {
-		return nil
-	}
-	return err
 }

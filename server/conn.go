@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/tls"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -220,73 +219,5 @@ func (c *conn) boundOutput() {
 	if c.out.len() > maxOutput && c.flushing {
 		c.logger().Warn("connection closed: the client does not read", "session", c.session.String(), "output_bytes", c.out.len())
 		c.closeLocked()
-	}
-}
-
-const (
-	// lingerTime and lingerBytes bound how much of what its client still sends is read from a
-	// connection that the server ends, maxLingering how many such connections there are at a time.
-	lingerTime   = 2 * time.Second
-	lingerBytes  = 1 << 20
-	maxLingering = 256
-)
-
-// lingering holds the sockets that end after an answer. If a socket is closed while bytes of its
-// client are unread, or before more of them come, TCP resets the connection, and the client loses
-// what it has not read of the answer.
-type lingering struct {
-	mu    sync.Mutex // guards all
-	conns map[net.Conn]struct{}
-	ended bool // the server stops
-}
-
-// close ends the stream to the client, reads what the client still sends, within bounds, and closes
-// nc. If too many connections end in this way, or nc can end only as a whole, close closes it at
-// once.
-func (l *lingering) close(nc net.Conn) {
-	half, ok := nc.(interface{ CloseWrite() error })
-	l.mu.Lock()
-	ok = ok && !l.ended && len(l.conns) < maxLingering
-	if ok {
-		l.conns[nc] = struct{}{}
-	}
-	l.mu.Unlock()
-	if ok && half.CloseWrite() == nil && nc.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, nc, lingerBytes)
-	}
-	_ = nc.Close() // the only error would be that it is closed already
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.conns, nc)
-}
-
-// end closes all sockets, and those to come at once.
-func (l *lingering) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	for nc := range l.conns {
-		_ = nc.Close()
-	}
-}
-
-// awaitQueue waits until inTheWay returns false or the connection closes. inTheWay is called after
-// each change of the queue.
-func (c *conn) awaitQueue(in *input, inTheWay func() bool) {
-	c.holdInput(len(in.buf), false)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.closed && !c.closeAfter && inTheWay() {
-		c.room.Wait()
-	}
-}
-
-// awaitClosed waits until the connection is closed, which happens after the reply to closeSession.
-// Until then the connection is not read, because nothing can be done for the session any more.
-func (c *conn) awaitClosed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.closed {
-		c.room.Wait()
 	}
 }

@@ -1,0 +1,69 @@
+package recipes
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gozkd/gozkd/recipes/internal/guid"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
+)
+
+// protectedPrefix begins the name of a protected znode, as Curator forms it: "_c_", a GUID, "-",
+// and the requested name.
+const protectedPrefix = "_c_"
+
+// protect adds a GUID to the znode's name, by which findProtected finds the znode.
+func (n *createCall) protect() {
+	n.prefix = protectedPrefix + guid.New() + "-"
+	i := strings.LastIndexByte(n.path, '/') + 1
+	n.path = n.path[:i] + n.prefix + n.path[i:]
+}
+
+// findProtected returns the znode that an earlier attempt created, or "". A sync comes first: after
+// a reconnect the present server may lag.
+func (n *createCall) findProtected(ctx context.Context) (string, error) {
+	k, parent := n.client.core, znodepath.Parent(n.path)
+	if err := k.sync(ctx, parent); err != nil {
+		return "", err
+	}
+	there, err := k.read(ctx, readChildren, parent, false)
+	if err != nil {
+		return "", ignoreNoNode(err)
+	}
+	for _, name := range there.children {
+		if strings.HasPrefix(name, n.prefix) {
+			return n.checkFound(ctx, znodepath.Join(parent, name))
+		}
+	}
+	return "", nil
+}
+
+// checkFound returns path if the znode there is the requested znode. An ephemeral of an earlier
+// session is not, and is deleted.
+func (n *createCall) checkFound(ctx context.Context, path string) (string, error) {
+	if !n.opts.Ephemeral {
+		return path, nil
+	}
+	k := n.client.core
+	there, err := k.read(ctx, readExists, path, false)
+	switch {
+	case err != nil || !there.exists:
+		return "", err
+	case there.stat.EphemeralOwner == k.currentSession().ID():
+		k.conn.foundOwn(path)
+		return path, nil
+	}
+	return "", ignoreNoNode(k.delete(ctx, path, -1))
+}
+
+// deleteOrphan deletes, in the background, the znode that an attempt may have created.
+func (n *createCall) deleteOrphan() {
+	k := n.client.core
+	k.retryInBackground("delete orphan", n.path, func(ctx context.Context) error {
+		found, err := n.findProtected(ctx)
+		if err != nil || found == "" {
+			return err
+		}
+		return ignoreNoNode(k.delete(ctx, found, -1))
+	})
+}
