@@ -34,9 +34,9 @@ var (
 	ErrTaken = errors.New("recipes: taken by another session")
 	// ErrArgument means that a name, number or option is not valid. Nothing was written.
 	ErrArgument = errors.New("recipes: invalid argument")
-	// ErrHungUp means that the server closed the connection instead of answering the request, twice
-	// if that is large and otherwise four times, while no other request was under way. Perhaps it,
-	// or its reply, is too large, or the server does not know the operation.
+	// ErrHungUp means that the server closed the connection instead of answering the request, again
+	// when the request was repeated alone: twice if the request is large, otherwise four times.
+	// Perhaps the request or its reply is too large, or the server does not know the operation.
 	ErrHungUp = errors.New("recipes: the server closes the connection in answer to this request")
 	// ErrFormat means that the data of a znode are not in the format of the recipe.
 	ErrFormat = errors.New("recipes: data in another format")

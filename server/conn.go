@@ -132,9 +132,9 @@ func (c *conn) heard() time.Time {
 	return c.lastHeard()
 }
 
-// noteProgress records that a client is alive which is not read, because the server waits for it to
-// take its replies: since the last call it has taken bytes, or bytes of it have come. A client that
-// does neither is not heard from. Only runSessions calls noteProgress.
+// noteProgress notes whether a client is alive while its connection is not read because the server
+// waits for the client to take replies. The client is alive if it has taken or sent bytes since the
+// previous call, as the socket's queues show. Only runSessions calls noteProgress.
 func noteProgress(c *conn, now time.Time) {
 	last := c.queued
 	c.queued = rawio.Queued{}

@@ -122,7 +122,7 @@ type queued interface {
 	unordered() bool
 }
 
-// big reports whether the write counts as big for the writeLimit.
+// big reports whether the write counts as big for bounds.Writes.
 func (r *clientRequest) big() bool { return bounds.IsBig(r.req.Op, len(r.req.Body)) }
 
 func (w *clientWrite) bytes() int   { return len(w.req.Body) }

@@ -28,9 +28,9 @@ func (p *pauses) recent(now time.Time) bool {
 	return now.Sub(p.ended) < silenceTimeout
 }
 
-// late returns err, why an accepted connection is to be refused, unless its caller has given up
-// after waiting in the queue of the socket while this process stood still. Then what a member has
-// said can no longer be confirmed.
+// late returns the reason to refuse an accepted connection: err, or net.ErrClosed if this process
+// stood still and the caller gave up meanwhile. A member that has given up can no longer confirm
+// that the connection is its own, and must not be counted as an impostor.
 func (n *Network) late(conn net.Conn, err error) error {
 	if !n.pauses.recent(time.Now()) {
 		return err

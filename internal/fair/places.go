@@ -25,13 +25,13 @@ func Host(remote net.Addr) string {
 }
 
 // Places holds callers that have proved nothing yet, such as connections before their handshake. If
-// there is no room, a newcomer takes the place of the caller that came first, among those of the
-// host with most callers. Who is honest needs a place for milliseconds; strangers could otherwise
-// keep everybody out for as long as they may be silent. Methods may be called from any goroutine;
-// the zero value is empty.
+// there is no room, a newcomer takes the place of the oldest caller of the host with most callers.
+// An honest caller needs its place only for milliseconds. Without this rule, silent strangers could
+// occupy all places until they time out. Methods may be called from any goroutine; the zero value
+// is empty.
 type Places[V comparable] struct {
 	mu      sync.Mutex     // guards the fields below
-	callers []caller[V]    // the first first
+	callers []caller[V]    // oldest first
 	hosts   map[string]int // callers by host
 }
 

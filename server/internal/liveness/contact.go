@@ -12,9 +12,13 @@ type Contact struct {
 }
 
 // Last returns when this server was last in touch with a leader. Without a leader, that is when the
-// leader was lost, or, if that leader had not confirmed for more than a tick that it hears this
-// server, when it last did. confirmed is when a leader last said so. leading says that this server
-// leads, known that there is a leader, and since when the last of these changed.
+// leader was lost. If the lost leader had not confirmed for more than a tick that it hears this
+// server, it is when the leader last did so, or when its leadership began.
+//
+//	leading    this server leads
+//	known      there is a leader
+//	since      when the leadership last changed
+//	confirmed  when a leader last confirmed that it hears this server
 func (c *Contact) Last(leading, known bool, since, confirmed, now time.Time) time.Time {
 	switch {
 	case leading:

@@ -93,8 +93,8 @@ func property32(low, high int64) kind {
 	return k
 }
 
-// orNearest32 is property32, and orNearest integer, for a key with which ZooKeeper starts whatever
-// the number is. One that is not allowed stands for the nearest one, with a warning.
+// orNearest32 and orNearest are property32 and integer for keys of which ZooKeeper accepts every
+// number. A number out of range is replaced by the nearest allowed one, with a warning.
 func orNearest32(low, high int64) kind { return property32(low, high).orNearest(low, high, decode) }
 
 func orNearest(low, high int64) kind { return integer(low, high).orNearest(low, high, parseDecimal) }

@@ -111,8 +111,8 @@ func (c *content) flaws(now time.Time, own func(*x509.Certificate) error) (texts
 	return texts
 }
 
-// worse returns why c must not replace the content old, which may be nil: its certificate has a
-// flaw that the one in use does not have, and every flaw that this one has.
+// worse returns why c must not replace the content old, which may be nil, or nil if c may. The
+// certificate of c is worse if it has all flaws of the old certificate and at least one more.
 func (c *content) worse(old *content, now time.Time) error {
 	if old == nil || old.cert == nil || c.cert == nil {
 		return nil

@@ -197,9 +197,9 @@ func (e *ensemble) lag(m *member) lag {
 
 // totals are sums over the members that serve. NaN and -1 mean unknown.
 type totals struct {
-	up int // that answered
-	// serve counts these and those that the others are in step with; unknown those of which nothing
-	// is known.
+	up int // members that answered
+	// serve also counts members that did not answer, but serve according to the others (Peer.Up).
+	// unknown counts members of which nothing is known.
 	serve, unknown                                       int
 	rates                                                Rates
 	connections, outstanding, watches, znodes, dataBytes int64

@@ -158,9 +158,9 @@ func (l *loader) snapshot(s File) (err error) {
 	return l.compareSnapshot()
 }
 
-// exactAt reports whether the snapshot at index i was complete when a transaction was applied, so
-// that it has no part of a later one: its digest names when it was complete, and a server begins a
-// snapshot only after the previous one.
+// exactAt reports whether the snapshot at index i has no part of a transaction after until. A
+// server applies transactions while it writes a snapshot. The digest names the zxid at which the
+// snapshot was complete; without a digest, it was complete before the server began the next one.
 func (l *loader) exactAt(i int, until proto.Zxid) bool {
 	switch {
 	case l.replay.Newest() > until:
