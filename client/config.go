@@ -68,7 +68,7 @@ type Config struct {
 	// Connect fails with proto.ErrSessionExpired.
 	Resume *Session
 	// Logger gets the client's log lines, and may be a *slog.Logger. If it has a method Warn like
-	// that, a lost connection is a warning. Default: none.
+	// that of *slog.Logger, a lost connection is a warning. Default: none.
 	Logger Logger
 	// Hooks observe the requests and connections.
 	Hooks Hooks

@@ -81,7 +81,7 @@ const (
 	// probesPerTimeout is how many syncs are sent per session timeout. Two intervals between syncs
 	// must be longer than the interval between the server's reports.
 	probesPerTimeout = 6
-	// busyFactor: so many times as many syncs are sent while requests are under way.
+	// busyFactor is how many times more often syncs are sent while requests are under way.
 	busyFactor = 3
 	// maxProbes is how many syncs may be unanswered: those of a session timeout.
 	maxProbes = busyFactor * probesPerTimeout

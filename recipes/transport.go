@@ -9,8 +9,8 @@ import (
 
 // transport sends the requests of a Client and reports the sessions to the core. native is that of
 // Connect, wrapped that of Wrap. Paths are the server's, and data is not nil. classify says what
-// the errors mean. ctx need not end a call, but where ctx ends a call before the request was sent,
-// the request never will be sent.
+// the errors mean. ctx need not end a call. If ctx ends before the request is sent, the request
+// must not be sent later.
 type transport interface {
 	create(ctx context.Context, path string, data []byte, o CreateOptions) (string, error)
 	delete(ctx context.Context, path string, version int32) error

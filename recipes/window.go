@@ -107,8 +107,9 @@ func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
 	return nil, err
 }
 
-// leave is called when a request has ended: answered by the server, with so many bytes, or lost
-// with the connection. The result is true if the server answers this request by closing it.
+// leave is called when a request has ended: the server has answered with this many bytes, or the
+// answer was lost with the connection. The result is true if the server answers this request by
+// closing it.
 func (w *window) leave(t *turn, answered, lost bool, bytes int) (hungUp bool) {
 	now, timeout := w.k.now(), time.Duration(w.k.timeout.Load())
 	w.mu.Lock()

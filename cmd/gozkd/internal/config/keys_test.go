@@ -366,7 +366,7 @@ func keyTable() string {
 		}
 	}
 	write(working)
-	b.WriteString("\nKeys without effect. Those that are refused prevent the start if TLS with these keys is served.\n" +
+	b.WriteString("\nKeys without effect. A key that is listed as refused prevents the start if TLS that it configures is\nserved.\n" +
 		"ZooKeeper's other keys are accepted: they concern details of the Java server.\n\n")
 	write(others)
 	return b.String()
