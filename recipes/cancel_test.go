@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,14 +104,13 @@ func TestCancel_Another(t *testing.T) {
 		c, h := w.Hooked()
 		other := w.Client()
 		ctx, cancel := context.WithCancel(t.Context())
-		deletes := 0
+		var deletes atomic.Int64
 		h.Arm(func(r recipetest.Request) error {
 			switch {
 			case r.Op == zktest.Create:
 				cancel()
 				synctest.Wait() // nobody waits for the create any more
-			case r.Op == zktest.Delete && deletes == 0:
-				deletes++
+			case r.Op == zktest.Delete && deletes.CompareAndSwap(0, 1):
 				w.ExpireSession(c.Session().ID())
 				if _, err := other.Create(t.Context(), "/name", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 					t.Error(err)
@@ -123,8 +123,8 @@ func TestCancel_Another(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
-		if deletes != 1 {
-			t.Errorf("%d deletes, want 1 at most", deletes)
+		if n := deletes.Load(); n != 1 {
+			t.Errorf("%d deletes, want 1", n)
 		}
 		w.AssertOwner("/name", other.Session().ID())
 	})

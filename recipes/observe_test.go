@@ -59,6 +59,7 @@ func TestObserve(t *testing.T) {
 					if begun.Load() != want || ended.Load() != want || failed.Load() != want || repeated.Load() != wantRepeats {
 						t.Errorf("%s: %d begun, %d ended, %d without a znode, %d repeats; want %d and %d", what, begun.Load(), ended.Load(), failed.Load(), repeated.Load(), want, wantRepeats)
 					}
+					synctest.Wait() // Wrap learns of a reconnect by an event
 					if n := reconnects.Load(); n != wantReconnects {
 						t.Errorf("%s: %d reconnects, want %d", what, n, wantReconnects)
 					}
