@@ -141,7 +141,6 @@ type endpointTLS struct {
 func (t *endpointTLS) prepare(c config.Config) (use func(), err error) {
 	adminTLS, admin := c.AdminTLS()
 	metricsTLS, metrics := c.MetricsTLSOptions()
-	adminTLS.Own, metricsTLS.Own = ownCertificate(c), ownCertificate(c)
 	admin = admin && c.AdminEnabled && (!t.started || t.admin.source.Load() != nil)
 	metrics = metrics && (!t.started || t.metrics.source.Load() != nil)
 	_, useAdmin, err := t.admin.prepare(admin, adminTLS, named(t.log, "admintls"))

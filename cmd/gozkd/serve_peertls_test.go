@@ -175,10 +175,11 @@ func TestPortTLS_OwnCertificate(t *testing.T) {
 	} {
 		worse := ca.Issue(t, testca.Spec{Hosts: c.hosts})
 		testca.WriteFile(t, files.Key, worse.KeyPEM(t), worse.CertPEM())
-		for _, source := range []*tlsconf.Source{p.clients.source.Load(), p.peers.source.Load()} {
-			if err := source.Check(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "stays in use") {
-				t.Errorf("%v: %v, want %s", c.hosts, err, c.want)
-			}
+		if err := p.peers.source.Load().Check(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "stays in use") {
+			t.Errorf("%v: %v, want %s", c.hosts, err, c.want)
+		}
+		if err := p.clients.source.Load().Check(); err != nil { // clients may know this server by the name of a load balancer
+			t.Errorf("%v, for clients: %v", c.hosts, err)
 		}
 		if err := used(p.prepare(inv.Config, &server.Config{})); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: reload: %v, want %s", c.hosts, err, c.want)

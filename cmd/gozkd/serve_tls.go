@@ -74,9 +74,7 @@ type portTLS struct {
 // prepare reads the files of a configuration, and completes cfg. Nothing else changes until the
 // caller calls use, after the server has taken over cfg.
 func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err error) {
-	clientTLS := c.ClientTLS
-	clientTLS.Own = ownCertificate(c)
-	source, useClients, err := t.clients.prepare(c.ServesTLS(), clientTLS, named(t.log, "tls"))
+	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, named(t.log, "tls"))
 	if err != nil {
 		return nil, err
 	}

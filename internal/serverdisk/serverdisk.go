@@ -3,5 +3,8 @@ package serverdisk
 
 import "github.com/gozkd/gozkd/internal/vfs"
 
-// Log and Data return the file systems of LogDir and Dir in a *server.Config.
-var Log, Data func(config any) *vfs.FS
+// Log returns the file system of LogDir in a *server.Config.
+var Log func(config any) *vfs.FS
+
+// Data returns the file system of Dir in a *server.Config.
+var Data func(config any) *vfs.FS

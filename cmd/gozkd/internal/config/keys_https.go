@@ -71,6 +71,10 @@ func (r *resolver) https(c *Config) {
 			w := r.won["metricsProvider.httpsPort"]
 			r.problem(w.from, w.key, "is %s, and %v", w.value, err)
 		}
+		if c.MetricsPort == c.MetricsHTTPSPort && c.MetricsNeedCert {
+			w := r.won["metricsProvider.httpsPort"]
+			r.warn(w.from, w.key, "is also the port for plain HTTP, for which no certificate is needed: set another metricsProvider.httpPort, or none")
+		}
 	} else if w, given := r.won[metricsTLS+"keyStore.location"]; given {
 		r.warn(w.from, w.key, "has no effect without metricsProvider.httpsPort and the class %s: the metrics are not encrypted", prometheusProvider)
 	}

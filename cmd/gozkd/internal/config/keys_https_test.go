@@ -80,6 +80,10 @@ func TestHTTPS_Problems(t *testing.T) {
 	}
 }
 
+// metricsStores make the metrics encrypted, with certificates of clients.
+const metricsStores = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\nmetricsProvider.httpsPort=7000\n" +
+	"metricsProvider.ssl.keyStore.location=/k.pem\nmetricsProvider.ssl.trustStore.location=/t.pem\n"
+
 // TestHTTPS_Warnings checks that an operator is told of TLS that is configured, and not in force.
 func TestHTTPS_Warnings(t *testing.T) {
 	for keys, want := range map[string]string{
@@ -87,6 +91,8 @@ func TestHTTPS_Warnings(t *testing.T) {
 		quorumStores + "admin.portUnification=true\nadmin.needClientAuth=true": "admin.needClientAuth: true concerns HTTPS only: admin.portUnification also accepts plain HTTP",
 		quorumStores + "admin.forceHttps=true\nadmin.needClientAuth=true":      "",
 		quorumStores + "admin.portUnification=true":                            "",
+		metricsStores + "metricsProvider.httpPort=7000":                        "metricsProvider.httpsPort: is also the port for plain HTTP, for which no certificate is needed",
+		metricsStores + "metricsProvider.httpPort=7001":                        "",
 	} {
 		got := strings.Join(good(t, "dataDir=/d\n"+keys+"\n", nil).Warnings, "\n")
 		if !strings.Contains(got, want) || want == "" && got != "" {

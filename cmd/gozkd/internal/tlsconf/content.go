@@ -131,8 +131,19 @@ func (c *content) worse(old *content, now time.Time) error {
 		return nil
 	}
 	leaf := old.cert.Leaf
-	return fmt.Errorf("%s: the certificate %s; the previous one, of %s, which expires at %v, is better and stays in use",
+	return fmt.Errorf("%s: the certificate %s; the previous one, of %s, which expires at %v, is better and stays in use; trusted authorities and revocation lists are those of the files",
 		c.options.KeyStore.Location, strings.Join(why, ", and it "), leaf.Subject, leaf.NotAfter)
+}
+
+// withCertificate returns c with another certificate of this side.
+func (c *content) withCertificate(cert *tls.Certificate) *content {
+	mixed := *c
+	mixed.cert = cert
+	if c.server != nil {
+		mixed.server = c.server.Clone()
+		mixed.server.Certificates = []tls.Certificate{*cert}
+	}
+	return &mixed
 }
 
 // rotate changes the key of session tickets if it is too old. It replaces crypto/tls's own

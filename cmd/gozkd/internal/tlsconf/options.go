@@ -70,8 +70,9 @@ type Options struct {
 	CRL, OCSP   bool
 	CRLLocation string
 
-	// Own reports why a certificate is not right for this server, such as for another host. Others
-	// then refuse it, if Role is Both. A nil Own has no objections.
+	// Own reports why a certificate is not right for this server, such as for another host: others
+	// then refuse it. A nil Own has no objections, as for clients, who may know this server by any
+	// name.
 	Own func(*x509.Certificate) error
 
 	// Resolver answers for ReverseDNS; nil means that of the system.

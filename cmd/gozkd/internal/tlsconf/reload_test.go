@@ -336,3 +336,44 @@ func TestRun_WorseCertificate(t *testing.T) {
 		}
 	})
 }
+
+// Trusted authorities and revocation lists do not wait for the certificate, and are taken back with
+// it.
+func TestRun_WorseCertificateBesideANewAuthority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, other, now := testca.New(t, "root"), testca.New(t, "other"), time.Now()
+		f := ca.Issue(t, testca.Spec{CN: "good"}).Files(t)
+		good, err := os.ReadFile(f.Key)
+		root, rootErr := os.ReadFile(f.CA)
+		if err := errors.Join(err, rootErr); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Load(options(Server, f), hclog.NewNullLogger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s)
+		expect := func(when, authority string, refused bool) {
+			t.Helper()
+			later()
+			c, err := s.current.Load(), s.Stats().LastError
+			if cert := c.server.Certificates[0].Leaf.Subject.CommonName; cert != "good" || c.cert.Leaf.Subject.CommonName != cert {
+				t.Errorf("%s: the certificate of %s is in use", when, cert)
+			}
+			if trusted := c.trusted[0].Subject.CommonName; trusted != authority {
+				t.Errorf("%s: %s is trusted, want %s", when, trusted, authority)
+			}
+			if (err != nil) != refused {
+				t.Errorf("%s: refused: %v", when, err)
+			}
+		}
+		expired := ca.Issue(t, testca.Spec{CN: "expired", NotBefore: now.Add(-time.Hour), NotAfter: now.Add(-time.Minute)})
+		testca.WriteFile(t, f.Key, expired.KeyPEM(t), expired.CertPEM())
+		expect("expired", "root", true)
+		testca.WriteFile(t, f.CA, other.CertPEM())
+		expect("another authority", "other", true)
+		testca.WriteFile(t, f.CA, root)
+		testca.WriteFile(t, f.Key, good)
+		expect("all undone", "root", false)
+	})
+}

@@ -121,7 +121,7 @@ func (s *Source) take(c *content) {
 	s.warnOfExpiry(now)
 	if c.cert != nil {
 		for i, flaw := range c.flaws(now, c.options.Own) {
-			if flaw != "" && (i == 1 || i == 2 && c.options.Role == Both) {
+			if flaw != "" && i > 0 {
 				s.log.Warn("TLS", "warning", c.options.KeyStore.Location+": the certificate "+flaw)
 			}
 		}
@@ -215,6 +215,11 @@ func (s *Source) Check() error {
 		return s.refuse(err)
 	}
 	s.next = c
+	if old := s.current.Load(); c.worse(old, now) != nil {
+		// Other files may have changed, too: a revocation must not wait for the certificate.
+		s.current.Store(c.withCertificate(old.cert))
+		s.used = [sha256.Size]byte{}
+	}
 	return s.unchanged(now)
 }
 
