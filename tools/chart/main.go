@@ -271,7 +271,8 @@ func secrets(dir string) error {
 	if err != nil {
 		return err
 	}
-	self := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gozkd"}, NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true}
+	self := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gozkd"}, NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true,
+		DNSNames: []string{"*.zk-gozkd-headless.prod.svc.cluster.local"}}
 	certificate, err := x509.CreateCertificate(rand.Reader, self, self, key.Public(), key)
 	if err != nil {
 		return err
