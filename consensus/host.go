@@ -52,7 +52,7 @@ func (h loopHost) FormCheckpoint(meta core.Meta) error {
 		if missing := h.n.core.MissingFounders(); len(missing) > 0 {
 			h.n.cfg.Logger.Warn("A NEW, EMPTY ENSEMBLE BEGINS WITHOUT SOME OF ITS VOTERS. If one of them has data, stop all servers now: "+
 				"empty the others' data directories, and start them with db.autocreate=false, so that they join the server that has the data",
-				"not_heard", missing, "waited_ticks", h.n.cfg.FormTicks)
+				"not_heard", memberid.Numbers(missing), "waited_ticks", h.n.cfg.FormTicks)
 		}
 	}
 	if h.n.inMemory() {

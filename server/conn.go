@@ -77,6 +77,7 @@ type attachment struct {
 // reading holds when the connection was read last, and why it is not read now.
 type reading struct {
 	heardAt    atomic.Int64 // when the client was last heard from, in nanoseconds since Server.startedWall
+	aliveAt    atomic.Int64 // when the client last took replies, or bytes of it came unread; in the same unit
 	handling   atomic.Bool  // requests that were read are handled; until they are, the connection is not read
 	flushes    atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
 	queued     rawio.Queued // what was in the socket's queues when the last flush was found waiting; owned by runSessions
@@ -123,13 +124,13 @@ func (c *conn) lastHeard() time.Time {
 	return c.server.startedWall.Add(time.Duration(c.heardAt.Load()))
 }
 
-// heard is lastHeard for the expiry of sessions: a client that is not read counts as heard now,
-// unless the server waits for the client itself to take its replies.
+// heard is when the client was last alive, for the expiry of sessions: a client that is not read
+// counts as heard now, unless the server waits for the client itself to take its replies.
 func (c *conn) heard() time.Time {
 	if c.handling.Load() && c.flushes.Load() == 0 {
 		return c.server.cfg.Now()
 	}
-	return c.lastHeard()
+	return c.server.startedWall.Add(time.Duration(max(c.heardAt.Load(), c.aliveAt.Load())))
 }
 
 // noteProgress notes whether a client is alive while its connection is not read because the server
@@ -141,9 +142,9 @@ func noteProgress(c *conn, now time.Time) {
 	if c.raw == nil || !c.handling.Load() || c.flushes.Load() == 0 {
 		return
 	}
-	c.queued = c.raw.queued()
-	if c.queued.Unread > last.Unread || c.queued.Unsent < last.Unsent {
-		c.noteHeard(now)
+	var open bool
+	if c.queued, open = c.raw.queued(); open && (c.queued.Unread > last.Unread || c.queued.Unsent < last.Unsent) {
+		c.aliveAt.Store(int64(now.Sub(c.server.startedWall)))
 	}
 }
 

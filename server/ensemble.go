@@ -38,7 +38,7 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 		}
 	}
 	if _, ok := set.Get(uint64(c.MemberID)); !ok {
-		errs = append(errs, fmt.Errorf("server: MemberID is %d, which is not among Members", c.MemberID))
+		errs = append(errs, fmt.Errorf("server: MemberID is %d (server.%d), which is not among Members", c.MemberID, memberid.Number(c.MemberID)))
 	}
 	return set, errors.Join(errs...)
 }

@@ -9,10 +9,11 @@ import (
 
 const (
 	// lingerTime and lingerBytes bound how much of what its client still sends is read from a
-	// connection that the server ends, maxLingering how many such connections there are at a time.
+	// connection that the server ends, maxLingering how many such connections there are at a time:
+	// they hold descriptors beside those of clients.
 	lingerTime   = 2 * time.Second
 	lingerBytes  = 1 << 20
-	maxLingering = 256
+	maxLingering = 64
 )
 
 // lingering holds the sockets that end after an answer. If a socket is closed while bytes of its

@@ -318,7 +318,7 @@ func (c *conn) writeRest(b []byte) (n int, err error) {
 			m, err = c.tls.writeFrames(b[n:])
 		}
 		if n += m; err == nil && c.handling.Load() { // a client that is read has other ways to say that it is alive
-			c.noteHeard(c.server.cfg.Now())
+			c.aliveAt.Store(int64(c.server.cfg.Now().Sub(c.server.startedWall)))
 		}
 	}
 	return n, err

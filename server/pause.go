@@ -65,6 +65,8 @@ var pauseUpgrade pause = &pauseKind{again: true, await: func(c *conn, in *input)
 // pauseEnd: the next reply is the last.
 var pauseEnd pause = &pauseKind{await: func(c *conn, in *input) bool {
 	in.release()
+	c.flushes.Add(1) // only the client is waited for
+	defer c.flushes.Add(-1)
 	c.awaitClosed()
 	return false
 }}

@@ -12,9 +12,9 @@ import (
 // goroutines.
 type rawConn struct{ last bool }
 
-func newRawConn(net.Conn) *rawConn      { return nil }
-func (s *rawConn) queued() rawio.Queued { return rawio.Queued{} }
-func (s *rawConn) fill(*input) error    { panic("server: no raw sockets on this system") }
+func newRawConn(net.Conn) *rawConn                   { return nil }
+func (s *rawConn) queued() (q rawio.Queued, ok bool) { return q, false }
+func (s *rawConn) fill(*input) error                 { panic("server: no raw sockets on this system") }
 func (s *rawConn) tryWrite([]byte, bool) (n int, err error) {
 	panic("server: no raw sockets on this system")
 }

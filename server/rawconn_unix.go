@@ -77,10 +77,10 @@ func (s *rawConn) readOnce(fd uintptr) bool {
 	return true
 }
 
-// queued returns what waits in the socket's queues.
-func (s *rawConn) queued() (q rawio.Queued) {
-	_ = s.rc.Control(func(fd uintptr) { q = rawio.Queues(fd) }) // fails if the connection is closed
-	return q
+// queued returns what waits in the socket's queues. ok is false if the connection is closed.
+func (s *rawConn) queued() (q rawio.Queued, ok bool) {
+	err := s.rc.Control(func(fd uintptr) { q = rawio.Queues(fd) })
+	return q, err == nil
 }
 
 // tryWrite writes as much of b as the socket accepts at once. If more is set, another tryWrite

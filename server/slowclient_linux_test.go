@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/rawio"
 )
 
 // The socket shows whether a client that is not read is alive: bytes of it come, or it takes bytes.
@@ -30,7 +32,14 @@ func TestNoteProgress_Socket(t *testing.T) {
 	heard := func() bool {
 		now = now.Add(time.Second)
 		noteProgress(c, now)
-		return c.lastHeard().Equal(now)
+		return c.aliveAt.Load() == int64(now.Sub(c.server.startedWall))
+	}
+	inQueues := func() rawio.Queued {
+		q, ok := c.raw.queued()
+		if !ok {
+			t.Fatal("the connection is closed")
+		}
+		return q
 	}
 	say := func() {
 		if _, err := client.Write([]byte("ping")); err != nil {
@@ -38,7 +47,7 @@ func TestNoteProgress_Socket(t *testing.T) {
 		}
 	}
 	arrived := func(n int) {
-		for c.raw.queued().Unread < n { // loopback delivers in moments
+		for inQueues().Unread < n { // loopback delivers in moments
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -71,7 +80,7 @@ func TestNoteProgress_Socket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q := c.raw.queued(); n == 0 && q.Unsent == unsent {
+		if q := inQueues(); n == 0 && q.Unsent == unsent {
 			break
 		} else {
 			unsent = q.Unsent
@@ -84,5 +93,14 @@ func TestNoteProgress_Socket(t *testing.T) {
 	}
 	for !heard() { // the client's system says later that there is room
 		time.Sleep(time.Millisecond)
+	}
+	// A closed socket shows nothing: its queues are empty, which is no progress.
+	if _, err := c.raw.tryWrite(make([]byte, 8<<20), false); err != nil {
+		t.Fatal(err)
+	}
+	heard()
+	_ = nc.Close()
+	if heard() {
+		t.Error("heard by the end of its socket")
 	}
 }

@@ -108,7 +108,12 @@ func logQuorumGone(s *Server, st consensus.Status) (gone bool) {
 	if len(left) > len(voters)/2 || len(st.WithData) == 0 {
 		return false
 	}
-	s.cfg.Logger.Error("not serving clients: the quorum is gone for good. Too many voters have lost their data; without it they do not vote. "+
+	why := "the quorum is gone for good. Too many voters have lost their data; without it they do not vote. "
+	if st.Fresh { // the members of those with data may be fewer than the lines of this server name
+		why = "too many voters of this server's lines have no data. Start those that have it: if they are an ensemble without the others, they let them in. " +
+			"If not, the quorum is gone for good. "
+	}
+	s.cfg.Logger.Error("not serving clients: "+why+
 		"If a disk of one survives, start it with that disk. Otherwise stop all servers, find the newest directory with gozkd inspect, "+
 		"and gozkd restore from it, the archive or a backup: docs/guide/operate.md#quorum-gone-for-good",
 		"voters", memberid.Numbers(voters), "with_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithData))), "without_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithoutData))))

@@ -110,6 +110,7 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 	accepted := err == nil
 	if !accepted {
 		err = n.late(v.conn, err)
+		_ = v.conn.SetReadDeadline(v.until) // an error would say that it is closed
 	} else {
 		n.lobby.Leave(v)
 		switch hello.kind {

@@ -44,7 +44,7 @@ type txnJSON struct {
 	Term        uint64          `json:"term,omitempty"`
 	Session     string          `json:"session,omitempty"`
 	Cxid        *int32          `json:"cxid,omitempty"`
-	Server      uint8           `json:"server,omitempty"`
+	Server      *uint8          `json:"server,omitempty"`
 	Op          string          `json:"op"`
 	Path        string          `json:"path,omitempty"`
 	Sequential  bool            `json:"sequential,omitempty"`
@@ -63,7 +63,7 @@ type txnJSON struct {
 
 func (p *printer) txnJSON(t *Txn) txnJSON {
 	j := txnJSON{
-		Index: t.Index, Term: t.Term, Server: t.Server, Op: t.Op, Path: t.Path, Sequential: t.Sequential, Mode: t.Mode, Version: t.Version,
+		Index: t.Index, Term: t.Term, Server: serverNumber(t.Server), Op: t.Op, Path: t.Path, Sequential: t.Sequential, Mode: t.Mode, Version: t.Version,
 		TimeoutMs: t.TimeoutMs, Deleted: t.Deleted, Uncommitted: t.Uncommitted, ACL: shownACL(t.ACL),
 	}
 	if t.Zxid != 0 {
@@ -226,13 +226,17 @@ type sessionJSON struct {
 	Ephemerals int    `json:"ephemerals"`
 }
 
+// serverNumber returns the number of a server for JSON, nil if id is none.
+func serverNumber(id uint8) *uint8 {
+	if id == 0 {
+		return nil
+	}
+	return new(memberid.Number(id))
+}
+
 func (p *printer) session(s datatree.SessionInfo) {
 	if p.json {
-		var server *uint8
-		if s.Server != 0 {
-			server = new(memberid.Number(s.Server))
-		}
-		p.object(sessionJSON{s.ID.String(), s.TimeoutMs, server, s.NumEphemerals})
+		p.object(sessionJSON{s.ID.String(), s.TimeoutMs, serverNumber(s.Server), s.NumEphemerals})
 		return
 	}
 	p.line(fmt.Sprintf("%-18v timeout %d ms, of server %d, %d ephemerals",
