@@ -10,10 +10,16 @@ import (
 )
 
 // errBetterServer is the reason to leave a read-only server.
-var errBetterServer = errors.New("left for a server with a quorum")
+var errBetterServer = leftError{errors.New("left for a server with a quorum")}
 
 // errLeft is the reason to leave a server after Reconnect.
-var errLeft = errors.New("left for another server")
+var errLeft = leftError{errors.New("left for another server")}
+
+// leftError says why the Client closed a connection.
+type leftError struct{ error }
+
+// Is reports that this side has closed the connection.
+func (leftError) Is(target error) bool { return target == net.ErrClosed }
 
 // ErrClosed means that Close was called.
 var ErrClosed = errors.New("client: closed")

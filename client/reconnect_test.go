@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -179,4 +180,24 @@ func TestReconnect_OnRequest(t *testing.T) {
 	if c.Session().ID != session.ID || w.made != 2 {
 		t.Errorf("session %x after %x, %d connections", c.Session().ID, session.ID, w.made)
 	}
+}
+
+// TestReconnect_WhoClosed: the error of a lost request says whether this side closed the
+// connection.
+func TestReconnect_WhoClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
+			if h.Op == proto.OpSync {
+				return nil
+			}
+			return []byte{}
+		})})
+		if _, err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrConnectionLoss) || errors.Is(err, net.ErrClosed) {
+			t.Errorf("the server has closed: %v", err)
+		}
+		time.AfterFunc(time.Second, c.Reconnect)
+		if _, _, err := c.Get(t.Context(), "/a", false); !errors.Is(err, proto.ErrConnectionLoss) || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Reconnect: %v", err)
+		}
+	})
 }

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Answers arrive in the order of the requests, so that of a probe waits behind all that was asked
@@ -39,19 +43,35 @@ type window struct {
 	waiting                    []*turn
 	shrunk                     time.Duration  // the time of the latest shrinking
 	expected                   map[string]int // the bytes of a reply, by operation
-	// suspects are requests whose connection broke before the answer, and how often in succession.
-	// They are repeated alone: if the connection breaks again, that may be the server's answer.
+	// suspects are requests whose connection broke before the answer, and how often in succession
+	// the server closed it: at most once while others were under way, and each time that the
+	// request was alone. They are repeated alone, as that may be the server's answer.
 	suspects map[request]int
 	alone    bool // the request under way is a suspect
 }
 
 const (
-	// mostSuspects bounds the suspects. Their callers may have given up.
+	// mostSuspects bounds the suspects. One more replaces any one. Its caller may have given up.
 	mostSuspects = 1000
 	// A server is taken to have hung up after largeLosses losses of a request of largeBytes, and
 	// after smallLosses of a smaller one, whose replies are more likely to be lost by accident.
 	largeBytes, largeLosses, smallLosses = 64 << 10, 2, 4
 )
+
+// lossOf says whether the connection broke before the answer to the request op, which ended with
+// err, and whether the server closed it: this Client did if it left the server or waited too long,
+// which Wrap does not always tell. A delete and a sync have no data that could be the reason, and
+// must go on until the server answers, so they never are lost. An op without a name is not either.
+func lossOf(op string, err error) (lost, byServer bool) {
+	var e *client.Error
+	if errors.As(err, &e) {
+		lost = e.Code == proto.ErrConnectionLoss && e.Cause != nil // nil: a server's answer
+	} else {
+		lost = classify(err) == replyLost
+	}
+	lost = lost && op != "" && op != "delete" && op != "sync"
+	return lost, lost && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded)
+}
 
 // turn is a request that wants to enter the window, or has entered.
 type turn struct {
@@ -104,18 +124,22 @@ func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
 		return t, nil
 	}
 	t.abandoned = true
+	if ctx.Err() != nil {
+		delete(w.suspects, r)
+	}
 	return nil, err
 }
 
-// leave is called when a request has ended: the server has answered with this many bytes, or the
-// answer was lost with the connection. The result is true if the server answers this request by
-// closing it.
-func (w *window) leave(t *turn, answered, lost bool, bytes int) (hungUp bool) {
+// leave is called when a request has ended with err: the server has answered with this many bytes,
+// or the answer was lost with the connection. The result is true if the server answers this request
+// by closing it.
+func (w *window) leave(ctx context.Context, t *turn, err error, bytes int) (hungUp bool) {
 	now, timeout := w.k.now(), time.Duration(w.k.timeout.Load())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requestsUnderWay--
 	w.underWay -= t.expected
+	answered := classify(err) == answered
 	switch delay := now - t.begun; {
 	case !answered:
 	case delay < timeout/promptShare && len(w.waiting) > 0:
@@ -128,13 +152,24 @@ func (w *window) leave(t *turn, answered, lost bool, bytes int) (hungUp bool) {
 		w.requests, w.bytes = max(w.requests/2, leastRequests), max(w.bytes/2, leastBytes)
 		w.shrunk = now
 	}
-	if lost && len(w.suspects) < mostSuspects {
-		w.suspects[t.request]++
-		losses := w.suspects[t.request]
-		hungUp = t.alone && (losses >= smallLosses || losses >= largeLosses && t.bytes >= largeBytes)
+	if lost, byServer := lossOf(t.op, err); lost {
+		losses, known := w.suspects[t.request]
+		if !known && len(w.suspects) >= mostSuspects {
+			for old := range w.suspects {
+				delete(w.suspects, old)
+				break
+			}
+		}
+		if byServer && (t.alone || losses == 0) {
+			losses++
+		}
+		w.suspects[t.request] = losses
+		hungUp = byServer && t.alone && (losses >= smallLosses || losses >= largeLosses && t.bytes >= largeBytes)
+	}
+	if answered || ctx.Err() != nil {
+		delete(w.suspects, t.request)
 	}
 	if answered {
-		delete(w.suspects, t.request)
 		before := w.expect(t.op)
 		w.expected[t.op] = max(bytes, before-before/8)
 	}
@@ -157,7 +192,7 @@ func (w *window) admit() {
 		t := w.waiting[0]
 		t.expected = t.bytes + w.expect(t.op)
 		if !t.abandoned {
-			t.alone = w.suspects[t.request] > 0
+			_, t.alone = w.suspects[t.request]
 			full := w.requestsUnderWay >= w.requests || w.underWay+t.expected > w.bytes
 			if w.requestsUnderWay > 0 && (full || t.alone || w.alone) {
 				return
@@ -194,8 +229,7 @@ func within[T any](
 		for _, name := range read.children {
 			bytes += len(name)
 		}
-		outcome := classify(err)
-		if w.leave(t, outcome == answered, outcome == replyLost && !errors.Is(err, net.ErrClosed), bytes) {
+		if w.leave(ctx, t, err, bytes) {
 			err = fmt.Errorf("%w (%d bytes): %w", ErrHungUp, r.bytes, err)
 		}
 	}()

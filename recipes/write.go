@@ -212,7 +212,7 @@ func (k *core) retryInBackground(op, full string, try func(context.Context) erro
 			if err == nil {
 				return true
 			}
-			if c := classify(err); c != answered && c != stopped && !errors.Is(err, ErrHungUp) {
+			if c := classify(err); c != answered && c != stopped {
 				return false
 			}
 			k.cfg.log.Warn(op+" in the background", "path", full, "error", err)

@@ -143,7 +143,7 @@ func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker st
 			e.dropLock(ctx, s, name)
 		}
 		unknown := errors.Is(err, recipes.ErrOutcomeUnknown)
-		if err == nil || !unknown && !repeatable(ctx, err) {
+		if err == nil || !unknown && !repeatable(ctx, err) && !errors.Is(err, recipes.ErrHungUp) {
 			return err
 		}
 		if unknown {
@@ -216,7 +216,7 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 		if err == nil && r.Session == s {
 			marked, err = e.deleteLock(in, name, r.Marker)
 		}
-		if marked && err == nil || author.Refused(err) {
+		if marked && err == nil || author.Refused(err) && !errors.Is(err, recipes.ErrHungUp) {
 			return
 		}
 		backoff.Sleep(in, dropPause)

@@ -237,7 +237,7 @@ func DeleteLater(ctx context.Context, c *recipes.Client, path string) error {
 			if err == nil {
 				err = c.Idempotent().Delete(ctx, path, -1)
 			}
-			return err == nil || author.Refused(err)
+			return err == nil || author.Refused(err) && !errors.Is(err, recipes.ErrHungUp)
 		})
 	})
 }

@@ -355,7 +355,7 @@ func (k *maintainer) remove() error {
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
 			return true
-		case errors.Is(err, recipes.ErrClosed), author.Refused(err):
+		case errors.Is(err, recipes.ErrClosed), author.Refused(err) && !errors.Is(err, recipes.ErrHungUp):
 			result = k.wrapErr(err)
 			return true
 		}
