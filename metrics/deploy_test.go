@@ -195,7 +195,7 @@ func TestTable_HasAllThatTheCodeAdds(t *testing.T) {
 
 // Every metric that our dashboard and alert rules name is there: on the leader, or on the others.
 func TestDeploy_DashboardAndAlerts(t *testing.T) {
-	there := map[string]bool{"up": true, "process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
+	there := map[string]bool{"up": true, "ALERTS": true, "process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
 	servers := startThree(t)
 	known := described(metrics.New(servers[0]))
 	for _, name := range conditional {
