@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -301,7 +302,7 @@ func awaitSynced(ctx context.Context, m *server.Member) {
 				return
 			}
 		}
-		if !sleep(ctx, interval) {
+		if !backoff.Sleep(ctx, interval) {
 			must.Failf("member %d does not catch up: %w\n%s", m.ID, errors.Join(err, ctx.Err()), m.Log())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -178,7 +179,7 @@ func (w *writer) run(ctx context.Context) {
 		if c, err := dialImpatient(w.addr, w.index, 1, dialPatience); err == nil {
 			w.writeTo(ctx, c)
 		}
-		sleep(ctx, writerPause)
+		backoff.Sleep(ctx, writerPause)
 	}
 }
 
@@ -196,7 +197,7 @@ func (w *writer) writeTo(ctx context.Context, c *client) {
 			return
 		}
 		w.log.noteWrite(w, sent)
-		sleep(ctx, writerPause)
+		backoff.Sleep(ctx, writerPause)
 	}
 }
 
@@ -259,7 +260,7 @@ func (l *writeLog) awaitWrites(ctx context.Context, since time.Time, ws []*write
 		if waiting == 0 {
 			return
 		}
-		if !sleep(ctx, interval) {
+		if !backoff.Sleep(ctx, interval) {
 			must.Failf("%d of %d clients do not write: %w", waiting, len(ws), ctx.Err())
 		}
 	}

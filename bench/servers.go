@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -67,19 +68,7 @@ func kinds(ctx context.Context, list, binary, dir string) (found []kind) {
 
 // pause ends the measurement if ctx ends before d has passed.
 func pause(ctx context.Context, d time.Duration) {
-	if !sleep(ctx, d) {
+	if !backoff.Sleep(ctx, d) {
 		must.Do(ctx.Err())
-	}
-}
-
-// sleep returns true if d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

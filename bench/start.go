@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -117,7 +118,7 @@ func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product strin
 						answered <- time.Now()
 						return
 					}
-					sleep(asking, 200*time.Microsecond)
+					backoff.Sleep(asking, 200*time.Microsecond)
 				}
 			})
 		}
@@ -147,7 +148,7 @@ func startOnce(ctx context.Context, k kind) (_ time.Duration, product string) {
 	// Ends with the first answer or with asking; awaited above and below.
 	asker.Go(func() {
 		for err = firstCreate(addr); err != nil && asking.Err() == nil; err = firstCreate(addr) {
-			sleep(asking, 200*time.Microsecond)
+			backoff.Sleep(asking, 200*time.Microsecond)
 		}
 		answered = time.Now()
 	})
@@ -194,7 +195,7 @@ func restart(ctx context.Context, k kind, opts server.Options, path string) (r r
 	start := time.Now()
 	// Ends with the first answer or with asking; awaited above.
 	asker.Go(func() {
-		for firstRead(addr, path) != nil && sleep(asking, time.Millisecond) {
+		for firstRead(addr, path) != nil && backoff.Sleep(asking, time.Millisecond) {
 		}
 		answered <- time.Now()
 	})

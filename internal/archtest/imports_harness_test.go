@@ -23,6 +23,7 @@ var harnessTable = []box{
 		{"golang.org/x/sys", "pseudo-terminals"},
 	}},
 	{pkg: "bench", may: []arrow{
+		{"internal/backoff", "pauses"},
 		{"recipes/...", "compared with other libraries"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "decodes replies"},
