@@ -78,7 +78,7 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 		s.life.goroutines.Go(c.open)
 		return
 	}
-	s.meter.Conns.Rejected.Add(1)
+	s.meter.Count(meter.ConnectionsRejected)
 	_ = nc.Close() // nothing was sent on it, so nothing can be lost
 }
 

@@ -59,7 +59,7 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			}
 			r := &b.Requests[j]
 			if role == meter.Leader {
-				s.meter.Writes.Proposals.Record(int64(len(r.Payload)))
+				s.meter.Proposals.Record(int64(len(r.Payload)))
 			}
 			a.traceOwn(b, r)
 			a.apply(b.TimeMs, r, now)
@@ -252,7 +252,7 @@ func (a *applier) deliver(e *datatree.Event) {
 	if len(a.watchers) == 0 {
 		return
 	}
-	s.meter.Watchers.Of(e.Type).Record(int64(len(a.watchers)), 1)
+	s.meter.Event(e.Type, len(a.watchers))
 	frame := appendEvent(make([]byte, 0, eventBytes+len(e.Path)), e.Zxid, e.Type, e.Path)
 	frame = frame[:len(frame):len(frame)]
 	for _, id := range a.watchers {

@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // noteSession keeps the connections and expiry of sessions in step with the replicated table. ref
@@ -26,7 +27,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		if w, ok := ref.(*attachRequest); ok {
 			c = w.conn
 		} else if req.Op == proto.OpReattachSession && !s.alone() && s.node.Status().Leading {
-			s.meter.Sessions.Revalidated.Add(1) // a client came to another member, which in ZooKeeper asks the leader
+			s.meter.Count(meter.SessionsRevalidated) // a client came to another member, which in ZooKeeper asks the leader
 		}
 		// Bind before updating the tracker: if MoveClock runs in between, it must see the session
 		// as connected.
@@ -45,8 +46,8 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		s.expiry.Remove(req.Session)
 		s.expiry.mu.Unlock()
 		if req.Op == proto.OpExpireSession {
-			s.meter.Sessions.Expired.Add(1)
-			s.meter.Sessions.LostSinceElection.Add(1)
+			s.meter.Count(meter.SessionsExpired)
+			s.meter.LostSinceElection.Add(1)
 		}
 		if _, ours := ref.(*clientWrite); !ours { // the client's connection, if it is here, closes without a reply
 			s.conns.bind(req.Session, nil)

@@ -57,14 +57,14 @@ func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool)
 		if c.server.live.Load().Auth.ensembleNamed(r.Auth) {
 			return proto.OK, true
 		}
-		c.server.meter.Conns.AuthFailed.Add(1)
+		c.server.meter.Count(meter.AuthFailed)
 		c.logger().Warn("connection closed: the client looks for another ensemble (ensembleAuthName)",
 			"name", strings.Clone(printable.Text(printable.Shortened(string(r.Auth), 64))))
 		return proto.ErrBadArguments, false
 	case r.Scheme == schemeDigest && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addIDs(c.server.digestIDs(jute.Text(r.Auth))...):
 		return proto.OK, true
 	}
-	c.server.meter.Conns.AuthFailed.Add(1)
+	c.server.meter.Count(meter.AuthFailed)
 	c.logger().Warn("authentication failed", "scheme", strings.Clone(printable.Text(printable.Shortened(r.Scheme, 64))))
 	return proto.ErrAuthFailed, true
 }
@@ -154,6 +154,6 @@ func (s *Server) identify(scheme, credentials, address string) ([]proto.ID, erro
 	case scheme == "digest" && credentials != "" && !cfg.DisableDigest:
 		return s.digestIDs(credentials), nil
 	}
-	s.meter.Conns.AuthFailed.Add(1)
+	s.meter.Count(meter.AuthFailed)
 	return nil, ErrNotAuthenticated
 }

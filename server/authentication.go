@@ -101,7 +101,7 @@ func (c *conn) admitted(op proto.OpCode) bool {
 // refuseAnonymous answers the first request of a client without an identity that is required, and
 // closes the connection. The session ages out.
 func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.BatchStats) pause {
-	c.server.meter.Conns.AuthFailed.Add(1)
+	c.server.meter.Count(meter.AuthFailed)
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
 		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
 	c.auditAuth("none before "+h.Op.String(), proto.ErrSessionClosedRequireSASLAuth)

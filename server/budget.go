@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
 
@@ -177,7 +178,7 @@ func (s *Server) evictWatchers() {
 		}
 		if w.c != nil {
 			w.c.close()
-			s.meter.Conns.TooManyWatches.Add(1)
+			s.meter.Count(meter.TooManyWatches)
 			w.c.logger().Warn("connection closed: the watches of all clients exceed their memory, and its address has most of them",
 				"bytes", w.Bytes, "of_address_bytes", sum[w.c.addr], "limit_bytes", limit)
 		}
@@ -222,7 +223,7 @@ func (s *Server) evict() {
 		if !v.c.closeSlow() {
 			continue
 		}
-		s.meter.Conns.Evicted.Add(1)
+		s.meter.Count(meter.Evicted)
 		v.c.logger().Warn("connection closed: the unread output and unfinished requests of all clients exceed their memory, and this client is the slowest",
 			"unread_bytes", v.bytes, "waiting_ms", v.waits.Milliseconds(), "limit_bytes", limit)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // Caller is a client whose identity the embedding program has established, for example by HTTP.
@@ -71,12 +72,12 @@ func (s *Server) Identify(scheme, user, password string) ([]proto.ID, error) {
 	}
 	auth := s.live.Load().Auth.SASL
 	if scheme != schemeSASL || auth == nil {
-		s.meter.Conns.AuthFailed.Add(1)
+		s.meter.Count(meter.AuthFailed)
 		return nil, errNoSASLPassword
 	}
 	id, err := provePassword(auth, user, password)
 	if err != nil {
-		s.meter.Conns.AuthFailed.Add(1)
+		s.meter.Count(meter.AuthFailed)
 		return nil, fmt.Errorf("%w: %w", ErrNotAuthenticated, err)
 	}
 	return s.saslIDs(id), nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // A connect request with a session id claims a session. A claim without merit is refused by this
@@ -67,7 +68,7 @@ func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) judgement
 func (c *conn) claimAllowed() bool {
 	wait, _ := c.server.port.claims.Take(c.addr, time.Now())
 	if wait > 0 {
-		c.server.meter.Conns.Rejected.Add(1)
+		c.server.meter.Count(meter.ConnectionsRejected)
 		c.logger().Warn("client refused: too many connect requests of this address with a wrong password or for a session that is over",
 			"per_second", failedClaims)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // ConnectionThrottle bounds how many connect requests a server answers. Each takes tokens of a
@@ -111,13 +112,12 @@ func (t *connThrottle) change(cfg *ConnectionThrottle, size int, now time.Time) 
 func (c *conn) throttled(r *proto.ConnectRequest) bool {
 	s := c.server
 	ok, drop, missing := s.port.throttle.admit(&s.live.Load().ConnectionThrottle, r.SessionID != 0, s.opensLocal(), time.Now(), rand.Float64())
-	conns := &s.meter.Conns
-	conns.DropShare.Store(math.Float64bits(drop))
+	s.meter.DropShare.Store(math.Float64bits(drop))
 	if !ok {
-		conns.Rejected.Add(1)
+		s.meter.Count(meter.ConnectionsRejected)
 		c.logger().Warn("client refused: too many connect requests (connectionMaxTokens)", "tokens_missing", missing)
 		return true
 	}
-	conns.TokensMissing.Record(int64(missing), 1)
+	s.meter.Record(meter.TokensMissing, int64(missing), 1)
 	return false
 }

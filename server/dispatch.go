@@ -55,7 +55,7 @@ func (c *conn) serve(in input) {
 		if readErr := in.fill(c); readErr != nil {
 			linger = false
 			if !errors.Is(readErr, net.ErrClosed) {
-				c.server.meter.Conns.Broken.Add(1)
+				c.server.meter.Count(meter.ConnectionsBroken)
 				if !errors.Is(readErr, io.EOF) {
 					c.logger().Debug("connection lost", "error", readErr)
 				}
@@ -120,7 +120,7 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 		switch {
 		case err != nil:
 			if errors.Is(err, bounds.ErrLargeRequest) {
-				c.server.meter.Requests.LargeRejected.Add(1)
+				c.server.meter.Count(meter.LargeRejected)
 			}
 			return false, err
 		case p == pauseInput:
@@ -324,7 +324,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	if code, why := s.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
 		s.writes.Release(len(body), big)
 		c.auditRefused(h, body, code, now)
-		s.meter.Requests.Expensive.Add(1)
+		s.meter.Count(meter.ExpensiveRefused)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))
 		c.status(h, code, zxidLast, false, now, t)
 		*w = clientWrite{}

@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // Status and the types below are what a server tells about itself: see package facts.
@@ -54,11 +55,12 @@ func (s *Server) treeStats() treeStats {
 
 // Stats returns the values of the words srvr and stat.
 func (s *Server) Stats() facts.Stats {
-	t, traffic := s.treeStats(), &s.meter.Traffic
+	t := s.treeStats()
 	st := Stats{
 		Version: s.versionLine(), Zxid: int64(t.zxid), Znodes: t.znodes, Ephemerals: t.ephemeral, Sessions: t.sessions, DataBytes: t.dataBytes, LongestListBytes: t.longestList,
-		Connections: s.conns.count(), Outstanding: s.writes.Outstanding(), Received: traffic.Received.Load(), Sent: traffic.Sent.Load(),
-		ReplyBytes: traffic.Responses.Read(), ProposalBytes: s.meter.Writes.Proposals.Read(),
+		Connections: s.conns.count(), Outstanding: s.writes.Outstanding(),
+		Received: s.meter.Counted(meter.PacketsReceived), Sent: s.meter.Counted(meter.PacketsSent),
+		ReplyBytes: s.meter.Replies.Read(), ProposalBytes: s.meter.Proposals.Read(),
 	}
 	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = s.meter.Latencies()
 	if s.life.accepting.Load() {

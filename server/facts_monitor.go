@@ -58,7 +58,6 @@ func (s *Server) Monitor() []facts.Value {
 	list.Add("gozkd_feature_level_max", int64(st.MaxLevel))
 	list.Add("gozkd_checkpoint_reverted", flag(st.Reverted))
 	pending, stalls := s.node.LogPending()
-	list.Add("gozkd_expensive_requests_refused_total", s.meter.Requests.Expensive.Load())
 	list.Add("gozkd_log_pending_seconds", float64(pending.Milliseconds())/1000)
 	list.Add("gozkd_log_stalls_total", stalls)
 	if !s.alone() {
@@ -189,7 +188,7 @@ func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.S
 			}
 		}
 	}
-	proposals := s.meter.Writes.Proposals.Read()
+	proposals := s.meter.Proposals.Read()
 	l.Add("learners", learners)
 	l.Add("followers", learners) // its name before 3.6, for which tools still ask
 	l.Add("synced_followers", followers)

@@ -51,7 +51,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 			}
 		}
 	}
-	s.meter.Traffic.BytesReceived.Add(int64(4 + len(frame)))
+	s.meter.Add(meter.BytesReceived, int64(4+len(frame)))
 	d := jute.NewDecoder(frame)
 	var req proto.ConnectRequest
 	req.Decode(&d)
@@ -64,10 +64,10 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	if c.throttled(&req) {
 		return false, nil
 	}
-	s.meter.Conns.Requests.Add(1)
+	s.meter.Count(meter.ConnectRequests)
 	readOnly := s.leader.readOnly.Load() // when that ends, c is closed
 	if readOnly && !req.ReadOnly {
-		s.meter.Conns.NotServed.Add(1)
+		s.meter.Count(meter.NotServed)
 		c.logger().Debug("client refused: this server is read-only, which the client does not accept")
 		return false, nil
 	}
@@ -78,7 +78,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		return false, nil
 	}
 	if !readOnly && (!s.awaitServing() || s.leavesClients(s.node.Status())) {
-		s.meter.Conns.NotServed.Add(1)
+		s.meter.Count(meter.NotServed)
 		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
 	}
@@ -100,7 +100,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 // noteUnattached counts a connection that ends before it has a session.
 func (c *conn) noteUnattached(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.server.meter.Conns.Sessionless.Add(1)
+		c.server.meter.Count(meter.Sessionless)
 	}
 }
 
@@ -166,7 +166,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 			return false, fmt.Errorf("session password: %w", err)
 		}
 	default:
-		s.meter.Conns.Reattached.Add(1)
+		s.meter.Count(meter.SessionsReattached)
 		switch c.judge(req.SessionID, req.Passwd, now) {
 		case claimUnanswered:
 			return false, nil
@@ -242,10 +242,10 @@ func (c *conn) refuse(hasReadOnly bool) {
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
 	start := len(c.out.buf)
 	c.out.buf = endFrame(r.Append(append(c.out.buf, 0, 0, 0, 0)), start)
-	traffic := &c.server.meter.Traffic
+	m := &c.server.meter
 	c.stats.Received++ // the connect request
-	traffic.Received.Add(1)
+	m.Count(meter.PacketsReceived)
 	c.stats.Sent++
-	traffic.Sent.Add(1)
-	traffic.ResponseBytes.Add(int64(len(c.out.buf) - start))
+	m.Count(meter.PacketsSent)
+	m.Add(meter.ResponseBytes, int64(len(c.out.buf)-start))
 }

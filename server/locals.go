@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/session"
 )
 
@@ -249,7 +250,7 @@ func (s *Server) expireLocal(now time.Time) {
 
 // endLocal completes the end of a local session that has been removed.
 func (s *Server) endLocal(id proto.SessionID, c *conn) {
-	s.meter.Sessions.Expired.Add(1)
+	s.meter.Count(meter.SessionsExpired)
 	s.Audit(audit.Event{Operation: audit.ExpireSession, Result: audit.Success, Session: id})
 	if c != nil {
 		c.close()
@@ -348,7 +349,7 @@ func (c *conn) greetLocal(req *proto.ConnectRequest, e *localSession, now time.T
 		op = proto.OpCreateSession
 		c.stats.LastOp, c.stats.LastXid = op, 0
 	} else {
-		c.server.meter.Conns.Reattached.Add(1)
+		c.server.meter.Count(meter.SessionsReattached)
 	}
 	c.stats.LastZxid = c.server.tree.LastZxid()
 	c.auditSession(op, c.session, proto.OK, 0)

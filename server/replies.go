@@ -22,7 +22,7 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 		return
 	}
 	if c.closed {
-		c.server.meter.Requests.StaleReplies.Add(1)
+		c.server.meter.Count(meter.StaleReplies)
 	}
 	w.closes = w.req.Op == proto.OpCloseSession
 	c.stats.Replied(max(0, now.Sub(w.received)), 1, now) // Config.Now may be set back

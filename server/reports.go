@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // The kinds of messages that servers send each other outside of the log, up to twice a tick. The
@@ -130,10 +131,10 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	}
 	switch s.digests.Compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {
 	case members.OwnDiverged:
-		s.meter.DigestsDiffer.Add(1)
+		s.meter.Count(meter.DigestsDiffer)
 		s.diverged(theirs.Index)
 	case members.OtherDiverged:
-		s.meter.DigestsDiffer.Add(1)
+		s.meter.Count(meter.DigestsDiffer)
 		s.cfg.Logger.Error("the state of a server differs from that of this server",
 			"server", memberid.Number(from), "index", theirs.Index)
 		s.node.Send(from, binary.AppendUvarint([]byte{reportDiffer}, theirs.Index))

@@ -59,11 +59,11 @@ func (c *Config) maxWrites() int {
 func (c *conn) awaitWrites(in *input, big bool) bool {
 	s := c.server
 	c.holdInput(len(in.buf), false)
-	begin, requests := time.Now(), &s.meter.Requests
+	begin := time.Now()
 	if c.waitsSince.IsZero() {
 		c.waitsSince = begin
 	}
-	requests.ThrottleWaits.Add(1) // before the wait, so that an operator sees why nothing moves
+	s.meter.Count(meter.ThrottleWaits) // before the wait, so that an operator sees why nothing moves
 	cfg := &s.live.Load().RequestThrottle
 	if cfg.Limit == 0 {
 		s.writes.Wait(big, 0)
@@ -72,18 +72,18 @@ func (c *conn) awaitWrites(in *input, big bool) bool {
 			free = s.writes.Wait(big, cfg.StallTime)
 			switch closed, late := c.stale(cfg); {
 			case closed, late && !cfg.KeepStale:
-				requests.StaleDropped.Add(1)
+				s.meter.Count(meter.StaleDropped)
 				if !closed {
 					c.logger().Warn("connection closed: its write waited longer for others than the session's timeout (requestStaleLatencyCheck)",
 						"session", c.session.String())
 				}
 				return false
 			case late && free:
-				requests.Stale.Add(1)
+				s.meter.Count(meter.StaleRequests)
 			}
 		}
 	}
-	requests.Throttled.Record(int64(time.Since(begin)), 1)
+	s.meter.Record(meter.Throttled, int64(time.Since(begin)), 1)
 	return true
 }
 
@@ -103,7 +103,7 @@ func (c *conn) refuseThrottled(h proto.RequestHeader, body []byte, now time.Time
 	if cfg.Limit == 0 || cfg.OpWaitTime == 0 || waited <= cfg.OpWaitTime || h.Op == proto.OpCloseSession {
 		return false
 	}
-	c.server.meter.Requests.ThrottledOps.Add(1)
+	c.server.meter.Count(meter.ThrottledOps)
 	c.auditRefused(h, body, proto.ErrThrottledOp, now)
 	c.status(h, proto.ErrThrottledOp, zxidLast, false, now, t)
 	return true

@@ -67,7 +67,7 @@ func (c *conn) answerSASL(h proto.RequestHeader, d *jute.Decoder, now time.Time,
 		c.replySASL(h, proto.OK, step.reply, now, t)
 		return pauseNone, nil
 	}
-	c.server.meter.Conns.AuthFailed.Add(1)
+	c.server.meter.Count(meter.AuthFailed)
 	c.auditAuth(schemeSASL, proto.ErrAuthFailed)
 	required := slices.Contains(auth.Required, schemeSASL)
 	c.logger().Warn("authentication failed", "scheme", schemeSASL, "reason", strings.Clone(printable.Text(step.err.Error())))

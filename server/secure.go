@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // portKind is what a port for clients accepts.
@@ -139,15 +140,14 @@ func (c *conn) shakeHands(in *input, deadline time.Time) error {
 
 // exceeds counts and logs a connection that is closed because too many handshakes are under way.
 func (c *conn) exceeds(limit int) {
-	c.server.meter.Conns.HandshakesExceeded.Add(1)
+	c.server.meter.Count(meter.HandshakesExceeded)
 	c.logger().Warn("connection refused: too many TLS handshakes are under way", "limit", limit)
 }
 
 // refused counts and logs a failed handshake.
 func (c *conn) refused(reason string, err error) {
-	conns := &c.server.meter.Conns
-	conns.HandshakesFailed.Add(1)
-	conns.AuthFailed.Add(1)
+	c.server.meter.Count(meter.HandshakesFailed)
+	c.server.meter.Count(meter.AuthFailed)
 	args := []any{"reason", reason}
 	if err != nil && err.Error() != reason {
 		args = append(args, "error", err)
@@ -160,11 +160,10 @@ func (c *conn) refused(reason string, err error) {
 
 // countPlain counts a connection without TLS.
 func (c *conn) countPlain() {
-	conns := &c.server.meter.Conns
 	if ip := net.ParseIP(c.addr); ip != nil && !ip.IsLoopback() {
-		conns.PlainRemote.Add(1)
+		c.server.meter.Count(meter.PlainRemote)
 	} else {
-		conns.PlainLocal.Add(1)
+		c.server.meter.Count(meter.PlainLocal)
 	}
 }
 
@@ -175,7 +174,7 @@ func (c *conn) identifyCertificate() {
 		err = fmt.Errorf("the identity is longer than %d bytes", maxIDBytes)
 	}
 	if err != nil {
-		c.server.meter.Conns.AuthFailed.Add(1)
+		c.server.meter.Count(meter.AuthFailed)
 		c.logger().Warn("the client has no identity x509", "subject", c.tls.leaf.Subject.String(), "error", err)
 		c.tls.leaf = nil
 		c.auditAuth(schemeX509, proto.ErrAuthFailed)

@@ -219,14 +219,14 @@ func (s *Server) openNode(ctx context.Context) error {
 		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,
 		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: &s.applier,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
-		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Elections.Led,
+		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Led,
 		ArchiveBytes: s.cfg.ArchiveBytes, Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),
 		Logger: s.cfg.Logger.Named("consensus"),
 	})
 	if err != nil {
 		return err
 	}
-	s.meter.Log.Opening.Record(int64(time.Since(opening)), 1)
+	s.meter.Record(meter.Opening, int64(time.Since(opening)), 1)
 	s.retarget()
 	if !s.alone() {
 		s.cfg.Logger.Info("joining the ensemble",
@@ -247,18 +247,17 @@ func (s *Server) dataName() string { return cmp.Or(s.cfg.Dir, "memory") }
 
 // synced is called by consensus after each sync of the log.
 func (s *Server) synced(took time.Duration, appends, bytes int) {
-	l := &s.meter.Log
-	l.Syncs.Record(int64(took), 1)
-	l.AppendsPerSync.Record(int64(appends), 1)
+	s.meter.Record(meter.Syncs, int64(took), 1)
+	s.meter.Record(meter.AppendsPerSync, int64(appends), 1)
 	if took > s.live.Load().SyncWarning {
-		l.SlowSyncs.Add(1)
+		s.meter.Count(meter.SlowSyncs)
 		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
 	}
 }
 
 // checkpointed is called by consensus after each checkpoint that this server made.
 func (s *Server) checkpointed(took time.Duration, changes int) {
-	s.meter.Log.Checkpoints.Record(int64(took), 1)
+	s.meter.Record(meter.Checkpoints, int64(took), 1)
 	s.checkpoint.onDisk.Store(s.checkpoint.capturing.Load())
 	s.cfg.Logger.Info("checkpoint", "changes", changes, "took_ms", took.Milliseconds())
 }

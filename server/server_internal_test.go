@@ -1,10 +1,12 @@
 package server
 
 import (
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/histogram"
+	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // A sync is slow when it takes longer than the threshold.
@@ -17,7 +19,11 @@ func TestSynced_Slow(t *testing.T) {
 	for _, took := range []time.Duration{0, time.Second, time.Second + 1} {
 		s.synced(took, 3, 100)
 	}
-	if slow, d := s.meter.Log.SlowSyncs.Load(), histogram.Snapshot(&s.meter.Log.AppendsPerSync); slow != 1 || d.Count != 3 || d.Sum != 9 {
-		t.Errorf("%d slow syncs, %d of %v appends", slow, d.Count, d.Sum)
+	var list facts.Values
+	s.meter.AddTimes(&list)
+	i := slices.IndexFunc(list, func(v facts.Value) bool { return v.Name == "sync_processor_queue_size" })
+	appends := list[i].Is.(facts.Summary)
+	if slow := s.meter.Counted(meter.SlowSyncs); slow != 1 || appends.Count != 3 || appends.Sum != 9 {
+		t.Errorf("%d slow syncs, appends: %+v", slow, appends)
 	}
 }

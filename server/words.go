@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fourletter"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // defaultTraceMask is the answer of gtmk until stmk sets another mask. The mask has no other
@@ -70,7 +71,7 @@ func (c *conn) answerWord(word string, in *input) {
 	c.mu.Lock()
 	c.stats.Received++
 	c.mu.Unlock()
-	s.meter.Traffic.Received.Add(1)
+	s.meter.Count(meter.PacketsReceived)
 	live := s.live.Load()
 	allowed := fourletter.Allowed(live.Words, word)
 	c.auditWord(word, allowed)
@@ -86,7 +87,7 @@ func (c *conn) answerWord(word string, in *input) {
 		c.logger().Debug("four-letter word not answered", "word", word, "error", err)
 		return
 	}
-	s.meter.Traffic.Sent.Add(1)
+	s.meter.Count(meter.PacketsSent)
 }
 
 // sendWord renders and sends an answer. A client that does not read must not keep the answer in

@@ -58,22 +58,21 @@ func (t *ApplyTrace) WatchSlow(b *consensus.Batch, r Request, zxid proto.Zxid) {
 // endRun records the stages that the last own requests have in common.
 func (t *ApplyTrace) endRun(b *consensus.Batch) {
 	if t.n > 0 && !b.Proposed.IsZero() {
-		stages := &t.meter.Writes.stages
-		stages[stageRead].Record(int64(t.received.Sub(t.heard)), t.n)
-		stages[stageQueued].Record(int64(b.Proposed.Sub(t.received)), t.n)
+		t.meter.Record(stageRead, int64(t.received.Sub(t.heard)), t.n)
+		t.meter.Record(stageQueued, int64(b.Proposed.Sub(t.received)), t.n)
 	}
 	t.n = 0
 }
 
 // EndBatch records an entry that was applied.
 func (t *ApplyTrace) EndBatch(b *consensus.Batch, role Role) {
-	w, n := &t.meter.Writes, len(b.Requests)
+	m, n := t.meter, len(b.Requests)
 	t.endRun(b)
 	if t.inBatch > 0 {
-		w.waiting.Record(int64(t.inBatch), 1)
+		m.Record(ownInEntry, int64(t.inBatch), 1)
 		if !b.Proposed.IsZero() && !b.Synced.IsZero() {
-			w.stages[stageLogged].Record(int64(b.Synced.Sub(b.Proposed)), t.inBatch)
-			w.stages[stageCommitted].Record(int64(t.committed.Sub(b.Synced)), t.inBatch)
+			m.Record(stageLogged, int64(b.Synced.Sub(b.Proposed)), t.inBatch)
+			m.Record(stageCommitted, int64(t.committed.Sub(b.Synced)), t.inBatch)
 		}
 	}
 	t.own += t.inBatch
@@ -81,29 +80,29 @@ func (t *ApplyTrace) EndBatch(b *consensus.Batch, role Role) {
 	if n == 0 || b.EntryAt.IsZero() { // it was in the log at the start: its times are those of an earlier process
 		return
 	}
-	w.entries.Record(int64(n), 1)
+	m.Record(entrySize, int64(n), 1)
 	sinceLeader := func(at time.Time) int64 { return (at.UnixMilli() - b.TimeMs) * int64(time.Millisecond) }
 	switch role {
 	case Leader:
-		w.commits.Add(int64(n))
-		w.quorumAcks.Record(int64(t.committed.Sub(b.EntryAt)), n)
+		m.Add(CommitsLeading, int64(n))
+		m.Record(quorumAcks, int64(t.committed.Sub(b.EntryAt)), n)
 	case Follower:
-		w.proposing.Record(sinceLeader(b.EntryAt), n)
+		m.Record(proposing, sinceLeader(b.EntryAt), n)
 		if !b.Synced.IsZero() {
-			w.acking.Record(sinceLeader(b.Synced), n)
+			m.Record(acking, sinceLeader(b.Synced), n)
 		}
-		w.committing.Record(sinceLeader(t.committed), n)
+		m.Record(committing, sinceLeader(t.committed), n)
 	}
-	w.propagation.Record(sinceLeader(t.committed), n)
+	m.Record(propagation, sinceLeader(t.committed), n)
 }
 
 // Applied records that everything was applied.
 func (t *ApplyTrace) Applied(now time.Time) {
 	t.finished = now
 	took := int64(now.Sub(t.committed))
-	w := &t.meter.Writes
-	w.applying.Record(took, 1)
-	w.stages[stageApplied].Record(took, t.own)
+	m := t.meter
+	m.Record(applying, took, 1)
+	m.Record(stageApplied, took, t.own)
 }
 
 // Written records that the replies were given to the sockets. A client that does not read gets the
@@ -113,7 +112,7 @@ func (t *ApplyTrace) Written(clock func() time.Time) {
 		return
 	}
 	now := clock()
-	t.meter.Writes.stages[stageWritten].Record(int64(now.Sub(t.finished)), t.own)
+	t.meter.Record(stageWritten, int64(now.Sub(t.finished)), t.own)
 	for i := range t.slow {
 		t.meter.Slow.write(t, &t.slow[i], now)
 	}

@@ -146,36 +146,36 @@ func (b *BatchStats) OverQuota(op proto.OpCode, body []byte) {
 // Settle adds everything to the meter; b is empty afterwards. now is when the replies were on the
 // output.
 func (b *BatchStats) Settle(now time.Time) {
-	t, q := &b.meter.Traffic, &b.meter.Requests
-	t.Received.addSome(b.received)
-	t.Sent.addSome(b.sent)
-	t.BytesReceived.addSome(b.bytesIn)
-	t.WatchBytes.addSome(b.watchBytes)
+	m := b.meter
+	m.Add(PacketsReceived, b.received)
+	m.Add(PacketsSent, b.sent)
+	m.Add(BytesReceived, b.bytesIn)
+	m.Add(WatchBytes, b.watchBytes)
 	b.received, b.sent, b.bytesIn, b.watchBytes = 0, 0, 0, 0
 	if r := &b.replies; r.n > 0 {
-		t.ResponseBytes.addSome(r.sum)
-		t.Responses.recordRun(b.lastReply, r.low, r.high)
+		m.Add(ResponseBytes, r.sum)
+		m.Replies.recordRun(b.lastReply, r.low, r.high)
 		*r = sums{}
 	}
-	b.inQueue.into(&q.inQueue)
+	b.inQueue.into(&m.measures[inQueue])
 	b.settleSpaces()
 	for i := range b.runs {
 		r := &b.runs[i]
 		took := int64(now.Sub(r.received))
-		q.ops.of(r.op).Record(took, r.n)
+		m.ops.of(r.op).Record(took, r.n)
 		switch {
 		case r.op.Info().Write:
 		case r.queued:
-			q.readsQueued.Record(took, r.n)
+			m.Record(readsQueued, took, r.n)
 		default:
-			q.readsAtOnce.Record(took, r.n)
+			m.Record(readsAtOnce, took, r.n)
 		}
 	}
 	if b.runs = b.runs[:0]; cap(b.runs) > 4096 { // an idle server does not keep the memory of a rush
 		b.runs = nil
 	}
 	if b.queued > 0 {
-		q.readsFromQueue.Record(int64(b.queued), 1)
+		m.Record(readsFromQueue, int64(b.queued), 1)
 	}
 	b.n, b.queued = 0, 0
 }

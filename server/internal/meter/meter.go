@@ -12,99 +12,33 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Meter holds the counters and histograms of a server since its start or the srst word. Times in
-// histograms are in nanoseconds.
+// Meter holds what was counted and measured since the server's start or the srst word. An event or
+// a measure is a constant with its name in a table, so that everything that is counted or measured
+// is also shown and reset.
 type Meter struct {
-	Traffic   Traffic
-	Conns     Connections
-	Requests  Requests
-	Writes    Writes
-	Log       Log
-	Sessions  Sessions
-	Watchers  Watchers
-	Elections Elections
+	counts
+	measures
+	ops       opHistograms // durations of requests until their reply is on the output
+	spaces    namespaces
+	Replies   Sizes
+	Proposals Sizes // since this server leads
 
-	DigestsDiffer Counter      // members whose state differed
-	SyncsWaiting  atomic.Int64 // sync requests of clients that wait; not reset
+	// Not reset.
+	SyncsWaiting      atomic.Int64  // sync requests of clients
+	LostSinceElection atomic.Int64  // sessions that expired in this raft term
+	DropShare         atomic.Uint64 // of connect requests at random, as math.Float64bits
 
 	Slow SlowLog
 	Hot  HotSampler
 
-	spaces  namespaces
 	batches sync.Pool // of *BatchStats. Each meter has its own pool, because they remember its namespaces
 	// countsAtReset are the counts of consensus at the last reset; nil: there was none.
 	countsAtReset atomic.Pointer[consensus.Counts]
 }
 
-// Traffic counts packets and bytes.
-type Traffic struct {
-	Received, Sent                           Counter // packets
-	BytesReceived, ResponseBytes, WatchBytes Counter
-	Responses                                Sizes // of replies
-}
-
-// Connections counts events of clients' connections before they have a session, and when they end.
-type Connections struct {
-	Requests, Reattached, Broken, Rejected Counter
-	NotServed, Sessionless                 Counter
-	AuthFailed, Evicted, TooManyWatches    Counter
-	HandshakesFailed, HandshakesExceeded   Counter             // of TLS; exceeded: closed because there were too many
-	PlainLocal, PlainRemote                Counter             // connections without TLS, from this machine and from others
-	DropShare                              atomic.Uint64       // of connect requests at random, as math.Float64bits; not reset
-	TokensMissing                          histogram.Histogram // of the throttle, after a connect request
-}
-
-// Requests measures requests until their reply is on the output.
-type Requests struct {
-	ops                      opHistograms
-	readsAtOnce, readsQueued histogram.Histogram
-	readsFromQueue, inQueue  histogram.Histogram // how many
-	Throttled                histogram.Histogram // how long connections were not read because too many writes were under way
-	ThrottleWaits            Counter
-	Expensive                Counter // refused, because applying them would have taken too long
-	ThrottledOps             Counter // that were answered with ErrThrottledOp
-	Stale, StaleDropped      Counter // that waited for others for too long, applied or dropped
-	StaleReplies             Counter // for which the connection was closed
-	LargeRejected            Counter
-}
-
-// Writes measures the way of writes through consensus.
-type Writes struct {
-	stages                                     [nStages]histogram.Histogram // of the writes of this server's clients
-	propagation, proposing, acking, committing histogram.Histogram          // since the leader's clock
-	quorumAcks                                 histogram.Histogram
-	entries, waiting                           histogram.Histogram // requests of an entry, and own requests of an entry
-	applying                                   histogram.Histogram // one call of Apply
-	commits                                    Counter             // on the leader: requests that were committed
-	Proposals                                  Sizes               // since this server leads
-}
-
-// Log measures the disk.
-type Log struct {
-	Syncs, Checkpoints histogram.Histogram
-	AppendsPerSync     histogram.Histogram
-	Opening            histogram.Histogram // of the data at the start
-	SlowSyncs          Counter
-}
-
-// Sessions counts events of sessions.
-type Sessions struct {
-	Expired, Revalidated Counter
-	LostSinceElection    atomic.Int64 // sessions that expired in this raft term; not reset
-}
-
-// Watchers measures for how many connections an event was, by the type of the event.
-type Watchers struct{ created, deleted, changed, children histogram.Histogram }
-
-// Elections measures how long changes of the leader take.
-type Elections struct {
-	searched, unavailable, leaderUnavailable histogram.Histogram
-	followerSyncs, observerSyncs             histogram.Histogram
-}
-
 // Init prepares a meter for use. now is the clock of all events, and log gets the lines about slow
 // requests.
-func (m *Meter) Init(now func() time.Time, log hclog.Logger) { m.Slow.init(now, log) }
+func (m *Meter) Init(now func() time.Time, log hclog.Logger) { m.Slow.init(&m.counts, now, log) }
 
 // Batch returns an empty BatchStats. Done takes it back.
 func (m *Meter) Batch() *BatchStats {
@@ -120,63 +54,38 @@ func (m *Meter) Done(b *BatchStats, now time.Time) {
 	m.batches.Put(b)
 }
 
-// Of returns the histogram for events of the type.
-func (w *Watchers) Of(t proto.EventType) *histogram.Histogram {
-	switch t {
-	case proto.EventCreated:
-		return &w.created
-	case proto.EventDeleted:
-		return &w.deleted
-	case proto.EventDataChanged:
-		return &w.changed
-	}
-	return &w.children
-}
-
 // Led records how long it took until this server could work under another leader.
-func (e *Elections) Led(r consensus.LeaderChange) {
-	e.searched.Record(int64(r.Searched), 1)
+func (m *Meter) Led(r consensus.LeaderChange) {
+	m.Record(searched, int64(r.Searched), 1)
 	if r.Unavailable > 0 {
-		e.unavailable.Record(int64(r.Unavailable), 1)
+		m.Record(unavailable, int64(r.Unavailable), 1)
 		if r.Leading {
-			e.leaderUnavailable.Record(int64(r.Unavailable), 1)
+			m.Record(leaderUnavailable, int64(r.Unavailable), 1)
 		}
 	}
 	switch {
 	case r.Leading:
 	case r.Voter:
-		e.followerSyncs.Record(int64(r.CaughtUp), 1)
+		m.Record(followerSyncs, int64(r.CaughtUp), 1)
 	default:
-		e.observerSyncs.Record(int64(r.CaughtUp), 1)
+		m.Record(observerSyncs, int64(r.CaughtUp), 1)
 	}
 }
 
 // NewTerm resets the values that are measured per raft term.
 func (m *Meter) NewTerm() {
-	m.Writes.Proposals.Reset()
-	m.Sessions.LostSinceElection.Store(0)
+	m.Proposals.reset()
+	m.LostSinceElection.Store(0)
 }
 
 // Reset forgets everything that was counted and measured.
 func (m *Meter) Reset() {
-	t, c, q, w, s := &m.Traffic, &m.Conns, &m.Requests, &m.Writes, &m.Sessions
-	for _, r := range []interface{ Reset() }{
-		&t.Received, &t.Sent, &t.BytesReceived, &t.ResponseBytes, &t.WatchBytes, &t.Responses,
-		&c.Requests, &c.Reattached, &c.Broken, &c.Rejected, &c.NotServed, &c.Sessionless, &c.AuthFailed, &c.HandshakesFailed, &c.HandshakesExceeded, &c.PlainLocal, &c.PlainRemote, &c.Evicted, &c.TooManyWatches, &c.TokensMissing,
-		&q.ops, &q.readsAtOnce, &q.readsQueued, &q.readsFromQueue, &q.inQueue, &q.Throttled, &q.ThrottleWaits, &q.Expensive,
-		&q.ThrottledOps, &q.Stale, &q.StaleDropped, &q.StaleReplies, &q.LargeRejected,
-		&w.propagation, &w.proposing, &w.acking, &w.committing, &w.quorumAcks, &w.entries, &w.waiting, &w.applying,
-		&w.commits, &w.Proposals, &s.Expired, &s.Revalidated, &m.DigestsDiffer, &m.Slow.requests, &m.spaces,
-		&m.Log.Syncs, &m.Log.Checkpoints, &m.Log.AppendsPerSync, &m.Log.Opening, &m.Log.SlowSyncs,
-		&m.Watchers.created, &m.Watchers.deleted, &m.Watchers.changed, &m.Watchers.children,
-		&m.Elections.searched, &m.Elections.unavailable, &m.Elections.leaderUnavailable,
-		&m.Elections.followerSyncs, &m.Elections.observerSyncs,
-	} {
-		r.Reset()
-	}
-	for i := range w.stages {
-		w.stages[i].Reset()
-	}
+	m.counts.reset()
+	m.measures.reset()
+	m.ops.reset()
+	m.spaces.reset()
+	m.Replies.reset()
+	m.Proposals.reset()
 }
 
 // ResetCounts makes CountsSinceReset begin at c.
@@ -200,7 +109,7 @@ func (m *Meter) CountsSinceReset(current func() consensus.Counts) consensus.Coun
 
 // Latencies returns the latencies of all requests in milliseconds.
 func (m *Meter) Latencies() (minMs int64, avgMs float64, maxMs int64) {
-	d := histogram.Snapshot(m.Requests.ops.choose(func(proto.OpCode) bool { return true })...)
+	d := histogram.Snapshot(m.ops.choose(func(proto.OpCode) bool { return true })...)
 	ms := int64(time.Millisecond)
 	return d.Min() / ms, d.Mean() / float64(ms), d.Max() / ms
 }

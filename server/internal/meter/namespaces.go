@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/histogram"
 )
@@ -28,7 +29,7 @@ type namespaces struct {
 type namespace struct {
 	name          string
 	reads, writes histogram.Histogram // bytes of a path and of its data or reply
-	overQuota     Counter
+	overQuota     atomic.Int64
 }
 
 // namespaceOf returns the first element of a path, or "" if there is none. The result shares the
@@ -85,12 +86,12 @@ func (s *namespaces) all() []*namespace {
 	return list
 }
 
-// Reset sets everything to 0. The namespaces stay: a BatchStats that holds a namespace would
+// reset sets everything to 0. The namespaces stay: a BatchStats that holds a namespace would
 // otherwise count where nobody looks.
-func (s *namespaces) Reset() {
+func (s *namespaces) reset() {
 	for _, n := range s.all() {
 		n.reads.Reset()
 		n.writes.Reset()
-		n.overQuota.Reset()
+		n.overQuota.Store(0)
 	}
 }

@@ -28,7 +28,7 @@ type SlowLog struct {
 	now       func() time.Time
 	log       hclog.Logger
 	threshold atomic.Int64 // nanoseconds; 0: none is slow
-	requests  Counter      // that were slow
+	counts    *counts
 	lines     *fair.Rate
 
 	mu   sync.Mutex          // guards last
@@ -54,8 +54,9 @@ type slowWrite struct {
 	zxid             proto.Zxid
 }
 
-func (l *SlowLog) init(now func() time.Time, log hclog.Logger) {
-	l.now, l.log, l.lines = now, log, fair.NewRate(time.Second/maxSlowLines, maxSlowLines, 1)
+func (l *SlowLog) init(c *counts, now func() time.Time, log hclog.Logger) {
+	l.counts, l.now, l.log = c, now, log
+	l.lines = fair.NewRate(time.Second/maxSlowLines, maxSlowLines, 1)
 }
 
 // SetThreshold sets from which duration on a request is slow. 0: none is.
@@ -72,7 +73,7 @@ func (l *SlowLog) slow(took time.Duration) bool {
 // allow counts a slow request, and reports whether a line may be written now, and how many slow
 // requests had none since the last line.
 func (l *SlowLog) allow(now time.Time) (leftOut int, ok bool) {
-	l.requests.Add(1)
+	l.counts.Count(SlowRequests)
 	wait, leftOut := l.lines.Take("", now)
 	return leftOut, wait == 0
 }

@@ -31,40 +31,13 @@ var neverCounted = []string{
 // AddCounts appends ZooKeeper's counters. c are the counts of consensus since the last reset,
 // handshakes the TLS handshakes under way.
 func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts, handshakes int64) {
-	t, conns := &m.Traffic, &m.Conns
-	l.Add("connection_drop_probability", math.Float64frombits(conns.DropShare.Load()))
-	l.Add("auth_failed_count", conns.AuthFailed.Load())
+	l.Add("connection_drop_probability", math.Float64frombits(m.DropShare.Load()))
 	l.Add("outstanding_tls_handshake", handshakes)
-	l.Add("non_mtls_remote_conn_count", conns.PlainRemote.Load())
-	l.Add("non_mtls_local_conn_count", conns.PlainLocal.Load())
-	l.Add("fsync_threshold_exceed_count", m.Log.SlowSyncs.Load())
-
-	l.Add("bytes_received_count", t.BytesReceived.Load())
-	l.Add("response_bytes", t.ResponseBytes.Load())
-	l.Add("watch_bytes", t.WatchBytes.Load())
-	l.Add("connection_request_count", conns.Requests.Load())
-	l.Add("connection_rejected", conns.Rejected.Load())
-	l.Add("connection_drop_count", conns.Broken.Load())
-	l.Add("connection_revalidate_count", conns.Reattached.Load())
-	l.Add("revalidate_count", m.Sessions.Revalidated.Load())
-	l.Add("cnxn_closed_without_zk_server_running", conns.NotServed.Load())
-	l.Add("sessionless_connections_expired", conns.Sessionless.Load())
-	l.Add("stale_sessions_expired", m.Sessions.Expired.Load())
-	l.Add("request_throttle_wait_count", m.Requests.ThrottleWaits.Load())
-	l.Add("throttled_ops", m.Requests.ThrottledOps.Load())
-	l.Add("stale_requests", m.Requests.Stale.Load())
-	l.Add("stale_requests_dropped", m.Requests.StaleDropped.Load())
-	l.Add("stale_replies", m.Requests.StaleReplies.Load())
-	l.Add("large_requests_rejected", m.Requests.LargeRejected.Load())
-	l.Add("digest_mismatches_count", m.DigestsDiffer.Load())
-
+	m.counts.list(l, 0, Evicted)
 	l.Add("looking_count", c.Leaders)
 	l.Add("diff_count", c.CaughtUp)
 	l.Add("snap_count", c.Checkpoints)
 	l.Add("proposal_count", c.Proposed)
-	l.Add("commit_count", m.Writes.commits.Load())
-	l.Add("unsuccessful_handshake", conns.HandshakesFailed.Load())
-	l.Add("tls_handshake_exceeded", conns.HandshakesExceeded.Load())
 	for _, name := range neverCounted {
 		l.Add(name, int64(0))
 	}
@@ -72,47 +45,13 @@ func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts, handshakes int64)
 
 // AddTimes appends ZooKeeper's summaries.
 func (m *Meter) AddTimes(l *facts.Values) {
-	basic := func(name string, hs ...*histogram.Histogram) { l.Add(name, summary(false, perMs, hs...)) }
-	detailed := func(name string, hs ...*histogram.Histogram) { l.Add(name, summary(true, perMs, hs...)) }
-	number := func(name string, h *histogram.Histogram) { l.Add(name, summary(false, 1, h)) }
-	w, q, e := &m.Writes, &m.Requests, &m.Elections
-
-	basic("fsynctime", &m.Log.Syncs)
-	basic("snapshottime", &m.Log.Checkpoints)
-	basic("dbinittime", &m.Log.Opening)
-	detailed("readlatency", q.ops.choose(func(op proto.OpCode) bool { return !op.Info().Write })...)
-	detailed("updatelatency", q.ops.choose(func(op proto.OpCode) bool { return op.Info().Write })...)
-	detailed("propagation_latency", &w.propagation)
-	detailed("proposal_latency", &w.proposing)
-	detailed("proposal_ack_creation_latency", &w.acking)
-	detailed("commit_propagation_latency", &w.committing)
-	detailed("quorum_ack_latency", &w.quorumAcks)
-	basic("election_time", &e.searched)
-	basic("unavailable_time", &e.unavailable)
-	basic("leader_unavailable_time", &e.leaderUnavailable)
-	basic("follower_sync_time", &e.followerSyncs)
-	basic("observer_sync_time", &e.observerSyncs)
-
-	detailed("prep_processor_queue_time_ms", &w.stages[stageQueued])
-	number("prep_processor_queue_size", &w.waiting)
-	number("sync_processor_batch_size", &w.entries)
-	number("sync_processor_queue_size", &m.Log.AppendsPerSync)
-	basic("sync_process_time", &m.Log.Syncs)
-	detailed("sync_processor_queue_and_flush_time_ms", &w.stages[stageLogged])
-	detailed("sync_processor_queue_flush_time_ms", &m.Log.Syncs)
-	detailed("read_commitproc_time_ms", &q.readsQueued)
-	detailed("write_commitproc_time_ms", &w.stages[stageCommitted])
-	detailed("read_final_proc_time_ms", &q.readsAtOnce)
-	detailed("write_final_proc_time_ms", &w.stages[stageApplied])
-	number("requests_in_session_queue", &q.inQueue)
-	number("reads_issued_from_session_queue", &q.readsFromQueue)
-	detailed("request_throttle_queue_time_ms", &q.Throttled)
-	number("connection_token_deficit", &m.Conns.TokensMissing)
-
-	number("node_created_watch_count", &m.Watchers.created)
-	number("node_deleted_watch_count", &m.Watchers.deleted)
-	number("node_changed_watch_count", &m.Watchers.changed)
-	number("node_children_watch_count", &m.Watchers.children)
+	ops := func(name string, write bool) {
+		chosen := m.ops.choose(func(op proto.OpCode) bool { return op.Info().Write == write })
+		l.Add(name, summary(true, perMs, chosen...))
+	}
+	ops("readlatency", false)
+	ops("updatelatency", true)
+	m.measures.list(l)
 }
 
 // AddNamespaces appends the reads, writes and refusals below each child of the root.
@@ -132,20 +71,18 @@ func (m *Meter) AddNamespaces(l *facts.Values) {
 
 // AddOwn appends the values for which ZooKeeper has no names.
 func (m *Meter) AddOwn(l *facts.Values) {
-	m.Requests.ops.each(func(op proto.OpCode, h *histogram.Histogram) {
+	m.ops.each(func(op proto.OpCode, h *histogram.Histogram) {
 		l.AddKey("gozkd_request_duration_seconds", op.String(), seconds(h))
 	})
-	for i := range m.Writes.stages {
-		l.AddKey("gozkd_write_stage_duration_seconds", stageNames[i], seconds(&m.Writes.stages[i]))
+	for i, name := range stageNames {
+		l.AddKey("gozkd_write_stage_duration_seconds", name, seconds(&m.measures[int(stageRead)+i]))
 	}
-	l.Add("gozkd_log_sync_duration_seconds", seconds(&m.Log.Syncs))
-	l.Add("gozkd_checkpoint_duration_seconds", seconds(&m.Log.Checkpoints))
-	l.Add("gozkd_apply_duration_seconds", seconds(&m.Writes.applying))
-	l.Add("gozkd_entry_requests", facts.NewHistogram(1, numberPowers, histogram.Snapshot(&m.Writes.entries)))
-	l.Add("gozkd_slow_clients_closed_total", m.Conns.Evicted.Load())
-	l.Add("gozkd_watching_clients_closed_total", m.Conns.TooManyWatches.Load())
-	l.Add("gozkd_slow_requests_total", m.Slow.requests.Load())
-	l.Add("gozkd_sessions_lost_since_election", m.Sessions.LostSinceElection.Load())
+	l.Add("gozkd_log_sync_duration_seconds", seconds(&m.measures[Syncs]))
+	l.Add("gozkd_checkpoint_duration_seconds", seconds(&m.measures[Checkpoints]))
+	l.Add("gozkd_apply_duration_seconds", seconds(&m.measures[applying]))
+	l.Add("gozkd_entry_requests", facts.NewHistogram(1, numberPowers, histogram.Snapshot(&m.measures[entrySize])))
+	m.counts.list(l, Evicted, nEvents)
+	l.Add("gozkd_sessions_lost_since_election", m.LostSinceElection.Load())
 }
 
 // summary describes the values of all hs, which were recorded in units of 1/unit.

@@ -8,19 +8,6 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// Counter counts events.
-type Counter struct{ atomic.Int64 }
-
-// Reset sets the counter to 0.
-func (c *Counter) Reset() { c.Store(0) }
-
-// addSome adds n, and does not write to the counter if n is 0.
-func (c *Counter) addSome(n int64) {
-	if n != 0 {
-		c.Add(n)
-	}
-}
-
 // Sizes holds the last, the smallest and the largest of some lengths in bytes. Each is stored plus
 // one; 0: there is none.
 type Sizes struct{ last, low, high atomic.Int64 }
@@ -40,8 +27,7 @@ func (z *Sizes) recordRun(last, low, high int64) {
 	}
 }
 
-// Reset forgets all lengths.
-func (z *Sizes) Reset() {
+func (z *Sizes) reset() {
 	z.last.Store(0)
 	z.low.Store(0)
 	z.high.Store(0)
@@ -51,22 +37,6 @@ func (z *Sizes) Reset() {
 func (z *Sizes) Read() facts.Sizes {
 	return facts.Sizes{Last: z.last.Load() - 1, Min: z.low.Load() - 1, Max: z.high.Load() - 1}
 }
-
-// stage is a part of a write's way.
-type stage int
-
-// The stages in their order. docs/reference/monitoring.md says where each ends.
-const (
-	stageRead stage = iota
-	stageQueued
-	stageLogged
-	stageCommitted
-	stageApplied
-	stageWritten
-	nStages
-)
-
-var stageNames = [nStages]string{"read", "queued", "logged", "committed", "applied", "written"}
 
 // opHistograms has a histogram for each op of proto's table.
 type opHistograms [proto.NumOps]histogram.Histogram
@@ -92,8 +62,7 @@ func (o *opHistograms) choose(chosen func(proto.OpCode) bool) (hs []*histogram.H
 	return hs
 }
 
-// Reset empties all histograms.
-func (o *opHistograms) Reset() {
+func (o *opHistograms) reset() {
 	for i := range o {
 		o[i].Reset()
 	}
