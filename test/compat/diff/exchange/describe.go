@@ -5,11 +5,9 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // head describes the step without its requests.
@@ -36,20 +34,6 @@ func (s *Step) head() string {
 		b += ", closes"
 	}
 	return b
-}
-
-// describe describes the request as far as its body can be decoded.
-func (r *Request) describe() string {
-	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
-	f.body(r.Op)
-	parts := []string{"xid=" + strconv.Itoa(int(r.Xid)), r.Op.String()}
-	for _, x := range f.finish(r.Body) {
-		parts = append(parts, x.String())
-	}
-	if r.ZxidOf != nil {
-		parts = append(parts, fmt.Sprintf("(relativeZxid is that of step %d)", *r.ZxidOf))
-	}
-	return strings.Join(parts, " ")
 }
 
 // requestBodies are the fields of request records, as record reads them.
@@ -101,29 +85,13 @@ func (r *requestReader) body(op proto.OpCode) {
 	}
 }
 
-// brief describes the request without the parts that every request has.
-func (r *Request) brief() string {
-	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
-	f.body(r.Op)
-	parts := []string{r.Op.String()}
-	fields := f.finish(r.Body)
-	for i := 0; i < len(fields); i++ {
-		x := &fields[i]
-		switch {
-		case strings.HasSuffix(x.Name, "acls") && x.N == 1 && i+3 < len(fields) && fields[i+1].N == int64(proto.PermAll) &&
-			fields[i+2].S == `"world"` && fields[i+3].S == `"anyone"`:
-			parts = append(parts, "open")
-			i += 3
-		case strings.HasSuffix(x.Name, ".done"), strings.HasSuffix(x.Name, ".err"):
-		case strings.HasSuffix(x.Name, ".path") || x.Name == "path":
-			parts = append(parts, x.S)
-		case x.Name == "data" && len(x.S) > 60:
-			parts = append(parts, fmt.Sprintf("data=%.50s...", x.S))
-		default:
-			parts = append(parts, x.String())
-		}
+// inFull describes the request with its xid.
+func (r *Request) inFull() string {
+	text := fmt.Sprintf("xid=%d %s", r.Xid, r.words())
+	if r.ZxidOf != nil {
+		text += fmt.Sprintf(" (the zxid is that of step %d)", *r.ZxidOf)
 	}
-	return strings.Join(parts, " ")
+	return text
 }
 
 // brief describes the message without the parts that follow from its bytes.
@@ -164,7 +132,7 @@ func Print(w io.Writer, t *Transcript) {
 		step := &t.Sequence.Steps[i]
 		fmt.Fprintf(w, "  %d %s\n", i, step.head())
 		for k := range step.Send {
-			fmt.Fprintf(w, "      > %s\n", step.Send[k].describe())
+			fmt.Fprintf(w, "      > %s\n", step.Send[k].inFull())
 		}
 		for _, m := range t.Messages(i) {
 			fmt.Fprintf(w, "      < %v\n", &m)

@@ -64,6 +64,11 @@ type Connect struct {
 	Member    int     `json:"member,omitempty"` // index of the server in Player.Members
 }
 
+// Refused reports whether ZooKeeper closes the connection instead of opening or resuming a session.
+func (c *Connect) Refused() bool {
+	return c.How == HowWrongPasswd || c.How == HowUnknown || c.LastZxid == ZxidAhead
+}
+
 // How selects the session of a handshake.
 type How string
 

@@ -64,7 +64,7 @@ func (t *Transcript) writeText(b *bufio.Writer) error {
 			if r.ZxidOf != nil {
 				fmt.Fprintf(b, " zxidOf=%d", *r.ZxidOf)
 			}
-			fmt.Fprintf(b, " # %s\n", r.brief())
+			fmt.Fprintf(b, " # %s\n", r.words())
 		}
 		writeItems(b, t.Steps[i], t.Messages(i))
 	}

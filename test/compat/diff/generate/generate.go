@@ -124,7 +124,7 @@ func (g *gen) newSession() *exchange.Connect {
 }
 
 func (g *gen) connect(slot int, h *exchange.Connect) {
-	refused := h.How == exchange.HowWrongPasswd || h.How == exchange.HowUnknown || h.LastZxid == exchange.ZxidAhead
+	refused := h.Refused()
 	g.step(exchange.Step{Conn: slot, Connect: h, Closes: refused})
 	g.conns[slot] = conn{open: !refused, session: h.Session, xid: g.conns[slot].xid}
 }

@@ -106,11 +106,13 @@ func TestScenarios_HaveNames(t *testing.T) {
 
 // What ends ZooKeeper, or parts it from gozkd, is asked of gozkd alone.
 func TestKills(t *testing.T) {
-	bad := (&script{}).createTTL("/x", 0, -1)
-	if !kills(bad.op, bad.body) {
+	ttl := func(mode int32) []byte {
+		return create{path: text("/x"), acl: openACL, mode: mode, ttl: -1}.body(proto.OpCreateTTL)
+	}
+	if !kills(proto.OpCreateTTL, ttl(0)) {
 		t.Error("a createTTL of mode 0 with ttl -1 is not known to end ZooKeeper")
 	}
-	if good := (&script{}).createTTL("/x", 5, -1); kills(good.op, good.body) {
+	if kills(proto.OpCreateTTL, ttl(5)) {
 		t.Error("a TTL mode with ttl -1 is answered with -8, and can be asked")
 	}
 }

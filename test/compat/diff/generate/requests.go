@@ -2,9 +2,12 @@ package generate
 
 import (
 	"bytes"
+	_ "embed" // scenarios.txt
 	"encoding/binary"
+	"fmt"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
@@ -330,25 +333,26 @@ type OwnRule struct {
 	Err      proto.ErrCode
 }
 
+//go:embed scenarios.txt
+var scenarios string
+
+// Scenarios returns the hand-written sequences.
+func Scenarios() []*exchange.Sequence { return must.Get(exchange.ReadScript(scenarios)) }
+
 // OwnRules returns the requests that ZooKeeper answers in ways that gozkd does not copy; see
 // docs/reference/differences.md.
 func OwnRules() []OwnRule {
 	var rules []OwnRule
-	add := func(name string, err proto.ErrCode, r req) {
-		s := &script{gen: gen{seq: &exchange.Sequence{Name: name}, conns: make([]conn, 4)}}
-		s.open(0)
-		if err == proto.ErrUnimplemented {
-			s.last(0, r)
-		} else {
-			s.send(0, r)
-		}
-		rules = append(rules, OwnRule{s.seq, err})
+	add := func(name string, err proto.ErrCode, request string) {
+		const script = "sequence %s\nconnect 0\n0 create2 %q \"root\" open 0\n0 %s\n"
+		sequences := must.Get(exchange.ReadScript(fmt.Sprintf(script, name, root, request)))
+		rules = append(rules, OwnRule{sequences[0], err})
 	}
-	for mode := int32(0); mode <= 4; mode++ {
-		add("ttl-crash/mode-"+string(rune('0'+mode)), proto.ErrBadArguments, (&script{}).createTTL(root+"/x", mode, -1))
+	for mode := range 5 {
+		add(fmt.Sprintf("ttl-crash/mode-%d", mode), proto.ErrBadArguments, fmt.Sprintf(`createTTL "%s/x" "data" open %d -1`, root, mode))
 	}
-	add("delete-container", proto.ErrBadArguments, req{proto.OpDeleteContainer, jute.AppendString(nil, root)})
-	add("create-session-op", proto.ErrUnimplemented, req{proto.OpCreateSession, jute.AppendInt(nil, 30000)})
+	add("delete-container", proto.ErrBadArguments, fmt.Sprintf("deleteContainer %q", root))
+	add("create-session-op", proto.ErrUnimplemented, `closes createSession raw "\x00\x00\x75\x30"`)
 	return rules
 }
 

@@ -1,0 +1,126 @@
+package exchange
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrScript is wrapped by the errors of ReadScript about its input.
+var ErrScript = errors.New("exchange: bad script")
+
+// ReadScript reads sequences that people have written, a step a line:
+//
+//	# for people
+//	sequence NAME
+//	connect SLOT {JSON}      a handshake on a new connection; the default is that of a new session
+//	                         of this slot with a timeout of 30 s
+//	drop SLOT                the client closes the connection
+//	raw SLOT "BYTES"         bytes after which the server closes the connection
+//	SLOT REQUEST             a request in words, with the next xid of the slot
+//	SLOT xid=N REQUEST       with this xid
+//	SLOT zxidOf=STEP ...     with the last zxid seen up to the end of this step as its first field
+//	SLOT closes ...          the server closes the connection after this request
+//	SLOT & REQUEST           in the same segment as the request in the line before
+//
+// Errors name the line.
+func ReadScript(text string) ([]*Sequence, error) {
+	var r scriptReader
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if err := r.line(line); err != nil {
+			return nil, fmt.Errorf("%w: line %d: %w", ErrScript, n, err)
+		}
+	}
+	return r.list, nil
+}
+
+type scriptReader struct {
+	list []*Sequence
+	xids map[int]int32 // the last, by slot
+}
+
+func (r *scriptReader) line(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	if word == "sequence" {
+		r.list, r.xids = append(r.list, &Sequence{Name: rest}), make(map[int]int32)
+		return nil
+	}
+	if len(r.list) == 0 {
+		return errOutOfPlace
+	}
+	s := r.list[len(r.list)-1]
+	kind := word
+	if kind == "connect" || kind == "drop" || kind == "raw" {
+		word, rest, _ = strings.Cut(rest, " ")
+	}
+	slot, err := strconv.Atoi(word)
+	if err != nil {
+		return err
+	}
+	step := Step{Conn: slot, Drop: kind == "drop"}
+	switch kind {
+	case "drop":
+	case "connect":
+		step.Connect = &Connect{Session: slot, How: HowNew, TimeoutMs: 30000}
+		if rest != "" {
+			err = json.Unmarshal([]byte(rest), step.Connect)
+		}
+		step.Closes = step.Connect.Refused()
+	case "raw":
+		var bytes string
+		bytes, err = strconv.Unquote(rest)
+		step.Raw, step.Closes = Hex(bytes), true
+	default:
+		if rest, ok := strings.CutPrefix(rest, "& "); ok {
+			if len(s.Steps) == 0 || s.Steps[len(s.Steps)-1].Conn != slot {
+				return errOutOfPlace
+			}
+			return r.request(&s.Steps[len(s.Steps)-1], rest)
+		}
+		err = r.request(&step, rest)
+	}
+	s.Steps = append(s.Steps, step)
+	return err
+}
+
+// request adds a request to a step.
+func (r *scriptReader) request(step *Step, text string) error {
+	var req Request
+	numbered := false
+	for {
+		option, rest, _ := strings.Cut(text, " ")
+		name, value, _ := strings.Cut(option, "=")
+		var n int64
+		var err error
+		switch name {
+		case "closes":
+			step.Closes = true
+		case "xid":
+			n, err = strconv.ParseInt(value, 10, 32)
+			req.Xid, numbered = int32(n), true
+		case "zxidOf":
+			n, err = strconv.ParseInt(value, 10, 32)
+			at := int(n)
+			req.ZxidOf = &at
+		default:
+			if !numbered {
+				r.xids[step.Conn]++
+				req.Xid = r.xids[step.Conn]
+			}
+			req.Op, req.Body, err = parseWords(text)
+			step.Send = append(step.Send, req)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		text = rest
+	}
+}

@@ -1,0 +1,285 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/scanner"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// A request in words is the name or number of its operation and its fields in the order of
+// requestBodies:
+//
+//	create2 "/a" "data" open 0
+//	setACL "/a" [31 "digest" "bob:hash" 1 "world" "anyone"] -1
+//	setWatches 0 ["/a" "/b"] [] null
+//	multi { check "/a" 3 ; delete "/b" -1 }
+//
+// Strings and buffers are quoted as in Go; open is the ACL with which anyone may do anything. After
+// the fields, less N leaves out the last N bytes of the body and plus "BYTES" adds some. raw
+// "BYTES" in place of the fields is a body that is no such record.
+
+// errWords is wrapped by the errors of parseWords.
+var errWords = errors.New("not a request in words")
+
+// words returns the request in words.
+func (r *Request) words() string {
+	if text, rest, ok := recordInWords(r.Op, r.Body); ok {
+		if len(rest) > 0 {
+			text += " plus " + strconv.Quote(string(rest))
+		}
+		return text
+	}
+	return opInWords(r.Op) + " raw " + strconv.Quote(string(r.Body))
+}
+
+func opInWords(op proto.OpCode) string {
+	if name := op.Info().Name; name != "" {
+		return name
+	}
+	return strconv.Itoa(int(op))
+}
+
+// recordInWords returns a record in words and the bytes after it. ok is false if the words would
+// not stand for these bytes.
+func recordInWords(op proto.OpCode, body []byte) (text string, rest []byte, ok bool) {
+	d := jute.NewDecoder(body)
+	text = opInWords(op)
+	if op == proto.OpMulti || op == proto.OpMultiRead {
+		text += multiInWords(&d, body)
+	} else {
+		text += fieldsInWords(&d, requestBodies[op])
+	}
+	if d.Err() != nil {
+		return "", nil, false
+	}
+	rest = body[d.Offset():]
+	_, again, err := parseWords(text)
+	return text, rest, err == nil && string(again) == string(body[:d.Offset()])
+}
+
+// multiInWords reads the operations of a multi up to its end.
+func multiInWords(d *jute.Decoder, body []byte) string {
+	text := " {"
+	for i := 0; d.Err() == nil; i++ {
+		op, done := proto.OpCode(d.Int()), d.Bool()
+		if d.Int(); done {
+			return text + " }"
+		}
+		if i > 0 {
+			text += " ;"
+		}
+		text += " " + opInWords(op) + fieldsInWords(d, requestBodies[op])
+	}
+	return text
+}
+
+func fieldsInWords(d *jute.Decoder, fields string) (text string) {
+	quoted := func() string {
+		if b := d.Buffer(); b != nil {
+			return strconv.Quote(string(b))
+		}
+		return "null"
+	}
+	for f := range strings.FieldsSeq(fields) {
+		typ, _, _ := strings.Cut(f, ":")
+		word := ""
+		switch typ {
+		case "int":
+			word = strconv.Itoa(int(d.Int()))
+		case "long":
+			word = strconv.FormatInt(d.Long(), 10)
+		case "bool":
+			word = strconv.FormatBool(d.Bool())
+		case "list":
+			word = listInWords(d.Count(4), quoted)
+		case "acls":
+			word = listInWords(d.Count(12), func() string { return fmt.Sprint(d.Int(), " ", quoted(), " ", quoted()) })
+			if word == `[31 "world" "anyone"]` {
+				word = "open"
+			}
+		default:
+			word = quoted()
+		}
+		text += " " + word
+	}
+	return text
+}
+
+func listInWords(n int, item func() string) string {
+	if n < 0 {
+		return "null"
+	}
+	items := make([]string, n)
+	for i := range items {
+		items[i] = item()
+	}
+	return "[" + strings.Join(items, " ") + "]"
+}
+
+// parseWords returns the operation and the body of a request in words.
+func parseWords(text string) (op proto.OpCode, body []byte, err error) {
+	p := &wordParser{}
+	p.s.Init(strings.NewReader(text))
+	p.s.Mode = scanner.ScanIdents | scanner.ScanInts | scanner.ScanStrings
+	p.s.Error = func(_ *scanner.Scanner, what string) { p.fail(what) }
+	p.next()
+	op, body = p.request(nil)
+	for p.err == nil && p.tok != scanner.EOF {
+		switch word := p.take(); word {
+		case "less":
+			n := p.int(32)
+			body = body[:max(0, len(body)-int(n))]
+		case "plus":
+			body = append(body, p.quoted()...)
+		default:
+			p.fail("unexpected " + word)
+		}
+	}
+	if p.err != nil {
+		return 0, nil, fmt.Errorf("%w: %s: %w", errWords, text, p.err)
+	}
+	return op, body, nil
+}
+
+// wordParser is the state of parseWords.
+type wordParser struct {
+	s   scanner.Scanner
+	tok rune // the next token
+	err error
+}
+
+func (p *wordParser) next() { p.tok = p.s.Scan() }
+
+func (p *wordParser) fail(what string) {
+	if p.err == nil {
+		p.err = fmt.Errorf("column %d: %s", p.s.Column, what)
+	}
+}
+
+// take returns the next token.
+func (p *wordParser) take() string {
+	text := p.s.TokenText()
+	if p.tok == scanner.EOF {
+		p.fail("it ends too early")
+	}
+	p.next()
+	return text
+}
+
+// skip skips a token if it is the next.
+func (p *wordParser) skip(text string) bool {
+	if p.tok == scanner.EOF || p.s.TokenText() != text {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *wordParser) int(bits int) int64 {
+	sign := ""
+	if p.skip("-") {
+		sign = "-"
+	}
+	n, err := strconv.ParseInt(sign+p.take(), 10, bits)
+	if err != nil {
+		p.fail(err.Error())
+	}
+	return n
+}
+
+func (p *wordParser) quoted() string {
+	s, err := strconv.Unquote(p.take())
+	if err != nil {
+		p.fail("want a quoted string")
+	}
+	return s
+}
+
+func (p *wordParser) nullString(b []byte) []byte {
+	if p.skip("null") {
+		return jute.AppendInt(b, -1)
+	}
+	return jute.AppendString(b, p.quoted())
+}
+
+func (p *wordParser) op() proto.OpCode {
+	if p.tok != scanner.Ident {
+		return proto.OpCode(p.int(32))
+	}
+	name := p.take()
+	for info := range proto.Ops() {
+		if info.Name == name {
+			return info.Code
+		}
+	}
+	p.fail("no operation is called " + name)
+	return 0
+}
+
+// request appends the body of a request or of an operation of a multi.
+func (p *wordParser) request(b []byte) (proto.OpCode, []byte) {
+	op := p.op()
+	switch {
+	case p.skip("raw"):
+		return op, append(b, p.quoted()...)
+	case op != proto.OpMulti && op != proto.OpMultiRead:
+		return op, p.fields(b, requestBodies[op])
+	case !p.skip("{"):
+		p.fail("want { or raw")
+	}
+	for p.err == nil && !p.skip("}") {
+		inner, body := p.request(nil)
+		b = append(proto.AppendMultiHeader(b, inner, false, -1), body...)
+		if p.s.TokenText() != "}" && !p.skip(";") {
+			p.fail("want ; or }")
+		}
+	}
+	return op, proto.AppendMultiHeader(b, -1, true, -1)
+}
+
+func (p *wordParser) fields(b []byte, fields string) []byte {
+	for f := range strings.FieldsSeq(fields) {
+		typ, _, _ := strings.Cut(f, ":")
+		switch typ {
+		case "int":
+			b = jute.AppendInt(b, int32(p.int(32)))
+		case "long":
+			b = jute.AppendLong(b, p.int(64))
+		case "bool":
+			b = jute.AppendBool(b, p.take() == "true")
+		case "list":
+			b = p.list(b, p.nullString)
+		case "acls":
+			entry := func(b []byte) []byte {
+				return p.nullString(p.nullString(jute.AppendInt(b, int32(p.int(32)))))
+			}
+			if p.skip("open") {
+				b = proto.AppendACLs(b, proto.OpenACL())
+			} else {
+				b = p.list(b, entry)
+			}
+		default:
+			b = p.nullString(b)
+		}
+	}
+	return b
+}
+
+func (p *wordParser) list(b []byte, item func([]byte) []byte) []byte {
+	if p.skip("null") {
+		return jute.AppendInt(b, -1)
+	}
+	if !p.skip("[") {
+		p.fail("want [ or null")
+	}
+	n, items := 0, []byte(nil)
+	for ; p.err == nil && !p.skip("]"); n++ {
+		items = item(items)
+	}
+	return append(jute.AppendInt(b, int32(n)), items...)
+}
