@@ -117,6 +117,35 @@ func TestRecorded_Scenarios(t *testing.T) {
 	}
 }
 
+// A slot of a script that reconnects has a session again after the server closed its connection,
+// and a request is repeated until the reply has the code that the script wants.
+func TestPlayer_ReconnectsAndRepeats(t *testing.T) {
+	if *address != "" {
+		t.Skip("this is a test of the player")
+	}
+	player := exchange.NewPlayer(start(t))
+	list, err := exchange.ReadScript(`sequence a
+		reconnects
+		connect 0
+		0 closes 999
+		0 create "/x" null open 0
+		0 until=-101 delete "/x" -1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := player.Play(t.Context(), list[0], exchange.Root(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, gone := got.Messages(2), got.Messages(3)
+	if len(created) != 2 || created[1].Err() != proto.OK {
+		t.Errorf("the create after the reconnection: %v", created)
+	}
+	if len(gone) != 1 || gone[0].Err() != proto.ErrNoNode {
+		t.Errorf("the repeated delete: %v", gone)
+	}
+}
+
 // TestOwnRules checks intended differences that no sequence covers, because they would end the
 // sequence or make the trees differ.
 func TestOwnRules(t *testing.T) {

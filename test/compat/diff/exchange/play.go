@@ -105,6 +105,12 @@ func (g *game) step(i int, step *Step) error {
 		g.drop(step.Conn)
 		return nil
 	}
+	if g.conns[step.Conn] == nil && g.t.Sequence.Reconnects {
+		again := Step{Conn: step.Conn, Connect: &Connect{Session: step.Conn, How: HowNew, TimeoutMs: 30000}}
+		if err := g.connect(&again, items); err != nil {
+			return err
+		}
+	}
 	c := g.conns[step.Conn]
 	if c == nil {
 		*items = append(*items, Item{Note: NoteNotThere})
@@ -118,12 +124,21 @@ func (g *game) step(i int, step *Step) error {
 			binary.BigEndian.PutUint64(g.out[at+4+proto.RequestHeaderBytes:], uint64(g.seen[*r.ZxidOf]))
 		}
 	}
-	// After a failed write the reads show what the server did.
-	_ = c.Write(g.out, g.ReplyTimeout)
-	for range step.Send {
-		if !g.awaitReply(step.Conn, items) {
-			return nil
+	for end := time.Now().Add(g.ReplyTimeout); ; time.Sleep(20 * time.Millisecond) {
+		// After a failed write the reads show what the server did.
+		_ = c.Write(g.out, g.ReplyTimeout)
+		for range step.Send {
+			if !g.awaitReply(step.Conn, items) {
+				return nil
+			}
 		}
+		if step.Until == 0 || lastCode(*items) == step.Until {
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the last reply is %v, want %v: %s", lastCode(*items), step.Until, step.Send[0].words())
+		}
+		*items = nil
 	}
 	if n := len(step.Send); n > 0 && step.Send[n-1].Op == proto.OpCloseSession {
 		g.closed[c.session] = true
@@ -132,6 +147,14 @@ func (g *game) step(i int, step *Step) error {
 		g.awaitClose(step.Conn, items)
 	}
 	return nil
+}
+
+// lastCode returns the code of the last reply.
+func lastCode(items []Item) proto.ErrCode {
+	d := jute.NewDecoder(items[len(items)-1].Frame)
+	var h proto.ReplyHeader
+	h.Decode(&d)
+	return h.Err
 }
 
 func (p *Player) dial(ctx context.Context, member int) (*rawclient.Conn, error) {

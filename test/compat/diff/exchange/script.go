@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/proto"
 )
 
 // ErrScript is wrapped by the errors of ReadScript about its input.
@@ -15,6 +17,7 @@ var ErrScript = errors.New("exchange: bad script")
 //
 //	# for people
 //	sequence NAME
+//	reconnects               see Sequence.Reconnects
 //	connect SLOT {JSON}      a handshake on a new connection; the default is that of a new session
 //	                         of this slot with a timeout of 30 s
 //	drop SLOT                the client closes the connection
@@ -23,6 +26,7 @@ var ErrScript = errors.New("exchange: bad script")
 //	SLOT xid=N REQUEST       with this xid
 //	SLOT zxidOf=STEP ...     with the last zxid seen up to the end of this step as its first field
 //	SLOT closes ...          the server closes the connection after this request
+//	SLOT until=CODE REQUEST  again and again until the reply has this code
 //	SLOT & REQUEST           in the same segment as the request in the line before
 //
 // Errors name the line.
@@ -56,6 +60,10 @@ func (r *scriptReader) line(line string) error {
 		return errOutOfPlace
 	}
 	s := r.list[len(r.list)-1]
+	if word == "reconnects" {
+		s.Reconnects = true
+		return nil
+	}
 	kind := word
 	if kind == "connect" || kind == "drop" || kind == "raw" {
 		word, rest, _ = strings.Cut(rest, " ")
@@ -105,6 +113,9 @@ func (r *scriptReader) request(step *Step, text string) error {
 		case "xid":
 			n, err = strconv.ParseInt(value, 10, 32)
 			req.Xid, numbered = int32(n), true
+		case "until":
+			n, err = strconv.ParseInt(value, 10, 32)
+			step.Until = proto.ErrCode(n)
 		case "zxidOf":
 			n, err = strconv.ParseInt(value, 10, 32)
 			at := int(n)

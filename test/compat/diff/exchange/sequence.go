@@ -23,8 +23,11 @@ func Root(n int) string { return fmt.Sprintf("/t%05d", n) }
 // Sequence is a list of steps of several clients, one at a time. It contains nothing that depends
 // on a server.
 type Sequence struct {
-	Name  string `json:"name"`
-	Steps []Step `json:"steps"`
+	Name string `json:"name"`
+	// Reconnects: a slot whose connection the server has closed gets a new session before its next
+	// request.
+	Reconnects bool   `json:"reconnects,omitempty"`
+	Steps      []Step `json:"steps"`
 }
 
 // Requests returns the number of requests and handshakes in the sequence.
@@ -50,6 +53,8 @@ type Step struct {
 	Drop    bool      `json:"drop,omitempty"` // the client closes the connection and leaves the session
 	// Closes: ZooKeeper closes the connection after this step, which is awaited.
 	Closes bool `json:"closes,omitempty"`
+	// Until repeats Send until the last reply has this code. 0: Send is sent once.
+	Until proto.ErrCode `json:"until,omitempty"`
 }
 
 // Connect is a handshake.
@@ -126,7 +131,7 @@ func (s *Sequence) WithRoot(root string) *Sequence {
 	if len(root) != len(RootTemplate) {
 		panic(fmt.Sprintf("exchange: root %q is not as long as %q", root, RootTemplate))
 	}
-	r := &Sequence{Name: s.Name, Steps: make([]Step, len(s.Steps))}
+	r := &Sequence{Name: s.Name, Reconnects: s.Reconnects, Steps: make([]Step, len(s.Steps))}
 	for i, step := range s.Steps {
 		r.Steps[i] = step
 		r.Steps[i].Send = make([]Request, len(step.Send))
