@@ -73,6 +73,9 @@ compat-full: ## programs and whole test suites of other people, on gozkd and on 
 .PHONY: compat-directories
 compat-directories: ## what ZooKeeper does with the directories of which TestDirectories imports each; DIRECTORIES=record after a change
 	$(GO) run ./test/compat/moving -directories $(or $(DIRECTORIES),compare)
+.PHONY: compat-waiters
+compat-waiters: ## 10,000 waiters of one client on a lock, on a semaphore and in an election: recipes, kazoo and Curator on gozkd; WAITERS for flags, such as -n 1000
+	$(GO) run ./test/compat/waiters $(WAITERS)
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure

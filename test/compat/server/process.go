@@ -88,6 +88,11 @@ func (p *Process) Log() string {
 	return string(b)
 }
 
+// CPU returns the processor time of a process that has ended.
+func (p *Process) CPU() time.Duration {
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
