@@ -1,6 +1,6 @@
 // Command waiters measures thousands of waiters of one client on one lock, on one semaphore and in
-// one election: goroutines with package recipes, threads with kazoo and with Curator. Each run has a
-// gozkd of its own, in a process of its own, and so has the client.
+// one election: goroutines with package recipes, threads with kazoo and with Curator. Each run has
+// a gozkd of its own, in a process of its own, and so has the client.
 //
 // Exit status: 1 if package recipes lost a session, or not all of its waiters were served, 2 for
 // wrong usage.
@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -39,7 +38,7 @@ func run(ctx context.Context, args []string) {
 	}
 	flags := flag.NewFlagSet("waiters", flag.ContinueOnError)
 	clients := flags.String("client", "recipes,kazoo,curator", "comma-separated clients")
-	kinds := flags.String("kind", "lock,semaphore,election", "comma-separated: what is waited for; a semaphore has 10 leases")
+	kinds := flags.String("kind", "lock,semaphore,election", "comma-separated: what is waited for; there are 10 leases")
 	waiters := flags.Int("n", 10_000, "how many wait at once, with one session")
 	timeout := flags.Duration("timeout", 10*time.Second, "session timeout")
 	limit := flags.Duration("limit", 5*time.Minute, "how long a run may take")
@@ -56,8 +55,10 @@ func run(ctx context.Context, args []string) {
 	for _, name := range strings.Split(*clients, ",") {
 		command := player(ctx, root, dir, name, *race)
 		for _, kind := range strings.Split(*kinds, ",") {
-			r := measured(ctx, binary, append(command, kind, strconv.Itoa(*waiters), strconv.Itoa(int(timeout.Milliseconds())), strconv.Itoa(int(limit.Milliseconds()))))
-			fmt.Printf("| %s | %s | %d | %.1f | %d | %d | %.1f, %.1f |\n", name, kind, r.served, r.seconds, r.lost, r.reconnects, r.client.Seconds(), r.server.Seconds())
+			r := measured(ctx, binary, append(command, kind, fmt.Sprint(*waiters),
+				fmt.Sprint(timeout.Milliseconds()), fmt.Sprint(limit.Milliseconds())))
+			fmt.Printf("| %s | %s | %d | %.1f | %d | %d | %.1f, %.1f |\n",
+				name, kind, r.served, r.seconds, r.lost, r.reconnects, r.client.Seconds(), r.server.Seconds())
 			if name == "recipes" && (r.lost > 0 || r.served < *waiters) {
 				failed = append(failed, kind)
 			}
@@ -84,7 +85,8 @@ func player(ctx context.Context, root, dir, name string, race bool) []string {
 	case "kazoo":
 		return []string{install.Kazoo(ctx, root), root + "/test/compat/waiters/waiters.py"}
 	case "curator":
-		return []string{"java", "-Xmx2g", "-Xss256k", "-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "Waiters"}
+		logging := "-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml"
+		return []string{"java", "-Xmx2g", "-Xss256k", logging, "-cp", install.JavaClient(ctx, root), "Waiters"}
 	}
 	must.Failf("%q is not a client", name)
 	return nil

@@ -22,8 +22,10 @@ func play(ctx context.Context, args []string) {
 	if len(args) != 5 {
 		must.Failf("play KIND WAITERS TIMEOUT LIMIT ADDRESS")
 	}
-	n, timeout, limit := must.Get(strconv.Atoi(args[1])), must.Get(strconv.Atoi(args[2])), must.Get(strconv.Atoi(args[3]))
-	c := must.Get(recipes.Connect(ctx, args[4:], recipes.SessionTimeout(time.Duration(timeout)*time.Millisecond), recipes.Retry(recipes.Forever(50*time.Millisecond))))
+	n := must.Get(strconv.Atoi(args[1]))
+	timeout, limit := must.Get(time.ParseDuration(args[2]+"ms")), must.Get(time.ParseDuration(args[3]+"ms"))
+	c := must.Get(recipes.Connect(ctx, args[4:],
+		recipes.SessionTimeout(timeout), recipes.Retry(recipes.Forever(50*time.Millisecond))))
 	var watching sync.WaitGroup
 	var lost, reconnects int
 	states := c.States(ctx)
@@ -40,7 +42,7 @@ func play(ctx context.Context, args []string) {
 		}
 	})
 	wait := waiter(c, args[0])
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(limit)*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	begun := time.Now()
 	var served, failed atomic.Int64
