@@ -41,6 +41,7 @@ func programs() []program {
 		{"patroni", "rows committed, the primary killed and returned", installPatroni},
 		{"clickhouse", "rows inserted, a column added, a replica killed and returned", installClickHouse},
 		{"hdfs", "directories made, the active NameNode and then a failover controller killed", installHDFS},
+		{"hbase", "rows put, the active master and then a region server killed", installHBase},
 		{"solr", "documents added, the node with the shard's leader killed and returned", installSolr},
 		{"vitess", "its own tests of topologies, changes in a shard's lock, a worker killed", installVitess},
 		{"tooz", "work in a lock, the elected member of a group killed", installTooz},

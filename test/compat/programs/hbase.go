@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+func installHBase(ctx context.Context, root string) (string, func(context.Context, *world) string) {
+	h := &hbase{javaProgram: installMaven(ctx, root, "hbase", "hbase-server")}
+	return h.version, h.check
+}
+
+// hbase is two masters and two region servers that share a directory.
+type hbase struct {
+	javaProgram
+	*world
+}
+
+const hbaseClasses = "org.apache.hadoop.hbase."
+
+// hbaseServer is a master or a region server.
+type hbaseServer struct {
+	name, class, prefix string // of its keys
+	rpc                 int
+	process             *server.Process
+}
+
+// check kills the ensemble's leader, then the active master, then a region server, while rows are
+// put. Clients find the master and the table hbase:meta through ZooKeeper.
+func (h *hbase) check(ctx context.Context, w *world) string {
+	const some = 200
+	h.world = w
+	ports := must.Get(server.FreePorts(4))
+	masters := []*hbaseServer{h.master("master1", ports[0]), h.master("master2", ports[1])}
+	regions := []*hbaseServer{h.region("region1", ports[2]), h.region("region2", ports[3])}
+	h.configure("client", nil)
+	for _, s := range slices.Concat(masters, regions) {
+		h.startServer(s)
+	}
+	h.awaitState(ctx, masters, regions)
+	w.ask(ctx, "create", h.client("create"))
+	writer := w.startWorker("writer", h.client("write"))
+	writer.more(ctx, w, some)
+	w.killLeader(ctx)
+	writer.more(ctx, w, some)
+	w.returnLeader(ctx)
+	writer.more(ctx, w, some)
+
+	active := h.awaitState(ctx, masters, regions)
+	must.Do(active.process.Kill())
+	h.awaitState(ctx, without(masters, active), regions)
+	writer.more(ctx, w, some)
+	h.startServer(active)
+
+	must.Do(regions[0].process.Kill())
+	h.awaitState(ctx, masters, regions[1:])
+	writer.more(ctx, w, some)
+	h.startServer(regions[0])
+	h.awaitState(ctx, masters, regions)
+	writer.more(ctx, w, some)
+	acked := values(writer.end(ctx), "acked")
+	must.Do(kept(acked, values(w.ask(ctx, "read", h.client("read")), "got")))
+	return fmt.Sprintf("%d rows, none lost when a master and a region server were killed", len(acked))
+}
+
+func without(all []*hbaseServer, one *hbaseServer) []*hbaseServer {
+	return slices.DeleteFunc(slices.Clone(all), func(s *hbaseServer) bool { return s == one })
+}
+
+func (h *hbase) master(name string, port int) *hbaseServer {
+	return &hbaseServer{name: name, class: hbaseClasses + "master.HMaster", prefix: "hbase.master.", rpc: port}
+}
+
+func (h *hbase) region(name string, port int) *hbaseServer {
+	class := hbaseClasses + "regionserver.HRegionServer"
+	return &hbaseServer{name: name, class: class, prefix: "hbase.regionserver.", rpc: port}
+}
+
+// configure writes hbase-site.xml and log4j2.properties into a directory of class paths.
+func (h *hbase) configure(name string, more map[string]string) {
+	keys := map[string]string{
+		"hbase.rootdir":             "file://" + filepath.Join(h.dir, "data"),
+		"hbase.tmp.dir":             filepath.Join(h.dir, "tmp"),
+		"hbase.cluster.distributed": "true",
+		"hbase.zookeeper.quorum":    h.connect(","),
+		"zookeeper.session.timeout": "5000",
+		"hbase.wal.provider":        "filesystem",
+		// With it, what is synced survives kill -9.
+		"fs.file.impl":                            "org.apache.hadoop.fs.RawLocalFileSystem",
+		"hbase.master.info.port":                  "-1",
+		"hbase.regionserver.info.port":            "-1",
+		"hbase.client.registry.impl":              hbaseClasses + "client.ZKConnectionRegistry",
+		"hbase.unsafe.stream.capability.enforce":  "false",
+		"hbase.unsafe.regionserver.hostname":      "127.0.0.1",
+		"hbase.master.hostname":                   "127.0.0.1",
+		"hbase.regionserver.global.memstore.size": "0.2",
+		"hfile.block.cache.size":                  "0.1",
+		"hbase.client.retries.number":             "40",
+		"hbase.client.operation.timeout":          "60000",
+	}
+	for key, value := range more {
+		keys[key] = value
+	}
+	var xml strings.Builder
+	for key, value := range keys {
+		fmt.Fprintf(&xml, "<property><name>%s</name><value>%s</value></property>\n", key, value)
+	}
+	must.Do(os.MkdirAll(h.conf(name), 0o755))
+	site := "<configuration>\n" + xml.String() + "</configuration>\n"
+	for file, text := range map[string]string{"hbase-site.xml": site, "log4j.properties": logging} {
+		must.Do(os.WriteFile(filepath.Join(h.conf(name), file), []byte(text), 0o644))
+	}
+}
+
+func (h *hbase) conf(name string) string { return filepath.Join(h.dir, "conf-"+name) }
+
+// on returns the command that runs a class with the configuration of that name.
+func (h *hbase) on(name, class string, args ...string) *exec.Cmd {
+	program := h.javaProgram
+	program.classPath = h.conf(name) + string(filepath.ListSeparator) + program.classPath
+	for _, p := range []string{"java.io", "java.lang", "java.lang.reflect", "java.nio", "java.util", "java.util.concurrent",
+		"jdk.internal.misc", "sun.nio.ch"} {
+		program.flags = append(program.flags, "--add-opens=java.base/"+p+"=ALL-UNNAMED")
+	}
+	return program.command(h.world, class, args...)
+}
+
+func (h *hbase) client(args ...string) *exec.Cmd { return h.on("client", "HBaseClient", args...) }
+
+func (h *hbase) startServer(s *hbaseServer) {
+	h.configure(s.name, map[string]string{s.prefix + "port": strconv.Itoa(s.rpc)})
+	s.process = h.start(s.name, h.on(s.name, s.class, "start"))
+}
+
+// awaitState waits until one of masters is active and just these region servers live. It returns
+// the active master.
+func (h *hbase) awaitState(ctx context.Context, masters, regions []*hbaseServer) (active *hbaseServer) {
+	h.await(ctx, "a master and its region servers", func() error {
+		state := h.ask(ctx, "state", h.client("state"))
+		found := values(state, "master")
+		i := slices.IndexFunc(masters, func(s *hbaseServer) bool { return slices.Contains(found, strconv.Itoa(s.rpc)) })
+		live := values(state, "server")
+		for _, s := range regions {
+			if !slices.Contains(live, strconv.Itoa(s.rpc)) {
+				return fmt.Errorf("%s is not among the region servers %v", s.name, live)
+			}
+		}
+		if i < 0 || len(live) != len(regions) {
+			return fmt.Errorf("the master is %v, region servers are %v", found, live)
+		}
+		active = masters[i]
+		return nil
+	})
+	return active
+}
