@@ -83,9 +83,10 @@ regress:  ## replay every saved failure
 killtest: ## kill -9 under load, again and again: KILLS rounds (100)
 	GOZKD_EXHAUSTIVE=1 KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
 simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SEED (1) on; SIM for more flags
-	GOEXPERIMENT=norandomizedheapbase64 $(GO) test -overlay "$$($(GO) run ./test/sim/overlay)" -cpu 1 -timeout 0 -count=1 -v \
+	overlay=$$($(GO) run ./test/sim/overlay) && \
+	env $${overlay:+GOEXPERIMENT=norandomizedheapbase64} $(GO) test -overlay "$$overlay" -cpu 1 -timeout 0 -count=1 -v \
 		-exec 'env GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1,gcstoptheworld=2' -run '^TestSim$$' \
-		./test/sim -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
+		./test/sim -sim.overlay="$$overlay" -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
 # Only tests with recipetest.Check simulate for that long; the others of their packages run once.
 recipesim: ## recipes in virtual time under drawn faults: HOURS (1) simulated hours of each property; 53 make 1,000 in all
 	$(GO) test -timeout 0 -count=1 -v $$(grep -rl 'recipetest\.Check(' recipes | xargs -n1 dirname | sort -u | sed 's,^,./,') \

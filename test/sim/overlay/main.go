@@ -1,5 +1,6 @@
 // Command overlay writes an overlay of Go's standard library for `go test -overlay`, with which a
-// bubble of testing/synctest is deterministic on one processor, and prints its path:
+// bubble of testing/synctest is deterministic on one processor, and prints its path. If the edits
+// do not fit this release of Go, it warns and prints nothing. With the overlay:
 //
 //   - select, map iteration and timers of the same moment draw from a generator of the bubble,
 //   - map seeds and hash keys are the same in each process,
@@ -14,6 +15,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,13 +24,20 @@ import (
 	"strings"
 )
 
-// edit replaces the only occurrence of a text in a file of the standard library.
-type edit struct{ file, from, to string }
+// edit replaces the only occurrence of a text in a file of the standard library. why is what the
+// text does that a repeated run must not have. Whoever carries the edit to another release of Go
+// looks for the code that does it there.
+type edit struct{ file, why, from, to string }
+
+// experiment is one of Go: the heap begins at the same address in each process.
+const experiment = "norandomizedheapbase64"
 
 var edits = []edit{
-	{"runtime/synctest.go", "type synctestBubble struct {\n", "type synctestBubble struct {\n\tdrawn uint64\n"},
-	{"runtime/rand.go", "\tglobalRand.state.Init(*seed)\n", "\tclear(seed[:])\n\tglobalRand.state.Init(*seed)\n"},
-	{"runtime/rand.go", "func rand() uint64 {\n", `func rand() uint64 {
+	{"runtime/synctest.go", "room for the bubble's generator",
+		"type synctestBubble struct {\n", "type synctestBubble struct {\n\tdrawn uint64\n"},
+	{"runtime/rand.go", "seeds of the process: keys of hashes and of maps made outside of bubbles",
+		"\tglobalRand.state.Init(*seed)\n", "\tclear(seed[:])\n\tglobalRand.state.Init(*seed)\n"},
+	{"runtime/rand.go", "seeds of maps, the order of their iteration, math/rand", "func rand() uint64 {\n", `func rand() uint64 {
 	if gp := getg(); gp.bubble != nil {
 		// splitmix64
 		gp.bubble.drawn += 0x9e3779b97f4a7c15
@@ -38,29 +47,40 @@ var edits = []edit{
 		return z ^ z>>31
 	}
 `},
-	{"runtime/select.go", "j := cheaprandn(uint32(norder + 1))", "j := randn(uint32(norder + 1))"},
-	{"runtime/time.go", "t.rand = cheaprand()", "t.rand = rand32()"},
-	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n\treturn nanotime()", "func internal_sync_nanotime() int64 {\n\treturn 0"},
-	{"runtime/proc.go", "const forcePreemptNS = 10 * 1000 * 1000 ", "const forcePreemptNS = 1 << 60 "},
-	{"runtime/proc.go", "\t\t// Retake the P if it's there for more than 1 sysmon tick (at least 20us).\n",
+	{"runtime/select.go", "which ready case a select takes",
+		"j := cheaprandn(uint32(norder + 1))", "j := randn(uint32(norder + 1))"},
+	{"runtime/time.go", "which of the timers of one moment fires first", "t.rand = cheaprand()", "t.rand = rand32()"},
+	{"runtime/sema.go", "a mutex that was waited for long is handed over, by the real clock",
+		"func internal_sync_nanotime() int64 {\n\treturn nanotime()", "func internal_sync_nanotime() int64 {\n\treturn 0"},
+	{"runtime/proc.go", "a goroutine that ran for 10 ms of real time is preempted",
+		"const forcePreemptNS = 10 * 1000 * 1000 ", "const forcePreemptNS = 1 << 60 "},
+	{"runtime/proc.go", "a long system call loses its processor to another goroutine",
+		"\t\t// Retake the P if it's there for more than 1 sysmon tick (at least 20us).\n",
 		"\t\tif thread.gp.bubble != nil {\n\t\t\tthread.resume()\n\t\t\tgoto done\n\t\t}\n"},
-	{"runtime/proc.go", "if pp.schedtick%61 == 0 && !sched.runq.empty() {", "if false {"},
-	{"context/context.go", "\tchildren map[canceler]struct{}", "\tborn uint64\n\tchildren map[canceler]uint64"},
-	{"context/context.go", "make(map[canceler]struct{})", "make(map[canceler]uint64)"},
-	{"context/context.go", "p.children[child] = struct{}{}", "p.born++\n\t\t\tp.children[child] = p.born"},
-	{"context/context.go", "\tfor child := range c.children {", `	children := make([]canceler, 0, len(c.children))
+	{"runtime/proc.go", "each 61st goroutine comes from the global queue, counting those of the runtime itself",
+		"if pp.schedtick%61 == 0 && !sched.runq.empty() {", "if false {"},
+	{"context/context.go", "children of a context are keys of a map, whose order depends on addresses: number them",
+		"\tchildren map[canceler]struct{}", "\tborn uint64\n\tchildren map[canceler]uint64"},
+	{"context/context.go", "as above", "make(map[canceler]struct{})", "make(map[canceler]uint64)"},
+	{"context/context.go", "as above", "p.children[child] = struct{}{}", "p.born++\n\t\t\tp.children[child] = p.born"},
+	{"context/context.go", "as above: they end in the order of their numbers", "\tfor child := range c.children {", `	children := make([]canceler, 0, len(c.children))
 	for child := range c.children {
 		children = append(children, child)
 	}
 	slices.SortFunc(children, func(a, b canceler) int { return int(c.children[a]) - int(c.children[b]) })
 	for _, child := range children {`},
-	{"context/context.go", "\t\"internal/reflectlite\"\n", "\t\"internal/reflectlite\"\n\t\"slices\"\n"},
+	{"context/context.go", "as above", "\t\"internal/reflectlite\"\n", "\t\"internal/reflectlite\"\n\t\"slices\"\n"},
 }
 
 func main() {
 	dir := flag.String("dir", ".cache/runtime", "where the overlay goes")
 	flag.Parse()
 	path, err := write(*dir)
+	if errors.Is(err, errMisfit) {
+		fmt.Fprintf(os.Stderr, "overlay: %v\nWithout it, runs check the same, but a seed does not give the same run again. %s\n",
+			err, "See \"When Go's next version comes\" in docs/quality/how-we-test.md.")
+		return
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "overlay:", err)
 		os.Exit(1)
@@ -68,11 +88,16 @@ func main() {
 	fmt.Println(path)
 }
 
+// errMisfit says that this release of Go is not the one that the edits are for.
+var errMisfit = errors.New("the overlay does not fit this release of Go")
+
 // write writes the overlay, and returns the path of its description.
 func write(dir string) (string, error) {
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	knows := exec.Command("go", "env", "GOROOT")
+	knows.Env = append(os.Environ(), "GOEXPERIMENT="+experiment)
+	goroot, err := knows.Output()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: it may not know GOEXPERIMENT=%s: %w", errMisfit, experiment, err)
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
@@ -80,6 +105,7 @@ func write(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
+	var misfits []error
 	texts := map[string]string{}
 	for _, e := range edits {
 		original := filepath.Join(strings.TrimSpace(string(goroot)), "src", e.file)
@@ -91,9 +117,13 @@ func write(dir string) (string, error) {
 			texts[original] = string(b)
 		}
 		if n := strings.Count(texts[original], e.from); n != 1 {
-			return "", fmt.Errorf("%s has %d times %q, want once: adapt test/sim/overlay to this release of Go", original, n, e.from)
+			misfits = append(misfits, fmt.Errorf("%s has %d times %q, want once (%s)", original, n, e.from, e.why))
+			continue
 		}
 		texts[original] = strings.Replace(texts[original], e.from, e.to, 1)
+	}
+	if misfits != nil {
+		return "", fmt.Errorf("%w:\n%w", errMisfit, errors.Join(misfits...))
 	}
 	replace := map[string]string{}
 	for original, text := range texts {
