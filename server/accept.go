@@ -3,11 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"github.com/gozkd/gozkd/server/internal/meter"
 	"net"
 	"time"
-
-	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // accept accepts connections until the listener closes.
@@ -44,14 +42,7 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		addr = host
 	}
-	now := s.cfg.Now()
-	c := &conn{
-		server: s, addr: addr, transport: transport{nc: nc, raw: newRawConn(nc), port: kind},
-		stats:    meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
-		identity: identity{ids: []proto.ID{{Scheme: schemeIP, ID: addr}}},
-	}
-	c.room.L = &c.mu
-	c.noteHeard(now)
+	c := newConn(s, nc, kind, addr)
 	caller, called := nc.(*callerConn)
 	if called {
 		c.ids = append(c.ids, caller.IDs...)
@@ -88,16 +79,16 @@ func (s *Server) forget(c *conn, linger bool) {
 	// Only a connection in the table gets events, and no reply may follow an event that was
 	// dropped, so the output ends first. The socket is closed last: a client that connects again at
 	// once finds room.
-	c.mu.Lock()
-	closeSocket := c.endOutput()
+	c.Lock()
+	closeSocket := c.EndOutput()
 	id := c.session
-	c.mu.Unlock()
+	c.Unlock()
 	s.conns.remove(c)
-	c.mu.Lock()
+	c.Lock()
 	closeSocket(linger)
-	c.mu.Unlock()
-	s.expiry.touch(id, c.heard()) // count bytes that came after the loop last touched the session
-	// No watch is added for c any more, because closed was set under c.mu.
+	c.Unlock()
+	s.expiry.touch(id, c.Heard()) // count bytes that came after the loop last touched the session
+	// No watch is added for c any more, because c is closed.
 	s.watches.RemoveConn(c.id)
 	s.conns.release(c)
 	s.conns.locals.release(id, c)

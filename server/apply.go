@@ -112,7 +112,7 @@ func (a *applier) traceOwn(b *consensus.Batch, r *consensus.Request) {
 	a.trace.Own(b, w.heard, w.received)
 	if a.s.meter.Slow.Enabled() {
 		a.trace.WatchSlow(b, meter.Request{
-			Op: w.req.Op, Body: w.req.Body, Session: w.session(), Xid: w.xid, Client: w.conn.nc.RemoteAddr(),
+			Op: w.req.Op, Body: w.req.Body, Session: w.session(), Xid: w.xid, Client: w.conn.NetConn().RemoteAddr(),
 			Heard: w.heard, Received: w.received,
 		}, a.s.tree.LastZxid().Next())
 	}
@@ -201,7 +201,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case *clientWrite:
 		a.touch(w.conn, touchedByReply)
 		w.conn.complete(&a.batch, w, &res, now)
-		s.relieve()
+		s.conns.evict.relieve()
 		s.writes.Release(w.bytes(), w.big())
 		if w.free {
 			a.free = append(a.free, w)
@@ -260,16 +260,16 @@ func (a *applier) deliver(e *datatree.Event) {
 		if c == nil {
 			continue
 		}
-		c.mu.Lock()
+		c.Lock()
 		if s.tree.Readable(e.ACL, c.caller(c.ids)) {
-			c.appendShared(frame)
+			c.Out.AppendShared(frame)
 			c.stats.Sent++
 			a.batch.Event(len(frame))
 			c.boundOutput()
 			a.touch(c, touchedByEvent)
 		}
-		c.mu.Unlock()
-		s.relieve()
+		c.Unlock()
+		s.conns.evict.relieve()
 	}
 }
 
@@ -291,7 +291,7 @@ func (a *applier) touch(c *conn, by touched) {
 func (a *applier) flush(list *[]*conn) {
 	for _, c := range *list {
 		c.touched = touchedNot
-		c.flushAsync()
+		c.FlushAsync()
 	}
 	clear(*list)
 	*list = (*list)[:0]

@@ -8,6 +8,7 @@ import (
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/link"
 )
 
 // Audit puts an event into the audit log, if there is one: for what callers do through the program
@@ -23,16 +24,16 @@ func (s *Server) Audit(e audit.Event) {
 	s.cfg.Audit.Record(&e)
 }
 
-// auditEvent returns an event of this connection. c.mu is held, or Apply calls. ids are the
+// auditEvent returns an event of this connection. c is locked, or Apply calls. ids are the
 // client's identities at the time of the request.
 func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
 	origin := ""
-	if caller, ok := c.nc.(*callerConn); ok {
+	if caller, ok := c.NetConn().(*callerConn); ok {
 		origin = caller.Origin
 	}
 	return audit.Event{
 		Time: now, Operation: op, Result: audit.ResultOf(code), Err: code, Session: c.session, IDs: ShownIDs(ids),
-		Client: c.nc.RemoteAddr().String(), Origin: origin, TLS: c.encrypted(),
+		Client: c.NetConn().RemoteAddr().String(), Origin: origin, TLS: c.encrypted(),
 	}
 }
 
@@ -40,7 +41,7 @@ func (c *conn) auditEvent(op audit.Operation, code proto.ErrCode, ids []proto.ID
 // not take the room of other events.
 const maxAuditScheme = 256
 
-// auditAuth records that the client proved an identity under a scheme, or failed to. c.mu is held.
+// auditAuth records that the client proved an identity under a scheme, or failed to. c is locked.
 func (c *conn) auditAuth(scheme string, code proto.ErrCode) {
 	s := c.server
 	if s.cfg.Audit == nil {
@@ -57,8 +58,8 @@ func (c *conn) auditWord(word string, allowed bool) {
 	if s.cfg.Audit == nil || word != "srst" && word != "crst" && word != "stmk" {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	e := c.auditEvent(audit.Word, proto.OK, c.ids, s.cfg.Now())
 	e.Detail = word
 	if !allowed {
@@ -67,7 +68,7 @@ func (c *conn) auditWord(word string, allowed bool) {
 	s.cfg.Audit.Record(&e)
 }
 
-// auditSession records that a client opened or resumed its session, or could not. c.mu is held.
+// auditSession records that a client opened or resumed its session, or could not. c is locked.
 func (c *conn) auditSession(op proto.OpCode, id proto.SessionID, code proto.ErrCode, zxid proto.Zxid) {
 	s := c.server
 	if s.cfg.Audit == nil {
@@ -83,7 +84,7 @@ func (c *conn) auditSession(op proto.OpCode, id proto.SessionID, code proto.ErrC
 }
 
 // auditRead records a read if its path is in Config.AuditReads, or if the client may not read the
-// znode. c.mu is held.
+// znode. c is locked.
 func (c *conn) auditRead(op proto.OpCode, xid int32, path string, ids []proto.ID, code proto.ErrCode) {
 	s := c.server
 	if code != proto.ErrNoAuth && !below(path, s.cfg.AuditReads) {
@@ -123,12 +124,12 @@ const auditPatience = 100 * time.Millisecond
 // awaitAudit waits until the audit log has room, if it asks for that. It returns false if the
 // connection closes or the server stops. No lock is held: requests that were proposed are applied,
 // and their events are taken, whoever waits here. A client that waits counts as heard.
-func (c *conn) awaitAudit(in *input) bool {
+func (c *conn) awaitAudit(in *link.Input) bool {
 	log, ok := c.server.cfg.Audit.(audit.Backpressure)
 	if !ok || !log.Full() {
 		return true
 	}
-	c.holdInput(len(in.buf), false)
+	c.HoldInput(in)
 	for log.Full() {
 		stopping := false
 		select {
@@ -137,7 +138,7 @@ func (c *conn) awaitAudit(in *input) bool {
 		case <-c.server.life.stopping:
 			stopping = true
 		}
-		if stopping || c.isClosed() {
+		if stopping || c.IsClosed() {
 			return false
 		}
 	}

@@ -184,7 +184,7 @@ func (s *Server) auditMulti(e audit.Event, d *jute.Decoder, res *datatree.Result
 	}
 }
 
-// auditRefused records a write that is answered without being applied. c.mu is held.
+// auditRefused records a write that is answered without being applied. c is locked.
 func (c *conn) auditRefused(h proto.RequestHeader, body []byte, code proto.ErrCode, now time.Time) {
 	s := c.server
 	if s.cfg.Audit == nil {
@@ -200,8 +200,8 @@ func (s *Server) auditLost(w *clientRequest) {
 	if s.cfg.Audit == nil {
 		return
 	}
-	w.conn.mu.Lock()
-	defer w.conn.mu.Unlock()
+	w.conn.Lock()
+	defer w.conn.Unlock()
 	res := datatree.Result{Err: errUnknownOutcome}
 	e := auditBase(&w.req, &res, w, s.cfg.Now())
 	e.Result, e.Detail = audit.Invoked, "applied or refused by the other members, whose state this server took over"

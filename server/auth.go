@@ -28,7 +28,7 @@ var superID = proto.ID{Scheme: "super"}
 func (c *conn) answerAuth(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) pause {
 	code, answered := c.authenticate(d)
 	if !answered {
-		c.closeLocked()
+		c.CloseLocked()
 		return pauseClosed
 	}
 	c.status(h, code, 0, code != proto.OK, now, t)
@@ -51,7 +51,7 @@ func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool)
 	switch {
 	case r.Scheme == schemeIP: // every connection has this identity already
 		return proto.OK, true
-	case r.Scheme == schemeX509 && c.tls != nil && c.tls.leaf != nil: // a client with a verified certificate has this identity already
+	case r.Scheme == schemeX509 && c.leaf != nil: // a client with a verified certificate has this identity already
 		return proto.OK, true
 	case r.Scheme == schemeEnsemble && c.server.live.Load().Auth.Ensemble:
 		if c.server.live.Load().Auth.ensembleNamed(r.Auth) {

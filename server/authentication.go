@@ -92,7 +92,7 @@ func (a *Authentication) check() (errs []error) {
 }
 
 // admitted reports whether the client may send such a request: others than auth and sasl need an
-// identity of a scheme that is required. c.mu is held.
+// identity of a scheme that is required. c is locked.
 func (c *conn) admitted(op proto.OpCode) bool {
 	required := c.server.live.Load().Auth.Required
 	return len(required) == 0 || op == proto.OpAuth || op == proto.OpSASL || slices.ContainsFunc(c.ids, func(id proto.ID) bool { return slices.Contains(required, id.Scheme) })
@@ -115,7 +115,7 @@ func (a *Authentication) ensembleNamed(name []byte) bool {
 }
 
 // addIDs adds identities to the connection, for requests that come after it, and returns false if
-// there is no room. c.mu is held.
+// there is no room. c is locked.
 func (c *conn) addIDs(more ...proto.ID) bool {
 	ids := slices.Clone(c.ids) // requests under way keep the old list
 	for _, id := range more {

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"net"
 	"testing"
 
@@ -27,8 +28,8 @@ func BenchmarkBurst(b *testing.B) {
 			}
 			here, there := net.Pipe()
 			defer func() { _, _ = here.Close(), there.Close() }()
-			c := &conn{server: s, transport: transport{nc: here}, attachment: attachment{session: 1}}
-			c.room.L = &c.mu
+			c := newConn(s, here, portPlain, "client")
+			c.session = 1
 			var frames []byte
 			for i := range n {
 				f := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 0}, uint32(i))
@@ -37,10 +38,10 @@ func BenchmarkBurst(b *testing.B) {
 				binary.BigEndian.PutUint32(f, uint32(len(f)-4))
 				frames = append(frames, f...)
 			}
-			in := input{buf: frames, w: len(frames)}
 			b.ReportAllocs()
 			for b.Loop() {
-				in.r, c.out = 0, output{buf: c.out.buf[:0]}
+				in := link.NewInput(frames)
+				c.Out = link.Output{Buf: c.Out.Buf[:0]}
 				if _, err := c.burst(&in, s.cfg.Now(), false); err != nil {
 					b.Fatal(err)
 				}

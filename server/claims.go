@@ -78,11 +78,11 @@ func (c *conn) claimAllowed() bool {
 // refuseClaim answers a claim that is refused.
 func (c *conn) refuseClaim(req *proto.ConnectRequest) {
 	c.logger().Debug("session refused", "session", req.SessionID.String())
-	c.mu.Lock()
+	c.Lock()
 	c.auditSession(proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
 	c.refuse(req.HasReadOnly)
-	c.mu.Unlock()
-	c.flush()
+	c.Unlock()
+	c.Flush()
 }
 
 // heardOwner reports whether this server knows a session, and whether the password is the
@@ -105,15 +105,13 @@ func (s *Server) heardOwner(id proto.SessionID, passwd []byte, now time.Time) (k
 func (c *conn) awaitCurrent() bool {
 	current := false
 	c.server.node.Read(func() {
-		c.mu.Lock()
+		c.Lock()
 		current = true
-		c.room.Broadcast()
-		c.mu.Unlock()
+		c.Wake()
+		c.Unlock()
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !current && !c.closed {
-		c.room.Wait()
-	}
-	return !c.closed
+	c.Lock()
+	defer c.Unlock()
+	c.Await(func() bool { return !current })
+	return !c.ClosedLocked()
 }

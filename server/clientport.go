@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"math"
 	"net"
 	"sync/atomic"
@@ -21,7 +22,7 @@ type clientPort struct {
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
 	sockets  int
 	claims   *fair.Rate // see newClaimLimit
-	throttle connThrottle
+	throttle bounds.Bucket
 	words    wordGate
 	// handshakes are the TLS handshakes under way, which cost memory and time before the client has
 	// proved anything.

@@ -2,24 +2,12 @@ package server
 
 import (
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
 )
-
-// A step of the wall clock must not expire sessions: the times that the tracker gets have a
-// monotonic reading.
-func TestHeard_Monotonic(t *testing.T) {
-	c := &conn{server: &Server{startedWall: time.Now()}}
-	now := c.server.startedWall.Add(time.Minute)
-	c.noteHeard(now)
-	if heard := c.heard(); !heard.Equal(now) || !strings.Contains(heard.String(), " m=") {
-		t.Errorf("heard at %v, want %v with its monotonic reading", heard, now)
-	}
-}
 
 // tableServer returns a server that was not started, with a connection in its table.
 func tableServer(t *testing.T) (*Server, *conn) {
@@ -29,8 +17,8 @@ func tableServer(t *testing.T) (*Server, *conn) {
 		t.Fatal(err)
 	}
 	_, ours := memnet.Pipe("client", "server")
-	c := &conn{server: s, id: 1, transport: transport{nc: ours}}
-	c.room.L = &c.mu
+	c := newConn(s, ours, portPlain, "client")
+	c.id = 1
 	s.conns.byID[c.id] = c
 	s.conns.perAddr[c.addr] = 1
 	return s, c
@@ -40,9 +28,9 @@ func tableServer(t *testing.T) (*Server, *conn) {
 // ended.
 func TestForget_OutputEndsFirst(t *testing.T) {
 	s, c := tableServer(t)
-	c.mu.Lock()
+	c.Lock()
 	done := make(chan struct{})
-	go func() { // ends when c.mu is free; awaited below
+	go func() { // ends when c is unlocked; awaited below
 		defer close(done)
 		s.forget(c, true)
 	}()
@@ -53,10 +41,10 @@ func TestForget_OutputEndsFirst(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	c.mu.Unlock()
+	c.Unlock()
 	<-done
 	s.life.goroutines.Wait()
-	if s.conns.get(c.id) != nil || !c.isClosed() {
+	if s.conns.get(c.id) != nil || !c.IsClosed() {
 		t.Error("the connection is not forgotten")
 	}
 }
@@ -65,7 +53,7 @@ func TestForget_OutputEndsFirst(t *testing.T) {
 // session.
 func TestForget_ClosedDuringAttach(t *testing.T) {
 	s, c := tableServer(t)
-	c.close()
+	c.Close()
 	s.conns.bind(7, c) // Apply, which then finds c closed and does not set c.session
 	s.forget(c, true)
 	s.life.goroutines.Wait()
@@ -78,14 +66,14 @@ func TestForget_ClosedDuringAttach(t *testing.T) {
 // also if that connection closes afterwards, before the leader was told of the claim.
 func TestForget_AfterAClaim(t *testing.T) {
 	s, c := tableServer(t)
-	s.startedWall = time.Unix(1_000_000_000, 0)
-	heard, claimed := s.startedWall.Add(time.Second), s.startedWall.Add(3*time.Second)
-	c.noteHeard(heard)
+	began := time.Now()
+	heard, claimed := began.Add(time.Second), began.Add(3*time.Second)
+	c.NoteHeard(heard)
 	s.conns.bind(7, c)
 	s.conns.noteOwner(7, claimed)
 	s.forget(c, true)
 	s.life.goroutines.Wait()
-	s.conns.heardSince(s.startedWall, func(id proto.SessionID, at time.Time) {
+	s.conns.heardSince(began, func(id proto.SessionID, at time.Time) {
 		if id != 7 || !at.Equal(claimed) {
 			t.Errorf("session %v was heard at %v, want 7 at %v", id, at, claimed)
 		}

@@ -1,24 +1,21 @@
 package server
 
 import (
-	"net"
 	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/watch"
 )
 
 // connTable holds the open connections of clients.
 type connTable struct {
-	budget bounds.Memory // of all connections
-	// evicting is held while connections are chosen and closed; taken before any conn.mu.
-	evicting  sync.Mutex
-	locals    localSessions
-	lingering *lingering
+	links  link.Host
+	evict  eviction
+	locals localSessions
 
-	mu        sync.Mutex // guards all except turns
+	mu        sync.Mutex // guards all below except turns
 	byID      map[watch.ConnID]*conn
 	bySession map[proto.SessionID]*conn
 	perAddr   map[string]int // without connections of DialAs
@@ -31,8 +28,15 @@ type connTable struct {
 	turns *turns // not guarded
 }
 
-func (t *connTable) init() {
-	t.turns, t.lingering = newTurns(), &lingering{conns: make(map[net.Conn]struct{})}
+func (t *connTable) init(s *Server) {
+	t.turns = newTurns()
+	t.links.Init(link.HostConfig{
+		Now: s.cfg.Now, Relieve: t.evict.relieve, Goroutines: &s.life.goroutines,
+		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },
+	})
+	t.links.Memory.Limit.Store(s.cfg.ClientMemory)
+	t.evict.conns, t.evict.watches, t.evict.meter = t, s.watches, &s.meter
+	t.evict.watchLimit = func() int64 { return s.live.Load().WatchMemory }
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)
 	t.perAddr = make(map[string]int)
@@ -94,7 +98,7 @@ func (t *connTable) bind(id proto.SessionID, c *conn) {
 	}
 	t.mu.Unlock()
 	if old != nil && old != c {
-		old.close()
+		old.Close()
 	}
 }
 
@@ -104,7 +108,7 @@ func (t *connTable) remove(c *conn) {
 	defer t.mu.Unlock()
 	c.removed = true
 	delete(t.byID, c.id)
-	if _, called := c.nc.(*callerConn); called {
+	if _, called := c.NetConn().(*callerConn); called {
 		return
 	}
 	if t.perAddr[c.addr]--; t.perAddr[c.addr] == 0 {
@@ -118,7 +122,7 @@ func (t *connTable) release(c *conn) {
 	defer t.mu.Unlock()
 	if id := c.bound; id != 0 && t.bySession[id] == c {
 		delete(t.bySession, id)
-		t.heardUnattached(id, c.heard())
+		t.heardUnattached(id, c.Heard())
 	}
 }
 
@@ -144,7 +148,7 @@ func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, c := range t.bySession {
-		if heard := c.heard(); heard.After(after) {
+		if heard := c.Heard(); heard.After(after) {
 			f(id, heard)
 		}
 	}

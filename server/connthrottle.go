@@ -1,9 +1,9 @@
 package server
 
 import (
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -49,69 +49,30 @@ func (t *ConnectionThrottle) ensureDefaults() {
 	setDefault(&t.RenewWeight, 2)
 }
 
-// connThrottle is the bucket of a ConnectionThrottle.
-type connThrottle struct {
-	mu      sync.Mutex // guards all
-	missing int        // tokens
-	filled  time.Time  // when tokens were added
-	frozen  time.Time  // when drop changed or could have
-	drop    float64    // share of the requests that are dropped at random
-}
-
-// admit takes the tokens of a connect request, and returns false if the request must be dropped. It
-// also returns the share of requests that are dropped at random, and how many tokens are missing.
-func (t *connThrottle) admit(cfg *ConnectionThrottle, renew, local bool, now time.Time, random float64) (ok bool, drop float64, missing int) {
-	if cfg.Tokens == 0 {
-		return true, 0, 0
+// rate returns what a connect request, for an existing or a local session, takes from which bucket.
+func (t *ConnectionThrottle) rate(renew, local bool) (r *bounds.Rate, tokens int) {
+	r = &bounds.Rate{
+		Size: t.Tokens, Fill: t.FillCount, FillTime: t.FillTime, FreezeTime: t.FreezeTime,
+		DropIncrease: t.DropIncrease, DropDecrease: t.DropDecrease, DecreaseRatio: t.DecreaseRatio,
 	}
-	need, size, fill := 1, cfg.Tokens, cfg.FillCount
-	if cfg.Weighted {
-		need, size, fill = cfg.GlobalWeight, size*cfg.GlobalWeight, fill*cfg.GlobalWeight
-		switch {
-		case renew:
-			need = cfg.RenewWeight
-		case local:
-			need = cfg.LocalWeight
-		}
+	if !t.Weighted {
+		return r, 1
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if since := now.Sub(t.filled); since > cfg.FillTime {
-		added := float64(since) * float64(fill) / float64(cfg.FillTime)
-		t.missing -= int(min(math.Floor(added), float64(t.missing)))
-		t.filled = now
-	}
-	t.missing = min(t.missing, size) // a smaller size came with a Reload
-	if cfg.FreezeTime == 0 {
-		t.drop = 0
-	} else if t.change(cfg, size, now); random < t.drop {
-		return false, t.drop, t.missing
-	}
-	if size-t.missing < need {
-		return false, t.drop, t.missing
-	}
-	t.missing += need
-	return true, t.drop, t.missing
-}
-
-// change changes the share of requests that are dropped, at most once per FreezeTime.
-func (t *connThrottle) change(cfg *ConnectionThrottle, size int, now time.Time) {
-	if now.Sub(t.frozen) <= cfg.FreezeTime {
-		return
-	}
+	r.Size, r.Fill = r.Size*t.GlobalWeight, r.Fill*t.GlobalWeight
 	switch {
-	case t.missing == size:
-		t.drop = min(t.drop+cfg.DropIncrease, 1)
-	case t.missing <= int(math.Round(float64(size)*cfg.DecreaseRatio)):
-		t.drop = max(t.drop-cfg.DropDecrease, 0)
+	case renew:
+		return r, t.RenewWeight
+	case local:
+		return r, t.LocalWeight
 	}
-	t.frozen = now
+	return r, t.GlobalWeight
 }
 
 // throttled reports whether the throttle of connections drops a connect request.
 func (c *conn) throttled(r *proto.ConnectRequest) bool {
 	s := c.server
-	ok, drop, missing := s.port.throttle.admit(&s.live.Load().ConnectionThrottle, r.SessionID != 0, s.opensLocal(), time.Now(), rand.Float64())
+	rate, tokens := s.live.Load().ConnectionThrottle.rate(r.SessionID != 0, s.opensLocal())
+	ok, drop, missing := s.port.throttle.Admit(rate, tokens, time.Now(), rand.Float64())
 	s.meter.DropShare.Store(math.Float64bits(drop))
 	if !ok {
 		s.meter.Count(meter.ConnectionsRejected)

@@ -1,9 +1,18 @@
 package server
 
 import (
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"testing"
 	"time"
 )
+
+// connThrottle is the bucket of a ConnectionThrottle.
+type connThrottle struct{ bounds.Bucket }
+
+func (b *connThrottle) admit(cfg *ConnectionThrottle, renew, local bool, now time.Time, random float64) (bool, float64, int) {
+	r, tokens := cfg.rate(renew, local)
+	return b.Admit(r, tokens, now, random)
+}
 
 func TestConnThrottle_Tokens(t *testing.T) {
 	cfg := ConnectionThrottle{Tokens: 3, FillTime: 10 * time.Millisecond, FillCount: 2}

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/link"
 )
 
 // costServer returns a server in memory, and a connection with a session whose other end nobody
@@ -29,8 +30,7 @@ func costServer(t *testing.T, cfg Config) (*Server, *conn, *applier) {
 	}
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _, _ = here.Close(), there.Close(), s.Close() })
-	c := &conn{server: s, transport: transport{nc: here}}
-	c.room.L = &c.mu
+	c := newConn(s, here, portPlain, "client")
 	a := new(applier)
 	a.init(s)
 	return s, c, a
@@ -79,10 +79,10 @@ func applyLocked(a *applier, w *clientWrite) {
 func (c *conn) texts(t *testing.T, requests []testRequest) (texts []string) {
 	t.Helper()
 	var all []byte
-	for o := c.out; o.len() > 0; {
-		b, _ := o.next()
+	for o := c.Out; o.Len() > 0; {
+		b, _ := o.Next()
 		all = append(all, b...)
-		o.advance(len(b))
+		o.Advance(len(b))
 	}
 	for i := 0; len(all) > 0; i++ {
 		n := binary.BigEndian.Uint32(all) + 4
@@ -108,8 +108,8 @@ func TestCost_ApplyLeavesReads(t *testing.T) {
 		most  int // reads that Apply may answer
 		bytes int // of the output that may be copied
 	}{
-		"small data":  {get("/small"), burstFrames, burstOutput},
-		"middle data": {get("/middle"), burstOutput/10_000 + 1, burstOutput + 10_100},
+		"small data":  {get("/small"), burstFrames, link.Burst},
+		"middle data": {get("/middle"), link.Burst/10_000 + 1, link.Burst + 10_100},
 		"large data":  {get("/large"), 1, 1000},
 		"many names":  {list("/many"), 0, 0},
 	} {
@@ -130,9 +130,9 @@ func TestCost_ApplyLeavesReads(t *testing.T) {
 			w := c.enqueue(requests...)[0]
 			s.treeMu.Lock()
 			applyLocked(a, w)
-			left, copied := c.queue.len(), len(c.out.buf)
+			left, copied := c.queue.len(), len(c.Out.Buf)
 			draining := c.queue.draining.Load()
-			c.close() // before another goroutine answers
+			c.Close() // before another goroutine answers
 			s.treeMu.Unlock()
 			if n-left > test.most || copied > test.bytes+100 {
 				t.Errorf("Apply answered %d reads and copied %d bytes, allowed are %d and %d", n-left, copied, test.most, test.bytes)
@@ -167,13 +167,13 @@ func TestCost_LeftReadsSeeTheirWrite(t *testing.T) {
 		applyLocked(a, w)
 	}
 	// Takes what the other goroutine would.
-	c.mu.Lock()
+	c.Lock()
 	for more := true; more; {
 		more = c.drain(&a.batch)
 	}
 	got := c.texts(t, requests)
-	c.closeLocked()
-	c.mu.Unlock()
+	c.CloseLocked()
+	c.Unlock()
 	s.treeMu.Unlock()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q\nwant %q", got, want)
@@ -230,31 +230,23 @@ func (e *endless) Write(b []byte) (int, error) { return len(b), nil }
 // A connection whose client always has the next request ready lets others go on after a bounded
 // number of requests.
 func TestCost_EndlessPipeline(t *testing.T) {
-	_, c, _ := costServer(t, Config{})
+	s, c, _ := costServer(t, Config{})
 	ping := binary.BigEndian.AppendUint32(nil, 8)
 	ping = (&proto.RequestHeader{Xid: proto.XidPing, Op: proto.OpPing}).Append(ping)
-	e := &endless{Conn: c.nc, frame: ping, budget: 1 << 20}
-	c.nc = e
+	e := &endless{Conn: c.NetConn(), frame: ping, budget: 1 << 20}
+	c = newConn(s, e, portPlain, "client")
 	var most, yields, last int64
 	c.server.conns.turns.yield = func() {
 		most, last = max(most, c.stats.Received-last), c.stats.Received
 		yields++
 	}
-	in := input{buf: make([]byte, inputBytes)}
-	for {
-		if in.r == in.w {
-			in.r, in.w = 0, 0
-		}
-		in.grow()
-		n, err := e.Read(in.buf[in.w:])
-		if in.w += n; err != nil {
-			break
-		}
+	var in link.Input
+	for in.Fill(&c.Link) == nil {
 		if ok, err := c.handle(&in, time.Now()); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}
-	if most == 0 || most > burstFrames+inputBytes/int64(len(ping))%burstFrames+1 {
+	if most == 0 || most > burstFrames+link.InputBytes/int64(len(ping))%burstFrames+1 {
 		t.Errorf("%d requests of %d bytes in %d turns, up to %d in one", c.stats.Received, len(ping), yields, most)
 	}
 }
@@ -263,7 +255,7 @@ func TestCost_EndlessPipeline(t *testing.T) {
 // same as in one piece.
 func TestCost_MultiReadInSlices(t *testing.T) {
 	s, c, a := costServer(t, Config{MaxBuffer: 64 << 20})
-	if err := s.Load(t.Context(), map[string][]byte{"/a": []byte("a"), "/large": make([]byte, shareBytes)}); err != nil {
+	if err := s.Load(t.Context(), map[string][]byte{"/a": []byte("a"), "/large": make([]byte, link.ShareBytes)}); err != nil {
 		t.Fatal(err)
 	}
 	var m proto.MultiRequest
@@ -278,12 +270,12 @@ func TestCost_MultiReadInSlices(t *testing.T) {
 	between := 0
 	for {
 		s.treeMu.RLock()
-		c.mu.Lock()
+		c.Lock()
 		done := s.read(c, &a.batch, proto.OpMultiRead, 5, body, nil)
-		if !done && c.out.len() > 0 {
+		if !done && c.Out.Len() > 0 {
 			t.Fatal("a part of the reply is on the output")
 		}
-		c.mu.Unlock()
+		c.Unlock()
 		s.treeMu.RUnlock()
 		if done {
 			break
@@ -299,10 +291,10 @@ func TestCost_MultiReadInSlices(t *testing.T) {
 		t.Errorf("%d reads in %d slices", len(m.Ops), between+1)
 	}
 	var all []byte
-	for c.out.len() > 0 {
-		b, _ := c.out.next()
+	for c.Out.Len() > 0 {
+		b, _ := c.Out.Next()
 		all = append(all, b...)
-		c.out.advance(len(b))
+		c.Out.Advance(len(b))
 	}
 	if n := int(binary.BigEndian.Uint32(all)); n != len(all)-4 {
 		t.Fatalf("a frame of %d bytes says %d", len(all)-4, n)

@@ -13,20 +13,14 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 const (
-	// maxQueued is how many requests of one connection may wait for a write before its socket is
-	// not read any more, maxQueuedBytes how many bytes they may hold.
-	maxQueued      = 4096
-	maxQueuedBytes = 4 << 20
 	// maxOutput is how many bytes may wait for a client that does not read, or become ready at once
 	// when a write is done. Then its connection is closed.
 	maxOutput = 64 << 20
-	// burstOutput: a burst of reads is interrupted to send its replies when they have this many
-	// bytes.
-	burstOutput = 256 << 10
 	// burstFrames bounds how many requests are handled under one lock.
 	burstFrames = 128
 	// maxFills is how often a connection is read before others go on, if its socket always has
@@ -39,12 +33,12 @@ const (
 )
 
 // serve reads the connection until it ends. in holds what was read already.
-func (c *conn) serve(in input) {
+func (c *conn) serve(in link.Input) {
 	linger := true
 	defer func() { c.server.forget(c, linger) }()
-	defer in.release()
+	defer in.Release()
 	ok, err := c.handshake(&in)
-	if ok && err == nil && in.r < in.w { // requests came together with the connect request
+	if ok && err == nil && in.Len() > 0 { // requests came together with the connect request
 		ok, err = c.handle(&in, c.server.cfg.Now())
 	}
 	for fills := 0; ok && err == nil; fills++ {
@@ -52,7 +46,7 @@ func (c *conn) serve(in input) {
 			fills = 0
 			c.server.conns.turns.yield()
 		}
-		if readErr := in.fill(c); readErr != nil {
+		if readErr := in.Fill(&c.Link); readErr != nil {
 			linger = false
 			if !errors.Is(readErr, net.ErrClosed) {
 				c.server.meter.Count(meter.ConnectionsBroken)
@@ -62,43 +56,27 @@ func (c *conn) serve(in input) {
 			}
 			return
 		}
-		if in.waited { // others went on
+		if in.Waited() { // others went on
 			fills = 0
 		}
 		now := c.server.cfg.Now()
-		c.noteHeard(now)
+		c.NoteHeard(now)
 		ok, err = c.handle(&in, now)
 	}
 	if err != nil {
 		c.logger().Warn("connection closed: bad request", "reason", err)
 		return
 	}
-	c.awaitFlushed()
-}
-
-// awaitFlushed returns when a closing connection has sent its last reply, or cannot.
-func (c *conn) awaitFlushed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.closeAfter && !c.closed {
-		if !c.flushing {
-			if c.out.len() == 0 {
-				return
-			}
-			c.writeOut(false)
-			continue
-		}
-		c.room.Wait()
-	}
+	c.AwaitFlushed()
 }
 
 // handle handles all whole frames of the input, whose last bytes came now, and sends the replies.
 // handle waits if the client is too fast. After each burst that used its share, other connections
 // go on first: without that, a client that always has the next request ready would keep its
 // processor for as long as the scheduler lets it.
-func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
-	c.handling.Store(true)
-	defer c.handling.Store(false)
+func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
+	c.SetHandling(true)
+	defer c.SetHandling(false)
 	turns, turn := c.server.conns.turns, false
 	for ; ; now = c.server.cfg.Now() {
 		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit(in) {
@@ -108,15 +86,15 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 		if turn {
 			turns.end()
 		}
-		c.server.relieve()
+		c.server.conns.evict.relieve()
 		switch { // c.flush may wait for the client
-		case in.r == in.w:
-			in.release()
-			c.holdInput(0, false)
+		case in.Len() == 0:
+			in.Release()
+			c.HoldInput(in)
 		case p != nil && p.holdsInput:
-			c.holdInput(len(in.buf), false)
+			c.HoldInput(in)
 		}
-		c.flush()
+		c.Flush()
 		switch {
 		case err != nil:
 			if errors.Is(err, bounds.ErrLargeRequest) {
@@ -137,16 +115,16 @@ func (c *conn) handle(in *input, now time.Time) (ok bool, err error) {
 // burst handles requests while it holds the tree's lock for reading. Replies to reads are on the
 // output before the lock is released (V3). turn reports whether the connection has a turn for an
 // expensive request.
-func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
+func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	s := c.server
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, begin := s.meter.Batch(), in.r
+	c.Lock()
+	defer c.Unlock()
+	t, begin := s.meter.Batch(), in.At()
 	defer func() {
 		c.startBarrier()
-		c.recount(false)
+		c.Recount(false)
 		requests, replies := t.Counts()
 		done := now
 		if replies > 0 {
@@ -154,7 +132,7 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 			c.stats.Replied(max(0, done.Sub(now)), replies, now)
 		}
 		c.stats.Received += requests
-		t.Bytes(in.r - begin)
+		t.Bytes(in.At() - begin)
 		s.meter.Done(t, done)
 	}()
 	for i := range burstFrames {
@@ -162,20 +140,20 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 			s.prefetchInput(in)
 		}
 		switch {
-		case c.closed || c.closeAfter:
+		case c.Ending():
 			return pauseClosed, nil
 		case c.crowded():
 			return pauseQueue, nil
-		case c.out.len() >= burstOutput:
+		case c.Out.Len() >= link.Burst:
 			return pauseOutput, nil
 		}
-		at := in.r
-		frame, err := in.frame(s.cfg.MaxBuffer)
+		at := in.At()
+		frame, err := in.Frame(s.cfg.MaxBuffer)
 		if err != nil {
 			return pauseClosed, fmt.Errorf("%w (jute.maxbuffer)", err)
 		}
 		if frame == nil {
-			return pauseInput, s.writes.CheckLarge(in.announced())
+			return pauseInput, s.writes.CheckLarge(in.Announced())
 		}
 		if s.writes.IsLarge(len(frame)) {
 			if err := s.writes.CheckLarge(len(frame)); err != nil {
@@ -188,7 +166,7 @@ func (c *conn) burst(in *input, now time.Time, turn bool) (pause, error) {
 		}
 		if p != pauseNone {
 			if p.again {
-				in.r = at
+				in.Back(at)
 			}
 			return p, nil
 		}
@@ -312,7 +290,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		return pauseNone
 	}
 	w := freeWrites.Get().(*clientWrite)
-	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}}
+	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.LastHeard(), received: now}}
 	session := c.session
 	if c.local {
 		session = 0 // nothing to check, and no znode can belong to it
@@ -355,26 +333,26 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 			c.barrier = new(readBarrier)
 		}
 	} else if c.queue.len() == 0 {
-		c.borrowOutput()
-		at := c.out.len()
+		c.Out.Borrow()
+		at := c.Out.Len()
 		if !c.server.read(c, t, h.Op, h.Xid, body, c.ids) {
 			return false
 		}
-		t.Answered(h.Op, now, false, c.out.len()-at)
+		t.Answered(h.Op, now, false, c.Out.Len()-at)
 		if c.server.meter.Slow.Enabled() {
-			c.logIfSlow(h.Op, h.Xid, body, c.lastHeard(), now)
+			c.logIfSlow(h.Op, h.Xid, body, c.LastHeard(), now)
 		}
 		c.stats.Sent++
 		c.stats.LastZxid = max(c.stats.LastZxid, c.server.tree.LastZxid())
 		return true
 	}
 	c.queue.push(&queuedRead{
-		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.ids, barrier: c.barrier, heard: c.lastHeard(), received: now,
+		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.ids, barrier: c.barrier, heard: c.LastHeard(), received: now,
 	})
 	return true
 }
 
-// startBarrier starts the barrier that all reads of a burst share. c.mu is held.
+// startBarrier starts the barrier that all reads of a burst share. c is locked.
 func (c *conn) startBarrier() {
 	b := c.barrier
 	if c.barrier = nil; b != nil {
@@ -390,7 +368,7 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *me
 		c.status(h, proto.ErrMarshallingError, zxidLast, false, now, t)
 		return
 	}
-	q := &queuedSync{xid: h.Xid, path: r.Append(nil), heard: c.lastHeard(), received: now}
+	q := &queuedSync{xid: h.Xid, path: r.Append(nil), heard: c.LastHeard(), received: now}
 	c.queue.push(q)
 	c.server.meter.SyncsWaiting.Add(1)
 	c.whenCurrent(func() {
@@ -401,19 +379,19 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *me
 
 // whenCurrent calls mark, and answers the requests that this finishes, when this server has applied
 // everything that is committed anywhere now. mark is called with the tree's lock held for reading,
-// and with c.mu held.
+// and with c locked.
 func (c *conn) whenCurrent(mark func()) {
 	s := c.server
 	s.node.Read(func() {
 		s.treeMu.RLock()
-		c.mu.Lock()
+		c.Lock()
 		mark()
 		c.drainInApply(&s.applier.batch) // this is the goroutine of Apply
 		s.applier.batch.Settle(s.cfg.Now())
-		c.mu.Unlock()
+		c.Unlock()
 		s.treeMu.RUnlock()
-		s.relieve()
-		c.flushAsync()
+		c.server.conns.evict.relieve()
+		c.FlushAsync()
 	})
 }
 

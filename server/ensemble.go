@@ -166,11 +166,11 @@ func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *mete
 		return pauseAlone, true
 	}
 	// A reconfig can take longer than a client waits for its pings.
-	c.borrowOutput()
-	at := c.out.len()
+	c.Out.Borrow()
+	at := c.Out.Len()
 	c.server.read(c, t, op, xid, nil, nil)
 	t.Received()
-	t.Answered(op, now, false, c.out.len()-at)
+	t.Answered(op, now, false, c.Out.Len()-at)
 	c.stats.Sent++
 	return pauseNone, true
 }

@@ -73,7 +73,7 @@ func (s *Server) touchSessions() {
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
 	for id, c := range s.conns.bySession {
-		s.expiry.Touch(id, c.heard())
+		s.expiry.Touch(id, c.Heard())
 	}
 	clear(s.conns.unattachedAt) // forget and heardOwner have touched these
 }

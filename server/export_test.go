@@ -69,18 +69,19 @@ func ProposeRaw(s *Server, payload []byte) { s.node.Propose(payload, nil) }
 // ClientMemory returns what clients hold, and an error if the budget's counters are not the sums of
 // the connections' accounts and of the shared data. Nothing may be under way.
 func ClientMemory(s *Server) (unread, queued int64, err error) {
-	b := &s.conns.budget
+	b := &s.conns.links.Memory
 	unread, queued = b.Unread.Load(), b.Queued.Load()
 	var sums [2]int64
 	holders := map[*bounds.Blob]int64{}
 	for _, c := range s.conns.all() {
-		c.mu.Lock()
-		sums[0] += c.memory.unread.Load()
-		sums[1] += c.memory.queued
-		for _, blob := range c.memory.shared {
+		c.Lock()
+		sent, waits, shared := c.Charged()
+		sums[0] += sent
+		sums[1] += waits
+		for _, blob := range shared {
 			holders[blob]++
 		}
-		c.mu.Unlock()
+		c.Unlock()
 	}
 	b.EachBlob(func(blob *bounds.Blob, bytes, n int64) {
 		sums[0] += bytes

@@ -23,19 +23,19 @@ func (s *Server) Connections() []facts.Connection {
 }
 
 func (c *conn) facts() Connection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	st := &c.stats
 	f := Connection{
-		ID: int64(c.id), Remote: c.nc.RemoteAddr().String(), Secure: c.port == portSecure, TLS: c.encrypted(), Queued: c.queue.len(),
-		Writing:  c.out.len() > 0, // more waits after what is being written
+		ID: int64(c.id), Remote: c.NetConn().RemoteAddr().String(), Secure: c.port == portSecure, TLS: c.encrypted(), Queued: c.queue.len(),
+		Writing:  c.Out.Len() > 0, // more waits after what is being written
 		Received: st.Received, Sent: st.Sent, Since: st.Since,
 		Session: int64(c.session), Timeout: time.Duration(c.timeoutMs) * time.Millisecond,
 		LastOp: cmp.Or(st.LastOp.Info().Abbrev, "NA"), LastXid: st.LastXid, LastZxid: int64(st.LastZxid), LastReply: st.LastReply,
 		LastLatency: st.LastLatency,
 	}
 	f.MinMs, f.AvgMs, f.MaxMs = st.Latencies()
-	f.Heard = c.lastHeard().Round(0) // by the wall clock alone, for others
+	f.Heard = c.LastHeard().Round(0) // by the wall clock alone, for others
 	for _, id := range ShownIDs(c.ids) {
 		if id.Scheme != "ip" {
 			f.Identities = append(f.Identities, id.Shown())
@@ -47,16 +47,16 @@ func (c *conn) facts() Connection {
 	}
 	// Sessions expire by whole ticks, and their connections with them.
 	tick := c.server.cfg.Tick
-	f.Expires = c.heard().Add(timeout).Truncate(tick).Add(tick)
+	f.Expires = c.Heard().Add(timeout).Truncate(tick).Add(tick)
 	return f
 }
 
 // ResetConnectionStats resets the counts of all connections, like the crst word.
 func (s *Server) ResetConnectionStats() {
 	for _, c := range s.conns.all() {
-		c.mu.Lock()
+		c.Lock()
 		c.stats.Reset()
-		c.mu.Unlock()
+		c.Unlock()
 	}
 }
 
@@ -127,11 +127,11 @@ func (s *Server) WatchCounts() (connections, paths, watches int) { return s.watc
 func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {
 	ids := make(map[watch.ConnID]proto.SessionID)
 	for _, c := range s.conns.all() {
-		c.mu.Lock()
+		c.Lock()
 		if c.session != 0 {
 			ids[c.id] = c.session
 		}
-		c.mu.Unlock()
+		c.Unlock()
 	}
 	return ids
 }
@@ -147,10 +147,10 @@ func (s *Server) SlowRequests() (last []facts.SlowRequest, from time.Duration) {
 func (s *Server) Hot() facts.HotSpots {
 	return s.meter.Hot.Spots(func(id proto.SessionID) string {
 		if c := s.conns.ofSession(id); c != nil {
-			return c.nc.RemoteAddr().String()
+			return c.NetConn().RemoteAddr().String()
 		}
 		if e, _ := s.conns.locals.get(id); e.conn != nil {
-			return e.conn.nc.RemoteAddr().String()
+			return e.conn.NetConn().RemoteAddr().String()
 		}
 		return ""
 	})

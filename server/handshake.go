@@ -11,33 +11,34 @@ import (
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // handshake answers a four-letter word, or negotiates a session. handshake returns false if the
 // connection is to be closed. err is the reason if the client's bytes were malformed.
-func (c *conn) handshake(in *input) (ok bool, err error) {
+func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	s := c.server
-	in.small = true // thousands of unfinished handshakes must cost little
-	defer func() { in.small = false }()
-	if err := c.nc.SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
+	in.SetSmall(true) // thousands of unfinished handshakes must cost little
+	defer func() { in.SetSmall(false) }()
+	if err := c.NetConn().SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
 		return false, nil // closed already
 	}
-	for in.w-in.r < 4 {
-		if err := in.fill(c); err != nil {
+	for in.Len() < 4 {
+		if err := in.Fill(&c.Link); err != nil {
 			c.noteUnattached(err)
 			return false, nil
 		}
 	}
-	if word := string(in.buf[in.r : in.r+4]); fourletter.Is(word) {
+	if word := string(in.Bytes()[:4]); fourletter.Is(word) {
 		c.answerWord(word, in)
 		return false, nil
 	}
 	var frame []byte
 	for frame == nil {
-		if frame, err = in.frame(handshakeBytes - 4); err != nil {
-			switch speaks := tlsreason.Protocol(in.buf[in.r:in.w]); {
-			case speaks == "TLS" && c.tls == nil:
+		if frame, err = in.Frame(link.SmallBytes - 4); err != nil {
+			switch speaks := tlsreason.Protocol(in.Bytes()); {
+			case speaks == "TLS" && !c.Secured():
 				err = errors.New("the client speaks TLS, and this port does not: connect to the port for TLS (secureClientPort), or set client.portUnification=true")
 			case speaks == "HTTP":
 				err = errors.New("the client speaks HTTP, and this is the port of ZooKeeper's clients: connect to a port for HTTP (admin.serverPort, metricsProvider.httpPort)")
@@ -45,7 +46,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 			return false, fmt.Errorf("connect request: %w", err)
 		}
 		if frame == nil {
-			if err := in.fill(c); err != nil {
+			if err := in.Fill(&c.Link); err != nil {
 				c.noteUnattached(err)
 				return false, nil
 			}
@@ -58,7 +59,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	if d.Err() != nil {
 		return false, fmt.Errorf("connect request: %w", d.Err())
 	}
-	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
+	if err := c.NetConn().SetReadDeadline(time.Time{}); err != nil {
 		return false, nil
 	}
 	if c.throttled(&req) {
@@ -180,12 +181,10 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	w.req.Body = body.Append(nil)
 	s.writes.Take(w.bytes())
 	s.node.Propose(w.req.Append(nil), w)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.session == 0 && !c.closed && !c.closeAfter {
-		c.room.Wait()
-	}
-	return c.session != 0 && !c.closed, nil
+	c.Lock()
+	defer c.Unlock()
+	c.Await(func() bool { return c.session == 0 })
+	return c.session != 0 && !c.ClosedLocked(), nil
 }
 
 func (s *Server) clampTimeout(ms int32) time.Duration {
@@ -197,13 +196,13 @@ func (s *Server) clampTimeout(ms int32) time.Duration {
 // The goroutine that waits in attach is not woken here but when the answer is written: until then
 // the client sends nothing, and Apply has the locks.
 func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Result) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	b.Ran(w.req.Op, w.received, false)
-	if c.raw == nil { // the client may want to write to its end of a pipe before it reads the answer
-		c.room.Broadcast()
+	if !c.IsSocket() { // the client may want to write to its end of a pipe before it reads the answer
+		c.Wake()
 	}
-	if c.closed {
+	if c.ClosedLocked() {
 		return
 	}
 	if res.Err != proto.OK {
@@ -231,21 +230,21 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 }
 
 // refuse answers that the session has expired, never existed, or has another password: clients
-// cannot tell these apart. c.mu is held.
+// cannot tell these apart. c is locked.
 func (c *conn) refuse(hasReadOnly bool) {
 	c.appendConnectResponse(&proto.ConnectResponse{
 		Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly, ReadOnly: c.server.leader.readOnly.Load(),
 	})
-	c.finish()
+	c.Finish()
 }
 
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
-	start := len(c.out.buf)
-	c.out.buf = endFrame(r.Append(append(c.out.buf, 0, 0, 0, 0)), start)
+	start := len(c.Out.Buf)
+	c.Out.Buf = endFrame(r.Append(append(c.Out.Buf, 0, 0, 0, 0)), start)
 	m := &c.server.meter
 	c.stats.Received++ // the connect request
 	m.Count(meter.PacketsReceived)
 	c.stats.Sent++
 	m.Count(meter.PacketsSent)
-	m.Add(meter.ResponseBytes, int64(len(c.out.buf)-start))
+	m.Add(meter.ResponseBytes, int64(len(c.Out.Buf)-start))
 }

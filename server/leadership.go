@@ -89,6 +89,6 @@ func (s *Server) sendAway(st consensus.Status) {
 // dropConns closes every connection; their clients may reconnect.
 func (s *Server) dropConns() {
 	for _, c := range s.conns.all() {
-		c.close()
+		c.Close()
 	}
 }

@@ -172,8 +172,8 @@ func closeUnused(listeners ...net.Listener) error {
 // closeConns closes every connection and lets no other in.
 func (s *Server) closeConns() {
 	for _, c := range s.conns.refuse() {
-		c.close()
+		c.Close()
 	}
-	s.conns.lingering.end()
+	s.conns.links.Stop()
 	s.writes.Close()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/session"
 )
@@ -37,7 +38,7 @@ const localBit = proto.SessionID(1) << 55
 //	    write that was under way when its connection closed may be applied after the session was
 //	    resumed, or has ended.
 //	S5  A server that loses touch with the leader for syncLimit ticks forgets its local sessions, as in
-//	    ZooKeeper, after it has closed all connections: adding a session requires conn.mu of an open
+//	    ZooKeeper, after it has closed all connections: adding a session requires Link.mu of an open
 //	    connection.
 type localSessions struct {
 	mu       sync.Mutex // guards all; a leaf lock
@@ -148,7 +149,7 @@ func (l *localSessions) release(id proto.SessionID, c *conn) {
 	if e := l.byID[id]; e != nil && e.conn == c {
 		e.conn = nil
 		l.idle++
-		l.tracker.Touch(id, c.heard())
+		l.tracker.Touch(id, c.Heard())
 	}
 }
 
@@ -210,7 +211,7 @@ func (l *localSessions) expire(now time.Time) map[proto.SessionID]*conn {
 	defer l.mu.Unlock()
 	for id, e := range l.byID {
 		if e.conn != nil {
-			l.tracker.Touch(id, e.conn.heard())
+			l.tracker.Touch(id, e.conn.Heard())
 		}
 	}
 	var ended map[proto.SessionID]*conn
@@ -253,7 +254,7 @@ func (s *Server) endLocal(id proto.SessionID, c *conn) {
 	s.meter.Count(meter.SessionsExpired)
 	s.Audit(audit.Event{Operation: audit.ExpireSession, Result: audit.Success, Session: id})
 	if c != nil {
-		c.close()
+		c.Close()
 	}
 }
 
@@ -270,9 +271,9 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 	// The lock of the tree keeps a session from becoming global meanwhile. The sessions are
 	// cleared after connections were closed, so c must not be closed when its session is added.
 	s.treeMu.RLock()
-	c.mu.Lock()
+	c.Lock()
 	switch {
-	case c.closed:
+	case c.ClosedLocked():
 		verdict = claimUnanswered
 	case id != 0:
 		verdict, old = s.conns.locals.claim(id, req.Passwd, c, e.timeoutMs, now)
@@ -290,7 +291,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 		c.session, c.timeoutMs, c.local, c.readOnly = id, e.timeoutMs, true, readOnly
 		c.greetLocal(req, e, now)
 	}
-	c.mu.Unlock()
+	c.Unlock()
 	s.treeMu.RUnlock()
 	switch {
 	case err != nil:
@@ -304,9 +305,9 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 		return false, true, nil
 	}
 	if old != nil {
-		old.close() // before c is read: nothing of old is proposed after something of c
+		old.Close() // before c is read: nothing of old is proposed after something of c
 	}
-	c.flush()
+	c.Flush()
 	return true, true, nil
 }
 
@@ -342,7 +343,7 @@ func (s *Server) openLocal(e *localSession, now time.Time) (id proto.SessionID, 
 	}
 }
 
-// greetLocal answers the connect request. The tree's lock and c.mu are held.
+// greetLocal answers the connect request. The tree's lock is held, and c is locked.
 func (c *conn) greetLocal(req *proto.ConnectRequest, e *localSession, now time.Time) {
 	op := proto.OpReattachSession
 	if req.SessionID == 0 {
@@ -363,13 +364,13 @@ func (c *conn) greetLocal(req *proto.ConnectRequest, e *localSession, now time.T
 
 // localRequest handles the requests that are different for a local session: those that a read-only
 // server refuses, the end of the session, and those for which the session must become global.
-// done is false if the request is to be handled as usual. The tree's lock and c.mu are held.
+// done is false if the request is to be handled as usual. The tree's lock is held, and c is locked.
 func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p pause, done bool) {
 	s := c.server
 	switch {
 	case h.Op == proto.OpCloseSession:
 		if !s.conns.locals.end(c.session, c) { // it moved to another connection, or has expired
-			c.closeLocked()
+			c.CloseLocked()
 			return pauseClosed, true
 		}
 		if s.cfg.Audit != nil {
@@ -394,12 +395,12 @@ func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p 
 
 // upgrade makes the local session of c global, with the same id, and returns when that is
 // applied here. It returns false if the connection closes first.
-func (c *conn) upgrade(in *input) bool {
+func (c *conn) upgrade(in *link.Input) bool {
 	s := c.server
-	c.holdInput(len(in.buf), false)
-	c.mu.Lock()
+	c.HoldInput(in)
+	c.Lock()
 	id := c.session
-	c.mu.Unlock()
+	c.Unlock()
 	e, ok := s.conns.locals.upgrade(id, c)
 	if !ok {
 		return false
@@ -410,25 +411,23 @@ func (c *conn) upgrade(in *input) bool {
 	w.req = datatree.Request{Session: id, Op: proto.OpCreateSession, Server: s.cfg.MemberID, Body: body.Append(nil)}
 	s.writes.Take(w.bytes())
 	s.node.Propose(w.req.Append(nil), w)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.local && !c.closed && !c.closeAfter {
-		c.room.Wait()
-	}
-	return !c.closed
+	c.Lock()
+	defer c.Unlock()
+	c.Await(func() bool { return c.local })
+	return !c.ClosedLocked()
 }
 
 // upgraded takes the result of the request of upgrade. Apply calls it under the tree's write lock:
 // at no moment do both tables have the session.
 func (c *conn) upgraded(w *attachRequest, res *datatree.Result) {
 	c.server.conns.locals.remove(w.req.Session)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	if res.Err != proto.OK { // the id is in use, which its random bits exclude in practice
 		c.logger().Warn("connection closed: its local session cannot become a global one", "session", w.req.Session.String(), "reason", res.Why)
-		c.closeLocked()
+		c.CloseLocked()
 		return
 	}
 	c.local, c.epoch = false, res.Zxid
-	c.room.Broadcast()
+	c.Wake()
 }

@@ -18,8 +18,8 @@ func TestLocalSessions_Idle(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, now := &s.conns.locals, time.Now()
-	s.startedWall = now
-	c := &conn{server: s}
+	nc, _ := net.Pipe() // nothing reads or writes
+	c := newConn(s, nc, portPlain, "client")
 	for id := range proto.SessionID(maxIdleLocals) {
 		if l.crowded() {
 			t.Fatalf("crowded by %d", id)
@@ -54,11 +54,10 @@ func TestLocalSessions_ClosedByAFormerConnection(t *testing.T) {
 	}
 	now := time.Now()
 	nc, _ := net.Pipe() // nothing reads or writes
-	former := &conn{server: s, transport: transport{nc: nc}}
-	former.room.L = &former.mu
+	former := newConn(s, nc, portPlain, "client")
 	former.session, former.local = 1, true
 	s.conns.locals.add(1, &localSession{conn: former, timeoutMs: 10_000}, now)
-	if verdict, old := s.conns.locals.claim(1, make([]byte, proto.PasswdBytes), &conn{server: s}, 10_000, now); verdict != claimRight || old != former {
+	if verdict, old := s.conns.locals.claim(1, make([]byte, proto.PasswdBytes), newConn(s, nc, portPlain, "client"), 10_000, now); verdict != claimRight || old != former {
 		t.Fatalf("the session does not move: %v", verdict)
 	}
 	p, done := former.localRequest(proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}, nil, &received{now, s.meter.Batch()})
@@ -76,8 +75,7 @@ func TestLocalSessions_ExpiredWhileUpgrading(t *testing.T) {
 	}
 	now := time.Now()
 	nc, _ := net.Pipe() // nothing reads or writes
-	c := &conn{server: s, transport: transport{nc: nc}}
-	c.room.L = &c.mu
+	c := newConn(s, nc, portPlain, "client")
 	s.conns.locals.add(1, &localSession{conn: c, timeoutMs: 10_000}, now)
 	if _, ok := s.conns.locals.upgrade(1, c); !ok {
 		t.Fatal("the session does not begin to upgrade")
@@ -87,8 +85,8 @@ func TestLocalSessions_ExpiredWhileUpgrading(t *testing.T) {
 	if err := s.ExpireSession(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while the session upgrades: %v", err)
 	}
-	if _, known := s.conns.locals.get(1); !known || c.isClosed() {
-		t.Errorf("known: %v, connection closed: %v", known, c.isClosed())
+	if _, known := s.conns.locals.get(1); !known || c.IsClosed() {
+		t.Errorf("known: %v, connection closed: %v", known, c.IsClosed())
 	}
 	expired := make(chan error, 1)
 	go func() { expired <- s.ExpireSession(t.Context(), 1) }()

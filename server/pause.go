@@ -1,5 +1,7 @@
 package server
 
+import "github.com/gozkd/gozkd/server/internal/link"
+
 // pause is why a burst of requests ended, and says what comes before the next burst. nil is
 // pauseNone: the burst goes on.
 type pause *pauseKind
@@ -9,7 +11,7 @@ type pauseKind struct {
 	holdsInput bool // await does not charge the input that is left
 	takesTurn  bool // the next burst has a turn for an expensive request
 	// await waits until the next burst may begin, without locks. It returns false if there is none.
-	await func(c *conn, in *input) bool
+	await func(c *conn, in *link.Input) bool
 }
 
 var pauseNone pause
@@ -18,58 +20,69 @@ var pauseNone pause
 var pauseInput pause = &pauseKind{}
 
 // pauseOutput: enough was done under one lock.
-var pauseOutput pause = &pauseKind{holdsInput: true, await: func(c *conn, _ *input) bool {
+var pauseOutput pause = &pauseKind{holdsInput: true, await: func(c *conn, _ *link.Input) bool {
 	c.server.conns.turns.yield()
 	return true
 }}
 
 // pauseQueue: too many requests wait for a write of this connection.
-var pauseQueue pause = &pauseKind{await: func(c *conn, in *input) bool {
+var pauseQueue pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
 	c.awaitQueue(in, c.crowded)
 	return true
 }}
 
 // pauseAlone: the next request waits until the queue is empty.
-var pauseAlone pause = &pauseKind{again: true, await: func(c *conn, in *input) bool {
+var pauseAlone pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
 	c.awaitQueue(in, func() bool { return c.queue.len() > 0 })
 	return true
 }}
 
 // pauseSync: the next request is a write, and waits until the requests before it allow it; see
 // queue.holdsWrites.
-var pauseSync pause = &pauseKind{again: true, await: func(c *conn, in *input) bool {
+var pauseSync pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
 	c.awaitQueue(in, c.queue.holdsWrites)
 	return true
 }}
 
 // pauseTurn: the next request is expensive and needs a turn; or it is answered in part, and the
 // rest needs another turn.
-var pauseTurn pause = &pauseKind{again: true, holdsInput: true, takesTurn: true, await: func(*conn, *input) bool { return true }}
+var pauseTurn pause = &pauseKind{again: true, holdsInput: true, takesTurn: true, await: func(*conn, *link.Input) bool { return true }}
 
 // pauseLimit: too many writes are under way in the server. pauseBig: the next request is a large
 // multi, and too many of those are.
 var (
-	pauseLimit pause = &pauseKind{again: true, await: func(c *conn, in *input) bool { return c.awaitWrites(in, false) }}
-	pauseBig   pause = &pauseKind{again: true, await: func(c *conn, in *input) bool { return c.awaitWrites(in, true) }}
+	pauseLimit pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, false) }}
+	pauseBig   pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, true) }}
 )
 
 // pauseSASL: the next request is a token for the SASL mechanism.
-var pauseSASL pause = &pauseKind{again: true, holdsInput: true, await: func(c *conn, in *input) bool {
+var pauseSASL pause = &pauseKind{again: true, holdsInput: true, await: func(c *conn, in *link.Input) bool {
 	c.stepSASL(in)
 	return true
 }}
 
 // pauseUpgrade: the next request creates an ephemeral znode, and the session is local.
-var pauseUpgrade pause = &pauseKind{again: true, await: func(c *conn, in *input) bool { return c.upgrade(in) }}
+var pauseUpgrade pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.upgrade(in) }}
 
 // pauseEnd: the next reply is the last.
-var pauseEnd pause = &pauseKind{await: func(c *conn, in *input) bool {
-	in.release()
-	c.flushes.Add(1) // only the client is waited for
-	defer c.flushes.Add(-1)
-	c.awaitClosed()
+var pauseEnd pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
+	in.Release()
+	c.AwaitClosed() // nothing can be done for the session any more, so the connection is not read
 	return false
 }}
 
 // pauseClosed: the connection is closed or closing.
-var pauseClosed pause = &pauseKind{await: func(*conn, *input) bool { return false }}
+var pauseClosed pause = &pauseKind{await: func(*conn, *link.Input) bool { return false }}
+
+// awaitQueue waits until inTheWay returns false or the connection ends. inTheWay is called after
+// each change of the queue.
+func (c *conn) awaitQueue(in *link.Input, inTheWay func() bool) {
+	c.HoldInput(in)
+	c.Lock()
+	defer c.Unlock()
+	c.Await(inTheWay)
+}
+
+// crowded reports whether the connection must not be read until requests in its queue are answered.
+// c is locked.
+func (c *conn) crowded() bool { return c.queue.crowded(&c.server.conns.links.Memory) }

@@ -5,6 +5,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -13,14 +14,14 @@ const prefetchWindow = datatree.PrefetchPaths
 
 // prefetchInput prefetches what the next prefetchWindow requests of the input read. The caller
 // holds the tree's lock.
-func (s *Server) prefetchInput(in *input) {
+func (s *Server) prefetchInput(in *link.Input) {
 	if !s.tree.PrefetchPays() {
 		return
 	}
 	var paths [prefetchWindow]string
 	n := 0
-	for ahead := (input{buf: in.buf, r: in.r, w: in.w}); n < len(paths); {
-		frame, err := ahead.frame(s.cfg.MaxBuffer)
+	for ahead := in.Ahead(); n < len(paths); {
+		frame, err := ahead.Frame(s.cfg.MaxBuffer)
 		if frame == nil || err != nil { // burst reports it
 			break
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// read appends the reply to a read op to c.out. The caller holds the tree's lock and c.mu. body may
-// be a network buffer, and is not kept. read returns false if it did only a part of the work: after
-// the locks were released, it must be called again with the same request.
+// read appends the reply to a read op to c.Out. The caller holds the tree's lock, and c is locked.
+// body may be a network buffer, and is not kept. read returns false if it did only a part of the
+// work: after the locks were released, it must be called again with the same request.
 func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, body []byte, ids []proto.ID) bool {
-	o := &c.out
+	o := &c.Out
 	switch op {
 	case proto.OpPing:
-		o.buf = appendStatus(o.buf, proto.XidPing, s.tree.LastZxid(), proto.OK)
+		o.Buf = appendStatus(o.Buf, proto.XidPing, s.tree.LastZxid(), proto.OK)
 		return true
 	case proto.OpMultiRead:
 		if c.queue.partial == nil {
@@ -31,8 +31,8 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	zxid := s.tree.LastZxid()
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
-	start := o.mark()
-	o.buf, _ = beginReply(o.buf, xid, zxid, proto.OK)
+	start := o.Mark()
+	o.Buf, _ = beginReply(o.Buf, xid, zxid, proto.OK)
 	code := s.readBody(c, t, op, &d, ids)
 	if s.cfg.Audit != nil {
 		c.auditReadBody(op, xid, body, ids, code)
@@ -41,14 +41,14 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
 		// The events of setWatches come before its reply: move the empty frame of the reply to
 		// their end.
-		events := o.buf[start.buf+4+proto.ReplyHeaderBytes:]
-		o.buf = append(o.buf[:start.buf], events...)
-		o.buf = appendStatus(o.buf, xid, zxid, code)
+		events := o.Buf[start.At()+4+proto.ReplyHeaderBytes:]
+		o.Buf = append(o.Buf[:start.At()], events...)
+		o.Buf = appendStatus(o.Buf, xid, zxid, code)
 	case code != proto.OK:
-		o.truncate(start)
-		o.buf = appendStatus(o.buf, xid, zxid, code)
+		o.Truncate(start)
+		o.Buf = appendStatus(o.Buf, xid, zxid, code)
 	default:
-		o.endFrame(start)
+		o.EndFrame(start)
 	}
 	return true
 }
@@ -56,7 +56,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 // readBody and readPath take the identities and not the Caller, so that all arguments are passed in
 // registers: nearly all requests are reads.
 func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, ids []proto.ID) (code proto.ErrCode) {
-	o := &c.out
+	o := &c.Out
 	switch op {
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
 		return s.readPath(c, t, op, d, ids)
@@ -67,9 +67,9 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		}
 		acl, st, code := s.tree.GetACL(path, c.caller(ids))
 		if code == proto.OK {
-			at := len(o.buf)
-			o.buf = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(o.buf)
-			t.Read(path, len(o.buf)-at)
+			at := len(o.Buf)
+			o.Buf = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(o.Buf)
+			t.Read(path, len(o.Buf)-at)
 		}
 		return code
 	case proto.OpGetAllChildrenNumber:
@@ -78,7 +78,7 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 			return proto.ErrMarshallingError
 		}
 		n, code := s.tree.AllChildrenNumber(path, c.caller(ids))
-		o.buf = jute.AppendInt(o.buf, n)
+		o.Buf = jute.AppendInt(o.Buf, n)
 		return code
 	case proto.OpGetEphemerals:
 		prefix := d.NullString()
@@ -89,19 +89,19 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		if paths == nil {
 			paths = []string{}
 		}
-		o.buf = jute.AppendStrings(o.buf, paths)
+		o.Buf = jute.AppendStrings(o.Buf, paths)
 	case proto.OpWhoAmI:
-		o.buf = appendWhoAmI(o.buf, ids)
+		o.Buf = appendWhoAmI(o.Buf, ids)
 	case proto.OpMultiRead:
 		r := c.queue.partial
 		c.queue.partial = nil
-		o.appendOutput(r.out)
+		o.AppendOutput(r.out)
 		return r.code
 	case proto.OpSetWatches, proto.OpSetWatches2:
-		o.buf, code = s.setWatches(c, t, o.buf, op, d)
+		o.Buf, code = s.setWatches(c, t, o.Buf, op, d)
 		return code
 	case proto.OpAddWatch:
-		o.buf, code = s.addWatch(c, o.buf, d)
+		o.Buf, code = s.addWatch(c, o.Buf, d)
 		return code
 	case proto.OpCheckWatches, proto.OpRemoveWatches:
 		return s.checkOrRemoveWatches(c, op, d)
@@ -118,8 +118,8 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 	if d.Err() != nil {
 		return proto.ErrMarshallingError
 	}
-	o, kind := &c.out, watch.Data
-	at := o.len()
+	o, kind := &c.Out, watch.Data
+	at := o.Len()
 	switch op {
 	case proto.OpExists:
 		if strings.IndexByte(r.Path, 0) >= 0 {
@@ -127,7 +127,7 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		}
 		var st proto.Stat
 		if st, code = s.tree.Exists(r.Path, c.caller(ids)); code == proto.OK {
-			o.buf = st.Append(o.buf)
+			o.Buf = st.Append(o.Buf)
 		}
 		if r.Watch && code == proto.ErrNoNode {
 			s.watches.Add(c.id, r.Path, kind)
@@ -137,21 +137,21 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		var st proto.Stat
 		who := datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL, Known: &c.known} // c.caller would copy it
 		if data, code = s.tree.ReadData(r.Path, &who, &st); code == proto.OK {
-			o.appendData(data)
-			o.buf = st.Append(o.buf)
+			o.AppendData(data)
+			o.Buf = st.Append(o.Buf)
 		}
 	default:
 		kind = watch.Child
 		var st proto.Stat
-		if o.buf, st, code = s.tree.AppendChildren(o.buf, r.Path, c.caller(ids)); code == proto.OK && op == proto.OpGetChildren2 {
-			o.buf = st.Append(o.buf)
+		if o.Buf, st, code = s.tree.AppendChildren(o.Buf, r.Path, c.caller(ids)); code == proto.OK && op == proto.OpGetChildren2 {
+			o.Buf = st.Append(o.Buf)
 		}
 	}
 	if r.Watch && code == proto.OK {
 		s.watches.Add(c.id, r.Path, kind)
 	}
 	if code == proto.OK {
-		t.Read(r.Path, o.len()-at)
+		t.Read(r.Path, o.Len()-at)
 	}
 	return code
 }

@@ -64,7 +64,7 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	next.Words, next.Settings = slices.Clone(next.Words), slices.Clone(next.Settings)
 	s.live.Store(&next)
 	s.writes.SetMax(next.maxWrites())
-	s.conns.budget.Limit.Store(next.ClientMemory)
+	s.conns.links.Memory.Limit.Store(next.ClientMemory)
 	if s.life.accepting.Load() {
 		s.node.SetMaxLevel(consensus.Level(next.MaxFeatureLevel))
 		if err := s.node.SetPeerTLS(next.PeerTLS.forPeers()); err != nil { // was checked above

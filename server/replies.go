@@ -7,33 +7,34 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/invariants"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // complete answers a write of this connection, or keeps its reply until those before it are
 // answered. Apply calls it under the tree's write lock.
 func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Result, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	if res.Err == proto.ErrSessionMoved {
 		// The session lives on another connection now. ZooKeeper, too, closes the old connection
 		// without a reply.
-		c.closeLocked()
+		c.CloseLocked()
 		return
 	}
-	if c.closed {
+	if c.ClosedLocked() {
 		c.server.meter.Count(meter.StaleReplies)
 	}
 	w.closes = w.req.Op == proto.OpCloseSession
 	c.stats.Replied(max(0, now.Sub(w.received)), 1, now) // Config.Now may be set back
 	b.QueueLength(c.queue.len())
-	c.borrowOutput()
+	c.Out.Borrow()
 	// Writes are applied in order, no write is queued after a sync, and drain answers everything
 	// else before the next write. So w is the head, unless the connection is closing and its queue
 	// is no longer drained.
 	if c.queue.head() == queued(w) {
-		at := c.out.len()
-		c.out.buf = appendResult(c.out.buf, w, res)
+		at := c.Out.Len()
+		c.Out.Buf = appendResult(c.Out.Buf, w, res)
 		c.answered(b, reply{op: w.req.Op, received: w.received, zxid: res.Zxid, at: at, closes: w.closes})
 		c.queue.pop()
 		w.free = w.req.Op != proto.OpReconfig // c.reconfiging refers to a reconfig
@@ -63,8 +64,8 @@ func (c *conn) finishDrain() {
 		turns.begin()
 		more = c.drainSlice()
 		turns.end()
-		c.server.relieve()
-		c.flush()
+		c.server.conns.evict.relieve()
+		c.Flush()
 		turns.yield()
 	}
 }
@@ -74,10 +75,10 @@ func (c *conn) drainSlice() (more bool) {
 	s := c.server
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	t := s.meter.Batch()
-	if !c.closed && !c.closeAfter && c.queue.headLong(s) && c.answerHead(t) { // Apply does not answer it, and drain neither
+	if !c.Ending() && c.queue.headLong(s) && c.answerHead(t) { // Apply does not answer it, and drain neither
 		c.queue.pop()
 	}
 	more = c.drain(t)
@@ -88,11 +89,11 @@ func (c *conn) drainSlice() (more bool) {
 
 // drain answers requests from the head of the queue up to the first unfinished request, and up to
 // the first read with a long reply. It stops early, and returns true, if there is more than a small
-// amount of work. The caller holds the tree's lock, for reading or writing, and c.mu, and settles
-// b.
+// amount of work. The caller holds the tree's lock, for reading or writing, has locked c, and
+// settles b.
 func (c *conn) drain(b *meter.BatchStats) (more bool) {
-	for n := 0; !c.closed && !c.closeAfter && c.queue.len() > 0; n++ {
-		if n >= burstFrames || c.out.len() >= burstOutput || c.queue.headLong(c.server) {
+	for n := 0; !c.Ending() && c.queue.len() > 0; n++ {
+		if n >= burstFrames || c.Out.Len() >= link.Burst || c.queue.headLong(c.server) {
 			more = true
 			break
 		}
@@ -101,8 +102,8 @@ func (c *conn) drain(b *meter.BatchStats) (more bool) {
 		}
 		c.queue.pop()
 	}
-	if !c.closeAfter { // otherwise the end wakes the waiters
-		c.room.Broadcast()
+	if !c.Ending() { // otherwise the end wakes the waiters
+		c.Wake()
 	}
 	c.boundOutput()
 	return more
@@ -111,13 +112,13 @@ func (c *conn) drain(b *meter.BatchStats) (more bool) {
 // drainBefore answers everything that finishDrain has not yet answered and that must not show w,
 // which is about to be applied (V2). That is not much, see queue.holdsWrites.
 func (c *conn) drainBefore(b *meter.BatchStats, w *clientWrite) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	limit := len(c.out.buf) + max(maxMultiReads*int(c.server.cfg.MaxBuffer), maxQueuedReads*shareBytes+maxQueuedLists*longReplyBytes)
-	for !c.closed && !c.closeAfter && c.queue.len() > 0 && c.queue.head() != queued(w) {
-		if c.out.len() > maxOutput || len(c.out.buf) > limit {
-			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.out.len())
-			c.closeLocked()
+	c.Lock()
+	defer c.Unlock()
+	limit := len(c.Out.Buf) + max(maxMultiReads*int(c.server.cfg.MaxBuffer), maxQueuedReads*link.ShareBytes+maxQueuedLists*longReplyBytes)
+	for !c.Ending() && c.queue.len() > 0 && c.queue.head() != queued(w) {
+		if c.Out.Len() > maxOutput || len(c.Out.Buf) > limit {
+			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.Out.Len())
+			c.CloseLocked()
 			return
 		}
 		if !c.answerHead(b) {
@@ -130,7 +131,7 @@ func (c *conn) drainBefore(b *meter.BatchStats, w *clientWrite) {
 // answerHead puts the reply to the oldest request on the output. answerHead returns false if the
 // request is not finished, or is answered in part.
 func (c *conn) answerHead(b *meter.BatchStats) bool {
-	at, last := c.out.len(), c.server.tree.LastZxid()
+	at, last := c.Out.Len(), c.server.tree.LastZxid()
 	switch r := c.queue.head().(type) {
 	case *queuedRead:
 		if r.barrier != nil && !r.barrier.passed {
@@ -146,22 +147,22 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		if zxid == zxidLast {
 			zxid = last
 		}
-		out, start := beginReply(c.out.buf, r.xid, zxid, r.code)
-		c.out.buf = endFrame(append(out, r.body...), start)
+		out, start := beginReply(c.Out.Buf, r.xid, zxid, r.code)
+		c.Out.Buf = endFrame(append(out, r.body...), start)
 		c.answered(b, reply{op: r.op, received: r.received, zxid: zxid, at: at, closes: r.closes})
 	case *queuedSync:
 		if !r.done {
 			return false
 		}
-		out, start := beginReply(c.out.buf, r.xid, last, proto.OK)
-		c.out.buf = endFrame(append(out, r.path...), start)
+		out, start := beginReply(c.Out.Buf, r.xid, last, proto.OK)
+		c.Out.Buf = endFrame(append(out, r.path...), start)
 		c.answered(b, reply{op: proto.OpSync, received: r.received, zxid: last, at: at})
 		c.logIfSlow(proto.OpSync, r.xid, r.path, r.heard, r.received)
 	case *clientWrite:
 		if !r.done {
 			return false
 		}
-		c.out.buf = append(c.out.buf, r.reply...)
+		c.Out.Buf = append(c.Out.Buf, r.reply...)
 		c.answered(b, reply{op: r.req.Op, received: r.received, zxid: r.zxid, at: at, closes: r.closes})
 	}
 	return true
@@ -180,21 +181,21 @@ type reply struct {
 // answered counts a reply.
 func (c *conn) answered(b *meter.BatchStats, r reply) {
 	c.stats.Sent++
-	b.Answered(r.op, r.received, r.waited, c.out.len()-r.at)
+	b.Answered(r.op, r.received, r.waited, c.Out.Len()-r.at)
 	if invariants.Enabled && r.zxid > 0 && r.zxid < c.stats.LastZxid {
 		panic(fmt.Sprintf("server: V5: a reply with zxid %v after one with %v", r.zxid, c.stats.LastZxid))
 	}
 	c.stats.LastZxid = max(r.zxid, c.stats.LastZxid)
 	if r.closes {
-		c.finish()
+		c.Finish()
 	}
 }
 
-// logIfSlow logs a read or a sync that was answered just now, if it was slow. c.mu is held.
+// logIfSlow logs a read or a sync that was answered just now, if it was slow. c is locked.
 func (c *conn) logIfSlow(op proto.OpCode, xid int32, body []byte, heard, received time.Time) {
 	if slow := &c.server.meter.Slow; slow.Enabled() {
 		slow.Read(meter.Request{
-			Op: op, Body: body, Session: c.session, Xid: xid, Client: c.nc.RemoteAddr(), Heard: heard, Received: received,
+			Op: op, Body: body, Session: c.session, Xid: xid, Client: c.NetConn().RemoteAddr(), Heard: heard, Received: received,
 		}, c.server.tree.LastZxid())
 	}
 }

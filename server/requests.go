@@ -149,15 +149,40 @@ type queue struct {
 	nReads     int
 	nLists     int // of nReads, see isList
 	// draining is set while finishDrain answers what is at the head. The goroutine of Apply sets
-	// it; finishDrain clears it under conn.mu and the lock of the tree.
+	// it; finishDrain clears it under Link.mu and the lock of the tree.
 	draining atomic.Bool
 	partial  *partialRead // the multiRead that is answered in slices; nil: none
 }
 
 func (q *queue) len() int { return len(q.items) - q.first }
 
+const (
+	// maxQueued is how many requests of one connection may wait for a write before its socket is
+	// not read any more, maxQueuedBytes how many bytes they may hold.
+	maxQueued      = 4096
+	maxQueuedBytes = 4 << 20
+	// tightQueue and tightQueueBytes are the same while the queues of all connections hold more
+	// than half of the budget.
+	tightQueue      = 64
+	tightQueueBytes = 16 << 10
+	// queuedOverhead is about the size of a queued request without its body.
+	queuedOverhead = 256
+)
+
 // crowded reports whether the connection must not be read until requests are answered.
-func (q *queue) crowded() bool { return q.len() >= maxQueued || q.totalBytes >= maxQueuedBytes }
+func (q *queue) crowded(b *bounds.Memory) bool {
+	return q.len() >= maxQueued || q.totalBytes >= maxQueuedBytes ||
+		(q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && b.QueuesTight()
+}
+
+// held returns how many bytes the queue holds.
+func (q *queue) held() int64 {
+	n := q.totalBytes + queuedOverhead*q.len()
+	if q.partial != nil {
+		n += q.partial.out.Held() + q.partial.out.SharedBytes()
+	}
+	return int64(n)
+}
 
 // holdsWrites reports whether a write must wait before it is proposed. Behind a sync or a read with
 // a barrier, the reply to that request could show the write (V2, V5). Behind many reads, or reads
@@ -167,7 +192,7 @@ func (q *queue) holdsWrites() bool {
 }
 
 // isList reports whether a read is answered with a list, of up to longReplyBytes when it is queued.
-// Bulk reads are never queued behind others, and data above shareBytes is not copied.
+// Bulk reads are never queued behind others, and data above link.ShareBytes is not copied.
 func isList(op proto.OpCode) bool {
 	return op == proto.OpGetChildren || op == proto.OpGetChildren2 || op == proto.OpGetACL
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -56,9 +57,9 @@ func (c *Config) maxWrites() int {
 
 // awaitWrites waits until another write may be accepted. It returns false if the write that waits
 // is stale, and must be dropped with its connection.
-func (c *conn) awaitWrites(in *input, big bool) bool {
+func (c *conn) awaitWrites(in *link.Input, big bool) bool {
 	s := c.server
-	c.holdInput(len(in.buf), false)
+	c.HoldInput(in)
 	begin := time.Now()
 	if c.waitsSince.IsZero() {
 		c.waitsSince = begin
@@ -89,13 +90,13 @@ func (c *conn) awaitWrites(in *input, big bool) bool {
 
 // stale reports whether the connection is closed, and whether the write in front is late.
 func (c *conn) stale(cfg *RequestThrottle) (closed, late bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed, cfg.StaleLatency && time.Since(c.waitsSince) > time.Duration(c.timeoutMs)*time.Millisecond
+	c.Lock()
+	defer c.Unlock()
+	return c.ClosedLocked(), cfg.StaleLatency && time.Since(c.waitsSince) > time.Duration(c.timeoutMs)*time.Millisecond
 }
 
 // refuseThrottled answers a write that has waited for others for too long. It returns false if the
-// write has not. c.mu is held.
+// write has not. c is locked.
 func (c *conn) refuseThrottled(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
 	cfg := &c.server.live.Load().RequestThrottle
 	waited := time.Since(c.waitsSince)

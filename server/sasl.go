@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/sasl"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -94,7 +95,7 @@ func (c *conn) replySASL(h proto.RequestHeader, code proto.ErrCode, token []byte
 }
 
 // stepSASL hands the token of the request in front to the mechanism. No lock is held.
-func (c *conn) stepSASL(in *input) {
+func (c *conn) stepSASL(in *link.Input) {
 	turns := c.server.conns.turns
 	turns.begin()
 	defer turns.end()
@@ -107,9 +108,9 @@ func (c *conn) stepSASL(in *input) {
 		x = &saslExchange{mechanism: mechanism.New(), begun: time.Now()}
 		c.sasl = x
 	}
-	at := in.r
-	frame, err := in.frame(c.server.cfg.MaxBuffer)
-	in.r = at
+	at := in.At()
+	frame, err := in.Frame(c.server.cfg.MaxBuffer)
+	in.Back(at)
 	step := &saslStep{err: err}
 	x.next = step
 	d := jute.NewDecoder(frame)

@@ -2,7 +2,7 @@ package server
 
 import (
 	"cmp"
-	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -43,14 +44,14 @@ func (c *Config) ensureTLS() (errs []error) {
 
 // open begins to serve the connection, with a TLS handshake if the port demands it.
 func (c *conn) open() {
-	var in input
+	var in link.Input
 	if c.port == portPlain {
 		c.countPlain()
 		c.serve(in)
 		return
 	}
 	if !c.secure(&in) {
-		in.release()
+		in.Release()
 		c.server.forget(c, true)
 		return
 	}
@@ -61,80 +62,60 @@ func (c *conn) open() {
 
 // secure decides whether the connection speaks TLS, and does the handshake. It returns false if the
 // connection is to be closed. in holds what the client has sent without TLS.
-func (c *conn) secure(in *input) bool {
+func (c *conn) secure(in *link.Input) bool {
 	s := c.server
 	deadline := time.Now().Add(s.live.Load().HandshakeTimeout)
-	if c.nc.SetReadDeadline(deadline) != nil {
+	if c.NetConn().SetReadDeadline(deadline) != nil {
 		return false // closed already
 	}
-	in.small = true
-	for in.w-in.r < 4 {
-		if err := in.fill(c); err != nil {
+	in.SetSmall(true)
+	for in.Len() < 4 {
+		if err := in.Fill(&c.Link); err != nil {
 			c.noteUnattached(err)
 			return false
 		}
 	}
-	if in.buf[in.r] != 0x16 || in.buf[in.r+1] != 3 { // no handshake record of SSL 3 or TLS
+	if b := in.Bytes(); b[0] != 0x16 || b[1] != 3 { // no handshake record of SSL 3 or TLS
 		if c.port == portUnified {
 			c.countPlain()
 			return true
 		}
 		var why error
-		if speaks := tlsreason.Protocol(in.buf[in.r:in.w]); speaks != "" {
+		if speaks := tlsreason.Protocol(in.Bytes()); speaks != "" {
 			why = fmt.Errorf("the client speaks %s without TLS, and this port is for ZooKeeper's clients with TLS", speaks)
 		}
 		c.refused(tlsreason.NotTLS, why)
 		return false
 	}
 	limit := s.live.Load().HandshakeLimit
-	if out, full := s.port.handshakes.Enter(c, fair.Host(c.nc.RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
+	if out, full := s.port.handshakes.Enter(c, fair.Host(c.NetConn().RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
 		out.exceeds(limit)
 		if out == c {
 			return false
 		}
-		out.close()
+		out.Close()
 	}
 	err := c.shakeHands(in, deadline)
 	s.port.handshakes.Leave(c)
-	if err != nil && !c.isClosed() {
+	if err != nil && !c.IsClosed() {
 		c.refused(tlsreason.Of(err), err)
 	}
 	return err == nil
 }
 
 // shakeHands does a TLS handshake, which in begins.
-func (c *conn) shakeHands(in *input, deadline time.Time) error {
+func (c *conn) shakeHands(in *link.Input, deadline time.Time) error {
 	cfg := c.server.live.Load().TLS
 	if cfg == nil {
 		return errors.New("no TLS since the last Reload")
 	}
-	if err := c.nc.SetDeadline(deadline); err != nil {
+	leaf, err := c.Secure(in, cfg, deadline)
+	if err != nil || leaf == nil {
 		return err
 	}
-	t := &tlsLayer{}
-	t.wire.Conn, t.wire.c, t.wire.in = c.nc, c, *in
-	*in = input{small: true}
-	t.conn = tls.Server(&t.wire, cfg)
-	err := t.conn.Handshake()
-	if err == nil {
-		err = c.nc.SetDeadline(time.Time{})
-	}
-	if err != nil {
-		t.wire.in.release()
-		return err
-	}
-	t.wire.raw, t.wire.received, t.wire.in.small = c.raw, -1, false
-	c.holdInput(0, false)
-	state := t.conn.ConnectionState()
-	if len(state.VerifiedChains) > 0 {
-		t.leaf = state.VerifiedChains[0][0]
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tls = t
-	if t.leaf != nil {
-		c.identifyCertificate()
-	}
+	c.Lock()
+	defer c.Unlock()
+	c.identifyCertificate(leaf)
 	return nil
 }
 
@@ -153,8 +134,8 @@ func (c *conn) refused(reason string, err error) {
 		args = append(args, "error", err)
 	}
 	c.logger().Warn("TLS handshake failed", args...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	c.auditAuth("TLS handshake: "+reason, proto.ErrAuthFailed)
 }
 
@@ -167,18 +148,18 @@ func (c *conn) countPlain() {
 	}
 }
 
-// identifyCertificate adds the identities that the verified certificate proves. c.mu is held.
-func (c *conn) identifyCertificate() {
-	ids, err := c.server.IdentifyCertificate(c.tls.leaf)
+// identifyCertificate adds the identities that the verified certificate proves. c is locked.
+func (c *conn) identifyCertificate(leaf *x509.Certificate) {
+	ids, err := c.server.IdentifyCertificate(leaf)
 	if err == nil && !c.addIDs(ids...) {
 		err = fmt.Errorf("the identity is longer than %d bytes", maxIDBytes)
 	}
 	if err != nil {
 		c.server.meter.Count(meter.AuthFailed)
-		c.logger().Warn("the client has no identity x509", "subject", c.tls.leaf.Subject.String(), "error", err)
-		c.tls.leaf = nil
+		c.logger().Warn("the client has no identity x509", "subject", leaf.Subject.String(), "error", err)
 		c.auditAuth(schemeX509, proto.ErrAuthFailed)
 		return
 	}
+	c.leaf = leaf
 	c.auditAuth(schemeX509, proto.OK)
 }

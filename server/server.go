@@ -91,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 	s.tree = datatree.New(s.treeOptions())
 	s.live.Store(&cfg)
 	s.life.init()
-	s.conns.init()
+	s.conns.init(s)
 	s.port.claims = newClaimLimit()
 	s.port.words.init()
 	s.port.move.init()
@@ -100,7 +100,6 @@ func New(cfg Config) (*Server, error) {
 	s.leader.contact = liveness.Contact{Tick: cfg.Tick}
 	s.conns.locals.init(cfg.Tick)
 	s.writes.Init(cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
-	s.conns.budget.Limit.Store(cfg.ClientMemory)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.applier.init(s)

@@ -58,7 +58,7 @@ func (s *Server) runSessions(ctx context.Context) {
 		s.watchLeader(st)
 		s.followLines(st)
 		for _, c := range s.conns.all() {
-			noteProgress(c, now)
+			c.NoteProgress(now)
 		}
 		if judges {
 			s.expireLocal(now)

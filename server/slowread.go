@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -69,7 +70,7 @@ func (c *conn) bulkRead(h proto.RequestHeader, body []byte, now time.Time, t *me
 type partialRead struct {
 	ops  []proto.MultiOp
 	next int
-	out  output
+	out  link.Output
 	code proto.ErrCode
 }
 
@@ -86,42 +87,42 @@ func newPartialRead(body []byte) *partialRead {
 // slice does a part of the work, and reports whether all is done.
 func (r *partialRead) slice(c *conn, xid int32, who datatree.Caller) (done bool) {
 	s := c.server
-	before, begin, first := who.Known.Evaluations(), len(r.out.buf), r.next
+	before, begin, first := who.Known.Evaluations(), len(r.out.Buf), r.next
 	for ; r.next < len(r.ops); r.next++ {
-		if r.next-first+(who.Known.Evaluations()-before)*evaluationWork+(len(r.out.buf)-begin)/bytesOfWork >= maxSliceWork {
+		if r.next-first+(who.Known.Evaluations()-before)*evaluationWork+(len(r.out.Buf)-begin)/bytesOfWork >= maxSliceWork {
 			return false
 		}
 		code := r.read(s, &r.ops[r.next], who)
 		if s.cfg.Audit != nil {
 			c.auditRead(r.ops[r.next].Op, xid, r.ops[r.next].Path, who.IDs, code)
 		}
-		if r.out.len() > maxMultiReads*int(s.cfg.MaxBuffer) {
+		if r.out.Len() > maxMultiReads*int(s.cfg.MaxBuffer) {
 			r.code = proto.ErrMarshallingError
 			return true
 		}
 	}
 	if r.code == proto.OK {
-		r.out.buf = proto.AppendMultiHeader(r.out.buf, -1, true, -1)
+		r.out.Buf = proto.AppendMultiHeader(r.out.Buf, -1, true, -1)
 	}
 	return true
 }
 
 func (r *partialRead) read(s *Server, op *proto.MultiOp, who datatree.Caller) (code proto.ErrCode) {
-	o, at := &r.out, r.out.mark()
-	o.buf = proto.AppendMultiHeader(o.buf, op.Op, false, proto.OK)
+	o, at := &r.out, r.out.Mark()
+	o.Buf = proto.AppendMultiHeader(o.Buf, op.Op, false, proto.OK)
 	if op.Op == proto.OpGetData {
 		var data []byte
 		var st proto.Stat
 		if data, st, code = s.tree.GetData(op.Path, who); code == proto.OK {
-			o.appendData(data)
-			o.buf = st.Append(o.buf)
+			o.AppendData(data)
+			o.Buf = st.Append(o.Buf)
 		}
 	} else {
-		o.buf, _, code = s.tree.AppendChildren(o.buf, op.Path, who)
+		o.Buf, _, code = s.tree.AppendChildren(o.Buf, op.Path, who)
 	}
 	if code != proto.OK {
-		o.truncate(at)
-		o.buf = jute.AppendInt(proto.AppendMultiHeader(o.buf, proto.OpError, false, code), int32(code))
+		o.Truncate(at)
+		o.Buf = jute.AppendInt(proto.AppendMultiHeader(o.Buf, proto.OpError, false, code), int32(code))
 	}
 	return code
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fourletter"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -63,25 +64,25 @@ func (g *wordGate) take(long bool, patience time.Duration, stopping <-chan struc
 
 // answerWord answers a four-letter word. The caller closes the connection. in holds the word and
 // the bytes after it.
-func (c *conn) answerWord(word string, in *input) {
+func (c *conn) answerWord(word string, in *link.Input) {
 	if word == fourletter.TelnetClose {
 		return
 	}
 	s := c.server
-	c.mu.Lock()
+	c.Lock()
 	c.stats.Received++
-	c.mu.Unlock()
+	c.Unlock()
 	s.meter.Count(meter.PacketsReceived)
 	live := s.live.Load()
 	allowed := fourletter.Allowed(live.Words, word)
 	c.auditWord(word, allowed)
 	if word == "stmk" && allowed {
-		for in.w-in.r < 12 { // bounded by the handshake's deadline, as the word itself was
-			if in.fill(c) != nil {
+		for in.Len() < 12 { // bounded by the handshake's deadline, as the word itself was
+			if in.Fill(&c.Link) != nil {
 				return
 			}
 		}
-		s.SetTraceMask(int64(binary.BigEndian.Uint64(in.buf[in.r+4:])))
+		s.SetTraceMask(int64(binary.BigEndian.Uint64(in.Bytes()[4:])))
 	}
 	if err := c.sendWord(word, allowed, live.HandshakeTimeout); err != nil {
 		c.logger().Debug("four-letter word not answered", "word", word, "error", err)
@@ -116,10 +117,10 @@ func (c *conn) sendWord(word string, allowed bool, patience time.Duration) error
 	err := w.Flush()
 	back()
 	if err == nil {
-		err = c.nc.SetWriteDeadline(end)
+		err = c.NetConn().SetWriteDeadline(end)
 	}
 	if err == nil {
-		_, err = c.writeAll(answer.Bytes())
+		_, err = c.WriteAll(answer.Bytes())
 	}
 	return err
 }
@@ -136,8 +137,8 @@ func (p *partWriter) Write(part []byte) (int, error) {
 	if deadline.After(p.end) {
 		deadline = p.end
 	}
-	if err := p.c.nc.SetWriteDeadline(deadline); err != nil {
+	if err := p.c.NetConn().SetWriteDeadline(deadline); err != nil {
 		return 0, err
 	}
-	return p.c.writeAll(part)
+	return p.c.WriteAll(part)
 }

@@ -64,9 +64,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/fair", "how many lines of a kind"},
 		{"github.com/hashicorp/go-hclog", "wraps its loggers"},
 	}},
-
 	{pkg: "internal/sloglog", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "makes its loggers"}}},
-
 	{pkg: "internal/backoff", there: true},
 	{pkg: "internal/serverdisk", there: true, may: []arrow{{"internal/vfs", "the disks"}}},
 	{pkg: "internal/history", there: true, may: []arrow{{"proto", "zxids, Stats, ACLs"}}},
@@ -166,6 +164,11 @@ var table = slices.Concat(webTable, []box{
 		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
 	}},
 	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
+	{pkg: "server/internal/link", there: true, may: []arrow{
+		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
+		{"proto/jute", "the data of a znode in a reply"},
+		{"server/internal/bounds", "the memory that links are charged to"},
+	}},
 	{pkg: "server/internal/liveness", there: true, may: []arrow{
 		{"proto", "session ids"},
 		{"session", "when each client was last heard from"},
@@ -202,6 +205,7 @@ var table = slices.Concat(webTable, []box{
 		{"datatree", "the only place where connections and the tree meet"},
 		{"server/facts", "the facts that it reports about itself"},
 		{"server/internal/bounds", "what all clients together may use"},
+		{"server/internal/link", "sockets, buffers and TLS of connections"},
 		{"server/internal/liveness", "which sessions are alive"},
 		{"server/internal/members", "what the members know of each other"},
 		{"server/internal/meter", "counts and measures"},
@@ -220,7 +224,6 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memlimit", "the default of a bound depends on the memory of the container"},
 		{"sasl", "the exchange that a client's identity comes from"},
 		{"internal/memnet", "connections from within the process"},
-		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 		{"golang.org/x/sys", "limits and counters in the four-letter words"},

@@ -44,7 +44,7 @@ func (b *Memory) QueuesTight() bool { return b.Queued.Load() > b.Limit.Load()/2 
 // Invariant: holders is the number of references in the accounts of all connections, no blob
 // in the table has none, and the budget's unread contains the bytes of each blob in the table.
 type sharedBlobs struct {
-	mu    sync.Mutex // may be taken while a conn.mu is held
+	mu    sync.Mutex // may be taken while a Link.mu is held
 	blobs map[*byte]*Blob
 }
 

@@ -1,4 +1,4 @@
-package server
+package link
 
 import (
 	"crypto/tls"
@@ -29,7 +29,6 @@ var errHandshakeTooLong = errors.New("the handshake is longer than 64 KiB")
 type tlsLayer struct {
 	conn *tls.Conn
 	wire wire
-	leaf *x509.Certificate // of the client, verified; nil: it has shown none
 
 	frameLeft int // of the frame that conn was given in part; owned by the goroutine that writes
 }
@@ -37,11 +36,11 @@ type tlsLayer struct {
 // wire is the connection below a tls.Conn.
 type wire struct {
 	net.Conn
-	c   *conn
+	l   *Link
 	raw *rawConn // nil: the handshake is not complete, or Conn is no socket
 
 	// Owned by the goroutine that reads.
-	in       input // ciphertext that has arrived, for conn to decrypt
+	in       Input // ciphertext that has arrived, for conn to decrypt
 	records  recordScan
 	received int // bytes of the handshake
 
@@ -61,7 +60,7 @@ func (w *wire) Read(b []byte) (n int, err error) {
 	if w.in.r < w.in.w {
 		n = copy(b, w.in.buf[w.in.r:w.in.w])
 		if w.in.r += n; w.in.r == w.in.w {
-			w.in.release()
+			w.in.Release()
 		}
 		w.records.pass(b[:n])
 		return n, nil
@@ -75,7 +74,7 @@ func (w *wire) Read(b []byte) (n int, err error) {
 		if w.received += n; w.received > maxHandshakeInput {
 			return 0, errHandshakeTooLong
 		}
-		w.c.holdInput(w.received, true) // crypto/tls keeps it
+		w.l.holdInput(w.received, true) // crypto/tls keeps it
 	}
 	return n, err
 }
@@ -147,7 +146,7 @@ func (s *recordScan) held() int {
 }
 
 // sealed reports whether the connection's output is encrypted before it is offered to the socket.
-func (c *conn) sealed() bool { return c.tls != nil && c.raw != nil }
+func (l *Link) sealed() bool { return l.tls != nil && l.raw != nil }
 
 // decrypt fills b with what has arrived, without waiting. If that is nothing, it returns noInput.
 func (t *tlsLayer) decrypt(b []byte) (n int, err error) {
@@ -163,14 +162,14 @@ func (t *tlsLayer) decrypt(b []byte) (n int, err error) {
 }
 
 // first waits until the client has sent something, and reads it into a borrowed buffer.
-func (t *tlsLayer) first(in *input) error {
+func (t *tlsLayer) first(in *Input) error {
 	for {
 		in.borrow()
 		n, err := t.decrypt(in.buf)
 		if in.w = n; n > 0 {
 			return t.answerPeer()
 		}
-		in.release()
+		in.Release()
 		if err := t.await(err, 0); err != nil {
 			return err
 		}
@@ -200,26 +199,26 @@ func (t *tlsLayer) await(err error, held int) error {
 		return err
 	}
 	held += t.wire.records.held()
-	t.wire.c.holdInput(held, held > 0)
+	t.wire.l.holdInput(held, held > 0)
 	return t.wire.raw.fill(&t.wire.in)
 }
 
 // answerPeer sends what TLS itself has to say: answers to key updates, and alerts. A client that
 // asks for many and does not read is not read either.
 func (t *tlsLayer) answerPeer() error {
-	c := t.wire.c
+	l := t.wire.l
 	if t.wire.unsent() == 0 {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.flushing && t.wire.unsent() >= minPooledOutput && !c.closed {
-		c.room.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.flushing && t.wire.unsent() >= minPooledOutput && !l.closed {
+		l.room.Wait()
 	}
-	if !c.flushing {
-		c.writeOut(false)
+	if !l.flushing {
+		l.writeOut(false)
 	}
-	if c.closed {
+	if l.closed {
 		return net.ErrClosed
 	}
 	return nil
@@ -227,20 +226,20 @@ func (t *tlsLayer) answerPeer() error {
 
 // seal encrypts output, up to about sealBytes of it, if there is none that is encrypted already.
 // last: the connection ends with it.
-func (t *tlsLayer) seal(o *output, last bool) error {
+func (t *tlsLayer) seal(o *Output, last bool) error {
 	if o.sealed != nil {
 		return nil
 	}
-	for n := 0; o.len() > 0 && n < sealBytes; {
-		b, _ := o.next()
+	for n := 0; o.Len() > 0 && n < sealBytes; {
+		b, _ := o.Next()
 		sealed, err := t.writeFrames(b)
 		if err != nil {
 			return err
 		}
-		o.advance(sealed)
+		o.Advance(sealed)
 		n += sealed
 	}
-	if last && o.len() == 0 {
+	if last && o.Len() == 0 {
 		_ = t.conn.CloseWrite() // fails if it was said already
 	}
 	if b := t.wire.take(); len(b) > 0 {
@@ -281,24 +280,56 @@ func (t *tlsLayer) goodbye(raw *rawConn) {
 	}
 }
 
-// readSome reads into b, which is part of a buffer with held bytes. It may wait.
-func (c *conn) readSome(b []byte, held int) (int, error) {
-	switch {
-	case c.sealed():
-		return c.tls.more(b, held)
-	case c.tls != nil:
-		return c.tls.conn.Read(b)
+// Secure does a TLS handshake, which in begins, until the deadline. It returns the verified
+// certificate of the client, or nil if the client has shown none. The reader calls it, before the
+// link is served.
+func (l *Link) Secure(in *Input, cfg *tls.Config, deadline time.Time) (leaf *x509.Certificate, err error) {
+	if err := l.nc.SetDeadline(deadline); err != nil {
+		return nil, err
 	}
-	return c.nc.Read(b)
+	t := &tlsLayer{}
+	t.wire.Conn, t.wire.l, t.wire.in = l.nc, l, *in
+	*in = Input{small: true}
+	t.conn = tls.Server(&t.wire, cfg)
+	if err = t.conn.Handshake(); err == nil {
+		err = l.nc.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		t.wire.in.Release()
+		return nil, err
+	}
+	t.wire.raw, t.wire.received, t.wire.in.small = l.raw, -1, false
+	l.HoldInput(in)
+	if chains := t.conn.ConnectionState().VerifiedChains; len(chains) > 0 {
+		leaf = chains[0][0]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tls = t
+	return leaf, nil
 }
 
-// writeAll writes all of b, and waits for the client. Nothing else is written meanwhile.
-func (c *conn) writeAll(b []byte) (n int, err error) {
-	if c.tls == nil {
-		return c.nc.Write(b)
+// Secured reports whether the link has TLS. Its mu is held, or the handshake is over.
+func (l *Link) Secured() bool { return l.tls != nil }
+
+// readSome reads into b, which is part of a buffer with held bytes. It may wait.
+func (l *Link) readSome(b []byte, held int) (int, error) {
+	switch {
+	case l.sealed():
+		return l.tls.more(b, held)
+	case l.tls != nil:
+		return l.tls.conn.Read(b)
 	}
-	if n, err = c.tls.conn.Write(b); err == nil && c.raw != nil {
-		_, err = c.nc.Write(c.tls.wire.take())
+	return l.nc.Read(b)
+}
+
+// WriteAll writes all of b, and waits for the client. Nothing else is written meanwhile.
+func (l *Link) WriteAll(b []byte) (n int, err error) {
+	if l.tls == nil {
+		return l.nc.Write(b)
+	}
+	if n, err = l.tls.conn.Write(b); err == nil && l.raw != nil {
+		_, err = l.nc.Write(l.tls.wire.take())
 	}
 	return n, err
 }

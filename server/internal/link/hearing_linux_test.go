@@ -1,4 +1,4 @@
-package server
+package link
 
 import (
 	"io"
@@ -27,12 +27,13 @@ func TestNoteProgress_Socket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = nc.Close() }()
-	c := &conn{server: &Server{startedWall: time.Now()}, transport: transport{nc: nc, raw: newRawConn(nc)}}
-	now := c.server.startedWall
+	c := &Link{}
+	c.Init(&Host{wall: time.Now()}, nil, nc)
+	now := c.host.wall
 	heard := func() bool {
 		now = now.Add(time.Second)
-		noteProgress(c, now)
-		return c.aliveAt.Load() == int64(now.Sub(c.server.startedWall))
+		c.NoteProgress(now)
+		return c.aliveAt.Load() == int64(now.Sub(c.host.wall))
 	}
 	inQueues := func() rawio.Queued {
 		q, ok := c.raw.queued()

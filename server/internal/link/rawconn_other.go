@@ -1,6 +1,6 @@
 //go:build !unix
 
-package server
+package link
 
 import (
 	"net"
@@ -14,7 +14,7 @@ type rawConn struct{ last bool }
 
 func newRawConn(net.Conn) *rawConn                   { return nil }
 func (s *rawConn) queued() (q rawio.Queued, ok bool) { return q, false }
-func (s *rawConn) fill(*input) error                 { panic("server: no raw sockets on this system") }
+func (s *rawConn) fill(*Input) error                 { panic("link: no raw sockets on this system") }
 func (s *rawConn) tryWrite([]byte, bool) (n int, err error) {
-	panic("server: no raw sockets on this system")
+	panic("link: no raw sockets on this system")
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package server
+package link
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ type rawConn struct {
 	// The functions that the runtime calls, made once so that a request allocates nothing. The
 	// fields after each function are its arguments and results.
 	read  func(fd uintptr) (done bool)
-	in    *input
+	in    *Input
 	inN   int
 	inErr error
 
@@ -46,7 +46,7 @@ func newRawConn(nc net.Conn) *rawConn {
 }
 
 // fill waits until bytes have arrived, and only then borrows a buffer for in.
-func (s *rawConn) fill(in *input) error {
+func (s *rawConn) fill(in *Input) error {
 	s.in, in.waited = in, false
 	waitErr := s.rc.Read(s.read)
 	s.in = nil
@@ -70,7 +70,7 @@ func (s *rawConn) readOnce(fd uintptr) bool {
 		s.inN, s.inErr = rawio.Read(fd, s.in.buf)
 	}
 	if errors.Is(s.inErr, syscall.EAGAIN) {
-		s.in.release()
+		s.in.Release()
 		s.in.waited = true
 		return false
 	}

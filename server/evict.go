@@ -1,0 +1,122 @@
+package server
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// eviction disconnects clients when all of them together hold too much.
+type eviction struct {
+	mu         sync.Mutex // held while connections are chosen and closed; taken before any Link.mu
+	conns      *connTable
+	watches    *watch.Table
+	watchLimit func() int64 // how many bytes watches may take
+	meter      *meter.Meter
+}
+
+// relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if
+// the memory of watches is. The caller holds no Link.mu.
+func (e *eviction) relieve() {
+	if e.conns.links.Memory.UnreadExceeded() {
+		e.evict()
+	}
+	if e.watches.Bytes() > e.watchLimit() {
+		e.evictWatchers()
+	}
+}
+
+// evictWatchers closes connections until an eighth of the memory of watches is free: first those
+// from the address whose watches take most, so that a client with many connections is not spared at
+// the expense of a client with many watches on a single connection.
+func (e *eviction) evictWatchers() {
+	limit := e.watchLimit()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watches.Bytes() <= limit { // another goroutine was here
+		return
+	}
+	type watcher struct {
+		watch.Held
+		c *conn // nil: it is ending
+	}
+	var all []watcher
+	sum := map[string]int64{} // by address
+	for _, w := range e.watches.Held() {
+		c := e.conns.get(w.Conn)
+		if c != nil {
+			sum[c.addr] += w.Bytes
+		}
+		all = append(all, watcher{w, c})
+	}
+	rank := func(w watcher) int64 {
+		if w.c == nil {
+			return math.MaxInt64
+		}
+		return sum[w.c.addr]
+	}
+	slices.SortStableFunc(all, func(x, y watcher) int {
+		return cmp.Or(cmp.Compare(rank(y), rank(x)), cmp.Compare(y.Bytes, x.Bytes))
+	})
+	for _, w := range all {
+		if e.watches.Bytes() <= limit-limit/8 {
+			return
+		}
+		if w.c != nil {
+			w.c.Close()
+			e.meter.Count(meter.TooManyWatches)
+			w.c.logger().Warn("connection closed: the watches of all clients exceed their memory, "+
+				"and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr], "limit_bytes", limit)
+		}
+		e.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
+	}
+}
+
+// evict closes connections until an eighth of the budget is free, so that the search for the
+// slowest is worth its cost. The connection with the largest product of bytes and time goes first:
+// a client that reads holds even a large reply only for moments.
+func (e *eviction) evict() {
+	b := &e.conns.links.Memory
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !b.UnreadExceeded() { // another goroutine was here
+		return
+	}
+	type candidate struct {
+		c     *conn
+		bytes int64
+		rank  float64
+		waits time.Duration
+	}
+	var slow []candidate
+	for _, c := range e.conns.all() {
+		c.Lock()
+		unread, _, shared := c.Charged()
+		bytes := unread + b.Portion(shared)
+		c.Unlock()
+		if bytes > 0 {
+			waits := c.Waits()
+			slow = append(slow, candidate{c, bytes, float64(bytes) * float64(waits+time.Millisecond), waits})
+		}
+	}
+	slices.SortFunc(slow, func(x, y candidate) int { return cmp.Compare(y.rank, x.rank) })
+	limit := b.Limit.Load()
+	for i := range slow {
+		if b.Unread.Load() <= limit-limit/8 {
+			return
+		}
+		v := &slow[i]
+		if !v.c.CloseSlow() {
+			continue
+		}
+		e.meter.Count(meter.Evicted)
+		v.c.logger().Warn("connection closed: the unread output and unfinished requests of all clients "+
+			"exceed their memory, and this client is the slowest",
+			"unread_bytes", v.bytes, "waiting_ms", v.waits.Milliseconds(), "limit_bytes", limit)
+	}
+}

@@ -1,0 +1,69 @@
+package bounds
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// Rate is how fast tokens come and go.
+type Rate struct {
+	Size     int // of the bucket; 0: there is no bound
+	Fill     int // Fill tokens are added per FillTime
+	FillTime time.Duration
+	// FreezeTime is how often the share that is dropped at random may change; 0: nothing is. The
+	// share grows by DropIncrease while the bucket is empty, and shrinks by DropDecrease while at
+	// most DecreaseRatio of its tokens are missing.
+	FreezeTime                                time.Duration
+	DropIncrease, DropDecrease, DecreaseRatio float64
+}
+
+// Bucket holds tokens, of which everything that comes takes some. It is full at first. Methods may
+// be called from any goroutine.
+type Bucket struct {
+	mu      sync.Mutex // guards all
+	missing int        // tokens
+	filled  time.Time  // when tokens were added
+	frozen  time.Time  // when drop changed or could have
+	drop    float64    // share of what comes that is dropped at random
+}
+
+// Admit takes tokens, and returns false if there are too few, or if random is in the share that is
+// dropped at random. It also returns that share, and how many tokens are missing.
+func (b *Bucket) Admit(r *Rate, tokens int, now time.Time, random float64) (ok bool, drop float64, missing int) {
+	if r.Size == 0 {
+		return true, 0, 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if since := now.Sub(b.filled); since > r.FillTime {
+		added := float64(since) * float64(r.Fill) / float64(r.FillTime)
+		b.missing -= int(min(math.Floor(added), float64(b.missing)))
+		b.filled = now
+	}
+	b.missing = min(b.missing, r.Size) // the size may have become smaller
+	if r.FreezeTime == 0 {
+		b.drop = 0
+	} else if b.change(r, now); random < b.drop {
+		return false, b.drop, b.missing
+	}
+	if r.Size-b.missing < tokens {
+		return false, b.drop, b.missing
+	}
+	b.missing += tokens
+	return true, b.drop, b.missing
+}
+
+// change changes the share that is dropped, at most once per FreezeTime.
+func (b *Bucket) change(r *Rate, now time.Time) {
+	if now.Sub(b.frozen) <= r.FreezeTime {
+		return
+	}
+	switch {
+	case b.missing == r.Size:
+		b.drop = min(b.drop+r.DropIncrease, 1)
+	case b.missing <= int(math.Round(float64(r.Size)*r.DecreaseRatio)):
+		b.drop = max(b.drop-r.DropDecrease, 0)
+	}
+	b.frozen = now
+}

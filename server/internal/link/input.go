@@ -1,0 +1,157 @@
+package link
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+const (
+	// InputBytes is the size of the read buffer of a connection, except for long frames.
+	InputBytes = 32 << 10
+	// SmallBytes is the size of the read buffer before a connection has a session. The longest
+	// first request of a client has 49 bytes; a client may send more requests right after it.
+	SmallBytes = 1 << 10
+)
+
+// inputs and smallInputs hold free read buffers. A connection borrows a buffer only while there are
+// bytes to handle.
+var (
+	inputs      = sync.Pool{New: func() any { return new([InputBytes]byte) }}
+	smallInputs = sync.Pool{New: func() any { return new([SmallBytes]byte) }}
+)
+
+// Input holds the bytes that were read from a connection and are not handled yet: buf[r:w]. Only
+// the reader of the connection uses it. The zero value is empty.
+type Input struct {
+	buf    []byte
+	r, w   int
+	pooled *[InputBytes]byte // nil: buf is not from inputs
+	few    *[SmallBytes]byte // nil: buf is not from smallInputs
+	small  bool              // the next buffer has SmallBytes
+	waited bool              // the last fill found nothing at first
+}
+
+// NewInput returns an input that holds b.
+func NewInput(b []byte) Input { return Input{buf: b, w: len(b)} }
+
+// SetSmall sets whether the next buffer is small, for a connection without a session.
+func (in *Input) SetSmall(small bool) { in.small = small }
+
+// Bytes returns the bytes that are not handled. The result shares the buffer.
+func (in *Input) Bytes() []byte { return in.buf[in.r:in.w] }
+
+// Len returns the number of bytes that are not handled.
+func (in *Input) Len() int { return in.w - in.r }
+
+// Waited reports whether the last Fill found nothing at first.
+func (in *Input) Waited() bool { return in.waited }
+
+// At returns where the next frame begins.
+func (in *Input) At() int { return in.r }
+
+// Back makes a frame the next one again. Nothing was filled since At returned at.
+func (in *Input) Back(at int) { in.r = at }
+
+// Ahead returns a copy, to look at frames without handling them. It must not be filled.
+func (in *Input) Ahead() Input { return Input{buf: in.buf, r: in.r, w: in.w} }
+
+// Frame returns the next frame without its length, or nil if the frame has not arrived as a whole.
+// The result shares the buffer. A length that is negative or above limit is an error.
+func (in *Input) Frame(limit int32) ([]byte, error) {
+	if in.w-in.r < 4 {
+		return nil, nil
+	}
+	n := int32(binary.BigEndian.Uint32(in.buf[in.r:]))
+	if n < 0 || n > limit {
+		return nil, fmt.Errorf("frame length %d, allowed are 0 to %d", n, limit)
+	}
+	if in.w-in.r-4 < int(n) {
+		return nil, nil
+	}
+	f := in.buf[in.r+4 : in.r+4+int(n) : in.r+4+int(n)]
+	in.r += 4 + int(n)
+	return f, nil
+}
+
+// Announced returns the length of the frame that has begun to arrive, or 0.
+func (in *Input) Announced() int {
+	if in.w-in.r < 4 {
+		return 0
+	}
+	return int(binary.BigEndian.Uint32(in.buf[in.r:]))
+}
+
+// Fill reads more bytes from l. Fill holds no buffer while it waits, unless a part of a frame has
+// arrived.
+func (in *Input) Fill(l *Link) error {
+	in.waited = false
+	if in.r == in.w {
+		in.Release()
+		l.HoldInput(in)
+		return in.first(l)
+	}
+	in.grow()
+	l.holdInput(len(in.buf), true)
+	n, err := l.readSome(in.buf[in.w:], len(in.buf))
+	in.w += n
+	return err
+}
+
+// first reads the first bytes into a borrowed buffer.
+func (in *Input) first(l *Link) error {
+	if l.sealed() {
+		return l.tls.first(in)
+	}
+	if l.raw == nil { // a pipe, or a system without raw sockets: wait with a small buffer
+		var few [4]byte
+		n, err := l.readSome(few[:], 0)
+		in.borrow()
+		in.w = copy(in.buf, few[:n])
+		return err
+	}
+	return l.raw.fill(in)
+}
+
+// grow makes room for more bytes of an incomplete frame. The buffer doubles as bytes arrive, so
+// that a false length costs at most twice the memory of what was really sent.
+func (in *Input) grow() {
+	switch {
+	case in.r > 0:
+		in.w = copy(in.buf, in.buf[in.r:in.w])
+		in.r = 0
+	case in.w == len(in.buf):
+		full, w := *in, in.w
+		if len(full.buf) < InputBytes {
+			in.borrow()
+		} else {
+			// Not beyond the end of the frame, whose length was checked.
+			in.buf = make([]byte, min(2*len(full.buf), max(4+full.Announced(), len(full.buf)+1)))
+			in.pooled, in.few = nil, nil
+		}
+		in.w = copy(in.buf, full.buf[:w])
+		full.Release()
+	}
+}
+
+func (in *Input) borrow() {
+	in.r, in.w = 0, 0
+	if in.small {
+		in.pooled, in.few = nil, smallInputs.Get().(*[SmallBytes]byte)
+		in.buf = in.few[:]
+		return
+	}
+	in.pooled, in.few = inputs.Get().(*[InputBytes]byte), nil
+	in.buf = in.pooled[:]
+}
+
+// Release gives the buffer back.
+func (in *Input) Release() {
+	if in.pooled != nil {
+		inputs.Put(in.pooled)
+	}
+	if in.few != nil {
+		smallInputs.Put(in.few)
+	}
+	in.buf, in.pooled, in.few, in.r, in.w = nil, nil, nil, 0, 0
+}

@@ -1,0 +1,264 @@
+package link
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/rawio"
+	"github.com/gozkd/gozkd/server/internal/bounds"
+)
+
+// Link is the server's end of a client's connection: the socket, with or without TLS, the output
+// that waits to be sent, the end of the connection, and what all of that charges to the memory of
+// clients. It knows nothing of requests.
+//
+// One goroutine, the reader, reads the link and waits for it. At most one goroutine at a time
+// writes; then flushing is set. Anybody may append output and end the link under mu.
+//
+// Invariants: output leaves in the order in which it was appended. A closed link has no output and
+// charges nothing. When a goroutine waits for the client, all that the link holds is charged.
+type Link struct {
+	transport
+	hearing
+	host  *Host
+	owner Owner
+
+	mu   sync.Mutex // guards all below, and what the owner keeps under it
+	room sync.Cond  // signalled when output is sent, by Wake, and when the link closes
+
+	// Out may be appended to. Flush or FlushAsync must follow.
+	Out        Output
+	flushing   bool // a goroutine writes to the socket
+	closeAfter bool // close when out is sent
+	closed     bool
+	socketOpen bool // closed because out was sent; closeSocket is still to be called
+	memory     account
+}
+
+// Owner is what a link serves.
+type Owner interface {
+	// Backlog returns how many bytes the server holds for the client until it answers, besides the
+	// input. mu of the link is held.
+	Backlog() int64
+}
+
+// Host is what all links of a server share.
+type Host struct {
+	Memory    bounds.Memory // of all links
+	lingering lingering
+	// A moment on two clocks: HostConfig.Now, which may jump, and the runtime's. Links keep times
+	// as durations since that moment.
+	wall, mono time.Time
+	HostConfig
+}
+
+// HostConfig is what links need of their server. All functions may be called from any goroutine.
+type HostConfig struct {
+	Now func() time.Time
+	// Patience returns how long a client may take to read its last reply.
+	Patience func() time.Duration
+	// Relieve closes links if Memory is exceeded. It is called while no mu of a link is held.
+	Relieve func()
+	// Goroutines awaits the goroutines of links. Each ends by itself, or when its link is closed.
+	Goroutines *sync.WaitGroup
+}
+
+// Init must be called before any other method, and before links are made.
+func (h *Host) Init(cfg HostConfig) {
+	h.HostConfig, h.wall, h.mono = cfg, cfg.Now(), time.Now()
+	h.lingering.conns = make(map[net.Conn]struct{})
+}
+
+// Stop closes the sockets that linger, and those to come at once.
+func (h *Host) Stop() { h.lingering.end() }
+
+// transport is what carries a link's bytes.
+type transport struct {
+	nc  net.Conn
+	raw *rawConn  // nil if nc is not a socket
+	tls *tlsLayer // nil: none, or the handshake is not complete; set with mu held, before the link is served
+}
+
+// Init must be called before any other method.
+func (l *Link) Init(host *Host, owner Owner, nc net.Conn) {
+	l.host, l.owner, l.nc, l.raw = host, owner, nc, newRawConn(nc)
+	l.room.L = &l.mu
+}
+
+// Lock acquires mu, which guards Out, the end of the link, and what the owner keeps under it.
+func (l *Link) Lock() { l.mu.Lock() }
+
+// Unlock releases mu.
+func (l *Link) Unlock() { l.mu.Unlock() }
+
+// Wake wakes Await. l.mu is held.
+func (l *Link) Wake() { l.room.Broadcast() }
+
+// NetConn returns the connection that the link was made of. It must neither be read nor written.
+func (l *Link) NetConn() net.Conn { return l.nc }
+
+// IsSocket reports whether the link is a socket whose reader needs no buffer while it waits.
+func (l *Link) IsSocket() bool { return l.raw != nil }
+
+// Close closes the connection; its session lives on. Close does not wait.
+func (l *Link) Close() {
+	l.mu.Lock()
+	l.CloseLocked()
+	l.mu.Unlock()
+}
+
+// IsClosed reports whether the link is closed. l.mu is not held.
+func (l *Link) IsClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// ClosedLocked is IsClosed while l.mu is held.
+func (l *Link) ClosedLocked() bool { return l.closed }
+
+// CloseLocked is Close while l.mu is held.
+func (l *Link) CloseLocked() { l.EndOutput()(false) }
+
+// EndOutput marks the link as closed and drops its output. The returned function closes the socket,
+// if linger is set after some time, see lingering, and does not block. l.mu is held, for both.
+func (l *Link) EndOutput() (closeSocket func(linger bool)) {
+	if l.closed && !l.socketOpen {
+		return func(bool) {}
+	}
+	whole := l.socketOpen || l.Out.sealed == nil && !l.flushing // no record is sent in part
+	l.closed, l.socketOpen = true, false
+	l.Out = Output{}
+	l.Recount(true)
+	l.room.Broadcast()
+	return func(linger bool) { l.closeSocket(whole, linger) }
+}
+
+// closeSocket closes the socket. With TLS, whole says that no record was sent in part. l.mu is
+// held.
+func (l *Link) closeSocket(whole, linger bool) {
+	if l.raw != nil && l.tls != nil && whole {
+		l.tls.goodbye(l.raw)
+	}
+	if l.raw != nil && !linger { // closing a socket does not block
+		_ = l.nc.Close() // the only error would be that it is closed already
+		return
+	}
+	// The rest may block, and locks are held here. Ends by itself; Close of the server awaits it.
+	l.host.Goroutines.Go(func() {
+		if l.raw == nil && l.tls != nil {
+			_ = l.nc.SetWriteDeadline(time.Now().Add(goodbyePatience))
+			_ = l.tls.conn.Close()
+		}
+		if linger {
+			l.host.lingering.close(l.nc)
+			return
+		}
+		_ = l.nc.Close() // as above
+	})
+}
+
+// Finish makes the link close when its output is sent, or after the time of a handshake: there is
+// no longer a session that could expire if the client does not read. l.mu is held.
+func (l *Link) Finish() {
+	l.closeAfter = true
+	if l.raw != nil && !l.flushing { // a goroutine that is writing looks at closeAfter afterwards
+		l.raw.last = true
+	}
+	// Fails if the connection is closed already. The deadline is on the runtime's clock, as in the
+	// handshake.
+	_ = l.nc.SetWriteDeadline(time.Now().Add(l.host.Patience()))
+}
+
+// Ending reports whether the link is closed, or closes when its output is sent. l.mu is held.
+func (l *Link) Ending() bool { return l.closed || l.closeAfter }
+
+// Await waits while cond holds, until the link ends. cond is called with l.mu held after each
+// call of Wake. l.mu is held.
+func (l *Link) Await(cond func() bool) {
+	for !l.Ending() && cond() {
+		l.room.Wait()
+	}
+}
+
+// AwaitFlushed returns when a link that ends has sent its output, or cannot.
+func (l *Link) AwaitFlushed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.closeAfter && !l.closed {
+		if !l.flushing {
+			if l.Out.Len() == 0 {
+				return
+			}
+			l.writeOut(false)
+			continue
+		}
+		l.room.Wait()
+	}
+}
+
+// AwaitClosed waits until the link is closed. Only the client is waited for.
+func (l *Link) AwaitClosed() {
+	l.flushes.Add(1)
+	defer l.flushes.Add(-1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !l.closed {
+		l.room.Wait()
+	}
+}
+
+// hearing is when a link's client was last alive, and why the link is not read now. Times are kept
+// as durations since Host.wall, because a Unix time would follow the steps of the wall
+// clock: all sessions would expire when that clock is set back.
+type hearing struct {
+	heardAt  atomic.Int64 // when the client was last heard from
+	aliveAt  atomic.Int64 // when the client last took replies, or bytes of it came unread
+	handling atomic.Bool  // requests that were read are handled; until they are, the link is not read
+	flushes  atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
+	// inQueues is what was in the socket's queues when the last flush was found waiting. It is
+	// owned by the caller of NoteProgress.
+	inQueues rawio.Queued
+}
+
+// SetHandling sets whether requests that were read are handled. Until they are, the link is not
+// read.
+func (l *Link) SetHandling(on bool) { l.handling.Store(on) }
+
+// NoteHeard records that bytes came.
+func (l *Link) NoteHeard(now time.Time) { l.heardAt.Store(int64(now.Sub(l.host.wall))) }
+
+// noteAlive records that the client is alive although the link is not read.
+func (l *Link) noteAlive(now time.Time) { l.aliveAt.Store(int64(now.Sub(l.host.wall))) }
+
+// LastHeard returns when the last bytes came, with the monotonic reading of the clock.
+func (l *Link) LastHeard() time.Time {
+	return l.host.wall.Add(time.Duration(l.heardAt.Load()))
+}
+
+// Heard is when the client was last alive, for the expiry of sessions: a client that is not read
+// counts as heard now, unless the server waits for the client itself to take its replies.
+func (l *Link) Heard() time.Time {
+	if l.handling.Load() && l.flushes.Load() == 0 {
+		return l.host.Now()
+	}
+	return l.host.wall.Add(time.Duration(max(l.heardAt.Load(), l.aliveAt.Load())))
+}
+
+// NoteProgress notes whether a client is alive while its link is not read because the server waits
+// for the client to take replies. The client is alive if it has taken or sent bytes since the
+// previous call, as the socket's queues show. Only runSessions calls noteProgress.
+func (l *Link) NoteProgress(now time.Time) {
+	last := l.inQueues
+	l.inQueues = rawio.Queued{}
+	if l.raw == nil || !l.handling.Load() || l.flushes.Load() == 0 {
+		return
+	}
+	var open bool
+	if l.inQueues, open = l.raw.queued(); open &&
+		(l.inQueues.Unread > last.Unread || l.inQueues.Unsent < last.Unsent) {
+		l.noteAlive(now)
+	}
+}

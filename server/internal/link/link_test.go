@@ -1,0 +1,44 @@
+package link
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// owner has a queue of this many bytes.
+type owner int64
+
+func (o owner) Backlog() int64 { return int64(o) }
+
+// newLink returns a link whose client does nothing.
+func newLink(t *testing.T) *Link {
+	t.Helper()
+	var goroutines sync.WaitGroup
+	var host Host
+	host.Init(HostConfig{
+		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Goroutines: &goroutines,
+	})
+	here, there := net.Pipe()
+	l := &Link{}
+	l.Init(&host, owner(0), here)
+	t.Cleanup(func() {
+		l.Close()
+		_ = there.Close()
+		goroutines.Wait()
+	})
+	return l
+}
+
+// A step of the wall clock must not expire sessions: the times that the tracker gets have a
+// monotonic reading.
+func TestHeard_Monotonic(t *testing.T) {
+	l := newLink(t)
+	now := l.host.wall.Add(time.Minute)
+	l.NoteHeard(now)
+	if heard := l.Heard(); !heard.Equal(now) || !strings.Contains(heard.String(), " m=") {
+		t.Errorf("heard at %v, want %v with its monotonic reading", heard, now)
+	}
+}
