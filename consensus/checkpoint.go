@@ -104,14 +104,14 @@ func (l loadedCheckpoint) continued(r *recovered, joined error) error {
 	return nil
 }
 
-// restoreFrom passes pairs to sm's Restore. An error of pairs takes precedence: it is the reason
-// that the state machine saw an incomplete state.
+// restoreFrom passes pairs, without deleted keys, to sm's Restore. An error of pairs takes
+// precedence: it is the reason that the state machine saw an incomplete state.
 func restoreFrom(pairs checkpoint.Pairs, sm StateMachine) (install func(), err error) {
 	errStopped := errors.New("the state machine stopped reading")
 	var pairsErr error
 	install, err = sm.Restore(func(yield func(k, v []byte) bool) {
 		pairsErr = pairs(func(k, v []byte) error {
-			if !yield(k, v) {
+			if v != nil && !yield(k, v) {
 				return errStopped
 			}
 			return nil

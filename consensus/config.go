@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net"
-	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -174,9 +174,7 @@ type Config struct {
 
 func (c *Config) ensureDefaults() error {
 	var errs []error
-	if c.ID == 0 {
-		c.ID = 1
-	}
+	c.ID = cmp.Or(c.ID, 1)
 	if c.ID > core.MaxMemberID {
 		errs = append(errs, fmt.Errorf("consensus: ID is %d, allowed are 1 to %d", c.ID, core.MaxMemberID))
 	}
@@ -186,30 +184,18 @@ func (c *Config) ensureDefaults() error {
 	if c.StateMachine == nil {
 		errs = append(errs, errors.New("consensus: StateMachine is required"))
 	}
-	if c.LogDir == "" {
-		c.LogDir = c.Dir
-	}
-	if c.FS == nil {
-		c.FS = vfs.OS{}
-	}
-	if c.DirFS == nil {
-		c.DirFS = vfs.OS{}
-	}
-	if c.Tick == 0 {
-		c.Tick = 100 * time.Millisecond
-	}
+	c.LogDir = cmp.Or(c.LogDir, c.Dir)
+	c.FS = cmp.Or[vfs.FS](c.FS, vfs.OS{})
+	c.DirFS = cmp.Or[vfs.FS](c.DirFS, vfs.OS{})
+	c.Tick = cmp.Or(c.Tick, 100*time.Millisecond)
 	if c.Tick < 0 {
 		errs = append(errs, fmt.Errorf("consensus: Tick is %v, it must be positive", c.Tick))
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.CheckpointRequests == 0 {
-		c.CheckpointRequests = 100_000
-	}
-	if c.CheckpointBytes == 0 {
-		c.CheckpointBytes = 64 << 20
-	}
+	c.CheckpointRequests = cmp.Or(c.CheckpointRequests, 100_000)
+	c.CheckpointBytes = cmp.Or(c.CheckpointBytes, 64<<20)
 	if c.ArchiveBytes < 0 {
 		errs = append(errs, fmt.Errorf("consensus: ArchiveBytes is %d, it must be 0 or more", c.ArchiveBytes))
 	}
@@ -223,12 +209,8 @@ func (c *Config) ensureDefaults() error {
 	case c.Voters == nil && c.Learners == nil:
 		c.Voters = []uint64{c.ID}
 	}
-	if c.Levels == (LevelRange{}) {
-		c.Levels = core.SupportedLevels
-	}
-	if c.FormTicks == 0 {
-		c.FormTicks = 200
-	}
+	c.Levels = cmp.Or(c.Levels, core.SupportedLevels)
+	c.FormTicks = cmp.Or(c.FormTicks, 200)
 	if c.OnMessage == nil {
 		c.OnMessage = func(uint64, []byte) {}
 	}
@@ -238,14 +220,10 @@ func (c *Config) ensureDefaults() error {
 	if c.OnLost == nil {
 		c.OnLost = func(any) {}
 	}
-	if c.Rand == nil {
-		c.Rand = rand.Reader
-	}
-	if c.Logger == nil {
-		c.Logger = hclog.NewNullLogger()
-	}
+	c.Rand = cmp.Or(c.Rand, rand.Reader)
+	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger())
 	return errors.Join(errs...)
 }
 
-func (c *Config) walDir() string         { return filepath.Join(c.LogDir, "wal") }
-func (c *Config) checkpointPath() string { return filepath.Join(c.Dir, "checkpoint.db") }
+func (c *Config) walDir() string         { return pathsOf(c.Dir, c.LogDir).log }
+func (c *Config) checkpointPath() string { return pathsOf(c.Dir, c.LogDir).checkpoint }

@@ -41,10 +41,6 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, er
 	if f.FS == nil {
 		f.FS = vfs.OS{}
 	}
-	cfg := Config{Dir: f.Dir, LogDir: f.LogDir}
-	if cfg.LogDir == "" {
-		cfg.LogDir = f.Dir
-	}
 	if f.ID == 0 || f.ID > core.MaxMemberID || f.Cluster == 0 || f.Cluster == s.Cluster {
 		return SavedState{}, fmt.Errorf("consensus: member %d of ensemble %016x can't begin with a state of ensemble %016x",
 			memberid.Number(f.ID), f.Cluster, s.Cluster)
@@ -65,11 +61,12 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, er
 		return SavedState{}, fmt.Errorf("consensus: data directory %s: %w", f.Dir, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	path := cfg.checkpointPath()
+	where := pathsOf(f.Dir, f.LogDir)
+	path := where.checkpoint
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return SavedState{}, errors.Join(fmt.Errorf("consensus: there is a checkpoint in %s already", f.Dir), err)
 	}
-	if err := foundLog(f.FS, cfg.walDir(), core.LogState{Term: meta.Term, Commit: meta.Index}); err != nil {
+	if err := foundLog(f.FS, where.log, core.LogState{Term: meta.Term, Commit: meta.Index}); err != nil {
 		return SavedState{}, err
 	}
 	if err := checkpoint.Remove(vfs.OS{}, path+".new"); err != nil {

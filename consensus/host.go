@@ -49,7 +49,7 @@ func (h loopHost) FormLog(first core.LogState) error {
 func (h loopHost) FormCheckpoint(meta core.Meta) error {
 	if len(meta.Conf.GetVoters()) > 1 {
 		h.n.cfg.Logger.Info("forming a new ensemble", "voters", memberid.Numbers(meta.Conf.GetVoters()))
-		if missing := h.n.core.MissingFounders(); len(missing) > 0 {
+		if missing := h.n.core.Admission.MissingFounders(); len(missing) > 0 {
 			h.n.cfg.Logger.Warn("A NEW, EMPTY ENSEMBLE BEGINS WITHOUT SOME OF ITS VOTERS. If one of them has data, stop all servers now: "+
 				"empty the others' data directories, and start them with db.autocreate=false, so that they join the server that has the data",
 				"not_heard", memberid.Numbers(missing), "waited_ticks", h.n.cfg.FormTicks)

@@ -3,7 +3,6 @@ package consensus
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 
 	"go.etcd.io/raft/v3"
@@ -50,7 +49,7 @@ func (m *Memory) take(n *Node, r *recovered) error {
 			if err := r.checkAlone(&n.cfg, "the Memory"); err != nil {
 				return err
 			}
-			install, err := n.cfg.StateMachine.Restore(pairs(m.saved.changes))
+			install, err := restoreFrom(m.saved.changes.Range, n.cfg.StateMachine)
 			if err != nil {
 				return err
 			}
@@ -81,17 +80,4 @@ func (m *Memory) giveBack() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inUse = false
-}
-
-// pairs iterates over the keys and values of a whole state.
-func pairs(c Changes) iter.Seq2[[]byte, []byte] {
-	return func(yield func(key, value []byte) bool) {
-		stop := errors.New("stop")
-		_ = c.Range(func(key, value []byte) error { // returns no other error than stop
-			if value != nil && !yield(key, value) {
-				return stop
-			}
-			return nil
-		})
-	}
 }

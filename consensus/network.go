@@ -205,13 +205,13 @@ func (n *Node) SetMembers(addresses map[uint64]string) {
 	delete(addresses, n.cfg.ID)
 	n.network.setAddresses(addresses)
 	ids := slices.Collect(maps.Keys(addresses))
-	n.inbox.put(coreCall(func(c *core.Core) { c.SetPeers(ids) }))
+	n.inbox.put(coreCall(func(c *core.Core) { c.Admission.SetPeers(ids) }))
 }
 
 // SetMaxLevel changes Config.MaxLevel; 0: no limit. The connections to other members are made anew,
 // so that they are told.
 func (n *Node) SetMaxLevel(limit Level) {
-	n.inbox.put(coreCall(func(c *core.Core) { c.SetLevelLimit(limit) }))
+	n.inbox.put(coreCall(func(c *core.Core) { c.Levels.SetLimit(limit) }))
 }
 
 // SetPeerTLS changes Config.PeerTLS while the node runs; see peer.Network.SetTLS.
@@ -325,8 +325,8 @@ func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	p.n.network.noteHello(from, theirs)
 	// The loop takes these before the messages of this connection.
 	p.n.inbox.put(coreCall(func(c *core.Core) {
-		c.SetPeerLevels(from, theirs.levels)
-		c.SetPeerState(from, theirs.cluster != 0)
+		c.Levels.SetPeer(from, theirs.levels)
+		c.Membership.SetPeerState(from, theirs.cluster != 0)
 		c.SeeOwnIncarnation(incarnation)
 	}))
 	return nil

@@ -109,7 +109,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	}
 	n.network.cluster.Store(n.core.Cluster())
 	n.network.setIncarnations(n.core)
-	n.network.levels.Store(new(n.core.LevelInfo()))
+	n.network.levels.Store(new(n.core.Levels.Info()))
 	n.network.own.Store(&cfg.PeerAddress)
 	n.loop = turn.New(turn.Config{
 		Core: n.core, Host: loopHost{n}, Durable: !n.inMemory(), HasPeers: cfg.PeerListener != nil, LastCheckpoint: r.meta.Index,
@@ -287,7 +287,7 @@ func (n *Node) run(ctx context.Context) error {
 		}
 		// Before the inputs: a tick that has passed came before them.
 		if ticks := clock.passed(); ticks > 0 {
-			n.peers.update(n.core, ticks)
+			n.peers.update(n.core)
 			for range ticks {
 				n.loop.Tick()
 			}

@@ -2,46 +2,26 @@ package consensus
 
 import "github.com/gozkd/gozkd/consensus/internal/core"
 
-// peerActivity is a leader's knowledge of the other members' activity, as of its last tick. Only
-// Run uses it.
+// peerActivity is what this member knows of the others, as of its last tick. Only Run uses it.
 type peerActivity struct {
-	ticks      uint64
-	peers      []PeerStatus
-	relays     []uint64          // see Status.Relays
-	lastActive map[uint64]uint64 // by member: the tick at which it was last active
-	inStep     map[uint64]bool   // members that get entries as they come
-	caughtUp   int64             // see Counts
-	received   int64             // see Counts.Checkpoints
+	peers    []PeerStatus    // as the leader
+	relays   []uint64        // see Status.Relays
+	inStep   map[uint64]bool // as the leader: members that get entries as they come
+	caughtUp int64           // see Counts
+	received int64           // see Counts.Checkpoints
 }
 
-// update is called before that many ticks are taken. Raft clears RecentActive once per election
-// timeout, so a member counts as active for one more timeout.
-func (a *peerActivity) update(c *core.Core, ticks int) {
-	a.ticks += uint64(ticks)
-	a.peers, a.relays = c.Peers(), c.Relays()
+// update is called before ticks are taken. It counts the members that come into step from the log.
+// Those that got a checkpoint were counted when it was sent.
+func (a *peerActivity) update(c *core.Core) {
+	a.peers, a.relays = c.Peers(), c.Relays.Learners()
 	if a.peers == nil {
-		a.lastActive, a.inStep = nil, nil
+		a.inStep = nil
 		return
 	}
-	if a.lastActive == nil {
-		a.lastActive, a.inStep = make(map[uint64]uint64), make(map[uint64]bool)
-		for i := range a.peers {
-			a.lastActive[a.peers[i].ID] = a.ticks // a new leader gives them time to answer
-		}
+	if a.inStep == nil {
+		a.inStep = make(map[uint64]bool)
 	}
-	for i := range a.peers {
-		p := &a.peers[i]
-		if p.Active {
-			a.lastActive[p.ID] = a.ticks
-		}
-		p.Active = a.lastActive[p.ID] != 0 && a.ticks-a.lastActive[p.ID] <= core.ElectionTicks
-	}
-	a.countInStep()
-}
-
-// countInStep counts the members that come into step from the log. Those that got a checkpoint were
-// counted when it was sent.
-func (a *peerActivity) countInStep() {
 	for i := range a.peers {
 		p := &a.peers[i]
 		switch step := p.Active && p.InStep && p.Match > 0; {

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (n *Node) recover(r *recovered) error {
 	}
 	n.log.writer.log = log
 	n.log.writer.size.Store(log.Size())
-	where := dataPaths{checkpoint: cfg.checkpointPath(), log: cfg.walDir(), dir: cfg.Dir}
+	where := pathsOf(cfg.Dir, cfg.LogDir)
 	if loaded.found {
 		r.meta = loaded.meta
 	}
@@ -127,8 +128,13 @@ func (r *recovered) checkLevels(levels LevelRange, where dataPaths) error {
 	return nil
 }
 
-// dataPaths are the paths that errors name.
+// dataPaths is where the data of a member is.
 type dataPaths struct{ checkpoint, log, dir string }
+
+// pathsOf returns the paths below a data directory and a directory of the log, which may be "".
+func pathsOf(dir, logDir string) dataPaths {
+	return dataPaths{filepath.Join(dir, "checkpoint.db"), filepath.Join(cmp.Or(logDir, dir), "wal"), dir}
+}
 
 // join combines checkpoint and log. A member with state got its log first, then its checkpoint,
 // then entries; so state or entries alone mean a loss. A member without state may have a log

@@ -52,11 +52,7 @@ const readAttempts = 5
 // logDir is the directory of the log; "" means dir. A directory without checkpoint and log returns
 // ErrNoState.
 func ReadLog(dir, logDir string, sm StateMachine) (l SavedLog, err error) {
-	cfg := Config{Dir: dir, LogDir: logDir}
-	if cfg.LogDir == "" {
-		cfg.LogDir = dir
-	}
-	where := dataPaths{checkpoint: cfg.checkpointPath(), log: cfg.walDir(), dir: dir}
+	where := pathsOf(dir, logDir)
 	if _, err := os.Stat(dir); err != nil {
 		return SavedLog{}, fmt.Errorf("consensus: data directory: %w", err)
 	}

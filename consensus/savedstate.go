@@ -67,11 +67,7 @@ func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
 // A missing or damaged log is an error, as for Open, and so is a directory in use
 // ([vfs.ErrLocked]). A directory without state returns ErrNoState.
 func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
-	cfg := Config{Dir: dir, LogDir: logDir, StateMachine: sm}
-	if cfg.LogDir == "" {
-		cfg.LogDir = dir
-	}
-	where := dataPaths{checkpoint: cfg.checkpointPath(), log: cfg.walDir(), dir: dir}
+	where := pathsOf(dir, logDir)
 	for _, lock := range []string{filepath.Join(dir, "LOCK"), filepath.Join(where.log, "LOCK")} {
 		l, err := vfs.LockForReading(lock)
 		if err != nil {

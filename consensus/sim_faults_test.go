@@ -263,7 +263,7 @@ func (w *simWorld) settled(ahead *simMember) bool {
 		if w.hasConfChange(m, ahead.applied) {
 			return false
 		}
-		if m.up && m.core.Reconfiguring() {
+		if m.up && m.core.Membership.Reconfiguring() {
 			return false
 		}
 	}
@@ -386,7 +386,7 @@ func (w *simWorld) heal() {
 func (w *simWorld) well() bool {
 	for _, m := range w.members {
 		if !m.up || m.core.Fresh() || m.core.Outdated() != "" || m.core.Pending() > 0 || m.applied != w.checks.last() ||
-			m.core.Level() != m.levels.Max || !sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
+			m.core.Levels.Active() != m.levels.Max || !sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
 			return false
 		}
 	}

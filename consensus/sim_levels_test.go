@@ -27,7 +27,7 @@ func (m *simMember) supports(most Level) { m.levels = LevelRange{Min: core.Level
 
 // levelInfo is what a member says in its hello.
 func (w *simWorld) levelInfo(m *simMember) core.LevelInfo {
-	info := m.core.LevelInfo()
+	info := m.core.Levels.Info()
 	if w.bug == bugLevelTooEarly {
 		info.Ready = 2
 	}
@@ -36,7 +36,7 @@ func (w *simWorld) levelInfo(m *simMember) core.LevelInfo {
 
 // compatible reports whether two running members accept each other's hello.
 func (w *simWorld) compatible(a, b *simMember) bool {
-	return core.CheckPeers(a.id, a.core.LevelInfo(), b.id, b.core.LevelInfo()) == nil
+	return core.CheckPeers(a.id, a.core.Levels.Info(), b.id, b.core.Levels.Info()) == nil
 }
 
 // changeVersion restarts a member as another version.

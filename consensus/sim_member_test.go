@@ -96,7 +96,7 @@ func (m *simMember) start() {
 			others = append(others, o.id)
 		}
 	}
-	m.core.SetPeers(others)
+	m.core.Admission.SetPeers(others)
 	m.core.SetTarget(m.machine.target)
 	for _, o := range w.members {
 		if o != m && o.up {
@@ -360,7 +360,7 @@ func (m *simMember) Installed(r *turn.Received, lost []any) {
 	}
 	m.receiving = false
 	m.w.checks.state(m, r.Meta.Index)
-	m.w.checks.level(m, m.core.Level())
+	m.w.checks.level(m, m.core.Levels.Active())
 	m.core.SetTarget(m.machine.target)
 	m.w.stats.installed++
 }
@@ -430,7 +430,7 @@ func (m *simMember) propose(r *simRequest) {
 // write proposes a random request.
 func (m *simMember) write() {
 	w := m.w
-	if m.core.Level() > core.Level1 && w.rng.IntN(4) == 0 {
+	if m.core.Levels.Active() > core.Level1 && w.rng.IntN(4) == 0 {
 		m.propose(&simRequest{kind: kindLevel2})
 		return
 	}

@@ -131,7 +131,7 @@ func (w *simWorld) heard(a, b *simMember) bool {
 
 // healthy reports whether the member could work now. A slow disk is not healthy.
 func (m *simMember) healthy() bool {
-	return m.up && max(m.stoppedUntil, m.hungUntil, m.slowUntil) <= m.w.now && !m.emptied && !m.receiving && !m.core.Fresh() && m.core.Outdated() == "" && !m.core.Slowed()
+	return m.up && max(m.stoppedUntil, m.hungUntil, m.slowUntil) <= m.w.now && !m.emptied && !m.receiving && !m.core.Fresh() && m.core.Outdated() == "" && !m.core.Clock.Slowed()
 }
 
 // needsCheckpoint reports whether m needs a checkpoint to follow o, or o, as the leader, is about

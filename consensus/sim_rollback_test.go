@@ -83,7 +83,7 @@ func (m *simMember) greet(o *simMember, life int) bool {
 	if !o.up || o.life != life || o.core == nil {
 		return false
 	}
-	m.core.SeeOwnIncarnation(o.core.KnownIncarnation(m.id))
+	m.core.SeeOwnIncarnation(o.core.Meta().Streams[m.id].Incarnation)
 	if m.greeted == nil {
 		m.greeted = map[int]int{}
 	}

@@ -455,8 +455,8 @@ func (w *simWorld) reconnect(from, to int) {
 	w.net.down[from][to] = false
 	a, b := w.members[from], w.members[to]
 	if w.connected(from, to) && w.compatible(a, b) {
-		a.core.SetPeerLevels(b.id, w.levelInfo(b))
-		b.core.SetPeerLevels(a.id, w.levelInfo(a))
+		a.core.Levels.SetPeer(b.id, w.levelInfo(b))
+		b.core.Levels.SetPeer(a.id, w.levelInfo(a))
 		a.reachable(b.id)
 		b.reachable(a.id)
 	}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
-
-	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
 // Status is a view of the node at one moment. Its slices are shared and must not be changed.
@@ -90,17 +88,17 @@ func (n *Node) Ready() <-chan struct{} { return n.status.leaderKnown }
 
 // publish makes the result of a turn visible.
 func (n *Node) publish() {
-	c, b, levels := n.core, &n.status, n.core.LevelInfo()
+	c, b, levels := n.core, &n.status, n.core.Levels.Info()
 	s := Status{
 		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
-		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Outdated: c.Outdated() != "", Joining: c.Joining(), LogStalled: n.loop.LogStalled(), Reverted: n.reverted,
-		Level: c.Level(), MaxLevel: levels.Ready,
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Outdated: c.Outdated() != "", Joining: c.Membership.Joining(), LogStalled: c.LogStall.Stalled(), Reverted: n.reverted,
+		Level: c.Levels.Active(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()
 	if s.Leader == 0 {
-		s.WithoutData, s.WithData = core.Inventory(c)
+		s.WithoutData, s.WithData = c.Admission.Inventory()
 	}
-	s.Relay, s.Relays = c.Relay(), n.peers.relays
+	s.Relay, s.Relays = c.Relays.Source(), n.peers.relays
 	s.Since, s.Progress, s.Voters, s.Learners = old.Since, old.Progress, old.Voters, old.Learners
 	if conf := c.Conf(); conf != b.conf {
 		b.conf = conf

@@ -69,7 +69,7 @@ func (n *Node) logTransition(old, s *Status) {
 func (n *Node) logJoin(m *core.Message) {
 	b := &n.status
 	nonce, joins := m.JoinNonce()
-	if !joins || !b.current.Load().Leading || b.joins[m.From] == nonce || n.core.AdmittedLife(m.From, nonce) {
+	if !joins || !b.current.Load().Leading || b.joins[m.From] == nonce || n.core.Membership.AdmittedLife(m.From, nonce) {
 		return
 	}
 	if b.joins == nil {

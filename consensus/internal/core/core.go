@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -47,38 +46,28 @@ func (o *Output) Empty() bool {
 	return len(o.Appends)+len(o.Messages)+len(o.Batches)+len(o.Reads)+len(o.NeedCheckpoint)+len(o.Reconciled) == 0 && !o.Form
 }
 
-// Core is raft plus the proposal streams, the reads and the membership. It does no I/O and is not
-// safe for concurrent use.
+// Core is raft plus the proposal streams and the reads. What else a member does is up to its parts,
+// which share its standing and are told when it steps, ticks, or sees another leader. A Core does no
+// I/O and is not safe for concurrent use.
 type Core struct {
-	id      uint64
-	raft    *raft.RawNode
-	storage *raft.MemoryStorage
-	conf    *raftpb.ConfState
-	cluster uint64 // identifies the ensemble; 0: not known yet
-	logger  raft.Logger
-	random  func() uint64
+	standing
+	cluster      uint64 // identifies the ensemble; 0: not known yet
+	random       func() uint64
+	own          ownStream
+	streams      Streams // applied so far
+	incarnations uint64  // counts changes of an incarnation in streams
+	proposer     proposer
+	reads        reads
+	appliedMs    int64     // time of the last batch that was handed out
+	requests     []Request // buffer for the batches of the last Ready
 
-	own      ownStream
-	streams  Streams // applied so far
-	proposer proposer
-
-	applied     uint64 // index of the last entry that was handed out
-	appliedTerm uint64 // its term
-	appliedMs   int64  // time of the last batch that was handed out
-	raftTerm    uint64 // raft's own term
-	leader      uint64 // as raft sees it; 0: none
-	role        raft.StateType
-
-	reads      reads
-	retention  retention
-	membership membership
-	start      startup
-	ticks      ticks
-	levels     levels
-	stall      logStall
-	wire       wire
-
-	requests []Request // buffer for the batches of the last Ready
+	Admission  *Admission
+	Clock      *Clock
+	Levels     *Levels
+	LogStall   *LogStall
+	Membership *Membership
+	Relays     *Relays
+	Retention  *Retention
 }
 
 // Config describes a member at its start.
@@ -109,92 +98,40 @@ type Config struct {
 }
 
 // New starts raft on the log in Storage.
-func New(cfg Config) (*Core, error) {
+func New(cfg Config) (_ *Core, err error) {
 	c := &Core{
-		id: cfg.ID, storage: cfg.Storage, conf: cfg.Meta.Conf, cluster: cfg.Meta.Cluster, logger: cfg.Logger, random: cfg.Random,
-		own: ownStream{incarnation: cfg.Incarnation, first: 1}, streams: maps.Clone(cfg.Meta.Streams), proposer: proposer{heads: Streams{}, validate: cfg.Validate},
-		applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, appliedMs: cfg.Meta.TimeMs,
-		reads:      reads{rounds: make(map[uint64][]func())},
-		retention:  retention{limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)},
-		membership: newMembership(),
+		standing: standing{
+			id: cfg.ID, storage: cfg.Storage, logger: cfg.Logger, conf: cfg.Meta.Conf, fresh: cfg.Meta.Conf == nil,
+			applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, connected: make(map[uint64]connection),
+		},
+		cluster: cfg.Meta.Cluster, random: cfg.Random, streams: maps.Clone(cfg.Meta.Streams), appliedMs: cfg.Meta.TimeMs,
+		own:      ownStream{incarnation: cfg.Incarnation, first: 1},
+		proposer: proposer{heads: Streams{}, validate: cfg.Validate},
+		reads:    reads{rounds: make(map[uint64][]func())},
 	}
 	if c.streams == nil {
 		c.streams = Streams{}
 	}
-	c.start.nonce, c.wire.relays.wanted = cfg.Nonce, cfg.Relayed
-	if c.conf == nil {
+	if c.fresh {
 		c.conf = &raftpb.ConfState{}
-		c.start = startup{fresh: true, voters: cfg.Voters, learners: cfg.Learners, nonce: cfg.Nonce, graceTicks: cfg.GraceTicks}
-	} else {
-		c.start.past.incarnation = cfg.Past
 	}
-	c.retention.scheduleCut()
-	var err error
-	if c.levels, err = newLevels(&cfg); err != nil {
+	m := &c.standing
+	c.LogStall = &LogStall{standing: m}
+	c.Retention = &Retention{standing: m, limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)}
+	c.Membership = newMembership(m, c.LogStall, c.Retention)
+	c.Clock = &Clock{standing: m, stall: c.LogStall, membership: c.Membership, quiet: c.quiet}
+	c.Relays = &Relays{standing: m, stall: c.LogStall, wanted: cfg.Relayed, leases: make(map[uint64]*relayLease)}
+	c.Admission = newAdmission(m, c.Membership, c.standAside, &cfg)
+	if c.Levels, err = newLevels(m, &cfg); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.newRaft(), c.loadRetention()); err != nil {
+	if err := errors.Join(c.startRaft(), c.Retention.load()); err != nil {
 		return nil, err
 	}
-	if cfg.Outdated && c.start.past.incarnation != 0 {
-		c.becomeOutdated("an earlier start marked the log as outdated, and no leader has let this member in since")
-		c.start.past.durable = true
+	if cfg.Outdated && c.Admission.stayOutdated() {
 		return c, nil
 	}
-	// A sole voter leads at once instead of after an election timeout.
-	if v := c.conf.GetVoters(); len(v) == 1 && v[0] == c.id {
-		return c, c.raft.Campaign()
-	}
-	c.campaignEarly()
-	return c, nil
-}
-
-func (c *Core) newRaft() (err error) {
-	c.raft, err = raft.NewRawNode(&raft.Config{
-		ID:                        c.id,
-		ElectionTick:              electionTicks,
-		HeartbeatTick:             heartbeatTicks,
-		Storage:                   raftStorage{c.storage, c},
-		Applied:                   c.applied,
-		AsyncStorageWrites:        true,
-		MaxSizePerMsg:             maxBatchBytes,
-		MaxInflightMsgs:           256,
-		MaxInflightBytes:          maxInflightBytes,
-		CheckQuorum:               true,
-		PreVote:                   true,
-		DisableProposalForwarding: true, // the streams forward, with numbers
-		StepDownOnRemoval:         true,
-		Logger:                    c.logger,
-	})
-	if err != nil {
-		return fmt.Errorf("consensus: start raft: %w", err)
-	}
-	c.raftTerm = c.raft.BasicStatus().HardState.GetTerm()
-	c.wire.last, err = c.storage.LastIndex()
-	return err
-}
-
-// raftStorage is raft's view of the log in memory, with checkpoints of the state machine as its
-// snapshots. If a member needs a snapshot, any state that is at least as new may be sent.
-type raftStorage struct {
-	*raft.MemoryStorage
-	c *Core
-}
-
-// InitialState gives raft the membership as of the restored state; the log in memory may begin
-// earlier.
-func (s raftStorage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
-	hard, _, err := s.MemoryStorage.InitialState()
-	return hard, s.c.conf, err
-}
-
-func (s raftStorage) Snapshot() (*raftpb.Snapshot, error) {
-	return Snapshot(s.c.applied, s.c.appliedTerm, s.c.conf), nil
-}
-
-// Snapshot returns raft's description of a state.
-func Snapshot(index, term uint64, conf *raftpb.ConfState) *raftpb.Snapshot {
-	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &index, Term: &term}}
+	return c, c.Clock.begin()
 }
 
 // Propose appends a request to this server's stream. The payload must not change afterwards.
@@ -213,9 +150,9 @@ func (c *Core) Step(m *Message) error {
 			c.proposer.incoming = append(c.proposer.incoming, *m.Forward)
 		}
 	case m.join != nil:
-		c.handleJoin(m.From, m.join)
+		c.Admission.handleJoin(m.From, m.join)
 	case m.answer != nil:
-		return c.handleJoinAnswer(m.From, m.answer)
+		return c.Admission.handleAnswer(m.From, m.answer)
 	case m.commit != nil:
 		return c.handleCommitNotice(m.From, m.commit)
 	}
@@ -236,7 +173,7 @@ func (c *Core) stepRaft(m *Message) error {
 	default:
 		return nil
 	}
-	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
+	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || (r.GetTerm() != 0 && r.GetTerm() < c.minTerm) {
 		return nil
 	}
 	if r.GetType() == raftpb.MsgReadIndexResp && m.From != c.leader {
@@ -246,59 +183,49 @@ func (c *Core) stepRaft(m *Message) error {
 		c.refuse(r, reason)
 		return nil
 	}
-	if r = c.stepRelay(r); r == nil {
+	if r = c.Relays.step(r); r == nil {
 		return nil
 	}
 	if r.GetType() == raftpb.MsgHeartbeat {
-		if ok, err := c.checkCommit(r); !ok {
+		if ok, err := c.Admission.checkCommit(r); !ok {
 			return err
 		}
 	}
-	c.start.heard(m.From, m.From == c.leader)
+	c.heard(m.From)
+	if m.From == c.leader {
+		c.Clock.heardLeader()
+	}
 	if r.GetType() == raftpb.MsgPreVote {
 		c.sendCommitNotice(m.From)
 	}
-	c.noteLateVote(r)
-	if c.passive() && needsLog(r) {
+	c.Clock.noteLateVote(r)
+	if c.LogStall.passive() && needsLog(r) {
 		return nil
 	}
 	return c.feed(r)
 }
 
-// takesPart reports whether this member takes part in raft.
-func (c *Core) takesPart() bool { return !c.start.fresh && c.start.past.proof == "" }
-
 // Persisted takes a response of the disk to this member.
 func (c *Core) Persisted(m *raftpb.Message) error {
-	if m == c.start.past.confirm {
-		c.start.past.durable = true
+	if c.Admission.persisted(m) {
 		return nil
 	}
 	return c.feed(m)
 }
 
-func (c *Core) feed(m *raftpb.Message) error {
-	if c.start.past.proof != "" {
-		return nil
-	}
-	if err := c.raft.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
-		return fmt.Errorf("consensus: raft: %w", err)
-	}
-	return nil
-}
-
 // Tick advances all timers by one tick.
 func (c *Core) Tick() {
-	c.tickRaft()
-	c.tickLogStall()
-	c.tickStart()
-	c.tickLeaderSilence()
+	c.Clock.tick()
+	c.LogStall.tick()
+	c.Clock.tickCampaign()
+	c.Admission.tick()
+	c.Clock.tickSilence()
 	c.tickStreams()
 	c.tickReads()
-	c.tickMembership()
-	c.tickRetention()
-	c.tickRelays()
-	c.tickRest()
+	c.Membership.tick()
+	c.Retention.tick()
+	c.Relays.tick()
+	c.Clock.tickRest()
 }
 
 // Ready returns the work that is to be done. nowMs is the wall clock, used if this server leads.
@@ -311,17 +238,17 @@ func (c *Core) Ready(nowMs int64) (Output, error) {
 		if err := c.flush(&out, nowMs); err != nil {
 			return Output{}, err
 		}
-		if c.start.past.proof != "" || !c.raft.HasReady() {
+		if c.proof != "" || !c.raft.HasReady() {
 			break
 		}
 		if err := c.collect(&out, c.raft.Ready()); err != nil {
 			return Output{}, err
 		}
 	}
-	out.Messages, c.wire.outbox = append(out.Messages, c.wire.outbox...), nil
+	out.Messages, c.outbox = append(out.Messages, c.outbox...), nil
 	c.releaseReads(&out)
-	c.feedLearners(&out)
-	return out, c.cut()
+	c.Relays.feedLearners(&out)
+	return out, c.Retention.cut()
 }
 
 // collect adds raft's work to the output.
@@ -342,7 +269,7 @@ func (c *Core) collect(out *Output, rd raft.Ready) error {
 	for _, m := range rd.Messages {
 		switch {
 		case m.GetTo() == raft.LocalAppendThread:
-			c.wire.noteAppend(m)
+			c.noteAppend(m)
 			out.Appends = append(out.Appends, m)
 		case m.GetTo() == raft.LocalApplyThread:
 			if err := c.handOut(out, m); err != nil {
@@ -350,12 +277,12 @@ func (c *Core) collect(out *Output, rd raft.Ready) error {
 			}
 		case m.GetType() == raftpb.MsgSnap:
 			out.NeedCheckpoint = append(out.NeedCheckpoint, m.GetTo())
-		case m.GetType() == raftpb.MsgApp && c.Leased(m.GetTo()):
-		case c.repeats(m):
+		case m.GetType() == raftpb.MsgApp && c.Relays.Leased(m.GetTo()):
+		case c.LogStall.repeats(m):
 		default:
 			out.Messages = append(out.Messages, Message{To: m.GetTo(), From: c.id, Raft: m})
 			if m.GetType() == raftpb.MsgHeartbeatResp {
-				c.report(out)
+				c.Relays.report(out)
 			}
 		}
 	}
@@ -368,14 +295,19 @@ func (c *Core) leadershipChanged() {
 	c.own.resend()
 	c.proposer.reset()
 	c.retryReadRound()
-	c.stall.probes = probes{}
-	c.membership.leadershipChanged()
-	c.wire.relays.reset()
-	c.levels.proposed, c.levels.checkDue = false, true
-	clear(c.retention.pinned)
-	if c.leader != raft.None {
-		c.start.campaignIn, c.start.campaigned = 0, false
-	}
+	c.LogStall.leadershipChanged()
+	c.Membership.leadershipChanged()
+	c.Relays.leadershipChanged()
+	c.Levels.leadershipChanged()
+	c.Retention.leadershipChanged()
+	c.Clock.leadershipChanged()
+}
+
+// standAside ends this member's part in raft: it is outdated.
+func (c *Core) standAside() {
+	c.leader, c.role = raft.None, raft.StateFollower
+	c.Clock.campaignIn = 0
+	c.leadershipChanged()
 }
 
 // flush sends the requests, reads and changes of the membership that wait.
@@ -387,17 +319,17 @@ func (c *Core) flush(out *Output, nowMs int64) error {
 		if err := c.proposeWaiting(nowMs); err != nil {
 			return err
 		}
-		if err := c.proposeLevel(nowMs); err != nil {
+		if err := c.Levels.propose(nowMs, c.Membership.target); err != nil {
 			return err
 		}
-		if err := c.reconcile(out); err != nil {
+		if err := c.Membership.reconcile(out); err != nil {
 			return err
 		}
 	case c.role != raft.StateLeader && c.leader != raft.None:
 		c.forwardPending(out)
 	}
 	c.startReadRound()
-	c.form(out)
+	c.Admission.form(out)
 	return nil
 }
 
@@ -408,15 +340,18 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 		b, own, requests := Batch{Index: e.GetIndex(), NewTerm: e.GetTerm() != c.appliedTerm}, c.own.first, len(c.requests)
 		switch {
 		case e.GetType() == raftpb.EntryConfChangeV2:
-			if err := c.applyConfChange(e); err != nil {
+			if err := c.Membership.apply(e); err != nil {
 				return err
 			}
+			c.Levels.recheck()
 		case e.GetType() != raftpb.EntryNormal:
 			return fmt.Errorf("consensus: entry %d of the log is of type %v, which this version does not support: start a version of gozkd that does", e.GetIndex(), e.GetType())
 		case EntryLevel(e) != 0:
-			if err := c.applyLevelChange(e); err != nil {
+			timeMs, err := c.Levels.apply(e)
+			if err != nil {
 				return err
 			}
+			c.appliedMs = max(c.appliedMs, timeMs)
 		case len(e.Data) > 0:
 			timeMs, err := ReadBatch(e.Data, func(server, incarnation, number uint64, payload []byte) {
 				c.accept(server, incarnation, number, payload)
@@ -430,9 +365,9 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 				c.proposer.inFlight--
 			}
 		}
-		b.TimeMs, b.Level = c.appliedMs, c.levels.active
+		b.TimeMs, b.Level = c.appliedMs, c.Levels.active
 		c.applied, c.appliedTerm = e.GetIndex(), e.GetTerm()
-		c.retention.note(len(e.Data))
+		c.Retention.note(len(e.Data))
 		if c.own.first == own {
 			own = 0
 		}
@@ -457,7 +392,7 @@ func (c *Core) Replay(e *raftpb.Entry) ([]Batch, error) {
 // ForgetReplayed releases the memory of what Replay has returned.
 func (c *Core) ForgetReplayed() {
 	c.reuseRequests()
-	c.retention.reset()
+	c.Retention.reset()
 }
 
 // reuseRequests forgets the requests of the last Ready, which are applied by now.
@@ -474,11 +409,11 @@ func (c *Core) reuseRequests() {
 // of this server's requests that are applied in the checkpoint.
 func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 	c.conf, c.cluster = meta.Conf, meta.Cluster
-	c.levels.active, c.levels.checkDue = max(c.levels.active, meta.Level), true
+	c.Levels.installed(meta.Level)
 	c.streams = maps.Clone(meta.Streams)
 	c.applied, c.appliedTerm, c.appliedMs = meta.Index, meta.Term, max(c.appliedMs, meta.TimeMs)
-	c.retention.reset()
-	c.start.incarnations++
+	c.Retention.reset()
+	c.incarnations++
 	c.SeeOwnIncarnation(c.streams[c.id].Incarnation)
 	lost = c.own.dropApplied(c.streams[c.id])
 	if incarnation > c.own.incarnation {
@@ -490,9 +425,70 @@ func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 // Meta describes the state as of the batches handed out so far.
 func (c *Core) Meta() Meta {
 	return Meta{
-		Member: c.id, Level: c.levels.active, Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm, TimeMs: c.appliedMs,
+		Member: c.id, Level: c.Levels.active, Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm, TimeMs: c.appliedMs,
 		Conf: c.conf, Streams: maps.Clone(c.streams),
 	}
 }
 
-func (c *Core) isVoter(id uint64) bool { return slices.Contains(c.conf.GetVoters(), id) }
+// FirstMeta returns the meta of a new ensemble's first state. Index 1 and term 1 stand for no
+// entry.
+func (c *Core) FirstMeta() Meta {
+	m := c.Meta()
+	m.Index, m.Term = 1, 1
+	m.Conf = &raftpb.ConfState{Voters: c.Admission.voters, Learners: c.Admission.learners}
+	return m
+}
+
+// Formed makes this member part of a new ensemble. Call it when Admission.FirstState and FirstMeta
+// are durable.
+func (c *Core) Formed() error {
+	if err := c.Admission.formed(c.FirstMeta()); err != nil {
+		return err
+	}
+	return c.Clock.begin()
+}
+
+// SetTarget sets the membership to reach. All members are given the same target, as they apply it.
+func (c *Core) SetTarget(t Target) {
+	c.Membership.setTarget(t)
+	c.Levels.recheck()
+}
+
+// Mark returns the present mark.
+func (c *Core) Mark() Mark { return c.Admission.mark(c.own.incarnation) }
+
+// HandOver passes leadership to the voter to, or, if to is 0, to the most up-to-date other voter.
+// HandOver returns false if this member does not lead, or the voter cannot take over now.
+func (c *Core) HandOver(to uint64) bool {
+	among := c.conf.GetVoters()
+	if to != 0 {
+		among = []uint64{to}
+	}
+	return c.role == raft.StateLeader && c.LogStall.transferLeadership(among) != 0
+}
+
+// Reachable notes a connection to a member. If the connection is new, messages on the previous
+// connection may be lost.
+func (c *Core) Reachable(peer uint64) {
+	c.connected[peer] = connectionUp
+	c.LogStall.probes.forget(peer)
+	if peer == c.leader && c.role != raft.StateLeader {
+		c.own.resend()
+		c.retryReadRound()
+	}
+	c.Clock.campaignEarly()
+}
+
+// Unreachable notes that the connection to a member is lost. gone says that its port refuses
+// connections, so that the member is not merely slow: an election for a leader that is gone begins
+// before the timeout.
+func (c *Core) Unreachable(peer uint64, gone bool) {
+	delete(c.connected, peer)
+	c.Levels.unreachable(peer)
+	c.Relays.unreachable(peer)
+	c.LogStall.probes.forget(peer)
+	c.raft.ReportUnreachable(peer)
+	if gone && peer == c.leader && c.role == raft.StateFollower {
+		c.Clock.leaderGone()
+	}
+}

@@ -96,8 +96,10 @@ func CheckPeers(a uint64, ofA LevelInfo, b uint64, ofB LevelInfo) error {
 	return nil
 }
 
-// levels holds the active level, and what its next rise depends on.
-type levels struct {
+// Levels holds the active level, and raises it once all members agree. The level never falls, and
+// is always one that this member supports.
+type Levels struct {
+	*standing
 	supported LevelRange
 	limit     Level                // the highest level that this member agrees to activate; 0: no limit
 	active    Level                // replicated
@@ -106,8 +108,11 @@ type levels struct {
 	checkDue  bool                 // a field above has changed, or the leader, or the membership
 }
 
-func newLevels(cfg *Config) (levels, error) {
-	l := levels{supported: cfg.Levels, limit: cfg.LevelLimit, active: cfg.Meta.Level, peers: make(map[uint64]LevelInfo), checkDue: true}
+func newLevels(m *standing, cfg *Config) (*Levels, error) {
+	l := &Levels{
+		standing: m, supported: cfg.Levels, limit: cfg.LevelLimit, active: cfg.Meta.Level,
+		peers: make(map[uint64]LevelInfo), checkDue: true,
+	}
 	if l.supported == (LevelRange{}) {
 		l.supported = SupportedLevels
 	}
@@ -119,7 +124,7 @@ func newLevels(cfg *Config) (levels, error) {
 }
 
 // ready returns the highest level that this member agrees to activate.
-func (l *levels) ready() Level {
+func (l *Levels) ready() Level {
 	ready := l.supported.Max
 	if l.limit != 0 {
 		ready = min(ready, l.limit)
@@ -127,38 +132,48 @@ func (l *levels) ready() Level {
 	return max(ready, l.active)
 }
 
-// Level returns the active level.
-func (c *Core) Level() Level { return c.levels.active }
+// Active returns the active level.
+func (l *Levels) Active() Level { return l.active }
 
-// LevelInfo returns what other members must know.
-func (c *Core) LevelInfo() LevelInfo {
-	i := LevelInfo{Supported: c.levels.supported, Ready: c.levels.ready(), Active: c.levels.active}
-	if c.start.fresh {
+// recheck makes the leader look whether the level may rise: the membership may have changed.
+func (l *Levels) recheck() { l.checkDue = true }
+
+func (l *Levels) leadershipChanged() { l.proposed, l.checkDue = false, true }
+
+// installed takes over the level of a checkpoint.
+func (l *Levels) installed(active Level) { l.active, l.checkDue = max(l.active, active), true }
+
+// Info returns what other members must know.
+func (l *Levels) Info() LevelInfo {
+	i := LevelInfo{Supported: l.supported, Ready: l.ready(), Active: l.active}
+	if l.fresh {
 		i.Active = 0
 	}
 	return i
 }
 
-// SetLevelLimit sets the highest level that this member agrees to activate; 0: no limit. The other
+// SetLimit sets the highest level that this member agrees to activate; 0: no limit. The other
 // members must be told.
-func (c *Core) SetLevelLimit(limit Level) { c.levels.limit, c.levels.checkDue = limit, true }
+func (l *Levels) SetLimit(limit Level) { l.limit, l.checkDue = limit, true }
 
-// SetPeerLevels notes what a member said when it connected. Unreachable forgets it.
-func (c *Core) SetPeerLevels(peer uint64, info LevelInfo) {
-	c.levels.peers[peer], c.levels.checkDue = info, true
+// unreachable forgets what a member said whose connection is lost.
+func (l *Levels) unreachable(peer uint64) { delete(l.peers, peer) }
+
+// SetPeer notes what a member said when it connected.
+func (l *Levels) SetPeer(peer uint64, info LevelInfo) {
+	l.peers[peer], l.checkDue = info, true
 }
 
-// proposeLevel raises the level if all members are ready for a higher one. It counts the members
-// that are to be added, too. A member that is not connected is not ready: nobody knows which
+// propose raises the level if all members are ready for a higher one. It counts the members that
+// are to be added, too. A member that is not connected is not ready: nobody knows which
 // version it will be started with.
-func (c *Core) proposeLevel(nowMs int64) error {
-	l := &c.levels
+func (l *Levels) propose(nowMs int64, t Target) error {
 	if !l.checkDue || l.proposed {
 		return nil
 	}
-	next, t := l.ready(), c.membership.target
-	for _, id := range slices.Concat(c.conf.GetVoters(), c.conf.GetLearners(), c.conf.GetVotersOutgoing(), t.Voters, t.Learners) {
-		if id != c.id {
+	next := l.ready()
+	for _, id := range slices.Concat(l.conf.GetVoters(), l.conf.GetLearners(), l.conf.GetVotersOutgoing(), t.Voters, t.Learners) {
+		if id != l.id {
 			next = min(next, l.peers[id].Ready)
 		}
 	}
@@ -166,7 +181,7 @@ func (c *Core) proposeLevel(nowMs int64) error {
 		l.checkDue = false
 		return nil
 	}
-	switch err := c.raft.Propose(appendLevelChange(nil, nowMs, next)); {
+	switch err := l.raft.Propose(appendLevelChange(nil, nowMs, next)); {
 	case errors.Is(err, raft.ErrProposalDropped):
 		return nil // leadership is being handed over; a tick or its end comes back here
 	case err != nil:
@@ -217,15 +232,13 @@ func EntryTime(e *raftpb.Entry) (ms int64) {
 	return int64(r.Next())
 }
 
-// applyLevelChange activates the level of an entry.
-func (c *Core) applyLevelChange(e *raftpb.Entry) error {
+// apply activates the level of an entry, and returns the entry's time.
+func (l *Levels) apply(e *raftpb.Entry) (timeMs int64, err error) {
 	timeMs, next := decodeLevelChange(e.GetData())
-	l := &c.levels
 	if err := l.supported.Check(max(l.active, next), fmt.Sprintf("entry %d of the log", e.GetIndex())); err != nil {
-		return err
+		return 0, err
 	}
-	c.appliedMs = max(c.appliedMs, timeMs)
 	l.active = max(l.active, next) // two leaders may have proposed it
 	l.proposed, l.checkDue = false, true
-	return nil
+	return timeMs, nil
 }

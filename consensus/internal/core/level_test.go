@@ -68,7 +68,7 @@ func (w *world) restart(most ...Level) {
 func (w *world) tell(m *member) {
 	for _, o := range w.members {
 		if o != m {
-			o.core.SetPeerLevels(m.id, m.core.LevelInfo())
+			o.core.Levels.SetPeer(m.id, m.core.Levels.Info())
 			o.pump()
 		}
 	}
@@ -94,7 +94,7 @@ func (w *world) wantLevel(when string, want Level) {
 	w.t.Helper()
 	w.settle()
 	for _, m := range w.members {
-		if got := m.core.Level(); got != want {
+		if got := m.core.Levels.Active(); got != want {
 			w.t.Fatalf("%s: member %d has level %d, want %d", when, m.id, got, want)
 		}
 	}
@@ -121,8 +121,8 @@ func TestLevel_WaitsForAMember(t *testing.T) {
 	for name, hold := range map[string]func(lead *Core, other uint64){
 		nobody:                  func(*Core, uint64) {},
 		"that is not connected": func(lead *Core, other uint64) { lead.Unreachable(other, false) },
-		"that holds it back":    func(lead *Core, other uint64) { lead.SetPeerLevels(other, LevelInfo{LevelRange{1, 2}, 1, 1}) },
-		"that leads":            func(lead *Core, _ uint64) { lead.SetLevelLimit(1) },
+		"that holds it back":    func(lead *Core, other uint64) { lead.Levels.SetPeer(other, LevelInfo{LevelRange{1, 2}, 1, 1}) },
+		"that leads":            func(lead *Core, _ uint64) { lead.Levels.SetLimit(1) },
 		"that is to be added":   func(lead *Core, _ uint64) { lead.SetTarget(Target{Voters: []uint64{1, 2, 3}, Learners: []uint64{4}}) },
 		"that is only a learner": func(lead *Core, _ uint64) {
 			lead.conf = &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{4}}
@@ -135,14 +135,14 @@ func TestLevel_WaitsForAMember(t *testing.T) {
 			w := newWorld(t, 1, 3)
 			w.restart(1, 1, 1)
 			lead := w.leader().core
-			lead.levels.supported.Max = 2
+			lead.Levels.supported.Max = 2
 			other := lead.id%3 + 1
 			for id := range uint64(3) {
-				lead.SetPeerLevels(id+1, LevelInfo{LevelRange{1, 2}, 2, 1})
+				lead.Levels.SetPeer(id+1, LevelInfo{LevelRange{1, 2}, 2, 1})
 			}
 			hold(lead, other)
-			if err := lead.proposeLevel(w.nowMs); err != nil || lead.levels.proposed != (name == nobody) {
-				t.Fatalf("proposed: %v, %v", lead.levels.proposed, err)
+			if err := lead.Levels.propose(w.nowMs, lead.Membership.target); err != nil || lead.Levels.proposed != (name == nobody) {
+				t.Fatalf("proposed: %v, %v", lead.Levels.proposed, err)
 			}
 		})
 	}
@@ -152,13 +152,13 @@ func TestLevel_LimitHoldsItBackUntilItIsRaised(t *testing.T) {
 	w := newWorld(t, 1, 3)
 	w.restart(1, 1, 1)
 	for _, m := range w.members {
-		m.core.levels.supported.Max = 2
-		m.core.SetLevelLimit(1)
+		m.core.Levels.supported.Max = 2
+		m.core.Levels.SetLimit(1)
 		w.tell(m)
 	}
 	w.wantLevel("all hold it back", 1)
 	for i, m := range w.members {
-		m.core.SetLevelLimit(0)
+		m.core.Levels.SetLimit(0)
 		w.tell(m)
 		m.pump()
 		if i < 2 {
@@ -166,11 +166,11 @@ func TestLevel_LimitHoldsItBackUntilItIsRaised(t *testing.T) {
 		}
 	}
 	w.wantLevel("nobody holds it back", 2)
-	if info := w.members[0].core.LevelInfo(); info != (LevelInfo{LevelRange{1, 2}, 2, 2}) {
+	if info := w.members[0].core.Levels.Info(); info != (LevelInfo{LevelRange{1, 2}, 2, 2}) {
 		t.Errorf("%+v", info)
 	}
-	w.members[0].core.SetLevelLimit(1) // has no effect any more
-	if info := w.members[0].core.LevelInfo(); info.Ready != 2 {
+	w.members[0].core.Levels.SetLimit(1) // has no effect any more
+	if info := w.members[0].core.Levels.Info(); info.Ready != 2 {
 		t.Errorf("below the active level: %+v", info)
 	}
 }

@@ -28,7 +28,7 @@ const (
 // at a time:
 //
 //  1. A member that lost its state, or whose state is older than its acknowledgements, is removed
-//     and added again (startup).
+//     and added again (Admission).
 //  2. A missing member is added as a learner, and so is a connected member that was not requested:
 //     it follows until it is silent.
 //  3. When the learners that shall vote lack at most caughtUpEntries entries, the rest becomes a
@@ -51,82 +51,85 @@ type Reconciled struct {
 	Reached bool
 }
 
-// membership holds the target and how far the leader has brought raft's configuration to it. The
-// progress of a change and of the members is forgotten when the leader changes: the next leader
-// measures progress anew.
-type membership struct {
-	target        Target
-	admitted      map[uint64]uint64 // by member: the nonce of the life that it was added for
-	addedAt       map[uint64]uint64 // by member: index of the change that added it, if this server saw it applied
-	removedToJoin map[uint64]bool   // members that were removed in order to be added for a new life
-	joinNonces    map[uint64]uint64 // by member without state that asks to be let in: its nonce
-	changeTicks   int               // ticks since a change was proposed that is not applied yet; 0: none
-	idleTicks     int               // ticks in which no future voter made progress
-	bestMatch     map[uint64]uint64 // by member that had to catch up: its Match
-	silentTicks   map[uint64]int    // by member: ticks since it was heard from
-	withState     map[uint64]bool   // members that had a state when they last connected
-	reported      bool              // the result of the target's serial was handed out
-	checkDue      bool              // a step may be due: set by each tick, and when a field above has changed
+// Membership holds the target and how far the leader has brought raft's configuration to it: it
+// alone proposes and applies changes of the configuration, one at a time. The progress of a change
+// and of the members is forgotten when the leader changes: the next leader measures progress anew.
+type Membership struct {
+	*standing
+	stall       *LogStall
+	retention   *Retention
+	target      Target
+	admitted    map[uint64]uint64 // by member: the nonce of the life that it was added for
+	addedAt     map[uint64]uint64 // by member: index of the change that added it, if this server saw it applied
+	joinNonces  map[uint64]uint64 // by member without state that asks to be let in: its nonce
+	changeTicks int               // ticks since a change was proposed that is not applied yet; 0: none
+	idleTicks   int               // ticks in which no future voter made progress
+	bestMatch   map[uint64]uint64 // by member that had to catch up: its Match
+	silentTicks map[uint64]int    // by member: ticks since it was heard from
+	withState   map[uint64]bool   // members that had a state when they last connected
+	reported    bool              // the result of the target's serial was handed out
+	checkDue    bool              // a step may be due: set by each tick, and when a field above has changed
 }
 
-func newMembership() membership {
-	return membership{admitted: make(map[uint64]uint64), addedAt: make(map[uint64]uint64), removedToJoin: make(map[uint64]bool), joinNonces: make(map[uint64]uint64),
-		bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int), withState: make(map[uint64]bool)}
+func newMembership(m *standing, stall *LogStall, retention *Retention) *Membership {
+	return &Membership{
+		standing: m, stall: stall, retention: retention,
+		admitted: make(map[uint64]uint64), addedAt: make(map[uint64]uint64), joinNonces: make(map[uint64]uint64), bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int),
+		withState: make(map[uint64]bool),
+	}
 }
 
-func (m *membership) leadershipChanged() {
+func (m *Membership) leadershipChanged() {
 	m.checkDue = true
 	m.changeTicks, m.idleTicks, m.reported = 0, 0, false
 	clear(m.bestMatch)
 	clear(m.silentTicks)
 }
 
-// SetTarget sets the membership to reach. All members are given the same target, as they apply it.
-func (c *Core) SetTarget(t Target) {
-	if t.Serial != c.membership.target.Serial {
-		c.membership.idleTicks, c.membership.reported = 0, false
-		clear(c.membership.bestMatch)
+func (m *Membership) setTarget(t Target) {
+	if t.Serial != m.target.Serial {
+		m.idleTicks, m.reported = 0, false
+		clear(m.bestMatch)
 	}
-	c.membership.target, c.membership.checkDue = t, true
-	c.levels.checkDue = true
+	m.target, m.checkDue = t, true
 }
 
-func (c *Core) tickMembership() {
-	if c.membership.changeTicks > 0 {
-		if c.membership.changeTicks++; c.membership.changeTicks > 2*electionTicks {
-			c.membership.changeTicks = 0 // raft silently drops a change that comes while another is under way
+// tick advances the timers of a change, and of the members that are silent.
+func (m *Membership) tick() {
+	if m.changeTicks > 0 {
+		if m.changeTicks++; m.changeTicks > 2*electionTicks {
+			m.changeTicks = 0 // raft silently drops a change that comes while another is under way
 		}
 	}
-	c.membership.idleTicks++
-	c.membership.checkDue = true
-	if c.role != raft.StateLeader {
+	m.idleTicks++
+	m.checkDue = true
+	if m.role != raft.StateLeader {
 		return
 	}
-	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		if c.membership.silentTicks[id]++; pr.RecentActive {
-			c.membership.silentTicks[id] = 0
+	m.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if m.silentTicks[id]++; pr.RecentActive {
+			m.silentTicks[id] = 0
 		}
 	})
 }
 
 // reconcile takes the next step towards the target, one configuration change at a time.
-func (c *Core) reconcile(out *Output) error {
-	m := &c.membership
-	if !m.checkDue || m.changeTicks > 0 || len(c.conf.GetVotersOutgoing()) > 0 {
+func (m *Membership) reconcile(out *Output) error {
+	if !m.checkDue || m.changeTicks > 0 || len(m.conf.GetVotersOutgoing()) > 0 {
 		return nil
 	}
 	m.checkDue = false
-	if cc := c.readmit(); cc != nil {
-		return c.proposeConfChange(cc)
+	if cc := m.readmit(); cc != nil {
+		return m.proposeConfChange(cc)
 	}
 	t := m.target
 	if len(t.Voters) == 0 {
 		return nil
 	}
-	if cc := c.addMissing(t); cc != nil {
-		return c.proposeConfChange(cc)
+	if cc := m.addMissing(t); cc != nil {
+		return m.proposeConfChange(cc)
 	}
-	ready, all, quorum := c.readyVoters(t)
+	ready, all, quorum := m.readyVoters(t)
 	switch {
 	case t.Serial == 0 || all:
 	case m.reported:
@@ -142,22 +145,22 @@ func (c *Core) reconcile(out *Output) error {
 	}
 	// No voter is removed before enough new voters are ready: all of them, or a quorum if the
 	// others make no progress.
-	cc := c.difference(t, ready, all || quorum && m.idleTicks >= patienceTicks)
-	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
+	cc := m.difference(t, ready, all || quorum && m.idleTicks >= patienceTicks)
+	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, m.id) {
 		// A leader outside the target must not complete the change itself, nor end its own vote: if
 		// this leader has entries that the remaining voters lack, they don't get its vote, and it
 		// could no longer lead.
-		if c.transferLeadership(t.Voters) != 0 {
+		if m.stall.transferLeadership(t.Voters) != 0 {
 			return nil
 		}
-		cc.Changes = slices.DeleteFunc(cc.Changes, func(s *raftpb.ConfChangeSingle) bool { return s.GetNodeId() == c.id })
+		cc.Changes = slices.DeleteFunc(cc.Changes, func(s *raftpb.ConfChangeSingle) bool { return s.GetNodeId() == m.id })
 		if len(cc.Changes) == 0 {
 			return nil
 		}
 	}
 	switch {
 	case len(cc.Changes) > 0:
-		return c.proposeConfChange(cc)
+		return m.proposeConfChange(cc)
 	case t.Serial != 0 && !m.reported:
 		m.reported = true
 		out.Reconciled = append(out.Reconciled, Reconciled{t.Serial, true})
@@ -166,20 +169,19 @@ func (c *Core) reconcile(out *Output) error {
 }
 
 // SetPeerState says whether a member that connects has a state.
-func (c *Core) SetPeerState(id uint64, has bool) { c.membership.withState[id] = has }
+func (m *Membership) SetPeerState(id uint64, has bool) { m.withState[id] = has }
 
 // readmit removes a member that has lost its state, and then adds it as a learner. The member does
 // not know its earlier promises, the votes and acknowledgements, so it must not count until a
 // quorum of the others has agreed on that. These are two changes: in a single change, a joint
 // change, raft would go on with its old knowledge of the member's log.
-func (c *Core) readmit() *raftpb.ConfChangeV2 {
-	m := &c.membership
+func (m *Membership) readmit() *raftpb.ConfChangeV2 {
 	for _, id := range slices.Sorted(maps.Keys(m.joinNonces)) {
 		nonce := m.joinNonces[id]
 		switch {
-		case id == c.id || c.inConf(id) && m.admitted[id] == nonce:
-		case c.inConf(id) && !c.canSpare(id): // the member asks again
-		case c.inConf(id):
+		case id == m.id || m.inConf(id) && m.admitted[id] == nonce:
+		case m.inConf(id) && !m.canSpare(id): // the member asks again
+		case m.inConf(id):
 			return &raftpb.ConfChangeV2{
 				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id)}, Context: appendAdmitted(nil, id, 0),
 			}
@@ -197,14 +199,14 @@ func (c *Core) readmit() *raftpb.ConfChangeV2 {
 // canSpare reports whether a member may be removed in order to be let in again. Raft must not have
 // heard from the member for a while; otherwise its request may be late, from before it had state.
 // And the active voters must be a quorum of those that remain.
-func (c *Core) canSpare(id uint64) bool {
+func (m *Membership) canSpare(id uint64) bool {
 	silent, active, voters := true, 0, 0
-	c.raft.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
-		recent := other == c.id || pr.RecentActive
+	m.raft.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
+		recent := other == m.id || pr.RecentActive
 		switch {
 		case other == id:
 			silent = !recent
-		case c.isVoter(other):
+		case m.isVoter(other):
 			voters++
 			if recent {
 				active++
@@ -217,16 +219,16 @@ func (c *Core) canSpare(id uint64) bool {
 // addMissing adds the members of the target that raft does not know, as learners, and those that
 // are connected: a member that the target does not contain yet, or no longer, follows as long as it
 // answers (see difference).
-func (c *Core) addMissing(t Target) *raftpb.ConfChangeV2 {
+func (m *Membership) addMissing(t Target) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}
 	missing := slices.Concat(t.Voters, t.Learners)
-	for _, id := range slices.Sorted(maps.Keys(c.start.connected)) {
-		if c.membership.withState[id] && !slices.Contains(missing, id) {
+	for _, id := range slices.Sorted(maps.Keys(m.connected)) {
+		if m.withState[id] && !slices.Contains(missing, id) {
 			missing = append(missing, id)
 		}
 	}
 	for _, id := range missing {
-		if !c.inConf(id) {
+		if !m.inConf(id) {
 			cc.Changes = append(cc.Changes, confChange(raftpb.ConfChangeAddLearnerNode, id))
 		}
 	}
@@ -241,21 +243,20 @@ func (c *Core) addMissing(t Target) *raftpb.ConfChangeV2 {
 //
 // Raft's RecentActive does not tell whether a member is there: each election timeout begins with no
 // member active, and a decision at that moment would be made without them.
-func (c *Core) readyVoters(t Target) (ready []uint64, all, quorum bool) {
-	m := &c.membership
+func (m *Membership) readyVoters(t Target) (ready []uint64, all, quorum bool) {
 	progressed := false
-	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+	m.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		if !slices.Contains(t.Voters, id) {
 			return
 		}
-		switch inStep := id == c.id || pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= c.applied; {
-		case inStep && (id == c.id || m.silentTicks[id] < electionTicks):
+		switch inStep := id == m.id || pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= m.applied; {
+		case inStep && (id == m.id || m.silentTicks[id] < electionTicks):
 			ready = append(ready, id)
 		case !inStep && pr.Match > m.bestMatch[id]:
 			m.bestMatch[id], progressed = pr.Match, true
 		}
 	})
-	if progressed || len(c.retention.pinned) > 0 {
+	if progressed || m.retention.serving() {
 		m.idleTicks = 0
 	}
 	return ready, len(ready) == len(t.Voters), len(ready) > len(t.Voters)/2
@@ -267,142 +268,77 @@ func (c *Core) readyVoters(t Target) (ready []uint64, all, quorum bool) {
 // A member outside the target stays as a learner while it answers. So the member applies the end of
 // the change that removed it, which its clients may wait for, and serves them until it is stopped,
 // as in ZooKeeper.
-func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.ConfChangeV2 {
+func (m *Membership) difference(t Target, ready []uint64, mayRemove bool) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}
 	add := func(typ raftpb.ConfChangeType, id uint64) { cc.Changes = append(cc.Changes, confChange(typ, id)) }
 	for _, id := range t.Voters {
-		if !c.isVoter(id) && slices.Contains(ready, id) {
+		if !m.isVoter(id) && slices.Contains(ready, id) {
 			add(raftpb.ConfChangeAddNode, id)
 		}
 	}
 	for _, id := range t.Learners {
-		if mayRemove && c.isVoter(id) {
+		if mayRemove && m.isVoter(id) {
 			add(raftpb.ConfChangeAddLearnerNode, id)
 		}
 	}
-	for _, id := range slices.Concat(c.conf.GetVoters(), c.conf.GetLearners()) {
+	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
 		switch {
 		case slices.Contains(t.Voters, id) || slices.Contains(t.Learners, id):
-		case c.isVoter(id):
+		case m.isVoter(id):
 			if mayRemove {
 				add(raftpb.ConfChangeAddLearnerNode, id)
 			}
-		case c.membership.silentTicks[id] > patienceTicks:
+		case m.silentTicks[id] > patienceTicks:
 			add(raftpb.ConfChangeRemoveNode, id)
 		}
 	}
 	return cc
 }
 
-// HandOver passes leadership to the voter to, or, if to is 0, to the most up-to-date other voter.
-// HandOver returns false if this member does not lead, or the voter cannot take over now.
-func (c *Core) HandOver(to uint64) bool {
-	among := c.conf.GetVoters()
-	if to != 0 {
-		among = []uint64{to}
-	}
-	return c.role == raft.StateLeader && c.transferLeadership(among) != 0
-}
-
-// transferLeadership passes leadership to one of these members, and returns 0 if none can take
-// over. Only a voter with everything that is applied here can: one that lacks entries for longer
-// than a moment has a log that hangs, or is slow, and raft would accept no proposals while it waits
-// for that voter. Of several, transferLeadership takes the most up-to-date one of those with the
-// fewest offers.
-func (c *Core) transferLeadership(among []uint64) uint64 {
-	var best, match uint64
-	offers := c.stall.offers
-	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		if id == c.id || !slices.Contains(among, id) || !c.isVoter(id) || !pr.RecentActive || pr.Match < c.applied {
-			return
-		}
-		if best == 0 || offers[id] < offers[best] || offers[id] == offers[best] && pr.Match >= match {
-			best, match = id, pr.Match
-		}
-	})
-	if best != 0 {
-		c.raft.TransferLeader(best)
-	}
-	return best
-}
-
-func (c *Core) proposeConfChange(cc *raftpb.ConfChangeV2) error {
-	c.membership.changeTicks = 1
-	if err := c.raft.ProposeConfChange(cc); err != nil && !errors.Is(err, raft.ErrProposalDropped) {
+func (m *Membership) proposeConfChange(cc *raftpb.ConfChangeV2) error {
+	m.changeTicks = 1
+	if err := m.raft.ProposeConfChange(cc); err != nil && !errors.Is(err, raft.ErrProposalDropped) {
 		return fmt.Errorf("consensus: propose a change of the membership: %w", err)
 	}
 	return nil
 }
 
-func (c *Core) applyConfChange(e *raftpb.Entry) error {
+// apply applies a change of the configuration.
+func (m *Membership) apply(e *raftpb.Entry) error {
 	var cc raftpb.ConfChangeV2
 	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
 		return fmt.Errorf("consensus: entry %d: configuration change: %w", e.GetIndex(), err)
 	}
-	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok && nonce == 0 {
-		c.membership.removedToJoin[id] = true
-	} else if ok {
-		delete(c.membership.removedToJoin, id)
-		c.membership.admitted[id] = nonce
+	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok && nonce != 0 {
+		m.admitted[id] = nonce
 	}
 	for _, change := range cc.GetChanges() {
-		if id := change.GetNodeId(); !c.inConf(id) {
-			c.membership.addedAt[id] = e.GetIndex()
-			delete(c.membership.silentTicks, id)
+		if id := change.GetNodeId(); !m.inConf(id) {
+			m.addedAt[id] = e.GetIndex()
+			delete(m.silentTicks, id)
 		}
 	}
-	c.conf = c.raft.ApplyConfChange(&cc)
-	c.membership.changeTicks, c.membership.idleTicks, c.membership.checkDue = 0, 0, true
-	c.levels.checkDue = true
+	m.conf = m.raft.ApplyConfChange(&cc)
+	m.changeTicks, m.idleTicks, m.checkDue = 0, 0, true
 	return nil
 }
 
 // CheckpointKnows reports whether a checkpoint of that index knows the member. Raft installs no
 // snapshot that does not know the member.
-func (c *Core) CheckpointKnows(index, id uint64) bool { return index >= c.membership.addedAt[id] }
+func (m *Membership) CheckpointKnows(index, id uint64) bool { return index >= m.addedAt[id] }
 
 // AdmittedLife reports whether the member was let in for the life with this nonce.
-func (c *Core) AdmittedLife(id, nonce uint64) bool { return c.membership.admitted[id] == nonce }
+func (m *Membership) AdmittedLife(id, nonce uint64) bool { return m.admitted[id] == nonce }
 
 // Joining reports whether this member leads, and members without state ask to be let in.
-func (c *Core) Joining() bool { return c.role == raft.StateLeader && len(c.membership.joinNonces) > 0 }
+func (m *Membership) Joining() bool { return m.role == raft.StateLeader && len(m.joinNonces) > 0 }
 
-// commitNotice names an entry that is committed.
-type commitNotice struct{ index, term uint64 }
+// noteJoin notes that a member asks to be let in, for the life with this nonce.
+func (m *Membership) noteJoin(id, nonce uint64) { m.joinNonces[id], m.checkDue = nonce, true }
 
-// sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and
-// the candidate may not know that yet.
-//
-// Otherwise the candidate may need this vote and never get it. Suppose that the candidate led, sent
-// entries that this member has, and lost the end of its own log in a crash, together with the
-// knowledge that the change is committed, which reaches the disk late. Then this member's log is
-// longer.
-func (c *Core) sendCommitNotice(candidate uint64) {
-	if !c.Voter() {
-		c.wire.outbox = append(c.wire.outbox, Message{To: candidate, From: c.id, commit: &commitNotice{c.applied, c.appliedTerm}})
-	}
-}
-
-// handleCommitNotice takes over the commit index. Raft accepts it as a snapshot of an entry that is
-// in the log.
-func (c *Core) handleCommitNotice(from uint64, s *commitNotice) error {
-	term, err := c.storage.Term(s.index)
-	if err != nil || term != s.term || s.index <= c.applied || c.leader != raft.None || !c.takesPart() || !c.inConf(c.id) {
-		return nil
-	}
-	err = c.feed(&raftpb.Message{
-		Type: raftpb.MsgSnap.Enum(), To: &c.id, From: &from, Term: &c.raftTerm, Snapshot: Snapshot(s.index, s.term, c.conf),
-	})
-	// Raft now takes the sender for the leader.
-	if forget := c.raft.ForgetLeader(); err == nil && forget != nil && !errors.Is(forget, raft.ErrProposalDropped) {
-		err = fmt.Errorf("consensus: raft: %w", forget)
-	}
-	return err
-}
-
-func (c *Core) inConf(id uint64) bool {
-	return c.isVoter(id) || slices.Contains(c.conf.GetLearners(), id) || slices.Contains(c.conf.GetVotersOutgoing(), id)
-}
+// Reconfiguring reports whether a change of the membership is under way here, or requested by a
+// member without state.
+func (m *Membership) Reconfiguring() bool { return len(m.joinNonces) > 0 || m.changeTicks > 0 }
 
 func confChange(typ raftpb.ConfChangeType, id uint64) *raftpb.ConfChangeSingle {
 	return &raftpb.ConfChangeSingle{Type: typ.Enum(), NodeId: &id}

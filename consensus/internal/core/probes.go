@@ -26,12 +26,12 @@ type probe struct {
 
 // repeats reports whether a message repeats the last append to its member too early: then it need
 // not be sent. Only probes are left out. Raft relies on the arrival of other appends.
-func (c *Core) repeats(m *raftpb.Message) bool {
+func (s *LogStall) repeats(m *raftpb.Message) bool {
 	if m.GetType() != raftpb.MsgApp || len(m.GetEntries()) == 0 {
 		return false
 	}
-	p, to := &c.stall.probes, m.GetTo()
-	if last, ok := p.last[to]; ok && last.index == m.GetIndex() && p.ticks-last.tick < repeatTicks && c.probing(to) {
+	p, to := &s.probes, m.GetTo()
+	if last, ok := p.last[to]; ok && last.index == m.GetIndex() && p.ticks-last.tick < repeatTicks && s.probing(to) {
 		return true
 	}
 	if p.last == nil {
@@ -45,8 +45,8 @@ func (c *Core) repeats(m *raftpb.Message) bool {
 func (p *probes) forget(member uint64) { delete(p.last, member) }
 
 // probing reports whether raft does not know how far the member's log goes.
-func (c *Core) probing(member uint64) (probing bool) {
-	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+func (s *LogStall) probing(member uint64) (probing bool) {
+	s.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		probing = probing || id == member && pr.State == tracker.StateProbe
 	})
 	return probing

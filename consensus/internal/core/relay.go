@@ -37,8 +37,11 @@ const (
 	relayWindow = 8 << 20
 )
 
-// relays is this member's part in relaying, as a learner, as a relay and as the leader.
-type relays struct {
+// Relays is this member's part in relaying, as a learner, as a relay and as the leader. Whatever
+// Relays holds may be lost at any time: then the leader sends the entries.
+type Relays struct {
+	*standing
+	stall  *LogStall
 	wanted bool                   // see Config.Relayed
 	source relaySource            // of this learner
 	feeds  []*relayFeed           // the learners that this member sends entries to
@@ -80,68 +83,73 @@ type relayLease struct {
 	refused int    // ticks for which the learner's relay does not count
 }
 
-// reset forgets all agreements, which are those of a term. The learner keeps its choice.
-func (r *relays) reset() {
-	r.source = relaySource{id: r.source.id, skipped: r.source.skipped}
-	r.feeds = nil
-	clear(r.leases)
+// leadershipChanged forgets all agreements, which are those of a term. The learner keeps its
+// choice.
+func (rel *Relays) leadershipChanged() {
+	rel.source = relaySource{id: rel.source.id, skipped: rel.source.skipped}
+	rel.feeds = nil
+	clear(rel.leases)
 }
 
-// Relay returns the voter that sends entries to this learner; 0: the leader does.
-func (c *Core) Relay() uint64 {
-	if !c.wire.relays.source.active {
+// idle reports whether this member has no part in relaying.
+func (rel *Relays) idle() bool { return rel.source.id == 0 && len(rel.feeds)+len(rel.leases) == 0 }
+
+// Source returns the voter that sends entries to this learner; 0: the leader does.
+func (rel *Relays) Source() uint64 {
+	if !rel.source.active {
 		return 0
 	}
-	return c.wire.relays.source.id
+	return rel.source.id
 }
 
-// Relays returns the learners that this member sends entries to in place of the leader, sorted.
-func (c *Core) Relays() (learners []uint64) {
-	for _, f := range c.wire.relays.feeds {
+// Learners returns the learners that this member sends entries to in place of the leader, sorted.
+func (rel *Relays) Learners() (learners []uint64) {
+	for _, f := range rel.feeds {
 		learners = append(learners, f.learner)
 	}
 	slices.Sort(learners)
 	return learners
 }
 
-// endFeed ends what this member sends to a learner.
-func (r *relays) endFeed(learner uint64) {
-	r.feeds = slices.DeleteFunc(r.feeds, func(f *relayFeed) bool { return f.learner == learner })
+// unreachable ends the relaying with a member whose connection is lost.
+func (rel *Relays) unreachable(peer uint64) {
+	rel.feeds = slices.DeleteFunc(rel.feeds, func(f *relayFeed) bool { return f.learner == peer })
+	if rel.source.id == peer {
+		rel.source.giveUp()
+	}
 }
 
-func (c *Core) isLearner(id uint64) bool { return slices.Contains(c.conf.GetLearners(), id) }
-
-// tickRelays advances the timers of relaying.
-func (c *Core) tickRelays() {
-	c.tickRelaySource()
-	c.wire.relays.feeds = slices.DeleteFunc(c.wire.relays.feeds, func(f *relayFeed) bool {
+// tick advances the timers of relaying.
+func (rel *Relays) tick() {
+	rel.tickSource()
+	rel.feeds = slices.DeleteFunc(rel.feeds, func(f *relayFeed) bool {
 		f.silence++
 		f.waiting++
-		return f.silence > relayPatience || !c.isLearner(f.learner)
+		return f.silence > relayPatience || !rel.isLearner(f.learner)
 	})
-	c.tickLeases()
+	rel.tickLeases()
 }
 
-// tickRelaySource chooses a relay for this learner, and gives up one that is silent. Learners with
+// tickSource chooses a relay for this learner, and gives up one that is silent. Learners with
 // consecutive ids choose different relays.
-func (c *Core) tickRelaySource() {
-	s := &c.wire.relays.source
+func (rel *Relays) tickSource() {
+	s := &rel.source
 	s.due, s.age, s.silence, s.since = true, s.age+1, s.silence+1, s.since+1
-	if s.id != 0 && (s.silence > relayPatience || !c.mayRelay(s.id)) {
+	if s.id != 0 && (s.silence > relayPatience || !rel.mayRelay(s.id)) {
 		s.giveUp()
 	}
-	if s.id != 0 || !c.wire.relays.wanted || !c.isLearner(c.id) || !c.Current() || !c.takesPart() {
+	if s.id != 0 || !rel.wanted || !rel.isLearner(rel.id) || !rel.Current() || !rel.takesPart() {
 		return
 	}
-	candidates := slices.DeleteFunc(slices.Sorted(slices.Values(c.conf.GetVoters())), func(id uint64) bool { return !c.mayRelay(id) })
+	candidates := slices.DeleteFunc(slices.Sorted(slices.Values(rel.conf.GetVoters())), func(id uint64) bool { return !rel.mayRelay(id) })
 	if n := uint64(len(candidates)); n > 0 {
-		s.id, s.silence, s.reported = candidates[(c.id+s.skipped)%n], 0, 0
+		s.id, s.silence, s.reported = candidates[(rel.id+s.skipped)%n], 0, 0
 	}
 }
 
 // mayRelay reports whether a member can be the relay of this learner.
-func (c *Core) mayRelay(id uint64) bool {
-	return c.wire.relays.wanted && c.isLearner(c.id) && c.isVoter(id) && id != c.leader && c.start.connected[id] != 0
+func (rel *Relays) mayRelay(id uint64) bool {
+	return rel.wanted && rel.isLearner(rel.id) && rel.isVoter(id) && id != rel.leader && rel.connected[id] != 0
 }
 
 // giveUp makes the learner choose another relay at the next tick.
@@ -152,15 +160,15 @@ func (s *relaySource) giveUp() {
 // report tells the relay and the leader what this learner has applied. It leaves together with the
 // answer to a heartbeat. What is applied is on this member's disk, and so is the term, because an
 // entry of this term is applied.
-func (c *Core) report(out *Output) {
-	s := &c.wire.relays.source
-	if s.id == 0 && !s.lost || !s.due || !c.Current() || s.reported == c.applied && s.age < reportTicks && !s.lost {
+func (rel *Relays) report(out *Output) {
+	s := &rel.source
+	if s.id == 0 && !s.lost || !s.due || !rel.Current() || s.reported == rel.applied && s.age < reportTicks && !s.lost {
 		return
 	}
-	s.due, s.age, s.reported = false, 0, c.applied
+	s.due, s.age, s.reported = false, 0, rel.applied
 	send := func(to uint64, context []byte) {
-		out.Messages = append(out.Messages, Message{To: to, From: c.id, Raft: &raftpb.Message{
-			Type: raftpb.MsgAppResp.Enum(), To: &to, From: &c.id, Term: new(c.raftTerm), Index: new(c.applied), Context: context,
+		out.Messages = append(out.Messages, Message{To: to, From: rel.id, Raft: &raftpb.Message{
+			Type: raftpb.MsgAppResp.Enum(), To: &to, From: &rel.id, Term: new(rel.raftTerm), Index: new(rel.applied), Context: context,
 		}})
 	}
 	if s.id != 0 {
@@ -168,50 +176,50 @@ func (c *Core) report(out *Output) {
 	}
 	switch {
 	case s.active:
-		send(c.leader, []byte{relayed})
+		send(rel.leader, []byte{relayed})
 	case s.lost:
 		s.lost = false
-		send(c.leader, []byte{unrelayed})
+		send(rel.leader, []byte{unrelayed})
 	}
 }
 
 // Withheld reports whether an answer to the leader need not be sent, because a report takes its
 // place: the answer to an append of the relay.
-func (c *Core) Withheld(m *raftpb.Message) bool {
-	s := &c.wire.relays.source
-	return s.active && m.GetType() == raftpb.MsgAppResp && m.GetTerm() == c.raftTerm && m.GetIndex() <= s.last
+func (rel *Relays) Withheld(m *raftpb.Message) bool {
+	s := &rel.source
+	return s.active && m.GetType() == raftpb.MsgAppResp && m.GetTerm() == rel.raftTerm && m.GetIndex() <= s.last
 }
 
-// stepRelay takes the messages that only relaying needs, and returns the message that raft is to
+// step takes the messages that only relaying needs, and returns the message that raft is to
 // see instead; nil: none.
-func (c *Core) stepRelay(r *raftpb.Message) *raftpb.Message {
+func (rel *Relays) step(r *raftpb.Message) *raftpb.Message {
 	from := r.GetFrom()
 	switch r.GetType() {
 	case raftpb.MsgApp:
 		if len(r.GetContext()) > 0 {
-			return c.fromRelay(r)
+			return rel.fromRelay(r)
 		}
 		// The leader sends entries again after it was told of the relay: the relay is not good
 		// enough.
-		if s := &c.wire.relays.source; s.active && s.since > 2*electionTicks && len(r.GetEntries()) > 0 {
+		if s := &rel.source; s.active && s.since > 2*electionTicks && len(r.GetEntries()) > 0 {
 			s.giveUp()
 		}
 	case raftpb.MsgAppResp:
 		switch {
-		case r.GetTerm() != c.raftTerm || !c.isLearner(from) || len(r.GetContext()) == 0:
-		case c.role == raft.StateLeader:
-			c.noteLease(from, r.GetContext()[0] == relayed)
+		case r.GetTerm() != rel.raftTerm || !rel.isLearner(from) || len(r.GetContext()) == 0:
+		case rel.role == raft.StateLeader:
+			rel.noteLease(from, r.GetContext()[0] == relayed)
 		default:
-			c.feedRequested(from, r.GetIndex())
+			rel.feedRequested(from, r.GetIndex())
 		}
 	}
 	return r
 }
 
 // fromRelay returns an append of the relay as one of the leader.
-func (c *Core) fromRelay(r *raftpb.Message) *raftpb.Message {
-	s := &c.wire.relays.source
-	if s.id == 0 || r.GetFrom() != s.id || r.GetTerm() != c.raftTerm || c.leader == raft.None || c.role == raft.StateLeader {
+func (rel *Relays) fromRelay(r *raftpb.Message) *raftpb.Message {
+	s := &rel.source
+	if s.id == 0 || r.GetFrom() != s.id || r.GetTerm() != rel.raftTerm || rel.leader == raft.None || rel.role == raft.StateLeader {
 		return nil
 	}
 	s.silence = 0
@@ -220,22 +228,22 @@ func (c *Core) fromRelay(r *raftpb.Message) *raftpb.Message {
 	}
 	s.last = max(s.last, r.GetIndex()+uint64(len(r.GetEntries())))
 	return &raftpb.Message{
-		Type: raftpb.MsgApp.Enum(), To: r.To, From: new(c.leader), Term: r.Term, Index: r.Index, LogTerm: r.LogTerm, Entries: r.GetEntries(), Commit: r.Commit,
+		Type: raftpb.MsgApp.Enum(), To: r.To, From: new(rel.leader), Term: r.Term, Index: r.Index, LogTerm: r.LogTerm, Entries: r.GetEntries(), Commit: r.Commit,
 	}
 }
 
 // feedRequested notes that a learner asks this member for the entries after the entry have. A
 // member that cannot relay is silent: the learner then asks another voter.
-func (c *Core) feedRequested(learner, have uint64) {
-	if !c.Voter() || !c.Current() || c.passive() || have == 0 {
+func (rel *Relays) feedRequested(learner, have uint64) {
+	if !rel.Voter() || !rel.Current() || rel.stall.passive() || have == 0 {
 		return
 	}
-	i := slices.IndexFunc(c.wire.relays.feeds, func(f *relayFeed) bool { return f.learner == learner })
+	i := slices.IndexFunc(rel.feeds, func(f *relayFeed) bool { return f.learner == learner })
 	if i < 0 {
-		i = len(c.wire.relays.feeds)
-		c.wire.relays.feeds = append(c.wire.relays.feeds, &relayFeed{learner: learner, next: have + 1, window: relayWindow, mark: have})
+		i = len(rel.feeds)
+		rel.feeds = append(rel.feeds, &relayFeed{learner: learner, next: have + 1, window: relayWindow, mark: have})
 	}
-	f := c.wire.relays.feeds[i]
+	f := rel.feeds[i]
 	if have > f.have || have+1 >= f.next {
 		f.waiting = 0
 	}
@@ -249,36 +257,36 @@ func (c *Core) feedRequested(learner, have uint64) {
 }
 
 // feedLearners sends the entries that are applied here to the learners that ask for them.
-func (c *Core) feedLearners(out *Output) {
-	c.wire.relays.feeds = slices.DeleteFunc(c.wire.relays.feeds, func(f *relayFeed) bool {
-		for !f.answered || f.next <= c.applied && f.window > 0 {
-			m := c.nextFeed(f)
+func (rel *Relays) feedLearners(out *Output) {
+	rel.feeds = slices.DeleteFunc(rel.feeds, func(f *relayFeed) bool {
+		for !f.answered || f.next <= rel.applied && f.window > 0 {
+			m := rel.nextFeed(f)
 			if m == nil {
 				return true
 			}
 			f.answered = true
-			out.Messages = append(out.Messages, Message{To: f.learner, From: c.id, Raft: m})
+			out.Messages = append(out.Messages, Message{To: f.learner, From: rel.id, Raft: m})
 		}
 		return false
 	})
 }
 
 // nextFeed returns the next entries for a learner, or nil if they are not in memory any longer.
-func (c *Core) nextFeed(f *relayFeed) *raftpb.Message {
-	before := min(f.next-1, c.applied) // the learner may be ahead, if it has just left another source
-	term, err := c.storage.Term(before)
+func (rel *Relays) nextFeed(f *relayFeed) *raftpb.Message {
+	before := min(f.next-1, rel.applied) // the learner may be ahead, if it has just left another source
+	term, err := rel.storage.Term(before)
 	if err != nil {
 		return nil
 	}
 	var entries []*raftpb.Entry
-	if f.next <= c.applied && f.window > 0 {
-		if entries, err = c.storage.Entries(f.next, c.applied+1, maxBatchBytes); err != nil {
+	if f.next <= rel.applied && f.window > 0 {
+		if entries, err = rel.storage.Entries(f.next, rel.applied+1, maxBatchBytes); err != nil {
 			return nil
 		}
 	}
 	m := &raftpb.Message{
-		Type: raftpb.MsgApp.Enum(), To: &f.learner, From: &c.id, Term: new(c.raftTerm), Index: &before, LogTerm: &term,
-		Entries: entries, Commit: new(c.applied), Context: []byte{relayed},
+		Type: raftpb.MsgApp.Enum(), To: &f.learner, From: &rel.id, Term: new(rel.raftTerm), Index: &before, LogTerm: &term,
+		Entries: entries, Commit: new(rel.applied), Context: []byte{relayed},
 	}
 	for _, e := range entries {
 		f.window -= len(e.GetData()) + entryBytes
@@ -288,15 +296,12 @@ func (c *Core) nextFeed(f *relayFeed) *raftpb.Message {
 }
 
 // noteLease notes whether a learner needs no appends of this leader.
-func (c *Core) noteLease(learner uint64, has bool) {
-	l := c.wire.relays.leases[learner]
+func (rel *Relays) noteLease(learner uint64, has bool) {
+	l := rel.leases[learner]
 	switch {
 	case l == nil && !has:
 	case l == nil:
-		if c.wire.relays.leases == nil {
-			c.wire.relays.leases = make(map[uint64]*relayLease)
-		}
-		c.wire.relays.leases[learner] = &relayLease{ticks: leaseTicks}
+		rel.leases[learner] = &relayLease{ticks: leaseTicks}
 	case !has:
 		l.ticks = 0
 	case l.refused == 0:
@@ -305,32 +310,32 @@ func (c *Core) noteLease(learner uint64, has bool) {
 }
 
 // Leased reports whether this leader withholds appends from a learner, because it has a relay.
-func (c *Core) Leased(learner uint64) bool {
-	l := c.wire.relays.leases[learner]
-	return l != nil && l.ticks > 0 && c.isLearner(learner)
+func (rel *Relays) Leased(learner uint64) bool {
+	l := rel.leases[learner]
+	return l != nil && l.ticks > 0 && rel.isLearner(learner)
 }
 
 // tickLeases ends the leases of learners that are silent, and refuses those of learners whose relay
 // leaves them behind: they lack what was applied here an election timeout ago, and got nothing
 // since.
-func (c *Core) tickLeases() {
-	if len(c.wire.relays.leases) == 0 {
+func (rel *Relays) tickLeases() {
+	if len(rel.leases) == 0 {
 		return
 	}
-	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		l := c.wire.relays.leases[id]
+	rel.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		l := rel.leases[id]
 		if l == nil {
 			return
 		}
 		l.ticks, l.refused = max(l.ticks-1, 0), max(l.refused-1, 0)
 		if l.idle++; pr.Match > l.match || pr.Match >= l.goal {
-			l.match, l.goal, l.idle = pr.Match, c.applied, 0
+			l.match, l.goal, l.idle = pr.Match, rel.applied, 0
 		}
 		if l.ticks > 0 && l.idle > electionTicks {
 			l.ticks, l.refused = 0, patienceTicks
 		}
 	})
-	maps.DeleteFunc(c.wire.relays.leases, func(id uint64, l *relayLease) bool {
-		return l.ticks == 0 && l.refused == 0 || !c.isLearner(id) // one that comes back may lack its log
+	maps.DeleteFunc(rel.leases, func(id uint64, l *relayLease) bool {
+		return l.ticks == 0 && l.refused == 0 || !rel.isLearner(id) // one that comes back may lack its log
 	})
 }

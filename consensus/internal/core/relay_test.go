@@ -18,9 +18,9 @@ func relayWorld(t *testing.T) (w *world, lead, learner, relay *member) {
 		}
 	}
 	learner = w.members[3]
-	w.calm(func() bool { return w.leader() != nil && learner.core.Relay() != 0 })
+	w.calm(func() bool { return w.leader() != nil && learner.core.Relays.Source() != 0 })
 	w.ticks(6) // the leader is told
-	return w, w.leader(), learner, w.members[learner.core.Relay()-1]
+	return w, w.leader(), learner, w.members[learner.core.Relays.Source()-1]
 }
 
 // ticks lets time pass, with everything delivered and written.
@@ -75,8 +75,8 @@ func TestRelay_SparesTheLeader(t *testing.T) {
 	if from[lead.id] != 0 || from[relay.id] < 50 {
 		t.Errorf("entries by sender: %v; the leader is %d, the relay %d", from, lead.id, relay.id)
 	}
-	if got := relay.core.Relays(); len(got) != 1 || got[0] != learner.id || !lead.core.Leased(learner.id) {
-		t.Errorf("the relay has learners %v, the leader a lease: %v", got, lead.core.Leased(learner.id))
+	if got := relay.core.Relays.Learners(); len(got) != 1 || got[0] != learner.id || !lead.core.Relays.Leased(learner.id) {
+		t.Errorf("the relay has learners %v, the leader a lease: %v", got, lead.core.Relays.Leased(learner.id))
 	}
 	if learner.answered < 40 {
 		t.Errorf("%d of the learner's requests were applied", learner.answered)
@@ -89,11 +89,11 @@ func TestRelay_CutOff(t *testing.T) {
 	w, lead, learner, relay := relayWorld(t)
 	relay.cut = true
 	w.appends(learner, relayPatience+2, lead)
-	if now := learner.core.Relay(); now == relay.id {
+	if now := learner.core.Relays.Source(); now == relay.id {
 		t.Errorf("the relay is still %d, which has been silent for %d ticks", now, relayPatience+2)
 	}
 	w.appends(learner, 3*electionTicks, lead)
-	if now := learner.core.Relay(); now == relay.id || learner.applied+5 < lead.applied {
+	if now := learner.core.Relays.Source(); now == relay.id || learner.applied+5 < lead.applied {
 		t.Errorf("the relay is %d, before %d; the learner has applied %d entries, the leader %d", now, relay.id, learner.applied, lead.applied)
 	}
 }
@@ -141,26 +141,27 @@ func TestRelay_Strangers(t *testing.T) {
 // A relay sends little to a learner whose log hangs: such a learner reports, and drops all entries.
 func TestRelay_HungLearner(t *testing.T) {
 	const entries, learner = 40, 4
-	c := &Core{
+	m := &standing{
 		id: 2, leader: 1, raftTerm: 1, appliedTerm: 1, applied: entries, storage: raft.NewMemoryStorage(),
 		conf: &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{learner}},
 	}
+	relay := &Relays{standing: m, stall: &LogStall{standing: m}}
 	data := make([]byte, maxBatchBytes)
 	for i := range uint64(entries) {
-		if err := c.storage.Append([]*raftpb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Data: data}}); err != nil {
+		if err := m.storage.Append([]*raftpb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Data: data}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sent := func(have uint64, ticks int) (n, last int) {
 		for range ticks {
-			c.feedRequested(learner, have)
+			relay.feedRequested(learner, have)
 			var out Output
-			c.feedLearners(&out)
-			for _, m := range out.Messages {
-				n += len(m.Raft.GetEntries())
-				last = int(m.Raft.GetIndex()) + len(m.Raft.GetEntries())
+			relay.feedLearners(&out)
+			for _, msg := range out.Messages {
+				n += len(msg.Raft.GetEntries())
+				last = int(msg.Raft.GetIndex()) + len(msg.Raft.GetEntries())
 			}
-			c.tickRelays()
+			relay.tick()
 		}
 		return n, last
 	}
@@ -181,9 +182,9 @@ func TestRelay_HungLearner(t *testing.T) {
 func TestRelay_LeaseOfRemoved(t *testing.T) {
 	w, lead, _, _ := relayWorld(t)
 	const removed = 99
-	lead.core.noteLease(removed, true)
+	lead.core.Relays.noteLease(removed, true)
 	w.ticks(1)
-	if lead.core.wire.relays.leases[removed] != nil {
+	if lead.core.Relays.leases[removed] != nil {
 		t.Error("the leader keeps a lease of a member that is none")
 	}
 }

@@ -12,12 +12,6 @@ const (
 	maxRestTicks = 2 * restHeartbeatTicks
 )
 
-// ticks holds the slowing and the resting of raft's clock.
-type ticks struct {
-	scale tickScale
-	rest  rest
-}
-
 // rest tells whether the ensemble is at rest: nothing waits, and nothing has happened for an
 // election timeout except heartbeats. Then most ticks have no effect but to be counted.
 type rest struct {
@@ -28,37 +22,31 @@ type rest struct {
 }
 
 // tickRest must be called after the other timers have advanced.
-func (c *Core) tickRest() {
-	r := &c.ticks.rest
+func (k *Clock) tickRest() {
+	r := &k.rest
 	r.quiet++
-	if c.applied != r.applied || !c.quiet() {
-		r.applied, r.quiet = c.applied, 0
+	if k.applied != r.applied || !k.quiet() {
+		r.applied, r.quiet = k.applied, 0
 	}
-	r.settled = c.role == raft.StateLeader && r.quiet > 0
+	r.settled = k.role == raft.StateLeader && r.quiet > 0
 	if r.settled {
-		c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-			if pr.Match != c.applied || c.membership.silentTicks[id] > maxRestTicks {
+		k.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+			if pr.Match != k.applied || k.membership.silentTicks[id] > maxRestTicks {
 				r.settled = false
 			}
 		})
 	}
 }
 
-// quiet reports whether nothing but heartbeats is under way here.
-func (c *Core) quiet() bool {
-	relays := &c.wire.relays
-	return c.Current() && c.Idle() && !c.stall.stalled && relays.source.id == 0 && len(relays.feeds)+len(relays.leases) == 0
-}
-
 // RestTicks returns how many ticks may pass until the next must be taken, if nothing happens
 // before. The ticks that have passed must be taken together before anything that happens, so that
 // timers show the same time to every message as without rest. The result is 1 except at rest.
-func (c *Core) RestTicks() int {
-	r := &c.ticks.rest
+func (k *Clock) RestTicks() int {
+	r := &k.rest
 	switch {
-	case r.quiet < electionTicks || r.applied != c.applied || !c.quiet():
-	case c.role != raft.StateLeader:
-		return max(maxRestTicks-c.start.leaderSilence, 1)
+	case r.quiet < electionTicks || r.applied != k.applied || !k.quiet():
+	case k.role != raft.StateLeader:
+		return max(maxRestTicks-k.leaderSilence, 1)
 	case r.settled:
 		return restHeartbeatTicks
 	}
@@ -70,9 +58,9 @@ func (c *Core) RestTicks() int {
 // later whether the quorum is there: a leader that is cut off steps down after up to 30 ticks
 // instead of 20. That delays no election, since the others elect by their own clocks. A member
 // whose clock is stretched never rests.
-func (c *Core) holdsTick() bool {
-	r := &c.ticks.rest
-	if c.role != raft.StateLeader || c.RestTicks() == 1 {
+func (k *Clock) holdsTick() bool {
+	r := &k.rest
+	if k.role != raft.StateLeader || k.RestTicks() == 1 {
 		r.beat = 0
 		return false
 	}

@@ -16,7 +16,7 @@ func TestRest(t *testing.T) {
 			if m == w.leader() {
 				want = leader
 			}
-			if m.core.RestTicks() != want {
+			if m.core.Clock.RestTicks() != want {
 				return false
 			}
 		}
@@ -31,28 +31,28 @@ func TestRest(t *testing.T) {
 		"a read":                  follower.read,
 		"a member that left": func() {
 			follower.cut = true
-			w.calm(func() bool { return !lead.core.ticks.rest.settled })
+			w.calm(func() bool { return !lead.core.Clock.rest.settled })
 			follower.cut = false
 		},
-		"a log that hangs":        func() { lead.core.SetLogStalled(true) },
-		"an entry from before it": func() { lead.core.applied--; lead.core.tickRest(); lead.core.applied++ },
+		"a log that hangs":        func() { lead.core.LogStall.Set(true) },
+		"an entry from before it": func() { lead.core.applied--; lead.core.Clock.tickRest(); lead.core.applied++ },
 	} {
 		w.calm(func() bool { return all(restHeartbeatTicks, maxRestTicks) })
 		happens()
-		if n, m := lead.core.RestTicks(), follower.core.RestTicks(); n > 1 && m > 1 {
+		if n, m := lead.core.Clock.RestTicks(), follower.core.Clock.RestTicks(); n > 1 && m > 1 {
 			t.Errorf("%s: the leader takes %d ticks together, a follower %d", name, n, m)
 		}
-		lead.core.SetLogStalled(false)
+		lead.core.LogStall.Set(false)
 	}
 	w.calm(func() bool { return all(restHeartbeatTicks, maxRestTicks) })
 	lead.cut = true
 	for i := range maxRestTicks {
-		if n := follower.core.RestTicks(); n != maxRestTicks-i {
+		if n := follower.core.Clock.RestTicks(); n != maxRestTicks-i {
 			t.Errorf("%d ticks after the last heartbeat: %d ticks are taken together", i, n)
 		}
 		follower.core.Tick()
 	}
-	if n := follower.core.RestTicks(); n != 1 {
+	if n := follower.core.Clock.RestTicks(); n != 1 {
 		t.Errorf("the leader is silent: %d ticks are taken together", n)
 	}
 }
@@ -62,7 +62,7 @@ func TestRest(t *testing.T) {
 func TestRest_Heartbeats(t *testing.T) {
 	for phase := range heartbeatTicks {
 		w := newWorld(t, 1, 3)
-		resting := func() bool { l := w.leader(); return l != nil && l.core.RestTicks() == restHeartbeatTicks }
+		resting := func() bool { l := w.leader(); return l != nil && l.core.Clock.RestTicks() == restHeartbeatTicks }
 		w.calm(resting)
 		lead := w.leader()
 		// tick reports whether the leader sends heartbeats.
@@ -90,7 +90,7 @@ func TestRest_Heartbeats(t *testing.T) {
 				t.Fatalf("phase %d: no heartbeat for %d ticks", phase, silent)
 			}
 		}
-		lead.core.ticks.scale.factor = 2
+		lead.core.Clock.scale.factor = 2
 		beats := 0
 		for range 6 * heartbeatTicks {
 			if tick() {
@@ -100,7 +100,7 @@ func TestRest_Heartbeats(t *testing.T) {
 		if beats != 3 {
 			t.Errorf("phase %d: %d heartbeats in %d ticks of a clock at half speed", phase, beats, 6*heartbeatTicks)
 		}
-		lead.core.ticks.scale.factor = 0
+		lead.core.Clock.scale.factor = 0
 		lead.cut = true
 		ticks := 0
 		for ; lead.core.role == raft.StateLeader; ticks++ {

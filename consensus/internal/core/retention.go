@@ -30,8 +30,11 @@ func DefaultRetention() RetentionLimits {
 // entryBytes is the approximate size of an entry without its data.
 const entryBytes = 128
 
-// retention tracks the applied entries that are still in memory.
-type retention struct {
+// Retention decides which applied entries stay in memory, for other members and the archive: it
+// alone compacts raft's storage. A member that a checkpoint is sent to finds the entries after it,
+// as long as they fit into MaxBytes.
+type Retention struct {
+	*standing
 	limits RetentionLimits
 	sizes  []int32 // of the last entries, up to the applied index
 	bytes  int     // sum of sizes
@@ -50,63 +53,69 @@ type pinnedIndex struct {
 // pinTicks is how long a member may take to install a checkpoint that it has received.
 const pinTicks = 4 * electionTicks
 
-func (c *Core) tickRetention() {
-	for to, p := range c.retention.pinned {
+// tick advances the timers of pins.
+func (t *Retention) tick() {
+	for to, p := range t.pinned {
 		switch p.ticks {
 		case 0:
 		case 1:
-			delete(c.retention.pinned, to)
+			delete(t.pinned, to)
 		default:
-			c.retention.pinned[to] = pinnedIndex{p.index, p.ticks - 1}
+			t.pinned[to] = pinnedIndex{p.index, p.ticks - 1}
 		}
 	}
 }
 
-func (t *retention) note(bytes int) {
+func (t *Retention) note(bytes int) {
 	t.sizes = append(t.sizes, int32(bytes)+entryBytes)
 	t.bytes += bytes + entryBytes
 }
 
-func (t *retention) reset() {
+func (t *Retention) reset() {
 	t.sizes, t.bytes = nil, 0
 	t.scheduleCut()
 }
 
-func (t *retention) scheduleCut() {
+func (t *Retention) scheduleCut() {
 	t.nextLen, t.nextBytes = len(t.sizes)+t.limits.CutEntries, t.bytes+t.limits.CutBytes
 }
 
-// loadRetention notes the applied entries with which the log in memory begins.
-func (c *Core) loadRetention() error {
-	first, err := c.storage.FirstIndex()
-	if err != nil || first > c.applied {
+func (t *Retention) leadershipChanged() { clear(t.pinned) }
+
+// serving reports whether a checkpoint is sent to a member, or being installed there.
+func (t *Retention) serving() bool { return len(t.pinned) > 0 }
+
+// load notes the applied entries with which the log in memory begins.
+func (t *Retention) load() error {
+	t.scheduleCut()
+	first, err := t.storage.FirstIndex()
+	if err != nil || first > t.applied {
 		return err
 	}
-	entries, err := c.storage.Entries(first, c.applied+1, math.MaxUint64)
+	entries, err := t.storage.Entries(first, t.applied+1, math.MaxUint64)
 	for _, e := range entries {
-		c.retention.note(len(e.GetData()))
+		t.note(len(e.GetData()))
 	}
 	return err
 }
 
 // cut drops applied entries from memory that no member needs.
-func (c *Core) cut() error {
-	t := &c.retention
+func (t *Retention) cut() error {
 	if len(t.sizes) < t.nextLen && t.bytes < t.nextBytes {
 		return nil
 	}
 	defer t.scheduleCut()
-	alone := len(c.conf.GetVoters()) == 1 && len(c.conf.GetLearners())+len(c.conf.GetVotersOutgoing()) == 0
-	soft, needed := t.limits.Bytes, c.applied
+	alone := len(t.conf.GetVoters()) == 1 && len(t.conf.GetLearners())+len(t.conf.GetVotersOutgoing()) == 0
+	soft, needed := t.limits.Bytes, t.applied
 	switch {
 	case alone:
 		soft = 0
-	case c.role == raft.StateLeader:
-		needed = c.neededFrom()
+	case t.role == raft.StateLeader:
+		needed = t.neededFrom()
 	}
 	// Entries beyond the soft bound go unless a member needs them; beyond the hard bound all go.
 	// What the archive needs stays in both cases, up to a bound of its own.
-	index, drop, bytes := c.applied-uint64(len(t.sizes)), 0, t.bytes
+	index, drop, bytes := t.applied-uint64(len(t.sizes)), 0, t.bytes
 	archived := func() bool { return index < t.archived || bytes > t.limits.ArchiveBytes }
 	for drop < len(t.sizes) && archived() && (bytes > t.limits.MaxBytes || bytes > soft && index < needed) {
 		bytes -= int(t.sizes[drop])
@@ -118,32 +127,32 @@ func (c *Core) cut() error {
 	}
 	t.sizes = append([]int32(nil), t.sizes[drop:]...)
 	t.bytes = bytes
-	if first, err := c.storage.FirstIndex(); err != nil || index < first {
+	if first, err := t.storage.FirstIndex(); err != nil || index < first {
 		return err
 	}
-	return c.storage.Compact(index)
+	return t.storage.Compact(index)
 }
 
 // KeepFrom says that the archive has the entries before an index. Until it is called, the archive
 // has none.
-func (c *Core) KeepFrom(index uint64) {
+func (t *Retention) KeepFrom(index uint64) {
 	if index > 0 {
-		c.retention.archived = max(c.retention.archived, index-1)
+		t.archived = max(t.archived, index-1)
 	}
 }
 
 // Archives reports whether entries are kept for an archive.
-func (c *Core) Archives() bool { return c.retention.limits.ArchiveBytes > 0 }
+func (t *Retention) Archives() bool { return t.limits.ArchiveBytes > 0 }
 
 // neededFrom returns the index up to which every member that is being served has the log.
-func (c *Core) neededFrom() uint64 {
-	needed := c.applied
-	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		if id != c.id && pr.RecentActive && pr.Match > 0 {
+func (t *Retention) neededFrom() uint64 {
+	needed := t.applied
+	t.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if id != t.id && pr.RecentActive && pr.Match > 0 {
 			needed = min(needed, pr.Match)
 		}
 	})
-	for _, p := range c.retention.pinned {
+	for _, p := range t.pinned {
 		needed = min(needed, p.index)
 	}
 	return needed
@@ -151,21 +160,21 @@ func (c *Core) neededFrom() uint64 {
 
 // TransferStarted notes that a checkpoint of that index is sent to a member: the log after that
 // index is kept.
-func (c *Core) TransferStarted(to, index uint64) {
-	c.retention.pinned[to] = pinnedIndex{index: index}
+func (t *Retention) TransferStarted(to, index uint64) {
+	t.pinned[to] = pinnedIndex{index: index}
 }
 
 // TransferEnded tells raft whether the member has the checkpoint. After a success, the log after
 // the checkpoint is kept until the member has had time to install and report the checkpoint.
-func (c *Core) TransferEnded(to uint64, ok bool) {
+func (t *Retention) TransferEnded(to uint64, ok bool) {
 	status := raft.SnapshotFinish
-	if p, pinned := c.retention.pinned[to]; ok && pinned {
-		c.retention.pinned[to] = pinnedIndex{p.index, pinTicks}
+	if p, pinned := t.pinned[to]; ok && pinned {
+		t.pinned[to] = pinnedIndex{p.index, pinTicks}
 	} else {
-		delete(c.retention.pinned, to)
+		delete(t.pinned, to)
 	}
 	if !ok {
 		status = raft.SnapshotFailure
 	}
-	c.raft.ReportSnapshot(to, status)
+	t.raft.ReportSnapshot(to, status)
 }

@@ -20,23 +20,25 @@ func TestCut_ArchiveBeyondMaxBytes(t *testing.T) {
 		{"all is archived", 16 << 10, 200, 0, 2 << 10},
 	} {
 		storage := raft.NewMemoryStorage()
-		c := &Core{storage: storage, applied: 200}
-		c.retention.limits = RetentionLimits{Bytes: 2 << 10, MaxBytes: 4 << 10, ArchiveBytes: tc.archive, CutEntries: 1, CutBytes: 1}
-		for i := range c.applied {
+		r := &Retention{
+			standing: &standing{storage: storage, applied: 200},
+			limits:   RetentionLimits{Bytes: 2 << 10, MaxBytes: 4 << 10, ArchiveBytes: tc.archive, CutEntries: 1, CutBytes: 1},
+		}
+		for i := range r.applied {
 			e := &raftpb.Entry{Index: new(i + 1), Term: new(uint64(1))}
 			if err := storage.Append([]*raftpb.Entry{e}); err != nil {
 				t.Fatal(err)
 			}
-			c.retention.note(0)
+			r.note(0)
 		}
-		c.KeepFrom(tc.archived + 1)
-		if err := c.cut(); err != nil {
+		r.KeepFrom(tc.archived + 1)
+		if err := r.cut(); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.retention.bytes; got < tc.least || got > tc.most {
+		if got := r.bytes; got < tc.least || got > tc.most {
 			t.Errorf("%s: %d bytes stay, want %d to %d", tc.what, got, tc.least, tc.most)
 		}
-		if first, err := storage.FirstIndex(); err != nil || first != c.applied-uint64(len(c.retention.sizes))+1 {
+		if first, err := storage.FirstIndex(); err != nil || first != r.applied-uint64(len(r.sizes))+1 {
 			t.Errorf("%s: the log begins at %d, %v", tc.what, first, err)
 		}
 	}

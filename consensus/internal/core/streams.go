@@ -1,7 +1,9 @@
 package core
 
 import (
-	"sort"
+	"encoding/binary"
+	"maps"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 )
@@ -37,14 +39,7 @@ func (s Streams) accept(server, incarnation, number uint64) bool {
 	return false
 }
 
-func (s Streams) servers() []uint64 {
-	ids := make([]uint64, 0, len(s))
-	for id := range s {
-		ids = append(ids, id)
-	}
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
-	return ids
-}
+func (s Streams) servers() []uint64 { return slices.Sorted(maps.Keys(s)) }
 
 // ownStream is this server's stream: its requests that were not applied yet.
 type ownStream struct {
@@ -160,7 +155,7 @@ func (c *Core) accept(server, incarnation, number uint64, payload []byte) {
 		return
 	}
 	if number == 1 {
-		c.start.incarnations++
+		c.incarnations++
 	}
 	r := Request{Payload: payload}
 	switch {
@@ -185,4 +180,36 @@ func (c *Core) IncarnationAfter(meta *Meta) uint64 {
 		return SkipIncarnations(p.Incarnation, c.random())
 	}
 	return c.own.incarnation
+}
+
+// AppendIncarnations appends, for each server, the newest incarnation with an applied request. A
+// member shows them to each other member before it exchanges messages.
+func (c *Core) AppendIncarnations(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(c.streams)))
+	for _, id := range c.streams.servers() {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, id), c.streams[id].Incarnation)
+	}
+	return b
+}
+
+// Incarnations counts the changes of what AppendIncarnations appends.
+func (c *Core) Incarnations() uint64 { return c.incarnations }
+
+// ReadIncarnation reads the output of AppendIncarnations, and returns the incarnation of a server;
+// 0 if it is not known. Earlier versions of gozkd append nothing.
+func ReadIncarnation(r *Uvarints, server uint64) (incarnation uint64) {
+	if len(r.Rest) == 0 {
+		return 0
+	}
+	for n := r.Next(); n > 0 && !r.Bad; n-- {
+		if id, i := r.Next(), r.Next(); id == server {
+			incarnation = i
+		}
+	}
+	return incarnation
+}
+
+// SeeOwnIncarnation takes an incarnation of this server with a request that was applied anywhere.
+func (c *Core) SeeOwnIncarnation(incarnation uint64) {
+	c.Admission.seeIncarnation(incarnation, c.own.incarnation)
 }

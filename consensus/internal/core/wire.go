@@ -23,42 +23,14 @@ const (
 	readContextBytes = 24
 )
 
-// wire holds what this member exchanges with the others.
-type wire struct {
-	outbox  []Message // made outside of Ready, sent by the next Ready
-	last    uint64    // the newest entry that was handed to the log: no member can have acknowledged a later one
-	refused uint64    // messages that no member sends
-	relays  relays
-}
-
-// noteAppend notes what is handed to the log, before it is sent to other members.
-func (w *wire) noteAppend(m *raftpb.Message) {
-	if n := len(m.GetEntries()); n > 0 {
-		w.last = m.GetEntries()[n-1].GetIndex()
-	} else if s := m.GetSnapshot(); s != nil {
-		w.last = s.GetMetadata().GetIndex()
-	}
-}
-
-// refuse counts and logs a message that makes no sense.
-func (c *Core) refuse(r *raftpb.Message, reason string) {
-	if c.wire.refused++; c.wire.refused&(c.wire.refused-1) == 0 { // a broken member must not fill the disk with log lines
-		c.logger.Errorf("%v of member %d refused (refused so far: %d): %s",
-			r.GetType(), number(r.GetFrom()), c.wire.refused, reason)
-	}
-}
-
-// Refused counts the messages of other members that make no sense.
-func (c *Core) Refused() uint64 { return c.wire.refused }
-
 // number returns the number of a member, as people know it: package memberid has the reason.
 func number(id uint64) uint64 { return id % MaxMemberID }
 
 // nonsense returns why no member sends a message, or "". Raft trusts its messages: it panics if
 // they contradict its log, and follows any term.
-func (c *Core) nonsense(r *raftpb.Message) string {
+func (m *standing) nonsense(r *raftpb.Message) string {
 	// A member that was let in knows the term of its leader before it gets its first message.
-	term := max(c.raftTerm, c.start.minTerm)
+	term := max(m.raftTerm, m.minTerm)
 	switch {
 	case r.GetTerm() > term && r.GetTerm()-term > maxTermJump:
 		return fmt.Sprintf("its term is %d and this member's is %d: no ensemble holds so many elections", r.GetTerm(), term)
@@ -73,8 +45,8 @@ func (c *Core) nonsense(r *raftpb.Message) string {
 			return "it is no read round"
 		}
 	case raftpb.MsgAppResp:
-		if c.role == raft.StateLeader && r.GetTerm() == c.raftTerm && !r.GetReject() && r.GetIndex() > c.wire.last {
-			return fmt.Sprintf("it acknowledges entry %d, and the last entry is %d", r.GetIndex(), c.wire.last)
+		if m.role == raft.StateLeader && r.GetTerm() == m.raftTerm && !r.GetReject() && r.GetIndex() > m.last {
+			return fmt.Sprintf("it acknowledges entry %d, and the last entry is %d", r.GetIndex(), m.last)
 		}
 	case raftpb.MsgApp:
 		return nonsenseEntries(r)

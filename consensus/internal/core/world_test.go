@@ -167,7 +167,7 @@ func (m *member) write(n int) {
 	}
 	m.queue = m.queue[n:]
 	for _, r := range responses {
-		if m.core.Withheld(r) {
+		if m.core.Relays.Withheld(r) {
 			continue
 		}
 		if r.GetTo() != m.id {

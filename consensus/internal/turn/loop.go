@@ -110,7 +110,7 @@ func (l *Loop) Turn() error {
 
 // Tick advances all timers by one tick. A turn must follow.
 func (l *Loop) Tick() {
-	l.core.SetLogStalled(l.log.tick())
+	l.core.LogStall.Set(l.log.tick())
 	l.core.Tick()
 	l.tickHandOver()
 	l.tickTransfers()
@@ -124,7 +124,7 @@ func (l *Loop) RestTicks() int {
 	case !l.cfg.HasPeers:
 		return core.ElectionTicks
 	case l.log.awaited == 0 && l.Idle():
-		return l.core.RestTicks()
+		return l.core.Clock.RestTicks()
 	}
 	return 1
 }
@@ -185,7 +185,7 @@ func (l *Loop) apply(out *core.Output) {
 // then that checkpoint. Raft takes part only after both are durable.
 func (l *Loop) Form() error {
 	meta := l.core.FirstMeta()
-	if err := l.host.FormLog(l.core.FirstState()); err != nil {
+	if err := l.host.FormLog(l.core.Admission.FirstState()); err != nil {
 		return err
 	}
 	if err := l.host.FormCheckpoint(meta); err != nil {
@@ -224,7 +224,7 @@ func (l *Loop) writeCheckpoint() {
 	meta := l.core.Meta()
 	l.host.WriteCheckpoint(l.checkpoint.last, meta)
 	for _, to := range l.transfers.wanted {
-		l.core.TransferStarted(to, meta.Index) // keeps the log after the checkpoint
+		l.core.Retention.TransferStarted(to, meta.Index) // keeps the log after the checkpoint
 	}
 }
 
@@ -240,7 +240,7 @@ func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if l.cfg.HasPeers || l.core.Archives() {
+	if l.cfg.HasPeers || l.core.Retention.Archives() {
 		previous = min(previous, first-1)
 	}
 	if err := l.host.WriteLog([]LogWork{{Compact: previous}}, false); err != nil {
@@ -284,9 +284,6 @@ func (l *Loop) tickHandOver() {
 func (l *Loop) Idle() bool {
 	return !l.checkpoint.writing && l.install == installer{} && l.transfers.empty() && l.handOver.done == nil
 }
-
-// LogStalled reports whether the log hung at the last tick.
-func (l *Loop) LogStalled() bool { return l.core.LogStalled() }
 
 // LastCheckpoint returns the index of the checkpoint on disk.
 func (l *Loop) LastCheckpoint() uint64 { return l.checkpoint.last }

@@ -61,10 +61,10 @@ func (m *scriptMember) connect() {
 		}
 		for _, p := range [][2]*scriptMember{{m, o}, {o, m}} {
 			a, b := p[0], p[1]
-			a.core.SetPeers(slices.DeleteFunc([]uint64{1, 2, 3, 4, 5}, func(id uint64) bool { return id == a.id || m.s.members[id] == nil }))
-			a.core.SetPeerLevels(b.id, b.core.LevelInfo())
-			a.core.SetPeerState(b.id, b.core.Cluster() != 0)
-			a.core.SeeOwnIncarnation(b.core.KnownIncarnation(a.id))
+			a.core.Admission.SetPeers(slices.DeleteFunc([]uint64{1, 2, 3, 4, 5}, func(id uint64) bool { return id == a.id || m.s.members[id] == nil }))
+			a.core.Levels.SetPeer(b.id, b.core.Levels.Info())
+			a.core.Membership.SetPeerState(b.id, b.core.Cluster() != 0)
+			a.core.SeeOwnIncarnation(b.core.Meta().Streams[a.id].Incarnation)
 			a.core.Reachable(b.id)
 		}
 	}
@@ -169,7 +169,7 @@ func (m *scriptMember) status() {
 	if len(conf.GetLearners()) > 0 {
 		members += ", learners " + ids(conf.GetLearners())
 	}
-	m.say("%s; term %d, level %d, %s, log to entry %d, applied to entry %d: %v", role, m.core.RaftTerm(), m.core.Level(), members, last, m.core.Applied(), m.applied)
+	m.say("%s; term %d, level %d, %s, log to entry %d, applied to entry %d: %v", role, m.core.RaftTerm(), m.core.Levels.Active(), members, last, m.core.Applied(), m.applied)
 }
 
 // The methods of Host.

@@ -59,7 +59,7 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 
 func (l *Loop) mark(m core.Mark) {
 	l.persistedMark = m
-	a := l.core.MarkAppend()
+	a := l.core.Admission.MarkAppend()
 	l.log.awaited += len(a.GetResponses())
 	l.pendingLog = append(l.pendingLog, LogWork{Mark: &m, Append: a})
 }
@@ -73,7 +73,7 @@ func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at t
 	}
 	for _, m := range responses {
 		if m.GetTo() != l.core.ID() {
-			if !l.core.Withheld(m) {
+			if !l.core.Relays.Withheld(m) {
 				l.host.Send(core.Message{To: m.GetTo(), From: l.core.ID(), Raft: m})
 			}
 			continue

@@ -68,7 +68,7 @@ func (l *Loop) sendCheckpoints(to []uint64) error {
 	if err != nil {
 		return err
 	}
-	unknown := func(id uint64) bool { return !l.core.CheckpointKnows(l.checkpoint.last, id) }
+	unknown := func(id uint64) bool { return !l.core.Membership.CheckpointKnows(l.checkpoint.last, id) }
 	if l.checkpoint.last+1 < first || slices.ContainsFunc(t.wanted, unknown) {
 		if len(t.active) == 0 {
 			l.writeCheckpoint()
@@ -83,7 +83,7 @@ func (l *Loop) sendCheckpoints(to []uint64) error {
 func (l *Loop) startTransfers(index uint64) {
 	t := &l.transfers
 	for _, to := range t.wanted {
-		l.core.TransferStarted(to, index)
+		l.core.Retention.TransferStarted(to, index)
 		t.active[to] = true
 	}
 	l.host.StartTransfer(t.wanted, index)
@@ -99,7 +99,7 @@ func (l *Loop) TransferEnded(to uint64, ok bool) error {
 	switch {
 	case ok:
 		delete(t.retries, to)
-		l.core.TransferEnded(to, true)
+		l.core.Retention.TransferEnded(to, true)
 	case !l.core.Leads():
 	case r == nil:
 		t.retries[to] = &retry{firstRetryTicks, firstRetryTicks}
@@ -131,7 +131,7 @@ func (l *Loop) tickTransfers() {
 			continue // raft was told already
 		}
 		if r.ticksLeft--; r.ticksLeft == 0 {
-			l.core.TransferEnded(to, false)
+			l.core.Retention.TransferEnded(to, false)
 		}
 	}
 }

@@ -67,8 +67,8 @@ func TestTickScale_SilenceDoesNotSlow(t *testing.T) {
 		w.net = nil
 	}
 	for _, m := range w.members {
-		if m.core.ticks.scale.factor != 0 {
-			t.Errorf("member %d: raft's clock goes %d times slower", m.id, m.core.ticks.scale.factor)
+		if m.core.Clock.scale.factor != 0 {
+			t.Errorf("member %d: raft's clock goes %d times slower", m.id, m.core.Clock.scale.factor)
 		}
 	}
 }

@@ -44,10 +44,10 @@ func TestStartup_AnswerToAnEarlierLifeLetsNobodyIn(t *testing.T) {
 func TestStartup_AMajorityMustKnowThisLife(t *testing.T) {
 	for state, want := range map[joinState]bool{joinFormed: false, joinFormedKnowing: true} {
 		c := newFresh(t)
-		for range c.start.graceTicks {
+		for range c.Admission.graceTicks {
 			c.Tick()
 		}
-		c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: state, founders: hashFounders(c.start.voters), term: 1})
+		c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: state, founders: hashFounders(c.Admission.voters), term: 1})
 		out, err := c.Ready(0)
 		if err != nil {
 			t.Fatal(err)

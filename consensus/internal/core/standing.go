@@ -1,0 +1,225 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// standing is raft, and where this member stands in it. A Core shares it with its parts. Only the
+// Core, Admission (fresh, proof, minTerm, connected) and Membership (conf) change where the member
+// stands; the other parts read that, step raft and send messages.
+type standing struct {
+	id      uint64
+	raft    *raft.RawNode
+	storage *raft.MemoryStorage
+	logger  raft.Logger
+
+	// As of the last raft.Ready.
+	raftTerm uint64 // raft's own term
+	leader   uint64 // as raft sees it; 0: none
+	role     raft.StateType
+
+	// As of the last entry that was handed out, or the installed checkpoint.
+	applied     uint64 // its index
+	appliedTerm uint64 // its term
+	conf        *raftpb.ConfState
+
+	fresh   bool   // this member has no state, so it takes no part in raft
+	proof   string // why this member is outdated, so that it takes no part in raft; "": it is not, as far as it knows
+	minTerm uint64 // messages of leaders of an earlier term are from before this member was let in
+
+	connected map[uint64]connection // absent: not connected
+	outbox    []Message             // made outside of Ready, sent by the next Ready
+	last      uint64                // the newest entry that was handed to the log: no member can have acknowledged a later one
+	refused   uint64                // messages that no member sends
+}
+
+type connection uint8
+
+const (
+	connectionUp connection = 1
+	// connectionFresh: the member has announced that it has no state, and not been heard in raft
+	// since.
+	connectionFresh connection = 2
+)
+
+// startRaft starts raft on the log in storage.
+func (m *standing) startRaft() (err error) {
+	m.raft, err = raft.NewRawNode(&raft.Config{
+		ID:                        m.id,
+		ElectionTick:              electionTicks,
+		HeartbeatTick:             heartbeatTicks,
+		Storage:                   raftStorage{m.storage, m},
+		Applied:                   m.applied,
+		AsyncStorageWrites:        true,
+		MaxSizePerMsg:             maxBatchBytes,
+		MaxInflightMsgs:           256,
+		MaxInflightBytes:          maxInflightBytes,
+		CheckQuorum:               true,
+		PreVote:                   true,
+		DisableProposalForwarding: true, // the streams forward, with numbers
+		StepDownOnRemoval:         true,
+		Logger:                    m.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("consensus: start raft: %w", err)
+	}
+	m.raftTerm = m.raft.BasicStatus().HardState.GetTerm()
+	m.last, err = m.storage.LastIndex()
+	return err
+}
+
+// raftStorage is raft's view of the log in memory, with checkpoints of the state machine as its
+// snapshots. If a member needs a snapshot, any state that is at least as new may be sent.
+type raftStorage struct {
+	*raft.MemoryStorage
+	m *standing
+}
+
+// InitialState gives raft the membership as of the restored state; the log in memory may begin
+// earlier.
+func (s raftStorage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
+	hard, _, err := s.MemoryStorage.InitialState()
+	return hard, s.m.conf, err
+}
+
+func (s raftStorage) Snapshot() (*raftpb.Snapshot, error) {
+	return Snapshot(s.m.applied, s.m.appliedTerm, s.m.conf), nil
+}
+
+// Snapshot returns raft's description of a state.
+func Snapshot(index, term uint64, conf *raftpb.ConfState) *raftpb.Snapshot {
+	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &index, Term: &term}}
+}
+
+// ID returns this member's number.
+func (m *standing) ID() uint64 { return m.id }
+
+// Leader returns the leader as raft sees it; 0: none.
+func (m *standing) Leader() uint64 { return m.leader }
+
+// Leads reports whether this member leads.
+func (m *standing) Leads() bool { return m.role == raft.StateLeader }
+
+// RaftTerm returns raft's term.
+func (m *standing) RaftTerm() uint64 { return m.raftTerm }
+
+// Applied returns the index of the last entry that was handed out.
+func (m *standing) Applied() uint64 { return m.applied }
+
+// AppliedTerm returns the term of the last entry that was handed out.
+func (m *standing) AppliedTerm() uint64 { return m.appliedTerm }
+
+// Conf returns raft's membership. A change replaces the result, and never modifies it.
+func (m *standing) Conf() *raftpb.ConfState { return m.conf }
+
+// Fresh reports whether this member has no state.
+func (m *standing) Fresh() bool { return m.fresh }
+
+// Admitted reports whether this member came without state and was let in by a leader.
+func (m *standing) Admitted() bool { return m.minTerm != 0 }
+
+// Voter reports whether this member votes.
+func (m *standing) Voter() bool { return m.isVoter(m.id) }
+
+// Current reports whether a leader is known and its first entry is applied.
+func (m *standing) Current() bool { return m.leader != raft.None && m.appliedTerm == m.raftTerm }
+
+// FirstIndex returns the index of the first entry in memory.
+func (m *standing) FirstIndex() (uint64, error) { return m.storage.FirstIndex() }
+
+// Outdated returns the proof that this member's directory is older than what the member has
+// acknowledged, or "".
+func (m *standing) Outdated() string { return m.proof }
+
+// takesPart reports whether this member takes part in raft.
+func (m *standing) takesPart() bool { return !m.fresh && m.proof == "" }
+
+func (m *standing) isVoter(id uint64) bool { return slices.Contains(m.conf.GetVoters(), id) }
+
+func (m *standing) isLearner(id uint64) bool { return slices.Contains(m.conf.GetLearners(), id) }
+
+func (m *standing) inConf(id uint64) bool {
+	return m.isVoter(id) || m.isLearner(id) || slices.Contains(m.conf.GetVotersOutgoing(), id)
+}
+
+// send sends a message with the next Ready.
+func (m *standing) send(msg Message) {
+	msg.From = m.id
+	m.outbox = append(m.outbox, msg)
+}
+
+// feed passes a message to raft.
+func (m *standing) feed(r *raftpb.Message) error {
+	if m.proof != "" {
+		return nil
+	}
+	if err := m.raft.Step(r); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
+		return fmt.Errorf("consensus: raft: %w", err)
+	}
+	return nil
+}
+
+// heard notes a message of raft.
+func (m *standing) heard(from uint64) {
+	if m.connected[from] == connectionFresh {
+		m.connected[from] = connectionUp
+	}
+}
+
+// noteAppend notes what is handed to the log, before it is sent to other members.
+func (m *standing) noteAppend(a *raftpb.Message) {
+	if n := len(a.GetEntries()); n > 0 {
+		m.last = a.GetEntries()[n-1].GetIndex()
+	} else if s := a.GetSnapshot(); s != nil {
+		m.last = s.GetMetadata().GetIndex()
+	}
+}
+
+// refuse counts and logs a message that makes no sense.
+func (m *standing) refuse(r *raftpb.Message, reason string) {
+	if m.refused++; m.refused&(m.refused-1) == 0 { // a broken member must not fill the disk with log lines
+		m.logger.Errorf("%v of member %d refused (refused so far: %d): %s",
+			r.GetType(), number(r.GetFrom()), m.refused, reason)
+	}
+}
+
+// Refused counts the messages of other members that make no sense.
+func (m *standing) Refused() uint64 { return m.refused }
+
+// commitNotice names an entry that is committed.
+type commitNotice struct{ index, term uint64 }
+
+// sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and
+// the candidate may not know that yet.
+//
+// Otherwise the candidate may need this vote and never get it. Suppose that the candidate led, sent
+// entries that this member has, and lost the end of its own log in a crash, together with the
+// knowledge that the change is committed, which reaches the disk late. Then this member's log is
+// longer.
+func (m *standing) sendCommitNotice(candidate uint64) {
+	if !m.Voter() {
+		m.send(Message{To: candidate, commit: &commitNotice{m.applied, m.appliedTerm}})
+	}
+}
+
+// handleCommitNotice takes over the commit index. Raft accepts it as a snapshot of an entry that is
+// in the log.
+func (m *standing) handleCommitNotice(from uint64, s *commitNotice) error {
+	term, err := m.storage.Term(s.index)
+	if err != nil || term != s.term || s.index <= m.applied || m.leader != raft.None || !m.takesPart() || !m.inConf(m.id) {
+		return nil
+	}
+	err = m.feed(&raftpb.Message{
+		Type: raftpb.MsgSnap.Enum(), To: &m.id, From: &from, Term: &m.raftTerm, Snapshot: Snapshot(s.index, s.term, m.conf),
+	})
+	// Raft now takes the sender for the leader.
+	if forget := m.raft.ForgetLeader(); err == nil && forget != nil && !errors.Is(forget, raft.ErrProposalDropped) {
+		err = fmt.Errorf("consensus: raft: %w", forget)
+	}
+	return err
+}
