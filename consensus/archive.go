@@ -73,7 +73,7 @@ func (n *Node) Log(from uint64, size int64) ([]LogEntry, error) {
 // KeepFrom says that all entries before an index are archived. Later entries are kept, up to
 // Config.ArchiveBytes.
 func (n *Node) KeepFrom(index uint64) {
-	n.inbox.put(coreCall(func(c *core.Core) { c.Retention.KeepFrom(index) }))
+	n.inbox.events.put(coreCall(func(c *core.Core) { c.Retention.KeepFrom(index) }))
 }
 
 // Cluster returns the number that identifies the ensemble; 0: not known yet.

@@ -87,14 +87,17 @@ func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
 			}
 		}
 		if err != nil {
-			n.inbox.put(diskFailed{err})
+			n.inbox.events.put(diskFailed{err})
 			return
 		}
 		took := time.Since(start)
 		if n.cfg.OnCheckpoint != nil {
 			n.cfg.OnCheckpoint(took, changes.Len())
 		}
-		n.inbox.put(checkpointWritten{meta.Index, took})
+		n.inbox.events.put(nodeCall(func(n *Node) error {
+			n.cfg.Logger.Debug("checkpoint written", "index", meta.Index)
+			return n.loop.CheckpointWritten(meta.Index, took)
+		}))
 	}()
 }
 
@@ -117,7 +120,12 @@ func (h loopHost) StartTransfer(to []uint64, index uint64) {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				n.cfg.Logger.Warn("a checkpoint was not delivered", "to", memberid.Number(id), "error", err)
 			}
-			n.inbox.put(transferEnded{id, err == nil})
+			n.inbox.events.put(nodeCall(func(n *Node) error {
+				if err == nil {
+					n.peers.transferSucceeded(id)
+				}
+				return n.loop.TransferEnded(id, err == nil)
+			}))
 		}()
 	}
 }

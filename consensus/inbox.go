@@ -19,13 +19,19 @@ type mailbox[T any] struct {
 	wake  chan struct{} // capacity 1: one signal stands for everything that is queued
 }
 
-func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{wake: make(chan struct{}, 1)} }
+func newMailbox[T any](wake chan struct{}) *mailbox[T] { return &mailbox[T]{wake: wake} }
 
+// put queues items and wakes the receiver.
 func (m *mailbox[T]) put(items ...T) {
+	m.add(items...)
+	signal(m.wake)
+}
+
+// add queues items without waking the receiver, which looks by itself or is woken by signal.
+func (m *mailbox[T]) add(items ...T) {
 	m.mu.Lock()
 	m.items = append(m.items, items...)
 	m.mu.Unlock()
-	signal(m.wake)
 }
 
 // signal fills a channel of capacity 1.
@@ -52,20 +58,14 @@ func (m *mailbox[T]) empty() bool {
 	return len(m.items) == 0
 }
 
-// inbox is the mailbox of the loop. Requests and results of the log come in bulk, so they have
-// queues of their own, which need no allocation per item. No order is kept between the three kinds.
+// inbox holds what other goroutines have for the loop. Requests and results of the log come in
+// bulk, so they have mailboxes of their own, which need no allocation per item. No order is kept
+// between the three.
 type inbox struct {
-	mu    sync.Mutex
-	items inputs
-	spare inputs
-	wake  chan struct{} // capacity 1
-}
-
-// inputs are everything that the loop takes from its inbox in one turn.
-type inputs struct {
-	logResults []logResult
-	events     []event
-	requests   []request
+	wake       chan struct{} // capacity 1
+	logResults *mailbox[logResult]
+	events     *mailbox[event]
+	requests   *mailbox[request]
 }
 
 // request is a call of Propose.
@@ -81,90 +81,24 @@ type logResult struct {
 	at        time.Time      // when they became durable, by Config.Now
 }
 
-func (in *inputs) len() int { return len(in.logResults) + len(in.events) + len(in.requests) }
-
-func (in *inputs) clear() {
-	clear(in.logResults)
-	clear(in.events)
-	clear(in.requests)
-	in.logResults, in.events, in.requests = in.logResults[:0], in.events[:0], in.requests[:0]
-}
-
-func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
-
-// put queues an event and wakes the loop.
-func (b *inbox) put(e event) {
-	b.add(e)
-	b.signal()
-}
-
-// add queues an event without waking the loop, which looks by itself or is woken by signal.
-func (b *inbox) add(e event) {
-	b.mu.Lock()
-	b.items.events = append(b.items.events, e)
-	b.mu.Unlock()
-}
-
-// addRequest is add for a request.
-func (b *inbox) addRequest(r request) {
-	b.mu.Lock()
-	b.items.requests = append(b.items.requests, r)
-	b.mu.Unlock()
-}
-
-// putLogResult queues a result of the log and wakes the loop.
-func (b *inbox) putLogResult(r logResult) {
-	b.mu.Lock()
-	b.items.logResults = append(b.items.logResults, r)
-	b.mu.Unlock()
-	b.signal()
+func newInbox() *inbox {
+	wake := make(chan struct{}, 1)
+	return &inbox{wake, newMailbox[logResult](wake), newMailbox[event](wake), newMailbox[request](wake)}
 }
 
 func (b *inbox) signal() { signal(b.wake) }
 
-// take returns everything that is queued. The result is valid until the next take.
-func (b *inbox) take() inputs {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	taken := b.items
-	b.spare.clear()
-	b.items, b.spare = b.spare, taken
-	return taken
-}
-
-func (b *inbox) empty() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.items.len() == 0
-}
+func (b *inbox) empty() bool { return b.logResults.empty() && b.events.empty() && b.requests.empty() }
 
 // event is a message of another goroutine to the loop, which calls handle. An error ends the node.
 type event interface{ handle(n *Node) error }
 
 type (
-	readRequested     struct{ read func() }
-	messageReceived   struct{ *core.Message }
-	diskFailed        struct{ err error }
-	checkpointWritten struct {
-		index uint64
-		took  time.Duration
-	}
-	checkpointReceived struct{ *turn.Received }
-	transferEnded      struct {
-		to uint64
-		ok bool
-	}
-	handOverRequested struct {
-		to   uint64
-		done chan struct{}
-	}
-	coreCall func(*core.Core) // of a method that has no other effect
+	messageReceived struct{ *core.Message }
+	diskFailed      struct{ err error }
+	coreCall        func(*core.Core) // of a method that has no other effect
+	nodeCall        func(*Node) error
 )
-
-func (e readRequested) handle(n *Node) error {
-	n.core.Read(e.read)
-	return nil
-}
 
 func (e messageReceived) handle(n *Node) error {
 	if n.network.foreign(e.From, n.core.Cluster()) {
@@ -176,29 +110,9 @@ func (e messageReceived) handle(n *Node) error {
 
 func (e diskFailed) handle(*Node) error { return e.err }
 
-func (e checkpointWritten) handle(n *Node) error {
-	n.cfg.Logger.Debug("checkpoint written", "index", e.index)
-	return n.loop.CheckpointWritten(e.index, e.took)
-}
-
-func (e checkpointReceived) handle(n *Node) error {
-	n.loop.CheckpointReceived(e.Received)
-	return nil
-}
-
-func (e transferEnded) handle(n *Node) error {
-	if e.ok {
-		n.peers.transferSucceeded(e.to)
-	}
-	return n.loop.TransferEnded(e.to, e.ok)
-}
-
-func (e handOverRequested) handle(n *Node) error {
-	n.loop.HandOver(e.to, func() { close(e.done) })
-	return nil
-}
-
 func (e coreCall) handle(n *Node) error {
 	e(n.core)
 	return nil
 }
+
+func (e nodeCall) handle(n *Node) error { return e(n) }

@@ -75,7 +75,7 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 			t.Fatal(tc.name, err)
 		}
 		responses := 0
-		for _, r := range n.inbox.take().logResults {
+		for _, r := range n.inbox.logResults.take() {
 			responses += len(r.responses)
 		}
 		if syncs != tc.syncs || responses != tc.responses {

@@ -205,13 +205,13 @@ func (n *Node) SetMembers(addresses map[uint64]string) {
 	delete(addresses, n.cfg.ID)
 	n.network.setAddresses(addresses)
 	ids := slices.Collect(maps.Keys(addresses))
-	n.inbox.put(coreCall(func(c *core.Core) { c.Admission.SetPeers(ids) }))
+	n.inbox.events.put(coreCall(func(c *core.Core) { c.Admission.SetPeers(ids) }))
 }
 
 // SetMaxLevel changes Config.MaxLevel; 0: no limit. The connections to other members are made anew,
 // so that they are told.
 func (n *Node) SetMaxLevel(limit Level) {
-	n.inbox.put(coreCall(func(c *core.Core) { c.Levels.SetLimit(limit) }))
+	n.inbox.events.put(coreCall(func(c *core.Core) { c.Levels.SetLimit(limit) }))
 }
 
 // SetPeerTLS changes Config.PeerTLS while the node runs; see peer.Network.SetTLS.
@@ -224,7 +224,9 @@ func (n *Node) SetPeerTLS(t PeerTLS) error {
 
 // SetTarget sets the membership that the ensemble is to reach. All members must be given the same
 // target, as part of the state that they apply; the leader carries it out.
-func (n *Node) SetTarget(t Target) { n.inbox.put(coreCall(func(c *core.Core) { c.SetTarget(t) })) }
+func (n *Node) SetTarget(t Target) {
+	n.inbox.events.put(coreCall(func(c *core.Core) { c.SetTarget(t) }))
+}
 
 // Send sends a message to another member if the member is connected now. The message may be lost,
 // and arrives at most once.
@@ -271,7 +273,10 @@ func (n *Node) HandOver(ctx context.Context, to uint64) {
 		return
 	}
 	done := make(chan struct{})
-	n.inbox.put(handOverRequested{to, done})
+	n.inbox.events.put(nodeCall(func(n *Node) error {
+		n.loop.HandOver(to, func() { close(done) })
+		return nil
+	}))
 	select {
 	case <-done:
 	case <-n.loopEnded:
@@ -324,7 +329,7 @@ func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	}
 	p.n.network.noteHello(from, theirs)
 	// The loop takes these before the messages of this connection.
-	p.n.inbox.put(coreCall(func(c *core.Core) {
+	p.n.inbox.events.put(coreCall(func(c *core.Core) {
 		c.Levels.SetPeer(from, theirs.levels)
 		c.Membership.SetPeerState(from, theirs.cluster != 0)
 		c.SeeOwnIncarnation(incarnation)
@@ -345,7 +350,7 @@ func (p peerHandler) Receive(from uint64, frame []byte) {
 		p.n.cfg.Logger.Error("message dropped", "from", memberid.Number(from), "error", err)
 		return
 	}
-	p.n.inbox.add(messageReceived{&m})
+	p.n.inbox.events.add(messageReceived{&m})
 	if !p.n.mayWait(&m) {
 		p.n.inbox.signal()
 	}
@@ -369,9 +374,9 @@ func (p peerHandler) ReceiveCheckpoint(from uint64, r io.Reader) error {
 }
 
 func (p peerHandler) Up(id uint64) {
-	p.n.inbox.put(coreCall(func(c *core.Core) { c.Reachable(id) }))
+	p.n.inbox.events.put(coreCall(func(c *core.Core) { c.Reachable(id) }))
 }
 
 func (p peerHandler) Down(id uint64, gone bool) {
-	p.n.inbox.put(coreCall(func(c *core.Core) { c.Unreachable(id, gone) }))
+	p.n.inbox.events.put(coreCall(func(c *core.Core) { c.Unreachable(id, gone) }))
 }

@@ -63,12 +63,12 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.network.logger = cfg.Logger
 	n.proposals.init(n.inbox.signal)
 	n.status.init()
-	n.log.queue = newMailbox[turn.LogWork]()
+	n.log.queue = newMailbox[turn.LogWork](make(chan struct{}, 1))
 	n.log.watch = &writeWatch{limit: core.ElectionTicks * cfg.Tick, logger: cfg.Logger}
 	n.log.writer = &logWriter{
 		storage: raft.NewMemoryStorage(), watch: n.log.watch,
 		done: func(responses []*raftpb.Message, installed *turn.Received) {
-			n.inbox.putLogResult(logResult{responses, installed, n.cfg.Now()})
+			n.inbox.logResults.put(logResult{responses, installed, n.cfg.Now()})
 		},
 	}
 	defer func() {
@@ -153,7 +153,7 @@ func (n *Node) random() uint64 {
 // request may be in the log, so whether it takes effect is then unknown. The payload belongs to the
 // node and must not be nil.
 func (n *Node) Propose(payload []byte, ref any) {
-	n.inbox.addRequest(request{payload, ref})
+	n.inbox.requests.add(request{payload, ref})
 	if !n.proposals.delays() {
 		n.inbox.signal()
 	}
@@ -161,7 +161,7 @@ func (n *Node) Propose(payload []byte, ref any) {
 
 // Read calls f, on the loop's goroutine between two batches, when everything is applied here that
 // was committed anywhere at the time of the call. A node that stops earlier never calls f.
-func (n *Node) Read(f func()) { n.inbox.put(readRequested{f}) }
+func (n *Node) Read(f func()) { n.inbox.events.put(coreCall(func(c *core.Core) { c.Read(f) })) }
 
 // LogBytes returns the size of the log on disk.
 func (n *Node) LogBytes() int64 { return n.log.writer.size.Load() }
@@ -194,7 +194,7 @@ func (n *Node) Run(ctx context.Context) error {
 		go func() {
 			defer logDone.Done()
 			if err := n.log.run(stopLog); err != nil {
-				n.inbox.put(diskFailed{err})
+				n.inbox.events.put(diskFailed{err})
 			}
 		}()
 	}
@@ -218,13 +218,12 @@ func (n *Node) Run(ctx context.Context) error {
 // drain handles the inputs that still matter after the loop has ended with err, and returns Run's
 // error.
 func (n *Node) drain(err error) error {
-	in := n.inbox.take()
-	for _, e := range in.events {
+	for _, e := range n.inbox.events.take() {
 		if failed, ok := e.(diskFailed); ok && errors.Is(err, ErrClosed) {
 			err = failed.err // the disk failed while the loop was ending
 		}
 	}
-	for _, r := range in.logResults {
+	for _, r := range n.inbox.logResults.take() {
 		if r.installed != nil && n.memory != nil { // the log in memory is already that of the installed state
 			err = errors.Join(err, n.loop.LogWritten(nil, r.installed, r.at))
 		}
@@ -300,19 +299,19 @@ func (n *Node) run(ctx context.Context) error {
 
 // receive hands the inputs from other goroutines to the core and the loop.
 func (n *Node) receive() error {
-	in := n.inbox.take()
-	n.yielder.took(in.len())
-	for _, r := range in.logResults {
+	logResults, events, requests := n.inbox.logResults.take(), n.inbox.events.take(), n.inbox.requests.take()
+	n.yielder.took(len(logResults) + len(events) + len(requests))
+	for _, r := range logResults {
 		if err := n.loop.LogWritten(r.responses, r.installed, r.at); err != nil {
 			return err
 		}
 	}
-	for _, e := range in.events {
+	for _, e := range events {
 		if err := e.handle(n); err != nil {
 			return err
 		}
 	}
-	for _, r := range in.requests {
+	for _, r := range requests {
 		n.core.Propose(r.payload, r.ref)
 	}
 	return nil

@@ -56,7 +56,10 @@ func (n *Node) receiveAll(from uint64, stream io.Reader) error {
 			"from", memberid.Number(from), "index", meta.Index, "error", err)
 		return err
 	}
-	n.inbox.put(checkpointReceived{got})
+	n.inbox.events.put(nodeCall(func(n *Node) error {
+		n.loop.CheckpointReceived(got)
+		return nil
+	}))
 	return nil
 }
 

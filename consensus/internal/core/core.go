@@ -47,8 +47,8 @@ func (o *Output) Empty() bool {
 }
 
 // Core is raft plus the proposal streams and the reads. What else a member does is up to its parts,
-// which share its standing and are told when it steps, ticks, or sees another leader. A Core does no
-// I/O and is not safe for concurrent use.
+// which share its standing and are told when it steps, ticks, or sees another leader. A Core does
+// no I/O and is not safe for concurrent use.
 type Core struct {
 	standing
 	cluster      uint64 // identifies the ensemble; 0: not known yet
