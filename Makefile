@@ -2,7 +2,7 @@
 
 GO        ?= go
 FUZZRUNS  ?= 500000x
-KILLS     ?= 100
+KILLS     ?= 500
 TIME      ?= 2m
 SEEDS     ?= 1000
 HOURS     ?= 1
@@ -80,8 +80,8 @@ golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' work
-killtest: ## kill -9 under load, again and again: KILLS rounds (100)
-	GOZKD_EXHAUSTIVE=1 KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
+killtest: ## a lone server under load is killed with kill -9 KILLS times (500), and stopped with SIGSTOP; SEED
+	$(GO) run ./test/jepsen-lite/jepsen -members 1 -faults kill-burst,pause-all -bursts $(KILLS) -time 0 -pace 2ms $(if $(SEED),-seed $(SEED))
 simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SEED (1) on; SIM for more flags
 	overlay=$$($(GO) run ./test/sim/overlay) && \
 	env $${overlay:+GOEXPERIMENT=norandomizedheapbase64} $(GO) test -overlay "$$overlay" -cpu 1 -timeout 0 -count=1 -v \

@@ -55,7 +55,7 @@ func TestLimits_Finds(t *testing.T) {
 		{"wal/a_test.go", long, "has 501 lines"},
 		{"wal/a.go", "func f() {" + body + "}", "f has 81 lines"},
 		{"wal/a_test.go", "func f() {" + body + "}", ""},
-		{"test/kill/a.go", "func f() {" + body + "}", ""},
+		{"test/attacks/a.go", "func f() {" + body + "}", ""},
 	} {
 		mustFind(t, tooLarge, sample(t, c.name, "package p\n"+c.text), c.want)
 	}

@@ -232,7 +232,7 @@ func TestShape_Finds(t *testing.T) {
 		{"wal/a.go", "type Log struct {\nb *Log\na " + ints(60) + "}", "wal.Log has 61 fields"},
 		{"wal/a.go", "type LogConfig " + ints(61) + "type LogOptions " + ints(61), ""},
 		{"wal/a_test.go", "type Log " + ints(61), ""},
-		{"test/kill/a.go", "type Log " + ints(61), ""},
+		{"test/attacks/a.go", "type Log " + ints(61), ""},
 		{"wal/a.go", "var x = \"" + strings.Repeat("é", 111) + "\"", "code has 1 lines wider"},
 		{"wal/a.go", "var x = \"" + strings.Repeat("é", 110) + "\"", ""},
 		{"wal/a.go", "func f() {\n\t\t\t\t\tvar x = \"" + strings.Repeat("e", 91) + "\"\n}", "code has 1 lines wider"},

@@ -58,12 +58,15 @@ func TestSet(t *testing.T) {
 		"lost":     {list: []string{"open"}, want: "does not have"},
 		"invented": {list: []string{"acked", "x"}, want: "nobody"},
 		"refused":  {list: []string{"acked", "refused"}, want: "had failed"},
+		"partial":  {list: []string{"acked", "undone"}, want: "nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l line
 			l.op("set-0", proto.OpCreate, "/set/acked", 10, 20, nil)
 			l.op("set-0", proto.OpCreate, "/set/open", 10, 0, nil)
 			l.op("set-0", proto.OpCreate, "/set/refused", 10, 20, func(r *Record) { r.Err = proto.ErrNoNode })
+			l.add(Record{Client: "set-0", Op: proto.OpMulti, Call: at(10), Return: at(20), Err: proto.ErrBadVersion,
+				Parts: []Part{{Op: proto.OpCreate, Path: "/set/undone"}, {Op: proto.OpCheck, Path: "/set"}}})
 			l.op("set-1", proto.OpGetChildren2, "/set", 40, 50, func(r *Record) { r.Synced, r.Parts[0].Children = at(30), c.list })
 			want(t, find(t, "set", l.h), c.want)
 		})

@@ -31,6 +31,9 @@ func connect(rec *Recorder, name string, addresses []string, home int, timeout t
 	dial := func(_, address string, limit time.Duration) (net.Conn, error) {
 		t, err := rec.connect(name, address, c.hosts.member(address), limit)
 		if err != nil {
+			if len(addresses) == 1 {
+				time.Sleep(5 * time.Millisecond) // in place of the client's own second, see Next
+			}
 			return nil, err
 		}
 		c.mu.Lock()
@@ -46,11 +49,18 @@ func connect(rec *Recorder, name string, addresses []string, home int, timeout t
 	return c, err
 }
 
+// Close closes the session and ends the client.
+func (c *client) Close() {
+	c.hosts.slow()
+	c.Conn.Close()
+}
+
 // vanish breaks the connection and prevents another: the session must expire.
 func (c *client) vanish() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.vanished = true
+	c.hosts.slow()
 	if c.conn == nil {
 		return nil
 	}
@@ -85,7 +95,8 @@ type hosts struct {
 
 	mu    sync.Mutex
 	next  int
-	tried int // since the last success
+	tried int  // since the last success
+	pause bool // also with a single server
 }
 
 // Init does nothing: the addresses are known.
@@ -94,7 +105,8 @@ func (h *hosts) Init([]string) error { return nil }
 // Len returns the number of servers.
 func (h *hosts) Len() int { return len(h.addresses) }
 
-// Next returns the next server; after each round without success the client pauses for a second.
+// Next returns the next server; after each round without success the client pauses for a second,
+// except for a single server, which is killed more often.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,9 +115,17 @@ func (h *hosts) Next() (string, bool) {
 	h.tried++
 	if h.tried > len(h.addresses) {
 		h.tried = 1
-		return address, true
+		return address, h.pause || len(h.addresses) > 1
 	}
 	return address, false
+}
+
+// slow lets a client of a single server pause too: only during the pause does go-zookeeper notice
+// that the client was closed.
+func (h *hosts) slow() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pause = true
 }
 
 // Connected resets the count of attempts.

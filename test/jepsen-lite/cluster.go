@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,6 +38,8 @@ type ClusterConfig struct {
 	// LoopDisks puts the data of the other members on disks of SmallDiskBytes, which can be frozen.
 	// Needs what canFreeze checks.
 	LoopDisks bool
+	// Burst adds burstKeys to the configuration.
+	Burst bool
 	// Direct leaves out the proxies: links cannot be disturbed, and nothing slows them down.
 	Direct bool
 }
@@ -68,7 +71,7 @@ func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
 		}
 	}()
 	for id := 1; id <= cfg.Members; id++ {
-		m := &Member{ID: id, Client: addrs.client(id), product: cfg.Product, dir: filepath.Join(cfg.Dir, fmt.Sprintf("member-%d", id))}
+		m := &Member{ID: id, alone: cfg.Members == 1, Client: addrs.client(id), product: cfg.Product, dir: filepath.Join(cfg.Dir, fmt.Sprintf("member-%d", id))}
 		if err := errors.Join(os.RemoveAll(m.dir), os.MkdirAll(m.dataDir(), 0o755)); err != nil {
 			return nil, fmt.Errorf("jepsenlite: %w", err)
 		}
@@ -198,6 +201,9 @@ func (c *Cluster) zooCfg(id int) string {
 	}
 	delete(keys, "extendedTypesEnabled")
 	delete(keys, "znode.container.checkIntervalMs")
+	if c.cfg.Burst {
+		maps.Copy(keys, burstKeys)
+	}
 	var b strings.Builder
 	if c.cfg.Members == 1 {
 		host, port, _ := net.SplitHostPort(c.net.client(id))

@@ -34,6 +34,8 @@ type fault struct {
 	small bool
 	// loop: needs members with loop disks.
 	loop bool
+	// alone: of a standalone server.
+	alone bool
 	// previous: needs Product.Previous.
 	previous bool
 }
@@ -59,6 +61,7 @@ func faults() []fault {
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
 		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, minority: true, inject: fillDisk},
 		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, minority: true, inject: hangDisk},
+		{name: KillBurst, weight: 6, longest: 300 * time.Millisecond, alone: true, inject: killBurst},
 		{name: "version", weight: 3, longest: 4 * time.Second, previous: true, minority: true, inject: changeVersion},
 	}
 }

@@ -52,7 +52,7 @@ func runSequence(ctx context.Context, w *worker) {
 }
 
 // loadSet is a growing set of znodes with unique names: a synced list must have every acknowledged
-// name and no other.
+// name and no other. Some are of multis that fail.
 const loadSet = "set"
 
 func runSet(ctx context.Context, w *worker) {
@@ -61,8 +61,13 @@ func runSet(ctx context.Context, w *worker) {
 			settleSet(w)
 			continue
 		}
+		name := w.dir + "/" + w.value()
+		if w.rng.IntN(20) == 0 { // fails: nobody may ever see the name
+			_, _ = w.Multi(&zk.CreateRequest{Path: name, Acl: openACL()}, &zk.CheckVersionRequest{Path: w.dir, Version: 1 << 20})
+			continue
+		}
 		// The history has the result.
-		_, _ = w.create(w.dir+"/"+w.value(), "", 0)
+		_, _ = w.create(name, "", 0)
 	}
 }
 

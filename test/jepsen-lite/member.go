@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,6 +36,7 @@ type Member struct {
 	dir       string
 	process   *server.Process // nil: not started yet
 	paused    bool
+	alone     bool // needs no names of others
 	smallDisk bool
 	loopDisk  bool
 	frozen    bool // loopDisk is frozen
@@ -50,7 +52,11 @@ func (m *Member) LogPath() string { return filepath.Join(m.dir, "log") }
 
 // Start starts the process without waiting until it serves.
 func (m *Member) Start() error {
-	cmd := withHosts(filepath.Join(m.dir, "hosts"), append(slices.Clone(m.product.Command), filepath.Join(m.dir, "zoo.cfg")))
+	command := append(slices.Clone(m.product.Command), filepath.Join(m.dir, "zoo.cfg"))
+	cmd := exec.Command(command[0], command[1:]...)
+	if !m.alone {
+		cmd = withHosts(filepath.Join(m.dir, "hosts"), command)
+	}
 	cmd.Dir = m.dir
 	var err error
 	m.process, err = server.Start(m.String(), cmd, m.LogPath())

@@ -25,6 +25,7 @@ type Options struct {
 	Faults  []string      // kinds that may happen; nil: all that the machine and the product allow
 	Pace    time.Duration // mean time between two operations of a client
 	Tick    time.Duration
+	Kills   int // no round begins after this many kills of the fault KillBurst either
 	Logger  hclog.Logger
 	// Outage is the act of RunKills on the leader: OutageKill and so on. Hold is how long it lasts,
 	// except for a kill, which lasts until writes go on.
@@ -43,6 +44,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick,
 		SmallDisk: slices.ContainsFunc(kinds, func(f fault) bool { return f.small }),
 		LoopDisks: slices.ContainsFunc(kinds, func(f fault) bool { return f.loop }),
+		Burst:     slices.ContainsFunc(kinds, func(f fault) bool { return f.alone }),
 	})
 	if err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 	report := &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
 	began, rec := time.Now(), NewRecorder()
-	for report.Rounds == 0 || time.Since(began) < o.Time {
+	for report.Rounds == 0 || time.Since(began) < o.Time || report.bursts() < o.Kills {
 		report.Rounds++
 		o.Logger.Info("round", "number", report.Rounds)
 		r := &round{
@@ -90,7 +92,7 @@ func chooseFaults(o Options) ([]fault, error) {
 	for _, f := range faults() {
 		known[f.name] = f
 		switch {
-		case o.Faults != nil, f.previous && o.Product.Previous == nil, f.small && os.Getuid() != 0, f.strict && o.Product.Name != Gozkd:
+		case o.Faults != nil, f.alone && o.Members > 1, f.previous && o.Product.Previous == nil, f.small && os.Getuid() != 0, f.strict && o.Product.Name != Gozkd:
 		case f.loop && noFreeze != nil:
 			o.Logger.Info("a fault is left out", "kind", f.name, "reason", noFreeze)
 		default:

@@ -1,0 +1,78 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// KillBurst is the fault of standalone servers: kill -9 again and again under load.
+const KillBurst = "kill-burst"
+
+// burstKeys make checkpoints and log segments as frequent as they can be.
+var burstKeys = map[string]string{"snapCount": "200", "preAllocSize": "64", "globalOutstandingLimit": "400"}
+
+// killBurst kills a member several times: when the clients come back, around a checkpoint, or at
+// any moment of the load. Often it is killed once or twice more while it starts.
+func killBurst(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+	m := n.any()
+	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
+	kill := func(when string, after time.Duration) error {
+		_ = pause(ctx, after) // cut short by the end of the round
+		n.counts["killed "+when]++
+		return n.cluster.Kill(m)
+	}
+	for range 2 + n.rng.IntN(6) {
+		var err error
+		switch p := n.rng.IntN(10); {
+		case p < 2:
+			err = kill("while the clients came back", n.between(0, 20*time.Millisecond))
+		case p < 6 && pause(ctx, n.between(50*time.Millisecond, 200*time.Millisecond)) == nil && m.untilCheckpoint():
+			err = kill("around a checkpoint", n.between(0, 3*time.Millisecond))
+		default:
+			err = kill("at any moment of the load", n.between(50*time.Millisecond, 500*time.Millisecond))
+		}
+		for range max(0, n.rng.IntN(4)-1) {
+			err = errors.Join(err, n.cluster.Start(m), kill("during the start", n.between(0, 30*time.Millisecond)))
+		}
+		err = errors.Join(err, n.awaitServing(context.WithoutCancel(ctx)))
+		if err != nil || ctx.Err() != nil {
+			return m.String(), heal, err
+		}
+	}
+	return m.String(), heal, nil
+}
+
+// untilCheckpoint returns true when the process has its checkpoint open, and false if that takes
+// more than a second.
+func (m *Member) untilCheckpoint() bool {
+	fds := fmt.Sprintf("/proc/%d/fd", m.process.Pid())
+	for until := time.Now().Add(time.Second); time.Now().Before(until); {
+		entries, err := os.ReadDir(fds)
+		if err != nil {
+			return false
+		}
+		for _, e := range entries {
+			if to, err := os.Readlink(filepath.Join(fds, e.Name())); err == nil && strings.Contains(to, "checkpoint.db") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bursts returns how often KillBurst has killed a member.
+func (r *Report) bursts() (kills int) {
+	for what, n := range r.Faults {
+		if strings.HasPrefix(what, "killed ") {
+			kills += n
+		}
+	}
+	return kills
+}
