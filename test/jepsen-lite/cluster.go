@@ -135,6 +135,9 @@ func (c *Cluster) StartAll(ctx context.Context) error {
 	return c.AwaitServing(ctx)
 }
 
+// errUnrecovered is wrapped by the error of AwaitServing: an anomaly, unless ctx has ended too early.
+var errUnrecovered = errors.New("jepsenlite: the members do not serve")
+
 // AwaitServing returns when every member serves as leader, follower or observer, and one of them
 // leads.
 func (c *Cluster) AwaitServing(ctx context.Context) error {
@@ -143,6 +146,9 @@ func (c *Cluster) AwaitServing(ctx context.Context) error {
 		modes = modes[:0]
 		leaders, serving := 0, 0
 		for _, m := range c.Members {
+			if !m.Running() {
+				return fmt.Errorf("%w: %v has ended by itself, see %s", errUnrecovered, m, m.LogPath())
+			}
 			mode := m.Mode(ctx)
 			modes = append(modes, fmt.Sprintf("%d: %s", m.ID, mode))
 			switch mode {
@@ -157,7 +163,7 @@ func (c *Cluster) AwaitServing(ctx context.Context) error {
 			return nil
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("jepsenlite: the members do not serve (%s): %w", strings.Join(modes, ", "), err)
+			return fmt.Errorf("%w (%s): %w", errUnrecovered, strings.Join(modes, ", "), err)
 		}
 	}
 }

@@ -69,8 +69,11 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 	breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
 	err = n.run(breaking)
 	cancelBreaking()
+	if errors.Is(err, errUnrecovered) && ctx.Err() == nil {
+		res.unrecovered, err = err, nil
+	}
 	healed := r.rec.Now()
-	if err == nil {
+	if err == nil && res.unrecovered == nil {
 		res.unrecovered = n.awaitServing(ctx)
 		res.longestToHeal = r.rec.Now() - healed
 		err = pause(ctx, afterwards)
