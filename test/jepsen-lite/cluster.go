@@ -135,7 +135,7 @@ func (c *Cluster) StartAll(ctx context.Context) error {
 	return c.AwaitServing(ctx)
 }
 
-// errUnrecovered is wrapped by the error of AwaitServing: an anomaly, unless ctx has ended too early.
+// errUnrecovered is wrapped by the error of AwaitServing: an anomaly, unless ctx has ended early.
 var errUnrecovered = errors.New("jepsenlite: the members do not serve")
 
 // AwaitServing returns when every member serves as leader, follower or observer, and one of them
