@@ -2,23 +2,16 @@ package server
 
 import (
 	"slices"
-	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// LogPosition describes how far this server has applied the replicated log, for a program that
-// archives the log. See docs/adr/0010-archive.md.
-type LogPosition struct {
-	Ensemble, Applied uint64 // the ensemble's id, 0 if it is not known yet; the index of the last applied entry
-	// Turn is how many members should archive the log before this one does: 0 for the first
-	// observer, or for the first follower if there are no observers. The leader comes last.
-	Turn    int
-	Members int // how many there are, this one included
-	// Leads: this server leads, and has applied everything that was committed before its time.
-	Leads bool
-}
+// LogPosition describes how far this server has applied the replicated log.
+type LogPosition = facts.LogPosition
+
+// ArchiveStats is what the program that archives the log knows about the archive.
+type ArchiveStats = facts.ArchiveStats
 
 // LogPosition returns the present position. It is zero before the server has opened its data, and
 // after Close.
@@ -53,17 +46,6 @@ func (s *Server) KeepLog(from uint64) {
 	if s.life.accepting.Load() {
 		s.node.KeepFrom(from)
 	}
-}
-
-// ArchiveStats is what the program that archives the log knows about the archive.
-type ArchiveStats struct {
-	Lag            time.Duration // for how long the oldest applied entry that is not archived has waited; 0: there is none
-	Shipper        bool          // this server writes to the archive
-	Objects, Bytes int64         // written
-	Errors         int64         // failed requests to the storage
-	Gaps           int64         // breaks of the log that a new base had to mend
-	Verified       time.Time     // when the last verification of the archive began; zero: never
-	VerifyFailed   bool          // it failed
 }
 
 // addArchive appends what the program knows about the archive.

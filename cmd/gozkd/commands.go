@@ -164,7 +164,7 @@ func fail(env cli.Env, err error) int {
 
 // printCommand prints the command that start-foreground would run, quoted for a shell.
 func printCommand(_ context.Context, args []string, env cli.Env) int {
-	inv, err := config.Load(append([]string{"serve"}, args...), env.Getenv, nil)
+	inv, _, err := config.Load(append([]string{"serve"}, args...), env.Getenv, nil)
 	if err != nil {
 		return fail(env, err)
 	}

@@ -82,7 +82,7 @@ func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 	if security.TLS() && where.Scheme == "http" {
 		return c.Misused(errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080"))
 	}
-	authorization, err := adminclient.Authorization(*endpoint, *authFile, env.Getenv, serve...)
+	authorization, err := adminclient.Authorization(*endpoint, *authFile, env, serve...)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -118,11 +118,10 @@ func adminParameters(words []string) (url.Values, error) {
 // adminEndpoint returns the URL of the admin commands of the server that serve would run with these
 // arguments.
 func adminEndpoint(env cli.Env, serve []string) (string, error) {
-	inv, err := config.Load(append([]string{"serve"}, serve...), env.Getenv, nil)
+	_, c, err := config.Load(append([]string{"serve"}, serve...), env.Getenv, nil)
 	if err != nil {
 		return "", err
 	}
-	c := inv.Config
 	if !c.AdminEnabled || c.AdminPort == 0 {
 		return "", errors.New("the server that serve would run here has no admin endpoint with a fixed port: name one with --url")
 	}

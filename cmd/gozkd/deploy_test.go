@@ -41,11 +41,11 @@ func loads(t *testing.T, words []string, env map[string]string) config.Config {
 	for name := range env {
 		names = append(names, name)
 	}
-	inv, err := config.Load(args, func(name string) string { return env[name] }, names)
+	inv, c, err := config.Load(args, func(name string) string { return env[name] }, names)
 	if err != nil || len(inv.Warnings) > 0 || inv.Command != config.Serve {
 		t.Fatalf("%q: %v %q", words, err, inv.Warnings)
 	}
-	return inv.Config
+	return c
 }
 
 // dockerfile returns the environment of the image and its command.
@@ -66,7 +66,7 @@ func dockerfile(t *testing.T) (env map[string]string, command []string) {
 func TestDockerfile(t *testing.T) {
 	env, command := dockerfile(t)
 	c := loads(t, command, env)
-	if c.DataDir != "/data" || c.DataLogDir != "/datalog" || c.ListenAddress() != ":2181" || c.AdminListenAddress() != ":8080" {
+	if c.Server.Dir != "/data" || c.Server.LogDir != "/datalog" || c.ListenAddress() != ":2181" || c.AdminListenAddress() != ":8080" {
 		t.Errorf("%+v", c)
 	}
 	ports := strings.Fields(file(t, "Dockerfile", `(?m)^EXPOSE (.*)$`)[0][1])
@@ -196,7 +196,7 @@ func TestUnit(t *testing.T) {
 	if i := slices.Index(words, "/etc/gozkd/zoo.cfg"); i > 0 {
 		words[i] = path
 	}
-	if c := loads(t, words[1:], nil); c.DataDir != "/var/lib/gozkd" {
+	if c := loads(t, words[1:], nil); c.Server.Dir != "/var/lib/gozkd" {
 		t.Errorf("%+v", c)
 	}
 }

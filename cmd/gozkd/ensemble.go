@@ -18,11 +18,13 @@ import (
 )
 
 // serveEnsemble runs all members of an ensemble in this process until stop ends or a member fails.
-func serveEnsemble(stop context.Context, inv *config.Invocation, trail *auditTrail, log hclog.Logger) (err error) {
-	if err := memberdir.Check(inv.Config.DataDir, inv.Ensemble); err != nil {
+func serveEnsemble(
+	stop context.Context, inv *config.Invocation, c config.Config, trail *auditTrail, log hclog.Logger,
+) (err error) {
+	if err := memberdir.Check(c.Server.Dir, inv.Ensemble); err != nil {
 		return err
 	}
-	servers, addresses, err := newMembers(stop, inv, trail, log)
+	servers, addresses, err := newMembers(stop, inv.Ensemble, c, trail, log)
 	// No member hands over its lead, since no member remains to take it.
 	defer func() { err = errors.Join(err, each(servers, (*server.Server).Abort)) }()
 	if err != nil {
@@ -48,10 +50,8 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, trail *auditTra
 		where.Members = append(where.Members, memberPort{i + 1, address})
 	}
 	log.Info("all members serve", "connect", where.Client)
-	if inv.PortFile != "" {
-		if err := writePortFile(inv.PortFile, where); err != nil {
-			return err
-		}
+	if err := writePortFile(inv.PortFile, where); err != nil {
+		return err
 	}
 	err = each(servers, func(s *server.Server) error {
 		select {
@@ -66,11 +66,12 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, trail *auditTra
 	return err
 }
 
-// newMembers makes the servers, each with an open port for clients. The members talk to each other
+// newMembers makes n servers, each with an open port for clients. The members talk to each other
 // over a network in memory. After an error newMembers returns the servers made so far.
-func newMembers(ctx context.Context, inv *config.Invocation, trail *auditTrail, log hclog.Logger) (servers []*server.Server, addresses []string, err error) {
+func newMembers(
+	ctx context.Context, n int, c config.Config, trail *auditTrail, log hclog.Logger,
+) (servers []*server.Server, addresses []string, err error) {
 	const peerPort = 2888 // of every member: on the network in memory each is a host
-	c, n := inv.Config, inv.Ensemble
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners[len(servers):] {
@@ -100,7 +101,7 @@ func newMembers(ctx context.Context, inv *config.Invocation, trail *auditTrail, 
 			return servers, nil, err
 		}
 		cfg.Listen, cfg.Listener, cfg.MemberID = "", listeners[i], uint8(i+1)
-		cfg.Dir, cfg.LogDir = memberdir.Of(c.DataDir, i+1, n), memberdir.Of(c.DataLogDir, i+1, n)
+		cfg.Dir, cfg.LogDir = memberdir.Of(c.Server.Dir, i+1, n), memberdir.Of(c.Server.LogDir, i+1, n)
 		if n > 1 {
 			host := fmt.Sprintf("m%d", i+1)
 			cfg.Members, cfg.Logger = lines, log.Named(host)

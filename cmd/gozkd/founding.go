@@ -20,10 +20,10 @@ func initializeFiles(c config.Config) []string {
 	switch {
 	case c.Memory:
 		return nil
-	case c.DataDir == c.DataLogDir:
-		return []string{filepath.Join(c.DataDir, initializeFile)}
+	case c.Server.Dir == c.Server.LogDir:
+		return []string{filepath.Join(c.Server.Dir, initializeFile)}
 	}
-	return []string{filepath.Join(c.DataDir, initializeFile), filepath.Join(c.DataLogDir, initializeFile)}
+	return []string{filepath.Join(c.Server.Dir, initializeFile), filepath.Join(c.Server.LogDir, initializeFile)}
 }
 
 // mayFound reports whether a server without data may take part in founding an ensemble. A server

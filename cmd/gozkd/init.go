@@ -70,27 +70,27 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	if *file != "" {
 		serve = append(serve, *file)
 	}
-	inv, err := config.Load(serve, env.Getenv, nil)
+	_, cfg, err := config.Load(serve, env.Getenv, nil)
 	if err == nil && until != nil {
-		if data := existingData(inv.Config); data != "" {
+		if data := existingData(cfg); data != "" {
 			return printTo(env, data+" exists: nothing is done.\n")
 		} else if !time.Now().Before(*until) {
 			return printTo(env, "A new server may not found an ensemble any more: nothing is done.\n")
 		}
 	}
 	if err == nil {
-		err = prepareDirectories(inv.Config, *id != "")
+		err = prepareDirectories(cfg, *id != "")
 	}
 	if err != nil {
 		return fail(env, fmt.Errorf("init: %w", err))
 	}
-	return printTo(env, inv.Config.DataDir+" is ready for a new server.\n")
+	return printTo(env, cfg.Server.Dir+" is ready for a new server.\n")
 }
 
 // existingData returns the path of a server's data, or "" if there is none. A server that waits to
 // be let in has a log, which holds no data: the operator may run init afterwards.
 func existingData(c config.Config) string {
-	checkpoint, log := filepath.Join(c.DataDir, "checkpoint.db"), filepath.Join(c.DataLogDir, "wal")
+	checkpoint, log := filepath.Join(c.Server.Dir, "checkpoint.db"), filepath.Join(c.Server.LogDir, "wal")
 	if _, err := os.Stat(checkpoint); err == nil {
 		return checkpoint
 	}
@@ -99,7 +99,7 @@ func existingData(c config.Config) string {
 		return ""
 	}
 	if len(files) > 0 { // otherwise the log is lost, with all that it held
-		if _, err := consensus.ReadDir(c.DataDir, c.DataLogDir, &replica.Replica{}); errors.Is(err, consensus.ErrNoState) {
+		if _, err := consensus.ReadDir(c.Server.Dir, c.Server.LogDir, &replica.Replica{}); errors.Is(err, consensus.ErrNoState) {
 			return ""
 		}
 	}
@@ -112,13 +112,13 @@ func prepareDirectories(c config.Config, writeID bool) error {
 	if path := existingData(c); path != "" {
 		return fmt.Errorf("%s exists: init does not change the data of a server; move it away, or choose another directory", path)
 	}
-	for _, dir := range []string{c.DataDir, c.DataLogDir} {
+	for _, dir := range []string{c.Server.Dir, c.Server.LogDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(c.DataDir, initializeFile), nil, 0o644); err != nil || !writeID {
+	if err := os.WriteFile(filepath.Join(c.Server.Dir, initializeFile), nil, 0o644); err != nil || !writeID {
 		return err
 	}
-	return os.WriteFile(filepath.Join(c.DataDir, "myid"), fmt.Appendln(nil, memberid.Number(c.MyID)), 0o644)
+	return os.WriteFile(filepath.Join(c.Server.Dir, "myid"), fmt.Appendln(nil, memberid.Number(c.MyID)), 0o644)
 }

@@ -41,6 +41,7 @@ func takeInterrupts() (interrupts <-chan os.Signal, stop func()) {
 // the program was called by.
 func run(name string, args []string, env cli.Env) int {
 	name, args, env = withConfDir(name, args, env)
+	env.Server = config.LocalServer(env.Getenv)
 	args, ok := asGozkd(name, args)
 	if !ok {
 		cli.Print(env.Err, zkServerUsage+"\n")
@@ -67,8 +68,10 @@ func run(name string, args []string, env cli.Env) int {
 		cli.Print(env.Err, "gozkd: "+args[0]+" is neither a command nor a file"+near+"\n\n"+config.Usage+"\n")
 		return cli.Usage
 	}
-	load := func() (*config.Invocation, error) { return config.Load(args, env.Getenv, variableNames(env)) }
-	inv, err := load()
+	load := func() (*config.Invocation, config.Config, error) {
+		return config.Load(args, env.Getenv, variableNames(env))
+	}
+	inv, c, err := load()
 	for _, w := range inv.Warnings {
 		cli.Print(env.Err, "gozkd: warning: "+w+"\n")
 	}
@@ -91,12 +94,13 @@ func run(name string, args []string, env cli.Env) int {
 	case config.ShowVersion:
 		return printTo(env, fmt.Sprintln(cli.Version()))
 	case config.CheckConfig:
-		if err := openFiles(inv.Config, hclog.New(&hclog.LoggerOptions{Name: "gozkd", Level: hclog.Warn, Output: env.Err, DisableTime: true})); err != nil {
+		log := hclog.New(&hclog.LoggerOptions{Name: "gozkd", Level: hclog.Warn, Output: env.Err, DisableTime: true})
+		if err := openFiles(c, log); err != nil {
 			return fail(env, err)
 		}
-		return printTo(env, inv.Config.String())
+		return printTo(env, c.String())
 	}
-	if err := serve(inv, load, env); err != nil {
+	if err := serve(inv, c, load, env); err != nil {
 		return fail(env, err)
 	}
 	return cli.OK

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,11 +25,14 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
+// loader reads the configuration.
+type loader func() (*config.Invocation, config.Config, error)
+
 // serve runs an ensemble, or a server until a signal ends it or its disk fails. again reads the
 // configuration once more.
-func serve(inv *config.Invocation, again func() (*config.Invocation, error), env cli.Env) (err error) {
+func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (err error) {
 	log := hclog.New(&hclog.LoggerOptions{
-		Name: "gozkd", Level: hclog.LevelFromString(inv.Config.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,
+		Name: "gozkd", Level: hclog.LevelFromString(c.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,
 	})
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -39,41 +40,42 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 		// Stopped by the signal that ends the program, which does not wait for tuneGC.
 		go tuneGC(stop)
 	}
-	trail, err := openAudit(inv.Config, env.Err, log)
+	trail, err := openAudit(c, env.Err, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, trail.close()) }()
 	if inv.Ensemble > 0 {
-		return serveEnsemble(stop, inv, trail, log)
+		return serveEnsemble(stop, inv, c, trail, log)
 	}
-	return serveOne(stop, cancel, inv, again, trail, env, log)
+	return serveOne(stop, cancel, inv, c, again, trail, env, log)
 }
 
 // serveOne runs a server until stop ends. After kill, the next signal ends the process at once.
 func serveOne(
-	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), trail *auditTrail, env cli.Env, log hclog.Logger,
+	stop context.Context, kill func(), inv *config.Invocation, c config.Config, again loader,
+	trail *auditTrail, env cli.Env, log hclog.Logger,
 ) (err error) {
-	if err := errors.Join(refuseZooKeeperData(inv.Config), checkWeb(inv.Config)); err != nil {
+	if err := errors.Join(refuseZooKeeperData(c), checkWeb(c)); err != nil {
 		return err
 	}
 	https := &endpointTLS{log: log}
 	defer https.close()
 	secure := &portTLS{log: log, https: https}
 	defer secure.close()
-	cfg := serverConfig(inv.Config, log)
+	cfg := serverConfig(c, log)
 	cfg.Audit = trail.sink()
-	if err := used(secure.prepare(inv.Config, &cfg)); err != nil {
+	if err := used(secure.prepare(c, &cfg)); err != nil {
 		return err
 	}
-	if err := used(https.prepare(inv.Config)); err != nil {
+	if err := used(https.prepare(c)); err != nil {
 		return err
 	}
 	logins := &mechanisms{log: log.Named("sasl")}
-	if cfg.Auth.SASL, err = logins.apply(&inv.Config); err != nil {
+	if cfg.Auth.SASL, err = logins.apply(&c); err != nil {
 		return err
 	}
-	archiver, err := openArchiver(inv.Config.Archive, &cfg, env.Getenv, log)
+	archiver, err := openArchiver(c, &cfg, env.Getenv, log)
 	if err != nil {
 		return err
 	}
@@ -81,32 +83,32 @@ func serveOne(
 	if err != nil {
 		return err
 	}
-	m := systemd{log: log.Named("systemd")}
-	r := &reloader{server: s, tls: secure, https: https, logins: logins, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
+	r := &reloader{
+		server: s, tls: secure, https: https, logins: logins, again: again,
+		file: inv.File, started: c, last: c, manager: systemd{log.Named("systemd")}, log: log,
+	}
 	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	ends := openEndpoints(stop, inv, s, r, archiver, log) // before the start, so that clients can ask for the progress
+	// Before the start, so that clients can ask for the progress.
+	ends := openEndpoints(stop, inv, c, s, r, archiver, log)
 	defer func() { err = errors.Join(err, ends.close()) }()
-	defer m.watch(s)()
-
-	m.notify("STATUS=looking for the other servers, or reading the data")
-	err = r.whileStarting(stop, time.Second, s.Start)
-	if err != nil {
+	defer r.manager.watch(s)()
+	r.manager.notify("STATUS=looking for the other servers, or reading the data")
+	if err := r.whileStarting(stop, time.Second, s.Start); err != nil {
 		if stop.Err() != nil {
 			return nil // stopped before it was ready
 		}
 		return err
 	}
-	if err := founded(inv.Config); err != nil {
+	if err := founded(c); err != nil {
 		log.Warn("the file initialize stays", "error", err)
 	}
-	if inv.PortFile != "" {
-		if err := writePortFile(inv.PortFile, ports{Client: plainAddress(s), Secure: secureAddress(s), Admin: ends.admin, Metrics: ends.metrics}); err != nil {
-			return errors.Join(err, s.Close())
-		}
+	where := ports{Client: plainAddress(s), Secure: secureAddress(s), Admin: ends.admin, Metrics: ends.metrics}
+	if err := writePortFile(inv.PortFile, where); err != nil {
+		return errors.Join(err, s.Close())
 	}
-	r.serves(cmp.Or(plainAddress(s), secureAddress(s)))
+	r.serves(cmp.Or(where.Client, where.Secure))
 	archiver.start(s)
 	defer archiver.stop()
 	for {
@@ -162,8 +164,11 @@ type memberPort struct {
 }
 
 // writePortFile writes a JSON line with the addresses. The file appears complete, so that a process
-// waiting for the file can read it at once.
+// waiting for the file can read it at once. Without a path there is no file.
 func writePortFile(path string, where ports) error {
+	if path == "" {
+		return nil
+	}
 	line, err := json.Marshal(where)
 	if err != nil {
 		return err
@@ -178,71 +183,12 @@ func writePortFile(path string, where ports) error {
 	return nil
 }
 
-// serverConfig translates the configuration in ZooKeeper's terms to the server's.
+// serverConfig returns the server's configuration. The caller adds what it makes: mechanisms, TLS,
+// and the audit log.
 func serverConfig(c config.Config, log hclog.Logger) server.Config {
-	var lines []string
-	for _, m := range c.Members {
-		lines = append(lines, m.String())
-	}
-	return server.Config{
-		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
-		RelayedObservers: c.ObserverMasterPort > 0, OneVoter: !c.StandaloneEnabled, LeaderWithoutClients: !c.LeaderServes, MultiAddress: c.MultiAddress, AddressPatience: c.ReachabilityTimeout, LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
-		PeerSecret: c.PeerSecret, PeerSecretOptional: c.PeerSecretMode == config.PreferSecret,
-		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(), ListenFixed: c.ClientPortFixed, InProcess: c.SecureOnly, ListenBacklog: c.ClientPortListenBacklog,
-		SecureListen: c.SecureListenAddress(), PortUnification: c.PortUnification, HandshakeLimit: orNone(max(c.HandshakeLimit, 0)),
-		Auth: authentication(&c), RefuseTTL: !c.Auth.ExtendedTypes,
-		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
-		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: c.MaxCnxns,
-		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit, ClientMemory: c.ClientMemory, WatchMemory: c.WatchMemory,
-		ConnectionThrottle: connectionThrottle(&c.Throttle), RequestThrottle: requestThrottle(&c.Throttle),
-		LargeRequestThreshold: c.Throttle.LargeThreshold, LargeRequestMaxBytes: c.Throttle.LargeBytes,
-		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
-		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DigestAlgorithm: c.DigestAlgorithm, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota, RefuseUnreadable: c.RefuseUnreadable,
-		ReconfigEnabled: c.ReconfigEnabled, ReadOnlyMode: c.ReadOnlyMode,
-		LocalSessions: c.LocalSessions, LocalSessionUpgrades: c.LocalSessionUpgrades, AuditReads: c.Audit.Reads, Words: c.Words(),
-		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
-		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),
-		ClientKeepAlive:    c.ClientTCPKeepAlive, HandshakeTimeout: c.HandshakeTimeout,
-		SlowRequest: c.SlowRequest, MaxFeatureLevel: c.MaxFeatureLevel,
-		Settings: []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
-		Logger:   log,
-	}
-}
-
-// certificateID returns the function that makes an identity of the configured part of a
-// certificate.
-func certificateID(part string) func(*x509.Certificate) (string, error) {
-	id, err := server.CertificateIDOf(part)
-	if err != nil { // cannot be: config knows the parts
-		return func(*x509.Certificate) (string, error) { return "", err }
-	}
-	return id
-}
-
-func connectionThrottle(t *config.Throttle) server.ConnectionThrottle {
-	freeze := time.Duration(0) // none
-	if t.FreezeTime >= 0 {
-		freeze = max(t.FreezeTime, 1)
-	}
-	return server.ConnectionThrottle{
-		Tokens: t.Tokens, FillTime: t.FillTime, FillCount: t.FillCount, FreezeTime: freeze,
-		DropIncrease: t.DropIncrease, DropDecrease: t.DropDecrease, DecreaseRatio: t.DecreaseRatio,
-		Weighted: t.Weighted, GlobalWeight: max(t.GlobalWeight, t.LocalWeight), LocalWeight: t.LocalWeight, RenewWeight: max(t.RenewWeight, t.LocalWeight),
-	}
-}
-
-func requestThrottle(t *config.Throttle) server.RequestThrottle {
-	return server.RequestThrottle{
-		Limit: t.Requests, StallTime: t.StallTime, StaleLatency: t.StaleLatency, KeepStale: !t.DropStale, OpWaitTime: t.OpWaitTime,
-	}
-}
-
-// orNone translates ZooKeeper's "0 means no limit" to the server's "negative means no limit".
-func orNone[T int | time.Duration](v T) T {
-	if v == 0 {
-		return -1
-	}
-	return v
+	cfg := c.ForServer()
+	cfg.JoinOnly, cfg.Logger = !mayFound(c), log
+	return cfg
 }
 
 // systemd sends the state of the server to the service manager, see sd_notify(3). Without a service
@@ -303,7 +249,7 @@ type reloader struct {
 	tls     *portTLS
 	https   *endpointTLS
 	logins  *mechanisms
-	again   func() (*config.Invocation, error)
+	again   loader
 	file    string // the zoo.cfg of the start, or empty
 	manager systemd
 	log     hclog.Logger
@@ -391,12 +337,12 @@ func (r *reloader) reload() (restart []string, err error) {
 		defer r.manager.notify("READY=1")
 	}
 	var fields []string // of server.Config that need a restart
-	inv, err := r.again()
+	inv, c, err := r.again()
 	if err == nil && r.file != "" && inv.File == "" { // the environment and the defaults would replace the file
 		err = fmt.Errorf("%s is gone", r.file)
 	}
 	if err == nil {
-		fields, err = r.apply(inv.Config)
+		fields, err = r.apply(c)
 	}
 	if err != nil {
 		r.log.Error("configuration not reloaded, nothing has changed", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -405,15 +351,15 @@ func (r *reloader) reload() (restart []string, err error) {
 	for _, w := range inv.Warnings {
 		r.log.Warn("configuration", "warning", w)
 	}
-	changed, _ := r.last.Changes(inv.Config)
-	_, restart = r.started.Changes(inv.Config)
+	changed, _ := r.last.Changes(c)
+	_, restart = r.started.Changes(c)
 	const secretFile = "gozkd.peer.secretFile"
 	if slices.Contains(fields, "PeerSecret") && !slices.Contains(restart, secretFile) { // the same name, another content
 		restart = append(restart, secretFile)
 	}
-	r.last = inv.Config
+	r.last = c
 	r.web.EndLogins() // a password may have changed
-	r.log.SetLevel(hclog.LevelFromString(inv.Config.LogLevel))
+	r.log.SetLevel(hclog.LevelFromString(c.LogLevel))
 	r.log.Info("configuration reloaded", "changed", list(changed))
 	if len(restart) > 0 {
 		r.log.Warn("some keys have other values now, which need a restart", "keys", list(restart))

@@ -32,20 +32,20 @@ const stopTime = 30 * time.Second
 const baseBytes = 1 << 30
 
 // openArchiver prepares the configured archive, and sets what the server must know.
-func openArchiver(c config.Archive, cfg *server.Config, getenv func(string) string, log hclog.Logger) (*archiver, error) {
-	if c.URL == "" {
+func openArchiver(c config.Config, cfg *server.Config, getenv func(string) string, log hclog.Logger) (*archiver, error) {
+	if c.Archive.URL == "" {
 		return nil, nil
 	}
-	place, err := store.Open(c.URL, getenv)
+	place, err := store.Open(c.Archive.URL, getenv)
 	if err != nil {
 		return nil, err
 	}
 	log = log.Named("archive")
 	a := &archiver{log: log, place: place, shipper: archive.New(archive.Config{
-		Store: place, Logger: log, Interval: time.Duration(c.IntervalMs) * time.Millisecond,
-		BaseInterval: time.Duration(c.BaseHours) * time.Hour, BaseBytes: baseBytes, Retention: time.Duration(c.RetentionDays) * 24 * time.Hour,
+		Store: place, Logger: log, BaseBytes: baseBytes,
+		Interval: c.Archive.Interval, BaseInterval: c.Archive.BaseInterval, Retention: c.Archive.Retention,
 	})}
-	cfg.ArchiveBytes, cfg.ArchiveStats = c.BufferMB<<20, serversource.Stats(a.shipper)
+	cfg.ArchiveStats = a.shipper.Stats
 	return a, nil
 }
 

@@ -45,13 +45,3 @@ func openFiles(c config.Config, log hclog.Logger) error {
 	_, err := (&mechanisms{log: log}).apply(&c)
 	return err
 }
-
-// authentication translates the configuration; the caller sets SASL.
-func authentication(c *config.Config) server.Authentication {
-	return server.Authentication{
-		X509:       server.X509{SuperUser: c.X509SuperUser, ID: certificateID(c.X509ID), TextIDs: c.X509ID != "subject"},
-		SASLSupers: c.Auth.SuperUsers, LetAnySASLUserDoX: c.Auth.LetAny, AllowFailedSASL: c.Auth.AllowFailed,
-		Ensemble: c.EnsembleScheme(), EnsembleNames: c.Auth.EnsembleNames,
-		Required: c.RequiredSchemes(), ACLSchemes: c.ACLSchemes(),
-	}
-}

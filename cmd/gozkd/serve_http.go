@@ -52,16 +52,18 @@ type endpoints struct {
 
 // openEndpoints opens the configured endpoints. A port that is taken or a foreign address is only
 // logged: clients use another port.
-func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, a *archiver, log hclog.Logger) *endpoints {
-	e, c := new(endpoints), inv.Config
+func openEndpoints(
+	ctx context.Context, inv *config.Invocation, c config.Config, s *server.Server, r *reloader, a *archiver, log hclog.Logger,
+) *endpoints {
+	e := new(endpoints)
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, &r.tls.clients, a, log)
 		r.servesWeb(e.web)
 		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
-			at.streams, at.proxies = web.MaxStreams, c.WebProxies()
+			at.streams, at.proxies = web.MaxStreams, c.WebProxies
 		}
-		if u := e.open(ctx, at, adminHandler(inv, s, e.web, r, log), log); u != "" {
+		if u := e.open(ctx, at, adminHandler(inv, c, s, e.web, r, log), log); u != "" {
 			e.admin = u + c.AdminCommandURL
 			if e.web != nil {
 				log.Info("serving REST and the explorer", "url", u+"/ui/", "anonymous", c.Web)
@@ -161,10 +163,11 @@ func (e *endpoints) close() error {
 }
 
 // adminHandler serves the admin commands at the configured path, and profiles.
-func adminHandler(inv *config.Invocation, s *server.Server, pages *web.Handler, r *reloader, log hclog.Logger) http.Handler {
-	c := inv.Config
+func adminHandler(
+	inv *config.Invocation, c config.Config, s *server.Server, pages *web.Handler, r *reloader, log hclog.Logger,
+) http.Handler {
 	o := admin.Options{
-		Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady,
+		Snapshot: c.AdminSnapshot, Shed: true, Interval: c.AdminInterval, Reload: r.forAdmin, NotReady: r.notReady,
 		TokenFile: c.AdminTokenFile, LocalTokenFile: localToken(c, log), Open: c.AdminOpen, ForwardedFor: c.AdminForwardedFor,
 		Administrator: r.administrator(),
 	}
@@ -227,7 +230,7 @@ func localToken(c config.Config, log hclog.Logger) string {
 	if c.Memory {
 		return ""
 	}
-	path, err := admintoken.Ensure(c.DataDir)
+	path, err := admintoken.Ensure(c.Server.Dir)
 	if err != nil {
 		log.Warn("no token for admin commands from this machine: only the superuser and gozkd.admin.tokenFile authorize", "error", err)
 	}

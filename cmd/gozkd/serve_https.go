@@ -197,7 +197,7 @@ func (r *reloader) administrator() func(*x509.Certificate) bool {
 		r.mu.Lock()
 		c := r.last
 		r.mu.Unlock()
-		id, err := certificateID(c.X509ID)(cert)
+		id, err := c.CertificateID()(cert)
 		return err == nil && slices.Contains(c.AdminIdentities(), id)
 	}
 }

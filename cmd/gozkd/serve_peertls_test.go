@@ -32,7 +32,7 @@ func TestPortTLS_StepsOfPeers(t *testing.T) {
 		{"", server.PeerTLSOff},
 	} {
 		present := peersConfig(t, files, c.lines)
-		var cfg server.Config
+		cfg := present.ForServer()
 		if err := used(ports.prepare(present, &cfg)); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestPortTLS_StepsOfPeers(t *testing.T) {
 			t.Errorf("%q: %v %v", c.lines, got.Mode, err)
 		}
 		if got.Mode != server.PeerTLSOff && (got.AnyHost == o.HostnameVerification || got.AnyCallerHost == o.ClientHostnameVerification || got.ReverseDNS != o.ReverseDNS ||
-			got.Ensemble != present.PeerTLSEnsemble || got.DetectionTimeout != present.PeerTLSDetection) {
+			got.Ensemble != present.Server.PeerTLS.Ensemble || got.DetectionTimeout != present.Server.PeerTLS.DetectionTimeout) {
 			t.Errorf("%q: %+v", c.lines, got)
 		}
 		bad := present
@@ -82,11 +82,11 @@ func peersConfig(t *testing.T, files testca.Files, lines string) config.Config {
 	text := "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1\ndataDir=d\nssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key) +
 		"\nssl.quorum.trustStore.location=" + filepath.ToSlash(files.CA) + "\n" + lines
 	path := testca.WriteFile(t, filepath.Join(t.TempDir(), "zoo.cfg"), []byte(text))
-	inv, err := config.Load([]string{"serve", path}, func(string) string { return "" }, nil)
+	_, c, err := config.Load([]string{"serve", path}, func(string) string { return "" }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return inv.Config
+	return c
 }
 
 // TestPortTLS_UnusedStores checks that the stores of TLS between servers are neither watched nor in
@@ -146,7 +146,7 @@ func TestPortTLS_OwnCertificate(t *testing.T) {
 		"ssl.keyStore.location=" + key, "ssl.trustStore.location=" + trust, "ssl.quorum.keyStore.location=" + key, "ssl.quorum.trustStore.location=" + trust,
 		"server.1=127.0.0.1:1:2", "server.2=127.0.0.2:1:2", "server.3=127.0.0.3:1:2", "",
 	}, "\n")))
-	inv, err := config.Load([]string{file}, func(string) string { return "" }, nil)
+	_, cfg, err := config.Load([]string{file}, func(string) string { return "" }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestPortTLS_OwnCertificate(t *testing.T) {
 	}
 	p := &portTLS{}
 	defer p.close()
-	if err := used(p.prepare(inv.Config, &server.Config{})); err != nil {
+	if err := used(p.prepare(cfg, &server.Config{})); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -181,7 +181,7 @@ func TestPortTLS_OwnCertificate(t *testing.T) {
 		if err := p.clients.source.Load().Check(); err != nil { // clients may know this server by the name of a load balancer
 			t.Errorf("%v, for clients: %v", c.hosts, err)
 		}
-		if err := used(p.prepare(inv.Config, &server.Config{})); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := used(p.prepare(cfg, &server.Config{})); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: reload: %v, want %s", c.hosts, err, c.want)
 		}
 		if got := check(); !strings.Contains(got, c.want) {

@@ -84,24 +84,24 @@ func TestServe_Reload(t *testing.T) {
 
 // An invalid file changes nothing and is reported. Every key marked as reloadable is applied.
 func TestReloader(t *testing.T) {
-	load := func(args ...string) *config.Invocation {
+	load := func(args ...string) config.Config {
 		t.Helper()
-		inv, err := config.Load(append([]string{"--memory"}, args...), func(string) string { return "" }, nil)
+		_, c, err := config.Load(append([]string{"--memory"}, args...), func(string) string { return "" }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return inv
+		return c
 	}
 	first := load()
-	s, err := server.New(serverConfig(first.Config, hclog.NewNullLogger()))
+	s, err := server.New(serverConfig(first, hclog.NewNullLogger()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var next *config.Invocation
+	var next config.Config
 	var wrong error
 	r := &reloader{
-		server: s, tls: new(portTLS), https: new(endpointTLS), logins: new(mechanisms), started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
-		again: func() (*config.Invocation, error) { return next, wrong },
+		server: s, tls: new(portTLS), https: new(endpointTLS), logins: new(mechanisms), started: first, last: first, log: hclog.NewNullLogger(),
+		again: func() (*config.Invocation, config.Config, error) { return new(config.Invocation), next, wrong },
 	}
 	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
 	if restart, err := r.reload(); !errors.Is(err, wrong) || restart != nil {
@@ -123,10 +123,10 @@ func TestReloader(t *testing.T) {
 	} {
 		next = load("-o", set)
 		key, _, _ := strings.Cut(set, "=")
-		if reload, restart := first.Config.Changes(next.Config); !slices.Equal(reload, []string{key}) || restart != nil {
+		if reload, restart := first.Changes(next); !slices.Equal(reload, []string{key}) || restart != nil {
 			t.Errorf("%s: reloads %v, needs a restart %v", set, reload, restart)
 		}
-		if restart, err := s.Reload(serverConfig(next.Config, hclog.NewNullLogger())); err != nil || restart != nil {
+		if restart, err := s.Reload(serverConfig(next, hclog.NewNullLogger())); err != nil || restart != nil {
 			t.Errorf("%s: the server wants a restart for %v, %v", set, restart, err)
 		}
 		if err := r.forAdmin(); err != nil {
@@ -134,8 +134,8 @@ func TestReloader(t *testing.T) {
 		}
 	}
 	reloadEndsLogins(t, r, s)
-	admin := load("-o", "admin.enableServer=true").Config
-	if reload, restart := admin.Changes(load("-o", "admin.enableServer=true", "-o", "gozkd.admin.x509=CN=a").Config); !slices.Equal(reload, []string{"gozkd.admin.x509"}) || restart != nil {
+	admin := load("-o", "admin.enableServer=true")
+	if reload, restart := admin.Changes(load("-o", "admin.enableServer=true", "-o", "gozkd.admin.x509=CN=a")); !slices.Equal(reload, []string{"gozkd.admin.x509"}) || restart != nil {
 		t.Errorf("administrators: reloads %v, needs a restart %v", reload, restart)
 	}
 	next = load("-o", "tickTime=1234", "-o", "snapCount=5", "-o", "clientPortListenBacklog=5")
@@ -187,20 +187,20 @@ func reloadEndsLogins(t *testing.T, r *reloader, s *server.Server) {
 func TestReloader_TLS(t *testing.T) {
 	ca := testca.New(t, "root")
 	files := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}).Files(t)
-	load := func(settings ...string) *config.Invocation {
+	load := func(settings ...string) config.Config {
 		t.Helper()
 		args := []string{"--memory", "--client-port", "0"}
 		for _, s := range settings {
 			args = append(args, "-o", s)
 		}
-		inv, err := config.Load(args, func(string) string { return "" }, nil)
+		_, c, err := config.Load(args, func(string) string { return "" }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return inv
+		return c
 	}
 	next := load()
-	s, err := server.New(serverConfig(next.Config, hclog.NewNullLogger()))
+	s, err := server.New(serverConfig(next, hclog.NewNullLogger()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,8 +215,8 @@ func TestReloader_TLS(t *testing.T) {
 	tlsOf := &portTLS{log: hclog.NewNullLogger()}
 	t.Cleanup(tlsOf.close)
 	r := &reloader{
-		server: s, tls: tlsOf, https: new(endpointTLS), started: next.Config, last: next.Config, log: hclog.NewNullLogger(),
-		again: func() (*config.Invocation, error) { return next, nil },
+		server: s, tls: tlsOf, https: new(endpointTLS), started: next, last: next, log: hclog.NewNullLogger(),
+		again: func() (*config.Invocation, config.Config, error) { return new(config.Invocation), next, nil },
 	}
 	unified := []string{"4lw.commands.whitelist=*", "client.portUnification=true", "ssl.trustStore.location=" + files.CA, "ssl.keyStore.location="}
 	next = load(append(unified[:3:3], unified[3]+filepath.Join(t.TempDir(), "missing.pem"))...)
@@ -247,21 +247,21 @@ func TestReloader_FailsAsAWhole(t *testing.T) {
 	old := first.Files(t)
 	load := func(clients testca.Files, admin string) config.Config {
 		t.Helper()
-		inv, err := config.Load([]string{
+		_, c, err := config.Load([]string{
 			"--memory", "--client-port", "0", "-o", "client.portUnification=true", "-o", "ssl.clientAuth=none", "-o", "ssl.keyStore.location=" + clients.Key,
 			"-o", "admin.forceHttps=true", "-o", "ssl.quorum.keyStore.location=" + admin,
 		}, func(string) string { return "" }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return inv.Config
+		return c
 	}
 	c := load(old, old.Key)
 	ports, https := new(portTLS), new(endpointTLS)
 	t.Cleanup(ports.close)
 	t.Cleanup(https.close)
 	plain := c
-	plain.PortUnification = false
+	plain.Server.PortUnification = false
 	s, err := server.New(serverConfig(plain, hclog.NewNullLogger()))
 	if err != nil {
 		t.Fatal(err)
@@ -297,16 +297,16 @@ func TestReloader_FileGone(t *testing.T) {
 	getenv := func(name string) string {
 		return map[string]string{"ZOO_CONF_DIR": dir, "ZOO_DATA_DIR": dir, "ZOO_MAX_CLIENT_CNXNS": "9"}[name]
 	}
-	load := func() (*config.Invocation, error) { return config.Load(nil, getenv, nil) }
-	first, err := load()
+	load := func() (*config.Invocation, config.Config, error) { return config.Load(nil, getenv, nil) }
+	inv, first, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(serverConfig(first.Config, hclog.NewNullLogger()))
+	s, err := server.New(serverConfig(first, hclog.NewNullLogger()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{server: s, tls: new(portTLS), https: new(endpointTLS), again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
+	r := &reloader{server: s, tls: new(portTLS), https: new(endpointTLS), again: load, file: inv.File, started: first, last: first, log: hclog.NewNullLogger()}
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}

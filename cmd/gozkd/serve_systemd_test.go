@@ -117,7 +117,9 @@ func TestReloader_Systemd(t *testing.T) {
 	}
 	r := &reloader{
 		server: s, log: hclog.NewNullLogger(), manager: systemd{hclog.NewNullLogger()},
-		again: func() (*config.Invocation, error) { return nil, errors.New("not there") },
+		again: func() (*config.Invocation, config.Config, error) {
+			return nil, config.Config{}, errors.New("not there")
+		},
 	}
 	reload := func() {
 		t.Helper()

@@ -92,11 +92,10 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 		return nil, err
 	}
 	if mode != server.PeerTLSOff {
-		cfg.PeerTLS = server.PeerTLS{
-			Mode: mode, Server: source.Server(), Client: source.Client,
-			AnyHost: !c.PeerTLS.HostnameVerification, AnyCallerHost: !c.PeerTLS.ClientHostnameVerification, ReverseDNS: c.PeerTLS.ReverseDNS,
-			Ensemble: c.PeerTLSEnsemble, DetectionTimeout: c.PeerTLSDetection,
-		}
+		p := &cfg.PeerTLS
+		p.Mode, p.Server, p.Client = mode, source.Server(), source.Client
+		p.AnyHost, p.AnyCallerHost = !c.PeerTLS.HostnameVerification, !c.PeerTLS.ClientHostnameVerification
+		p.ReverseDNS = c.PeerTLS.ReverseDNS
 	}
 	return func() {
 		t.config, t.secure = clients, secure
@@ -121,7 +120,7 @@ func ownCertificate(c config.Config) func(*x509.Certificate) error {
 	name, _ := os.Hostname() // stands for 0.0.0.0 in the own line: the others have their own names for it
 	own := server.PeerTLS{
 		AnyHost:    !c.PeerTLS.HostnameVerification || c.ListenOnAllIPs && m.Host == name,
-		ReverseDNS: c.PeerTLS.ReverseDNS, Ensemble: c.PeerTLSEnsemble,
+		ReverseDNS: c.PeerTLS.ReverseDNS, Ensemble: c.Server.PeerTLS.Ensemble,
 	}
 	return func(leaf *x509.Certificate) error { return own.CheckOwn(leaf, m.ID, m.PeerAddress()) }
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// webOptions translates the configuration.
+// webOptions returns the configuration of REST and the explorer.
 func webOptions(c config.Config) (o web.Options, err error) {
 	if o.Roles, err = web.ParseRoles(c.WebRoles); err != nil {
 		return o, fmt.Errorf("gozkd.web.roles: %w", err)
@@ -24,7 +24,7 @@ func webOptions(c config.Config) (o web.Options, err error) {
 	if c.WebWrites() {
 		o.Anonymous = web.Write
 	}
-	o.Hosts, o.ProxyHeader, o.Proxies, o.MaxBody = c.WebHosts, c.WebProxyHeader, c.WebProxies(), int64(c.JuteMaxBuffer)
+	o.Hosts, o.ProxyHeader, o.Proxies, o.MaxBody = c.WebHosts, c.WebProxyHeader, c.WebProxies, int64(c.Server.MaxBuffer)
 	return o, nil
 }
 

@@ -97,18 +97,18 @@ func TestMemberAsker_TLSOnly(t *testing.T) {
 		args = append(args, "-o", o)
 	}
 	launch(t, args...)
-	inv, err := config.Load(args, func(string) string { return "" }, nil)
+	_, c, err := config.Load(args, func(string) string { return "" }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var certificates tlsFiles
-	_, use, err := certificates.prepare(true, inv.Config.ClientTLS, hclog.NewNullLogger())
+	_, use, err := certificates.prepare(true, c.ClientTLS, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
 	use()
 	defer certificates.close()
-	ask, at := memberAsker(inv.Config, &certificates)
+	ask, at := memberAsker(c, &certificates)
 	answer, err := ask(t.Context(), net.JoinHostPort("127.0.0.1", strconv.Itoa(at)), "srvr")
 	if err != nil || !strings.Contains(answer, "Mode: standalone") {
 		t.Errorf("port %d: %q %v", at, answer, err)

@@ -284,6 +284,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"cmd/gozkd/internal/archive/store", "checks the URL of an archive"},
+		{"server", "keys point to the fields of its Config"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
 		{"cmd/gozkd/internal/tlsconf", "the ssl keys"},
 		{"sasl", "JAAS files"},
@@ -312,7 +313,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/adminclient", there: true, may: []arrow{
 		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
-		{"cmd/gozkd/internal/config", "where that server has it"},
+		{"cmd/gozkd/internal/cli", "says where that server has it"},
 	}},
 	{pkg: "cmd/gozkd/internal/archive/store", there: true, may: []arrow{
 		{"internal/vfs", "durable directories"},
@@ -323,6 +324,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/archive", there: true, may: []arrow{
 		{"cmd/gozkd/internal/archive/store", "where objects are"},
+		{"server/facts", "how far a server is, and what its metrics show of the archive"},
 		{"consensus", "entries of the log"},
 		{"internal/history", "the error for a moment that is not there"},
 		{"github.com/klauspost/compress", "deflate in half the time"},
@@ -331,7 +333,6 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd/internal/archive/serversource", there: true, may: []arrow{
 		{"cmd/gozkd/internal/archive", "what the log is archived by"},
 		{"server", "has the log"},
-		{"consensus", "entries of the log"},
 	}},
 	{pkg: "cmd/gozkd/internal/replica", there: true, may: []arrow{
 		{"consensus", "is a state machine of the log"},
@@ -353,7 +354,6 @@ var table = slices.Concat(webTable, []box{
 		{"internal/printable", "paths on a terminal"},
 		{"consensus", "reads and founds data directories"},
 		{"datatree", "the state in them, and the effect of the log"},
-		{"cmd/gozkd/internal/config", "restore writes the data directory that serve would open"},
 		{"internal/vfs", "locks and durable directories"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 	}},

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 )
 
 // nobody is a user that no ACL names. The admin endpoint requires a user in each request.
@@ -24,7 +24,7 @@ const nobody = "digest nobody:nobody"
 // Authorization returns the Authorization header for an admin endpoint: that of the file, or, for
 // an endpoint on this machine, the token of the server that serve would run here with these
 // arguments.
-func Authorization(endpoint, file string, getenv func(string) string, serve ...string) (string, error) {
+func Authorization(endpoint, file string, env cli.Env, serve ...string) (string, error) {
 	if file != "" {
 		text, err := os.ReadFile(file)
 		header := strings.TrimSpace(string(text))
@@ -40,11 +40,11 @@ func Authorization(endpoint, file string, getenv func(string) string, serve ...s
 	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
 		return nobody, nil
 	}
-	inv, err := config.Load(append([]string{"serve"}, serve...), getenv, nil)
+	s, err := env.Server(nil, append([]string{"serve"}, serve...))
 	if err != nil { // then there is no such server
 		return nobody, nil
 	}
-	for _, path := range []string{inv.Config.AdminTokenFile, admintoken.Path(inv.Config.DataDir)} {
+	for _, path := range []string{s.TokenFile, admintoken.Path(s.Dir)} {
 		if token, err := admintoken.Read(path); err == nil {
 			return "Bearer " + token, nil
 		}

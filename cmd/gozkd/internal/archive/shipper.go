@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -13,44 +12,8 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/server/facts"
 )
-
-// Source is a server whose log is archived.
-type Source interface {
-	Position() Position
-	// Log returns applied entries from an index on, as many as have size bytes, but at least one if
-	// there is one. If the first is not in the log any more, the error is consensus.ErrCompacted.
-	Log(from uint64, size int64) ([]consensus.LogEntry, error)
-	// Keep says that the archive has all entries before an index: later entries must be kept.
-	Keep(from uint64)
-	// Capture returns the state, with everything that was committed before the call.
-	Capture(ctx context.Context) (*Capture, error)
-}
-
-// Position says how far a server has applied the log. Its fields are those of server.LogPosition.
-type Position struct {
-	Ensemble, Applied uint64
-	Turn, Members     int
-	Leads             bool
-}
-
-// Capture is the state at one moment.
-type Capture struct {
-	Zxid        int64
-	Index, Term uint64 // of the last entry in it
-	Time        time.Time
-	// File makes the checkpoint file, of which it also returns the size. It is called at most once.
-	File func(ctx context.Context) (io.ReadCloser, int64, error)
-}
-
-// Stats are counts for metrics. Its fields are those of server.ArchiveStats.
-type Stats struct {
-	Lag                          time.Duration
-	Shipper                      bool
-	Objects, Bytes, Errors, Gaps int64
-	Verified                     time.Time
-	VerifyFailed                 bool
-}
 
 // Config configures a Shipper. All fields but Retention are required.
 type Config struct {
@@ -122,9 +85,10 @@ type shipperStats struct {
 func New(cfg Config) *Shipper { return &Shipper{cfg: cfg} }
 
 // Stats returns what the metrics show.
-func (s *Shipper) Stats() Stats {
-	a := Stats{
-		Shipper: s.stats.active.Load(), Objects: s.stats.objects.Load(), Bytes: s.stats.bytes.Load(), Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(),
+func (s *Shipper) Stats() facts.ArchiveStats {
+	a := facts.ArchiveStats{
+		Shipper: s.stats.active.Load(), Objects: s.stats.objects.Load(), Bytes: s.stats.bytes.Load(),
+		Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(),
 	}
 	if since := s.stats.waiting.Load(); since != 0 {
 		a.Lag = max(time.Since(time.Unix(0, since)), 0)
@@ -193,7 +157,7 @@ var errAhead = errors.New("the archive is ahead of this ensemble, which was brou
 // ship writes the entries that are applied here and not in the archive yet, if it is this member's
 // turn.
 func (s *Shipper) ship(ctx context.Context) error {
-	p, now := s.source.Position(), time.Now()
+	p, now := s.source.LogPosition(), time.Now()
 	if p.Ensemble == 0 || p.Applied == 0 {
 		return nil
 	}
@@ -255,7 +219,7 @@ func (s *Shipper) settle() {
 	}
 	s.stats.waiting.Store(since)
 	s.stats.active.Store(s.active)
-	s.source.Keep(s.pos.index) // with the last entry, for sameHistory
+	s.source.KeepLog(s.pos.index) // with the last entry, for sameHistory
 }
 
 // follow looks for objects that another member wrote. If there are any, that member goes on.
@@ -293,7 +257,7 @@ func (s *Shipper) follow(ctx context.Context) error {
 }
 
 // write writes entries up to the last applied entry.
-func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) error {
+func (s *Shipper) write(ctx context.Context, p facts.LogPosition, waited time.Duration) error {
 	gap := s.pos.index == 0
 	if !gap {
 		same, err := s.sameHistory(ctx)
@@ -307,7 +271,7 @@ func (s *Shipper) write(ctx context.Context, p Position, waited time.Duration) e
 	}
 	// A base begins at the end of an object, and its upload before the next one is written.
 	for !gap && s.pos.index < p.Applied && s.base.boundary() != s.pos.index {
-		entries, err := s.source.Log(s.pos.index+1, pieceBytes)
+		entries, err := s.source.ReplicatedLog(s.pos.index+1, pieceBytes)
 		if gap = errors.Is(err, consensus.ErrCompacted); gap {
 			break
 		}
@@ -353,7 +317,7 @@ func (s *Shipper) sameHistory(ctx context.Context) (whoseHistory, error) {
 	if err != nil {
 		return unknownHistory, err
 	}
-	own, err := s.source.Log(s.pos.index, 1)
+	own, err := s.source.ReplicatedLog(s.pos.index, 1)
 	switch {
 	case errors.Is(err, consensus.ErrCompacted):
 		return otherHistory, nil

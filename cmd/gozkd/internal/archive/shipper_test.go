@@ -18,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // fixedSource has applied a part of a log.
@@ -31,21 +32,21 @@ type fixedSource struct {
 	capture func()        // called after a capture; nil: nothing
 }
 
-// Position implements Source.
-func (f *fixedSource) Position() Position {
-	return Position{Ensemble: ensemble, Applied: f.applied.Load(), Members: 1, Leads: true}
+// LogPosition implements Source.
+func (f *fixedSource) LogPosition() facts.LogPosition {
+	return facts.LogPosition{Ensemble: ensemble, Applied: f.applied.Load(), Members: 1, Leads: true}
 }
 
-// Log implements Source.
-func (f *fixedSource) Log(from uint64, _ int64) ([]consensus.LogEntry, error) {
+// ReplicatedLog implements Source.
+func (f *fixedSource) ReplicatedLog(from uint64, _ int64) ([]consensus.LogEntry, error) {
 	if f.away.Load() {
 		return nil, nil
 	}
 	return f.log[from-1 : f.applied.Load()], nil
 }
 
-// Keep implements Source.
-func (f *fixedSource) Keep(uint64) {}
+// KeepLog implements Source.
+func (f *fixedSource) KeepLog(uint64) {}
 
 // Capture implements Source.
 func (f *fixedSource) Capture(context.Context) (*Capture, error) {

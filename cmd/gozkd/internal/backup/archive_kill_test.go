@@ -164,14 +164,14 @@ type rolledBack struct {
 	term uint64
 }
 
-// Position implements archive.Source.
-func (r *rolledBack) Position() archive.Position {
+// LogPosition implements archive.Source.
+func (r *rolledBack) LogPosition() server.LogPosition {
 	id, _ := strconv.ParseUint(r.id, 16, 64)
-	return archive.Position{Ensemble: id, Applied: r.last, Leads: true}
+	return server.LogPosition{Ensemble: id, Applied: r.last, Leads: true}
 }
 
-// Log implements archive.Source.
-func (r *rolledBack) Log(from uint64, _ int64) (list []consensus.LogEntry, err error) {
+// ReplicatedLog implements archive.Source.
+func (r *rolledBack) ReplicatedLog(from uint64, _ int64) (list []consensus.LogEntry, err error) {
 	for index := from; index <= r.last && err == nil; index++ {
 		var e consensus.LogEntry
 		e, err = consensus.DecodeLogEntry(index, []byte{byte(r.term), 0})
@@ -180,8 +180,8 @@ func (r *rolledBack) Log(from uint64, _ int64) (list []consensus.LogEntry, err e
 	return list, err
 }
 
-// Keep implements archive.Source.
-func (r *rolledBack) Keep(uint64) {}
+// KeepLog implements archive.Source.
+func (r *rolledBack) KeepLog(uint64) {}
 
 // Capture implements archive.Source.
 func (r *rolledBack) Capture(context.Context) (*archive.Capture, error) {

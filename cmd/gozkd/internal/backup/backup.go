@@ -61,7 +61,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("name one FILE to write to"))
 	}
 	path := words[0]
-	got, err := backup(ctx, *from, *logDir, *authFile, path, env.Getenv, security)
+	got, err := backup(ctx, *from, *logDir, *authFile, path, env, security)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -70,7 +70,9 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-func backup(ctx context.Context, from, logDir, authFile, path string, getenv func(string) string, security *clientflags.Security) (*source, error) {
+func backup(
+	ctx context.Context, from, logDir, authFile, path string, env cli.Env, security *clientflags.Security,
+) (*source, error) {
 	if err := mustNotExist(path); err != nil {
 		return nil, err
 	}
@@ -78,7 +80,7 @@ func backup(ctx context.Context, from, logDir, authFile, path string, getenv fun
 		if logDir != "" {
 			return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
 		}
-		auth, err := adminclient.Authorization(from, authFile, getenv)
+		auth, err := adminclient.Authorization(from, authFile, env)
 		if err != nil {
 			return nil, err
 		}

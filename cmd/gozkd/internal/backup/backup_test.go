@@ -23,6 +23,7 @@ import (
 
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
@@ -111,11 +112,13 @@ func fill(t *testing.T, s *server.Server, n int) {
 	must(err)
 }
 
+func noenv(string) string { return "" }
+
 // run runs a command.
 func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv)})
 	return status, out.String(), errs.String()
 }
 

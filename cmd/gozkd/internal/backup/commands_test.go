@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/server"
 )
@@ -121,7 +122,7 @@ func TestCommands_Refuse(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := backup(ctx, data, "", "", to, os.Getenv, nil); !errors.Is(err, context.Canceled) {
+	if _, err := backup(ctx, data, "", "", to, cli.Env{}, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if _, err := restore(ctx, fromFile(data), target{1, empty, empty}, time.Now()); !errors.Is(err, context.Canceled) {
@@ -144,7 +145,7 @@ func TestBackup_TLSOfClients(t *testing.T) {
 		{[]string{"--from", "http://127.0.0.1:1"}, true},
 	} {
 		var stderr strings.Builder
-		Backup(t.Context(), append(c.args, filepath.Join(t.TempDir(), "f")), cli.Env{Out: io.Discard, Err: &stderr, Getenv: getenv})
+		Backup(t.Context(), append(c.args, filepath.Join(t.TempDir(), "f")), cli.Env{Out: io.Discard, Err: &stderr, Getenv: getenv, Server: config.LocalServer(getenv)})
 		if strings.Contains(stderr.String(), "the flags of TLS are for an admin endpoint") != c.refused {
 			t.Errorf("%q: %s", c.args, &stderr)
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -23,7 +24,9 @@ func FoundWith(tree *datatree.Tree, id uint64, dir, logDir string) error {
 
 // Load reads the state of a backup file, of a stopped server's data directory with its log in
 // logDir, or of a running server's admin endpoint.
-func Load(ctx context.Context, from, logDir, authFile string, getenv func(string) string, security *clientflags.Security) (_ *datatree.Tree, err error) {
+func Load(
+	ctx context.Context, from, logDir, authFile string, env cli.Env, security *clientflags.Security,
+) (_ *datatree.Tree, err error) {
 	if !isURL(from) {
 		if authFile != "" {
 			return nil, errors.New("--auth-file is for an admin endpoint: leave it out for a file or directory")
@@ -37,7 +40,7 @@ func Load(ctx context.Context, from, logDir, authFile string, getenv func(string
 	if logDir != "" {
 		return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
 	}
-	auth, err := adminclient.Authorization(from, authFile, getenv)
+	auth, err := adminclient.Authorization(from, authFile, env)
 	if err != nil {
 		return nil, err
 	}

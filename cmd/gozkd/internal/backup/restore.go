@@ -16,7 +16,6 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
@@ -57,10 +56,10 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	if wantsSubtree(args) {
 		return restoreSubtree(ctx, c, args)
 	}
-	f, inv, err := loadRestore(args, env)
-	var wrong *config.Error
+	f, server, err := loadRestore(args, env)
+	var wrong interface{ Usage() bool }
 	switch {
-	case inv.Command == config.ShowHelp:
+	case server.Help:
 		cli.Print(env.Out, c.Usage)
 		return cli.OK
 	case errors.As(err, &wrong) && wrong.Usage():
@@ -69,10 +68,10 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("--from is missing: name the state to restore"))
 	case err != nil:
 		return c.Fail(err)
-	case inv.Command != config.Serve || inv.Ensemble > 0 || inv.Config.Memory:
+	case !server.One:
 		return c.Misused(errors.New("restore makes the data directory of one server: leave out --memory, --ensemble and other commands"))
 	}
-	t := target{id: max(1, inv.Config.MyID), dir: inv.Config.DataDir, logDir: inv.Config.DataLogDir}
+	t := target{id: max(1, server.ID), dir: server.Dir, logDir: server.LogDir}
 	if f.into != "" {
 		t.dir, t.logDir = f.into, f.into
 	}
@@ -84,7 +83,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.Fail(err)
 	}
-	c.report(done, len(inv.Config.Members) > 1)
+	c.report(done, server.Members > 1)
 	return cli.OK
 }
 
@@ -95,8 +94,8 @@ type restoreFlags struct {
 }
 
 // loadRestore reads the command line and the configuration of the server to restore.
-func loadRestore(args []string, env cli.Env) (f restoreFlags, inv *config.Invocation, err error) {
-	load := func(args []string) (*config.Invocation, error) {
+func loadRestore(args []string, env cli.Env) (f restoreFlags, server cli.Server, err error) {
+	load := func(args []string) (cli.Server, error) {
 		flags := flag.NewFlagSet("restore", flag.ContinueOnError)
 		flags.StringVar(&f.from, "from", "", "")
 		flags.StringVar(&f.fromLog, "log-dir", "", "")
@@ -104,19 +103,19 @@ func loadRestore(args []string, env cli.Env) (f restoreFlags, inv *config.Invoca
 		flags.Var(&f.at, "at", "")
 		flags.StringVar(&f.ensemble, "ensemble-id", "", "")
 		flags.StringVar(&f.into, "into", "", "")
-		return config.LoadFlags(flags, args, env.Getenv, nil)
+		return env.Server(flags, args)
 	}
 	args = withURL(args)
-	inv, err = load(args)
+	server, err = load(args)
 	if f.into == "" {
-		return f, inv, err
+		return f, server, err
 	}
 	// The file myid in the new directory has the number of its server: serve reads it there, and
 	// would refuse the data of another number.
 	if _, missing := os.Stat(filepath.Join(f.into, "myid")); missing == nil {
-		inv, err = load(append(slices.Clone(args), "--data-dir", f.into))
+		server, err = load(append(slices.Clone(args), "--data-dir", f.into))
 	}
-	return f, inv, err
+	return f, server, err
 }
 
 // reader returns a function that reads the state at a moment of an archive, or that of a backup or

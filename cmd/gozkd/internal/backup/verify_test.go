@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 )
 
 // verifyAndRecord verifies as `gozkd verify --record` does.
@@ -130,7 +131,7 @@ func TestVerify_DamageReachesMembers(t *testing.T) {
 
 // verified returns what all members know of the last verification.
 func (s *shipping) verified() (at time.Time, failed bool) {
-	var all []archive.Stats
+	var all []server.ArchiveStats
 	for _, p := range s.procs {
 		all = append(all, p.shipper.Stats())
 	}

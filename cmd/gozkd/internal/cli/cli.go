@@ -31,6 +31,21 @@ type Env struct {
 	// Interrupts redirects Ctrl-C: until stop is called, interrupts arrive on the channel and no
 	// longer end the subcommand's ctx. It may be nil.
 	Interrupts func() (interrupts <-chan os.Signal, stop func())
+	// Server describes the server that `gozkd serve` would run with args, which may contain flags
+	// of fs as well, unless fs is nil. Its error has a method Usage() bool: the command line is
+	// wrong.
+	Server func(fs *flag.FlagSet, args []string) (Server, error)
+}
+
+// Server is where a server that `gozkd serve` would run keeps its data.
+type Server struct {
+	Help bool // the command line asks for the usage text
+	One  bool // it is a command line for a single server with its data in files
+	// ID is 0 if it is not configured, and Members is 0 for a standalone server.
+	ID          uint64
+	Members     int
+	Dir, LogDir string
+	TokenFile   string // of gozkd.admin.tokenFile
 }
 
 // Main is a subcommand. args are the arguments after its name. The result is the exit status.

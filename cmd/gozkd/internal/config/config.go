@@ -1,7 +1,9 @@
 package config
 
 import (
+	"crypto/x509"
 	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,15 +12,18 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/server"
 )
 
 // Config is the configuration of a server: every supported key, resolved, with defaults. Durations
 // are whole milliseconds. Load returns only valid configurations.
 type Config struct {
-	// Memory keeps all data in memory. DataDir and DataLogDir are empty then.
+	// Memory keeps all data in memory. Server.Dir and Server.LogDir are empty then.
 	Memory bool
-	// DataDir holds the checkpoint, DataLogDir the log. They are equal unless dataLogDir is set.
-	DataDir, DataLogDir string
+	// Server has the keys of the server. ForServer completes it.
+	Server server.Config
+	// LogLevel is trace, debug, info, warn, error or off.
+	LogLevel string
 
 	// Members are the initial servers of the ensemble, including MyID; later reconfigurations do
 	// not change the file. Empty for a standalone server.
@@ -26,143 +31,46 @@ type Config struct {
 	// MyID is the id of this server, see package memberid; 0 if no number is configured, which is
 	// possible only for a standalone server.
 	MyID uint64
-	// StandaloneEnabled makes a single server line configure a standalone server. Otherwise it
-	// configures an ensemble with a single member.
-	StandaloneEnabled bool
-	// MultiAddress lets server lines have several addresses. ReachabilityTimeout is for how long
-	// each is tried.
-	MultiAddress        bool
-	ReachabilityTimeout time.Duration
 	// ObserverMasterPort is not 0 if observers follow followers. Nothing listens on the port.
 	ObserverMasterPort int
-	// LeaderServes lets the leader serve clients although there are other members.
-	LeaderServes bool
-	// InitLimit is how long a new ensemble waits for its last members, SyncLimit how long a server
-	// may lose contact with the leader, in ticks.
-	InitLimit, SyncLimit int
 	// ListenOnAllIPs makes this server listen for other servers on all addresses: see
 	// PeerListenAddress.
 	ListenOnAllIPs bool
-	// LinearizableReads makes every read confirm with the leader that the server is up to date.
-	LinearizableReads bool
+	// PeerSecretFile holds Server.PeerSecret.
+	PeerSecretFile string
+	// SSLQuorum and PeerPortUnification say which connections between servers use TLS: see
+	// ServesPeerTLS. PeerTLS is what other servers see, and what is demanded of them.
+	SSLQuorum, PeerPortUnification bool
+	PeerTLS                        tlsconf.Options
+	// Found lets a server without data take part in founding an ensemble even without the file
+	// initialize.
+	Found bool
+	// AutoCreate creates missing data directories.
+	AutoCreate bool
 
 	// ClientPort is the port for clients; 0: any free port.
 	ClientPort int
 	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
 	// addresses.
 	ClientPortAddress string
-	// ClientPortFixed: a flag sets one of the two, over the own server line, so that a reconfig
-	// does not move the port.
-	ClientPortFixed bool
-	// ClientPortListenBacklog is how many connections may wait to be accepted; -1 or 0 means the
-	// system's limit.
-	ClientPortListenBacklog int
-
 	// SecureClientPort is the port for clients with TLS; 0 means none. SecureClientPortAddress is
 	// like ClientPortAddress. SecureOnly: there is no other port for clients.
 	SecureClientPort        int
 	SecureClientPortAddress string
 	SecureOnly              bool
-	// PortUnification accepts TLS at ClientPort, too.
-	PortUnification bool
-	// SSLQuorum and PeerPortUnification say which connections between servers use TLS: see
-	// ServesPeerTLS. PeerTLS is what other servers see, and what is demanded of them.
-	SSLQuorum, PeerPortUnification bool
-	PeerTLS                        tlsconf.Options
-	// PeerTLSEnsemble is the name of the ensemble in the URIs of certificates.
-	PeerTLSEnsemble string
-	// PeerTLSDetection bounds the wait for the first byte of a caller at the peer port.
-	PeerTLSDetection time.Duration
 	// ClientTLS is what clients with TLS see, and what is demanded of them.
 	ClientTLS tlsconf.Options
-	// HandshakeLimit bounds TLS handshakes under way; 0 or less means no bound.
-	HandshakeLimit int
-	// X509ID is the part of a certificate that identifies a client, X509SuperUser the identity of
-	// the superuser or empty.
-	X509ID, X509SuperUser string
-
-	// TickTime is the unit of session expiry.
-	TickTime time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound the session timeout that a client may request.
-	MinSessionTimeout, MaxSessionTimeout time.Duration
-
-	// MaxClientCnxns bounds connections per client address, MaxCnxns all connections; 0 means no
-	// bound.
-	MaxClientCnxns, MaxCnxns int
-	// HandshakeTimeout bounds how long a connection may be open without a session.
-	HandshakeTimeout time.Duration
-	// ClientTCPKeepAlive enables TCP keep-alive on client connections.
-	ClientTCPKeepAlive bool
-	// JuteMaxBuffer bounds a frame from a client, in bytes.
-	JuteMaxBuffer int
-	// GlobalOutstandingLimit bounds the requests in flight on the server.
-	GlobalOutstandingLimit int
-	// ClientMemory bounds, in bytes, what waits for all clients together; 0 means the server's
-	// default.
-	ClientMemory int64
-	// WatchMemory bounds, in bytes, the watches of all clients together; 0 means the server's
-	// default.
-	WatchMemory int64
-	// Throttle bounds connect requests, writes and large requests.
-	Throttle Throttle
-	// FourLetterWords is the configured whitelist, "*" for all. See Words.
-	FourLetterWords []string
-	// ReadOnlyMode lets a member without a quorum serve reads to clients that accept that, and
-	// enables the word isro.
-	ReadOnlyMode bool
-	// LocalSessions opens sessions that only this server knows. LocalSessionUpgrades makes one of
-	// them a session like others when it creates an ephemeral znode.
-	LocalSessions, LocalSessionUpgrades bool
-	// ReconfigEnabled lets clients change the members. On a standalone server it selects the error.
-	ReconfigEnabled bool
-
-	// SkipACL disables all ACL checks.
-	SkipACL bool
-	// EnforceQuota makes hard quotas refuse writes.
-	EnforceQuota bool
-	// RefuseUnreadable refuses writes after which a reply would be larger than JuteMaxBuffer.
-	RefuseUnreadable bool
-	// DigestAlgorithm is the hash of the digest scheme.
-	DigestAlgorithm string
-	// SuperDigest is "user:base64(hash(user:password))" of the superuser. If it is empty, there is
-	// no superuser.
-	SuperDigest string
-	// DigestAuthEnabled enables the digest scheme.
-	DigestAuthEnabled bool
-
+	// X509ID is the part of a certificate that identifies a client.
+	X509ID string
 	// Auth is how clients prove who they are, besides the digest scheme.
 	Auth Auth
+	// Kerberos configures names of principals.
+	Kerberos Kerberos
+
 	// Audit configures the audit log.
 	Audit Audit
 	// Archive configures the archive of the log.
 	Archive Archive
-	// Kerberos configures names of principals.
-	Kerberos Kerberos
-
-	// ContainerCheckInterval is the interval between searches for container and TTL znodes to
-	// delete.
-	ContainerCheckInterval time.Duration
-	// ContainerMaxPerMinute bounds these deletions per minute.
-	ContainerMaxPerMinute int
-	// ContainerMaxNeverUsed is how long to keep a container that never had a child; 0 means
-	// forever.
-	ContainerMaxNeverUsed time.Duration
-
-	// SnapCount is the number of transactions between checkpoints:
-	// consensus.Config.CheckpointRequests.
-	SnapCount int
-	// PreAllocBytes is the size of a log segment in bytes.
-	PreAllocBytes int64
-	// ForceSync syncs the disk before a write is acknowledged. Without it a power failure can lose
-	// acknowledged writes.
-	ForceSync bool
-	// FsyncWarningThreshold is the duration above which a sync of the log is logged.
-	FsyncWarningThreshold time.Duration
-	// Found lets a server without data take part in founding an ensemble even without the file
-	// initialize.
-	Found bool
-	// AutoCreate creates missing data directories.
-	AutoCreate bool
 
 	// AdminEnabled serves the admin commands over HTTP at AdminAddress and AdminPort (0 means any
 	// free port, -1 none), below the path AdminCommandURL.
@@ -172,7 +80,7 @@ type Config struct {
 	AdminCommandURL  string
 	AdminIdleTimeout time.Duration
 	// AdminSnapshot enables the command snapshot. AdminInterval is the minimum interval between two
-	// snapshots; 0 means no minimum.
+	// snapshots; negative means none.
 	AdminSnapshot bool
 	AdminInterval time.Duration
 	// AdminTokenFile is a file with a token for admin commands. AdminOpen admits their callers as
@@ -185,9 +93,10 @@ type Config struct {
 	AdminUnified, AdminForceHTTPS, AdminNeedCert bool
 	AdminX509                                    string
 	// Web is what callers on this machine may do by REST and in the explorer: read, write or off.
-	// WebRoles, WebHosts and WebProxyList are lists as in zoo.cfg.
+	// WebRoles is a list as in zoo.cfg.
 	Web, WebRoles, WebProxyHeader string
-	WebHosts, WebProxyList        []string
+	WebHosts                      []string
+	WebProxies                    []netip.Prefix
 	// Pprof serves profiles on the admin server.
 	Pprof bool
 
@@ -198,24 +107,42 @@ type Config struct {
 	MetricsHost     string
 	MetricsPort     int
 	MetricsRuntime  bool
-
 	// MetricsHTTPSPort is like MetricsPort, -1 means none: see MetricsTLSOptions.
 	MetricsHTTPSPort                 int
 	MetricsTLS                       tlsconf.Options
 	MetricsNeedCert, MetricsWantCert bool
+}
 
-	// PeerSecretFile holds the secret of the ensemble, and PeerSecret is the secret: empty if there
-	// is no file. PeerSecretMode is RequireSecret or PreferSecret.
-	PeerSecretFile string
-	PeerSecret     []byte
-	PeerSecretMode string
-	// MaxFeatureLevel is the highest feature level that this server agrees to activate; 0 means the
-	// highest that it supports.
-	MaxFeatureLevel int
-	// SlowRequest is the duration above which a request is logged; 0 disables that.
-	SlowRequest time.Duration
-	// LogLevel is trace, debug, info, warn, error or off.
-	LogLevel string
+// ForServer returns Server, completed by what follows from several keys. It lacks what the program
+// makes: mechanisms, TLS, logs.
+func (c Config) ForServer() server.Config {
+	s := c.Server
+	s.MemberID, s.PeerListen, s.RelayedObservers = uint8(c.MyID), c.PeerListenAddress(), c.ObserverMasterPort > 0
+	for _, m := range c.Members {
+		s.Members = append(s.Members, m.String())
+	}
+	s.Listen, s.SecureListen, s.InProcess = c.ListenAddress(), c.SecureListenAddress(), c.SecureOnly
+	s.Words = c.Words()
+	a := &s.Auth
+	a.X509.ID, a.X509.TextIDs = c.CertificateID(), c.X509ID != "subject"
+	a.Ensemble, a.Required, a.ACLSchemes = c.EnsembleScheme(), c.RequiredSchemes(), c.ACLSchemes()
+	t := &s.ConnectionThrottle
+	t.GlobalWeight, t.RenewWeight = max(t.GlobalWeight, t.LocalWeight), max(t.RenewWeight, t.LocalWeight)
+	if c.Archive.URL == "" {
+		s.ArchiveBytes = 0
+	}
+	s.Settings = []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(s.ListenBacklog)}}
+	return s
+}
+
+// CertificateID returns the function that makes an identity of the configured part of a
+// certificate.
+func (c Config) CertificateID() func(*x509.Certificate) (string, error) {
+	id, err := server.CertificateIDOf(c.X509ID)
+	if err != nil { // cannot be: the key's kind has the parts
+		return func(*x509.Certificate) (string, error) { return "", err }
+	}
+	return id
 }
 
 // ListenAddress returns the host:port for clients.
@@ -265,12 +192,12 @@ func (c Config) PeerListenAddress() string {
 // mode. "*" stands for all. The caller owns the slice. Source: spec section 12.1; ZooKeeper
 // FourLetterCommands.isEnabled.
 func (c Config) Words() []string {
-	words := slices.Clone(c.FourLetterWords)
+	words := slices.Clone(c.Server.Words)
 	if slices.Contains(words, "*") {
 		return []string{"*"}
 	}
 	words = append(words, "srvr")
-	if c.ReadOnlyMode {
+	if c.Server.ReadOnlyMode {
 		words = append(words, "isro")
 	}
 	slices.Sort(words)

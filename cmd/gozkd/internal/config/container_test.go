@@ -25,8 +25,8 @@ func TestContainer_Defaults(t *testing.T) {
 	env := inImage(t, nil)
 	inv := good(t, "", env, "start-foreground")
 	c := inv.Config
-	if len(c.Members) > 0 || c.MyID != 1 || c.ListenAddress() != ":2181" || c.DataDir != env["ZOO_DATA_DIR"] || c.DataLogDir != env["ZOO_DATA_LOG_DIR"] ||
-		c.TickTime.Milliseconds() != 2000 || c.InitLimit != 5 || c.SyncLimit != 2 || !c.AdminEnabled || c.AdminListenAddress() != ":8080" || c.Prometheus() {
+	if len(c.Members) > 0 || c.MyID != 1 || c.ListenAddress() != ":2181" || c.Server.Dir != env["ZOO_DATA_DIR"] || c.Server.LogDir != env["ZOO_DATA_LOG_DIR"] ||
+		c.Server.Tick.Milliseconds() != 2000 || c.Server.InitLimit != 5 || c.Server.SyncLimit != 2 || !c.AdminEnabled || c.AdminListenAddress() != ":8080" || c.Prometheus() {
 		t.Errorf("%+v", c)
 	}
 	wantLines(t, inv.Warnings)
@@ -114,18 +114,18 @@ func TestContainer_Variables(t *testing.T) {
 // that are not mounted.
 func TestContainer_Odd(t *testing.T) {
 	inv := good(t, "", inImage(t, map[string]string{"ZOO_PORT": "tcp://10.0.0.1:2181", "ZOO_TICK_TIME": " ", "ZOO_INIT_LIMIT_FILE": "\n"}))
-	if c := inv.Config; c.ClientPort != 2181 || c.TickTime.Milliseconds() != 2000 || c.InitLimit != 5 {
+	if c := inv.Config; c.ClientPort != 2181 || c.Server.Tick.Milliseconds() != 2000 || c.Server.InitLimit != 5 {
 		t.Errorf("%+v", c)
 	}
 	wantLines(t, inv.Warnings, "ZOO_PORT: tcp://10.0.0.1:2181 has no effect: Kubernetes and Docker set that for a service called zoo")
 	missing := filepath.Join(t.TempDir(), "missing")
 	env := inImage(t, map[string]string{"ZOO_MY_ID_FILE": missing})
-	_, err := Load(nil, func(name string) string { return env[name] }, nil)
+	_, err := load(nil, func(name string) string { return env[name] }, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "ZOO_MY_ID_FILE: open "+missing) {
 		t.Errorf("%v", err)
 	}
 	for _, words := range [][]string{{"-D", "tickTime=5"}, {"-D=5"}} {
-		if _, err := Load(words, func(string) string { return "" }, nil); err == nil || !strings.Contains(err.Error(), "without spaces") {
+		if _, err := load(words, func(string) string { return "" }, nil); err == nil || !strings.Contains(err.Error(), "without spaces") {
 			t.Errorf("%v: %v", words, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestContainer_Extra(t *testing.T) {
 		"ZOO_CFG_EXTRA":             "metricsProvider.className=" + prometheusProvider + " metricsProvider.httpPort=7070\nsnapCount=50",
 		"ZOO_CFG_admin_idleTimeout": "77", "JVMFLAGS": "-Dzookeeper.admin.enableServer=false -Xmx1g", "ZOO_TICK_TIME": "500",
 	})).Config
-	if !c.Prometheus() || c.MetricsPort != 7070 || c.SnapCount != 50 || c.AdminIdleTimeout.Milliseconds() != 77 || c.AdminEnabled || c.TickTime.Milliseconds() != 500 {
+	if !c.Prometheus() || c.MetricsPort != 7070 || c.Server.SnapCount != 50 || c.AdminIdleTimeout.Milliseconds() != 77 || c.AdminEnabled || c.Server.Tick.Milliseconds() != 500 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -191,8 +191,8 @@ func TestContainer_KeyFromFile(t *testing.T) {
 	write(t, file, super+"\n")
 	const name = "ZOO_CFG_DigestAuthenticationProvider_superDigest"
 	inv := good(t, "", inImage(t, map[string]string{name + "_FILE": file}))
-	if inv.Config.SuperDigest != super || len(inv.Warnings) > 0 {
-		t.Errorf("%q %q", inv.Config.SuperDigest, inv.Warnings)
+	if inv.Config.Server.SuperDigest != super || len(inv.Warnings) > 0 {
+		t.Errorf("%q %q", inv.Config.Server.SuperDigest, inv.Warnings)
 	}
 	wantLines(t, problems(t, "", inImage(t, map[string]string{name: super, name + "_FILE": file, "ZOO_CFG_snapCount_FILE": none})),
 		name+": is set, and so is "+name+"_FILE: remove one of them",
@@ -208,7 +208,7 @@ func TestContainer_File(t *testing.T) {
 		t.Chdir(t.TempDir())
 		inv := good(t, "", env, args...)
 		c := inv.Config
-		if inv.File != file || c.DataDir != "there" || c.TickTime.Milliseconds() != 3000 || c.MyID != 9 || c.SnapCount != 100000 {
+		if inv.File != file || c.Server.Dir != "there" || c.Server.Tick.Milliseconds() != 3000 || c.MyID != 9 || c.Server.SnapCount != 100000 {
 			t.Errorf("%q: %+v", args, inv)
 		}
 		wantLines(t, inv.Warnings, "ZOO_TICK_TIME, ZOO_CFG_snapCount: no effect, as in ZooKeeper's images, because "+file+" exists")

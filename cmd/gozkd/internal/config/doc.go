@@ -7,6 +7,7 @@
 // is ignored silently: an unknown key gives a warning with its file and line, an invalid value is a
 // problem, and Load reports all problems at once.
 //
-// The package starts nothing and prints nothing. It does not import the server: cmd/gozkd
-// translates a Config.
+// A row of the table points to the field that the key sets, in server.Config or tlsconf.Options if
+// the server or TLS uses it, so that a new key needs a row and the field where it is used. The
+// package starts nothing and prints nothing.
 package config

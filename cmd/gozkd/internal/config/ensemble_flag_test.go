@@ -8,11 +8,11 @@ import (
 func TestEnsemble_Defaults(t *testing.T) {
 	for _, args := range [][]string{{"--ensemble", "3"}, {"--ensemble=1"}} {
 		c := good(t, "", nil, append(args, "--memory")...).Config
-		if c.TickTime != 500*time.Millisecond || c.MaxSessionTimeout != time.Hour || c.MaxClientCnxns != 0 || c.ListenAddress() != "127.0.0.1:2181" || c.Words()[0] != "*" {
+		if c.Server.Tick != 500*time.Millisecond || c.Server.MaxSessionTimeout != time.Hour || c.Server.MaxClientConns != -1 || c.ListenAddress() != "127.0.0.1:2181" || c.Words()[0] != "*" {
 			t.Errorf("%q: %+v", args, c)
 		}
 		c = good(t, "tickTime=1000\nmaxSessionTimeout=4000\nmaxClientCnxns=7\nclientPortAddress=::1\n", map[string]string{"JVMFLAGS": "-Dzookeeper.4lw.commands.whitelist=ruok"}, append(args, "--memory")...).Config
-		if c.TickTime != time.Second || c.MaxSessionTimeout != 4*time.Second || c.MaxClientCnxns != 7 || c.ListenAddress() != "[::1]:2181" || c.Words()[0] != "ruok" {
+		if c.Server.Tick != time.Second || c.Server.MaxSessionTimeout != 4*time.Second || c.Server.MaxClientConns != 7 || c.ListenAddress() != "[::1]:2181" || c.Words()[0] != "ruok" {
 			t.Errorf("%q: what was set has no effect: %+v", args, c)
 		}
 	}
@@ -20,7 +20,7 @@ func TestEnsemble_Defaults(t *testing.T) {
 	if inv.Ensemble != 3 {
 		t.Errorf("%+v", inv)
 	}
-	if inv := good(t, "", nil, "--memory"); inv.Ensemble != 0 || inv.Config.TickTime != 3*time.Second {
+	if inv := good(t, "", nil, "--memory"); inv.Ensemble != 0 || inv.Config.Server.Tick != 3*time.Second {
 		t.Errorf("a server without --ensemble: %+v", inv)
 	}
 	if inv := good(t, "clientPort=65533", nil, "--memory", "--ensemble", "3"); inv.Config.ClientPort != 65533 {
@@ -55,7 +55,7 @@ func TestEnsemble_Refused(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	write(t, "d/myid", "2\n")
-	_, err := Load([]string{"--ensemble", "3", "--data-dir", "d"}, func(string) string { return "" }, nil)
+	_, err := load([]string{"--ensemble", "3", "--data-dir", "d"}, func(string) string { return "" }, nil)
 	if want := "--ensemble: is 3, but d/myid says that this is server 2, and the members of --ensemble are numbered from 1: use another directory, or omit --ensemble"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -22,14 +22,15 @@ type setting struct {
 
 // commandLine collects the result of parsing the command line.
 type commandLine struct {
-	inv      *Invocation // of its Config, only Memory is set
-	settings []setting   // in order
+	inv      *Invocation
+	memory   bool
+	settings []setting // in order
 	problems []Problem
 }
 
 // parseFlags adds the flags of serve to fs and parses the command line. Flags and the file may be
 // in any order.
-func parseFlags(fs *flag.FlagSet, args []string) (*Invocation, []setting, []Problem) {
+func parseFlags(fs *flag.FlagSet, args []string) (_ *Invocation, memory bool, _ []setting, _ []Problem) {
 	l := &commandLine{inv: new(Invocation)}
 	l.addFlags(fs)
 	version := fs.Bool("version", false, "")
@@ -37,13 +38,13 @@ func parseFlags(fs *flag.FlagSet, args []string) (*Invocation, []setting, []Prob
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		l.inv.Command = ShowHelp
-		return l.inv, nil, nil
+		return l.inv, false, nil, nil
 	case err != nil:
 		l.problem("command line", err.Error())
-		return l.inv, nil, l.problems
+		return l.inv, false, nil, l.problems
 	case *version:
 		l.inv.Command = ShowVersion
-		return l.inv, nil, nil
+		return l.inv, false, nil, nil
 	}
 	switch words = l.command(words); len(words) {
 	case 0:
@@ -52,10 +53,10 @@ func parseFlags(fs *flag.FlagSet, args []string) (*Invocation, []setting, []Prob
 	default:
 		l.problem("command line", "one zoo.cfg at most, not "+strings.Join(words, " "))
 	}
-	if l.inv.Config.Memory && slices.ContainsFunc(l.settings, func(s setting) bool { return s.from.Source == "--data-dir" }) {
+	if l.memory && slices.ContainsFunc(l.settings, func(s setting) bool { return s.from.Source == "--data-dir" }) {
 		l.problem("--data-dir", "cannot be combined with --memory")
 	}
-	return l.inv, l.settings, l.problems
+	return l.inv, l.memory, l.settings, l.problems
 }
 
 // addFlags adds the flags of serve, which store their values in l.
@@ -88,7 +89,7 @@ func (l *commandLine) addFlags(fs *flag.FlagSet) {
 		l.problem("--faults-port", "is a flag of gozkd-testkit, the servers for tests: run gozkd-testkit --faults-port PORT")
 		return nil
 	})
-	fs.BoolVar(&l.inv.Config.Memory, "memory", false, "")
+	fs.BoolVar(&l.memory, "memory", false, "")
 	fs.StringVar(&l.inv.PortFile, "port-file", "", "")
 	fs.BoolVar(&l.inv.LogJSON, "log-json", false, "")
 }
@@ -172,8 +173,7 @@ func (r *resolver) ensembleFlag(inv *Invocation) bool {
 }
 
 // checkEnsemble refuses an ensemble that the resolved Config does not allow.
-func (r *resolver) checkEnsemble(inv *Invocation) {
-	c := &inv.Config
+func (r *resolver) checkEnsemble(inv *Invocation, c *Config) {
 	if inv.Ensemble > 1 {
 		r.ensembleKeys(c)
 	}
@@ -185,7 +185,7 @@ func (r *resolver) checkEnsemble(inv *Invocation) {
 	}
 	if c.MyID != 0 {
 		r.conflict(inv, "%s says that this is server %d, and the members of --ensemble are numbered from 1: use another directory",
-			filepath.Join(c.DataDir, "myid"), memberid.Number(c.MyID))
+			filepath.Join(c.Server.Dir, "myid"), memberid.Number(c.MyID))
 	}
 	if last := c.ClientPort + inv.Ensemble - 1; c.ClientPort != 0 && last > 65535 {
 		r.conflict(inv, "clientPort is %d, so the client ports are up to %d: set it to 0, or to %d at most", c.ClientPort, last, 65536-inv.Ensemble)

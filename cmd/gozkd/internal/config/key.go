@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,8 @@ type key struct {
 	// group is not empty for a key that has an effect only if what the keys of that group configure
 	// is in use: see groupProblems.
 	group string
-	// field returns a pointer to the field of Config. It is nil if there is no field.
+	// field returns a pointer to the field for the key, in the Config of whatever uses it, or a not
+	// or integerField. It is nil if there is no field.
 	field func(*Config) any
 	// reload: the key can change at runtime. Otherwise a change needs a restart.
 	reload bool
@@ -287,50 +289,120 @@ func splitList(v string) []string {
 	return words
 }
 
+// not is a field that is true for the second of the key's two words.
+type not struct{ *bool }
+
+// integerField is a field whose value is computed from that of the key.
+type integerField struct {
+	set func(int64)
+	get func() int64
+}
+
+// units is a field that holds a number of units.
+func units[T ~int | ~int32 | ~int64](p *T, unit T) integerField {
+	return integerField{func(n int64) { *p = T(n) * unit }, func() int64 { return int64(*p / unit) }}
+}
+
+// orNone is like units for a field of which 0 means the default, and negative numbers mean none, or
+// no bound, as 0 does in zoo.cfg.
+func orNone[T ~int | ~int64](p *T, unit T) integerField {
+	return integerField{
+		func(n int64) {
+			if n <= 0 {
+				n--
+			}
+			*p = T(n) * unit
+		},
+		func() int64 {
+			n := int64(*p / unit)
+			if n < 0 {
+				n++
+			}
+			return n
+		},
+	}
+}
+
+// minusOneIsNone is a field of milliseconds of which 0 means none, as -1 does in zoo.cfg.
+func minusOneIsNone(p *time.Duration) integerField {
+	return integerField{
+		func(n int64) { *p = max(0, time.Duration(n)*time.Millisecond+1) },
+		func() int64 {
+			if *p == 0 {
+				return -1
+			}
+			return p.Milliseconds()
+		},
+	}
+}
+
+// integer returns a field that holds a number, or false.
+func (k *key) integer(c *Config) (integerField, bool) {
+	switch f := k.field(c).(type) {
+	case *int:
+		return units(f, 1), true
+	case *int32:
+		return units(f, 1), true
+	case *time.Duration:
+		return units(f, time.Millisecond), true
+	case *int64: // bytes of a value in KiB
+		return units(f, 1<<10), true
+	case integerField:
+		return f, true
+	}
+	return integerField{}, false
+}
+
 // set stores a canonical value in the field.
 func (k *key) set(c *Config, v string) {
+	if f, ok := k.integer(c); ok {
+		f.set(mustInt(v))
+		return
+	}
 	switch f := k.field(c).(type) {
 	case *string:
 		*f = v
 	case *[]string:
 		*f = splitList(v)
+	case *[]netip.Prefix:
+		*f = parseNetworks(v)
 	case *bool:
 		*f = v == k.kind.words[0]
-	case *int:
-		*f = int(mustInt(v))
+	case not:
+		*f.bool = v != k.kind.words[0]
 	case *uint64: // the id of a server
 		*f = memberid.Of(mustInt(v))
 	case *float64:
 		*f = mustFloat(v)
-	case *time.Duration: // milliseconds
-		*f = time.Duration(mustInt(v)) * time.Millisecond
-	case *int64: // bytes of a value in KiB
-		*f = mustInt(v) << 10
 	}
 }
 
 // get returns the canonical value of the field.
 func (k *key) get(c *Config) string {
+	if f, ok := k.integer(c); ok {
+		return strconv.FormatInt(f.get(), 10)
+	}
+	word := func(first bool) string {
+		if first {
+			return k.kind.words[0]
+		}
+		return k.kind.words[1]
+	}
 	switch f := k.field(c).(type) {
 	case *string:
 		return *f
 	case *[]string:
 		return strings.Join(*f, ",")
+	case *[]netip.Prefix:
+		return formatNetworks(*f)
 	case *bool:
-		if *f {
-			return k.kind.words[0]
-		}
-		return k.kind.words[1]
-	case *int:
-		return strconv.Itoa(*f)
+		return word(*f)
+	case not:
+		return word(!*f.bool)
 	case *uint64:
 		return memberid.Flag{ID: f}.String()
 	case *float64:
 		return strconv.FormatFloat(*f, 'g', -1, 64)
-	case *time.Duration:
-		return strconv.FormatInt(f.Milliseconds(), 10)
-	case *int64:
-		return strconv.FormatInt(int64(*f)>>10, 10)
 	}
 	panic("config: field of unknown type for " + k.name)
 }
@@ -377,12 +449,9 @@ func similar(written string) string {
 	bare := strings.TrimPrefix(written, "zookeeper.")
 	var names []string
 	for _, k := range keys {
-		for _, name := range append([]string{k.name}, k.aliases...) {
-			if !strings.HasSuffix(name, "*") {
-				names = append(names, name)
-			}
-		}
+		names = append(append(names, k.name), k.aliases...)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "*") })
 	name := nearest(bare, names, max(2, len(bare)/4))
 	row, _, _ := lookup(name)
 	return row.name

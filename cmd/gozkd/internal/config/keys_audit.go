@@ -14,8 +14,6 @@ type Audit struct {
 	MaxSizeMB, MaxFiles int
 	// Block makes clients wait rather than dropping events.
 	Block bool
-	// Reads lists znodes; reads of these, and of znodes below them, are logged.
-	Reads []string
 }
 
 // Values of Audit.Format.
@@ -29,10 +27,10 @@ func (c *Config) AuditFile() string {
 	switch {
 	case c.Audit.File != "":
 		return c.Audit.File
-	case c.DataDir == "":
+	case c.Server.Dir == "":
 		return "-"
 	}
-	return filepath.Join(c.DataDir, "audit.log")
+	return filepath.Join(c.Server.Dir, "audit.log")
 }
 
 // znodeList is a comma-separated list of paths.
@@ -64,7 +62,7 @@ var auditKeys = []key{
 	{name: "gozkd.audit.block", kind: boolean, def: "false", status: works, note: "clients wait while the log cannot be written; false: events are dropped",
 		field: func(c *Config) any { return &c.Audit.Block }},
 	{name: "gozkd.audit.reads", kind: znodeList, status: works, note: "also log reads at and below these znodes",
-		field: func(c *Config) any { return &c.Audit.Reads }},
+		field: func(c *Config) any { return &c.Server.AuditReads }},
 	{name: "auditlog.*", kind: anything, status: harmless, note: "use gozkd.audit.file"},
 	{name: "audit.logger", kind: anything, status: harmless, note: "use gozkd.audit.file"},
 }

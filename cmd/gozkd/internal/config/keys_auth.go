@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/sasl"
 )
 
-// Auth is how clients prove who they are by SASL, and which identities they need.
+// Auth is how clients prove who they are by SASL, and which identities they need, as far as that is
+// not in Config.Server.Auth.
 type Auth struct {
 	// JAASFile is a JAAS file and JAASSection its section for the server; UserFile has more users
 	// of DIGEST-MD5. SuperPassword is the password of the user super.
@@ -20,21 +21,12 @@ type Auth struct {
 	Users    sasl.DigestUsers
 	Kerberos sasl.LoginModule
 
-	// SuperUsers are ids of scheme sasl. LetAny is letAnySaslUserDoX.
-	SuperUsers  []string
-	LetAny      string
-	AllowFailed bool
-
 	// Providers are the classes of authProvider.N.
 	Providers []string
-	// EnsembleNames is ensembleAuthName.
-	EnsembleNames []string
 	// RequireSASL is sessionRequireClientSASLAuth; Enforce and Schemes are enforce.auth.*. See
 	// Required.
 	RequireSASL, Enforce bool
 	Schemes              []string
-	// ExtendedTypes allows znodes with a time to live.
-	ExtendedTypes bool
 }
 
 const (
@@ -70,12 +62,12 @@ var authKeys = []key{
 		field: func(c *Config) any { return &c.Auth.SuperPassword }},
 	{name: superUsers, aliases: []string{"superUser"}, kind: orEmpty(text), status: works, note: "sasl identities that every ACL admits"},
 	{name: "letAnySaslUserDoX", kind: orEmpty(text), status: works, reload: true, note: "an id that in sasl ACLs means every SASL user",
-		field: func(c *Config) any { return &c.Auth.LetAny }},
+		field: func(c *Config) any { return &c.Server.Auth.LetAnySASLUserDoX }},
 	{name: "allowSaslFailedClients", kind: boolean, def: "false", status: works, reload: true, note: "a client that fails SASL stays connected, without the identity",
-		field: func(c *Config) any { return &c.Auth.AllowFailed }},
+		field: func(c *Config) any { return &c.Server.Auth.AllowFailedSASL }},
 	{name: authProviders, kind: anything, status: works, note: "`" + saslProvider + "` lets ACLs name sasl, `X509AuthenticationProvider` x509 (as client TLS does), `EnsembleAuthenticationProvider` enables the scheme ensemble"},
 	{name: "ensembleAuthName", kind: nameList, status: works, reload: true, note: "names of this ensemble; clients with another are disconnected",
-		field: func(c *Config) any { return &c.Auth.EnsembleNames }},
+		field: func(c *Config) any { return &c.Server.Auth.EnsembleNames }},
 	{name: "sessionRequireClientSASLAuth", kind: boolean, def: "false", status: works, reload: true, note: "as enforce.auth.enabled with enforce.auth.schemes=sasl",
 		field: func(c *Config) any { return &c.Auth.RequireSASL }},
 	{name: enforceEnabled, kind: boolean, def: "false", status: works, reload: true, note: "clients without an identity of enforce.auth.schemes are refused (-124)",
@@ -83,7 +75,7 @@ var authKeys = []key{
 	{name: enforceSchemes, kind: nameList, status: works, reload: true, note: "sasl and x509 (which need their authProvider), digest, and ip, which everybody has",
 		field: func(c *Config) any { return &c.Auth.Schemes }},
 	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: works, reload: true, note: "false, ZooKeeper's default: TTL znodes cannot be created (-6); from feature level 2",
-		field: func(c *Config) any { return &c.Auth.ExtendedTypes }},
+		field: func(c *Config) any { return not{&c.Server.RefuseTTL} }},
 	{name: "requireClientAuthScheme", kind: anything, status: later, note: "no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"},
 	{name: "jaasLoginRenew", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 }
@@ -92,7 +84,7 @@ var authKeys = []key{
 func (k *key) numbered(c *Config) []string {
 	switch k.name {
 	case superUsers:
-		return c.Auth.SuperUsers
+		return c.Server.Auth.SASLSupers
 	case authProviders:
 		return c.Auth.Providers
 	}
@@ -107,7 +99,7 @@ func (r *resolver) auth(c *Config) {
 		switch w.row.name {
 		case superUsers:
 			if w.value != "" {
-				a.SuperUsers = append(a.SuperUsers, w.value)
+				c.Server.Auth.SASLSupers = append(c.Server.Auth.SASLSupers, w.value)
 			}
 		case authProviders:
 			a.Providers = append(a.Providers, w.value)
@@ -241,7 +233,7 @@ func (r *resolver) enforcement(c *Config) {
 		switch {
 		case scheme == "ip":
 			r.warn(w.from, w.key, "ip admits everybody: each client has an identity of that scheme")
-		case scheme == "digest" && c.DigestAuthEnabled, scheme == "x509" && c.x509():
+		case scheme == "digest" && !c.Server.DisableDigest, scheme == "x509" && c.x509():
 		case scheme == "sasl" && (a.RequireSASL || slices.Contains(a.Providers, saslProvider)):
 			if len(a.Users) == 0 && a.Kerberos.Class == "" {
 				r.warn(w.from, w.key, "NO CLIENT CAN AUTHENTICATE ITSELF by sasl: %s names no JAAS file with users of this server", jaasFile)

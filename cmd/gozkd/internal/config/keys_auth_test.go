@@ -136,7 +136,7 @@ func TestAuth_Enforcement(t *testing.T) {
 func TestAuth_SeveralValues(t *testing.T) {
 	text := "dataDir=/d\nsuperUser=a,b\nsuperUser.x=c\nauthProvider.7=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\nensembleAuthName=prod, test\n"
 	c := good(t, text, nil).Config
-	if !slices.Equal(c.Auth.SuperUsers, []string{"a,b", "c"}) || !c.EnsembleScheme() || !slices.Equal(c.Auth.EnsembleNames, []string{"prod", "test"}) {
+	if !slices.Equal(c.Server.Auth.SASLSupers, []string{"a,b", "c"}) || !c.EnsembleScheme() || !slices.Equal(c.Server.Auth.EnsembleNames, []string{"prod", "test"}) {
 		t.Errorf("%+v", c.Auth)
 	}
 	if again := good(t, c.String(), nil).Config; fmt.Sprint(again) != fmt.Sprint(c) {

@@ -98,7 +98,7 @@ func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 // AdminIdentities returns the x509 identities of administrators. A semicolon after a backslash, as
 // names of certificates have it, does not end an identity.
 func (c Config) AdminIdentities() (ids []string) {
-	for _, id := range append(x509Identity.FindAllString(c.AdminX509, -1), c.X509SuperUser) {
+	for _, id := range append(x509Identity.FindAllString(c.AdminX509, -1), c.Server.Auth.X509.SuperUser) {
 		if id = strings.TrimSpace(id); id != "" {
 			ids = append(ids, id)
 		}

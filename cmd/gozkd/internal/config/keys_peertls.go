@@ -16,7 +16,7 @@ var peerTLSKeys = append([]key{
 	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "the peer port accepts TLS, if there is a key store, and plain connections",
 		field: func(c *Config) any { return &c.PeerPortUnification }},
 	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "the ENSEMBLE of URIs gozkd://ENSEMBLE/ID in certificates; default: any",
-		field: func(c *Config) any { return &c.PeerTLSEnsemble }},
+		field: func(c *Config) any { return &c.Server.PeerTLS.Ensemble }},
 	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "always on, within two seconds"},
 }, quorumKeys()...)
 
@@ -36,7 +36,7 @@ func quorumKeys() (rows []key) {
 		}
 		if name == "handshakeDetectionTimeoutMillis" {
 			k = key{name: k.name, group: peerTLS, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms for a caller's first byte at the peer port, at most 5 s",
-				field: func(c *Config) any { return &c.PeerTLSDetection }}
+				field: func(c *Config) any { return &c.Server.PeerTLS.DetectionTimeout }}
 		}
 		rows = append(rows, k)
 	}

@@ -212,11 +212,11 @@ func TestConfig_ReadsBack(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.String()), 0o644); err != nil {
 			rt.Fatal(err)
 		}
-		inv, err := Load([]string{file}, func(string) string { return "" }, nil)
+		inv, err := load([]string{file}, func(string) string { return "" }, nil)
 		if err != nil {
 			rt.Fatalf("%v\nin\n%s", err, c)
 		}
-		inv.Config.ClientPortFixed = c.ClientPortFixed // says where a setting stood
+		inv.Config.Server.ListenFixed = c.Server.ListenFixed // says where a setting stood
 		if fmt.Sprintf("%#v", inv.Config) != fmt.Sprintf("%#v", c) {
 			rt.Fatalf("read back\n%#v\nwant\n%#v\nfrom\n%s", inv.Config, c, c)
 		}

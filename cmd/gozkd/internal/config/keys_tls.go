@@ -61,11 +61,11 @@ var portKeys = []key{
 	{name: "secureClientPortAddress", kind: host, def: "all addresses", status: works, note: "address of secureClientPort",
 		field: func(c *Config) any { return &c.SecureClientPortAddress }},
 	{name: "client.portUnification", kind: boolean, def: "false", status: works, reload: true, note: "clientPort accepts TLS and plain connections",
-		field: func(c *Config) any { return &c.PortUnification }},
+		field: func(c *Config) any { return &c.Server.PortUnification }},
 	{name: "netty.server.outstandingHandshake.limit", aliases: []string{"outstandingHandshake.limit"}, kind: property32(-1, maxInt), def: "250", status: works, reload: true, note: "TLS handshakes under way; -1, 0 (ZooKeeper's default): no bound",
-		field: func(c *Config) any { return &c.HandshakeLimit }},
+		field: func(c *Config) any { return orNone(&c.Server.HandshakeLimit, 1) }},
 	{name: "X509AuthenticationProvider.superUser", kind: orEmpty(text), status: works, reload: true, note: "the superuser's x509 identity",
-		field: func(c *Config) any { return &c.X509SuperUser }},
+		field: func(c *Config) any { return &c.Server.Auth.X509.SuperUser }},
 	{name: "gozkd.x509.id", kind: oneOf("subject", "cn", "san:uri", "san:dns", "san:email"), def: "subject", status: works, reload: true, note: "identity in a client's certificate: subject, common name, or the only alternative name of that type",
 		field: func(c *Config) any { return &c.X509ID }},
 	{name: "client.certReload", kind: boolean, def: "false", status: harmless, note: "always on, within two seconds"},
@@ -139,7 +139,7 @@ func (r *resolver) tls(c *Config) {
 		return
 	}
 	_, given := r.won["clientPort"]
-	c.SecureOnly = c.SecureClientPort != 0 && !given && !c.PortUnification && !r.ownPort
+	c.SecureOnly = c.SecureClientPort != 0 && !given && !c.Server.PortUnification && !r.ownPort
 	if err := c.ClientTLS.Check(); err != nil {
 		w := r.won["secureClientPort"]
 		if c.SecureClientPort == 0 {
@@ -150,7 +150,7 @@ func (r *resolver) tls(c *Config) {
 }
 
 // ServesTLS reports whether clients can connect with TLS.
-func (c Config) ServesTLS() bool { return c.SecureClientPort != 0 || c.PortUnification }
+func (c Config) ServesTLS() bool { return c.SecureClientPort != 0 || c.Server.PortUnification }
 
 // SecureListenAddress returns the host:port for clients with TLS, or "".
 func (c Config) SecureListenAddress() string {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -10,9 +9,8 @@ import (
 var networks = kind{
 	allowed: "addresses or networks such as 10.0.0.0/8, separated by commas",
 	parse: func(v string) (string, bool) {
-		words := splitList(v)
-		wrong := func(w string) bool { _, err := parseNetwork(w); return err != nil }
-		return strings.Join(words, ","), len(words) > 0 && !slices.ContainsFunc(words, wrong)
+		all := parseNetworks(v)
+		return formatNetworks(all), len(all) > 0 && len(all) == len(splitList(v))
 	},
 }
 
@@ -32,7 +30,7 @@ var webKeys = []key{
 	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "header in which a proxy of gozkd.web.proxies names the user (`sasl:USER`). The proxy must remove it from the requests that it gets, and add the caller's address to `X-Forwarded-For`, which ACLs of the scheme ip and the audit log use",
 		field: func(c *Config) any { return &c.WebProxyHeader }},
 	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses of these proxies. The host names that a proxy on this machine passes on without HTTPS must be in gozkd.web.hosts",
-		field: func(c *Config) any { return &c.WebProxyList }},
+		field: func(c *Config) any { return &c.WebProxies }},
 }
 
 // ServesWeb reports whether REST and the explorer are served.
@@ -41,31 +39,34 @@ func (c Config) ServesWeb() bool { return c.AdminEnabled && c.Web != webOff }
 // WebWrites reports whether callers on this machine may write without a login.
 func (c Config) WebWrites() bool { return c.Web == "write" }
 
-// WebProxies returns the networks of the trusted proxies.
-func (c Config) WebProxies() (all []netip.Prefix) {
-	for _, word := range c.WebProxyList {
-		if p, err := parseNetwork(word); err == nil { // its kind has checked them
-			all = append(all, p)
+// parseNetworks returns the networks in a list.
+func parseNetworks(list string) (all []netip.Prefix) {
+	for _, text := range splitList(list) {
+		if !strings.Contains(text, "/") {
+			if a, err := netip.ParseAddr(text); err == nil {
+				all = append(all, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			}
+		} else if p, err := netip.ParsePrefix(text); err == nil {
+			all = append(all, p.Masked())
 		}
 	}
 	return all
 }
 
-func parseNetwork(text string) (netip.Prefix, error) {
-	if !strings.Contains(text, "/") {
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			return netip.Prefix{}, err
+func formatNetworks(all []netip.Prefix) string {
+	words := make([]string, len(all))
+	for i, p := range all {
+		words[i] = p.String()
+		if p.IsSingleIP() {
+			words[i] = p.Addr().String()
 		}
-		return a.Unmap().Prefix(a.Unmap().BitLen())
 	}
-	p, err := netip.ParsePrefix(text)
-	return p.Masked(), err
+	return strings.Join(words, ",")
 }
 
 // web warns of keys of REST and the explorer that have no effect.
 func (r *resolver) web(c *Config) {
-	if w, given := r.won["gozkd.web.proxyHeader"]; given && len(c.WebProxyList) == 0 {
+	if w, given := r.won["gozkd.web.proxyHeader"]; given && len(c.WebProxies) == 0 {
 		r.warn(w.from, w.key, "has no effect: gozkd.web.proxies lists no proxy that may use it")
 	}
 }

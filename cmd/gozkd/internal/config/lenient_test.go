@@ -15,20 +15,20 @@ func TestLoad_ExactWords(t *testing.T) {
 		got        func(*Config) bool
 		want, warn bool
 	}{
-		{"skipACL", "yes", func(c *Config) bool { return c.SkipACL }, true, false},
-		{"skipACL", "no", func(c *Config) bool { return c.SkipACL }, false, false},
-		{"skipACL", "YES", func(c *Config) bool { return c.SkipACL }, false, true},
-		{"skipACL", "true", func(c *Config) bool { return c.SkipACL }, false, true},
-		{"forceSync", "no", func(c *Config) bool { return c.ForceSync }, false, false},
-		{"forceSync", "NO", func(c *Config) bool { return c.ForceSync }, true, true},
-		{"forceSync", "false", func(c *Config) bool { return c.ForceSync }, true, true},
-		{"forceSync", "", func(c *Config) bool { return c.ForceSync }, true, true},
-		{"leaderServes", "No", func(c *Config) bool { return c.LeaderServes }, true, true},
-		{"leaderServes", "no", func(c *Config) bool { return c.LeaderServes }, false, false},
+		{"skipACL", "yes", func(c *Config) bool { return c.Server.SkipACL }, true, false},
+		{"skipACL", "no", func(c *Config) bool { return c.Server.SkipACL }, false, false},
+		{"skipACL", "YES", func(c *Config) bool { return c.Server.SkipACL }, false, true},
+		{"skipACL", "true", func(c *Config) bool { return c.Server.SkipACL }, false, true},
+		{"forceSync", "no", func(c *Config) bool { return c.Server.NoSync }, true, false},
+		{"forceSync", "NO", func(c *Config) bool { return c.Server.NoSync }, false, true},
+		{"forceSync", "false", func(c *Config) bool { return c.Server.NoSync }, false, true},
+		{"forceSync", "", func(c *Config) bool { return c.Server.NoSync }, false, true},
+		{"leaderServes", "No", func(c *Config) bool { return c.Server.LeaderWithoutClients }, false, true},
+		{"leaderServes", "no", func(c *Config) bool { return c.Server.LeaderWithoutClients }, true, false},
 		{"kerberos.removeHostFromPrincipal", "TRUE", func(c *Config) bool { return c.Kerberos.RemoveHost }, false, true},
 		{"kerberos.removeHostFromPrincipal", "true", func(c *Config) bool { return c.Kerberos.RemoveHost }, true, false},
 		{"kerberos.removeRealmFromPrincipal", "True", func(c *Config) bool { return c.Kerberos.RemoveRealm }, false, true},
-		{"enforceQuota", "TRUE", func(c *Config) bool { return c.EnforceQuota }, true, false}, // Boolean.parseBoolean ignores case
+		{"enforceQuota", "TRUE", func(c *Config) bool { return c.Server.EnforceQuota }, true, false}, // Boolean.parseBoolean ignores case
 	} {
 		inv := good(t, fmt.Sprintf("dataDir=d\n%s=%s", c.key, c.value), nil)
 		warned := len(inv.Warnings) == 1 && strings.Contains(inv.Warnings[0], c.key+": is ")
@@ -68,26 +68,26 @@ func TestLoad_LowNumbers(t *testing.T) {
 		want int
 		warn bool
 	}{
-		{"snapCount=1", func(c *Config) int { return c.SnapCount }, 2, true},
-		{"snapCount=2", func(c *Config) int { return c.SnapCount }, 2, false},
-		{"snapCount=0x10", func(c *Config) int { return c.SnapCount }, 16, false},
-		{"globalOutstandingLimit=-1", func(c *Config) int { return c.GlobalOutstandingLimit }, 1000, true},
-		{"globalOutstandingLimit=1", func(c *Config) int { return c.GlobalOutstandingLimit }, 1, false},
-		{"largeRequestMaxBytes=-1", func(c *Config) int { return c.Throttle.LargeBytes }, 100 << 20, true},
-		{"preAllocSize=0", func(c *Config) int { return int(c.PreAllocBytes) }, 4 << 10, true},
-		{"preAllocSize=0x7fffffff", func(c *Config) int { return int(c.PreAllocBytes) }, 4 << 30, true},
-		{"fsync.warningthresholdms=0", func(c *Config) int { return int(c.FsyncWarningThreshold) }, 1e6, true},
-		{"znode.container.maxNeverUsedIntervalMs=-1", func(c *Config) int { return int(c.ContainerMaxNeverUsed) }, 0, true},
-		{"admin.rateLimiterIntervalInMS=-1", func(c *Config) int { return int(c.AdminInterval) }, 0, true},
+		{"snapCount=1", func(c *Config) int { return c.Server.SnapCount }, 2, true},
+		{"snapCount=2", func(c *Config) int { return c.Server.SnapCount }, 2, false},
+		{"snapCount=0x10", func(c *Config) int { return c.Server.SnapCount }, 16, false},
+		{"globalOutstandingLimit=-1", func(c *Config) int { return c.Server.OutstandingLimit }, 1000, true},
+		{"globalOutstandingLimit=1", func(c *Config) int { return c.Server.OutstandingLimit }, 1, false},
+		{"largeRequestMaxBytes=-1", func(c *Config) int { return c.Server.LargeRequestMaxBytes }, 100 << 20, true},
+		{"preAllocSize=0", func(c *Config) int { return int(c.Server.SegmentBytes) }, 4 << 10, true},
+		{"preAllocSize=0x7fffffff", func(c *Config) int { return int(c.Server.SegmentBytes) }, 4 << 30, true},
+		{"fsync.warningthresholdms=0", func(c *Config) int { return int(c.Server.SyncWarning) }, 1e6, true},
+		{"znode.container.maxNeverUsedIntervalMs=-1", func(c *Config) int { return int(c.Server.ContainerNeverUsed) }, -1e6, true},
+		{"admin.rateLimiterIntervalInMS=-1", func(c *Config) int { return int(c.AdminInterval) }, -1e6, true},
 		{"admin.idleTimeout=0", func(c *Config) int { return int(c.AdminIdleTimeout) }, 30e9, true},
 		{"admin.idleTimeout=1", func(c *Config) int { return int(c.AdminIdleTimeout) }, 1e6, false},
-		{"requestThrottleLimit=-1", func(c *Config) int { return c.Throttle.Requests }, 0, true},
-		{"throttledOpWaitTime=-1", func(c *Config) int { return int(c.Throttle.OpWaitTime) }, 0, true},
-		{"largeRequestThreshold=-2", func(c *Config) int { return c.Throttle.LargeThreshold }, -1, true},
-		{"connectionFreezeTime=-2", func(c *Config) int { return int(c.Throttle.FreezeTime) }, -1e6, true},
-		{"connectionMaxTokens=-1", func(c *Config) int { return c.Throttle.Tokens }, 0, true},
-		{"initLimit=0", func(c *Config) int { return c.InitLimit }, 0, false},
-		{"syncLimit=0", func(c *Config) int { return c.SyncLimit }, 0, false},
+		{"requestThrottleLimit=-1", func(c *Config) int { return c.Server.RequestThrottle.Limit }, 0, true},
+		{"throttledOpWaitTime=-1", func(c *Config) int { return int(c.Server.RequestThrottle.OpWaitTime) }, 0, true},
+		{"largeRequestThreshold=-2", func(c *Config) int { return c.Server.LargeRequestThreshold }, -1, true},
+		{"connectionFreezeTime=-2", func(c *Config) int { return int(c.Server.ConnectionThrottle.FreezeTime) }, 0, true},
+		{"connectionMaxTokens=-1", func(c *Config) int { return c.Server.ConnectionThrottle.Tokens }, 0, true},
+		{"initLimit=0", func(c *Config) int { return c.Server.InitLimit }, 0, false},
+		{"syncLimit=0", func(c *Config) int { return c.Server.SyncLimit }, 0, false},
 		{"admin.serverPort=-1", func(c *Config) int { return c.AdminPort }, -1, false},
 	} {
 		inv := good(t, "dataDir=d\n"+c.line, nil)

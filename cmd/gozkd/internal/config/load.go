@@ -9,20 +9,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 )
 
 // DefaultDataDir is the data directory without a zoo.cfg, in the working directory.
 const DefaultDataDir = "gozkd-data"
 
-// Invocation is the parsed command line with the resulting configuration.
+// Invocation is a command line, besides its settings: those are in a Config.
 type Invocation struct {
 	Command Command
-	// Config is valid for Serve and CheckConfig, and zero for other commands.
-	Config Config
 	// File is the path of the zoo.cfg that was read, or empty.
 	File string
-	// Ensemble is the number of members to run in this process; 0 means a single server, as Config
-	// says.
+	// Ensemble is the number of members to run in this process; 0 means a single server, as the
+	// Config says.
 	Ensemble int
 	// PortFile is the file to write the addresses to, or empty.
 	PortFile string
@@ -51,22 +51,22 @@ const (
 // ZOO_CONF_DIR, if there is any. getenv looks up an environment variable, as os.Getenv does. names
 // are the names of all environment variables; without them, unknown variables are not reported.
 //
-// Load writes nothing. Its error is always an *Error with all problems. Also after an error, the
-// Warnings are complete.
-func Load(args []string, getenv func(string) string, names []string) (*Invocation, error) {
+// Load writes nothing. The Config is valid for Serve and CheckConfig, and zero for other commands.
+// The error is always an *Error with all problems. Also after an error, the Warnings are complete.
+func Load(args []string, getenv func(string) string, names []string) (*Invocation, Config, error) {
 	return LoadFlags(flag.NewFlagSet("gozkd", flag.ContinueOnError), args, getenv, names)
 }
 
 // LoadFlags is Load for a command line that may contain the flags of fs as well.
-func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, names []string) (*Invocation, error) {
-	inv, fromCommandLine, problems := parseFlags(fs, args)
+func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, names []string) (*Invocation, Config, error) {
+	inv, memory, fromCommandLine, problems := parseFlags(fs, args)
 	if inv.Command == ShowHelp || inv.Command == ShowVersion {
-		return inv, nil // even if other flags are wrong
+		return inv, Config{}, nil // even if other flags are wrong
 	}
 	if len(problems) > 0 {
-		return inv, &Error{Problems: problems}
+		return inv, Config{}, &Error{Problems: problems}
 	}
-	if !inv.Config.Memory && inv.Ensemble == 0 {
+	if !memory && inv.Ensemble == 0 {
 		inv.File = findFile(inv.File, getenv)
 	}
 	r := newResolver()
@@ -81,18 +81,32 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 		r.set(s)
 	}
 	if inv.Ensemble > 0 && !r.ensembleFlag(inv) {
-		return inv, &Error{Problems: r.problems}
+		return inv, Config{}, &Error{Problems: r.problems}
 	}
-	inv.Config = r.resolve(inv.Config.Memory)
+	c := r.resolve(memory)
 	if inv.Ensemble > 0 {
-		r.checkEnsemble(inv)
+		r.checkEnsemble(inv, &c)
 	}
-	r.adminServer(inv)
+	r.adminServer(inv, &c)
 	inv.Warnings, inv.Properties = r.warnings, append(r.properties, inv.Properties...)
 	if len(r.problems) > 0 {
-		return inv, &Error{Problems: r.problems}
+		return inv, c, &Error{Problems: r.problems}
 	}
-	return inv, nil
+	return inv, c, nil
+}
+
+// LocalServer returns a cli.Env's Server.
+func LocalServer(getenv func(string) string) func(fs *flag.FlagSet, args []string) (cli.Server, error) {
+	return func(fs *flag.FlagSet, args []string) (cli.Server, error) {
+		if fs == nil {
+			fs = flag.NewFlagSet("serve", flag.ContinueOnError)
+		}
+		inv, c, err := LoadFlags(fs, args, getenv, nil)
+		return cli.Server{
+			Help: inv.Command == ShowHelp, One: inv.Command == Serve && inv.Ensemble == 0 && !c.Memory,
+			ID: c.MyID, Members: len(c.Members), Dir: c.Server.Dir, LogDir: c.Server.LogDir, TokenFile: c.AdminTokenFile,
+		}, err
+	}
 }
 
 // findFile returns the zoo.cfg to read, or "". Like zkServer.sh and the images, findFile looks for
@@ -117,8 +131,7 @@ func findFile(named string, getenv func(string) string) string {
 
 // adminServer disables the admin server by default if several servers may share the machine: they
 // would compete for its port.
-func (r *resolver) adminServer(inv *Invocation) {
-	c := &inv.Config
+func (r *resolver) adminServer(inv *Invocation, c *Config) {
 	said := slices.ContainsFunc(r.order, func(key string) bool {
 		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || strings.HasPrefix(key, "gozkd.admin.") || strings.HasPrefix(key, "gozkd.web") || key == "gozkd.pprof")
 	})

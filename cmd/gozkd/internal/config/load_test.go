@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/server"
 )
 
 // in runs Load in an empty directory. If zooCfg is not empty, it is the content of a zoo.cfg, whose
 // name becomes the last argument.
-func in(t *testing.T, zooCfg string, env map[string]string, args ...string) (*Invocation, error) {
+func in(t *testing.T, zooCfg string, env map[string]string, args ...string) (loaded, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	if zooCfg != "" {
 		write(t, "zoo.cfg", zooCfg)
 		args = append(args, "zoo.cfg")
 	}
-	return Load(args, func(name string) string { return env[name] }, slices.Sorted(maps.Keys(env)))
+	return load(args, func(name string) string { return env[name] }, slices.Sorted(maps.Keys(env)))
 }
 
 func write(t *testing.T, path, text string) {
@@ -36,8 +37,19 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// loaded is a command line with its configuration.
+type loaded struct {
+	*Invocation
+	Config Config
+}
+
+func load(args []string, getenv func(string) string, names []string) (l loaded, err error) {
+	l.Invocation, l.Config, err = Load(args, getenv, names)
+	return l, err
+}
+
 // good is in for a valid configuration.
-func good(t *testing.T, zooCfg string, env map[string]string, args ...string) *Invocation {
+func good(t *testing.T, zooCfg string, env map[string]string, args ...string) loaded {
 	t.Helper()
 	inv, err := in(t, zooCfg, env, args...)
 	if err != nil {
@@ -66,32 +78,39 @@ func wantLines(t *testing.T, got []string, want ...string) {
 
 func TestLoad_Defaults(t *testing.T) {
 	want := Config{
-		DataDir: "gozkd-data", DataLogDir: "gozkd-data",
-		StandaloneEnabled: true, InitLimit: 10, SyncLimit: 5,
-		PeerTLS:          tlsconf.Options{Prefix: "ssl.quorum.", Role: tlsconf.Both, ClientAuth: tlsconf.Need, HostnameVerification: true, ClientHostnameVerification: true},
-		PeerTLSDetection: 5 * time.Second,
-		ClientPort:       2181, ClientPortAddress: "127.0.0.1", ClientPortListenBacklog: -1,
-		ClientTLS: tlsconf.Options{Prefix: "ssl.", ClientAuth: tlsconf.Need, HostnameVerification: true}, HandshakeLimit: 250, X509ID: "subject",
-		TickTime: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
-		MaxClientCnxns: 60, HandshakeTimeout: 10 * time.Second,
-		JuteMaxBuffer: 0xFFFFF, GlobalOutstandingLimit: 1000, FourLetterWords: []string{"srvr"},
-		Throttle: Throttle{
-			FillCount: 1, FillTime: time.Millisecond, FreezeTime: -time.Millisecond, DropIncrease: 0.02, DropDecrease: 0.002,
-			GlobalWeight: 3, LocalWeight: 1, RenewWeight: 2,
-			StallTime: 100 * time.Millisecond, DropStale: true, LargeThreshold: -1, LargeBytes: 100 << 20,
+		Server: server.Config{
+			Dir: "gozkd-data", LogDir: "gozkd-data",
+			InitLimit: 10, SyncLimit: 5, AddressPatience: time.Second, PeerTLS: server.PeerTLS{DetectionTimeout: 5 * time.Second},
+			ListenBacklog: -1, HandshakeLimit: 250,
+			Tick: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
+			MaxClientConns: 60, HandshakeTimeout: 10 * time.Second,
+			MaxBuffer: 0xFFFFF, OutstandingLimit: 1000, Words: []string{"srvr"},
+			ConnectionThrottle: server.ConnectionThrottle{
+				FillCount: 1, FillTime: time.Millisecond, DropIncrease: 0.02, DropDecrease: 0.002,
+				GlobalWeight: 3, LocalWeight: 1, RenewWeight: 2,
+			},
+			RequestThrottle:       server.RequestThrottle{StallTime: 100 * time.Millisecond},
+			LargeRequestThreshold: -1, LargeRequestMaxBytes: 100 << 20,
+			DigestAlgorithm:   "SHA1",
+			ContainerInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerNeverUsed: 5 * time.Minute,
+			SnapCount: 100000, SegmentBytes: 64 << 20, SyncWarning: time.Second,
+			ArchiveBytes: 64 << 20,
 		},
-		DigestAuthEnabled:      true,
-		DigestAlgorithm:        "SHA1",
-		Auth:                   Auth{JAASSection: "Server", ExtendedTypes: true},
-		Audit:                  Audit{Format: AuditJSON, MaxSizeMB: 10, MaxFiles: 10},
-		Archive:                Archive{IntervalMs: 3000, BaseHours: 24, BufferMB: 64},
-		Kerberos:               Kerberos{Conf: "/etc/krb5.conf", AuthToLocal: "DEFAULT"},
-		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
-		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, LeaderServes: true, ReachabilityTimeout: time.Second, FsyncWarningThreshold: time.Second, Found: true, AutoCreate: true,
+		PeerTLS: tlsconf.Options{
+			Prefix: "ssl.quorum.", Role: tlsconf.Both, ClientAuth: tlsconf.Need, HostnameVerification: true, ClientHostnameVerification: true,
+		},
+		ClientPort: 2181, ClientPortAddress: "127.0.0.1",
+		ClientTLS: tlsconf.Options{Prefix: "ssl.", ClientAuth: tlsconf.Need, HostnameVerification: true}, X509ID: "subject",
+		Auth:     Auth{JAASSection: "Server"},
+		Audit:    Audit{Format: AuditJSON, MaxSizeMB: 10, MaxFiles: 10},
+		Archive:  Archive{Interval: 3 * time.Second, BaseInterval: 24 * time.Hour},
+		Kerberos: Kerberos{Conf: "/etc/krb5.conf", AuthToLocal: "DEFAULT"},
+		Found:    true, AutoCreate: true,
 		AdminEnabled: true, AdminAddress: "127.0.0.1", AdminPort: 8080, AdminCommandURL: "/commands", AdminIdleTimeout: 30 * time.Second,
 		AdminSnapshot: true, AdminInterval: 5 * time.Minute, Web: "read",
-		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true, MetricsHTTPSPort: -1, MetricsNeedCert: true, MetricsWantCert: true,
-		LogLevel: "info", PeerSecretMode: RequireSecret,
+		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true,
+		MetricsHTTPSPort: -1, MetricsNeedCert: true, MetricsWantCert: true,
+		LogLevel: "info",
 	}
 	inv := good(t, "", nil)
 	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.Config.LogLevel != "info" || inv.Command != Serve || len(inv.Warnings) > 0 {
@@ -101,7 +120,7 @@ func TestLoad_Defaults(t *testing.T) {
 		t.Errorf("listens on %s", got)
 	}
 
-	want.DataDir, want.DataLogDir, want.ClientPortAddress = "/d", "/d", ""
+	want.Server.Dir, want.Server.LogDir, want.ClientPortAddress = "/d", "/d", ""
 	inv = good(t, "dataDir=/d", nil)
 	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.Config.ListenAddress() != ":2181" {
 		t.Errorf("with a zoo.cfg: got  %+v\nwant %+v", inv.Config, want)
@@ -113,18 +132,18 @@ func TestLoad_Precedence(t *testing.T) {
 		"SERVER_JVMFLAGS": "-Xmx512m -Dzookeeper.tickTime=100 -Djute.maxbuffer=0x1000",
 		"JVMFLAGS":        "-Dzookeeper.tickTime=200 -Djava.net.preferIPv4Stack=true -Dlog4j.x=y -Dzookeeper.server.principal=p",
 	}
-	ticks := func(inv *Invocation) int64 { return inv.Config.TickTime.Milliseconds() }
+	ticks := func(inv loaded) int64 { return inv.Config.Server.Tick.Milliseconds() }
 	inv := good(t, "", env)
-	if ticks(inv) != 200 || inv.Config.JuteMaxBuffer != 4096 || len(inv.Warnings) != 0 {
+	if ticks(inv) != 200 || inv.Config.Server.MaxBuffer != 4096 || len(inv.Warnings) != 0 {
 		t.Errorf("environment: %+v", inv)
 	}
-	if inv := good(t, "dataDir=d\ntickTime=300", env); ticks(inv) != 300 || inv.Config.JuteMaxBuffer != 4096 {
+	if inv := good(t, "dataDir=d\ntickTime=300", env); ticks(inv) != 300 || inv.Config.Server.MaxBuffer != 4096 {
 		t.Errorf("zoo.cfg must win over the environment: %+v", inv)
 	}
 	if inv := good(t, "dataDir=d\ntickTime=300", env, "-o", "tickTime=400"); ticks(inv) != 400 {
 		t.Errorf("flags must win over zoo.cfg: %+v", inv)
 	}
-	if inv := good(t, "dataDir=d\nclientPort=1", nil, "--client-port", "5", "--data-dir=e", "--client-address", "::1"); inv.Config.ListenAddress() != "[::1]:5" || inv.Config.DataDir != "e" {
+	if inv := good(t, "dataDir=d\nclientPort=1", nil, "--client-port", "5", "--data-dir=e", "--client-address", "::1"); inv.Config.ListenAddress() != "[::1]:5" || inv.Config.Server.Dir != "e" {
 		t.Errorf("flags must win over zoo.cfg: %+v", inv)
 	}
 	if inv := good(t, "dataDir=d", nil, "--client-port", "5", "-o", "clientPort=6"); inv.Config.ClientPort != 6 {
@@ -134,7 +153,7 @@ func TestLoad_Precedence(t *testing.T) {
 
 func TestLoad_NamesOfSystemProperties(t *testing.T) {
 	inv := good(t, "dataDir=d\nzookeeper.skipACL=yes\nforceSync=no\nthrottled_op_wait_time=0\nzookeeper.connection_throttle_tokens=0", nil)
-	if !inv.Config.SkipACL || inv.Config.ForceSync || len(inv.Warnings) > 0 {
+	if !inv.Config.Server.SkipACL || !inv.Config.Server.NoSync || len(inv.Warnings) > 0 {
 		t.Errorf("%+v", inv)
 	}
 }
@@ -166,20 +185,20 @@ func TestLoad_Warnings(t *testing.T) {
 	wantLines(t, inv.Warnings,
 		"zoo.cfg:8: tickTime: is set again at zoo.cfg:9, which overrides it",
 		`zoo.cfg:7: 4lw.commands.whitelist: "rouk" is not a four-letter word`)
-	if inv.Config.TickTime != 2*time.Millisecond {
-		t.Errorf("tickTime is %v, the last one must count", inv.Config.TickTime)
+	if inv.Config.Server.Tick != 2*time.Millisecond {
+		t.Errorf("tickTime is %v, the last one must count", inv.Config.Server.Tick)
 	}
 }
 
 func TestLoad_SessionTimeouts(t *testing.T) {
 	inv := good(t, "dataDir=d\ntickTime=500\nminSessionTimeout=-1\nmaxSessionTimeout=60000", nil)
-	if inv.Config.MinSessionTimeout != time.Second || inv.Config.MaxSessionTimeout != time.Minute {
+	if inv.Config.Server.MinSessionTimeout != time.Second || inv.Config.Server.MaxSessionTimeout != time.Minute {
 		t.Errorf("%+v", inv.Config)
 	}
 	wantLines(t, problems(t, "dataDir=d\ngozkd.clientMemoryKB=8191", nil),
 		"zoo.cfg:2: gozkd.clientMemoryKB: is 8191; allowed: 0, or at least 8 times jute.maxbuffer, which is 8192")
-	if inv := good(t, "dataDir=d\ngozkd.clientMemoryKB=8192", nil); inv.Config.ClientMemory != 8<<20 {
-		t.Errorf("8 MiB of client memory became %d bytes", inv.Config.ClientMemory)
+	if inv := good(t, "dataDir=d\ngozkd.clientMemoryKB=8192", nil); inv.Config.Server.ClientMemory != 8<<20 {
+		t.Errorf("8 MiB of client memory became %d bytes", inv.Config.Server.ClientMemory)
 	}
 	wantLines(t, problems(t, "dataDir=d\nminSessionTimeout=70000", nil),
 		"zoo.cfg:2: minSessionTimeout: minSessionTimeout is 70000 ms, more than maxSessionTimeout, which is 60000 ms")
@@ -187,22 +206,22 @@ func TestLoad_SessionTimeouts(t *testing.T) {
 
 // ZooKeeper starts with any jute.maxbuffer.
 func TestLoad_MaxBuffer(t *testing.T) {
-	for text, want := range map[string]int{"100": 1024, "0": 1024, "-5": 1024, "0x7fffffff": 256 << 20} {
+	for text, want := range map[string]int32{"100": 1024, "0": 1024, "-5": 1024, "0x7fffffff": 256 << 20} {
 		inv := good(t, "dataDir=d\njute.maxbuffer="+text, nil)
-		if inv.Config.JuteMaxBuffer != want || len(inv.Warnings) != 1 || !strings.Contains(inv.Warnings[0], "jute.maxbuffer: is ") {
-			t.Errorf("jute.maxbuffer=%s became %d, with the warnings %q", text, inv.Config.JuteMaxBuffer, inv.Warnings)
+		if inv.Config.Server.MaxBuffer != want || len(inv.Warnings) != 1 || !strings.Contains(inv.Warnings[0], "jute.maxbuffer: is ") {
+			t.Errorf("jute.maxbuffer=%s became %d, with the warnings %q", text, inv.Config.Server.MaxBuffer, inv.Warnings)
 		}
 	}
-	for _, n := range []int{1024, 256 << 20} {
-		if inv := good(t, fmt.Sprintf("dataDir=d\njute.maxbuffer=%d", n), nil); inv.Config.JuteMaxBuffer != n || len(inv.Warnings) != 0 {
-			t.Errorf("jute.maxbuffer=%d became %d, with the warnings %q", n, inv.Config.JuteMaxBuffer, inv.Warnings)
+	for _, n := range []int32{1024, 256 << 20} {
+		if inv := good(t, fmt.Sprintf("dataDir=d\njute.maxbuffer=%d", n), nil); inv.Config.Server.MaxBuffer != n || len(inv.Warnings) != 0 {
+			t.Errorf("jute.maxbuffer=%d became %d, with the warnings %q", n, inv.Config.Server.MaxBuffer, inv.Warnings)
 		}
 	}
 }
 
 func TestLoad_Memory(t *testing.T) {
 	inv := good(t, "clientPort=0", nil, "--memory")
-	if !inv.Config.Memory || inv.Config.DataDir != "" || inv.Config.DataLogDir != "" || len(inv.Warnings) > 0 {
+	if !inv.Config.Memory || inv.Config.Server.Dir != "" || inv.Config.Server.LogDir != "" || len(inv.Warnings) > 0 {
 		t.Errorf("%+v", inv)
 	}
 	inv = good(t, "dataDir=d", nil, "--memory")
@@ -217,7 +236,7 @@ func TestLoad_CommandLine(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	write(t, "zoo.cfg", "dataDir=d")
-	if inv, err := Load([]string{"serve", "zoo.cfg", "--memory"}, func(string) string { return "" }, nil); err != nil || !inv.Config.Memory || inv.File != "zoo.cfg" {
+	if inv, err := load([]string{"serve", "zoo.cfg", "--memory"}, func(string) string { return "" }, nil); err != nil || !inv.Config.Memory || inv.File != "zoo.cfg" {
 		t.Errorf("flags after the file: %+v %v", inv, err)
 	}
 	for arg, want := range map[string]Command{"--help": ShowHelp, "-h": ShowHelp, "--version": ShowVersion} {
@@ -238,7 +257,7 @@ func TestLoad_CommandLine(t *testing.T) {
 		{[]string{"missing.cfg", "--memory"}, "missing.cfg: cannot be read: no such file or directory", false},
 	} {
 		t.Chdir(t.TempDir())
-		_, err := Load(c.args, func(string) string { return "" }, nil)
+		_, err := load(c.args, func(string) string { return "" }, nil)
 		var e *Error
 		if !errors.As(err, &e) || e.Error() != c.want || e.Usage() != c.usage {
 			t.Errorf("%q: %v, want %s, usage error: %t", c.args, err, c.want, c.usage)
@@ -248,15 +267,15 @@ func TestLoad_CommandLine(t *testing.T) {
 
 func TestConfig_Words(t *testing.T) {
 	for _, c := range []struct {
-		config Config
+		config server.Config
 		want   string
 	}{
-		{Config{FourLetterWords: []string{"stat", "ruok"}}, "ruok srvr stat"},
-		{Config{FourLetterWords: []string{"srvr"}, ReadOnlyMode: true}, "isro srvr"},
-		{Config{FourLetterWords: []string{"stat", "*"}}, "*"},
+		{server.Config{Words: []string{"stat", "ruok"}}, "ruok srvr stat"},
+		{server.Config{Words: []string{"srvr"}, ReadOnlyMode: true}, "isro srvr"},
+		{server.Config{Words: []string{"stat", "*"}}, "*"},
 	} {
-		if got := strings.Join(c.config.Words(), " "); got != c.want {
-			t.Errorf("%v: %s, want %s", c.config.FourLetterWords, got, c.want)
+		if got := strings.Join(Config{Server: c.config}.Words(), " "); got != c.want {
+			t.Errorf("%v: %s, want %s", c.config.Words, got, c.want)
 		}
 	}
 }

@@ -27,11 +27,11 @@ func (r *resolver) members(c *Config) {
 	}
 	role := serverlist.Participant
 	switch {
-	case len(lines) == 0 && !c.StandaloneEnabled:
+	case len(lines) == 0 && c.Server.OneVoter:
 		w := r.won["standaloneEnabled"]
 		r.problem(w.from, w.key, "is false, but there is no server line: name the servers, or remove this key")
 	case len(lines) == 0:
-	case len(lines) == 1 && c.StandaloneEnabled:
+	case len(lines) == 1 && !c.Server.OneVoter:
 		r.soleMember(c, lines[0])
 	default:
 		role = r.ensemble(c, lines, me)
@@ -106,7 +106,7 @@ func (r *resolver) parseLine(c *Config, line won, key string) (serverlist.Member
 	if errors.As(err, &bad) {
 		r.problem(line.from, line.key, "is %q: %s; allowed: server.N=%s", line.value, bad.Problem, serverlist.LineFormat)
 	}
-	if err == nil && strings.Contains(strings.TrimRight(line.value, serverlist.AddressSeparator), serverlist.AddressSeparator) && !c.MultiAddress {
+	if err == nil && strings.Contains(strings.TrimRight(line.value, serverlist.AddressSeparator), serverlist.AddressSeparator) && !c.Server.MultiAddress {
 		r.problem(line.from, line.key, "has several addresses, which need multiAddress.enabled=true on all servers")
 	}
 	return m, err == nil
@@ -134,7 +134,7 @@ func (r *resolver) soleMember(c *Config, line won) {
 // spec section 13.2; ZooKeeper QuorumPeerConfig.setupClientPort.
 func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	port, address := r.won["clientPort"], r.won["clientPortAddress"]
-	c.ClientPortFixed = port.from.layer > line.from.layer || address.from.layer > line.from.layer
+	c.Server.ListenFixed = port.from.layer > line.from.layer || address.from.layer > line.from.layer
 	if r.ownPort = m.ClientPort != 0; !r.ownPort {
 		return
 	}
@@ -257,7 +257,7 @@ func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 	switch n := len(set.Voters()); {
 	case n == 0:
 		r.problem(first.from, first.key, "is an observer like all other servers, and an ensemble needs votes: make some of them participants")
-	case n == 1 && c.StandaloneEnabled:
+	case n == 1 && !c.Server.OneVoter:
 		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: add more, or set standaloneEnabled=false",
 			len(set), memberid.Number(set.Voters()[0]))
 	case n%2 == 0:
@@ -281,17 +281,17 @@ func (r *resolver) ensembleKeys(c *Config) {
 	for _, limit := range []struct {
 		key   string
 		ticks int
-	}{{"initLimit", c.InitLimit}, {"syncLimit", c.SyncLimit}} {
+	}{{"initLimit", c.Server.InitLimit}, {"syncLimit", c.Server.SyncLimit}} {
 		if limit.ticks == 0 {
 			w := r.won[limit.key]
 			r.problem(w.from, w.key, "is %s; allowed in an ensemble: 1 or more ticks", w.value)
 		}
-		if int64(limit.ticks)*c.TickTime.Milliseconds() > math.MaxInt32 {
+		if int64(limit.ticks)*c.Server.Tick.Milliseconds() > math.MaxInt32 {
 			w := r.won[limit.key]
 			if w.key == "" {
 				w = r.won["tickTime"]
 			}
-			r.problem(w.from, w.key, "is %s: %s is %d ticks of %d ms, which exceeds %d ms", w.value, limit.key, limit.ticks, c.TickTime.Milliseconds(), math.MaxInt32)
+			r.problem(w.from, w.key, "is %s: %s is %d ticks of %d ms, which exceeds %d ms", w.value, limit.key, limit.ticks, c.Server.Tick.Milliseconds(), math.MaxInt32)
 		}
 	}
 }
@@ -316,10 +316,10 @@ func (r *resolver) identity(c *Config) identity {
 	if w, ok := r.won["myid"]; ok {
 		me = identity{id: int64(memberid.Number(c.MyID)), from: w.from, key: w.key, known: true, wrong: c.MyID == 0}
 	}
-	if c.DataDir == "" {
+	if c.Server.Dir == "" {
 		return me
 	}
-	me.file = filepath.Join(c.DataDir, "myid")
+	me.file = filepath.Join(c.Server.Dir, "myid")
 	data, err := os.ReadFile(me.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return me

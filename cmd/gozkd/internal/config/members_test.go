@@ -70,7 +70,7 @@ func TestLoad_OwnLineOnAllAddresses(t *testing.T) {
 func TestLoad_Ensemble(t *testing.T) {
 	inv := good(t, lines+"dataDir=d\nmyid=2\ninitLimit=7\nsyncLimit=3\nlinearizableReads=true\nreconfigEnabled=true\npeerType=participant\nelectionAlg=3\n", nil)
 	c := inv.Config
-	if fmt.Sprint(c.Members) != printed || c.MyID != 2 || c.InitLimit != 7 || c.SyncLimit != 3 || !c.LinearizableReads || !c.ReconfigEnabled {
+	if fmt.Sprint(c.Members) != printed || c.MyID != 2 || c.Server.InitLimit != 7 || c.Server.SyncLimit != 3 || !c.Server.LinearizableReads || !c.Server.ReconfigEnabled {
 		t.Errorf("%+v", c)
 	}
 	if c.ListenAddress() != "b:2182" || c.PeerListenAddress() != "b:2888" {
@@ -84,7 +84,7 @@ func TestLoad_Ensemble(t *testing.T) {
 	}
 
 	c = good(t, lines+"dataDir=d\nquorumListenOnAllIPs=true", nil, "--id", "3").Config
-	if c.MyID != 3 || c.PeerListenAddress() != ":2888" || c.ListenAddress() != ":2183" || c.InitLimit != 10 || c.SyncLimit != 5 {
+	if c.MyID != 3 || c.PeerListenAddress() != ":2888" || c.ListenAddress() != ":2183" || c.Server.InitLimit != 10 || c.Server.SyncLimit != 5 {
 		t.Errorf("%+v", c)
 	}
 	inv = good(t, lines+"dataDir=d\npeerType=participant", nil, "--id", "3")
@@ -111,7 +111,7 @@ func TestLoad_EnsembleFlags(t *testing.T) {
 		{"--client-port 0", "server.2=b:2888:3888:participant", ":0"},
 	} {
 		inv := good(t, lines+"dataDir=d\n", nil, append(strings.Fields(c.flags), "--id", "2")...)
-		if fixed := c.flags != ""; inv.Config.ClientPortFixed != fixed {
+		if fixed := c.flags != ""; inv.Config.Server.ListenFixed != fixed {
 			t.Errorf("%s: ClientPortFixed is %v", c.flags, !fixed)
 		}
 		if got := inv.Config.Members[1].String(); got != c.own || inv.Config.ListenAddress() != c.listens {
@@ -188,7 +188,7 @@ func TestLoad_Myid(t *testing.T) {
 		t.Chdir(t.TempDir())
 		write(t, "zoo.cfg", c.text+"dataDir=d\n")
 		write(t, file, c.myid)
-		inv, err := Load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
+		inv, err := load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
 		if got := fmt.Sprint(err); c.problem != "" && got != c.problem || c.problem == "" && err != nil {
 			t.Errorf("%q in %q: %s, want %s", c.myid, c.text, got, c.problem)
 		}
@@ -201,7 +201,7 @@ func TestLoad_Myid(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	write(t, filepath.Join(file, "x"), "")
-	_, err := Load([]string{"--data-dir", "d"}, func(string) string { return "" }, nil)
+	_, err := load([]string{"--data-dir", "d"}, func(string) string { return "" }, nil)
 	wantLines(t, strings.Split(fmt.Sprint(err), "\n"), file+": cannot be read: is a directory")
 }
 
@@ -209,7 +209,7 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 	servers := strings.ReplaceAll(lines, "\n", " \t")
 	env := map[string]string{"ZOO_MY_ID": "1", "ZOO_SERVERS": servers}
 	inv := good(t, "", env)
-	if c := inv.Config; fmt.Sprint(c.Members) != printed || c.MyID != 1 || c.ListenAddress() != ":2181" || c.DataDir != DefaultDataDir {
+	if c := inv.Config; fmt.Sprint(c.Members) != printed || c.MyID != 1 || c.ListenAddress() != ":2181" || c.Server.Dir != DefaultDataDir {
 		t.Errorf("%+v", c)
 	}
 	if c := good(t, "", env, "--id", "2").Config; c.MyID != 2 {
@@ -233,8 +233,8 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 
 func TestLoad_DynamicFile(t *testing.T) {
 	t.Chdir(t.TempDir())
-	load := func() (*Invocation, error) {
-		return Load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
+	load := func() (loaded, error) {
+		return load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
 	}
 	write(t, "zoo.cfg", "dataDir=data\ndynamicConfigFile=dyn")
 	write(t, "dyn", "server.1=a:1:2;2199\nversion=100000000")

@@ -140,13 +140,13 @@ func (r *resolver) resolve(memory bool) Config {
 		}
 	}
 	// NB: the documented defaults of these keys are words, which would be valid values.
-	c.DataLogDir, c.ClientPortAddress, c.SecureClientPortAddress, c.Audit.File = "", "", "", ""
+	c.Server.LogDir, c.ClientPortAddress, c.SecureClientPortAddress, c.Audit.File = "", "", "", ""
 	for _, o := range []*tlsconf.Options{&c.ClientTLS, &c.PeerTLS, &c.MetricsTLS} {
 		o.Protocol, o.EnabledProtocols, o.CipherSuites = "", nil, nil
 	}
-	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
+	c.Server.MinSessionTimeout, c.Server.MaxSessionTimeout = -1, -1
 	if !r.hasFile {
-		c.DataDir = DefaultDataDir
+		c.Server.Dir = DefaultDataDir
 	}
 
 	for _, name := range r.order {
@@ -250,22 +250,22 @@ func (r *resolver) directories(c *Config) {
 				r.warn(w.from, w.key, "%s is not used: --memory keeps all data in memory", w.value)
 			}
 		}
-		c.DataDir, c.DataLogDir = "", ""
+		c.Server.Dir, c.Server.LogDir = "", ""
 		return
-	case c.DataDir == "":
+	case c.Server.Dir == "":
 		// An invalid value has been reported already, and so has a missing zoo.cfg.
 		if _, bad := r.won["dataDir"]; !bad && !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Missing }) {
 			r.problem(Origin{}, "dataDir", "is not set: set it in zoo.cfg, or use --data-dir or --memory")
 		}
 		return
 	}
-	if c.DataLogDir == "" {
-		c.DataLogDir = c.DataDir
+	if c.Server.LogDir == "" {
+		c.Server.LogDir = c.Server.Dir
 	}
 	if !c.AutoCreate {
-		r.mustExist("dataDir", c.DataDir)
-		if c.DataLogDir != c.DataDir {
-			r.mustExist("dataLogDir", c.DataLogDir)
+		r.mustExist("dataDir", c.Server.Dir)
+		if c.Server.LogDir != c.Server.Dir {
+			r.mustExist("dataLogDir", c.Server.LogDir)
 		}
 	}
 }
@@ -279,19 +279,19 @@ func (r *resolver) mustExist(key, dir string) {
 
 // sessionTimeouts sets the defaults, which depend on tickTime, and checks the order.
 func (r *resolver) sessionTimeouts(c *Config) {
-	if c.MinSessionTimeout < 0 {
-		c.MinSessionTimeout = 2 * c.TickTime
+	if c.Server.MinSessionTimeout < 0 {
+		c.Server.MinSessionTimeout = 2 * c.Server.Tick
 	}
-	if c.MaxSessionTimeout < 0 {
-		c.MaxSessionTimeout = 20 * c.TickTime
+	if c.Server.MaxSessionTimeout < 0 {
+		c.Server.MaxSessionTimeout = 20 * c.Server.Tick
 	}
-	if c.MinSessionTimeout > c.MaxSessionTimeout {
+	if c.Server.MinSessionTimeout > c.Server.MaxSessionTimeout {
 		w, ok := r.won["minSessionTimeout"]
 		if !ok {
 			w = r.won["maxSessionTimeout"]
 		}
 		r.problem(w.from, w.key, "minSessionTimeout is %d ms, more than maxSessionTimeout, which is %d ms",
-			c.MinSessionTimeout.Milliseconds(), c.MaxSessionTimeout.Milliseconds())
+			c.Server.MinSessionTimeout.Milliseconds(), c.Server.MaxSessionTimeout.Milliseconds())
 	}
 }
 
@@ -299,10 +299,10 @@ func (r *resolver) sessionTimeouts(c *Config) {
 // request, no client can use it.
 func (r *resolver) maxBuffer(c *Config) {
 	const least, most = 1024, 256 << 20 // of server.Config
-	if n := min(max(c.JuteMaxBuffer, least), most); n != c.JuteMaxBuffer {
+	if n := min(max(c.Server.MaxBuffer, least), most); n != c.Server.MaxBuffer {
 		w := r.won["jute.maxbuffer"]
-		r.warn(w.from, w.key, "is %d; requests of up to %d bytes are accepted, because allowed are %d to %d", c.JuteMaxBuffer, n, least, most)
-		c.JuteMaxBuffer = n
+		r.warn(w.from, w.key, "is %d; requests of up to %d bytes are accepted, because allowed are %d to %d", c.Server.MaxBuffer, n, least, most)
+		c.Server.MaxBuffer = n
 	}
 }
 
@@ -316,9 +316,9 @@ func (r *resolver) tooLow(c *Config) {
 		n          *int
 		least, now int
 	}{
-		{"snapCount", &c.SnapCount, 2, 2},
-		{"globalOutstandingLimit", &c.GlobalOutstandingLimit, 1, 1000},
-		{"largeRequestMaxBytes", &c.Throttle.LargeBytes, 1, 100 << 20},
+		{"snapCount", &c.Server.SnapCount, 2, 2},
+		{"globalOutstandingLimit", &c.Server.OutstandingLimit, 1, 1000},
+		{"largeRequestMaxBytes", &c.Server.LargeRequestMaxBytes, 1, 100 << 20},
 	} {
 		if *k.n < k.least {
 			w := r.won[k.key]
@@ -336,9 +336,9 @@ func (r *resolver) tooLow(c *Config) {
 // clientMemory checks that the longest replies and requests fit into the memory of clients, as
 // server.Config demands.
 func (r *resolver) clientMemory(c *Config) {
-	if least := 8 * int64(c.JuteMaxBuffer); c.ClientMemory != 0 && c.ClientMemory < least {
+	if least := 8 * int64(c.Server.MaxBuffer); c.Server.ClientMemory != 0 && c.Server.ClientMemory < least {
 		w := r.won["gozkd.clientMemoryKB"]
-		r.problem(w.from, w.key, "is %d; allowed: 0, or at least 8 times jute.maxbuffer, which is %d", c.ClientMemory>>10, (least+1023)>>10)
+		r.problem(w.from, w.key, "is %d; allowed: 0, or at least 8 times jute.maxbuffer, which is %d", c.Server.ClientMemory>>10, (least+1023)>>10)
 	}
 }
 
@@ -347,7 +347,7 @@ var fourLetterWords = strings.Fields("conf cons crst dirs dump envi gtmk hash is
 
 // words warns about unknown words in the whitelist.
 func (r *resolver) words(c *Config) {
-	for _, word := range c.FourLetterWords {
+	for _, word := range c.Server.Words {
 		if !slices.Contains(fourLetterWords, word) {
 			w := r.won["4lw.commands.whitelist"]
 			r.warn(w.from, w.key, "%s is not a four-letter word", strconv.Quote(word))

@@ -7,12 +7,6 @@ import (
 	"github.com/gozkd/gozkd/internal/secretfile"
 )
 
-// Values of Config.PeerSecretMode.
-const (
-	RequireSecret = "require" // servers without the secret are refused
-	PreferSecret  = "prefer"  // servers without a secret are accepted
-)
-
 const (
 	// minSecret is the least that the server accepts, in bytes.
 	minSecret = 16
@@ -30,7 +24,7 @@ func (r *resolver) secret(c *Config) {
 		return
 	}
 	var err error
-	if c.PeerSecret, err = readSecret(c.PeerSecretFile); err != nil {
+	if c.Server.PeerSecret, err = readSecret(c.PeerSecretFile); err != nil {
 		r.problem(r.won[key].from, key, "is %s: %v", c.PeerSecretFile, err)
 	}
 }

@@ -48,10 +48,10 @@ func TestSecret_File(t *testing.T) {
 				}
 			}
 			switch {
-			case c.want == "" && (problem != "" || string(cfg.PeerSecret) != secret):
-				t.Errorf("the secret is %q, problem %q", cfg.PeerSecret, problem)
-			case c.want != "" && (!strings.Contains(problem, c.want) || !strings.Contains(problem, path) || cfg.PeerSecret != nil):
-				t.Errorf("the secret is %q, problem %q, want %q", cfg.PeerSecret, problem, c.want)
+			case c.want == "" && (problem != "" || string(cfg.Server.PeerSecret) != secret):
+				t.Errorf("the secret is %q, problem %q", cfg.Server.PeerSecret, problem)
+			case c.want != "" && (!strings.Contains(problem, c.want) || !strings.Contains(problem, path) || cfg.Server.PeerSecret != nil):
+				t.Errorf("the secret is %q, problem %q, want %q", cfg.Server.PeerSecret, problem, c.want)
 			case len(strings.TrimSpace(c.content)) > 0 && strings.Contains(problem, strings.TrimSpace(c.content)):
 				t.Errorf("problem %q shows the secret", problem)
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/consensus"
@@ -23,11 +24,13 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
+func noenv(string) string { return "" }
+
 // run runs a command.
 func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv)})
 	return status, out.String(), errs.String()
 }
 
@@ -286,7 +289,7 @@ func TestExport_Interrupted(t *testing.T) {
 	interrupt()
 	var out, errs strings.Builder
 	args := []string{"--zookeeper", to, "--from", from}
-	if status := Export(ctx, args, cli.Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }}); status != cli.Failed {
+	if status := Export(ctx, args, cli.Env{Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv)}); status != cli.Failed {
 		t.Errorf("status %d\n%s%s", status, &out, &errs)
 	}
 	mustRun(t, Export, args...)

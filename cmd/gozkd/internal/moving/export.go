@@ -82,7 +82,7 @@ func Export(ctx context.Context, args []string, env cli.Env) int {
 	if err := backup.CheckEmpty(c.dir); err != nil {
 		return c.Fail(err)
 	}
-	tree, err := backup.Load(ctx, c.from, c.logDir, c.authFile, env.Getenv, security)
+	tree, err := backup.Load(ctx, c.from, c.logDir, c.authFile, env, security)
 	if err != nil {
 		return c.Fail(err)
 	}

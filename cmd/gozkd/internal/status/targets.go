@@ -73,11 +73,10 @@ func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status 
 // configured sets the address of the server that zoo.cfg and the environment configure, as serve
 // does. At a port for TLS, without flags of TLS, it takes the server's own certificate.
 func (t *targets) configured(file []string, env cli.Env) error {
-	inv, err := config.Load(append([]string{"serve"}, file...), env.Getenv, nil)
+	_, c, err := config.Load(append([]string{"serve"}, file...), env.Getenv, nil)
 	if err != nil {
 		return err
 	}
-	c := inv.Config
 	t.secure = c.SecureOnly || t.security.TLS() && c.SecureClientPort != 0
 	if t.secure {
 		c.ClientPort, c.ClientPortAddress = c.SecureClientPort, c.SecureClientPortAddress

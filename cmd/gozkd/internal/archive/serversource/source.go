@@ -7,34 +7,17 @@ import (
 	"io"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
-	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/server"
 )
 
 // Of returns a server as the source of an archive.
 func Of(s *server.Server) archive.Source { return source{s} }
 
-// Stats returns what a shipper reports in the form that the server's metrics take.
-func Stats(s *archive.Shipper) func() server.ArchiveStats {
-	return func() server.ArchiveStats { return server.ArchiveStats(s.Stats()) }
-}
-
-type source struct{ server *server.Server }
-
-// Position implements archive.Source.
-func (s source) Position() archive.Position { return archive.Position(s.server.LogPosition()) }
-
-// Log implements archive.Source.
-func (s source) Log(from uint64, size int64) ([]consensus.LogEntry, error) {
-	return s.server.ReplicatedLog(from, size)
-}
-
-// Keep implements archive.Source.
-func (s source) Keep(from uint64) { s.server.KeepLog(from) }
+type source struct{ *server.Server }
 
 // Capture implements archive.Source.
 func (s source) Capture(ctx context.Context) (*archive.Capture, error) {
-	c, err := s.server.Capture(ctx)
+	c, err := s.Server.Capture(ctx)
 	if err != nil {
 		return nil, err
 	}
