@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
@@ -75,7 +76,7 @@ func inUse(lock string) bool {
 }
 
 func readLog(where dataPaths, sm StateMachine) (SavedLog, error) {
-	meta, found, err := checkpointFile{vfs.OS{}, where.checkpoint}.load(false, core.SupportedLevels, sm)
+	meta, found, err := checkpointFile{checkpoint.Saved{}, where.checkpoint}.load(false, core.SupportedLevels, sm)
 	if err != nil {
 		return SavedLog{}, err
 	}

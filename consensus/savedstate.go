@@ -47,7 +47,7 @@ var ErrNoState = errors.New("consensus: no state")
 // bbolt's Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running
 // server delays that server's next checkpoint, by at most a minute.
 func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
-	meta, found, err := checkpointFile{vfs.OS{}, path}.load(true, core.SupportedLevels, sm)
+	meta, found, err := checkpointFile{checkpoint.Saved{}, path}.load(true, core.SupportedLevels, sm)
 	switch {
 	case err != nil:
 		return SavedState{}, err
@@ -78,7 +78,7 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return SavedState{}, fmt.Errorf("consensus: data directory: %w", err)
 	}
-	loaded, err := checkpointFile{vfs.OS{}, where.checkpoint}.loadNewest(core.SupportedLevels, sm)
+	loaded, err := checkpointFile{checkpoint.Saved{}, where.checkpoint}.loadNewest(core.SupportedLevels, sm)
 	if err != nil {
 		return SavedState{}, err
 	}

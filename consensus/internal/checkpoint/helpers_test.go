@@ -107,17 +107,29 @@ func transactionOf(f vfs.File, which transaction) (index uint64, state map[strin
 	return index, state, nil
 }
 
-// readAll opens a file, and reads and verifies all of it.
-func readAll(path string, strict bool) (err error) {
-	r, err := Open(vfs.OS{}, path, strict)
+// readAll opens a file, and reads and verifies all of it, once alone and once with bbolt. Both must
+// agree.
+func readAll(path string, strict bool) error {
+	alone, errAlone := pairsOf(Open(vfs.OS{}, path, strict))
+	second, err := pairsOf(Open(Saved{}, path, strict))
+	if (errAlone == nil) != (err == nil) || errors.Is(errAlone, ErrCorrupt) != errors.Is(err, ErrCorrupt) ||
+		err == nil && !maps.Equal(alone, second) {
+		panic(fmt.Sprintf("%s: %d pairs, %v; with bbolt %d pairs, %v", path, len(alone), errAlone, len(second), err))
+	}
+	return errAlone
+}
+
+// pairsOf reads and verifies all that r reads, and closes r.
+func pairsOf(r *Reader, err error) (pairs map[string]string, _ error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	if err := r.Range(func([]byte, []byte) error { return nil }); err != nil {
-		return err
+	pairs = make(map[string]string)
+	err = r.Range(func(k, v []byte) error { pairs[string(k)] = string(v); return nil })
+	if err == nil {
+		err = r.CheckFreelist()
 	}
-	return r.CheckFreelist()
+	return pairs, errors.Join(err, r.Close())
 }
 
 func mustBeCorrupt(t *testing.T, path string, err error) {

@@ -5,6 +5,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -40,4 +41,17 @@ func lockFile(f vfs.File, exclusive bool) error {
 		}
 		time.Sleep(step)
 	}
+}
+
+// duplicate returns another descriptor of an open file, which is the same file even if a server
+// has replaced it meanwhile.
+func duplicate(f vfs.File, path string) (*os.File, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := syscall.Dup(int(f.(interface{ Fd() uintptr }).Fd()))
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), path), nil
 }

@@ -4,7 +4,10 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -52,4 +55,74 @@ func TestLockFile_OfTheReserve(t *testing.T) {
 	if err := errors.Join(ours.Close(), others.Close()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A tool reads one file to its end: bbolt neither sees the file that replaces it meanwhile, nor
+// ends the process if the mapped file shrinks.
+func TestSaved_FileChangesWhileBboltReads(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(path string) error
+		want   error
+	}{
+		{"replaced", func(path string) error {
+			other := delta{"other": "value"}
+			err := Create(vfs.OS{}, path+".new", testMeta(9), other.Range, nil)
+			return errors.Join(err, Replace(vfs.OS{}, path+".new", path))
+		}, nil},
+		{"shrunk", func(path string) error { return os.Truncate(path, 3*int64(os.Getpagesize())) }, syscall.EIO},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "checkpoint.db")
+			d := make(delta)
+			for i := range 200 {
+				d[fmt.Sprintf("%03d", i)] = strings.Repeat("v", 1000)
+			}
+			if err := Create(vfs.OS{}, path, testMeta(1), d.Range, nil); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Open(Saved{}, path, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read, length := 0, 0
+			err = r.Range(func(_, v []byte) error {
+				if read++; read == 1 {
+					return c.change(path)
+				}
+				length += len(string(v))
+				return nil
+			})
+			if !errors.Is(err, c.want) || errors.Is(err, ErrCorrupt) {
+				t.Errorf("after %d pairs: %v, want %v", read, err, c.want)
+			}
+			if c.want == nil && (read != len(d) || length != 199*1000) {
+				t.Errorf("%d pairs of %d, %d bytes", read, len(d), length)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Range passes on a panic of its caller.
+func TestSaved_PanicOfTheVisitor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "checkpoint.db")
+	if err := Create(vfs.OS{}, path, testMeta(1), delta{"a": "b"}.Range, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(Saved{}, path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if got := recover(); got != "mine" {
+			t.Errorf("recovered %v", got)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	_ = r.Range(func(_, _ []byte) error { panic("mine") })
 }

@@ -17,9 +17,10 @@ const maxDepth = 64
 // the file, that no page has two owners, and that keys are in order.
 type pageReader struct {
 	metaPage
-	file    io.ReaderAt
-	used    []uint64 // bitmap of the pages that have an owner
-	buffers [][]byte // by depth, for the pages on the way to the current page
+	bothMetas bool // both meta pages are good
+	file      io.ReaderAt
+	used      []uint64 // bitmap of the pages that have an owner
+	buffers   [][]byte // by depth, for the pages on the way to the current page
 
 	// The readahead of pages that are read in file order.
 	ahead   []byte
@@ -60,7 +61,9 @@ func newPageReader(f vfs.File, which transaction) (*pageReader, error) {
 	if err := meta.check(size); err != nil {
 		return nil, err
 	}
-	p := &pageReader{metaPage: meta, file: f, used: make([]uint64, meta.end/64+1)}
+	p := &pageReader{
+		metaPage: meta, bothMetas: pages.good == 2, file: f, used: make([]uint64, meta.end/64+1),
+	}
 	p.used[0] = 1<<firstDataPage - 1
 	return p, nil
 }

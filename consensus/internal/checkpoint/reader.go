@@ -16,6 +16,7 @@ type Reader struct {
 	pages *pageReader
 	meta  []byte
 	state bucket
+	bbolt bool  // bbolt reads the pairs
 	err   error // of the file, that Range returned
 }
 
@@ -41,7 +42,8 @@ func open(disk vfs.FS, path string, which transaction) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
-	r := &Reader{path: path, file: file}
+	_, tool := disk.(Saved)
+	r := &Reader{path: path, file: file, bbolt: tool}
 	if err := lockFile(file, false); err != nil {
 		return nil, errors.Join(fileError("lock", path, err), file.Close())
 	}
@@ -55,6 +57,7 @@ func (r *Reader) begin(which transaction) (err error) {
 	if r.pages, err = newPageReader(r.file, which); err != nil {
 		return err
 	}
+	r.bbolt = r.bbolt && which != previous && r.pages.bothMetas
 	r.meta, r.state, err = r.pages.buckets()
 	return err
 }
@@ -66,7 +69,11 @@ func (r *Reader) Meta() []byte { return r.meta }
 // An error of visit is returned unchanged; a damaged file makes an error that wraps [ErrCorrupt].
 func (r *Reader) Range(visit func(key, value []byte) error) error {
 	var visitErr error
-	err := r.pages.pairs(r.state, func(k, v []byte) error {
+	pairs := r.checkThenBbolt
+	if !r.bbolt {
+		pairs = func(visit func(k, v []byte) error) error { return r.pages.pairs(r.state, visit) }
+	}
+	err := pairs(func(k, v []byte) error {
 		visitErr = visit(k, v)
 		return visitErr
 	})
