@@ -40,7 +40,7 @@ type Copy struct {
 // that have changed since Run began.
 //
 // A multi cannot check an ACL: Run compares the versions of the ACLs just before it writes or
-// deletes. It misses an ACL that another client sets in the moment between.
+// deletes, and after a copy. A move misses an ACL that another client sets in the moment between.
 //
 // A copy skips ephemeral znodes. A subtree that contains an ephemeral znode cannot be moved. Znodes
 // created below the source after Run began are not copied.
@@ -74,7 +74,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		if !c.all() {
 			n.Stat.Cversion, n.Stat.NumChildren = 0, 0 // the counter belongs to the children
 		}
-		if c.Move && n.Stat.Aversion != 0 {
+		if n.Stat.Aversion != 0 {
 			aclVersions[n.Path] = n.Stat.Aversion
 		}
 		if ok && !whole {
@@ -100,7 +100,14 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	})
 	if err == nil && whole {
 		done.Atomic = true
-		return done, c.transaction(ctx, first, done)
+		err := c.checkACLs(ctx, begun, aclVersions, "the ACL of %s has changed, nothing was done: repeat the command")
+		if err == nil {
+			err = c.transaction(ctx, first, done)
+		}
+		if err == nil && !c.Move {
+			err = c.checkACLs(ctx, begun, aclVersions, copiedEarlierACL)
+		}
+		return done, err
 	}
 	if err == nil {
 		err = l.Finish(ctx)
@@ -112,11 +119,14 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		}
 		return done, err
 	}
-	if c.Move {
-		done.Deleted, err = deleteUnchanged(ctx, c.From, begun, aclVersions)
+	if !c.Move {
+		return done, c.checkACLs(ctx, begun, aclVersions, copiedEarlierACL)
 	}
+	done.Deleted, err = deleteUnchanged(ctx, c.From, begun, aclVersions)
 	return done, err
 }
+
+const copiedEarlierACL = "the ACL of %s was set during the copy, which has the earlier one: set it there as well"
 
 func (c *Copy) options() Options {
 	o := Options{Data: true, ACL: true, NoSystem: true, Kinds: c.From.Kinds}
@@ -160,8 +170,8 @@ func (c *Copy) size(n *Znode, copied bool) int64 {
 	if !copied {
 		return forwardSize(path, 1)
 	}
-	p := pending{path: path, data: n.Data, options: client.CreateOptions{ACL: n.ACL}}
-	size := int64(p.size() + opBytes + len(n.Path))
+	s := step{kind: Create, path: path, data: n.Data, options: n.options()}
+	size := int64(s.size() + opBytes + len(n.Path))
 	if gone := creations(n.Stat) - int64(n.Stat.NumChildren); gone > 0 && gone <= c.Counters.Limit {
 		size += forwardSize(path, gone)
 	}
@@ -182,9 +192,6 @@ func (c *Copy) tooLarge(ctx context.Context) error {
 
 // transaction copies or moves everything at once.
 func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) error {
-	if err := c.checkACLs(ctx, nodes); err != nil {
-		return err
-	}
 	var ops []client.Op
 	created := map[string]int64{} // children, by Rel of the parent
 	for _, n := range nodes {
@@ -229,17 +236,14 @@ func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) er
 	return err
 }
 
-// checkACLs fails if an ACL was set after it was read.
-func (c *Copy) checkACLs(ctx context.Context, nodes []*Znode) error {
-	return Each(len(nodes), func(i int) error {
-		return retry(func() error {
-			n := nodes[i]
-			stat, there, err := c.From.ZK.Exists(ctx, n.Path, false)
-			if err == nil && there && stat.Aversion != n.Stat.Aversion {
-				err = fmt.Errorf("the ACL of %s has changed, nothing was done: repeat the command", n.Path)
-			}
-			return err
-		})
+// checkACLs fails, with a format for the path, if an ACL was set since Run began.
+func (c *Copy) checkACLs(ctx context.Context, begun proto.Zxid, versions map[string]int32, format string) error {
+	o := Options{NoSystem: true, Below: c.options().Below}
+	return Walk(ctx, c.From.ZK, c.From.Path, o, func(n *Znode) error {
+		if n.Denied == nil && n.Stat.Czxid <= begun && n.Stat.Aversion != versions[n.Path] {
+			return fmt.Errorf(format, n.Path)
+		}
+		return nil
 	})
 }
 
@@ -251,76 +255,33 @@ func Within(path, root string) bool {
 // deleteUnchanged deletes a subtree, children first. A znode that was created or changed after the
 // zxid since, or whose ACL has another version than in aclVersions, ends the deletion.
 func deleteUnchanged(ctx context.Context, from Side, since proto.Zxid, aclVersions map[string]int32) (deleted int64, err error) {
-	d := deleter{zk: from.ZK}
-	var path []*Znode // from the root to the last visited znode
+	w := writer{zk: from.ZK, repeat: true}
+	failed := func(err error) error {
+		if err != nil {
+			err = fmt.Errorf("deleting the source, after %d znodes: %w", w.done[Delete], err)
+		}
+		return err
+	}
+	deleting := lineage{finish: func(o open) error {
+		return failed(w.add(ctx, step{kind: Delete, path: o.doomed.Path, version: o.doomed.Stat.Version}))
+	}}
 	err = Walk(ctx, from.ZK, from.Path, Options{Below: All}, func(n *Znode) error {
 		if n.Denied != nil {
 			return n.Denied
 		}
 		if n.Stat.Mzxid > since || n.Stat.Czxid > since || n.Stat.Aversion != aclVersions[n.Path] {
 			return fmt.Errorf("%s changed during the move: it and its parents stay, in addition to the copy; %d znodes were deleted",
-				n.Path, d.deleted)
+				n.Path, w.done[Delete])
 		}
-		for len(path) > n.Depth {
-			if err := d.add(ctx, path[len(path)-1]); err != nil {
-				return err
-			}
-			path = path[:len(path)-1]
-		}
-		path = append(path, n)
-		return nil
+		err := deleting.leave(&n.Rel)
+		deleting.open = append(deleting.open, open{rel: n.Rel, doomed: n})
+		return err
 	})
-	for err == nil && len(path) > 0 {
-		err = d.add(ctx, path[len(path)-1])
-		path = path[:len(path)-1]
+	if err == nil {
+		err = deleting.leave(nil)
 	}
 	if err == nil {
-		err = d.flush(ctx)
+		err = failed(w.flush(ctx))
 	}
-	return d.deleted, err
-}
-
-// deleter deletes znodes in batches.
-type deleter struct {
-	zk      *client.Client
-	batch   []*Znode
-	deleted int64
-}
-
-func (d *deleter) add(ctx context.Context, n *Znode) error {
-	if d.batch = append(d.batch, n); len(d.batch) < batchOps {
-		return nil
-	}
-	return d.flush(ctx)
-}
-
-func (d *deleter) flush(ctx context.Context) error {
-	ops := make([]client.Op, len(d.batch))
-	for i, n := range d.batch {
-		ops[i] = client.DeleteOp(n.Path, n.Stat.Version)
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	_, err := d.zk.Multi(ctx, ops...)
-	if errors.Is(err, proto.ErrNoNode) || errors.Is(err, proto.ErrConnectionLoss) {
-		err = d.oneByOne(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("deleting the source, after %d znodes: %w", d.deleted, err)
-	}
-	d.deleted += int64(len(d.batch))
-	d.batch = d.batch[:0]
-	return nil
-}
-
-// oneByOne deletes the batch in single requests, because a part of it may be deleted already.
-func (d *deleter) oneByOne(ctx context.Context) error {
-	for _, n := range d.batch {
-		err := retry(func() error { return d.zk.Delete(ctx, n.Path, n.Stat.Version) })
-		if err != nil && !errors.Is(err, proto.ErrNoNode) {
-			return err
-		}
-	}
-	return nil
+	return w.done[Delete], err
 }

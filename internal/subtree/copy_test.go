@@ -141,3 +141,30 @@ func TestCopy_ACLChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestCopy_ACLSetLater: a copy says so if an ACL is set after it was read, or after the last look
+// before the transaction.
+func TestCopy_ACLSetLater(t *testing.T) {
+	c, w := start(t)
+	create(t, c, client.CreateOptions{}, "/t", "/t/a")
+	growWith(t, c, "/large", 1200, 10_000, 5)
+	var set func()
+	hooked := &wire{s: w.s, sends: func(b []byte) {
+		// A copy in one transaction begins with a check.
+		if bytes.Contains(b, []byte{0, 0, 0, byte(proto.OpMulti), 0, 0, 0, byte(proto.OpCheck)}) {
+			set()
+		}
+	}}
+	from := connect(t, hooked)
+	for _, path := range []string{"/t", "/large"} {
+		var err error
+		set = sync.OnceFunc(func() { _, err = c.SetACL(t.Context(), path, proto.OpenACL(), -1) })
+		done, copied := (&subtree.Copy{
+			From: subtree.Side{ZK: from, Path: path}, To: subtree.Side{ZK: from, Path: path + "-copy"}, Recursive: true,
+			Seen: func(*subtree.Copied) { set() },
+		}).Run(t.Context())
+		if err != nil || copied == nil || !strings.Contains(copied.Error(), "the ACL of "+path+" was set during the copy") {
+			t.Errorf("%s: %v, %v, %+v", path, err, copied, done)
+		}
+	}
+}

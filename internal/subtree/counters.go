@@ -3,7 +3,6 @@ package subtree
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/gozkd/gozkd/client"
@@ -163,36 +162,24 @@ func moveOne(ctx context.Context, zk *client.Client, wanted Counter) error {
 	}
 }
 
-// parentCounter is a znode whose children a Loader is adding.
-type parentCounter struct {
-	path    string
-	wanted  int64 // creations
-	created int64 // children that the Loader has added: the live counter has at least as many
-	// container: without a child, a creation would make the server delete the znode.
-	container bool
-}
-
 // count notes a record for the counters. It must be called in the order of the records.
-func (l *Loader) count(r *Record, path string, added bool) {
-	for len(l.parents) > 0 && !Within(path, l.parents[len(l.parents)-1].path) {
-		l.leave()
+func (l *Loader) count(r *Record, added bool) {
+	rel := r.rel()
+	_ = l.leave(&rel) // leaveParent never fails
+	if added {
+		l.child(rel)
 	}
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	if n := len(l.parents); n > 0 && added && Join(l.parents[n-1].path, name) == path {
-		l.parents[n-1].created++
-	}
-	if added || path == "/" {
-		l.parents = append(l.parents, parentCounter{path: path, wanted: r.Creations, container: r.Kind == Container})
+	if added || Join(l.To, rel) == "/" {
+		l.open = append(l.open, open{rel: rel, by: r.Creations, empty: r.Kind == Container})
 	}
 }
 
-// leave ends the innermost parent.
-func (l *Loader) leave() {
-	p := l.parents[len(l.parents)-1]
-	l.parents = l.parents[:len(l.parents)-1]
-	if p.wanted > p.created && (p.created > 0 || !p.container) {
-		l.behind = append(l.behind, Counter{Path: p.path, By: p.wanted})
+// leaveParent notes a counter that may be behind. It never fails.
+func (l *Loader) leaveParent(o open) error {
+	if o.by > o.created && (o.created > 0 || !o.empty) {
+		l.behind = append(l.behind, Counter{Path: Join(l.To, o.rel), By: o.by})
 	}
+	return nil
 }
 
 // moveCounters moves the counters of the parents that were left.
@@ -200,7 +187,7 @@ func (l *Loader) moveCounters(ctx context.Context) error {
 	if len(l.behind) == 0 {
 		return nil
 	}
-	if err := l.Flush(ctx); err != nil {
+	if err := l.out.flush(ctx); err != nil {
 		return err
 	}
 	err := l.Counters.move(ctx, l.ZK, l.behind)
@@ -210,10 +197,8 @@ func (l *Loader) moveCounters(ctx context.Context) error {
 
 // Finish writes the rest after the last Add.
 func (l *Loader) Finish(ctx context.Context) error {
-	for len(l.parents) > 0 {
-		l.leave()
-	}
-	if err := l.Flush(ctx); err != nil {
+	_ = l.leave(nil) // leaveParent never fails
+	if err := l.out.flush(ctx); err != nil {
 		return err
 	}
 	return l.moveCounters(ctx)

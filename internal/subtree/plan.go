@@ -1,0 +1,219 @@
+package subtree
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+)
+
+// plan turns the differences between the wanted subtree from and the live subtree to into steps. It
+// takes them in the order of a walk. A znode is created before all steps below it; it is deleted,
+// and its sequence counter moved, after them. So the memory of a plan is bounded by the depth.
+//
+// Ephemeral znodes belong to sessions: wanted ones are left out, and live ones stay, with the
+// znodes above them. A live znode keeps its kind.
+type plan struct {
+	from, to Side
+	whole    bool  // counters are moved
+	limit    int64 // creations that may still move counters
+	emit     func(kind StepKind, c Change, by int64) error
+	Mirrored
+	lineage
+}
+
+// run plans all steps between the nodes of the two sides.
+func (p *plan) run(wanted, live iter.Seq2[*Znode, error]) error {
+	p.finish = p.leaveZnode
+	if err := merge(wanted, live, p.add); err != nil {
+		return err
+	}
+	return p.leave(nil)
+}
+
+// add takes the next path of both sides.
+func (p *plan) add(c Change) error {
+	if err := p.leave(&c.Rel); err != nil {
+		return err
+	}
+	for _, n := range []*Znode{c.Left, c.Right} {
+		if n != nil && n.Denied != nil {
+			return n.Denied
+		}
+	}
+	if c.Left != nil && c.Left.Stat.EphemeralOwner != 0 {
+		if c.Rel == "" {
+			return fmt.Errorf("%s is ephemeral in the source: name another subtree", c.Left.Path)
+		}
+		p.Ephemerals++
+		c.Left = nil
+	}
+	path := Join(p.to.Path, c.Rel)
+	switch {
+	case c.Right != nil && c.Right.Stat.EphemeralOwner != 0:
+		for i := range p.open {
+			p.open[i].busy = true
+		}
+		if c.Left != nil {
+			return fmt.Errorf("%s is an ephemeral znode of session %v, where a persistent one is wanted: "+
+				"end that session first", path, c.Right.Stat.EphemeralOwner)
+		}
+		return nil
+	case c.Left == nil && c.Right == nil:
+		return nil
+	case c.Left == nil && c.Rel == "":
+		return p.from.noRoot()
+	case c.Left == nil:
+		p.open = append(p.open, open{rel: c.Rel, doomed: c.Right})
+		return nil
+	case p.from.ZK != nil && Masked(c.Left.ACL) || c.ACL && Masked(c.Right.ACL):
+		return fmt.Errorf("%s: a server does not show its ACL in full: authenticate to it as a user who may change "+
+			"the ACL, such as the superuser", path)
+	case c.Right == nil && p.from.Kinds != nil && c.Left.Stat.Czxid > p.from.KindsAt:
+		p.Later++ // as are the znodes below it
+		return nil
+	}
+	if err := p.change(c, path); err != nil || !p.whole {
+		return err
+	}
+	o := open{rel: c.Rel, by: creations(c.Left.Stat), empty: c.Left.Container}
+	if c.Right != nil {
+		o.by, o.empty = o.by-creations(c.Right.Stat), o.empty && c.Right.Stat.NumChildren == 0
+	}
+	p.open = append(p.open, o)
+	return nil
+}
+
+// change plans the steps that create or change a znode.
+func (p *plan) change(c Change, path string) error {
+	if c.Right == nil {
+		p.Created++
+		p.child(c.Rel)
+		return p.emit(Create, c, 0)
+	}
+	if c.Data || c.ACL {
+		p.lose(path)
+	} else {
+		p.Same++
+	}
+	if c.ACL { // before the data, so that new data is never visible to more clients than wanted
+		p.ACLs++
+		if err := p.emit(SetACL, c, 0); err != nil {
+			return err
+		}
+	}
+	if c.Data {
+		p.Data++
+		return p.emit(SetData, c, 0)
+	}
+	return nil
+}
+
+// leaveZnode plans the deletion of a znode that is not wanted, or moves a counter forward.
+func (p *plan) leaveZnode(o open) error {
+	c := Change{Rel: o.rel, Right: o.doomed}
+	by := o.by - o.created
+	switch {
+	case o.doomed != nil && o.busy:
+		p.Kept++
+		return p.emit(keep, c, 0)
+	case o.doomed != nil:
+		p.Deleted++
+		p.lose(Join(p.to.Path, o.rel))
+		return p.emit(Delete, c, 0)
+	case by <= 0 || o.empty && o.created == 0:
+		return nil
+	case by > p.limit:
+		p.Behind++
+		return p.emit(leaveBehind, c, by)
+	}
+	p.Counters++
+	p.limit -= by
+	return p.emit(moveCounter, c, by)
+}
+
+// maxReplaced bounds Mirrored.Replaced.
+const maxReplaced = 10
+
+func (p *plan) lose(path string) {
+	if len(p.Replaced) < maxReplaced {
+		p.Replaced = append(p.Replaced, path)
+	}
+}
+
+// lineage holds the znodes from the root to the last path of a walk, as far as something is to be
+// done after all znodes below them.
+type lineage struct {
+	open   []open
+	finish func(open) error // does it
+}
+
+// open is a znode of a lineage.
+type open struct {
+	rel     string
+	doomed  *Znode // the live znode, if it is to be deleted
+	busy    bool   // a live ephemeral znode is below it
+	by      int64  // creations that its sequence counter lacks
+	created int64  // children that are created
+	// empty: a container without children, unless some are created. The server would delete the
+	// container if its counter moved.
+	empty bool
+}
+
+// leave finishes the znodes that rel is not below; nil leaves all.
+func (l *lineage) leave(rel *string) error {
+	for n := len(l.open) - 1; n >= 0; n-- {
+		o := l.open[n]
+		if rel != nil && strings.HasPrefix(*rel, o.rel+"/") {
+			return nil
+		}
+		l.open = l.open[:n]
+		if err := l.finish(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// child notes that a znode is created.
+func (l *lineage) child(rel string) {
+	if n := len(l.open); n > 0 && l.open[n-1].rel == parent(rel) {
+		l.open[n-1].created++
+	}
+}
+
+// parent returns the Rel of the parent; that of the root is the root.
+func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }
+
+// prepare makes the server of a live side show what is committed, and returns its znodes. If there
+// is no root, there are no znodes.
+func (s Side) prepare(ctx context.Context, withACL bool) (iter.Seq2[*Znode, error], bool, error) {
+	there, err := s.latest(ctx)
+	if !there {
+		return func(func(*Znode, error) bool) {}, false, err
+	}
+	return s.nodes(ctx, withACL), true, err
+}
+
+// newStep returns a step at a path of a live subtree.
+func newStep(to Side, kind StepKind, c Change, by int64) step {
+	s := step{kind: kind, path: Join(to.Path, c.Rel), by: by}
+	if c.Left != nil {
+		s.data, s.options = c.Left.Data, c.Left.options()
+	}
+	if c.Right != nil {
+		s.version = c.Right.Stat.Version
+	}
+	if kind == SetACL {
+		s.version = c.Right.Stat.Aversion
+	}
+	return s
+}
+
+// options returns the options that create the znode anew.
+func (n *Znode) options() client.CreateOptions {
+	return client.CreateOptions{ACL: n.ACL, Container: n.Container, TTL: time.Duration(n.TTLMs) * time.Millisecond}
+}
