@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -201,9 +200,7 @@ func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) er
 		if !c.Move {
 			ops = append(ops, client.CheckOp(n.Path, n.Stat.Version))
 		}
-		ops = append(ops, client.CreateOp(Join(c.To.Path, n.Rel), n.Data, client.CreateOptions{
-			ACL: n.ACL, Container: n.Container, TTL: time.Duration(n.TTLMs) * time.Millisecond,
-		}))
+		ops = append(ops, client.CreateOp(Join(c.To.Path, n.Rel), n.Data, n.options()))
 	}
 	for _, n := range nodes {
 		behind := Counter{Path: Join(c.To.Path, n.Rel), By: creations(n.Stat) - created[n.Rel]}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -30,37 +33,78 @@ func readArchive(ctx context.Context, from moment, getenv func(string) string) (
 	return restoreMoment(ctx, a, archive.Moment(from.at))
 }
 
+// LastState returns the last state of an archive, before a gap if nothing after it can be restored.
+func LastState(ctx context.Context, a *archive.Archive) (*datatree.Tree, error) {
+	s, _, err := stateAt(ctx, a, archive.Moment{}, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	return s.tree, nil
+}
+
 // restoreMoment returns the state of a moment.
 func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*source, error) {
-	span, err := a.At(m)
+	s, span, err := stateAt(ctx, a, m, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
-	r := &replica.Replica{Until: proto.Zxid(m.Zxid)}
-	reached := func(consensus.LogEntry) bool { return r.Reached() }
-	held, err := a.Replay(ctx, span, r, reached, m.Time)
-	for r.Tree == nil && errors.Is(err, archive.ErrCorrupt) { // the base is damaged: begin with an earlier one
-		older, ok := a.Earlier(span)
-		if !ok {
-			break
-		}
-		span = older
-		held, err = a.Replay(ctx, span, r, reached, m.Time)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := r.Tree.Check(); err != nil {
+	if err := s.tree.Check(); err != nil {
 		return nil, fmt.Errorf("%v: %w", a, err)
-	}
-	if z := int64(r.Tree.LastZxid()); z < m.Zxid && !r.Reached() {
-		return nil, fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x", history.ErrNotCovered, m.Zxid, z)
 	}
 	if m == (archive.Moment{}) && a.End() > span.Last {
 		return nil, fmt.Errorf("%w: it has a gap after entry %d, and no complete base precedes its entries up to %d\n"+
-			"--at %v takes the state before the gap", history.ErrNotCovered, span.Last, a.End(), r.Tree.LastZxid())
+			"--at %v takes the state before the gap", history.ErrNotCovered, span.Last, a.End(), s.tree.LastZxid())
 	}
-	return &source{path: a.String(), held: held, tree: r.Tree}, nil
+	return s, nil
+}
+
+// stateAt returns the state of a moment, and the span that it is in. maxBase is as for replay.
+func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase int64) (*source, archive.Span, error) {
+	span, err := a.At(m)
+	if err != nil {
+		return nil, span, err
+	}
+	r := &replica.Replica{Until: proto.Zxid(m.Zxid)}
+	held, err := replay(ctx, a, &span, r, r, m.Time, maxBase)
+	if err != nil {
+		return nil, span, err
+	}
+	if z := int64(r.Tree.LastZxid()); z < m.Zxid && !r.Reached() {
+		return nil, span, fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x",
+			history.ErrNotCovered, m.Zxid, z)
+	}
+	return &source{path: a.String(), held: held, tree: r.Tree}, span, nil
+}
+
+// replay is like Archive.Replay, up to r.Until or, if that is missing, a time. sm is r, or has it.
+// If the base is damaged, replay begins with an earlier one and sets span. maxBase bounds the base,
+// and how much the state grows after it.
+func replay(
+	ctx context.Context, a *archive.Archive, span *archive.Span, sm consensus.StateMachine, r *replica.Replica,
+	until time.Time, maxBase int64,
+) (consensus.SavedState, error) {
+	if size := span.BaseBytes(); size > maxBase {
+		return consensus.SavedState{}, fmt.Errorf("%w: the checkpoint %s has %d bytes; run gozkd history or gozkd "+
+			"inspect with the URL of the archive", history.ErrTooLarge, span.Base, size)
+	}
+	begin, grown := int64(-1), int64(0)
+	held, err := a.Replay(ctx, *span, sm, func(consensus.LogEntry) bool {
+		size := r.Tree.ApproximateDataSize()
+		if begin < 0 {
+			begin = size
+		}
+		grown = max(grown, size-begin)
+		return r.Reached() || grown > maxBase || ctx.Err() != nil
+	}, until)
+	if older, ok := a.Earlier(*span); ok && r.Tree == nil && errors.Is(err, archive.ErrCorrupt) { // the base is damaged
+		*span = older
+		return replay(ctx, a, span, sm, r, until, maxBase)
+	}
+	if err == nil && grown > maxBase {
+		err = fmt.Errorf("%w: the state grows by more than %d bytes after the checkpoint %s; run gozkd history with "+
+			"the URL of the archive", history.ErrTooLarge, maxBase, span.Base)
+	}
+	return held, errors.Join(err, ctx.Err())
 }
 
 // withURL turns the URL of an archive among the words of a command line into a --from flag.

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -54,31 +53,6 @@ func (h *History) begin(ctx context.Context) (a *archive.Archive, end func(), er
 	return nil, nil, err
 }
 
-// replay is like Archive.Replay, up to r.Until or, if that is missing, a time. sm is r, or has it.
-// If the base is damaged, replay begins with an earlier one and sets span.
-func (h *History) replay(ctx context.Context, a *archive.Archive, span *archive.Span, sm consensus.StateMachine, r *replica.Replica, until time.Time) (consensus.SavedState, error) {
-	if size := span.BaseBytes(); size > h.maxBase {
-		return consensus.SavedState{}, fmt.Errorf("%w: the checkpoint %s has %d bytes; run gozkd history or gozkd inspect with the URL of the archive", history.ErrTooLarge, span.Base, size)
-	}
-	begin, grown := int64(-1), int64(0)
-	held, err := a.Replay(ctx, *span, sm, func(consensus.LogEntry) bool {
-		size := r.Tree.ApproximateDataSize()
-		if begin < 0 {
-			begin = size
-		}
-		grown = max(grown, size-begin)
-		return r.Reached() || grown > h.maxBase || ctx.Err() != nil
-	}, until)
-	if older, ok := a.Earlier(*span); ok && r.Tree == nil && errors.Is(err, archive.ErrCorrupt) { // the base is damaged
-		*span = older
-		return h.replay(ctx, a, span, sm, r, until)
-	}
-	if err == nil && grown > h.maxBase {
-		err = fmt.Errorf("%w: the state grows by more than %d bytes after the checkpoint %s; run gozkd history with the URL of the archive", history.ErrTooLarge, h.maxBase, span.Base)
-	}
-	return held, errors.Join(err, ctx.Err())
-}
-
 // At implements history.Archive.
 func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*history.State, error) {
 	a, end, err := h.begin(ctx)
@@ -86,23 +60,16 @@ func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*h
 		return nil, err
 	}
 	defer end()
-	span, err := a.At(archive.Moment{Zxid: int64(m.Zxid), Time: m.Time})
+	s, _, err := stateAt(ctx, a, archive.Moment{Zxid: int64(m.Zxid), Time: m.Time}, h.maxBase)
 	if err != nil {
 		return nil, err
 	}
-	r := &replica.Replica{Until: m.Zxid}
-	held, err := h.replay(ctx, a, &span, r, r, m.Time)
-	if err != nil {
-		return nil, err
-	}
-	if z := r.Tree.LastZxid(); z < m.Zxid && !r.Reached() {
-		return nil, fmt.Errorf("%w: the part of it that begins before zxid %v ends with %v", history.ErrNotCovered, m.Zxid, z)
-	}
-	z, code := see(r.Tree, &q)
+	zxid := s.tree.LastZxid()
+	z, code := see(s.tree, &q)
 	if code != proto.OK {
-		return nil, fmt.Errorf("%s at zxid %v: %w", q.Path, r.Tree.LastZxid(), code)
+		return nil, fmt.Errorf("%s at zxid %v: %w", q.Path, zxid, code)
 	}
-	return &history.State{Znode: *z, Children: children(r.Tree, q.Path), Zxid: r.Tree.LastZxid(), Time: held.Time}, nil
+	return &history.State{Znode: *z, Children: children(s.tree, q.Path), Zxid: zxid, Time: s.held.Time}, nil
 }
 
 // see returns a znode of a tree to a caller who may read it.
@@ -152,7 +119,7 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 		if f.Until = page.Next - 1; page.Next == 0 {
 			f.Until = 0
 		}
-		if _, err := h.replay(ctx, a, &span, &f, &f.Replica, time.Time{}); err != nil {
+		if _, err := replay(ctx, a, &span, &f, &f.Replica, time.Time{}, h.maxBase); err != nil {
 			if !first && ctx.Err() != nil {
 				return page, nil
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 )
@@ -35,7 +36,7 @@ func (a *archived) Transactions(f func(*Txn) bool) error {
 			}
 			return !stopped
 		}
-		if _, err := a.replay(span, emit); err != nil || stopped {
+		if err := a.replay(span, emit); err != nil || stopped {
 			return err
 		}
 		last = max(last, span.Last)
@@ -43,14 +44,11 @@ func (a *archived) Transactions(f func(*Txn) bool) error {
 	return nil
 }
 
-// replay applies the entries of a span to its base, hands them to f until f returns false, and
-// returns the state. f may be nil.
-func (a *archived) replay(span archive.Span, f func(*Txn) bool) (*datatree.Tree, error) {
+// replay applies the entries of a span to its base, and hands them to f until f returns false.
+func (a *archived) replay(span archive.Span, f func(*Txn) bool) error {
 	m, stopped := &machine{}, false
 	var applied []Txn // of an entry
-	if f != nil {
-		m.handOut(func(t *Txn) bool { applied = append(applied, *t); return true })
-	}
+	m.handOut(func(t *Txn) bool { applied = append(applied, *t); return true })
 	_, err := a.archive.Replay(a.ctx, span, m, func(e consensus.LogEntry) bool {
 		for i := range applied {
 			applied[i].Term = e.Term
@@ -59,14 +57,8 @@ func (a *archived) replay(span archive.Span, f func(*Txn) bool) (*datatree.Tree,
 		applied = applied[:0]
 		return stopped
 	}, time.Time{})
-	return m.Tree, err
+	return err
 }
 
 // State implements Source: the state at the end of the archive.
-func (a *archived) State() (*datatree.Tree, error) {
-	span, err := a.archive.At(archive.Moment{})
-	if err != nil {
-		return nil, err
-	}
-	return a.replay(span, nil)
-}
+func (a *archived) State() (*datatree.Tree, error) { return backup.LastState(a.ctx, a.archive) }

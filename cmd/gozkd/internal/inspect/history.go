@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/printable"
@@ -150,7 +151,7 @@ func (h *znodeHistory) operation(t, op *Txn) *Txn {
 		return nil
 	}
 	path := op.Path
-	if n := len(path); op.Sequential && len(h.path) == n+10 && h.path[:n] == path && digits(h.path[n:]) {
+	if n := len(path); op.Sequential && len(h.path) == n+10 && h.path[:n] == path && strings.Trim(h.path[n:], "0123456789") == "" {
 		path = h.path // the operation lacks the number, so it may have made this znode
 	}
 	if !h.matches(path) {
@@ -160,13 +161,4 @@ func (h *znodeHistory) operation(t, op *Txn) *Txn {
 		h.owners[path] = t.Session
 	}
 	return op
-}
-
-func digits(s string) bool {
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
 }

@@ -74,54 +74,51 @@ func decodeTxn(r *datatree.Request) Txn {
 		var multi proto.MultiRequest
 		if multi.Decode(&d, proto.OpMulti) == nil {
 			for i := range multi.Ops {
-				t.Ops = append(t.Ops, decodeOp(&multi.Ops[i]))
+				op := Txn{Op: multi.Ops[i].Op.String()}
+				op.set(&multi.Ops[i])
+				t.Ops = append(t.Ops, op)
 			}
 		}
 	case proto.OpConfigDone:
 		t.Path = "/zookeeper/config"
 	case proto.OpDeleteContainer:
 		t.Path = d.String()
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		var req proto.CreateRequest
-		if req.Decode(&d, r.Op); d.Err() == nil {
-			t.create(&proto.MultiOp{Op: r.Op, Path: req.Path, Data: req.Data, ACL: req.ACL, Mode: req.Mode})
+	default:
+		op := proto.MultiOp{Op: r.Op}
+		switch r.Op {
+		case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+			var req proto.CreateRequest
+			req.Decode(&d, r.Op)
+			op.Path, op.Data, op.ACL, op.Mode = req.Path, req.Data, req.ACL, req.Mode
+		case proto.OpDelete:
+			op.Path, op.Version = d.RequiredString(), d.Int()
+		case proto.OpSetData:
+			var req proto.SetDataRequest
+			req.Decode(&d)
+			op.Path, op.Data, op.Version = req.Path, req.Data, req.Version
+		case proto.OpSetACL:
+			var req proto.SetACLRequest
+			req.Decode(&d)
+			op.Path, op.ACL, op.Version = req.Path, req.ACL, req.Version
 		}
-	case proto.OpDelete:
-		var req proto.PathVersionRequest
-		if req.Decode(&d); d.Err() == nil {
-			t.Path, t.Version = req.Path, &req.Version
-		}
-	case proto.OpSetData:
-		var req proto.SetDataRequest
-		if req.Decode(&d); d.Err() == nil {
-			t.Path, t.Version, t.Data, t.HasData = req.Path, &req.Version, req.Data, true
-		}
-	case proto.OpSetACL:
-		var req proto.SetACLRequest
-		if req.Decode(&d); d.Err() == nil {
-			t.Path, t.Version, t.ACL = req.Path, &req.Version, req.ACL
+		if d.Err() == nil {
+			t.set(&op)
 		}
 	}
 	return t
 }
 
-func decodeOp(op *proto.MultiOp) Txn {
-	t := Txn{Op: op.Op.String(), Path: op.Path}
+// set fills in the fields of an operation.
+func (t *Txn) set(op *proto.MultiOp) {
+	t.Path, t.ACL = op.Path, op.ACL
 	switch op.Op {
 	case proto.OpSetData:
 		t.Version, t.Data, t.HasData = &op.Version, op.Data, true
-	case proto.OpDelete, proto.OpCheck:
+	case proto.OpDelete, proto.OpCheck, proto.OpSetACL:
 		t.Version = &op.Version
-	default:
-		t.create(op)
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		t.Data, t.HasData, t.Sequential, t.Mode = op.Data, true, op.Mode.Sequential(), modeName(op.Mode)
 	}
-	return t
-}
-
-// create fills in the fields of a create.
-func (t *Txn) create(op *proto.MultiOp) {
-	t.Path, t.Data, t.HasData, t.ACL, t.Sequential = op.Path, op.Data, true, op.ACL, op.Mode.Sequential()
-	t.Mode = modeName(op.Mode)
 }
 
 func modeName(m proto.CreateMode) string {
