@@ -52,7 +52,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		return done, err
 	}
 	begun := c.From.ZK.LastZxid()
-	var first []*Znode // znodes so far; nil after they exceeded one transaction
+	var waiting []*Znode // until they exceed one transaction
 	l := &Loader{ZK: c.To.ZK, To: c.To.Path, Counters: c.Counters, Seen: func(l *Loader) {
 		done.Created = l.Created
 		if c.Seen != nil {
@@ -76,32 +76,28 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		if n.Stat.Aversion != 0 {
 			aclVersions[n.Path] = n.Stat.Aversion
 		}
-		if ok && !whole {
-			return l.Add(ctx, n.Record())
-		}
 		if ok {
-			first = append(first, n)
+			waiting = append(waiting, n)
 		}
-		if size += c.size(n, ok); size <= maxTransaction || !whole {
-			return nil
-		}
-		whole = false
-		if err := c.tooLarge(ctx); err != nil {
-			return err
-		}
-		for _, n := range first {
-			if err := l.Add(ctx, n.Record()); err != nil {
+		if size += c.size(n, ok); whole && size > maxTransaction {
+			whole = false
+			if err := c.tooLarge(ctx); err != nil {
 				return err
 			}
 		}
-		first = nil
+		for !whole && len(waiting) > 0 {
+			if err := l.Add(ctx, waiting[0].Record()); err != nil {
+				return err
+			}
+			waiting = waiting[1:]
+		}
 		return nil
 	})
 	if err == nil && whole {
 		done.Atomic = true
 		err := c.checkACLs(ctx, begun, aclVersions, "the ACL of %s has changed, nothing was done: repeat the command")
 		if err == nil {
-			err = c.transaction(ctx, first, done)
+			err = c.transaction(ctx, waiting, done)
 		}
 		if err == nil && !c.Move {
 			err = c.checkACLs(ctx, begun, aclVersions, copiedEarlierACL)

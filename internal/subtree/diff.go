@@ -70,13 +70,14 @@ func merge(left, right iter.Seq2[*Znode, error], emit func(Change) error) error 
 			order = compareRel(a.Rel, b.Rel)
 		}
 		var c Change
-		switch {
-		case order < 0:
-			c = Change{Rel: a.Rel, Left: a}
-		case order > 0:
-			c = Change{Rel: b.Rel, Right: b}
-		default:
-			c = compare(a, b)
+		if order <= 0 {
+			c.Rel, c.Left = a.Rel, a
+		}
+		if order >= 0 {
+			c.Rel, c.Right = b.Rel, b
+		}
+		if order == 0 {
+			c.compare()
 		}
 		if err := emit(c); err != nil {
 			return err
@@ -91,16 +92,15 @@ func merge(left, right iter.Seq2[*Znode, error], emit func(Change) error) error 
 	return nil
 }
 
-func compare(a, b *Znode) Change {
-	c := Change{Rel: a.Rel, Left: a, Right: b}
-	if a.Denied != nil || b.Denied != nil {
-		c.Access = true
-		return c
+// compare fills in the differences of a znode on both sides.
+func (c *Change) compare() {
+	a, b := c.Left, c.Right
+	if c.Access = a.Denied != nil || b.Denied != nil; c.Access {
+		return
 	}
 	c.Data = !bytes.Equal(a.Data, b.Data) || (a.Data == nil) != (b.Data == nil)
 	c.ACL = !slices.Equal(a.ACL, b.ACL)
 	c.Ephemeral = (a.Stat.EphemeralOwner != 0) != (b.Stat.EphemeralOwner != 0)
-	return c
 }
 
 var errStopped = errors.New("subtree: stopped")

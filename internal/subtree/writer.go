@@ -103,10 +103,10 @@ func (w *writer) do(ctx context.Context, s step) error {
 		}
 		return err
 	case moveCounter:
-		for ; s.by > 1; s.by-- {
-			one := s
-			one.by = 1
-			if err := w.add(ctx, one); err != nil {
+		by := s.by
+		s.by = 1
+		for range by - 1 {
+			if err := w.add(ctx, s); err != nil {
 				return err
 			}
 		}

@@ -20,10 +20,10 @@ import (
 // page is damaged, the two could disagree which transaction counts, and bbolt is not asked.
 type Saved struct{ vfs.OS }
 
-// checkThenBbolt checks the pages of the state, and then calls visit with the pairs that bbolt
+// checkThenBbolt checks the pages of a bucket, and then calls visit with the pairs that bbolt
 // reads.
-func (r *Reader) checkThenBbolt(visit func(key, value []byte) error) (err error) {
-	if err := r.pages.pairs(r.state, func(_, _ []byte) error { return nil }); err != nil {
+func (r *Reader) checkThenBbolt(b bucket, visit func(key, value []byte) error) (err error) {
+	if err := r.pages.pairs(b, func(_, _ []byte) error { return nil }); err != nil {
 		return err
 	}
 	visiting := false
@@ -48,7 +48,7 @@ func (r *Reader) checkThenBbolt(visit func(key, value []byte) error) (err error)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(stateBucket).ForEach(func(k, v []byte) error {
+		return tx.Bucket([]byte(b.name)).ForEach(func(k, v []byte) error {
 			visiting = true
 			err := visit(k, v)
 			visiting = false

@@ -69,11 +69,11 @@ func (r *Reader) Meta() []byte { return r.meta }
 // An error of visit is returned unchanged; a damaged file makes an error that wraps [ErrCorrupt].
 func (r *Reader) Range(visit func(key, value []byte) error) error {
 	var visitErr error
-	pairs := r.checkThenBbolt
-	if !r.bbolt {
-		pairs = func(visit func(k, v []byte) error) error { return r.pages.pairs(r.state, visit) }
+	read := r.pages.pairs
+	if r.bbolt {
+		read = r.checkThenBbolt
 	}
-	err := pairs(func(k, v []byte) error {
+	err := read(r.state, func(k, v []byte) error {
 		visitErr = visit(k, v)
 		return visitErr
 	})

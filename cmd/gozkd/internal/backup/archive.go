@@ -36,10 +36,7 @@ func readArchive(ctx context.Context, from moment, getenv func(string) string) (
 // LastState returns the last state of an archive, before a gap if nothing after it can be restored.
 func LastState(ctx context.Context, a *archive.Archive) (*datatree.Tree, error) {
 	s, _, err := stateAt(ctx, a, archive.Moment{}, math.MaxInt64)
-	if err != nil {
-		return nil, err
-	}
-	return s.tree, nil
+	return s.tree, err
 }
 
 // restoreMoment returns the state of a moment.
@@ -60,20 +57,20 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 
 // stateAt returns the state of a moment, and the span that it is in. maxBase is as for replay.
 func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase int64) (*source, archive.Span, error) {
+	s := &source{path: a.String()}
 	span, err := a.At(m)
 	if err != nil {
-		return nil, span, err
+		return s, span, err
 	}
 	r := &replica.Replica{Until: proto.Zxid(m.Zxid)}
-	held, err := replay(ctx, a, &span, r, r, m.Time, maxBase)
-	if err != nil {
-		return nil, span, err
+	if s.held, err = replay(ctx, a, &span, r, r, m.Time, maxBase); err != nil {
+		return s, span, err
 	}
 	if z := int64(r.Tree.LastZxid()); z < m.Zxid && !r.Reached() {
-		return nil, span, fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x",
-			history.ErrNotCovered, m.Zxid, z)
+		err = fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x", history.ErrNotCovered, m.Zxid, z)
 	}
-	return &source{path: a.String(), held: held, tree: r.Tree}, span, nil
+	s.tree = r.Tree
+	return s, span, err
 }
 
 // replay is like Archive.Replay, up to r.Until or, if that is missing, a time. sm is r, or has it.

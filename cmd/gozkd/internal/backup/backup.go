@@ -76,18 +76,12 @@ func backup(
 	if err := mustNotExist(path); err != nil {
 		return nil, err
 	}
-	if isURL(from) {
-		if logDir != "" {
-			return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
-		}
-		auth, err := adminclient.Authorization(from, authFile, env)
-		if err != nil {
-			return nil, err
-		}
-		return writeNew(path, func(temporary string) error { return download(ctx, from, auth, temporary, security) }, nil)
+	auth, err := authorization(from, logDir, authFile, env)
+	if err != nil {
+		return nil, err
 	}
-	if authFile != "" {
-		return nil, errors.New("--auth-file is for an admin endpoint: leave it out for a file or directory")
+	if isURL(from) {
+		return writeNew(path, func(temporary string) error { return download(ctx, from, auth, temporary, security) }, nil)
 	}
 	s, err := readSource(from, logDir)
 	if errors.Is(err, vfs.ErrLocked) {
@@ -102,6 +96,20 @@ func backup(
 		}
 		return s.held.WriteCheckpoint(temporary, s.tree.CaptureAll(), nil)
 	}, s)
+}
+
+// authorization returns the authorization for an admin endpoint. It refuses flags that are not for
+// the source.
+func authorization(from, logDir, authFile string, env cli.Env) (string, error) {
+	switch {
+	case !isURL(from) && authFile != "":
+		return "", errors.New("--auth-file is for an admin endpoint: leave it out for a file or directory")
+	case !isURL(from):
+		return "", nil
+	case logDir != "":
+		return "", errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
+	}
+	return adminclient.Authorization(from, authFile, env)
 }
 
 func sizeOf(path string) int64 {

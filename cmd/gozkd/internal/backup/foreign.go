@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/consensus"
@@ -26,34 +25,24 @@ func FoundWith(tree *datatree.Tree, id uint64, dir, logDir string) error {
 // logDir, or of a running server's admin endpoint.
 func Load(
 	ctx context.Context, from, logDir, authFile string, env cli.Env, security *clientflags.Security,
-) (_ *datatree.Tree, err error) {
-	if !isURL(from) {
-		if authFile != "" {
-			return nil, errors.New("--auth-file is for an admin endpoint: leave it out for a file or directory")
-		}
-		s, err := readSource(from, logDir)
+) (_ *datatree.Tree, failed error) {
+	auth, err := authorization(from, logDir, authFile, env)
+	if err != nil {
+		return nil, err
+	}
+	if isURL(from) {
+		dir, err := os.MkdirTemp("", "gozkd-export-")
 		if err != nil {
 			return nil, err
 		}
-		return s.tree, nil
+		defer func() { failed = errors.Join(failed, os.RemoveAll(dir)) }()
+		file := filepath.Join(dir, "checkpoint.db")
+		if err := download(ctx, from, auth, file, security); err != nil {
+			return nil, err
+		}
+		from = file
 	}
-	if logDir != "" {
-		return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
-	}
-	auth, err := adminclient.Authorization(from, authFile, env)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "gozkd-export-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	file := filepath.Join(dir, "checkpoint.db")
-	if err := download(ctx, from, auth, file, security); err != nil {
-		return nil, err
-	}
-	s, err := readSource(file, "")
+	s, err := readSource(from, logDir)
 	if err != nil {
 		return nil, err
 	}

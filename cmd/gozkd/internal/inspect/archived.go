@@ -23,41 +23,29 @@ func (a *archived) Notes() []string { return a.gaps }
 
 // Transactions implements Source.
 func (a *archived) Transactions(f func(*Txn) bool) error {
-	stopped := false
 	last := uint64(0) // of the entries that were handed out
 	for _, span := range a.archive.Spans() {
 		if last > 0 && span.First > last {
 			a.gaps = append(a.gaps, fmt.Sprintf("%v: the entries %d to %d are not in the archive", a.archive, last+1, span.First))
 		}
-		// Parts overlap if a base is within an object of another writer, or of a merge.
-		emit := func(t *Txn) bool {
-			if t.Index > last {
-				stopped = !f(t)
+		m, stopped := &machine{}, false
+		var applied []Txn // of an entry
+		m.handOut(func(t *Txn) bool { applied = append(applied, *t); return true })
+		_, err := a.archive.Replay(a.ctx, span, m, func(e consensus.LogEntry) bool {
+			for i := range applied {
+				applied[i].Term = e.Term
+				// Parts overlap if a base is within an object of another writer, or of a merge.
+				stopped = stopped || e.Index > last && !f(&applied[i])
 			}
-			return !stopped
-		}
-		if err := a.replay(span, emit); err != nil || stopped {
+			applied = applied[:0]
+			return stopped
+		}, time.Time{})
+		if err != nil || stopped {
 			return err
 		}
 		last = max(last, span.Last)
 	}
 	return nil
-}
-
-// replay applies the entries of a span to its base, and hands them to f until f returns false.
-func (a *archived) replay(span archive.Span, f func(*Txn) bool) error {
-	m, stopped := &machine{}, false
-	var applied []Txn // of an entry
-	m.handOut(func(t *Txn) bool { applied = append(applied, *t); return true })
-	_, err := a.archive.Replay(a.ctx, span, m, func(e consensus.LogEntry) bool {
-		for i := range applied {
-			applied[i].Term = e.Term
-			stopped = stopped || !f(&applied[i])
-		}
-		applied = applied[:0]
-		return stopped
-	}, time.Time{})
-	return err
 }
 
 // State implements Source: the state at the end of the archive.

@@ -57,9 +57,8 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("name a znode, and a data directory or a file of its log"))
 	case *logDir != "" && len(words) > 2:
 		return c.Misused(errors.New("--log-dir is for a single data directory"))
-	}
-	if err := proto.ValidatePath(words[0]); err != nil {
-		return c.Misused(err)
+	case proto.ValidatePath(words[0]) != nil:
+		return c.Misused(proto.ValidatePath(words[0]))
 	}
 	p := &printer{json: json, data: *data}
 	return p.each(c, words[1:], func(path string) error {
