@@ -87,8 +87,8 @@ func TestVerify_DamageReachesMembers(t *testing.T) {
 			}
 			return b
 		}
-		damaged, first, second := logs[len(logs)/2], bases[0], bases[1]
-		original, firstBase, secondBase := get(damaged), get(first), get(second)
+		damaged, first, second, newest := logs[len(logs)/2], bases[0], bases[1], bases[len(bases)-1]
+		original, firstBase, secondBase, newestBase := get(damaged), get(first), get(second), get(newest)
 		flip := func(b []byte) []byte { return append(slices.Clone(b[:len(b)-1]), b[len(b)-1]^1) }
 		for _, c := range []struct {
 			what    string
@@ -103,12 +103,17 @@ func TestVerify_DamageReachesMembers(t *testing.T) {
 			{"repaired", damaged, original, "", 1},
 			{"a later base is damaged", second, flip(secondBase), second, 1},
 			{"it is repaired", second, secondBase, "", 1},
+			{"the newest base is damaged", newest, flip(newestBase), newest, 1},
+			{"the newest base is repaired", newest, newestBase, "", 1},
 			{"the first base is damaged", first, flip(firstBase), first, 1},
 			{"all is repaired", first, firstBase, "", 1},
 		} {
 			s.memory.Change(c.name, func([]byte) []byte { return c.object })
 			r := s.verifyAndRecord()
 			s.checkRestorable(c.what, r, c.ranges)
+			if _, err := LastState(t.Context(), s.open()); err != nil {
+				t.Errorf("%s: the last state: %v", c.what, err)
+			}
 			if n := r.Parts[0].Bases; c.object != nil && n < 2 {
 				t.Errorf("%s: %d bases", c.what, n)
 			}
