@@ -114,8 +114,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "consensus/internal/checkpoint", there: true, may: []arrow{
-		{"internal/vfs", "the disk is handed in"},
-		{"go.etcd.io/bbolt", "reads the pairs for tools"},
+		{"internal/vfs", "the disk is handed in"}, {"go.etcd.io/bbolt", "reads the pairs for tools"},
 	}},
 	{pkg: "consensus/internal/core", there: true, may: []arrow{
 		{"go.etcd.io/raft/v3", "the consensus algorithm"},
