@@ -316,7 +316,7 @@ func TestC4_ABrokenTransferInstallsNothing(t *testing.T) {
 				t.Fatal("half a checkpoint was installed")
 			}
 		}
-		return away.n.transfers.broken.Load() >= 2
+		return away.n.checkpoints.broken.Load() >= 2
 	})
 	if n := len(away.list.all()); n != 0 {
 		t.Fatalf("%d items of half a checkpoint", n)

@@ -46,7 +46,7 @@ func (m *Memory) take(n *Node, r *recovered) error {
 					memberid.Number(m.saved.meta.Member), memberid.Number(n.cfg.ID))
 			}
 			r.meta = m.saved.meta
-			if err := r.checkAlone(&n.cfg, "the Memory"); err != nil {
+			if err := r.checkAlone(n.cfg, "the Memory"); err != nil {
 				return err
 			}
 			install, err := restoreFrom(m.saved.changes.Range, n.cfg.StateMachine)

@@ -12,9 +12,6 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/raftpb"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/peer"
@@ -23,13 +20,20 @@ import (
 
 // peerNetwork is the connections of a node to the other members.
 //
-// Members of another ensemble are refused in the hello (peerHandler.Accept). A member without
-// state, however, has no number to compare: it talks with every member, and learns only later which
-// ensemble it belongs to. From then on it must ignore members of another ensemble on existing
-// connections. That happens after a restore: an emptied server is let in by the new ensemble while
-// a server of the old ensemble still runs.
+// Members of another ensemble are refused in the hello (Accept). A member without state, however,
+// has no number to compare: it talks with every member, and learns only later which ensemble it
+// belongs to. From then on it must ignore members of another ensemble on existing connections. That
+// happens after a restore: an emptied server is let in by the new ensemble while a server of the
+// old ensemble still runs.
+//
+// The loop, the network's goroutines and callers of Node's methods use a peerNetwork: what they
+// share is atomic, or guarded by mu.
 type peerNetwork struct {
-	logger  hclog.Logger
+	cfg         *Config
+	inbox       *inbox
+	wakeups     *wakeups
+	checkpoints *checkpoints
+
 	cluster atomic.Uint64                  // identifies this member's ensemble; 0: not known yet
 	levels  atomic.Pointer[core.LevelInfo] // of this member
 	// incarnations is core.AppendIncarnations of the present state.
@@ -37,8 +41,8 @@ type peerNetwork struct {
 	noted        uint64                 // owned by Run: counts the incarnations in incarnations
 	own          atomic.Pointer[string] // Config.PeerAddress, or its successor
 
+	network   atomic.Pointer[peer.Network] // nil: not connected; never changes again
 	mu        sync.Mutex
-	network   *peer.Network     // nil: not connected
 	addresses map[uint64]string // by member
 	hellos    map[uint64]hello  // by member: its last accepted hello
 	tls       *PeerTLS          // replaces that of the configuration; nil: that counts
@@ -53,34 +57,34 @@ type hello struct {
 }
 
 // connect begins to communicate with the other members.
-func (p *peerNetwork) connect(cfg peer.Config) (*peer.Network, error) {
+func (p *peerNetwork) connect() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cfg.Peers = p.addresses
+	cfg := peer.Config{
+		Self: p.cfg.ID, Peers: p.addresses, Listener: p.cfg.PeerListener, Dial: p.cfg.PeerDial, Handler: p, Guest: p.guest,
+		AddressPatience: p.cfg.AddressPatience, Logger: p.cfg.Logger.Named("peer"), Secret: p.cfg.PeerSecret,
+		SecretOptional: p.cfg.PeerSecretOptional, TLS: p.cfg.PeerTLS, MaxIncoming: p.cfg.PeerConns,
+	}
 	if p.tls != nil {
 		cfg.TLS = *p.tls
 	}
 	network, err := peer.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("consensus: %w", err)
+		return fmt.Errorf("consensus: %w", err)
 	}
-	p.network = network
-	return network, nil
+	p.network.Store(network)
+	return nil
 }
 
 // get returns the network, or nil.
-func (p *peerNetwork) get() *peer.Network {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.network
-}
+func (p *peerNetwork) get() *peer.Network { return p.network.Load() }
 
 func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.addresses = addresses
-	if p.network != nil {
-		p.network.SetPeers(addresses)
+	if network := p.get(); network != nil {
+		network.SetPeers(addresses)
 	}
 }
 
@@ -92,10 +96,10 @@ func (p *peerNetwork) setTLS(t PeerTLS) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tls = &t
-	if p.network == nil {
-		return nil
+	if network := p.get(); network != nil {
+		return network.SetTLS(t)
 	}
-	return p.network.SetTLS(t)
+	return nil
 }
 
 // noteHello notes the hello of a member.
@@ -133,7 +137,7 @@ func (p *peerNetwork) joinCluster(cluster uint64) {
 		if !core.ClustersDiffer(theirs.cluster, cluster) {
 			return false
 		}
-		p.logger.Warn("disconnected a member of another ensemble: its messages are dropped",
+		p.cfg.Logger.Warn("disconnected a member of another ensemble: its messages are dropped",
 			"member", memberid.Number(id))
 		return true
 	})
@@ -141,26 +145,27 @@ func (p *peerNetwork) joinCluster(cluster uint64) {
 
 // setLevels is called when what this member tells others about levels may have changed. Members
 // that must know it, or that do not support the active level, exchange hellos again.
-func (p *peerNetwork) setLevels(self uint64, ours core.LevelInfo) {
+func (p *peerNetwork) setLevels(ours core.LevelInfo) {
 	before := *p.levels.Load()
 	if ours == before {
 		return
 	}
 	p.levels.Store(new(ours)) // a copy, so that ours is not allocated at each call
 	p.drop(func(id uint64, theirs hello) bool {
-		return ours.Ready != before.Ready || core.CheckPeers(self, ours, id, theirs.levels) != nil
+		return ours.Ready != before.Ready || core.CheckPeers(p.cfg.ID, ours, id, theirs.levels) != nil
 	})
 }
 
 // drop ends the connections with the members that f selects. Members that accept each other connect
 // again.
 func (p *peerNetwork) drop(f func(id uint64, theirs hello) bool) {
-	p.mu.Lock()
-	network, known := p.network, maps.Clone(p.hellos)
-	p.mu.Unlock()
+	network := p.get()
 	if network == nil {
 		return
 	}
+	p.mu.Lock()
+	known := maps.Clone(p.hellos)
+	p.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		if f(id, known[id]) {
 			network.Drop(id)
@@ -173,7 +178,7 @@ func (p *peerNetwork) drop(f func(id uint64, theirs hello) bool) {
 func (p *peerNetwork) send(network *peer.Network, m *core.Message) {
 	frame, err := m.Encode()
 	if err != nil {
-		p.logger.Error("message not sent", "to", memberid.Number(m.To), "error", err)
+		p.cfg.Logger.Error("message not sent", "to", memberid.Number(m.To), "error", err)
 		return
 	}
 	if network.Add(m.To, frame) && !slices.Contains(p.unsent, m.To) {
@@ -284,20 +289,16 @@ func (n *Node) HandOver(ctx context.Context, to uint64) {
 	}
 }
 
-// peerHandler is the Node as its network sees it.
-type peerHandler struct{ n *Node }
-
 // Hello returns the ensemble that this member belongs to, its levels, the incarnations that it
 // knows, and its address. Earlier versions ignore what they do not know.
-func (p peerHandler) Hello() []byte {
-	n := &p.n.network
-	b := append(n.levels.Load().Append(binary.AppendUvarint(nil, n.cluster.Load())), *n.incarnations.Load()...)
-	own := *n.own.Load()
+func (p *peerNetwork) Hello() []byte {
+	b := append(p.levels.Load().Append(binary.AppendUvarint(nil, p.cluster.Load())), *p.incarnations.Load()...)
+	own := *p.own.Load()
 	return append(binary.AppendUvarint(b, uint64(len(own))), own...)
 }
 
 // guest returns the address that a hello names, if its sender can be a member.
-func (p peerHandler) guest(from uint64, contents []byte) string {
+func (p *peerNetwork) guest(from uint64, contents []byte) string {
 	r := core.Uvarints{Rest: contents}
 	r.Next()
 	core.DecodeLevelInfo(&r)
@@ -310,26 +311,26 @@ func (p peerHandler) guest(from uint64, contents []byte) string {
 
 // Accept refuses those that are no members here, the members of other ensembles, and those that do
 // not support the active level. A member that knows no ensemble yet may become part of ours.
-func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
+func (p *peerNetwork) Accept(from uint64, contents []byte, known bool) error {
 	r := core.Uvarints{Rest: contents}
-	theirs, ours := hello{r.Next(), core.DecodeLevelInfo(&r)}, p.n.network.cluster.Load()
-	incarnation := core.ReadIncarnation(&r, p.n.cfg.ID)
+	theirs, ours := hello{r.Next(), core.DecodeLevelInfo(&r)}, p.cluster.Load()
+	incarnation := core.ReadIncarnation(&r, p.cfg.ID)
 	switch {
 	case r.Bad:
 		return errors.New("malformed hello")
 	case !known:
 		return fmt.Errorf("member %d is not configured on member %d: add it by reconfig or, if that is off, by its line on all servers. Before that it can follow the ensemble only if all members have a secret, gozkd.peer.secretFile, or certificates that name them",
-			memberid.Number(from), memberid.Number(p.n.cfg.ID))
+			memberid.Number(from), memberid.Number(p.cfg.ID))
 	case core.ClustersDiffer(theirs.cluster, ours):
 		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both",
 			memberid.Number(from), theirs.cluster, ours)
 	}
-	if err := core.CheckPeers(p.n.cfg.ID, *p.n.network.levels.Load(), from, theirs.levels); err != nil {
+	if err := core.CheckPeers(p.cfg.ID, *p.levels.Load(), from, theirs.levels); err != nil {
 		return err
 	}
-	p.n.network.noteHello(from, theirs)
+	p.noteHello(from, theirs)
 	// The loop takes these before the messages of this connection.
-	p.n.inbox.events.put(coreCall(func(c *core.Core) {
+	p.inbox.events.put(coreCall(func(c *core.Core) {
 		c.Levels.SetPeer(from, theirs.levels)
 		c.Membership.SetPeerState(from, theirs.cluster != 0)
 		c.SeeOwnIncarnation(incarnation)
@@ -337,46 +338,33 @@ func (p peerHandler) Accept(from uint64, contents []byte, known bool) error {
 	return nil
 }
 
-func (p peerHandler) Receive(from uint64, frame []byte) {
-	if p.n.network.foreign(from, p.n.network.cluster.Load()) {
+func (p *peerNetwork) Receive(from uint64, frame []byte) {
+	if p.foreign(from, p.cluster.Load()) {
 		return
 	}
 	if len(frame) > 0 && frame[0] == core.FrameApplication {
-		p.n.cfg.OnMessage(from, frame[1:])
+		p.cfg.OnMessage(from, frame[1:])
 		return
 	}
-	m, err := core.DecodeMessage(p.n.cfg.ID, from, frame)
+	m, err := core.DecodeMessage(p.cfg.ID, from, frame)
 	if err != nil {
-		p.n.cfg.Logger.Error("message dropped", "from", memberid.Number(from), "error", err)
+		p.cfg.Logger.Error("message dropped", "from", memberid.Number(from), "error", err)
 		return
 	}
-	p.n.inbox.events.add(messageReceived{&m})
-	if !p.n.mayWait(&m) {
-		p.n.inbox.signal()
+	p.inbox.events.add(messageReceived{&m})
+	if !p.wakeups.mayWait(&m) {
+		p.inbox.signal()
 	}
 }
 
-// mayWait reports whether a message need not wake the loop: a request that would wait for the next
-// entry, or, at rest, the answer to a heartbeat, which the next heartbeat is soon enough for. The
-// loop, which stores resting at the end of a turn, looks at the inbox afterwards.
-func (n *Node) mayWait(m *core.Message) bool {
-	switch {
-	case m.Forward != nil:
-		return n.proposals.delays()
-	case m.Raft != nil:
-		return m.Raft.GetType() == raftpb.MsgHeartbeatResp && len(m.Raft.GetContext()) == 0 && n.resting.Load()
-	}
-	return false
+func (p *peerNetwork) ReceiveCheckpoint(from uint64, r io.Reader) error {
+	return p.checkpoints.receive(from, r)
 }
 
-func (p peerHandler) ReceiveCheckpoint(from uint64, r io.Reader) error {
-	return p.n.receiveCheckpoint(from, r)
+func (p *peerNetwork) Up(id uint64) {
+	p.inbox.events.put(coreCall(func(c *core.Core) { c.Reachable(id) }))
 }
 
-func (p peerHandler) Up(id uint64) {
-	p.n.inbox.events.put(coreCall(func(c *core.Core) { c.Reachable(id) }))
-}
-
-func (p peerHandler) Down(id uint64, gone bool) {
-	p.n.inbox.events.put(coreCall(func(c *core.Core) { c.Unreachable(id, gone) }))
+func (p *peerNetwork) Down(id uint64, gone bool) {
+	p.inbox.events.put(coreCall(func(c *core.Core) { c.Unreachable(id, gone) }))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -15,38 +14,32 @@ import (
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
-	"github.com/gozkd/gozkd/consensus/peer"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // ErrClosed is wrapped by the error of Run when its context has ended.
 var ErrClosed = errors.New("consensus: closed")
 
-// Node is a member of an ensemble. Open makes a Node, Run runs it.
+// Node is a member of an ensemble. Open makes a Node, Run runs it. Each part of a Node says which
+// goroutines use it.
 type Node struct {
-	cfg   Config
-	core  *core.Core // owned by Run
-	loop  *turn.Loop // owned by Run
-	inbox *inbox
-
+	cfg         *Config    // as completed by Open; never changes
+	core        *core.Core // owned by Run
+	loop        *turn.Loop // owned by Run
+	inbox       *inbox
+	wakeups     *wakeups
 	log         logThread
-	checkpoints checkpointFile
-	reverted    bool         // see Status.Reverted
-	reserve     *vfs.Reserve // of the disk; nil: in memory
-	lock        io.Closer    // of the data directory; nil: in memory
-	memory      *Memory      // nil: the state is lost with the node
-	used        atomic.Bool  // Run or Close was called
-	loopEnded   chan struct{}
+	checkpoints *checkpoints
+	network     *peerNetwork
+	status      statusBoard
+	peers       peerActivity // owned by Run
 
-	network   peerNetwork
-	peerNet   *peer.Network // of network; owned by Run
-	transfers checkpointTransfers
-
-	status    statusBoard
-	peers     peerActivity // owned by Run
-	proposals proposalTimer
-	yielder   yielder     // owned by Run
-	resting   atomic.Bool // see mayWait
+	reverted  bool         // see Status.Reverted
+	reserve   *vfs.Reserve // of the disk; nil: in memory
+	lock      io.Closer    // of the data directory; nil: in memory
+	memory    *Memory      // nil: the state is lost with the node
+	used      atomic.Bool  // Run or Close was called
+	loopEnded chan struct{}
 }
 
 // Open restores the state machine from the data directory and opens the log. The node does nothing
@@ -59,9 +52,10 @@ func Open(cfg Config) (_ *Node, err error) {
 		}
 		return nil, err
 	}
-	n := &Node{cfg: cfg, inbox: newInbox(), loopEnded: make(chan struct{})}
-	n.network.logger = cfg.Logger
-	n.proposals.init(n.inbox.signal)
+	n := &Node{cfg: &cfg, inbox: newInbox(), loopEnded: make(chan struct{})}
+	n.wakeups = newWakeups(n.inbox)
+	n.checkpoints = &checkpoints{cfg: n.cfg, inbox: n.inbox}
+	n.network = &peerNetwork{cfg: n.cfg, inbox: n.inbox, wakeups: n.wakeups, checkpoints: n.checkpoints}
 	n.status.init()
 	n.log.queue = newMailbox[turn.LogWork](make(chan struct{}, 1))
 	n.log.watch = &writeWatch{limit: core.ElectionTicks * cfg.Tick, logger: cfg.Logger}
@@ -77,7 +71,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		}
 	}()
 	r := recovered{meta: core.Meta{Member: cfg.ID, Streams: core.Streams{}}}
-	if !n.inMemory() {
+	if !n.cfg.inMemory() {
 		n.reserveDescriptors()
 		if err := n.recover(&r); err != nil {
 			return nil, err
@@ -95,7 +89,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	if err := r.fill(w.storage); err != nil {
 		return nil, err
 	}
-	w.checkpoints, w.state, w.written = n.checkpoints, r.state, r.state
+	w.checkpoints, w.state, w.written = n.checkpoints.file, r.state, r.state
 	retention := core.DefaultRetention()
 	retention.ArchiveBytes = cfg.ArchiveBytes
 	n.core, err = core.New(core.Config{
@@ -112,7 +106,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.network.levels.Store(new(n.core.Levels.Info()))
 	n.network.own.Store(&cfg.PeerAddress)
 	n.loop = turn.New(turn.Config{
-		Core: n.core, Host: loopHost{n}, Durable: !n.inMemory(), HasPeers: cfg.PeerListener != nil, LastCheckpoint: r.meta.Index,
+		Core: n.core, Host: loopHost{n}, Durable: !n.cfg.inMemory(), HasPeers: cfg.PeerListener != nil, LastCheckpoint: r.meta.Index,
 		CheckpointRequests: cfg.CheckpointRequests, CheckpointBytes: cfg.CheckpointBytes,
 	})
 	return n, nil
@@ -130,9 +124,6 @@ func (n *Node) reserveDescriptors() {
 	})
 	n.cfg.FS, n.cfg.DirFS = n.reserve.FS(n.cfg.FS), n.reserve.FS(n.cfg.DirFS)
 }
-
-// inMemory reports whether the node has no data directory.
-func (n *Node) inMemory() bool { return n.cfg.Dir == "" }
 
 // clockIncarnation returns an incarnation above any that an earlier life can have had, unless the
 // clock was ahead then.
@@ -154,7 +145,7 @@ func (n *Node) random() uint64 {
 // node and must not be nil.
 func (n *Node) Propose(payload []byte, ref any) {
 	n.inbox.requests.add(request{payload, ref})
-	if !n.proposals.delays() {
+	if !n.wakeups.proposals.delays() {
 		n.inbox.signal()
 	}
 }
@@ -175,38 +166,31 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	life, end := context.WithCancel(ctx)
 	defer end()
-	n.transfers.begin(life)
+	n.checkpoints.begin(life)
 	if n.cfg.PeerListener != nil {
-		var err error
-		n.peerNet, err = n.network.connect(peer.Config{
-			Self: n.cfg.ID, Listener: n.cfg.PeerListener, Dial: n.cfg.PeerDial, Handler: peerHandler{n}, Guest: peerHandler{n}.guest, AddressPatience: n.cfg.AddressPatience, Logger: n.cfg.Logger.Named("peer"),
-			Secret: n.cfg.PeerSecret, SecretOptional: n.cfg.PeerSecretOptional, TLS: n.cfg.PeerTLS, MaxIncoming: n.cfg.PeerConns,
-		})
-		if err != nil {
+		if err := n.network.connect(); err != nil {
 			return errors.Join(err, n.release())
 		}
 	}
 	stopLog := make(chan struct{})
 	var logDone sync.WaitGroup
-	if !n.inMemory() {
-		logDone.Add(1)
+	if !n.cfg.inMemory() {
 		// Stopped by stopLog and awaited below.
-		go func() {
-			defer logDone.Done()
+		logDone.Go(func() {
 			if err := n.log.run(stopLog); err != nil {
 				n.inbox.events.put(diskFailed{err})
 			}
-		}()
+		})
 	}
 	err := n.run(ctx)
 	close(n.loopEnded)
 	end()
-	if n.peerNet != nil {
-		err = errors.Join(err, n.peerNet.Close())
+	if network := n.network.get(); network != nil {
+		err = errors.Join(err, network.Close())
 	}
 	close(stopLog)
 	logDone.Wait()
-	n.transfers.background.Wait()
+	n.checkpoints.background.Wait()
 	err = n.drain(err)
 	if n.memory != nil {
 		n.memory.leave(n)
@@ -240,7 +224,7 @@ func (n *Node) Close() error {
 }
 
 func (n *Node) release() (err error) {
-	if n.peerNet == nil && n.cfg.PeerListener != nil {
+	if n.network.get() == nil && n.cfg.PeerListener != nil {
 		err = n.cfg.PeerListener.Close()
 	}
 	if log := n.log.writer.log; log != nil {
@@ -262,30 +246,19 @@ func (n *Node) release() (err error) {
 func (n *Node) run(ctx context.Context) error {
 	clock := newTickClock(n.cfg.Tick)
 	defer clock.timer.Stop()
-	defer n.proposals.stop()
+	defer n.wakeups.proposals.stop()
 	for {
 		if err := n.loop.Turn(); err != nil {
 			return err
 		}
 		n.publish()
-		n.proposals.set(n.core.ProposalDelay())
-		rest := n.loop.RestTicks()
-		n.resting.Store(rest > 1)
-		clock.sleep(rest)
-		if !n.inbox.empty() { // an input may have been added without a signal
-			n.inbox.signal()
-		}
-		select {
-		case <-n.inbox.wake:
-			if n.yielder.shouldYield() {
-				runtime.Gosched()
-			}
-		case <-clock.timer.C:
-		case <-ctx.Done():
-			return ErrClosed
+		n.wakeups.proposals.set(n.core.ProposalDelay())
+		ticks, err := n.wakeups.wait(ctx, clock, n.loop.RestTicks())
+		if err != nil {
+			return err
 		}
 		// Before the inputs: a tick that has passed came before them.
-		if ticks := clock.passed(); ticks > 0 {
+		if ticks > 0 {
 			n.peers.update(n.core)
 			for range ticks {
 				n.loop.Tick()
@@ -300,7 +273,7 @@ func (n *Node) run(ctx context.Context) error {
 // receive hands the inputs from other goroutines to the core and the loop.
 func (n *Node) receive() error {
 	logResults, events, requests := n.inbox.logResults.take(), n.inbox.events.take(), n.inbox.requests.take()
-	n.yielder.took(len(logResults) + len(events) + len(requests))
+	n.wakeups.yielder.took(len(logResults) + len(events) + len(requests))
 	for _, r := range logResults {
 		if err := n.loop.LogWritten(r.responses, r.installed, r.at); err != nil {
 			return err

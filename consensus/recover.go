@@ -30,7 +30,7 @@ type recovered struct {
 
 // recover reads checkpoint and log, and begins a new incarnation on disk.
 func (n *Node) recover(r *recovered) error {
-	cfg := &n.cfg
+	cfg := n.cfg
 	if err := cfg.DirFS.MkdirAll(cfg.Dir); err != nil {
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
@@ -39,15 +39,15 @@ func (n *Node) recover(r *recovered) error {
 		return fmt.Errorf("consensus: data directory %s: %w", cfg.Dir, err)
 	}
 	n.lock = lock
-	n.checkpoints = checkpointFile{cfg.DirFS, cfg.checkpointPath()}
-	if err := n.removeReceived(); err != nil {
+	n.checkpoints.file = checkpointFile{cfg.DirFS, cfg.checkpointPath()}
+	if err := n.checkpoints.removeReceived(); err != nil {
 		return err
 	}
 	// The previous process may have died after a rename and before the sync that makes it durable.
 	if err := cfg.DirFS.SyncDir(cfg.Dir); err != nil {
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
-	loaded, err := n.checkpoints.loadNewest(cfg.Levels, cfg.StateMachine)
+	loaded, err := n.checkpoints.file.loadNewest(cfg.Levels, cfg.StateMachine)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (n *Node) revertCheckpoint(loaded loadedCheckpoint, r *recovered) error {
 	n.cfg.Logger.Error("the newest checkpoint is damaged: started from the previous checkpoint and the log, which hold everything; check the disk",
 		"damage", loaded.damage, "checkpoint", r.meta.Index, "log", r.meta.Index+uint64(len(r.entries)))
 	n.reverted = true
-	return n.checkpoints.revert()
+	return n.checkpoints.file.revert()
 }
 
 // trimTail drops the first entries of the tail beyond that many bytes. The last entry stays.

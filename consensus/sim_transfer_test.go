@@ -74,7 +74,7 @@ func (m *simMember) transfer(id, term uint64, generation int) {
 	})
 }
 
-// receiveCheckpoint does what Node.receiveCheckpoint does.
+// receiveCheckpoint does what checkpoints.receive does.
 func (m *simMember) receiveCheckpoint(from uint64, stream io.Reader, broken bool) error {
 	r, err := checkpoint.ReadStream(stream)
 	if err != nil {

@@ -134,7 +134,7 @@ func (n *Node) publish() {
 	if c.Cluster() != n.network.cluster.Load() {
 		n.network.joinCluster(c.Cluster())
 	}
-	n.network.setLevels(n.cfg.ID, levels)
+	n.network.setLevels(levels)
 	if s.Current {
 		select {
 		case <-b.leaderKnown:

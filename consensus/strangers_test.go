@@ -151,7 +151,7 @@ func TestPeerHandler_ConfiguredMeanwhile(t *testing.T) {
 		b := newBubbled(t, time.Millisecond, 10*time.Millisecond, nil)
 		defer b.stop()
 		b.leader()
-		hello, judge := peerHandler{b.members[1]}.Hello(), peerHandler{b.members[0]}
+		hello, judge := b.members[1].network.Hello(), b.members[0].network
 		if err := judge.Accept(2, hello, true); err != nil {
 			t.Error(err)
 		}

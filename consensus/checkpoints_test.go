@@ -33,14 +33,14 @@ func TestTransfer_OneAtATime(t *testing.T) {
 		}
 		return bytes.NewReader(b.Bytes())
 	}
-	if err := n.receiveCheckpoint(2, bytes.NewReader(nil)); err == nil {
+	if err := n.checkpoints.receive(2, bytes.NewReader(nil)); err == nil {
 		t.Fatal("an empty stream is a checkpoint")
 	}
-	if err := n.receiveCheckpoint(2, stream()); err != nil {
+	if err := n.checkpoints.receive(2, stream()); err != nil {
 		t.Fatal(err)
 	}
 	for from := range uint64(4) {
-		if err := n.receiveCheckpoint(from, stream()); !errors.Is(err, errBusy) {
+		if err := n.checkpoints.receive(from, stream()); !errors.Is(err, errBusy) {
 			t.Errorf("a second one, from member %d: %v", from, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestTransfer_OneAtATime(t *testing.T) {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file of a useless checkpoint: %v", err)
 	}
-	if err := n.receiveCheckpoint(3, stream()); err != nil {
+	if err := n.checkpoints.receive(3, stream()); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
 }

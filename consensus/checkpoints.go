@@ -1,0 +1,205 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
+	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/consensus/internal/turn"
+	"github.com/gozkd/gozkd/consensus/peer"
+	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// checkpoints is a member's checkpoint file, and the goroutines that write, send and receive
+// checkpoints. The loop calls its methods, except for receive, which the network calls. Results go
+// to the inbox. The loop writes one checkpoint at a time, none while one is being sent or
+// installed; at most one is received, because all of them would use the same file.
+type checkpoints struct {
+	cfg        *Config
+	inbox      *inbox
+	file       checkpointFile
+	life       context.Context // until the loop ends
+	sends      context.Context // of the transfers to other members, until leadership is lost
+	cancelSend context.CancelFunc
+	background sync.WaitGroup // awaited by Run
+	// receiving: a checkpoint is being received, or waits, or is being installed.
+	receiving atomic.Bool
+	broken    atomic.Int64 // counts checkpoints that did not arrive
+}
+
+// begin is called when the loop begins. Transfers end with life at the latest.
+func (c *checkpoints) begin(life context.Context) {
+	c.life = life
+	c.sends, c.cancelSend = context.WithCancel(life)
+}
+
+// cancelSends cancels the transfers to other members that are under way.
+func (c *checkpoints) cancelSends() {
+	c.cancelSend()
+	c.begin(c.life)
+}
+
+// descriptorPause is the time between attempts to write a checkpoint without a file descriptor.
+const descriptorPause = time.Second
+
+// write writes a checkpoint on a goroutine of its own. A checkpoint that can't be written stops the
+// node, except for want of a file descriptor, which others give back sooner or later: then the file
+// was not opened, and is tried again. Nothing is lost, since the state is still in the log, but the
+// log would grow without bound.
+func (c *checkpoints) write(base uint64, meta core.Meta) {
+	changes, life := c.cfg.StateMachine.Capture(), c.life
+	// Ends when the checkpoint is written or, while a descriptor is missing, when the loop ends.
+	c.background.Go(func() {
+		start := time.Now()
+		err := c.file.write(base, meta, changes)
+		for vfs.NoDescriptor(err) {
+			c.cfg.Logger.Warn("no checkpoint for want of a file descriptor: raise the limit of this process (ulimit -n), or lower maxCnxns", "error", err)
+			select {
+			case <-time.After(descriptorPause):
+				err = c.file.write(base, meta, changes)
+			case <-life.Done():
+				return
+			}
+		}
+		if err != nil {
+			c.inbox.events.put(diskFailed{err})
+			return
+		}
+		took := time.Since(start)
+		if c.cfg.OnCheckpoint != nil {
+			c.cfg.OnCheckpoint(took, changes.Len())
+		}
+		c.inbox.events.put(nodeCall(func(n *Node) error {
+			n.cfg.Logger.Debug("checkpoint written", "index", meta.Index)
+			return n.loop.CheckpointWritten(meta.Index, took)
+		}))
+	})
+}
+
+// send sends the file of the checkpoint or, in memory, the present state, which meta describes. The
+// index is that of the checkpoint.
+func (c *checkpoints) send(network *peer.Network, to []uint64, index, term uint64, meta core.Meta) {
+	ctx, write := c.sends, func(w io.Writer) error { return c.file.stream(w, term) }
+	if c.cfg.inMemory() {
+		state := c.cfg.StateMachine.CaptureAll()
+		write = func(w io.Writer) error { return checkpoint.WriteStream(w, term, meta.Append(nil), state.Range) }
+	}
+	for _, id := range to {
+		c.cfg.Logger.Info("sending a checkpoint", "to", memberid.Number(id), "index", index)
+		// Ends with the transfer, or with the context of Run.
+		c.background.Go(func() {
+			err := network.SendCheckpoint(ctx, id, write)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				c.cfg.Logger.Warn("a checkpoint was not delivered", "to", memberid.Number(id), "error", err)
+			}
+			c.inbox.events.put(nodeCall(func(n *Node) error {
+				if err == nil {
+					n.peers.transferSucceeded(id)
+				}
+				return n.loop.TransferEnded(id, err == nil)
+			}))
+		})
+	}
+}
+
+var errBusy = errors.New("consensus: receive checkpoint: another one is being received; it will be sent again")
+
+// receive receives a checkpoint from another member, writes the pairs to a file of their own, and
+// verifies them as they arrive. The loop learns of complete checkpoints only.
+func (c *checkpoints) receive(from uint64, stream io.Reader) error {
+	if !c.receiving.CompareAndSwap(false, true) {
+		return errBusy
+	}
+	err := c.receiveAll(from, stream)
+	if err != nil {
+		c.receiving.Store(false) // otherwise the loop does it, when the checkpoint is installed or discarded
+	}
+	return err
+}
+
+func (c *checkpoints) receiveAll(from uint64, stream io.Reader) error {
+	r, err := checkpoint.ReadStream(stream)
+	if err != nil {
+		return err
+	}
+	meta, err := core.DecodeMeta(r.Meta)
+	if err != nil {
+		return err
+	}
+	if err := c.cfg.Levels.Check(meta.Level, fmt.Sprintf("the checkpoint of member %d",
+		memberid.Number(from))); err != nil {
+		return err
+	}
+	got := &turn.Received{From: from, Term: r.Term, Meta: meta}
+	got.Meta.Member = c.cfg.ID
+	c.cfg.Logger.Info("receiving a checkpoint", "from", memberid.Number(from), "index", meta.Index)
+	if c.cfg.inMemory() {
+		got.Install, err = restoreFrom(r.Range, c.cfg.StateMachine)
+	} else {
+		got.Path = c.cfg.checkpointPath() + fmt.Sprintf(".from-%d", from)
+		err = c.receiveFile(got, r.Range)
+	}
+	if err != nil {
+		c.broken.Add(1)
+		c.cfg.Logger.Warn("a checkpoint did not arrive",
+			"from", memberid.Number(from), "index", meta.Index, "error", err)
+		return err
+	}
+	c.inbox.events.put(nodeCall(func(n *Node) error {
+		n.loop.CheckpointReceived(got)
+		return nil
+	}))
+	return nil
+}
+
+// receiveFile writes the pairs to a new checkpoint file while the state machine reads them.
+func (c *checkpoints) receiveFile(got *turn.Received, pairs checkpoint.Pairs) error {
+	if err := checkpoint.Remove(c.cfg.DirFS, got.Path); err != nil {
+		return err
+	}
+	var err error
+	got.Install, err = restoreFrom(func(visit func(k, v []byte) error) error {
+		return checkpoint.Create(c.cfg.DirFS, got.Path, got.Meta.Append(nil), func(put func(k, v []byte) error) error {
+			return pairs(func(k, v []byte) error {
+				if err := put(k, v); err != nil {
+					return err
+				}
+				return visit(k, v)
+			})
+		}, nil)
+	}, c.cfg.StateMachine)
+	if err != nil {
+		return errors.Join(err, checkpoint.Remove(c.cfg.DirFS, got.Path))
+	}
+	return nil
+}
+
+// removeReceived removes the files that a crash left of checkpoints that were being received.
+func (c *checkpoints) removeReceived() error {
+	dir, base := filepath.Split(c.cfg.checkpointPath())
+	names, err := c.cfg.DirFS.ReadDir(filepath.Clean(dir))
+	for _, name := range names {
+		if strings.HasPrefix(name, base+".from-") {
+			err = errors.Join(err, checkpoint.Remove(c.cfg.DirFS, filepath.Join(dir, name)))
+		}
+	}
+	return err
+}
+
+// discard drops a received checkpoint that is of no use.
+func (c *checkpoints) discard(r *turn.Received) error {
+	defer c.receiving.Store(false)
+	if r.Path == "" {
+		return nil
+	}
+	return checkpoint.Remove(c.cfg.DirFS, r.Path)
+}
