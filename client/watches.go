@@ -266,14 +266,20 @@ func (s State) KeeperState() string { return stateNames[s].event }
 // maxEvents is how many events may wait for OnEvent before the connection is no longer read.
 const maxEvents = 4096
 
-// eventQueue holds events in order between the connection and OnEvent.
+// eventQueue holds events in order between the connection and OnEvent, and the channels of those
+// who wait for earlier ones.
 type eventQueue struct {
 	mu     sync.Mutex
-	change sync.Cond // signalled when a field below changes
-	events []Event
+	change sync.Cond // signalled when events or closed changes
+	events []queuedEvent
 	closed bool
-	// pushed counts the events so far, delivered those that OnEvent has returned from.
-	pushed, delivered uint64
+	idle   bool // OnEvent has returned from all events
+}
+
+// queuedEvent is an event, or a channel to close.
+type queuedEvent struct {
+	Event
+	reached chan struct{}
 }
 
 func (q *eventQueue) init() { q.change.L = &q.mu }
@@ -283,8 +289,7 @@ func (q *eventQueue) push(e Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
-		q.events = append(q.events, e)
-		q.pushed++
+		q.events, q.idle = append(q.events, queuedEvent{Event: e}), false
 		q.change.Broadcast()
 	}
 }
@@ -295,13 +300,6 @@ func (q *eventQueue) close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	q.change.Broadcast()
-}
-
-// idle reports whether all events are delivered.
-func (q *eventQueue) idle() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.delivered == q.pushed
 }
 
 // awaitRoom waits until the queue has room or is closed.
@@ -319,7 +317,7 @@ func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
 	defer close(done)
 	for {
 		q.mu.Lock()
-		for len(q.events) == 0 && !q.closed {
+		for q.idle = len(q.events) == 0; q.idle && !q.closed; q.idle = len(q.events) == 0 {
 			q.change.Wait()
 		}
 		batch := q.events
@@ -330,11 +328,11 @@ func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
 			return
 		}
 		for _, e := range batch {
-			to(e)
-			q.mu.Lock()
-			q.delivered++
-			q.change.Broadcast()
-			q.mu.Unlock()
+			if e.reached != nil {
+				close(e.reached)
+			} else {
+				to(e.Event)
+			}
 		}
 	}
 }
@@ -344,22 +342,18 @@ func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
 // that happened before it. The error is that of ctx. OnEvent must not call AwaitEvents.
 func (c *Client) AwaitEvents(ctx context.Context) error {
 	q := &c.events
-	if q.idle() {
+	q.mu.Lock()
+	if q.idle {
+		q.mu.Unlock()
 		return nil
 	}
-	stop := context.AfterFunc(ctx, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.change.Broadcast()
-	})
-	defer stop()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for want := q.pushed; q.delivered < want; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		q.change.Wait()
+	reached := make(chan struct{})
+	q.events = append(q.events, queuedEvent{reached: reached}) // deliver does not wait
+	q.mu.Unlock()
+	select {
+	case <-reached:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return nil
 }
