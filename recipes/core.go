@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/requesthook"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // core is the state that a Client and its namespaces share.
@@ -29,6 +30,7 @@ type core struct {
 
 	noContainers atomic.Bool // the server does not support containers
 	shared       sync.Map    // by sharedKey; see Client.Shared
+	siblings     author.Calls[readResult]
 
 	mu           sync.Mutex // guards the fields below; never held while waiting
 	state        ConnState

@@ -20,17 +20,25 @@ func (n *createCall) protect() {
 }
 
 // findProtected returns the znode that an earlier attempt created, or "". A sync comes first: after
-// a reconnect the present server may lag.
+// a reconnect the present server may lag. All who lost an answer with the connection look together.
 func (n *createCall) findProtected(ctx context.Context) (string, error) {
 	k, parent := n.client.core, znodepath.Parent(n.path)
-	if err := k.sync(ctx, parent); err != nil {
-		return "", err
+	start := func(run func(context.Context)) error { k.background(run); return nil }
+	found, _ := k.siblings.Ask(parent, start, func(ctx context.Context) (readResult, error) {
+		if err := k.sync(ctx, parent); err != nil {
+			return readResult{}, err
+		}
+		return k.read(ctx, readChildren, parent, false)
+	})
+	select {
+	case <-found.Done:
+	case <-ctx.Done():
+		return "", newCtxError(ctx, false)
 	}
-	there, err := k.read(ctx, readChildren, parent, false)
-	if err != nil {
-		return "", ignoreNoNode(err)
+	if found.Err != nil {
+		return "", ignoreNoNode(found.Err)
 	}
-	for _, name := range there.children {
+	for _, name := range found.Value.children {
 		if strings.HasPrefix(name, n.prefix) {
 			return n.checkFound(ctx, znodepath.Join(parent, name))
 		}

@@ -43,18 +43,24 @@ type window struct {
 	waiting                    []*turn
 	shrunk                     time.Duration  // the time of the latest shrinking
 	expected                   map[string]int // the bytes of a reply, by operation
-	// suspects are requests whose connection broke before the answer, and how often in succession
-	// the server closed it: at most once while others were under way, and each time that the
-	// request was alone. They are repeated alone, as that may be the server's answer.
-	suspects map[request]int
-	alone    bool // the request under way is a suspect
+	entered                    int            // requests so far
+	// suspects are requests whose connection the server closed before the answer, which may be its
+	// answer. A large one is repeated alone, a small one only after its second loss: a server that
+	// is restarted has up to mostRequests of them, and all others wait meanwhile.
+	suspects map[request]suspect
+	alone    bool // the request under way must be alone
 }
+
+// suspect says how often in succession a server closed the connection before the answer. Requests
+// that are lost together count once: the next that counts has entered after entered others.
+type suspect struct{ losses, entered int }
 
 const (
 	// mostSuspects bounds the suspects. One more replaces any one. Its caller may have given up.
 	mostSuspects = 1000
 	// A server is taken to have hung up after largeLosses losses of a request of largeBytes, and
-	// after smallLosses of a smaller one, whose replies are more likely to be lost by accident.
+	// after smallLosses of a smaller one. A ZooKeeper that loses its leader closes all connections,
+	// and may do so twice in a row, when a write waits for a majority.
 	largeBytes, largeLosses, smallLosses = 64 << 10, 2, 4
 )
 
@@ -78,7 +84,7 @@ type turn struct {
 	request
 	expected  int           // the bytes of the request and of its reply
 	come      chan struct{} // closed when the request enters
-	entered   bool
+	entered   int           // how many entered before; -1: it has not
 	alone     bool
 	abandoned bool          // the caller does not wait any longer
 	begun     time.Duration // when it entered
@@ -86,7 +92,7 @@ type turn struct {
 
 func newWindow(k *core) *window {
 	w := &window{k: k, requests: firstRequests, bytes: firstBytes}
-	w.expected, w.suspects = make(map[string]int), make(map[request]int)
+	w.expected, w.suspects = make(map[string]int), make(map[request]suspect)
 	return w
 }
 
@@ -94,7 +100,7 @@ func newWindow(k *core) *window {
 // After nil, leave must be called.
 func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
 	w.mu.Lock()
-	t = &turn{request: r, come: make(chan struct{})}
+	t = &turn{request: r, come: make(chan struct{}), entered: -1}
 	w.waiting = append(w.waiting, t)
 	w.admit()
 	w.mu.Unlock()
@@ -120,7 +126,7 @@ func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.entered { // just now
+	if t.entered >= 0 { // just now
 		return t, nil
 	}
 	t.abandoned = true
@@ -152,19 +158,23 @@ func (w *window) leave(ctx context.Context, t *turn, err error, bytes int) (hung
 		w.requests, w.bytes = max(w.requests/2, leastRequests), max(w.bytes/2, leastBytes)
 		w.shrunk = now
 	}
-	if lost, byServer := lossOf(t.op, err); lost {
-		losses, known := w.suspects[t.request]
+	switch lost, byServer := lossOf(t.op, err); {
+	case byServer:
+		s, known := w.suspects[t.request]
 		if !known && len(w.suspects) >= mostSuspects {
 			for old := range w.suspects {
 				delete(w.suspects, old)
 				break
 			}
 		}
-		if byServer && (t.alone || losses == 0) {
-			losses++
+		if !known || t.entered >= s.entered {
+			s = suspect{s.losses + 1, w.entered}
 		}
-		w.suspects[t.request] = losses
-		hungUp = byServer && t.alone && (losses >= smallLosses || losses >= largeLosses && t.bytes >= largeBytes)
+		w.suspects[t.request] = s
+		hungUp = t.alone && (s.losses >= smallLosses || s.losses >= largeLosses && t.bytes >= largeBytes)
+	case lost && t.begun >= w.shrunk: // the answers took too long, perhaps because they are large
+		w.requests, w.bytes, w.shrunk = leastRequests, leastBytes, now
+		clear(w.expected)
 	}
 	if answered || ctx.Err() != nil {
 		delete(w.suspects, t.request)
@@ -192,7 +202,8 @@ func (w *window) admit() {
 		t := w.waiting[0]
 		t.expected = t.bytes + w.expect(t.op)
 		if !t.abandoned {
-			_, t.alone = w.suspects[t.request]
+			suspect := w.suspects[t.request]
+			t.alone = suspect.losses > 1 || suspect.losses > 0 && t.bytes >= largeBytes
 			full := w.requestsUnderWay >= w.requests || w.underWay+t.expected > w.bytes
 			if w.requestsUnderWay > 0 && (full || t.alone || w.alone) {
 				return
@@ -200,7 +211,8 @@ func (w *window) admit() {
 			w.alone = t.alone
 			w.requestsUnderWay++
 			w.underWay += t.expected
-			t.entered, t.begun = true, w.k.now()
+			t.entered, t.begun = w.entered, w.k.now()
+			w.entered++
 			close(t.come)
 		}
 		w.waiting[0] = nil

@@ -66,3 +66,16 @@ func Sequential(names []string) []string {
 	}
 	return sorted
 }
+
+// Index returns the index of name, or -1, in names that Sequential has returned.
+func Index(names []string, name string) int {
+	number, _, _ := Parse(name)
+	i, _ := slices.BinarySearchFunc(names, number, func(other string, number int32) int {
+		n, _, _ := Parse(other)
+		return Compare(n, number)
+	})
+	if i < len(names) && names[i] == name {
+		return i
+	}
+	return slices.Index(names, name) // numbers that others chose may be equal, or far apart
+}

@@ -57,3 +57,23 @@ func TestSequential(t *testing.T) {
 		}
 	})
 }
+
+// TestIndex finds each name, also among numbers that no server would assign together.
+func TestIndex(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(0, 3))
+		var names []string
+		for i := range rapid.IntRange(0, 20).Draw(rt, "n") {
+			names = append(names, fmt.Sprintf("%d-%010d", i, number.Draw(rt, "number")))
+		}
+		names = sequence.Sequential(names)
+		for i, name := range names {
+			if got := sequence.Index(names, name); got != i {
+				rt.Errorf("%s in %q: %d", name, names, got)
+			}
+		}
+		if got := sequence.Index(names, "other-0000000001"); got >= 0 {
+			rt.Errorf("a missing name: %d", got)
+		}
+	})
+}

@@ -1,4 +1,5 @@
-// Package author has the methods of a recipes.Client that only recipes need.
+// Package author has what package recipes and its recipes share, such as the methods of a
+// recipes.Client that only recipes need.
 package author
 
 import "context"

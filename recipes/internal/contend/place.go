@@ -14,10 +14,13 @@ package contend
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -116,13 +119,13 @@ func (p *Place) Leave(ctx context.Context) error {
 // check reads the line once, and returns a Hold if the contender's turn has come, and otherwise the
 // name of the znode to wait for.
 func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, error) {
-	line, err := linesOf(p.client).read(ctx, p.dir)
+	line, err := readLine(ctx, p.client, p.dir)
 	if IgnoreMissing(err) != nil {
 		return nil, "", err
 	}
 	own := -1
 	if err == nil { // if the directory is missing, so is the place
-		own = slices.Index(line.names, znodepath.Base(p.path))
+		own = sequence.Index(line.names, znodepath.Base(p.path))
 	}
 	if own < 0 {
 		return nil, "", &recipes.Error{Op: "wait in line", Path: p.path, Err: recipes.ErrNotHeld}
@@ -144,4 +147,31 @@ func (p *Place) awaitGone(ctx context.Context, name string) error {
 		return IgnoreMissing(err)
 	}
 	return Await(ctx, "wait in line", p.path, fires)
+}
+
+// line is one state of a directory.
+type line struct {
+	names []string // the sequential children, in order
+	stat  *zk.Stat
+}
+
+type linesKey struct{}
+
+// readLine returns a state of dir that is no older than the call. Contenders of a Client read it
+// together.
+func readLine(ctx context.Context, c *recipes.Client, dir string) (line, error) {
+	a := author.Of(c)
+	lines := a.Shared(linesKey{}, func() any { return &author.Calls[line]{} }).(*author.Calls[line])
+	call, err := lines.Ask(dir, func(run func(context.Context)) error { return a.Background(ctx, run) },
+		func(ctx context.Context) (line, error) {
+			children, stat, err := c.Children(ctx, dir)
+			return line{sequence.Sequential(children), stat}, err
+		})
+	if err != nil {
+		return line{}, err
+	}
+	if err := Await(ctx, "children", dir, call.Done); err != nil {
+		return line{}, err
+	}
+	return call.Value, call.Err
 }

@@ -1,0 +1,60 @@
+package author
+
+import (
+	"context"
+	"sync"
+)
+
+// Calls makes one request for callers that want the same at the same time: a thousand contenders
+// that join at once read their directory twice, not a thousand times with a thousand names each.
+// Callers that ask while the function of their key runs share its next run, which begins after they
+// asked. The zero value is ready to use. Safe for concurrent use.
+type Calls[V any] struct {
+	mu   sync.Mutex
+	next map[string]*Call[V] // by key, while a goroutine runs; nil: nobody has asked since
+}
+
+// Call is a run of a function. Value and Err are set when Done is closed.
+type Call[V any] struct {
+	Done  chan struct{}
+	Value V // not to be modified: others have it too
+	Err   error
+}
+
+// Ask returns a run that begins after Ask was called. start starts a goroutine, unless it fails.
+// f must be the same for all callers with key.
+func (c *Calls[V]) Ask(
+	key string, start func(run func(ctx context.Context)) error, f func(ctx context.Context) (V, error),
+) (*Call[V], error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(map[string]*Call[V])
+	}
+	if _, running := c.next[key]; !running {
+		if err := start(func(ctx context.Context) { c.run(ctx, key, f) }); err != nil {
+			return nil, err
+		}
+	}
+	if c.next[key] == nil {
+		c.next[key] = &Call[V]{Done: make(chan struct{})}
+	}
+	return c.next[key], nil
+}
+
+// run runs f until nobody asks any longer.
+func (c *Calls[V]) run(ctx context.Context, key string, f func(ctx context.Context) (V, error)) {
+	for {
+		c.mu.Lock()
+		now := c.next[key]
+		if c.next[key] = nil; now == nil {
+			delete(c.next, key)
+		}
+		c.mu.Unlock()
+		if now == nil {
+			return
+		}
+		now.Value, now.Err = f(ctx)
+		close(now.Done)
+	}
+}
