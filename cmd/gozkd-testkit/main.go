@@ -8,14 +8,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/version"
 )
 
@@ -140,10 +139,12 @@ func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
 		}
 	}()
 	log.Info("all members serve", "connect", c.ConnectString(), "faults", faults.URL())
-	if o.portFile != "" {
-		if err := writePortFile(o.portFile, c, faults.URL()); err != nil {
-			return fmt.Errorf("port file: %w", err)
-		}
+	where := portfile.Ports{Client: c.ConnectString(), Faults: faults.URL()}
+	for _, m := range c.Members() {
+		where.Members = append(where.Members, portfile.Member{ID: m.ID(), Client: m.Address()})
+	}
+	if err := where.Write(o.portFile); err != nil {
+		return err
 	}
 	select {
 	case err := <-c.Failed():
@@ -152,30 +153,4 @@ func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
 		log.Info("stopping")
 		return nil
 	}
-}
-
-// writePortFile writes a JSON line with the addresses. The file appears whole, so a program that
-// waits for the file can read it at once.
-func writePortFile(path string, c *cluster.Cluster, faults string) error {
-	type member struct {
-		ID     int    `json:"id"`
-		Client string `json:"client"`
-	}
-	ports := struct {
-		Client  string   `json:"client"` // the connect string
-		Members []member `json:"members"`
-		Faults  string   `json:"faults"` // the URL
-	}{Client: c.ConnectString(), Faults: faults}
-	for _, m := range c.Members() {
-		ports.Members = append(ports.Members, member{m.ID(), m.Address()})
-	}
-	line, err := json.Marshal(ports)
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
-	if err := os.WriteFile(tmp, append(line, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -45,12 +46,12 @@ func serveEnsemble(
 	if err != nil || stop.Err() != nil {
 		return err
 	}
-	where := ports{Client: strings.Join(addresses, ",")}
+	where := portfile.Ports{Client: strings.Join(addresses, ",")}
 	for i, address := range addresses {
-		where.Members = append(where.Members, memberPort{i + 1, address})
+		where.Members = append(where.Members, portfile.Member{ID: i + 1, Client: address})
 	}
 	log.Info("all members serve", "connect", where.Client)
-	if err := writePortFile(inv.PortFile, where); err != nil {
+	if err := where.Write(inv.PortFile); err != nil {
 		return err
 	}
 	err = each(servers, func(s *server.Server) error {

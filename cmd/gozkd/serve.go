@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
 )
@@ -104,8 +103,8 @@ func serveOne(
 	if err := founded(c); err != nil {
 		log.Warn("the file initialize stays", "error", err)
 	}
-	where := ports{Client: plainAddress(s), Secure: secureAddress(s), Admin: ends.admin, Metrics: ends.metrics}
-	if err := writePortFile(inv.PortFile, where); err != nil {
+	where := portfile.Ports{Client: plainAddress(s), Secure: secureAddress(s), Admin: ends.admin, Metrics: ends.metrics}
+	if err := where.Write(inv.PortFile); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	r.serves(cmp.Or(where.Client, where.Secure))
@@ -133,15 +132,6 @@ func serveOne(
 	}
 }
 
-// ports is the content of a port file.
-type ports struct {
-	Client  string       `json:"client"`           // connect string
-	Secure  string       `json:"secure,omitempty"` // the same, for TLS
-	Members []memberPort `json:"members,omitempty"`
-	Admin   string       `json:"admin,omitempty"`   // URL of the admin commands
-	Metrics string       `json:"metrics,omitempty"` // URL of the endpoint for Prometheus
-}
-
 // plainAddress returns where clients connect without TLS, or "".
 func plainAddress(s *server.Server) string {
 	if s.Addr() == nil {
@@ -156,31 +146,6 @@ func secureAddress(s *server.Server) string {
 		return a.String()
 	}
 	return ""
-}
-
-type memberPort struct {
-	ID     int    `json:"id"`
-	Client string `json:"client"`
-}
-
-// writePortFile writes a JSON line with the addresses. The file appears complete, so that a process
-// waiting for the file can read it at once. Without a path there is no file.
-func writePortFile(path string, where ports) error {
-	if path == "" {
-		return nil
-	}
-	line, err := json.Marshal(where)
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
-	if err := os.WriteFile(tmp, append(line, '\n'), 0o644); err != nil {
-		return fmt.Errorf("port file: %w", err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("port file: %w", err)
-	}
-	return nil
 }
 
 // serverConfig returns the server's configuration. The caller adds what it makes: mechanisms, TLS,

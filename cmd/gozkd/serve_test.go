@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 // process is a gozkd process.
 type process struct {
 	*program.Process
-	ports ports
+	ports portfile.Ports
 }
 
 // launch starts a process and waits for its port file.

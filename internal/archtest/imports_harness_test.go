@@ -65,4 +65,20 @@ var harnessTable = []box{
 		{"recipes/...", "the recipes under test"},
 		{"github.com/go-zookeeper/zk", "a client that is not ours"},
 	}},
+
+	{pkg: "examples/internal/example", there: true, may: []arrow{
+		{"server", "a server in the process, unless one is named"},
+		{"recipes", "connects"},
+	}},
+	{pkg: "examples/internal/exampletest", there: true, may: []arrow{
+		{"examples/internal/example", "the programs under test"},
+		{"internal/testkit/logbuf", "what the programs print"},
+		{"recipes", "connects"},
+		{"zktest", "a server on virtual time"},
+	}},
+	{pkg: "examples/...", may: []arrow{
+		{"examples/internal/example", "command line, server"},
+		{"recipes/...", "the recipes that they demonstrate"},
+		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
+	}},
 }

@@ -58,6 +58,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
+	{pkg: "internal/portfile", there: true, may: []arrow{{"internal/vfs", "the file appears whole"}}},
 	{pkg: "internal/sequence", there: true},
 	{pkg: "internal/fair", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{
@@ -277,6 +278,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd-testkit", there: true, may: []arrow{
 		{"cmd/gozkd-testkit/internal/faultsapi", "the requests for faults"},
 		{"internal/cluster", "the members"},
+		{"internal/portfile", "says where they listen"},
 		{"internal/version", "--version"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
@@ -429,10 +431,12 @@ var table = slices.Concat(webTable, []box{
 		{"client", "parses a list of servers"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell/console", there: true, may: []arrow{
+		{"internal/vfs", "replaces the history"},
 		{"golang.org/x/term", "the line editor"},
 		{"golang.org/x/sys", "console modes on Windows"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell", there: true, may: []arrow{
+		{"internal/vfs", "an export appears whole"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
 		{"cmd/gozkd/internal/shell/console", "lines from a terminal"},
@@ -445,6 +449,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
+		{"internal/portfile", "says where it listens"},
 		{"consensus", "init looks whether a log holds data"},
 		{"cmd/gozkd/internal/replica", "reads that log"},
 		{"cmd/gozkd/internal/archive", "archives the server's log"},
@@ -480,21 +485,5 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memberdir", "where each member of --ensemble has its data"},
 		{"internal/memnet", "the network between the members of --ensemble"},
 		{"github.com/hashicorp/go-hclog", "logging"},
-	}},
-
-	{pkg: "examples/internal/example", there: true, may: []arrow{
-		{"server", "a server in the process, unless one is named"},
-		{"recipes", "connects"},
-	}},
-	{pkg: "examples/internal/exampletest", there: true, may: []arrow{
-		{"examples/internal/example", "the programs under test"},
-		{"internal/testkit/logbuf", "what the programs print"},
-		{"recipes", "connects"},
-		{"zktest", "a server on virtual time"},
-	}},
-	{pkg: "examples/...", may: []arrow{
-		{"examples/internal/example", "command line, server"},
-		{"recipes/...", "the recipes that they demonstrate"},
-		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
 	}},
 }, harnessTable)

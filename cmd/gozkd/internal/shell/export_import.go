@@ -3,7 +3,6 @@ package shell
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/subtree"
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 func runExport(ctx context.Context, c *call) error {
@@ -50,28 +50,17 @@ func exportLine(v any) string {
 // exportFile writes an export to a file, which appears only when it is complete. Only the owner can
 // read the file, because it may contain secrets.
 func exportFile(name string, export func(write func(line any) error) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriterSize(f, listingBytes)
-	err = export(func(line any) error {
-		_, err := w.WriteString(exportLine(line))
-		return err
+	return vfs.WriteWhole(name, filepath.Base(name)+".part-*", func(f *os.File) error {
+		w := bufio.NewWriterSize(f, listingBytes)
+		err := export(func(line any) error {
+			_, err := w.WriteString(exportLine(line))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return w.Flush()
 	})
-	if err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 // showExported prints a summary. If a part could not be read, showExported returns an error.

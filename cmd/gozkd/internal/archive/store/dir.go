@@ -48,19 +48,12 @@ func (d dir) Put(ctx context.Context, name string, data []byte) (err error) {
 	if err := (vfs.OS{}).MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), unfinished)
+	err = vfs.WriteWhole(path, unfinished, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return vfs.OS{}.SyncDir(filepath.Dir(path))
 }

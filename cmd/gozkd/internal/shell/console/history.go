@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // maxHistory is the number of lines that are kept. The file may grow to twice that before it is
@@ -55,22 +56,10 @@ func LoadHistory(path string, keep func(line string) bool) (*History, error) {
 
 // rewrite replaces the file atomically.
 func rewrite(path string, lines []string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
+	return vfs.WriteWhole(path, filepath.Base(path)+".*", func(f *os.File) error {
+		_, err := f.WriteString(strings.Join(lines, "\n") + "\n")
 		return err
-	}
-	var text bytes.Buffer
-	for _, line := range lines {
-		text.WriteString(line + "\n")
-	}
-	_, err = f.Write(text.Bytes())
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	})
 }
 
 // Record appends a line to the History and to the file. Empty lines and repetitions of the previous
