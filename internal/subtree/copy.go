@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -51,77 +52,102 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	if _, err := c.From.latest(ctx); err != nil {
 		return done, err
 	}
-	begun := c.From.ZK.LastZxid()
-	var waiting []*Znode // until they exceed one transaction
-	l := &Loader{ZK: c.To.ZK, To: c.To.Path, Counters: c.Counters, Seen: func(l *Loader) {
-		done.Created = l.Created
-		if c.Seen != nil {
+	r := copying{
+		Copy: c, done: done, begun: c.From.ZK.LastZxid(), aclVersions: map[string]int32{}, whole: c.From.ZK == c.To.ZK,
+		out: writer{zk: c.To.ZK, repeat: true, counters: &c.Counters},
+	}
+	r.out.wrote = func() {
+		if done.Created = r.out.done[Create]; c.Seen != nil {
 			c.Seen(done)
 		}
-	}}
-	var size int64
-	aclVersions := map[string]int32{} // by path, without those that are 0
-	whole := c.From.ZK == c.To.ZK
+	}
+	p := plan{from: Side{Path: c.From.Path}, to: c.To, whole: c.all(), limit: math.MaxInt64}
+	p.finish = p.leaveZnode
+	p.emit = func(kind StepKind, ch Change, count creation) error { return r.step(ctx, kind, ch, count) }
 	err := Walk(ctx, c.From.ZK, c.From.Path, c.options(), func(n *Znode) error {
-		if n.Depth > 0 && n.Stat.Czxid > begun {
+		if n.Depth > 0 && n.Stat.Czxid > r.begun {
 			return nil // otherwise a copy below its source over another connection, which check cannot detect, would never end
 		}
-		ok, err := c.wanted(n, done)
-		if err != nil {
+		if ok, err := c.wanted(n, done); !ok {
 			return err
 		}
-		if !c.all() {
-			n.Stat.Cversion, n.Stat.NumChildren = 0, 0 // the counter belongs to the children
-		}
 		if n.Stat.Aversion != 0 {
-			aclVersions[n.Path] = n.Stat.Aversion
+			r.aclVersions[n.Path] = n.Stat.Aversion
 		}
-		if ok {
-			waiting = append(waiting, n)
+		if r.whole {
+			r.nodes = append(r.nodes, n)
 		}
-		if size += c.size(n, ok); whole && size > maxTransaction {
-			whole = false
-			if err := c.tooLarge(ctx); err != nil {
-				return err
-			}
-		}
-		for !whole && len(waiting) > 0 {
-			if err := l.Add(ctx, waiting[0].Record()); err != nil {
-				return err
-			}
-			waiting = waiting[1:]
-		}
-		return nil
+		return p.add(Change{Rel: n.Rel, Left: n})
 	})
-	if err == nil && whole {
-		done.Atomic = true
-		err := c.checkACLs(ctx, begun, aclVersions, "the ACL of %s has changed, nothing was done: repeat the command")
-		if err == nil {
-			err = c.transaction(ctx, waiting, done)
-		}
-		if err == nil && !c.Move {
-			err = c.checkACLs(ctx, begun, aclVersions, copiedEarlierACL)
-		}
-		return done, err
+	if err == nil {
+		err = p.leave(nil)
 	}
 	if err == nil {
-		err = l.Finish(ctx)
+		err = r.end(ctx)
 	}
-	c.Counters = l.Counters
-	if err != nil {
-		if done.Created > 0 {
-			err = fmt.Errorf("%w; before that %d znodes were written at %s", err, done.Created, c.To.Path)
-		}
-		return done, err
+	if err != nil && done.Created > 0 && !done.Atomic {
+		err = fmt.Errorf("%w; before that %d znodes were written at %s", err, done.Created, c.To.Path)
 	}
-	if !c.Move {
-		return done, c.checkACLs(ctx, begun, aclVersions, copiedEarlierACL)
+	if err == nil && !c.Move {
+		err = r.checkACLs(ctx, "the ACL of %s was set during the copy, which has the earlier one: set it there as well")
 	}
-	done.Deleted, err = deleteUnchanged(ctx, c.From, begun, aclVersions)
+	if err == nil && c.Move && !r.whole {
+		err = r.deleteUnchanged(ctx)
+	}
 	return done, err
 }
 
-const copiedEarlierACL = "the ACL of %s was set during the copy, which has the earlier one: set it there as well"
+// copying is a run of a Copy.
+type copying struct {
+	*Copy
+	done        *Copied
+	out         writer
+	begun       proto.Zxid
+	aclVersions map[string]int32 // by path, without those that are 0
+
+	whole bool     // all fits into one transaction so far
+	size  int      // of that
+	nodes []*Znode // that are to be checked or deleted by it
+	steps []step   // that are not in out yet
+}
+
+// step takes the next step of the copy.
+func (r *copying) step(ctx context.Context, kind StepKind, c Change, count creation) error {
+	s := newStep(r.To, kind, c, count)
+	if kind == Create {
+		r.size += opBytes + len(c.Left.Path) // the check or deletion
+	}
+	if s.by <= r.Counters.Limit {
+		r.size += s.size()
+	}
+	switch r.steps = append(r.steps, s); {
+	case r.whole && r.size <= maxTransaction:
+		return nil
+	case r.whole:
+		r.whole, r.nodes = false, nil
+		if err := r.tooLarge(ctx); err != nil {
+			return err
+		}
+	}
+	for ; len(r.steps) > 0; r.steps = r.steps[1:] {
+		if err := r.out.do(ctx, r.steps[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end writes what is not written yet.
+func (r *copying) end(ctx context.Context) error {
+	if r.done.Atomic = r.whole; !r.whole {
+		return r.out.end(ctx)
+	}
+	err := r.checkACLs(ctx, "the ACL of %s has changed, nothing was done: repeat the command")
+	if err == nil {
+		err = r.transaction(ctx)
+	}
+	return err
+}
 
 func (c *Copy) options() Options {
 	o := Options{Data: true, ACL: true, NoSystem: true, Kinds: c.From.Kinds}
@@ -158,21 +184,6 @@ func (c *Copy) wanted(n *Znode, done *Copied) (bool, error) {
 	return true, nil
 }
 
-// size returns the approximate number of bytes that a znode adds to a transaction. Each child that
-// is not copied costs a creation that moves the counter of its parent.
-func (c *Copy) size(n *Znode, copied bool) int64 {
-	path := Join(c.To.Path, n.Rel)
-	if !copied {
-		return forwardSize(path, 1)
-	}
-	s := step{kind: Create, path: path, data: n.Data, options: n.options()}
-	size := int64(s.size() + opBytes + len(n.Path))
-	if gone := creations(n.Stat) - int64(n.Stat.NumChildren); gone > 0 && gone <= c.Counters.Limit {
-		size += forwardSize(path, gone)
-	}
-	return size
-}
-
 // tooLarge prepares writing in parts. It looks for ephemeral znodes first, because a move must not
 // find an ephemeral znode after a part of the copy was written.
 func (c *Copy) tooLarge(ctx context.Context) error {
@@ -186,26 +197,20 @@ func (c *Copy) tooLarge(ctx context.Context) error {
 }
 
 // transaction copies or moves everything at once.
-func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) error {
+func (c *copying) transaction(ctx context.Context) error {
 	var ops []client.Op
-	created := map[string]int64{} // children, by Rel of the parent
-	for _, n := range nodes {
-		if n.Depth > 0 {
-			created[parent(n.Rel)]++
-		}
+	for _, n := range c.nodes {
 		if !c.Move {
 			ops = append(ops, client.CheckOp(n.Path, n.Stat.Version))
 		}
-		ops = append(ops, client.CreateOp(Join(c.To.Path, n.Rel), n.Data, n.options()))
 	}
-	for _, n := range nodes {
-		behind := Counter{Path: Join(c.To.Path, n.Rel), By: creations(n.Stat) - created[n.Rel]}
-		if empties := n.Container && created[n.Rel] == 0; behind.By > 0 && !empties && c.Counters.allow(behind) {
-			ops = append(ops, forward(behind.Path, behind.By)...)
+	for _, s := range c.steps {
+		if s.kind == Create || c.Counters.allow(Counter{Path: s.path, By: s.by}) {
+			ops = append(ops, s.ops()...)
 		}
 	}
 	if c.Move {
-		for _, n := range slices.Backward(nodes) {
+		for _, n := range slices.Backward(c.nodes) {
 			ops = append(ops, client.DeleteOp(n.Path, n.Stat.Version))
 		}
 	}
@@ -221,19 +226,19 @@ func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) er
 		}
 	}
 	if err == nil {
-		done.Created = int64(len(nodes))
+		c.done.Created = int64(len(c.nodes))
 		if c.Move {
-			done.Deleted = done.Created
+			c.done.Deleted = c.done.Created
 		}
 	}
 	return err
 }
 
 // checkACLs fails, with a format for the path, if an ACL was set since Run began.
-func (c *Copy) checkACLs(ctx context.Context, begun proto.Zxid, versions map[string]int32, format string) error {
+func (c *copying) checkACLs(ctx context.Context, format string) error {
 	o := Options{NoSystem: true, Below: c.options().Below}
 	return Walk(ctx, c.From.ZK, c.From.Path, o, func(n *Znode) error {
-		if n.Denied == nil && n.Stat.Czxid <= begun && n.Stat.Aversion != versions[n.Path] {
+		if n.Denied == nil && n.Stat.Czxid <= c.begun && n.Stat.Aversion != c.aclVersions[n.Path] {
 			return fmt.Errorf(format, n.Path)
 		}
 		return nil
@@ -245,10 +250,10 @@ func Within(path, root string) bool {
 	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }
 
-// deleteUnchanged deletes a subtree, children first. A znode that was created or changed after the
-// zxid since, or whose ACL has another version than in aclVersions, ends the deletion.
-func deleteUnchanged(ctx context.Context, from Side, since proto.Zxid, aclVersions map[string]int32) (deleted int64, err error) {
-	w := writer{zk: from.ZK, repeat: true}
+// deleteUnchanged deletes the source, children first. A znode that was created or changed since Run
+// began, or whose ACL was set, ends the deletion.
+func (c *copying) deleteUnchanged(ctx context.Context) error {
+	w := writer{zk: c.From.ZK, repeat: true}
 	failed := func(err error) error {
 		if err != nil {
 			err = fmt.Errorf("deleting the source, after %d znodes: %w", w.done[Delete], err)
@@ -258,11 +263,11 @@ func deleteUnchanged(ctx context.Context, from Side, since proto.Zxid, aclVersio
 	deleting := lineage{finish: func(o open) error {
 		return failed(w.add(ctx, step{kind: Delete, path: o.doomed.Path, version: o.doomed.Stat.Version}))
 	}}
-	err = Walk(ctx, from.ZK, from.Path, Options{Below: All}, func(n *Znode) error {
+	err := Walk(ctx, c.From.ZK, c.From.Path, Options{Below: All}, func(n *Znode) error {
 		if n.Denied != nil {
 			return n.Denied
 		}
-		if n.Stat.Mzxid > since || n.Stat.Czxid > since || n.Stat.Aversion != aclVersions[n.Path] {
+		if n.Stat.Mzxid > c.begun || n.Stat.Czxid > c.begun || n.Stat.Aversion != c.aclVersions[n.Path] {
 			return fmt.Errorf("%s changed during the move: it and its parents stay, in addition to the copy; %d znodes were deleted",
 				n.Path, w.done[Delete])
 		}
@@ -276,5 +281,6 @@ func deleteUnchanged(ctx context.Context, from Side, since proto.Zxid, aclVersio
 	if err == nil {
 		err = failed(w.flush(ctx))
 	}
-	return w.done[Delete], err
+	c.done.Deleted = w.done[Delete]
+	return err
 }

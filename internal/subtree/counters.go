@@ -83,26 +83,24 @@ func (c *Counters) move(ctx context.Context, zk *client.Client, wanted []Counter
 	if err != nil {
 		return err
 	}
-	var moving []int
-	for i, o := range behind {
-		if o.By > 0 && c.allow(o) {
-			moving = append(moving, i)
+	for i := range behind {
+		if behind[i].By > 0 && !c.allow(behind[i]) {
+			behind[i].By = 0
 		}
 	}
-	refused := make([]error, len(moving))
-	err = Each(len(moving), func(i int) error {
-		err := moveOne(ctx, zk, wanted[moving[i]])
+	err = Each(len(behind), func(i int) error {
+		if behind[i].By == 0 {
+			return nil
+		}
+		err := moveOne(ctx, zk, wanted[i])
 		var e *client.Error
 		if errors.As(err, &e) && (e.Code == proto.ErrNoAuth || e.Code == proto.ErrNodeExists || e.Code == proto.ErrQuotaExceeded) {
-			refused[i] = err
-			return nil
+			behind[i].Err, err = err, nil
 		}
 		return err
 	})
-	for i, refusal := range refused {
-		if refusal != nil {
-			o := behind[moving[i]]
-			o.Err = refusal
+	for _, o := range behind {
+		if o.Err != nil {
 			c.stay(o)
 		}
 	}
@@ -160,46 +158,4 @@ func moveOne(ctx context.Context, zk *client.Client, wanted Counter) error {
 			return err
 		}
 	}
-}
-
-// count notes a record for the counters. It must be called in the order of the records.
-func (l *Loader) count(r *Record, added bool) {
-	rel := r.rel()
-	_ = l.leave(&rel) // leaveParent never fails
-	if added {
-		l.child(rel)
-	}
-	if added || Join(l.To, rel) == "/" {
-		l.open = append(l.open, open{rel: rel, by: r.Creations, empty: r.Kind == Container})
-	}
-}
-
-// leaveParent notes a counter that may be behind. It never fails.
-func (l *Loader) leaveParent(o open) error {
-	if o.by > o.created && (o.created > 0 || !o.empty) {
-		l.behind = append(l.behind, Counter{Path: Join(l.To, o.rel), By: o.by})
-	}
-	return nil
-}
-
-// moveCounters moves the counters of the parents that were left.
-func (l *Loader) moveCounters(ctx context.Context) error {
-	if len(l.behind) == 0 {
-		return nil
-	}
-	if err := l.out.flush(ctx); err != nil {
-		return err
-	}
-	err := l.Counters.move(ctx, l.ZK, l.behind)
-	l.behind = l.behind[:0]
-	return err
-}
-
-// Finish writes the rest after the last Add.
-func (l *Loader) Finish(ctx context.Context) error {
-	_ = l.leave(nil) // leaveParent never fails
-	if err := l.out.flush(ctx); err != nil {
-		return err
-	}
-	return l.moveCounters(ctx)
 }

@@ -33,8 +33,7 @@ type Loader struct {
 	Created, Changed, Kept, Skipped int64 // Skipped: ephemeral znodes
 
 	out     writer
-	lineage           // of the last record; By of an open znode is the wanted number of creations
-	behind  []Counter // By is the wanted number of creations
+	lineage // of the last record; by of an open znode is the wanted number of creations
 }
 
 // Load adds all records of an export.
@@ -61,24 +60,38 @@ func (l *Loader) Load(ctx context.Context, in io.Reader) error {
 func (l *Loader) Add(ctx context.Context, r Record) error {
 	if l.out.zk == nil {
 		l.out = writer{
-			zk: l.ZK, repeat: true, existing: l.Existing, withACLs: !l.WithoutACL, kept: &l.Kept, wrote: l.written,
+			zk: l.ZK, repeat: true, existing: l.Existing, withACLs: !l.WithoutACL, kept: &l.Kept,
+			counters: &l.Counters, wrote: l.written,
 		}
-		l.finish = l.leaveParent
+		l.finish = func(o open) error {
+			if o.lacks() > 0 {
+				l.out.behind = append(l.out.behind, Counter{Path: Join(l.To, o.rel), By: o.by})
+			}
+			return nil
+		}
 	}
 	s, ok, err := l.step(r)
 	if err != nil {
 		return err
 	}
-	l.count(&r, ok)
-	if len(l.behind) >= batchOps {
-		if err := l.moveCounters(ctx); err != nil {
-			return err
-		}
+	rel := r.rel()
+	_ = l.leave(&rel) // finish never fails
+	if ok {
+		l.child(rel)
+	}
+	if ok || Join(l.To, rel) == "/" {
+		l.open = append(l.open, open{rel: rel, by: r.Creations, empty: r.Kind == Container})
 	}
 	if !ok {
 		return nil
 	}
 	return l.out.add(ctx, s)
+}
+
+// Finish writes the rest after the last Add.
+func (l *Loader) Finish(ctx context.Context) error {
+	_ = l.leave(nil) // finish never fails
+	return l.out.end(ctx)
 }
 
 // step returns the step of a record. ok is false if the record is skipped.

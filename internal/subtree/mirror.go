@@ -47,11 +47,11 @@ func (m *Mirrored) Equal() bool { return m.Lost()+m.Created+m.Counters+m.Later =
 func (m *Mirror) Run(ctx context.Context, rels []string) (Mirrored, error) {
 	withACL, out := !m.WithoutACL, writer{zk: m.To.ZK}
 	p := plan{from: m.From, to: m.To, whole: rels == nil, limit: m.Creations}
-	p.emit = func(kind StepKind, c Change, by int64) error {
+	p.emit = func(kind StepKind, c Change, count creation) error {
 		if m.DryRun {
 			return nil
 		}
-		return out.do(ctx, newStep(m.To, kind, c, by))
+		return out.do(ctx, newStep(m.To, kind, c, count))
 	}
 	left, there, err := m.From.prepare(ctx, withACL)
 	if err == nil && !there {

@@ -58,15 +58,15 @@ func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, lim
 }
 
 // note keeps a step of the plan.
-func (p *Patch) note(kind StepKind, c Change, by int64) error {
+func (p *Patch) note(kind StepKind, c Change, count creation) error {
 	path := Join(p.To.Path, c.Rel)
 	switch kind {
 	case keep:
 		p.Kept = append(p.Kept, path)
 	case moveCounter:
-		p.Counters = append(p.Counters, Counter{Path: path, By: by})
+		p.Counters = append(p.Counters, Counter{Path: path, By: count.by})
 	case leaveBehind:
-		p.Behind = append(p.Behind, Counter{Path: path, By: by})
+		p.Behind = append(p.Behind, Counter{Path: path, By: count.by})
 	default:
 		if c.Right != nil {
 			c.Right.Data = nil
@@ -107,7 +107,7 @@ func (p *Patch) apply(ctx context.Context) error {
 	defer slices.Reverse(p.Changes[Delete])
 	for kind, changes := range p.Changes {
 		for _, c := range changes {
-			if err := p.out.do(ctx, newStep(p.To, StepKind(kind), c, 0)); err != nil {
+			if err := p.out.do(ctx, newStep(p.To, StepKind(kind), c, creation{})); err != nil {
 				return err
 			}
 		}
@@ -115,7 +115,7 @@ func (p *Patch) apply(ctx context.Context) error {
 			continue
 		}
 		for _, c := range p.Counters {
-			if err := p.out.do(ctx, step{kind: moveCounter, path: c.Path, by: c.By}); err != nil {
+			if err := p.out.do(ctx, step{kind: moveCounter, path: c.Path, creation: creation{by: c.By}}); err != nil {
 				return err
 			}
 		}

@@ -20,10 +20,13 @@ type plan struct {
 	from, to Side
 	whole    bool  // counters are moved
 	limit    int64 // creations that may still move counters
-	emit     func(kind StepKind, c Change, by int64) error
+	emit     func(kind StepKind, c Change, count creation) error
 	Mirrored
 	lineage
 }
+
+// creation is how many creations move a sequence counter, and how many the wanted znode has seen.
+type creation struct{ by, wanted int64 }
 
 // run plans all steps between the nodes of the two sides.
 func (p *plan) run(wanted, live iter.Seq2[*Znode, error]) error {
@@ -92,7 +95,7 @@ func (p *plan) change(c Change, path string) error {
 	if c.Right == nil {
 		p.Created++
 		p.child(c.Rel)
-		return p.emit(Create, c, 0)
+		return p.emit(Create, c, creation{})
 	}
 	if c.Data || c.ACL {
 		p.lose(path)
@@ -101,13 +104,13 @@ func (p *plan) change(c Change, path string) error {
 	}
 	if c.ACL { // before the data, so that new data is never visible to more clients than wanted
 		p.ACLs++
-		if err := p.emit(SetACL, c, 0); err != nil {
+		if err := p.emit(SetACL, c, creation{}); err != nil {
 			return err
 		}
 	}
 	if c.Data {
 		p.Data++
-		return p.emit(SetData, c, 0)
+		return p.emit(SetData, c, creation{})
 	}
 	return nil
 }
@@ -115,24 +118,24 @@ func (p *plan) change(c Change, path string) error {
 // leaveZnode plans the deletion of a znode that is not wanted, or moves a counter forward.
 func (p *plan) leaveZnode(o open) error {
 	c := Change{Rel: o.rel, Right: o.doomed}
-	by := o.by - o.created
+	by := o.lacks()
 	switch {
 	case o.doomed != nil && o.busy:
 		p.Kept++
-		return p.emit(keep, c, 0)
+		return p.emit(keep, c, creation{})
 	case o.doomed != nil:
 		p.Deleted++
 		p.lose(Join(p.to.Path, o.rel))
-		return p.emit(Delete, c, 0)
-	case by <= 0 || o.empty && o.created == 0:
+		return p.emit(Delete, c, creation{})
+	case by <= 0:
 		return nil
 	case by > p.limit:
 		p.Behind++
-		return p.emit(leaveBehind, c, by)
+		return p.emit(leaveBehind, c, creation{by, o.by})
 	}
 	p.Counters++
 	p.limit -= by
-	return p.emit(moveCounter, c, by)
+	return p.emit(moveCounter, c, creation{by, o.by})
 }
 
 // maxReplaced bounds Mirrored.Replaced.
@@ -161,6 +164,14 @@ type open struct {
 	// empty: a container without children, unless some are created. The server would delete the
 	// container if its counter moved.
 	empty bool
+}
+
+// lacks returns how many creations move the sequence counter; 0 or less: none.
+func (o *open) lacks() int64 {
+	if o.empty && o.created == 0 {
+		return 0
+	}
+	return o.by - o.created
 }
 
 // leave finishes the znodes that rel is not below; nil leaves all.
@@ -199,8 +210,8 @@ func (s Side) prepare(ctx context.Context, withACL bool) (iter.Seq2[*Znode, erro
 }
 
 // newStep returns a step at a path of a live subtree.
-func newStep(to Side, kind StepKind, c Change, by int64) step {
-	s := step{kind: kind, path: Join(to.Path, c.Rel), by: by}
+func newStep(to Side, kind StepKind, c Change, count creation) step {
+	s := step{kind: kind, path: Join(to.Path, c.Rel), creation: count}
 	if c.Left != nil {
 		s.data, s.options = c.Left.Data, c.Left.options()
 	}

@@ -34,13 +34,13 @@ const (
 
 // step changes a znode.
 type step struct {
-	kind    StepKind
-	path    string
-	data    []byte
-	options client.CreateOptions // of SetACL and SetData only the ACL counts
-	version int32                // that is replaced or deleted
-	by      int64                // creations that move a counter
-	aclSet  bool                 // of SetData: a writer with ACLs has set the ACL
+	kind     StepKind
+	path     string
+	data     []byte
+	options  client.CreateOptions // of SetACL and SetData only the ACL counts
+	version  int32                // that is replaced or deleted
+	creation                      // of moveCounter
+	aclSet   bool                 // of SetData: a writer with ACLs has set the ACL
 }
 
 // ops returns the operations of a step, except SetACL, for which there is none.
@@ -81,14 +81,16 @@ type writer struct {
 	// repeat makes the writer find out whether a transaction whose reply was lost was carried out.
 	// Its steps name no versions, or only delete.
 	repeat   bool
-	existing Existing // how repeat treats znodes to create that exist
-	withACLs bool     // SetData sets the ACL as well
-	wrote    func()   // nil, or called after each transaction
+	existing Existing  // how repeat treats znodes to create that exist
+	withACLs bool      // SetData sets the ACL as well
+	wrote    func()    // nil, or called after each transaction
+	counters *Counters // with repeat: moves the counters
 	done     [numStepKinds]int64
 	kept     *int64 // counts the znodes that existing leaves as they are
 
 	batch      []step
-	ops, bytes int // of the batch
+	ops, bytes int       // of the batch
+	behind     []Counter // to be moved by counters: By is the wanted number of creations
 }
 
 // do makes a step, at once or with the next transaction.
@@ -103,6 +105,10 @@ func (w *writer) do(ctx context.Context, s step) error {
 		}
 		return err
 	case moveCounter:
+		if w.repeat {
+			w.behind = append(w.behind, Counter{Path: s.path, By: s.wanted})
+			return nil
+		}
 		by := s.by
 		s.by = 1
 		for range by - 1 {
@@ -116,6 +122,11 @@ func (w *writer) do(ctx context.Context, s step) error {
 
 // add adds a step to the batch, after the batch was written if it is full.
 func (w *writer) add(ctx context.Context, s step) error {
+	if len(w.behind) >= batchOps {
+		if err := w.end(ctx); err != nil {
+			return err
+		}
+	}
 	if len(w.batch) > 0 && (w.ops+s.count() > batchOps || w.bytes+s.size() > batchBytes) {
 		if err := w.flush(ctx); err != nil {
 			return err
@@ -124,6 +135,16 @@ func (w *writer) add(ctx context.Context, s step) error {
 	w.batch = append(w.batch, s)
 	w.ops, w.bytes = w.ops+s.count(), w.bytes+s.size()
 	return nil
+}
+
+// end writes the batch and moves the counters that are behind.
+func (w *writer) end(ctx context.Context) error {
+	err := w.flush(ctx)
+	if err == nil && len(w.behind) > 0 {
+		err = w.counters.move(ctx, w.zk, w.behind)
+		w.behind = w.behind[:0]
+	}
+	return err
 }
 
 // flush writes the batch. After an error nothing of the batch was written, except ACLs of existing
