@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -26,11 +27,56 @@ type work struct {
 type script struct {
 	name     string // no shell creates znodes under another's name
 	ready    string // matches once the shell has a session
-	create   string // creates the znode that its %s names
-	created  string // matches when it is created
+	begin    []step // creates the znode of a case
 	work     []work
-	leave    step   // creates an ephemeral znode at ROOT/e in a session that then quits
+	leave    []step // creates an ephemeral znode at ROOT/e in a session that then quits
 	leftover []step // a later session's look at its remains
+}
+
+// readScript reads the work of a shell, in sections of steps: begin, case NAME, leave, leftover,
+// and newer NAME, a case for the newer ZooKeeper alone. A step is "> LINE", and the pattern for the
+// output in the next line, if any.
+//
+//	define NAME TEXT    NAME stands for TEXT in the patterns that follow
+//	ready PATTERN
+func readScript(name, text string, newer bool) (script, error) {
+	s := script{name: name}
+	var steps *[]step
+	var defined []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		word, rest, _ := strings.Cut(line, " ")
+		pattern := strings.NewReplacer(defined...).Replace
+		switch {
+		case line == "" || line[0] == '#':
+			steps = nil
+		case word == ">" && steps != nil:
+			*steps = append(*steps, step{send: rest})
+		case steps != nil && len(*steps) > 0 && (*steps)[len(*steps)-1].want == "":
+			(*steps)[len(*steps)-1].want = pattern(line)
+		case word == "define":
+			what, stands, _ := strings.Cut(rest, " ")
+			defined = append(defined, what, stands)
+		case word == "ready":
+			s.ready = pattern(rest)
+		case word == "begin":
+			steps = &s.begin
+		case word == "leave":
+			steps = &s.leave
+		case word == "leftover":
+			steps = &s.leftover
+		case word == "case" || word == "newer":
+			w := work{name: rest}
+			steps = &w.steps
+			if word == "case" || newer {
+				s.work = append(s.work, w)
+				steps = &s.work[len(s.work)-1].steps
+			}
+		default:
+			return s, fmt.Errorf("shell: script of %s: unexpected %q", name, line)
+		}
+	}
+	return s, nil
 }
 
 // run runs the shell that command starts through the script.
@@ -51,7 +97,7 @@ func (s script) run(ctx context.Context, command []string) (_ []cases.Result, lo
 	const name = "ephemerals_go_with_their_shell"
 	results = append(results, cases.Run(ctx, []cases.Case{{Name: name, Run: func(ctx context.Context) {
 		first := must.Get(s.open(ctx, command))
-		must.Do(errors.Join(s.steps(ctx, first, name, []step{s.leave}), first.quit()))
+		must.Do(errors.Join(s.steps(ctx, first, name, s.leave), first.quit()))
 		second := must.Get(s.open(ctx, command))
 		must.Do(errors.Join(do(ctx, second, s.root(name), s.leftover), second.quit()))
 	}}})...)
@@ -75,9 +121,7 @@ func (s script) open(ctx context.Context, command []string) (*session, error) {
 func (s script) root(name string) string { return "/" + s.name + "-" + name }
 
 func (s script) steps(ctx context.Context, sh *session, name string, steps []step) error {
-	root := s.root(name)
-	make := step{fmt.Sprintf(s.create, root), fmt.Sprintf(s.created, root)}
-	return do(ctx, sh, root, append([]step{make}, steps...))
+	return do(ctx, sh, s.root(name), slices.Concat(s.begin, steps))
 }
 
 func do(ctx context.Context, sh *session, root string, steps []step) error {
