@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
@@ -77,6 +78,7 @@ func (b backlog) mayReconnect() bool {
 // TestLost_NotWhileTheServerAnswers: whatever is asked of a Client at once, and however slowly the
 // answers come, the Client knows that its session lives.
 func TestLost_NotWhileTheServerAnswers(t *testing.T) {
+	exhaustive.Checks(t, 3, 20) // a second of work each
 	rapid.Check(t, func(rt *rapid.T) {
 		b := backlog{
 			kind:    rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind"),
