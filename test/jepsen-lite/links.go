@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // Links are the network between members: a proxy per ordered pair and port. Blocks and delays are
@@ -44,20 +46,17 @@ func newLinks(members int) (addresses, *Links, error) {
 	// Concurrent runs differ in their process ids and so mostly in their addresses; ports settle
 	// the rest.
 	a := addresses{net: byte(16 + os.Getpid()%200)}
-	var every, own []string
+	var every []string
 	for i := 1; i <= members; i++ {
-		own = append(own, a.ip(i, i))
 		for j := 1; j <= members; j++ {
 			every = append(every, a.ip(i, j))
 		}
 	}
-	var err [3]error
-	a.peerPort, err[0] = freePort(every)
-	a.electionPort, err[1] = freePort(every)
-	a.clientPort, err[2] = freePort(own)
-	if err := errors.Join(err[:]...); err != nil {
+	ports, err := server.FreePorts(3, every...)
+	if err != nil {
 		return a, nil, err
 	}
+	a.peerPort, a.electionPort, a.clientPort = ports[0], ports[1], ports[2]
 	l := &Links{done: make(chan struct{}), net: a, ways: map[direction]*directionState{}, conns: map[*tunnel]bool{}, listeners: map[route]net.Listener{}}
 	for i := 1; i <= members; i++ {
 		for j := 1; j <= members; j++ {

@@ -61,29 +61,3 @@ func withHosts(hosts string, command []string) *exec.Cmd {
 	}
 	return cmd
 }
-
-// freePort returns a port that is free at every given address.
-func freePort(ips []string) (int, error) {
-	const attempts = 50
-	var last error
-	for range attempts {
-		l, err := net.Listen("tcp", net.JoinHostPort(ips[0], "0"))
-		if err != nil {
-			return 0, fmt.Errorf("jepsenlite: %w", err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		last = l.Close()
-		for _, ip := range ips {
-			if last != nil {
-				break
-			}
-			if l, last = net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); last == nil {
-				last = l.Close()
-			}
-		}
-		if last == nil {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("jepsenlite: no port is free everywhere: %w", last)
-}

@@ -15,9 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -25,12 +23,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/lockload"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := must.Main("upgrade", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
-	stop()
-	os.Exit(status)
-}
+func main() { must.Program("upgrade", run) }
 
 func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("upgrade", flag.ContinueOnError)

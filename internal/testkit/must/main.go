@@ -1,9 +1,13 @@
 package must
 
 import (
+	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 // errUsage ends a program that was called wrongly, after package flag has printed the reason.
@@ -22,6 +26,15 @@ func Main(name string, help error, work func()) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 1
 	}
+}
+
+// Program runs the work of a program with its arguments, and ends the process with the status that
+// Main returns. ctx ends with an interrupt.
+func Program(name string, work func(ctx context.Context, args []string)) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := Main(name, flag.ErrHelp, func() { work(ctx, os.Args[1:]) })
+	stop()
+	os.Exit(status)
 }
 
 // Parsed ends the program if err, of parsing its flags, is not nil.

@@ -13,8 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -22,12 +20,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := must.Main("diff", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
-	stop()
-	os.Exit(status)
-}
+func main() { must.Program("diff", run) }
 
 func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("diff", flag.ContinueOnError)

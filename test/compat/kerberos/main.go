@@ -11,23 +11,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/kdc"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := must.Main("kerberos", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
-	stop()
-	os.Exit(status)
-}
+func main() { must.Program("kerberos", run) }
 
 // setting is a configuration of both servers.
 type setting struct {

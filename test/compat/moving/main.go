@@ -19,10 +19,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -34,12 +32,7 @@ import (
 // current Java.
 const allReleases = "3.4.14,3.5.10,3.6.4,3.8.4,3.9.5"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := must.Main("moving", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
-	stop()
-	os.Exit(status)
-}
+func main() { must.Program("moving", run) }
 
 // world is shared by all parts of a run.
 type world struct {

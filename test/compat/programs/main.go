@@ -10,11 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -53,12 +51,7 @@ func programs() []program {
 // checkTimeout bounds the run of a program on a server. The slowest takes about two minutes.
 const checkTimeout = 15 * time.Minute
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := must.Main("programs", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
-	stop()
-	os.Exit(status)
-}
+func main() { must.Program("programs", run) }
 
 func run(ctx context.Context, args []string) {
 	all := programs()

@@ -128,10 +128,14 @@ func writeConfig(dir string, keys map[string]string) (string, error) {
 	return path, nil
 }
 
-// FreePorts returns n different ports of 127.0.0.1 that were free a moment ago, below those that
-// systems use for outgoing connections: a stopped member must find its ports free when it returns.
-func FreePorts(n int) (ports []int, err error) {
+// FreePorts returns n different ports that were free a moment ago on each of the addresses, or on
+// 127.0.0.1 without any. They are below those that systems use for outgoing connections: a stopped
+// member must find its ports free when it returns.
+func FreePorts(n int, ips ...string) (ports []int, err error) {
 	const first, last, attempts = 16384, 32767, 1000
+	if ips == nil {
+		ips = []string{"127.0.0.1"}
+	}
 	var held []net.Listener
 	defer func() {
 		for _, l := range held {
@@ -142,12 +146,17 @@ func FreePorts(n int) (ports []int, err error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		port := first + rand.IntN(last-first+1)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
+		port, free := first+rand.IntN(last-first+1), true
+		for _, ip := range ips {
+			l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+			if free = err == nil; !free {
+				break
+			}
+			held = append(held, l)
 		}
-		held, ports = append(held, l), append(ports, port)
+		if free {
+			ports = append(ports, port)
+		}
 	}
 	return nil, fmt.Errorf("server: found only %d free ports of %d", len(ports), n)
 }

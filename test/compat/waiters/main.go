@@ -14,9 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -24,12 +22,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := must.Main("waiters", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
-	stop()
-	os.Exit(status)
-}
+func main() { must.Program("waiters", run) }
 
 func run(ctx context.Context, args []string) {
 	if len(args) > 0 && args[0] == "play" {
