@@ -113,7 +113,8 @@ func processWide(srcs []source) []string {
 		switch {
 		case s.test, s.file.Name.Name == "main":
 			continue
-		case s.pkg == "internal/testkit/exhaustive", s.pkg == "internal/testkit/program", s.pkg == "internal/testkit/watchdog": // every test binary's TestMain, in effect
+		case s.pkg == "internal/testkit/exhaustive", s.pkg == "internal/testkit/program", s.pkg == "internal/testkit/watchdog", // every test binary's TestMain, in effect
+			s.name == "internal/testkit/must/main.go": // every test program's main, in effect
 			continue
 		case s.pkg == "examples/internal/example", s.pkg == "internal/testkit/recipetest": // the main of all examples, and of the recipes' tests
 			continue
