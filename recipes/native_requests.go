@@ -144,15 +144,34 @@ func nativeError(ctx context.Context, err error) error {
 	case local && e.Code == proto.ErrOperationTimeout && ctx.Err() != nil:
 		return newCtxError(ctx, e.Unknown)
 	case e.Unknown, !local && (e.Code == proto.ErrConnectionLoss || e.Code == proto.ErrOperationTimeout):
-		return fmt.Errorf("%w: %w", proto.ErrConnectionLoss, err)
+		return &requestError{proto.ErrConnectionLoss, e}
 	case errors.Is(err, client.ErrTooLarge):
 		return e.Cause
 	case local && e.Code == proto.ErrBadArguments:
 		return fmt.Errorf("%w: %w", e.Code, e.Cause)
 	case local && e.Code != proto.ErrMarshallingError, e.Code == proto.ErrSessionExpired:
-		return fmt.Errorf("%w: %w", zk.ErrNoServer, err)
+		return &requestError{zk.ErrNoServer, e}
 	case local:
 		return err
 	}
 	return e.Code
 }
+
+// requestError is an error of package client as another. Its text leaves out the operation and the
+// path, which the *Error has.
+type requestError struct {
+	as error
+	e  *client.Error
+}
+
+func (r *requestError) Error() string {
+	switch {
+	case r.e.Cause != nil:
+		return r.as.Error() + ": " + r.e.Cause.Error()
+	case r.as == error(r.e.Code): // a server's answer
+		return r.as.Error()
+	}
+	return r.as.Error() + ": " + r.e.Code.String()
+}
+
+func (r *requestError) Unwrap() []error { return []error{r.as, r.e} }

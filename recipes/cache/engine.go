@@ -135,14 +135,10 @@ func (g *engine) loop(ctx context.Context) {
 
 // endCause returns why the loop ends.
 func endCause(ctx context.Context) error {
-	err := context.Cause(ctx)
-	switch {
-	case err == nil:
-		err = recipes.ErrClosed
-	case errors.Is(err, recipes.ErrClosed):
-		return err
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, recipes.ErrClosed) {
+		return fmt.Errorf("%w: %w", recipes.ErrClosed, err)
 	}
-	return fmt.Errorf("%w: %w", recipes.ErrClosed, err)
+	return recipes.ErrClosed
 }
 
 // handleState follows the state of the connection. After a reconnect everything is read again: a
