@@ -191,7 +191,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
 		a.noteConfig(req, &res, r.Ref, now)
 	}
-	if s.cfg.Audit != nil {
+	if s.trail.On() {
 		a.audit(req, &res, events, r.Ref, now)
 	}
 	if res.Pending {
@@ -201,7 +201,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case *clientWrite:
 		a.touch(w.conn, touchedByReply)
 		w.conn.complete(&a.batch, w, &res, now)
-		s.conns.evict.relieve()
+		s.conns.relieve()
 		s.writes.Release(w.bytes(), w.big())
 		if w.free {
 			a.free = append(a.free, w)
@@ -237,6 +237,43 @@ func (s *Server) lost(ref any) {
 	}
 }
 
+// auditLost records a request whose outcome is not known here.
+func (s *Server) auditLost(w *clientRequest) {
+	if s.trail.On() {
+		w.conn.Lock()
+		defer w.conn.Unlock()
+		s.trail.Lost(w.audited(&w.req, &datatree.Result{Err: errUnknownOutcome}, s.cfg.Now()))
+	}
+}
+
+// audit records a request that was applied. Of a request that this server proposed there is an
+// event before its reply is sent, in the order in which requests are applied (A1). Every member has
+// events of sessions that end and of their ephemeral znodes, as in ZooKeeper, unless the log is
+// applied again after a start. events are those of Apply.
+func (a *applier) audit(req *datatree.Request, res *datatree.Result, events []datatree.Event, ref any, now time.Time) {
+	w := clientRequestOf(ref)
+	if res.Pending || w != nil && res.Err == proto.ErrSessionMoved { // the latter is not answered
+		return
+	}
+	switch r := w.audited(req, res, now); req.Op {
+	case proto.OpCreateSession, proto.OpReattachSession, proto.OpInitConfig, proto.OpConfigDone: // see attached and noteConfig
+	case proto.OpCloseSession, proto.OpExpireSession:
+		if a.s.life.serving.Load() && (w != nil || res.Err == proto.OK) {
+			var ephemerals []string
+			for i := range events {
+				if events[i].Type == proto.EventDeleted {
+					ephemerals = append(ephemerals, events[i].Path)
+				}
+			}
+			a.s.trail.End(r, ephemerals)
+		}
+	default:
+		if _, own := ref.(*serverWrite); w != nil || own {
+			a.s.trail.Write(r)
+		}
+	}
+}
+
 // errUnknownOutcome is the code of a request of the server itself that may have been applied or
 // not.
 const errUnknownOutcome = proto.ErrConnectionLoss
@@ -269,7 +306,7 @@ func (a *applier) deliver(e *datatree.Event) {
 			a.touch(c, touchedByEvent)
 		}
 		c.Unlock()
-		s.conns.evict.relieve()
+		s.conns.relieve()
 	}
 }
 

@@ -44,7 +44,7 @@ func (c *conn) answerAuth(h proto.RequestHeader, d *jute.Decoder, now time.Time,
 func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool) {
 	var r proto.AuthRequest
 	r.Decode(d)
-	defer func() { c.auditAuth(r.Scheme, code) }()
+	defer func() { c.server.trail.Auth(c, r.Scheme, code) }()
 	if d.Err() != nil {
 		return proto.ErrAuthFailed, true
 	}

@@ -92,10 +92,10 @@ func (a *Authentication) check() (errs []error) {
 }
 
 // admitted reports whether the client may send such a request: others than auth and sasl need an
-// identity of a scheme that is required. c is locked.
-func (c *conn) admitted(op proto.OpCode) bool {
-	required := c.server.live.Load().Auth.Required
-	return len(required) == 0 || op == proto.OpAuth || op == proto.OpSASL || slices.ContainsFunc(c.ids, func(id proto.ID) bool { return slices.Contains(required, id.Scheme) })
+// identity of a scheme that is required.
+func (i *identity) admitted(op proto.OpCode, required []string) bool {
+	return len(required) == 0 || op == proto.OpAuth || op == proto.OpSASL ||
+		slices.ContainsFunc(i.ids, func(id proto.ID) bool { return slices.Contains(required, id.Scheme) })
 }
 
 // refuseAnonymous answers the first request of a client without an identity that is required, and
@@ -104,7 +104,7 @@ func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.Ba
 	c.server.meter.Count(meter.AuthFailed)
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
 		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
-	c.auditAuth("none before "+h.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
+	c.server.trail.Auth(c, "none before "+h.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
 	c.status(h, proto.ErrSessionClosedRequireSASLAuth, 0, true, now, t)
 	return pauseEnd
 }
@@ -115,9 +115,9 @@ func (a *Authentication) ensembleNamed(name []byte) bool {
 }
 
 // addIDs adds identities to the connection, for requests that come after it, and returns false if
-// there is no room. c is locked.
-func (c *conn) addIDs(more ...proto.ID) bool {
-	ids := slices.Clone(c.ids) // requests under way keep the old list
+// there is no room.
+func (i *identity) addIDs(more ...proto.ID) bool {
+	ids := slices.Clone(i.ids) // requests under way keep the old list
 	for _, id := range more {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -131,7 +131,7 @@ func (c *conn) addIDs(more ...proto.ID) bool {
 		return false
 	}
 	orderIDs(ids)
-	c.ids = ids
+	i.ids = ids
 	return true
 }
 

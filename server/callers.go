@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"github.com/gozkd/gozkd/audit"
 	"net"
 
 	"github.com/gozkd/gozkd/internal/memnet"
@@ -133,6 +134,19 @@ func (s *Server) IdentifyCertificate(cert *x509.Certificate) ([]proto.ID, error)
 		ids = append(ids, proto.ID{Scheme: superID.Scheme, ID: id})
 	}
 	return append(ids, proto.ID{Scheme: schemeX509, ID: id}), nil
+}
+
+// Audit puts an event into the audit log, if there is one: for what callers do through the program
+// that embeds the server. Time is set if it is zero.
+func (s *Server) Audit(e audit.Event) {
+	if s.cfg.Audit == nil {
+		return
+	}
+	if e.Time.IsZero() {
+		e.Time = s.cfg.Now()
+	}
+	e.IDs = ShownIDs(e.IDs)
+	s.cfg.Audit.Record(&e)
 }
 
 // MaxBuffer returns how many bytes a request may have: Config.MaxBuffer.

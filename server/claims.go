@@ -79,7 +79,7 @@ func (c *conn) claimAllowed() bool {
 func (c *conn) refuseClaim(req *proto.ConnectRequest) {
 	c.logger().Debug("session refused", "session", req.SessionID.String())
 	c.Lock()
-	c.auditSession(proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
+	c.server.trail.Session(c, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
 	c.refuse(req.HasReadOnly)
 	c.Unlock()
 	c.Flush()

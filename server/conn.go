@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"github.com/gozkd/gozkd/audit"
 	"net"
 	"time"
 
@@ -43,12 +44,20 @@ type conn struct {
 	stats meter.ConnStats
 }
 
-// identity holds the client's identities.
+// identity is who the client has proved to be, and what that permits it. It is guarded by the lock
+// of the connection.
 type identity struct {
-	ids   []proto.ID // replaced, never changed in place; ShownIDs are for others to see
-	known datatree.Decisions
-	leaf  *x509.Certificate // of the client, verified, with an identity x509; nil: none
-	sasl  *saslExchange     // owned by serve; nil: it has not begun
+	ids     []proto.ID // replaced, never changed in place; ShownIDs are for others to see
+	known   datatree.Decisions
+	skipACL bool              // no ACL is checked
+	leaf    *x509.Certificate // of the client, verified, with an identity x509; nil: none
+	sasl    *saslExchange     // owned by serve; nil: it has not begun
+}
+
+// caller returns the client with its identities of some time. The connection stays locked while the
+// result is used.
+func (i *identity) caller(ids []proto.ID) datatree.Caller {
+	return datatree.Caller{IDs: ids, SkipACL: i.skipACL, Known: &i.known}
 }
 
 // attachment is the session of a connection.
@@ -74,7 +83,7 @@ func newConn(s *Server, nc net.Conn, kind portKind, addr string) *conn {
 	c := &conn{
 		server: s, addr: addr, port: kind,
 		stats:    meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
-		identity: identity{ids: []proto.ID{{Scheme: schemeIP, ID: addr}}},
+		identity: identity{ids: []proto.ID{{Scheme: schemeIP, ID: addr}}, skipACL: s.cfg.SkipACL},
 	}
 	c.Link.Init(&s.conns.links, c, nc)
 	c.NoteHeard(now)
@@ -99,10 +108,29 @@ func (c *conn) encrypted() bool {
 	return below || c.Secured()
 }
 
-// caller returns the client with its identities of some time. c is locked, now and while the
-// result is used.
-func (c *conn) caller(ids []proto.ID) datatree.Caller {
-	return datatree.Caller{IDs: ids, SkipACL: c.server.cfg.SkipACL, Known: &c.known}
+// AuditEvent implements trail.Client. c is locked, or Apply calls.
+func (c *conn) AuditEvent(ids []proto.ID) audit.Event {
+	origin := ""
+	if caller, ok := c.NetConn().(*callerConn); ok {
+		origin = caller.Origin
+	}
+	if ids == nil {
+		ids = c.ids
+	}
+	return audit.Event{
+		Session: c.session, IDs: ShownIDs(ids), Client: c.NetConn().RemoteAddr().String(), Origin: origin,
+		TLS: c.encrypted(),
+	}
+}
+
+// awaitAudit waits until the audit log has room, if it asks for that. It returns false if the
+// connection closes or the server stops. A client that waits counts as heard.
+func (c *conn) awaitAudit(in *link.Input) bool {
+	if !c.server.trail.Full() {
+		return true
+	}
+	c.HoldInput(in)
+	return c.server.trail.Await(c.IsClosed, c.server.life.stopping)
 }
 
 // boundOutput charges the output, and closes the connection if too much waits for its client. c

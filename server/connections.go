@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/gozkd/gozkd/server/internal/meter"
 	"sync"
 	"time"
 
@@ -11,8 +12,13 @@ import (
 
 // connTable holds the open connections of clients.
 type connTable struct {
-	links  link.Host
-	evict  eviction
+	links link.Host
+	// To disconnect clients when all of them hold too much, see relieve.
+	evicting   sync.Mutex // held while connections are chosen and closed; taken before any Link.mu
+	watches    *watch.Table
+	watchLimit func() int64 // how many bytes watches may take
+	meter      *meter.Meter
+
 	locals localSessions
 
 	mu        sync.Mutex // guards all below except turns
@@ -31,12 +37,12 @@ type connTable struct {
 func (t *connTable) init(s *Server) {
 	t.turns = newTurns()
 	t.links.Init(link.HostConfig{
-		Now: s.cfg.Now, Relieve: t.evict.relieve, Goroutines: &s.life.goroutines,
+		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.goroutines,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },
 	})
 	t.links.Memory.Limit.Store(s.cfg.ClientMemory)
-	t.evict.conns, t.evict.watches, t.evict.meter = t, s.watches, &s.meter
-	t.evict.watchLimit = func() int64 { return s.live.Load().WatchMemory }
+	t.watches, t.meter = s.watches, &s.meter
+	t.watchLimit = func() int64 { return s.live.Load().WatchMemory }
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)
 	t.perAddr = make(map[string]int)

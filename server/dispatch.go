@@ -79,14 +79,14 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 	defer c.SetHandling(false)
 	turns, turn := c.server.conns.turns, false
 	for ; ; now = c.server.cfg.Now() {
-		if s := c.server; s.cfg.Audit != nil && !c.awaitAudit(in) {
+		if !c.awaitAudit(in) {
 			return false, nil
 		}
 		p, err := c.burst(in, now, turn)
 		if turn {
 			turns.end()
 		}
-		c.server.conns.evict.relieve()
+		c.server.conns.relieve()
 		switch { // c.flush may wait for the client
 		case in.Len() == 0:
 			in.Release()
@@ -142,7 +142,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 		switch {
 		case c.Ending():
 			return pauseClosed, nil
-		case c.crowded():
+		case c.queue.crowded(&s.conns.links.Memory):
 			return pauseQueue, nil
 		case c.Out.Len() >= link.Burst:
 			return pauseOutput, nil
@@ -190,7 +190,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	if d.Err() != nil {
 		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
 	}
-	if !c.admitted(h.Op) {
+	if !c.admitted(h.Op, c.server.live.Load().Auth.Required) {
 		return c.refuseAnonymous(h, now, t), nil
 	}
 	if c.reconfiging != nil {
@@ -238,7 +238,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			return pauseAlone, nil
 		}
 		if code := c.reconfig(d); code != proto.OK {
-			c.auditRefused(h, d.Rest(), code, now)
+			c.server.trail.Refused(c, h, d.Rest(), code, now)
 			c.status(h, code, zxidLast, false, now, t)
 		} else if p := c.write(h, d.Rest(), now, t, turn); p != pauseNone {
 			return p, nil
@@ -250,7 +250,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	case proto.ClassInternal:
 		// Only the server's own collector may send this op: with it, a client could delete any
 		// childless znode, whatever the ACL.
-		c.auditRefused(h, d.Rest(), proto.ErrBadArguments, now)
+		c.server.trail.Refused(c, h, d.Rest(), proto.ErrBadArguments, now)
 		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
@@ -301,7 +301,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	}
 	if code, why := s.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
 		s.writes.Release(len(body), big)
-		c.auditRefused(h, body, code, now)
+		c.server.trail.Refused(c, h, body, code, now)
 		s.meter.Count(meter.ExpensiveRefused)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))
 		c.status(h, code, zxidLast, false, now, t)
@@ -390,7 +390,7 @@ func (c *conn) whenCurrent(mark func()) {
 		s.applier.batch.Settle(s.cfg.Now())
 		c.Unlock()
 		s.treeMu.RUnlock()
-		c.server.conns.evict.relieve()
+		c.server.conns.relieve()
 		c.FlushAsync()
 	})
 }

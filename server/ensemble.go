@@ -136,8 +136,8 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 		a.membersChanged = true
 		if w := a.reconfigs[res.Serial]; w != nil {
 			delete(a.reconfigs, res.Serial)
-			if s.cfg.Audit != nil {
-				s.auditWrite(auditBase(&w.req, res, &w.clientRequest, now), &w.req, res)
+			if s.trail.On() {
+				s.trail.Write(w.audited(&w.req, res, now))
 			}
 			a.touch(w.conn, touchedByReply)
 			w.conn.complete(&a.batch, w, res, now)

@@ -4,41 +4,31 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
 
-// eviction disconnects clients when all of them together hold too much.
-type eviction struct {
-	mu         sync.Mutex // held while connections are chosen and closed; taken before any Link.mu
-	conns      *connTable
-	watches    *watch.Table
-	watchLimit func() int64 // how many bytes watches may take
-	meter      *meter.Meter
-}
-
 // relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if
 // the memory of watches is. The caller holds no Link.mu.
-func (e *eviction) relieve() {
-	if e.conns.links.Memory.UnreadExceeded() {
-		e.evict()
+func (t *connTable) relieve() {
+	if t.links.Memory.UnreadExceeded() {
+		t.evict()
 	}
-	if e.watches.Bytes() > e.watchLimit() {
-		e.evictWatchers()
+	if t.watches.Bytes() > t.watchLimit() {
+		t.evictWatchers()
 	}
 }
 
 // evictWatchers closes connections until an eighth of the memory of watches is free: first those
 // from the address whose watches take most, so that a client with many connections is not spared at
 // the expense of a client with many watches on a single connection.
-func (e *eviction) evictWatchers() {
-	limit := e.watchLimit()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.watches.Bytes() <= limit { // another goroutine was here
+func (t *connTable) evictWatchers() {
+	limit := t.watchLimit()
+	t.evicting.Lock()
+	defer t.evicting.Unlock()
+	if t.watches.Bytes() <= limit { // another goroutine was here
 		return
 	}
 	type watcher struct {
@@ -47,8 +37,8 @@ func (e *eviction) evictWatchers() {
 	}
 	var all []watcher
 	sum := map[string]int64{} // by address
-	for _, w := range e.watches.Held() {
-		c := e.conns.get(w.Conn)
+	for _, w := range t.watches.Held() {
+		c := t.get(w.Conn)
 		if c != nil {
 			sum[c.addr] += w.Bytes
 		}
@@ -64,26 +54,26 @@ func (e *eviction) evictWatchers() {
 		return cmp.Or(cmp.Compare(rank(y), rank(x)), cmp.Compare(y.Bytes, x.Bytes))
 	})
 	for _, w := range all {
-		if e.watches.Bytes() <= limit-limit/8 {
+		if t.watches.Bytes() <= limit-limit/8 {
 			return
 		}
 		if w.c != nil {
 			w.c.Close()
-			e.meter.Count(meter.TooManyWatches)
+			t.meter.Count(meter.TooManyWatches)
 			w.c.logger().Warn("connection closed: the watches of all clients exceed their memory, "+
 				"and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr], "limit_bytes", limit)
 		}
-		e.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
+		t.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
 	}
 }
 
 // evict closes connections until an eighth of the budget is free, so that the search for the
 // slowest is worth its cost. The connection with the largest product of bytes and time goes first:
 // a client that reads holds even a large reply only for moments.
-func (e *eviction) evict() {
-	b := &e.conns.links.Memory
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (t *connTable) evict() {
+	b := &t.links.Memory
+	t.evicting.Lock()
+	defer t.evicting.Unlock()
 	if !b.UnreadExceeded() { // another goroutine was here
 		return
 	}
@@ -94,7 +84,7 @@ func (e *eviction) evict() {
 		waits time.Duration
 	}
 	var slow []candidate
-	for _, c := range e.conns.all() {
+	for _, c := range t.all() {
 		c.Lock()
 		unread, _, shared := c.Charged()
 		bytes := unread + b.Portion(shared)
@@ -114,7 +104,7 @@ func (e *eviction) evict() {
 		if !v.c.CloseSlow() {
 			continue
 		}
-		e.meter.Count(meter.Evicted)
+		t.meter.Count(meter.Evicted)
 		v.c.logger().Warn("connection closed: the unread output and unfinished requests of all clients "+
 			"exceed their memory, and this client is the slowest",
 			"unread_bytes", v.bytes, "waiting_ms", v.waits.Milliseconds(), "limit_bytes", limit)

@@ -206,7 +206,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		return
 	}
 	if res.Err != proto.OK {
-		c.auditSession(w.req.Op, w.req.Session, res.Err, res.Zxid)
+		c.server.trail.Session(c, w.req.Op, w.req.Session, res.Err, res.Zxid)
 		c.logger().Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
 		c.refuse(w.hasReadOnly)
 		return
@@ -217,7 +217,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 	}
 	c.session, c.epoch, c.timeoutMs = res.SessionID, res.Zxid, info.TimeoutMs
 	c.stats.LastZxid = res.Zxid
-	c.auditSession(w.req.Op, c.session, proto.OK, res.Zxid)
+	c.server.trail.Session(c, w.req.Op, c.session, proto.OK, res.Zxid)
 	if w.req.Op == proto.OpCreateSession { // the word cons shows it like any request
 		c.stats.LastOp, c.stats.LastXid = proto.OpCreateSession, 0
 	}

@@ -353,7 +353,7 @@ func (c *conn) greetLocal(req *proto.ConnectRequest, e *localSession, now time.T
 		c.server.meter.Count(meter.SessionsReattached)
 	}
 	c.stats.LastZxid = c.server.tree.LastZxid()
-	c.auditSession(op, c.session, proto.OK, 0)
+	c.server.trail.Session(c, op, c.session, proto.OK, 0)
 	c.appendConnectResponse(&proto.ConnectResponse{
 		TimeoutMs: e.timeoutMs, SessionID: c.session, Passwd: e.passwd[:], HasReadOnly: req.HasReadOnly, ReadOnly: c.readOnly,
 	})
@@ -373,17 +373,13 @@ func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p 
 			c.CloseLocked()
 			return pauseClosed, true
 		}
-		if s.cfg.Audit != nil {
-			e := c.auditEvent(audit.CloseSession, proto.OK, c.ids, r.now)
-			e.Xid = h.Xid
-			s.cfg.Audit.Record(&e)
-		}
+		s.trail.EndLocal(c, h.Xid, r.now)
 		c.status(h, proto.OK, zxidLast, true, r.now, r.stats)
 		return pauseEnd, true
 	case c.readOnly:
 		switch h.Op.Info().Class {
 		case proto.ClassWrite, proto.ClassReconfig, proto.ClassSync, proto.ClassInternal:
-			c.auditRefused(h, body, proto.ErrNotReadOnly, r.now)
+			c.server.trail.Refused(c, h, body, proto.ErrNotReadOnly, r.now)
 			c.status(h, proto.ErrNotReadOnly, zxidLast, false, r.now, r.stats)
 			return pauseNone, true
 		}

@@ -27,7 +27,7 @@ var pauseOutput pause = &pauseKind{holdsInput: true, await: func(c *conn, _ *lin
 
 // pauseQueue: too many requests wait for a write of this connection.
 var pauseQueue pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
-	c.awaitQueue(in, c.crowded)
+	c.awaitQueue(in, func() bool { return c.queue.crowded(&c.server.conns.links.Memory) })
 	return true
 }}
 
@@ -82,7 +82,3 @@ func (c *conn) awaitQueue(in *link.Input, inTheWay func() bool) {
 	defer c.Unlock()
 	c.Await(inTheWay)
 }
-
-// crowded reports whether the connection must not be read until requests in its queue are answered.
-// c is locked.
-func (c *conn) crowded() bool { return c.queue.crowded(&c.server.conns.links.Memory) }

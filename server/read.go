@@ -34,8 +34,8 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	start := o.Mark()
 	o.Buf, _ = beginReply(o.Buf, xid, zxid, proto.OK)
 	code := s.readBody(c, t, op, &d, ids)
-	if s.cfg.Audit != nil {
-		c.auditReadBody(op, xid, body, ids, code)
+	if s.trail.On() {
+		c.server.trail.ReadBody(c, op, xid, body, ids, code)
 	}
 	switch {
 	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
@@ -135,7 +135,7 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 	case proto.OpGetData:
 		var data []byte
 		var st proto.Stat
-		who := datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL, Known: &c.known} // c.caller would copy it
+		who := datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known} // c.caller would copy it
 		if data, code = s.tree.ReadData(r.Path, &who, &st); code == proto.OK {
 			o.AppendData(data)
 			o.Buf = st.Append(o.Buf)

@@ -64,7 +64,7 @@ func (c *conn) finishDrain() {
 		turns.begin()
 		more = c.drainSlice()
 		turns.end()
-		c.server.conns.evict.relieve()
+		c.server.conns.relieve()
 		c.Flush()
 		turns.yield()
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"github.com/gozkd/gozkd/server/internal/trail"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,18 @@ func clientRequestOf(ref any) *clientRequest {
 // session returns the session of the client. A request of a local session has none for the
 // ensemble.
 func (r *clientRequest) session() proto.SessionID { return cmp.Or(r.req.Session, r.conn.session) }
+
+// audited returns a request as the audit log sees it. A nil r means that the server itself sent it.
+func (r *clientRequest) audited(req *datatree.Request, res *datatree.Result, now time.Time) *trail.Request {
+	a := &trail.Request{
+		Session: req.Session, Op: req.Op, Body: req.Body, IDs: req.IDs, Time: now,
+		Err: res.Err, Zxid: res.Zxid, Path: res.Path, Multi: res.Multi, MultiFailed: res.MultiFailed,
+	}
+	if r != nil {
+		a.Client, a.Session, a.Xid = r.conn, r.session(), r.xid
+	}
+	return a
+}
 
 // clientWrite is a write of a client.
 type clientWrite struct {

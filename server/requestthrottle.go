@@ -71,7 +71,10 @@ func (c *conn) awaitWrites(in *link.Input, big bool) bool {
 	} else {
 		for free := false; !free; {
 			free = s.writes.Wait(big, cfg.StallTime)
-			switch closed, late := c.stale(cfg); {
+			c.Lock()
+			closed, timeout := c.ClosedLocked(), time.Duration(c.timeoutMs)*time.Millisecond
+			c.Unlock()
+			switch late := cfg.StaleLatency && time.Since(c.waitsSince) > timeout; {
 			case closed, late && !cfg.KeepStale:
 				s.meter.Count(meter.StaleDropped)
 				if !closed {
@@ -88,13 +91,6 @@ func (c *conn) awaitWrites(in *link.Input, big bool) bool {
 	return true
 }
 
-// stale reports whether the connection is closed, and whether the write in front is late.
-func (c *conn) stale(cfg *RequestThrottle) (closed, late bool) {
-	c.Lock()
-	defer c.Unlock()
-	return c.ClosedLocked(), cfg.StaleLatency && time.Since(c.waitsSince) > time.Duration(c.timeoutMs)*time.Millisecond
-}
-
 // refuseThrottled answers a write that has waited for others for too long. It returns false if the
 // write has not. c is locked.
 func (c *conn) refuseThrottled(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
@@ -105,7 +101,7 @@ func (c *conn) refuseThrottled(h proto.RequestHeader, body []byte, now time.Time
 		return false
 	}
 	c.server.meter.Count(meter.ThrottledOps)
-	c.auditRefused(h, body, proto.ErrThrottledOp, now)
+	c.server.trail.Refused(c, h, body, proto.ErrThrottledOp, now)
 	c.status(h, proto.ErrThrottledOp, zxidLast, false, now, t)
 	return true
 }

@@ -63,13 +63,13 @@ func (c *conn) answerSASL(h proto.RequestHeader, d *jute.Decoder, now time.Time,
 	if step.err == nil {
 		if step.done {
 			c.logger().Debug("authenticated", "scheme", schemeSASL, "id", printable.Text(printable.Shortened(step.id, 64)))
-			c.auditAuth(schemeSASL, proto.OK)
+			c.server.trail.Auth(c, schemeSASL, proto.OK)
 		}
 		c.replySASL(h, proto.OK, step.reply, now, t)
 		return pauseNone, nil
 	}
 	c.server.meter.Count(meter.AuthFailed)
-	c.auditAuth(schemeSASL, proto.ErrAuthFailed)
+	c.server.trail.Auth(c, schemeSASL, proto.ErrAuthFailed)
 	required := slices.Contains(auth.Required, schemeSASL)
 	c.logger().Warn("authentication failed", "scheme", schemeSASL, "reason", strings.Clone(printable.Text(step.err.Error())))
 	code := proto.ErrAuthFailed

@@ -136,7 +136,7 @@ func (c *conn) refused(reason string, err error) {
 	c.logger().Warn("TLS handshake failed", args...)
 	c.Lock()
 	defer c.Unlock()
-	c.auditAuth("TLS handshake: "+reason, proto.ErrAuthFailed)
+	c.server.trail.Auth(c, "TLS handshake: "+reason, proto.ErrAuthFailed)
 }
 
 // countPlain counts a connection without TLS.
@@ -157,9 +157,9 @@ func (c *conn) identifyCertificate(leaf *x509.Certificate) {
 	if err != nil {
 		c.server.meter.Count(meter.AuthFailed)
 		c.logger().Warn("the client has no identity x509", "subject", leaf.Subject.String(), "error", err)
-		c.auditAuth(schemeX509, proto.ErrAuthFailed)
+		c.server.trail.Auth(c, schemeX509, proto.ErrAuthFailed)
 		return
 	}
 	c.leaf = leaf
-	c.auditAuth(schemeX509, proto.OK)
+	c.server.trail.Auth(c, schemeX509, proto.OK)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"github.com/gozkd/gozkd/server/internal/trail"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,7 @@ type Server struct {
 	conns     connTable
 	expiry    expiry
 	writes    bounds.Writes
+	trail     trail.Trail
 	meter     meter.Meter
 	traceMask atomic.Int64 // of the words gtmk and stmk
 	applied   waitList     // goroutines that wait for the state to change, or for a leader
@@ -99,6 +101,10 @@ func New(cfg Config) (*Server, error) {
 	s.expiry.Expiry = liveness.NewExpiry(cfg.MemberID, cfg.Tick)
 	s.leader.contact = liveness.Contact{Tick: cfg.Tick}
 	s.conns.locals.init(cfg.Tick)
+	s.trail = trail.Trail{
+		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
+		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,
+	}
 	s.writes.Init(cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)

@@ -93,8 +93,8 @@ func (r *partialRead) slice(c *conn, xid int32, who datatree.Caller) (done bool)
 			return false
 		}
 		code := r.read(s, &r.ops[r.next], who)
-		if s.cfg.Audit != nil {
-			c.auditRead(r.ops[r.next].Op, xid, r.ops[r.next].Path, who.IDs, code)
+		if s.trail.On() {
+			c.server.trail.Read(c, r.ops[r.next].Op, xid, r.ops[r.next].Path, who.IDs, code)
 		}
 		if r.out.Len() > maxMultiReads*int(s.cfg.MaxBuffer) {
 			r.code = proto.ErrMarshallingError

@@ -75,7 +75,9 @@ func (c *conn) answerWord(word string, in *link.Input) {
 	s.meter.Count(meter.PacketsReceived)
 	live := s.live.Load()
 	allowed := fourletter.Allowed(live.Words, word)
-	c.auditWord(word, allowed)
+	c.Lock()
+	s.trail.Word(c, word, allowed)
+	c.Unlock()
 	if word == "stmk" && allowed {
 		for in.Len() < 12 { // bounded by the handshake's deadline, as the word itself was
 			if in.Fill(&c.Link) != nil {
