@@ -114,6 +114,9 @@ type copying struct {
 // step takes the next step of the copy.
 func (r *copying) step(ctx context.Context, kind StepKind, c Change, count creation) error {
 	s := newStep(r.To, kind, c, count)
+	if s.path == "/" && kind == Create && r.From.ZK != r.To.ZK {
+		return nil // the root always exists
+	}
 	if kind == Create {
 		r.size += opBytes + len(c.Left.Path) // the check or deletion
 	}

@@ -168,3 +168,34 @@ func TestCopy_ACLSetLater(t *testing.T) {
 		}
 	}
 }
+
+// TestCopy_ToRoot: the root of another ensemble exists always, and gets what is below the source.
+// Within one ensemble it is a target that exists.
+func TestCopy_ToRoot(t *testing.T) {
+	c, _ := start(t)
+	other, _ := start(t)
+	growWith(t, c, "/t", 1200, 10_000, 5)
+	root := func(zk *client.Client, path string) subtree.Side { return subtree.Side{ZK: zk, Path: path} }
+	for _, from := range []string{"/", "/t"} {
+		if _, err := (&subtree.Copy{From: root(c, from), To: root(other, "/"), Recursive: true}).Run(t.Context()); err != nil {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+	children, _, err := c.Children(t.Context(), "/t", false)
+	if err != nil || len(children) == 0 {
+		t.Fatal(children, err)
+	}
+	pairs := map[string]string{"/t": "/t"}
+	for _, name := range children {
+		pairs["/t/"+name] = "/" + name
+	}
+	for from, to := range pairs {
+		if d := diff(t, root(c, from), root(other, to)); d != nil {
+			t.Errorf("%s: %q", from, d[:min(len(d), 5)])
+		}
+	}
+	_, err = (&subtree.Copy{From: root(c, "/t"), To: root(c, "/"), Recursive: true}).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "node exists") {
+		t.Errorf("within one ensemble: %v", err)
+	}
+}
