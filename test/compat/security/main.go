@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string) {
 	must.Do(os.WriteFile(jaas, []byte(jaasText), 0o600))
 	twins := server.Twins(ctx, *binary, dir)
 	rows, allowances, different := 0, 0, 0
-	for _, t := range tables {
+	for _, t := range readTables(tablesText) {
 		if !strings.Contains(t.name, *only) {
 			continue
 		}
@@ -61,19 +61,6 @@ const jaasText = `Server {
 };
 `
 
-// table is a configuration, and the acts of clients on a server that has it.
-type table struct {
-	name string
-	keys string // lines of zoo.cfg; JAAS stands for the path of the JAAS file
-	rows []row
-}
-
-// row is the acts of some connections. do returns the text that is compared.
-type row struct {
-	name string
-	do   func(c *player) string
-}
-
 // answerMark stands between the name of a row and its answer.
 const answerMark = ": "
 
@@ -81,9 +68,8 @@ const answerMark = ": "
 func (t *table) play(ctx context.Context, k *server.Kind, jaas string) []string {
 	name := func(row string) string { return t.name + ", " + row + answerMark }
 	keys := server.Defaults()
-	for line := range strings.Lines(strings.ReplaceAll(t.keys, "JAAS", jaas)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		keys[name] = value
+	for name, value := range t.keys {
+		keys[name] = strings.ReplaceAll(value, "JAAS", jaas)
 	}
 	starting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -98,7 +84,7 @@ func (t *table) play(ctx context.Context, k *server.Kind, jaas string) []string 
 	answers := []string{name("start") + "starts"}
 	for _, r := range t.rows {
 		c := &player{ctx: ctx, addr: p.Addr()}
-		answers = append(answers, name(r.name)+r.do(c))
+		answers = append(answers, name(r.name)+c.play(r.acts))
 		c.closeAll()
 	}
 	return answers

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/sasl"
+	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
 // patience is how long a server may be silent.
@@ -50,7 +53,36 @@ func (p *player) connect(of *conn) *conn {
 	}
 	r := must.Get(c.raw.Handshake(&req, patience))
 	c.session, c.passwd = r.SessionID, r.Passwd
+	if of != nil {
+		c.said = append(c.said, fmt.Sprintf("the same session: %t", c.session == of.session))
+	}
 	return c
+}
+
+// play performs the acts of a row, and returns the server's answers on each connection.
+func (p *player) play(acts []string) string {
+	c := p.connect(nil)
+	for _, act := range acts {
+		word, rest, _ := strings.Cut(act, " ")
+		switch word {
+		case "connect":
+			c = p.connect(nil)
+		case "again":
+			c = p.connect(c)
+		case "reply":
+			c.reply(proto.OpPing)
+		case "login":
+			c.login(rest)
+		default:
+			op, body := must.Get2(exchange.ParseRequest(rest))
+			c.call(int32(must.Get(strconv.ParseInt(word, 10, 32))), op, body)
+		}
+	}
+	var stories []string
+	for _, c := range p.conns {
+		stories = append(stories, strings.Join(c.said, "; "))
+	}
+	return strings.Join(stories, "\n             ")
 }
 
 // request sends a request. body may be nil.
@@ -95,6 +127,12 @@ func (c *conn) reply(op proto.OpCode) []byte {
 		default:
 			text += " " + nonce.ReplaceAllString(string(r.Token), `nonce="40"`)
 		}
+	case proto.OpGetACL:
+		var r proto.ACLResponse
+		r.Decode(&d)
+		text += fmt.Sprint(" ", r.ACL)
+	case proto.OpMulti:
+		text += fmt.Sprintf(" of %d bytes", len(frame))
 	case proto.OpWhoAmI:
 		var r proto.WhoAmIResponse
 		r.Decode(&d)
@@ -123,8 +161,12 @@ func (c *conn) sasl(xid int32, token []byte) (answer []byte) {
 	return r.Token
 }
 
-// login plays an exchange of DIGEST-MD5. change changes the second token.
-func (c *conn) login(user, password string, change func(token string) string) {
+// login plays an exchange of DIGEST-MD5: "USER PASSWORD", and what is changed in the second token:
+// edit PATTERN REPLACEMENT replaces what matches, with NAME=VALUE a directive, or without a value
+// leaves it out.
+func (c *conn) login(act string) {
+	user, rest, _ := strings.Cut(act, " ")
+	password, changes, changed := strings.Cut(rest, " ")
 	x := must.Get(sasl.NewDigestClient(user, password).New(""))
 	first, _, err := x.Step(nil)
 	must.Do(err)
@@ -134,40 +176,38 @@ func (c *conn) login(user, password string, change func(token string) string) {
 	}
 	second, _, err := x.Step(challenge)
 	must.Do(err)
-	if change != nil {
-		second = []byte(change(string(second)))
-	}
-	answer := c.sasl(2, second)
-	if answer != nil && change == nil {
+	answer := c.sasl(2, []byte(edited(string(second), changes)))
+	if answer != nil && !changed {
 		_, _, err = x.Step(answer)
 		must.Do(err)
 	}
 }
 
-func (c *conn) auth(scheme, credentials string) {
-	c.call(proto.XidAuth, proto.OpAuth, (&proto.AuthRequest{Scheme: scheme, Auth: []byte(credentials)}).Append(nil))
-}
-
-func (c *conn) whoAmI() { c.call(5, proto.OpWhoAmI, nil) }
-
-func (c *conn) create(path string, ids ...proto.ID) {
-	acl := proto.OpenACL()
-	if len(ids) > 0 {
-		acl = nil
+// edited returns the token with its changes.
+func edited(token, changes string) string {
+	next := func() string {
+		quoted := must.Get(strconv.QuotedPrefix(changes))
+		changes = strings.TrimPrefix(changes[len(quoted):], " ")
+		return must.Get(strconv.Unquote(quoted))
 	}
-	for _, id := range ids {
-		acl = append(acl, proto.ACL{Perms: proto.PermAll, ID: id})
+	for changes != "" {
+		word, rest, _ := strings.Cut(changes, " ")
+		changes = rest
+		switch word {
+		case "edit":
+			pattern := regexp.MustCompile(next())
+			token = pattern.ReplaceAllLiteralString(token, next())
+		case "with":
+			directive := next()
+			name, value, _ := strings.Cut(directive, "=")
+			parts := slices.DeleteFunc(strings.Split(token, ","), func(part string) bool { return strings.HasPrefix(part, name+"=") })
+			if value != "" {
+				parts = append(parts, directive)
+			}
+			token = strings.Join(parts, ",")
+		default:
+			must.Failf("a login has no %q", word)
+		}
 	}
-	c.call(6, proto.OpCreate, (&proto.CreateRequest{Path: path, ACL: acl}).Append(nil, proto.OpCreate))
+	return token
 }
-
-func (c *conn) get(path string) {
-	c.call(7, proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append(nil))
-}
-
-func (c *conn) set(path string) {
-	c.call(8, proto.OpSetData, (&proto.SetDataRequest{Path: path, Version: -1}).Append(nil))
-}
-
-// story returns the server's answers.
-func (c *conn) story() string { return strings.Join(c.said, "; ") }

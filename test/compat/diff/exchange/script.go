@@ -125,7 +125,7 @@ func (r *scriptReader) request(step *Step, text string) error {
 				r.xids[step.Conn]++
 				req.Xid = r.xids[step.Conn]
 			}
-			req.Op, req.Body, err = parseWords(text)
+			req.Op, req.Body, err = ParseRequest(text)
 			step.Send = append(step.Send, req)
 			return err
 		}

@@ -22,7 +22,7 @@ func TestWords_RoundTrip(t *testing.T) {
 		if _, _, ok := recordInWords(op, body); ok {
 			inFields++
 		}
-		gotOp, got, err := parseWords(r.words())
+		gotOp, got, err := ParseRequest(r.words())
 		if err != nil || gotOp != op || string(got) != string(body) {
 			t.Fatalf("%s: got %v %x, %v, want %v %x", r.words(), gotOp, got, err, op, body)
 		}

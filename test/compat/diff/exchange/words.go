@@ -23,7 +23,7 @@ import (
 // the fields, less N leaves out the last N bytes of the body and plus "BYTES" adds some. raw
 // "BYTES" in place of the fields is a body that is no such record.
 
-// errWords is wrapped by the errors of parseWords.
+// errWords is wrapped by the errors of ParseRequest.
 var errWords = errors.New("not a request in words")
 
 // words returns the request in words.
@@ -58,7 +58,7 @@ func recordInWords(op proto.OpCode, body []byte) (text string, rest []byte, ok b
 		return "", nil, false
 	}
 	rest = body[d.Offset():]
-	_, again, err := parseWords(text)
+	_, again, err := ParseRequest(text)
 	return text, rest, err == nil && string(again) == string(body[:d.Offset()])
 }
 
@@ -121,8 +121,8 @@ func listInWords(n int, item func() string) string {
 	return "[" + strings.Join(items, " ") + "]"
 }
 
-// parseWords returns the operation and the body of a request in words.
-func parseWords(text string) (op proto.OpCode, body []byte, err error) {
+// ParseRequest returns the operation and the body of a request in words, as at the top of words.go.
+func ParseRequest(text string) (op proto.OpCode, body []byte, err error) {
 	p := &wordParser{}
 	p.s.Init(strings.NewReader(text))
 	p.s.Mode = scanner.ScanIdents | scanner.ScanInts | scanner.ScanStrings
@@ -146,7 +146,7 @@ func parseWords(text string) (op proto.OpCode, body []byte, err error) {
 	return op, body, nil
 }
 
-// wordParser is the state of parseWords.
+// wordParser is the state of ParseRequest.
 type wordParser struct {
 	s   scanner.Scanner
 	tok rune // the next token
