@@ -106,9 +106,6 @@ func (p *peerNetwork) setTLS(t PeerTLS) error {
 func (p *peerNetwork) noteHello(member uint64, h hello) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hellos == nil {
-		p.hellos = make(map[uint64]hello)
-	}
 	p.hellos[member] = h
 }
 

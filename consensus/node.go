@@ -55,7 +55,9 @@ func Open(cfg Config) (_ *Node, err error) {
 	n := &Node{cfg: &cfg, inbox: newInbox(), loopEnded: make(chan struct{})}
 	n.wakeups = newWakeups(n.inbox)
 	n.checkpoints = &checkpoints{cfg: n.cfg, inbox: n.inbox}
-	n.network = &peerNetwork{cfg: n.cfg, inbox: n.inbox, wakeups: n.wakeups, checkpoints: n.checkpoints}
+	n.network = &peerNetwork{
+		cfg: n.cfg, inbox: n.inbox, wakeups: n.wakeups, checkpoints: n.checkpoints, hellos: make(map[uint64]hello),
+	}
 	n.status.init()
 	n.log.queue = newMailbox[turn.LogWork](make(chan struct{}, 1))
 	n.log.watch = &writeWatch{limit: core.ElectionTicks * cfg.Tick, logger: cfg.Logger}

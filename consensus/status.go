@@ -72,7 +72,7 @@ type statusBoard struct {
 type leaderTerm struct{ leader, term uint64 }
 
 func (b *statusBoard) init() {
-	b.changed, b.leaderKnown = make(chan struct{}, 1), make(chan struct{})
+	b.changed, b.leaderKnown, b.joins = make(chan struct{}, 1), make(chan struct{}), make(map[uint64]uint64)
 	b.current.Store(&Status{})
 }
 

@@ -72,9 +72,6 @@ func (n *Node) logJoin(m *core.Message) {
 	if !joins || !b.current.Load().Leading || b.joins[m.From] == nonce || n.core.Membership.AdmittedLife(m.From, nonce) {
 		return
 	}
-	if b.joins == nil {
-		b.joins = make(map[uint64]uint64)
-	}
 	b.joins[m.From] = nonce
 	switch {
 	case m.JoinsOutdated():

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // joinTicks is the interval, in ticks, at which a member without state announces itself to the
@@ -69,7 +70,10 @@ type Admission struct {
 }
 
 func newAdmission(m *standing, membership *Membership, standAside func(), cfg *Config) *Admission {
-	s := &Admission{standing: m, membership: membership, standAside: standAside, nonce: cfg.Nonce}
+	s := &Admission{
+		standing: m, membership: membership, standAside: standAside, nonce: cfg.Nonce,
+		holders: make(map[uint64]bool), founders: make(map[uint64]bool), nonces: make(map[uint64]uint64),
+	}
 	if m.fresh {
 		s.voters, s.learners, s.graceTicks = cfg.Voters, cfg.Learners, cfg.GraceTicks
 	} else {
@@ -143,9 +147,6 @@ func (s *Admission) handleJoin(from uint64, j *joinRequest) {
 	last, err := s.storage.LastIndex()
 	switch {
 	case s.fresh:
-		if s.nonces == nil {
-			s.nonces = make(map[uint64]uint64)
-		}
 		s.nonces[from] = j.nonce
 		if s.noteFounder(from, j.founders, true) {
 			s.sendJoin(from)
@@ -180,9 +181,6 @@ func (s *Admission) handleAnswer(from uint64, a *joinAnswer) error {
 		s.noteFounder(from, a.founders, a.state == joinFormedKnowing)
 		s.foundersTerm = max(s.foundersTerm, a.term)
 	case joinEnsembleExists:
-		if s.holders == nil {
-			s.holders = make(map[uint64]bool)
-		}
 		s.holders[from] = true
 	case joinAdmitted:
 		if !s.forming {
@@ -216,9 +214,6 @@ func (s *Admission) Inventory() (without, with []uint64) {
 func (s *Admission) noteFounder(from, founders uint64, knowsThisLife bool) (news bool) {
 	if founders != hashFounders(s.voters) {
 		return false
-	}
-	if s.founders == nil {
-		s.founders = make(map[uint64]bool)
 	}
 	_, known := s.founders[from]
 	s.founders[from] = knowsThisLife
@@ -260,6 +255,11 @@ func (s *Admission) MissingFounders() (ids []uint64) {
 		}
 	}
 	return ids
+}
+
+// firstConf returns the membership of a new ensemble.
+func (s *Admission) firstConf() *raftpb.ConfState {
+	return &raftpb.ConfState{Voters: s.voters, Learners: s.learners}
 }
 
 // FirstState returns the first log state of a new ensemble, without the incarnation. In a term that

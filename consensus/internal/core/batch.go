@@ -56,14 +56,18 @@ func (g *RequestRun) size() (n int) {
 }
 
 func appendBatchHeader(b []byte, timeMs int64) []byte {
-	return binary.AppendUvarint(append(b, batchVersion), uint64(timeMs))
+	return appendUvarints(append(b, batchVersion), uint64(timeMs))
+}
+
+func appendUvarints(b []byte, values ...uint64) []byte {
+	for _, v := range values {
+		b = binary.AppendUvarint(b, v)
+	}
+	return b
 }
 
 func appendRun(b []byte, g *RequestRun) []byte {
-	b = binary.AppendUvarint(b, g.Server)
-	b = binary.AppendUvarint(b, g.Incarnation)
-	b = binary.AppendUvarint(b, g.First)
-	b = binary.AppendUvarint(b, uint64(len(g.Payloads)))
+	b = appendUvarints(b, g.Server, g.Incarnation, g.First, uint64(len(g.Payloads)))
 	for _, p := range g.Payloads {
 		b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
 	}

@@ -9,7 +9,7 @@ const (
 	// maxTickScale bounds how much raft's clock may be slowed down.
 	maxTickScale = 4
 	// tickScaleTicks is the number of ticks with a leader after which raft's clock speeds up again.
-	tickScaleTicks = 100 * electionTicks
+	tickScaleTicks = 100 * ElectionTicks
 )
 
 // Clock is raft's clock: when it ticks, how it is slowed down or rests, and when this member begins
@@ -31,7 +31,10 @@ type Clock struct {
 
 func (k *Clock) leadershipChanged() {
 	if k.leader != raft.None {
-		k.campaignIn, k.campaigned = 0, false
+		k.campaigned = false
+	}
+	if k.leader != raft.None || k.proof != "" {
+		k.campaignIn = 0
 	}
 }
 
@@ -145,12 +148,12 @@ func (k *Clock) scheduleCampaign() {
 func (k *Clock) tickSilence() {
 	k.leaderSilence++
 	k.passiveSince = k.passiveSince || k.stall.passive()
-	patience := 2 * electionTicks
+	patience := 2 * ElectionTicks
 	switch {
 	case k.fresh || k.leader == raft.None || k.Voter() && !k.passiveSince:
 		return
 	case k.Voter():
-		patience = electionTicks // the lease of the leader
+		patience = ElectionTicks // the lease of the leader
 	}
 	if k.leaderSilence > patience {
 		// An error would say that raft refuses, which depends on an option that is not set.

@@ -12,7 +12,6 @@ import (
 const (
 	// ElectionTicks is raft's election timeout in ticks.
 	ElectionTicks = 10
-	electionTicks = ElectionTicks
 	// heartbeatTicks is how often a leader makes itself heard, except at rest: five times in the
 	// shortest election timeout.
 	heartbeatTicks = 2
@@ -116,7 +115,7 @@ func New(cfg Config) (_ *Core, err error) {
 		c.conf = &raftpb.ConfState{}
 	}
 	m := &c.standing
-	c.LogStall = &LogStall{standing: m}
+	c.LogStall = &LogStall{standing: m, offers: make(map[uint64]int), probes: probes{last: make(map[uint64]probe)}}
 	c.Retention = &Retention{standing: m, limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)}
 	c.Membership = newMembership(m, c.LogStall, c.Retention)
 	c.Clock = &Clock{standing: m, stall: c.LogStall, membership: c.Membership, quiet: c.quiet}
@@ -306,7 +305,6 @@ func (c *Core) leadershipChanged() {
 // standAside ends this member's part in raft: it is outdated.
 func (c *Core) standAside() {
 	c.leader, c.role = raft.None, raft.StateFollower
-	c.Clock.campaignIn = 0
 	c.leadershipChanged()
 }
 
@@ -365,7 +363,7 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 				c.proposer.inFlight--
 			}
 		}
-		b.TimeMs, b.Level = c.appliedMs, c.Levels.active
+		b.TimeMs, b.Level = c.appliedMs, c.Levels.Active()
 		c.applied, c.appliedTerm = e.GetIndex(), e.GetTerm()
 		c.Retention.note(len(e.Data))
 		if c.own.first == own {
@@ -425,7 +423,7 @@ func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 // Meta describes the state as of the batches handed out so far.
 func (c *Core) Meta() Meta {
 	return Meta{
-		Member: c.id, Level: c.Levels.active, Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm, TimeMs: c.appliedMs,
+		Member: c.id, Level: c.Levels.Active(), Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm, TimeMs: c.appliedMs,
 		Conf: c.conf, Streams: maps.Clone(c.streams),
 	}
 }
@@ -435,7 +433,7 @@ func (c *Core) Meta() Meta {
 func (c *Core) FirstMeta() Meta {
 	m := c.Meta()
 	m.Index, m.Term = 1, 1
-	m.Conf = &raftpb.ConfState{Voters: c.Admission.voters, Learners: c.Admission.learners}
+	m.Conf = c.Admission.firstConf()
 	return m
 }
 
@@ -471,7 +469,7 @@ func (c *Core) HandOver(to uint64) bool {
 // connection may be lost.
 func (c *Core) Reachable(peer uint64) {
 	c.connected[peer] = connectionUp
-	c.LogStall.probes.forget(peer)
+	c.LogStall.forget(peer)
 	if peer == c.leader && c.role != raft.StateLeader {
 		c.own.resend()
 		c.retryReadRound()
@@ -486,7 +484,7 @@ func (c *Core) Unreachable(peer uint64, gone bool) {
 	delete(c.connected, peer)
 	c.Levels.unreachable(peer)
 	c.Relays.unreachable(peer)
-	c.LogStall.probes.forget(peer)
+	c.LogStall.forget(peer)
 	c.raft.ReportUnreachable(peer)
 	if gone && peer == c.leader && c.role == raft.StateFollower {
 		c.Clock.leaderGone()

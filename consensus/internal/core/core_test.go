@@ -90,7 +90,7 @@ func TestCore_SlowEntriesOverlap(t *testing.T) {
 func TestC1_AVoteCountsOnlyOnDisk(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	m := w.members[0]
-	for range 3 * electionTicks {
+	for range 3 * ElectionTicks {
 		m.core.Tick()
 		m.pump()
 	}

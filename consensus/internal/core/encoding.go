@@ -61,11 +61,7 @@ func (s LogState) Append(b []byte) []byte {
 	if s.Outdated {
 		version = logStateOutdated
 	}
-	b = append(b, version)
-	for _, v := range [...]uint64{s.Term, s.Vote, s.Commit, s.Incarnation} {
-		b = binary.AppendUvarint(b, v)
-	}
-	return b
+	return appendUvarints(append(b, version), s.Term, s.Vote, s.Commit, s.Incarnation)
 }
 
 // DecodeLogState reads the output of Append. No bytes are the zero state.
@@ -110,9 +106,7 @@ func (m *Meta) Append(b []byte) []byte {
 	} else {
 		b = append(b, metaVersion)
 	}
-	for _, v := range [...]uint64{m.Member, m.Index, m.Term, uint64(m.TimeMs), m.Cluster} {
-		b = binary.AppendUvarint(b, v)
-	}
+	b = appendUvarints(b, m.Member, m.Index, m.Term, uint64(m.TimeMs), m.Cluster)
 	var autoLeave byte
 	if m.Conf.GetAutoLeave() {
 		autoLeave = 1
@@ -121,17 +115,12 @@ func (m *Meta) Append(b []byte) []byte {
 	for _, ids := range [...][]uint64{
 		m.Conf.GetVoters(), m.Conf.GetLearners(), m.Conf.GetVotersOutgoing(), m.Conf.GetLearnersNext(),
 	} {
-		b = binary.AppendUvarint(b, uint64(len(ids)))
-		for _, id := range ids {
-			b = binary.AppendUvarint(b, id)
-		}
+		b = appendUvarints(binary.AppendUvarint(b, uint64(len(ids))), ids...)
 	}
 	b = binary.AppendUvarint(b, uint64(len(m.Streams)))
 	for _, id := range m.Streams.servers() {
 		p := m.Streams[id]
-		b = binary.AppendUvarint(b, id)
-		b = binary.AppendUvarint(b, p.Incarnation)
-		b = binary.AppendUvarint(b, p.Number)
+		b = appendUvarints(b, id, p.Incarnation, p.Number)
 	}
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,10 +67,7 @@ type LevelInfo struct {
 
 // Append encodes the info.
 func (i LevelInfo) Append(b []byte) []byte {
-	for _, l := range [...]Level{i.Supported.Min, i.Supported.Max, i.Ready, i.Active} {
-		b = binary.AppendUvarint(b, uint64(l))
-	}
-	return b
+	return appendUvarints(b, uint64(i.Supported.Min), uint64(i.Supported.Max), uint64(i.Ready), uint64(i.Active))
 }
 
 // DecodeLevelInfo reads the output of Append. No bytes stand for a member of a version without
@@ -196,8 +192,7 @@ func (l *Levels) propose(nowMs int64, t Target) error {
 const levelChangeVersion = 2
 
 func appendLevelChange(b []byte, timeMs int64, l Level) []byte {
-	b = binary.AppendUvarint(append(b, levelChangeVersion), uint64(timeMs))
-	return binary.AppendUvarint(b, uint64(l))
+	return appendUvarints(append(b, levelChangeVersion), uint64(timeMs), uint64(l))
 }
 
 // decodeLevelChange reads the output of appendLevelChange. Other bytes have level 0.

@@ -30,9 +30,8 @@ type LogStall struct {
 //
 // Call Set before each Tick.
 func (s *LogStall) Set(stalled bool) {
-	s.stalled = stalled
-	if !stalled {
-		s.offers = nil
+	if s.stalled = stalled; !stalled {
+		clear(s.offers)
 	}
 }
 
@@ -47,9 +46,6 @@ func (s *LogStall) tick() {
 		return
 	}
 	if to := s.transferLeadership(s.conf.GetVoters()); to != 0 {
-		if s.offers == nil {
-			s.offers = make(map[uint64]int)
-		}
 		s.offers[to]++
 	}
 }
@@ -75,7 +71,7 @@ func (s *LogStall) transferLeadership(among []uint64) uint64 {
 	return best
 }
 
-func (s *LogStall) leadershipChanged() { s.probes = probes{} }
+func (s *LogStall) leadershipChanged() { clear(s.probes.last) }
 
 // passive reports whether this member must neither campaign nor vote because its log hangs.
 func (s *LogStall) passive() bool { return s.stalled && s.role != raft.StateLeader }

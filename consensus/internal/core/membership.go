@@ -20,7 +20,7 @@ const (
 	caughtUpEntries = 256
 	// patienceTicks is how long the members that are to become voters may make no progress before
 	// the leader decides without them.
-	patienceTicks = 4 * electionTicks
+	patienceTicks = 4 * ElectionTicks
 )
 
 // Target is the membership that raft's configuration is to reach. The leader adds missing members
@@ -97,7 +97,7 @@ func (m *Membership) setTarget(t Target) {
 // tick advances the timers of a change, and of the members that are silent.
 func (m *Membership) tick() {
 	if m.changeTicks > 0 {
-		if m.changeTicks++; m.changeTicks > 2*electionTicks {
+		if m.changeTicks++; m.changeTicks > 2*ElectionTicks {
 			m.changeTicks = 0 // raft silently drops a change that comes while another is under way
 		}
 	}
@@ -112,6 +112,9 @@ func (m *Membership) tick() {
 		}
 	})
 }
+
+// silentFor returns for how many ticks a member has not been heard from, as far as a leader knows.
+func (m *Membership) silentFor(id uint64) int { return m.silentTicks[id] }
 
 // reconcile takes the next step towards the target, one configuration change at a time.
 func (m *Membership) reconcile(out *Output) error {
@@ -250,7 +253,7 @@ func (m *Membership) readyVoters(t Target) (ready []uint64, all, quorum bool) {
 			return
 		}
 		switch inStep := id == m.id || pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= m.applied; {
-		case inStep && (id == m.id || m.silentTicks[id] < electionTicks):
+		case inStep && (id == m.id || m.silentTicks[id] < ElectionTicks):
 			ready = append(ready, id)
 		case !inStep && pr.Match > m.bestMatch[id]:
 			m.bestMatch[id], progressed = pr.Match, true

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -60,18 +59,12 @@ func (m *Message) Encode() ([]byte, error) {
 	case m.Forward != nil:
 		return appendRun(append(make([]byte, 0, m.Forward.size()+48), frameForward), m.Forward), nil
 	case m.join != nil:
-		b := binary.AppendUvarint([]byte{frameJoin}, m.join.nonce)
-		return binary.AppendUvarint(b, m.join.founders), nil
+		return appendUvarints([]byte{frameJoin}, m.join.nonce, m.join.founders), nil
 	case m.commit != nil:
-		b := binary.AppendUvarint([]byte{frameCommit}, m.commit.index)
-		return binary.AppendUvarint(b, m.commit.term), nil
+		return appendUvarints([]byte{frameCommit}, m.commit.index, m.commit.term), nil
 	}
 	a := m.answer
-	b := []byte{frameJoinAnswer, byte(a.state)}
-	for _, v := range [...]uint64{a.nonce, a.founders, a.term} {
-		b = binary.AppendUvarint(b, v)
-	}
-	return b, nil
+	return appendUvarints([]byte{frameJoinAnswer, byte(a.state)}, a.nonce, a.founders, a.term), nil
 }
 
 // DecodeMessage reads a frame from a member. The message shares the frame's memory.

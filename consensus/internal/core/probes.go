@@ -7,7 +7,7 @@ import (
 )
 
 // repeatTicks is the least time between two equal probes.
-const repeatTicks = electionTicks / 2
+const repeatTicks = ElectionTicks / 2
 
 // probes keeps a leader from flooding a member whose log hangs. While raft does not know how far a
 // member's log goes, it sends the member up to maxBatchBytes of entries with each heartbeat that
@@ -34,15 +34,12 @@ func (s *LogStall) repeats(m *raftpb.Message) bool {
 	if last, ok := p.last[to]; ok && last.index == m.GetIndex() && p.ticks-last.tick < repeatTicks && s.probing(to) {
 		return true
 	}
-	if p.last == nil {
-		p.last = make(map[uint64]probe)
-	}
 	p.last[to] = probe{m.GetIndex(), p.ticks}
 	return false
 }
 
 // forget lets the next probe of a member leave at once: the last may be lost.
-func (p *probes) forget(member uint64) { delete(p.last, member) }
+func (s *LogStall) forget(member uint64) { delete(s.probes.last, member) }
 
 // probing reports whether raft does not know how far the member's log goes.
 func (s *LogStall) probing(member uint64) (probing bool) {

@@ -8,7 +8,7 @@ import (
 
 // readRetryTicks is the number of ticks without an answer after which a read round is asked for
 // again.
-const readRetryTicks = electionTicks / 2
+const readRetryTicks = ElectionTicks / 2
 
 // reads holds the reads that wait until this member has applied everything that was committed
 // anywhere when they were requested.

@@ -27,9 +27,9 @@ const (
 	relayed   = 1
 	unrelayed = 0
 	// relayPatience is how many ticks a relay may be silent.
-	relayPatience = electionTicks / 2
+	relayPatience = ElectionTicks / 2
 	// leaseTicks is how long the leader withholds appends after a report.
-	leaseTicks = electionTicks
+	leaseTicks = ElectionTicks
 	// reportTicks is the most ticks between two reports.
 	reportTicks = 3
 	// relayWindow is how many bytes of entries a relay sends without a report that makes progress;
@@ -201,7 +201,7 @@ func (rel *Relays) step(r *raftpb.Message) *raftpb.Message {
 		}
 		// The leader sends entries again after it was told of the relay: the relay is not good
 		// enough.
-		if s := &rel.source; s.active && s.since > 2*electionTicks && len(r.GetEntries()) > 0 {
+		if s := &rel.source; s.active && s.since > 2*ElectionTicks && len(r.GetEntries()) > 0 {
 			s.giveUp()
 		}
 	case raftpb.MsgAppResp:
@@ -331,7 +331,7 @@ func (rel *Relays) tickLeases() {
 		if l.idle++; pr.Match > l.match || pr.Match >= l.goal {
 			l.match, l.goal, l.idle = pr.Match, rel.applied, 0
 		}
-		if l.ticks > 0 && l.idle > electionTicks {
+		if l.ticks > 0 && l.idle > ElectionTicks {
 			l.ticks, l.refused = 0, patienceTicks
 		}
 	})

@@ -92,7 +92,7 @@ func TestRelay_CutOff(t *testing.T) {
 	if now := learner.core.Relays.Source(); now == relay.id {
 		t.Errorf("the relay is still %d, which has been silent for %d ticks", now, relayPatience+2)
 	}
-	w.appends(learner, 3*electionTicks, lead)
+	w.appends(learner, 3*ElectionTicks, lead)
 	if now := learner.core.Relays.Source(); now == relay.id || learner.applied+5 < lead.applied {
 		t.Errorf("the relay is %d, before %d; the learner has applied %d entries, the leader %d", now, relay.id, learner.applied, lead.applied)
 	}
@@ -102,7 +102,7 @@ func TestRelay_CutOff(t *testing.T) {
 func TestRelay_Behind(t *testing.T) {
 	w, lead, learner, relay := relayWorld(t)
 	relay.slow = true
-	w.appends(learner, 3*electionTicks, lead)
+	w.appends(learner, 3*ElectionTicks, lead)
 	if learner.applied+5 < lead.applied || relay.applied+20 > lead.applied {
 		t.Errorf("applied: %d by the learner, %d by its relay, %d by the leader", learner.applied, relay.applied, lead.applied)
 	}

@@ -31,7 +31,7 @@ func (k *Clock) tickRest() {
 	r.settled = k.role == raft.StateLeader && r.quiet > 0
 	if r.settled {
 		k.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-			if pr.Match != k.applied || k.membership.silentTicks[id] > maxRestTicks {
+			if pr.Match != k.applied || k.membership.silentFor(id) > maxRestTicks {
 				r.settled = false
 			}
 		})
@@ -44,7 +44,7 @@ func (k *Clock) tickRest() {
 func (k *Clock) RestTicks() int {
 	r := &k.rest
 	switch {
-	case r.quiet < electionTicks || r.applied != k.applied || !k.quiet():
+	case r.quiet < ElectionTicks || r.applied != k.applied || !k.quiet():
 	case k.role != raft.StateLeader:
 		return max(maxRestTicks-k.leaderSilence, 1)
 	case r.settled:

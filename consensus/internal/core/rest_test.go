@@ -80,7 +80,7 @@ func TestRest_Heartbeats(t *testing.T) {
 			lead.core.raft.Tick()
 		}
 		w.calm(resting)
-		for silent, ticks := 0, 0; ticks < 3*electionTicks; ticks++ {
+		for silent, ticks := 0, 0; ticks < 3*ElectionTicks; ticks++ {
 			if silent++; tick() {
 				if ticks >= restHeartbeatTicks && silent != restHeartbeatTicks {
 					t.Errorf("phase %d: a heartbeat after %d ticks", phase, silent)
@@ -106,7 +106,7 @@ func TestRest_Heartbeats(t *testing.T) {
 		for ; lead.core.role == raft.StateLeader; ticks++ {
 			tick()
 		}
-		if ticks > 3*electionTicks {
+		if ticks > 3*ElectionTicks {
 			t.Errorf("phase %d: a leader that is cut off steps down after %d ticks", phase, ticks)
 		}
 	}

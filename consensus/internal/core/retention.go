@@ -51,7 +51,7 @@ type pinnedIndex struct {
 }
 
 // pinTicks is how long a member may take to install a checkpoint that it has received.
-const pinTicks = 4 * electionTicks
+const pinTicks = 4 * ElectionTicks
 
 // tick advances the timers of pins.
 func (t *Retention) tick() {

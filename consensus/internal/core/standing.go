@@ -51,7 +51,7 @@ const (
 func (m *standing) startRaft() (err error) {
 	m.raft, err = raft.NewRawNode(&raft.Config{
 		ID:                        m.id,
-		ElectionTick:              electionTicks,
+		ElectionTick:              ElectionTicks,
 		HeartbeatTick:             heartbeatTicks,
 		Storage:                   raftStorage{m.storage, m},
 		Applied:                   m.applied,

@@ -134,12 +134,12 @@ func (c *Core) forwardPending(out *Output) {
 func (c *Core) tickStreams() {
 	o := &c.own
 	if o.sent == 0 || o.first != o.firstSeen || c.role == raft.StateLeader {
-		o.firstSeen, o.idle, o.retryAfter = o.first, 0, electionTicks
+		o.firstSeen, o.idle, o.retryAfter = o.first, 0, ElectionTicks
 		return
 	}
 	if o.idle++; o.idle >= o.retryAfter {
 		o.resend()
-		o.retryAfter = min(2*o.retryAfter, 16*electionTicks)
+		o.retryAfter = min(2*o.retryAfter, 16*ElectionTicks)
 	}
 }
 
@@ -187,7 +187,7 @@ func (c *Core) IncarnationAfter(meta *Meta) uint64 {
 func (c *Core) AppendIncarnations(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.streams)))
 	for _, id := range c.streams.servers() {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, id), c.streams[id].Incarnation)
+		b = appendUvarints(b, id, c.streams[id].Incarnation)
 	}
 	return b
 }

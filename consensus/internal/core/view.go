@@ -47,7 +47,8 @@ func (c *Core) Peers() (peers []PeerStatus) {
 	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		if id != c.id {
 			peers = append(peers, PeerStatus{
-				ID: id, Active: c.Membership.silentTicks[id] <= electionTicks, Match: pr.Match, Lag: c.applied - min(c.applied, pr.Match), Learner: pr.IsLearner,
+				ID: id, Active: c.Membership.silentFor(id) <= ElectionTicks, Learner: pr.IsLearner,
+				Match: pr.Match, Lag: c.applied - min(c.applied, pr.Match),
 				InStep:     pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= c.applied,
 				Checkpoint: pr.State == tracker.StateSnapshot,
 				Relayed:    c.Relays.Leased(id),
