@@ -13,12 +13,12 @@ import (
 type writeWatch struct {
 	limit  time.Duration
 	logger hclog.Logger
-	timer  *time.Timer // owned by the writing goroutine; nil: there was no write yet
 
-	mu     sync.Mutex
-	begun  time.Time // the present write; zero: there is none
-	logged bool      // the present write takes long, and that was logged
-	stalls int64     // writes that took longer than limit
+	mu     sync.Mutex  // guards these
+	timer  *time.Timer // nil: there was no write yet
+	begun  time.Time   // the present write, or the end of a standstill during it; zero: there is none
+	logged bool        // the present write takes long, and that was logged
+	stalls int64       // writes that took longer than limit
 }
 
 // begin is called before a write, end after it. A nil writeWatch watches nothing.
@@ -27,8 +27,8 @@ func (w *writeWatch) begin() {
 		return
 	}
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.begun = time.Now()
-	w.mu.Unlock()
 	if w.timer == nil {
 		w.timer = time.AfterFunc(w.limit, w.late)
 	} else {
@@ -40,9 +40,9 @@ func (w *writeWatch) end() {
 	if w == nil {
 		return
 	}
-	w.timer.Stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.timer.Stop()
 	if w.logged {
 		w.logger.Info("the disk of the log answers again", "after_ms", time.Since(w.begun).Milliseconds())
 	}
@@ -53,6 +53,7 @@ func (w *writeWatch) end() {
 func (w *writeWatch) late() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.forgive()
 	if w.begun.IsZero() || w.logged || time.Since(w.begun) < w.limit {
 		return
 	}
@@ -62,11 +63,21 @@ func (w *writeWatch) late() {
 		"pending_ms", time.Since(w.begun).Milliseconds())
 }
 
+// forgive gives the present write its whole time again if the timer is overdue: the process stood
+// still, and the disk may have answered meanwhile. w.mu is held.
+func (w *writeWatch) forgive() {
+	if !w.begun.IsZero() && !w.logged && time.Since(w.begun) > w.limit+w.limit/4 {
+		w.begun = time.Now()
+		w.timer.Reset(w.limit)
+	}
+}
+
 // state returns how long the present write has been pending, and how many writes took longer than
 // limit.
 func (w *writeWatch) state() (pending time.Duration, stalls int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.forgive()
 	if !w.begun.IsZero() {
 		pending = time.Since(w.begun)
 	}

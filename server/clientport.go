@@ -2,22 +2,21 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"math"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/standstill"
+	"github.com/gozkd/gozkd/server/internal/ports"
 )
 
 // clientPort holds the listeners for clients and members, and what bounds the connections of
 // clients.
 type clientPort struct {
-	listener, secure net.Listener             // nil: in process only; no secure port
-	addr, secureAddr atomic.Pointer[net.Addr] // of these
+	plain, secure ports.Port // without a listener: in process only; no secure port
 	// sockets is how many connections the file descriptors of the process suffice for; 0: the
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
 	sockets  int
@@ -30,23 +29,25 @@ type clientPort struct {
 	move       portMove
 	peers      *joinedListener // for other members; nil: there are none, or Config.PeerListener
 	peerMove   peerMove
+	standstill *standstill.Watch // noted by runSessions
 }
 
 // listenClients opens the ports for clients, unless there are none.
 func (s *Server) listenClients(ctx context.Context) (err error) {
 	p, c := &s.port, s.cfg
-	if p.listener = c.Listener; p.listener == nil && !c.InProcess {
-		if p.listener, err = s.listen(ctx, c.Listen); err != nil {
+	l := c.Listener
+	if l == nil && !c.InProcess {
+		if l, err = s.listen(ctx, c.Listen); err != nil {
 			return fmt.Errorf("server: client port: %w", err)
 		}
 	}
-	if p.secure = c.SecureListener; p.secure == nil && c.SecureListen != "" {
-		if p.secure, err = s.listen(ctx, c.SecureListen); err != nil {
+	p.opened(&p.plain, l)
+	if l = c.SecureListener; l == nil && c.SecureListen != "" {
+		if l, err = s.listen(ctx, c.SecureListen); err != nil {
 			return fmt.Errorf("server: secure client port: %w", err)
 		}
 	}
-	p.opened(p.listener, &p.addr)
-	p.opened(p.secure, &p.secureAddr)
+	p.opened(&p.secure, l)
 	return nil
 }
 
@@ -64,32 +65,18 @@ func (s *Server) listen(ctx context.Context, address string) (net.Listener, erro
 	return l, err
 }
 
-// opened records the address of a listener, unless it is nil.
-func (p *clientPort) opened(l net.Listener, addr *atomic.Pointer[net.Addr]) {
+// opened makes l, unless it is nil, the listener of a port.
+func (p *clientPort) opened(port *ports.Port, l net.Listener) {
 	if l == nil {
 		return
 	}
-	a := l.Addr()
-	addr.Store(&a)
-	switch a.Network() {
+	port.Replace(l)
+	switch l.Addr().Network() {
 	case "tcp", "unix":
 		if open, limit, ok := fileDescriptors(); ok {
 			p.sockets = socketLimit(open, limit)
 		}
 	}
-}
-
-// close closes the listeners.
-func (p *clientPort) close() (err error) {
-	p.move.mu.Lock()
-	defer p.move.mu.Unlock()
-	p.move.closed = true
-	for _, l := range []net.Listener{p.listener, p.secure} {
-		if l != nil {
-			err = errors.Join(err, l.Close())
-		}
-	}
-	return err
 }
 
 // socketLimit returns how many clients may be connected to a process that has open descriptors and

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -104,6 +105,12 @@ func FillLocals(s *Server) {
 	s.conns.locals.mu.Lock()
 	defer s.conns.locals.mu.Unlock()
 	s.conns.locals.idle = maxIdleLocals
+}
+
+// StandStill makes a server believe that its process stands still for a minute from now on.
+func StandStill(s *Server) {
+	s.port.standstill.Note(time.Now())
+	s.port.standstill.Note(time.Now().Add(time.Minute))
 }
 
 // PeerPorts returns the addresses on which a server listens for other members.

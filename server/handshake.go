@@ -34,23 +34,9 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 		c.answerWord(word, in)
 		return false, nil
 	}
-	var frame []byte
-	for frame == nil {
-		if frame, err = in.Frame(link.SmallBytes - 4); err != nil {
-			switch speaks := tlsreason.Protocol(in.Bytes()); {
-			case speaks == "TLS" && !c.Secured():
-				err = errors.New("the client speaks TLS, and this port does not: connect to the port for TLS (secureClientPort), or set client.portUnification=true")
-			case speaks == "HTTP":
-				err = errors.New("the client speaks HTTP, and this is the port of ZooKeeper's clients: connect to a port for HTTP (admin.serverPort, metricsProvider.httpPort)")
-			}
-			return false, fmt.Errorf("connect request: %w", err)
-		}
-		if frame == nil {
-			if err := in.Fill(&c.Link); err != nil {
-				c.noteUnattached(err)
-				return false, nil
-			}
-		}
+	frame, err := c.connectRequest(in)
+	if frame == nil {
+		return false, err
 	}
 	s.meter.Add(meter.BytesReceived, int64(4+len(frame)))
 	d := jute.NewDecoder(frame)
@@ -98,9 +84,41 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	return c.attach(&req)
 }
 
+// connectRequest returns the first frame, or nil if the connection is to be closed.
+func (c *conn) connectRequest(in *link.Input) (frame []byte, err error) {
+	const limit = link.SmallBytes - 4
+	for frame == nil {
+		at := in.At()
+		frame, err = in.Frame(limit)
+		switch {
+		case err != nil:
+			switch speaks := tlsreason.Protocol(in.Bytes()); {
+			case speaks == "TLS" && !c.Secured():
+				err = errors.New("the client speaks TLS, and this port does not: connect to the port for TLS " +
+					"(secureClientPort), or set client.portUnification=true")
+			case speaks == "HTTP":
+				err = errors.New("the client speaks HTTP, and this is the port of ZooKeeper's clients: " +
+					"connect to a port for HTTP (admin.serverPort, metricsProvider.httpPort)")
+			}
+			return nil, fmt.Errorf("connect request: %w", err)
+		case frame == nil:
+			if err := in.Fill(&c.Link); err != nil {
+				c.noteUnattached(err)
+				return nil, nil
+			}
+		case c.server.port.standstill.Recent(time.Now()):
+			if in.Back(at); in.Ended(&c.Link) {
+				return nil, nil // its claim could take the session from the server that it has found since
+			}
+			return in.Frame(limit)
+		}
+	}
+	return frame, nil
+}
+
 // noteUnattached counts a connection that ends before it has a session.
 func (c *conn) noteUnattached(err error) {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.server.port.standstill.Recent(time.Now()) {
 		c.server.meter.Count(meter.Sessionless)
 	}
 }

@@ -146,7 +146,7 @@ func (s *Server) shutdown(handOver bool) (err error) {
 	if !s.life.started {
 		err = closeUnused(s.cfg.Listener, s.cfg.SecureListener, s.cfg.PeerListener)
 	}
-	err = errors.Join(err, s.port.close())
+	err = errors.Join(err, s.port.plain.Close(), s.port.secure.Close())
 	s.closeConns()
 	switch {
 	case s.life.cancel != nil:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,9 +24,6 @@ const leastMoveRetry, mostMoveRetry = time.Second, time.Minute
 type portMove struct {
 	line    atomic.Pointer[serverlist.Member] // this server's, as committed; nil: not known
 	changed chan struct{}                     // capacity 1: line was stored
-
-	mu     sync.Mutex // guards clientPort.listener and closed once connections are accepted
-	closed bool
 }
 
 func (m *portMove) init() { m.changed = make(chan struct{}, 1) }
@@ -97,8 +93,8 @@ func (s *Server) followClientAddress(ctx context.Context) {
 // clients.
 func (s *Server) moveClientPort(ctx context.Context, address string) error {
 	l, err := s.listen(ctx, address)
-	_ = s.port.replace(nil) // an error would say that the listener was closed before
-	if err != nil {         // the previous listener may have had the port
+	_ = s.port.plain.Replace(nil) // an error would say that the listener was closed before
+	if err != nil {               // the previous listener may have had the port
 		l, err = s.listen(ctx, address)
 	}
 	if notHere(err) {
@@ -112,7 +108,7 @@ func (s *Server) moveClientPort(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	if !s.port.replace(l) {
+	if !s.port.plain.Replace(l) {
 		return l.Close() // the server stops
 	}
 	s.life.goroutines.Go(func() { s.accept(ctx, l, portPlain) }) // stopped by closing l, awaited by shutdown
@@ -125,22 +121,4 @@ func (s *Server) moveClientPort(ctx context.Context, address string) error {
 func notHere(err error) bool {
 	dns := new(net.DNSError)
 	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)
-}
-
-// replace closes the listener for clients, and makes l, which may be nil, the new listener. It
-// returns false if the ports are closed already.
-func (p *clientPort) replace(l net.Listener) bool {
-	p.move.mu.Lock()
-	defer p.move.mu.Unlock()
-	if p.move.closed {
-		return false
-	}
-	if p.listener != nil {
-		_ = p.listener.Close() // connections that it accepted are not affected
-	}
-	if p.listener = l; l != nil {
-		a := l.Addr()
-		p.addr.Store(&a)
-	}
-	return true
 }

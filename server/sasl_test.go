@@ -50,12 +50,19 @@ func (r *raw) saslCall(xid int32, token []byte) *saslReply {
 // login plays an exchange of DIGEST-MD5 and returns the code of the last reply.
 func (r *raw) login(user, password string) proto.ErrCode {
 	r.t.Helper()
+	return r.slowLogin(user, password, 0)
+}
+
+// slowLogin is login for a client that waits before each token.
+func (r *raw) slowLogin(user, password string, wait time.Duration) proto.ErrCode {
+	r.t.Helper()
 	x, err := sasl.NewDigestClient(user, password).New("")
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	var token []byte
 	for xid := int32(1); ; xid++ {
+		time.Sleep(wait)
 		answer, done, err := x.Step(token)
 		if err != nil {
 			r.t.Fatal(err)

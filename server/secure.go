@@ -87,9 +87,13 @@ func (c *conn) secure(in *link.Input) bool {
 		c.refused(tlsreason.NotTLS, why)
 		return false
 	}
+	if s.port.standstill.Recent(time.Now()) && in.Ended(&c.Link) {
+		return false
+	}
 	limit := s.live.Load().HandshakeLimit
 	if out, full := s.port.handshakes.Enter(c, fair.Host(c.NetConn().RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
-		out.exceeds(limit)
+		s.meter.Count(meter.HandshakesExceeded)
+		out.logger().Warn("connection refused: too many TLS handshakes are under way", "limit", limit)
 		if out == c {
 			return false
 		}
@@ -119,14 +123,13 @@ func (c *conn) shakeHands(in *link.Input, deadline time.Time) error {
 	return nil
 }
 
-// exceeds counts and logs a connection that is closed because too many handshakes are under way.
-func (c *conn) exceeds(limit int) {
-	c.server.meter.Count(meter.HandshakesExceeded)
-	c.logger().Warn("connection refused: too many TLS handshakes are under way", "limit", limit)
-}
-
-// refused counts and logs a failed handshake.
+// refused counts and logs a failed handshake, unless the client gave up, or had no time left,
+// because this process stood still.
 func (c *conn) refused(reason string, err error) {
+	gaveUp := reason == tlsreason.TimedOut || reason == tlsreason.HungUp
+	if gaveUp && c.server.port.standstill.Recent(time.Now()) {
+		return
+	}
 	c.server.meter.Count(meter.HandshakesFailed)
 	c.server.meter.Count(meter.AuthFailed)
 	args := []any{"reason", reason}

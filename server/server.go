@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/standstill"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
@@ -95,6 +96,7 @@ func New(cfg Config) (*Server, error) {
 	s.life.init()
 	s.conns.init(s)
 	s.port.claims = newClaimLimit()
+	s.port.standstill = standstill.New(max(cfg.Tick, time.Second), cfg.HandshakeTimeout)
 	s.port.words.init()
 	s.port.move.init()
 	s.port.peerMove.init()
@@ -167,7 +169,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	// Stopped by closing the listeners, awaited by shutdown.
-	if l := s.port.listener; l != nil {
+	if l := s.port.plain.Listener(); l != nil {
 		s.life.goroutines.Go(func() { s.accept(run, l, portPlain) })
 	}
 	if s.cfg.Listener == nil && !s.cfg.InProcess && !s.cfg.ListenFixed && !s.alone() {
@@ -176,7 +178,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.port.peers != nil {
 		s.life.goroutines.Go(func() { s.followPeerAddress(run) }) // the same
 	}
-	if l := s.port.secure; l != nil {
+	if l := s.port.secure.Listener(); l != nil {
 		s.life.goroutines.Go(func() { s.accept(run, l, portSecure) })
 	}
 	if err := s.awaitLeader(ctx, failed); err != nil {
@@ -252,6 +254,8 @@ func (s *Server) dataName() string { return cmp.Or(s.cfg.Dir, "memory") }
 
 // synced is called by consensus after each sync of the log.
 func (s *Server) synced(took time.Duration, appends, bytes int) {
+	now := time.Now()
+	took -= s.port.standstill.Lost(now.Add(-took), now) // the disk may have answered meanwhile
 	s.meter.Record(meter.Syncs, int64(took), 1)
 	s.meter.Record(meter.AppendsPerSync, int64(appends), 1)
 	if took > s.live.Load().SyncWarning {

@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/internal/certhost"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/standstill"
 )
 
 // Network holds the connections of a member to its peers. The package comment lists its invariants.
@@ -29,7 +30,7 @@ type Network struct {
 	handshakes          *hostLimit // of callers, at a time
 	guestQuestions      *hostLimit // like peer.questions, for callers without an address here
 	encryption          atomic.Pointer[encryption]
-	pauses              pauses
+	standstill          *standstill.Watch
 	linksChanged        chan struct{} // capacity 1: a connection was made, or the mode of TLS has changed
 	resolver            certhost.Resolver
 
@@ -72,7 +73,7 @@ func New(cfg Config) (*Network, error) {
 	n.wg.Go(n.accept)     // stopped by Close with the listener, awaited by Close
 	n.wg.Go(n.moveLinks)  // stopped by Close with n.life, awaited by Close
 	n.wg.Go(func() {      // likewise
-		everyHeartbeat(n.life, func() error { n.pauses.recent(time.Now()); return nil })
+		everyHeartbeat(n.life, func() error { n.standstill.Note(time.Now()); return nil })
 	})
 	return n, nil
 }
@@ -82,6 +83,7 @@ func newNetwork(cfg Config) *Network {
 	n := &Network{
 		cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64),
 		refusalLog: fair.NewRate(refusalLogInterval, 1, 2*int(refusals)),
+		standstill: standstill.New(helloTimeout, silenceTimeout),
 		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), guestQuestions: newHostLimit(maxQuestions, maxQuestionsPerHost), linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
 	}
 	n.setEncryption(cfg.TLS)

@@ -31,7 +31,8 @@ func TestP8_CallerDuringAPause(t *testing.T) {
 					}
 				}
 				if c.paused {
-					a.pauses.recent(time.Now().Add(-time.Minute)) // the next call is a minute later
+					a.standstill.Note(time.Now())
+					a.standstill.Note(time.Now().Add(time.Minute))
 				}
 				hello := greeting{kind: kindFrames, from: 2, to: 1, contents: []byte("stranger")}
 				s.say(hello.append(nil))

@@ -61,6 +61,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/portfile", there: true, may: []arrow{{"internal/vfs", "the file appears whole"}}},
 	{pkg: "internal/sequence", there: true},
 	{pkg: "internal/fair", there: true},
+	{pkg: "internal/standstill", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{
 		{"internal/fair", "how many lines of a kind"},
 		{"github.com/hashicorp/go-hclog", "wraps its loggers"},
@@ -109,6 +110,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "consensus/peer", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/fair", "places of strangers, and their log lines"},
+		{"internal/standstill", "callers that gave up while the process stood still"},
 		{"internal/tlsreason", "why a handshake failed"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"internal/certhost", "the hosts of certificates"},

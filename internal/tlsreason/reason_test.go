@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,6 +91,11 @@ func TestOf_OtherErrors(t *testing.T) {
 	} {
 		if got := Of(err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+	for _, err := range []error{syscall.ECONNRESET, syscall.EPIPE} {
+		if got := Of(&net.OpError{Op: "read", Err: os.NewSyscallError("read", err)}); got != HungUp {
+			t.Errorf("%v: %q", err, got)
 		}
 	}
 	if Of(context.DeadlineExceeded) != TimedOut {

@@ -2,8 +2,11 @@ package link
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"time"
 )
 
 const (
@@ -96,6 +99,16 @@ func (in *Input) Fill(l *Link) error {
 	n, err := l.readSome(in.buf[in.w:], len(in.buf))
 	in.w += n
 	return err
+}
+
+// Ended reports whether the client has closed the connection, or its sending half. What it has sent
+// is kept. Ended waits a moment: the end of a stream that has arrived is found at once.
+func (in *Input) Ended(l *Link) bool {
+	if l.nc.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
+		return true
+	}
+	err := in.Fill(l)
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // first reads the first bytes into a borrowed buffer.
