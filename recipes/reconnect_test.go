@@ -121,3 +121,28 @@ func TestReconnect_ManyProtected(t *testing.T) {
 		}
 	})
 }
+
+// TestReconnect_ToClose: a Client that is closed while its connection is lost connects again and
+// ends its session, which deletes its ephemerals.
+func TestReconnect_ToClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
+			conn, err := s.Dialer()(network, address, timeout)
+			return distant{conn, 10 * time.Millisecond}, err
+		}
+		c := recipetest.OpenWith(t, recipetest.Connect, s.Service, 10*time.Second, dial)
+		if _, err := c.Create(t.Context(), "/a", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
+			t.Fatal(err)
+		}
+		s.CloseConnections()
+		begun := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		s.AssertMissing("/a")
+	})
+}
