@@ -20,11 +20,12 @@ type checkpointFile struct {
 	path string
 }
 
-// load reads the checkpoint, if any, and restores sm from it. With strict both meta pages
-// of the file must be good. The checkpoint's level must be one of levels. If the state is damaged,
-// load returns the meta nevertheless, with the error.
-func (c checkpointFile) load(strict bool, levels LevelRange, sm StateMachine) (meta core.Meta, found bool, err error) {
-	r, err := checkpoint.Open(c.disk, c.path, strict)
+// load reads the checkpoint, if any, and restores sm from it. The checkpoint's level must be one of
+// levels. If the state is damaged, load returns the meta nevertheless, with the error.
+func (c checkpointFile) load(which checkpoint.Transaction, levels LevelRange, sm StateMachine) (
+	meta core.Meta, found bool, err error,
+) {
+	r, err := checkpoint.Open(c.disk, c.path, which)
 	if errors.Is(err, fs.ErrNotExist) {
 		return core.Meta{}, false, nil
 	}
@@ -73,19 +74,15 @@ type loadedCheckpoint struct {
 // loadNewest restores sm from the newest checkpoint that is not damaged. The caller must check with
 // loadedCheckpoint.continued that the log holds everything since.
 func (c checkpointFile) loadNewest(levels LevelRange, sm StateMachine) (loadedCheckpoint, error) {
-	meta, found, err := c.load(false, levels, sm)
+	meta, found, err := c.load(checkpoint.Newest, levels, sm)
 	if !errors.Is(err, ErrCorruptCheckpoint) {
 		return loadedCheckpoint{meta: meta, found: found}, err
 	}
-	l := loadedCheckpoint{found: true, damage: err, newest: meta.Index}
-	r, previousErr := checkpoint.OpenPrevious(c.disk, c.path)
+	previous, _, previousErr := c.load(checkpoint.Previous, levels, sm)
 	if previousErr != nil {
 		return loadedCheckpoint{}, err
 	}
-	if l.meta, previousErr = c.restore(r, levels, sm); previousErr != nil {
-		return loadedCheckpoint{}, err
-	}
-	return l, nil
+	return loadedCheckpoint{meta: previous, found: true, damage: err, newest: meta.Index}, nil
 }
 
 // continued returns l.damage unless the log of r continues the previous checkpoint beyond the
@@ -151,7 +148,7 @@ func (c checkpointFile) revert() error { return checkpoint.Revert(c.disk, c.path
 // stream writes the file as a checkpoint stream. At a damaged page, stream returns
 // ErrCorruptCheckpoint.
 func (c checkpointFile) stream(w io.Writer, term uint64) (err error) {
-	r, err := checkpoint.Open(c.disk, c.path, false)
+	r, err := checkpoint.Open(c.disk, c.path, checkpoint.Newest)
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func TestC4_RevertTorn(t *testing.T) {
 		if err := os.WriteFile(path, torn, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := checkpoint.Open(vfs.OS{}, path, false)
+		r, err := checkpoint.Open(vfs.OS{}, path, checkpoint.Newest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestC4_RevertTorn(t *testing.T) {
 		}()
 		var l list
 		_, err = restoreFrom(r.Range, &l)
-		if previous, previousErr := checkpoint.OpenPrevious(vfs.OS{}, path); err != nil && previousErr != nil {
+		if previous, previousErr := checkpoint.Open(vfs.OS{}, path, checkpoint.Previous); err != nil && previousErr != nil {
 			t.Fatalf("neither transaction is readable: %v; %v", err, previousErr)
 		} else if previousErr == nil {
 			if err := previous.Close(); err != nil {
@@ -210,11 +210,8 @@ func TestC4_SharedPages(t *testing.T) {
 		if !strings.Contains(err.Error(), "start this server with an empty one; otherwise make a new one with gozkd restore") {
 			t.Errorf("page %d: the error does not say what to do: %v", page, err)
 		}
-		for _, which := range []func(vfs.FS, string) (*checkpoint.Reader, error){
-			func(disk vfs.FS, path string) (*checkpoint.Reader, error) { return checkpoint.Open(disk, path, false) },
-			checkpoint.OpenPrevious,
-		} {
-			r, err := which(vfs.OS{}, cfg.checkpointPath())
+		for _, which := range []checkpoint.Transaction{checkpoint.Newest, checkpoint.Previous} {
+			r, err := checkpoint.Open(vfs.OS{}, cfg.checkpointPath(), which)
 			if err == nil {
 				err = errors.Join(r.Range(func(_, _ []byte) error { return nil }), r.CheckFreelist(), r.Close())
 			}

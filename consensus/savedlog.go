@@ -76,7 +76,7 @@ func inUse(lock string) bool {
 }
 
 func readLog(where dataPaths, sm StateMachine) (SavedLog, error) {
-	meta, found, err := checkpointFile{checkpoint.Saved{}, where.checkpoint}.load(false, core.SupportedLevels, sm)
+	meta, found, err := checkpointFile{checkpoint.Saved{}, where.checkpoint}.load(checkpoint.Newest, core.SupportedLevels, sm)
 	if err != nil {
 		return SavedLog{}, err
 	}

@@ -47,7 +47,7 @@ var ErrNoState = errors.New("consensus: no state")
 // bbolt's Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running
 // server delays that server's next checkpoint, by at most a minute.
 func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
-	meta, found, err := checkpointFile{checkpoint.Saved{}, path}.load(true, core.SupportedLevels, sm)
+	meta, found, err := checkpointFile{checkpoint.Saved{}, path}.load(checkpoint.NewestOfTwo, core.SupportedLevels, sm)
 	switch {
 	case err != nil:
 		return SavedState{}, err

@@ -59,7 +59,7 @@ func mustSurvive(t *testing.T, b []byte) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p, err := newPageReader(bytesFile{bytes.NewReader(b)}, newest)
+	p, err := newPageReader(bytesFile{bytes.NewReader(b)}, Newest)
 	if err == nil {
 		err = walk(p)
 	}
@@ -71,7 +71,7 @@ func mustSurvive(t *testing.T, b []byte) {
 	if _, err := f.WriteAt(b, 0); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := newPageReader(f, newest); err == nil {
+	if p, err := newPageReader(f, Newest); err == nil {
 		_ = mergeDelta(f, p, delta{"030": "w", "055": "", "9": "x"}, 3) // an error is fine
 	}
 }
@@ -106,7 +106,7 @@ func FuzzMerge(f *testing.F) {
 				t.Fatalf("transaction %d: index %d, %d keys, want %d; %v", index, got, len(is), len(state), err)
 			}
 			var err error
-			if old, err = newPageReader(file, newestOfTwo); err != nil {
+			if old, err = newPageReader(file, NewestOfTwo); err != nil {
 				t.Fatal(err)
 			}
 			index, next = index+1, delta{}
@@ -203,7 +203,7 @@ func contents(t testing.TB, deltas ...delta) []byte {
 	for i, d := range deltas {
 		err := mergeDelta(f, old, d, uint64(i))
 		if err == nil {
-			old, err = newPageReader(f, newestOfTwo)
+			old, err = newPageReader(f, NewestOfTwo)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -75,11 +75,11 @@ func (unsynced) Sync() error { return nil }
 
 // stateOf reads the newest transaction of a file and verifies all of it.
 func stateOf(f vfs.File) (index uint64, state map[string]string, err error) {
-	return transactionOf(f, newest)
+	return transactionOf(f, Newest)
 }
 
 // transactionOf reads a transaction of a file and verifies all of it.
-func transactionOf(f vfs.File, which transaction) (index uint64, state map[string]string, err error) {
+func transactionOf(f vfs.File, which Transaction) (index uint64, state map[string]string, err error) {
 	p, err := newPageReader(f, which)
 	if err != nil {
 		return 0, nil, err
@@ -109,9 +109,9 @@ func transactionOf(f vfs.File, which transaction) (index uint64, state map[strin
 
 // readAll opens a file, and reads and verifies all of it, once alone and once with bbolt. Both must
 // agree.
-func readAll(path string, strict bool) error {
-	alone, errAlone := pairsOf(Open(vfs.OS{}, path, strict))
-	second, err := pairsOf(Open(Saved{}, path, strict))
+func readAll(path string, which Transaction) error {
+	alone, errAlone := pairsOf(Open(vfs.OS{}, path, which))
+	second, err := pairsOf(Open(Saved{}, path, which))
 	if (errAlone == nil) != (err == nil) || errors.Is(errAlone, ErrCorrupt) != errors.Is(err, ErrCorrupt) ||
 		err == nil && !maps.Equal(alone, second) {
 		panic(fmt.Sprintf("%s: %d pairs, %v; with bbolt %d pairs, %v", path, len(alone), errAlone, len(second), err))

@@ -81,7 +81,7 @@ func TestSaved_FileChangesWhileBboltReads(t *testing.T) {
 			if err := Create(vfs.OS{}, path, testMeta(1), d.Range, nil); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Open(Saved{}, path, true)
+			r, err := Open(Saved{}, path, NewestOfTwo)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestSaved_PanicOfTheVisitor(t *testing.T) {
 	if err := Create(vfs.OS{}, path, testMeta(1), delta{"a": "b"}.Range, nil); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(Saved{}, path, true)
+	r, err := Open(Saved{}, path, NewestOfTwo)
 	if err != nil {
 		t.Fatal(err)
 	}

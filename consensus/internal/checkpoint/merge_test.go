@@ -58,7 +58,7 @@ func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
 			d := drawDelta(t, want)
 			var old *pageReader
 			if round > 0 {
-				if old, err = newPageReader(f, newestOfTwo); err != nil {
+				if old, err = newPageReader(f, NewestOfTwo); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -156,7 +156,7 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 		next := maps.Clone(states[index-1])
 		d.to(next)
 		states = append(states, next)
-		old, err := newPageReader(f, newest)
+		old, err := newPageReader(f, Newest)
 		if err != nil {
 			t.Fatal(err)
 		}

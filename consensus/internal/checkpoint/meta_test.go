@@ -19,7 +19,7 @@ func TestC4_EveryBitOfAMetaPage(t *testing.T) {
 		if err := mergeDelta(f, old, delta{"key": "value"}, index); err != nil {
 			t.Fatal(err)
 		}
-		if old, err = newPageReader(f, newestOfTwo); err != nil {
+		if old, err = newPageReader(f, NewestOfTwo); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,20 +28,22 @@ type pageReader struct {
 	next    uint64 // the page after the last page that was read
 }
 
-// transaction selects a transaction of a file.
-type transaction int
+// Transaction selects a transaction of a file.
+type Transaction int
 
 const (
-	// newest is the transaction of the newest good meta page.
-	newest transaction = iota
-	// newestOfTwo demands that both meta pages are good: no other transaction can be the newest.
-	newestOfTwo
-	// previous is the transaction before newest, whose pages newest left unchanged.
-	previous
+	// Newest is the transaction of the newest good meta page. After a crash one of the two meta
+	// pages may be damaged: then the other page counts, which is that of the previous transaction.
+	Newest Transaction = iota
+	// NewestOfTwo demands that both meta pages are good: no other transaction can be the newest.
+	NewestOfTwo
+	// Previous is the transaction before Newest, for the case that Newest is damaged. Newest left
+	// its pages unchanged, so it is complete until the next [Merge] begins.
+	Previous
 )
 
 // newPageReader reads the meta pages, and returns a reader of the selected transaction.
-func newPageReader(f vfs.File, which transaction) (*pageReader, error) {
+func newPageReader(f vfs.File, which Transaction) (*pageReader, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
@@ -51,11 +53,11 @@ func newPageReader(f vfs.File, which transaction) (*pageReader, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case which != newest && pages.good < 2:
+	case which != Newest && pages.good < 2:
 		return nil, errors.New("one meta page is damaged, and the other one may be older")
-	case which == previous && pages.previous.root == meta.root:
+	case which == Previous && pages.previous.root == meta.root:
 		return nil, errors.New("there is no previous transaction")
-	case which == previous:
+	case which == Previous:
 		meta = pages.previous
 	}
 	if err := meta.check(size); err != nil {

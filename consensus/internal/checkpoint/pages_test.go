@@ -43,7 +43,7 @@ func TestCheckPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := readAll(path, true); err != nil {
+	if err := readAll(path, NewestOfTwo); err != nil {
 		t.Fatal(err)
 	}
 	page := os.Getpagesize()
@@ -60,7 +60,7 @@ func TestCheckPages(t *testing.T) {
 		if kind(id) == flagBranch && word(good[id*page:]) == uint64(id) {
 			wrong := slices.Clone(good)
 			wrong[id*page+8] = 0
-			if p := filepath.Join(t.TempDir(), "f"); os.WriteFile(p, wrong, 0o600) == nil && readAll(p, true) != nil {
+			if p := filepath.Join(t.TempDir(), "f"); os.WriteFile(p, wrong, 0o600) == nil && readAll(p, NewestOfTwo) != nil {
 				branch = id // in use
 			}
 		}
@@ -100,10 +100,10 @@ func TestCheckPages(t *testing.T) {
 		if err := os.WriteFile(path, damage(slices.Clone(good)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := readAll(path, true); !errors.Is(err, ErrCorrupt) {
+		if err := readAll(path, NewestOfTwo); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := readAll(path, false); (err == nil) != (name == "the newest meta") {
+		if err := readAll(path, Newest); (err == nil) != (name == "the newest meta") {
 			t.Errorf("%s, not strict: %v", name, err)
 		}
 	}

@@ -20,24 +20,12 @@ type Reader struct {
 	err   error // of the file, that Range returned
 }
 
-// Open opens a checkpoint file. After a crash one of the two meta pages may be damaged: then the
-// other page counts, which is that of the previous transaction. With strict both must be good.
+// Open opens a checkpoint file. Of a file without a transaction that is [Previous], the error wraps
+// [ErrCorrupt].
 //
 // An error wraps [io/fs.ErrNotExist] or [ErrCorrupt], comes from the disk, or says that a writer
 // has held its lock for more than a second.
-func Open(disk vfs.FS, path string, strict bool) (*Reader, error) {
-	if strict {
-		return open(disk, path, newestOfTwo)
-	}
-	return open(disk, path, newest)
-}
-
-// OpenPrevious opens the checkpoint before the newest one of a file, for the case that the newest
-// is damaged. The previous checkpoint is complete until the next [Merge] begins. Errors are those
-// of Open; a file without a previous checkpoint is an error that wraps [ErrCorrupt].
-func OpenPrevious(disk vfs.FS, path string) (*Reader, error) { return open(disk, path, previous) }
-
-func open(disk vfs.FS, path string, which transaction) (*Reader, error) {
+func Open(disk vfs.FS, path string, which Transaction) (*Reader, error) {
 	file, err := disk.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
@@ -53,11 +41,11 @@ func open(disk vfs.FS, path string, which transaction) (*Reader, error) {
 	return r, nil
 }
 
-func (r *Reader) begin(which transaction) (err error) {
+func (r *Reader) begin(which Transaction) (err error) {
 	if r.pages, err = newPageReader(r.file, which); err != nil {
 		return err
 	}
-	r.bbolt = r.bbolt && which != previous && r.pages.bothMetas
+	r.bbolt = r.bbolt && which != Previous && r.pages.bothMetas
 	r.meta, r.state, err = r.pages.buckets()
 	return err
 }

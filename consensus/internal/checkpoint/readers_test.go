@@ -92,7 +92,7 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 
 // readState reads a file into items. It calls first before the first item.
 func readState(path string, items map[string]string, first func()) (index uint64, err error) {
-	r, err := Open(vfs.OS{}, path, true)
+	r, err := Open(vfs.OS{}, path, NewestOfTwo)
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func readState(path string, items map[string]string, first func()) (index uint64
 
 // stream writes the file as a stream.
 func stream(path string, w io.Writer) (err error) {
-	r, err := Open(vfs.OS{}, path, false)
+	r, err := Open(vfs.OS{}, path, Newest)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 		for range 1 + rng.IntN(100) {
 			d[fmt.Sprintf("%05d", rng.IntN(600))] = strings.Repeat("v", rng.IntN(900))
 		}
-		old, err := newPageReader(f, newestOfTwo)
+		old, err := newPageReader(f, NewestOfTwo)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 	for index := uint64(1); index < exhaustive.Or[uint64](150, 400); index += 3 {
 		merge(index)
 		reader := func() *pageReader { // of the current transaction
-			p, err := newPageReader(f, newestOfTwo)
+			p, err := newPageReader(f, NewestOfTwo)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func TestC4_RevertAndMerge(t *testing.T) {
 			state map[string]string
 		}
 		current, before := version{state: map[string]string{}}, (*version)(nil)
-		check := func(which transaction, want version) {
+		check := func(which Transaction, want version) {
 			index, state, err := transactionOf(f, which)
 			if err != nil || index != want.index || !maps.Equal(state, want.state) {
 				t.Fatalf("transaction %d: index %d with %d pairs, %v; want %d with %d", which, index, len(state), err, want.index, len(want.state))
@@ -46,7 +46,7 @@ func TestC4_RevertAndMerge(t *testing.T) {
 				if _, err := f.ReadAt(meta, 0); err != nil {
 					t.Fatal(err)
 				}
-				old, err := newPageReader(f, newest)
+				old, err := newPageReader(f, Newest)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func TestC4_RevertAndMerge(t *testing.T) {
 				d.to(next.state)
 				var old *pageReader
 				if step > 0 {
-					if old, err = newPageReader(f, newest); err != nil {
+					if old, err = newPageReader(f, Newest); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -75,9 +75,9 @@ func TestC4_RevertAndMerge(t *testing.T) {
 				}
 				current = next
 			}
-			check(newest, current)
+			check(Newest, current)
 			if before != nil {
-				check(previous, *before)
+				check(Previous, *before)
 			}
 		}
 	})

@@ -129,7 +129,7 @@ func TestC4_MergeManyFreePages(t *testing.T) {
 		t.Helper()
 		var old *pageReader
 		if index > 0 {
-			if old, err = newPageReader(f, newestOfTwo); err != nil {
+			if old, err = newPageReader(f, NewestOfTwo); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -140,7 +140,7 @@ func TestC4_MergeManyFreePages(t *testing.T) {
 		if got, is, err := stateOf(f); err != nil || got != index || !maps.Equal(is, state) {
 			t.Fatalf("transaction %d: %d, %d keys, want %d; %v", index, got, len(is), len(state), err)
 		}
-		p, err := newPageReader(f, newestOfTwo)
+		p, err := newPageReader(f, NewestOfTwo)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 			transactions := exhaustive.Or[uint64](100, 1000)
 			var early uint64
 			for index := uint64(1); index <= transactions; index++ {
-				old, err := newPageReader(f, newestOfTwo)
+				old, err := newPageReader(f, NewestOfTwo)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -238,7 +238,7 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 					early = old.end
 				}
 				if index == transactions {
-					p, err := newPageReader(f, newestOfTwo)
+					p, err := newPageReader(f, NewestOfTwo)
 					if err != nil {
 						t.Fatal(err)
 					}

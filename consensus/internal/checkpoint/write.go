@@ -43,7 +43,7 @@ func Merge(disk vfs.FS, path string, check func(meta []byte) error, meta []byte,
 }
 
 func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, changes Pairs) error {
-	old, err := newPageReader(file, newest)
+	old, err := newPageReader(file, Newest)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, change
 }
 
 // Revert makes the previous checkpoint of the file at path the newest one. The caller must have
-// read the previous checkpoint completely ([OpenPrevious]). After an error either counts.
+// read the previous checkpoint completely ([Previous]). After an error either counts.
 func Revert(disk vfs.FS, path string) error {
 	file, err := disk.OpenRW(path)
 	if err != nil {
@@ -82,11 +82,11 @@ func Revert(disk vfs.FS, path string) error {
 // previous transaction, S. S's own meta page stays, so that a torn write leaves S. The new
 // transaction has T's number plus 2, because that number belongs to T's meta page.
 func revert(file vfs.File) error {
-	damaged, err := newPageReader(file, newestOfTwo)
+	damaged, err := newPageReader(file, NewestOfTwo)
 	if err != nil {
 		return err
 	}
-	old, err := newPageReader(file, previous)
+	old, err := newPageReader(file, Previous)
 	if err != nil {
 		return err
 	}
