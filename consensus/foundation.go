@@ -10,7 +10,6 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
-	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -69,16 +68,7 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, er
 	if err := foundLog(f.FS, where.log, core.LogState{Term: meta.Term, Commit: meta.Index}); err != nil {
 		return SavedState{}, err
 	}
-	if err := checkpoint.Remove(vfs.OS{}, path+".new"); err != nil {
-		return SavedState{}, err
-	}
-	if err := checkpoint.Create(vfs.OS{}, path+".new", meta.Append(nil), state.Range, nil); err != nil {
-		return SavedState{}, err
-	}
-	if err := checkpoint.Replace(vfs.OS{}, path+".new", path); err != nil {
-		return SavedState{}, err
-	}
-	return savedStateOf(meta), nil
+	return savedStateOf(meta), checkpointFile{vfs.OS{}, path}.write(0, meta, state)
 }
 
 // foundLog makes a log that begins after the committed index of its first state.
