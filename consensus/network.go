@@ -61,9 +61,9 @@ func (p *peerNetwork) connect() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cfg := peer.Config{
-		Self: p.cfg.ID, Peers: p.addresses, Listener: p.cfg.PeerListener, Dial: p.cfg.PeerDial, Handler: p, Guest: p.guest,
-		AddressPatience: p.cfg.AddressPatience, Logger: p.cfg.Logger.Named("peer"), Secret: p.cfg.PeerSecret,
-		SecretOptional: p.cfg.PeerSecretOptional, TLS: p.cfg.PeerTLS, MaxIncoming: p.cfg.PeerConns,
+		Self: p.cfg.ID, Peers: p.addresses, Listener: p.cfg.PeerListener, Dial: p.cfg.PeerDial, Handler: p,
+		Guest: p.guest, AddressPatience: p.cfg.AddressPatience, Logger: p.cfg.Logger.Named("peer"), TLS: p.cfg.PeerTLS,
+		Secret: p.cfg.PeerSecret, SecretOptional: p.cfg.PeerSecretOptional, MaxIncoming: p.cfg.PeerConns,
 	}
 	if p.tls != nil {
 		cfg.TLS = *p.tls

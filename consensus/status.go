@@ -91,8 +91,8 @@ func (n *Node) publish() {
 	c, b, levels := n.core, &n.status, n.core.Levels.Info()
 	s := Status{
 		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
-		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Outdated: c.Outdated() != "", Joining: c.Membership.Joining(), LogStalled: c.LogStall.Stalled(), Reverted: n.reverted,
-		Level: c.Levels.Active(), MaxLevel: levels.Ready,
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Outdated: c.Outdated() != "", Reverted: n.reverted,
+		Joining: c.Membership.Joining(), LogStalled: c.LogStall.Stalled(), Level: c.Levels.Active(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()
 	if s.Leader == 0 {

@@ -423,8 +423,8 @@ func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 // Meta describes the state as of the batches handed out so far.
 func (c *Core) Meta() Meta {
 	return Meta{
-		Member: c.id, Level: c.Levels.Active(), Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm, TimeMs: c.appliedMs,
-		Conf: c.conf, Streams: maps.Clone(c.streams),
+		Member: c.id, Level: c.Levels.Active(), Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm,
+		TimeMs: c.appliedMs, Conf: c.conf, Streams: maps.Clone(c.streams),
 	}
 }
 

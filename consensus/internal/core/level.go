@@ -168,7 +168,8 @@ func (l *Levels) propose(nowMs int64, t Target) error {
 		return nil
 	}
 	next := l.ready()
-	for _, id := range slices.Concat(l.conf.GetVoters(), l.conf.GetLearners(), l.conf.GetVotersOutgoing(), t.Voters, t.Learners) {
+	conf := l.conf
+	for _, id := range slices.Concat(conf.GetVoters(), conf.GetLearners(), conf.GetVotersOutgoing(), t.Voters, t.Learners) {
 		if id != l.id {
 			next = min(next, l.peers[id].Ready)
 		}

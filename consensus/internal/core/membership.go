@@ -74,8 +74,8 @@ type Membership struct {
 func newMembership(m *standing, stall *LogStall, retention *Retention) *Membership {
 	return &Membership{
 		standing: m, stall: stall, retention: retention,
-		admitted: make(map[uint64]uint64), addedAt: make(map[uint64]uint64), joinNonces: make(map[uint64]uint64), bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int),
-		withState: make(map[uint64]bool),
+		admitted: make(map[uint64]uint64), addedAt: make(map[uint64]uint64), joinNonces: make(map[uint64]uint64),
+		bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int), withState: make(map[uint64]bool),
 	}
 }
 
@@ -156,7 +156,8 @@ func (m *Membership) reconcile(out *Output) error {
 		if m.stall.transferLeadership(t.Voters) != 0 {
 			return nil
 		}
-		cc.Changes = slices.DeleteFunc(cc.Changes, func(s *raftpb.ConfChangeSingle) bool { return s.GetNodeId() == m.id })
+		own := func(s *raftpb.ConfChangeSingle) bool { return s.GetNodeId() == m.id }
+		cc.Changes = slices.DeleteFunc(cc.Changes, own)
 		if len(cc.Changes) == 0 {
 			return nil
 		}

@@ -85,8 +85,8 @@ func (s *Admission) persisted(m *raftpb.Message) bool {
 func (s *Admission) seeIncarnation(incarnation, own uint64) {
 	p := &s.past
 	if p.incarnation != 0 && incarnation > p.incarnation && incarnation != own {
-		s.becomeOutdated(fmt.Sprintf("the newest start that it knows is %x, but a request of the later start %x was applied",
-			p.incarnation, incarnation))
+		s.becomeOutdated(fmt.Sprintf(
+			"the newest start that it knows is %x, but a request of the later start %x was applied", p.incarnation, incarnation))
 	}
 }
 

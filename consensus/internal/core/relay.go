@@ -141,7 +141,8 @@ func (rel *Relays) tickSource() {
 	if s.id != 0 || !rel.wanted || !rel.isLearner(rel.id) || !rel.Current() || !rel.takesPart() {
 		return
 	}
-	candidates := slices.DeleteFunc(slices.Sorted(slices.Values(rel.conf.GetVoters())), func(id uint64) bool { return !rel.mayRelay(id) })
+	candidates := slices.Sorted(slices.Values(rel.conf.GetVoters()))
+	candidates = slices.DeleteFunc(candidates, func(id uint64) bool { return !rel.mayRelay(id) })
 	if n := uint64(len(candidates)); n > 0 {
 		s.id, s.silence, s.reported = candidates[(rel.id+s.skipped)%n], 0, 0
 	}
@@ -168,7 +169,8 @@ func (rel *Relays) report(out *Output) {
 	s.due, s.age, s.reported = false, 0, rel.applied
 	send := func(to uint64, context []byte) {
 		out.Messages = append(out.Messages, Message{To: to, From: rel.id, Raft: &raftpb.Message{
-			Type: raftpb.MsgAppResp.Enum(), To: &to, From: &rel.id, Term: new(rel.raftTerm), Index: new(rel.applied), Context: context,
+			Type: raftpb.MsgAppResp.Enum(), To: &to, From: &rel.id, Term: new(rel.raftTerm), Index: new(rel.applied),
+			Context: context,
 		}})
 	}
 	if s.id != 0 {
@@ -219,7 +221,8 @@ func (rel *Relays) step(r *raftpb.Message) *raftpb.Message {
 // fromRelay returns an append of the relay as one of the leader.
 func (rel *Relays) fromRelay(r *raftpb.Message) *raftpb.Message {
 	s := &rel.source
-	if s.id == 0 || r.GetFrom() != s.id || r.GetTerm() != rel.raftTerm || rel.leader == raft.None || rel.role == raft.StateLeader {
+	if s.id == 0 || r.GetFrom() != s.id || r.GetTerm() != rel.raftTerm ||
+		rel.leader == raft.None || rel.role == raft.StateLeader {
 		return nil
 	}
 	s.silence = 0
@@ -228,7 +231,8 @@ func (rel *Relays) fromRelay(r *raftpb.Message) *raftpb.Message {
 	}
 	s.last = max(s.last, r.GetIndex()+uint64(len(r.GetEntries())))
 	return &raftpb.Message{
-		Type: raftpb.MsgApp.Enum(), To: r.To, From: new(rel.leader), Term: r.Term, Index: r.Index, LogTerm: r.LogTerm, Entries: r.GetEntries(), Commit: r.Commit,
+		Type: raftpb.MsgApp.Enum(), To: r.To, From: new(rel.leader), Term: r.Term, Index: r.Index, LogTerm: r.LogTerm,
+		Entries: r.GetEntries(), Commit: r.Commit,
 	}
 }
 
@@ -285,8 +289,8 @@ func (rel *Relays) nextFeed(f *relayFeed) *raftpb.Message {
 		}
 	}
 	m := &raftpb.Message{
-		Type: raftpb.MsgApp.Enum(), To: &f.learner, From: &rel.id, Term: new(rel.raftTerm), Index: &before, LogTerm: &term,
-		Entries: entries, Commit: new(rel.applied), Context: []byte{relayed},
+		Type: raftpb.MsgApp.Enum(), To: &f.learner, From: &rel.id, Term: new(rel.raftTerm),
+		Index: &before, LogTerm: &term, Entries: entries, Commit: new(rel.applied), Context: []byte{relayed},
 	}
 	for _, e := range entries {
 		f.window -= len(e.GetData()) + entryBytes

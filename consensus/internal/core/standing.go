@@ -34,7 +34,7 @@ type standing struct {
 
 	connected map[uint64]connection // absent: not connected
 	outbox    []Message             // made outside of Ready, sent by the next Ready
-	last      uint64                // the newest entry that was handed to the log: no member can have acknowledged a later one
+	last      uint64                // handed to the log: no member can have acknowledged a later entry
 	refused   uint64                // messages that no member sends
 }
 
@@ -158,10 +158,11 @@ func (m *standing) feed(r *raftpb.Message) error {
 	if m.proof != "" {
 		return nil
 	}
-	if err := m.raft.Step(r); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
-		return fmt.Errorf("consensus: raft: %w", err)
+	err := m.raft.Step(r)
+	if err == nil || errors.Is(err, raft.ErrProposalDropped) || errors.Is(err, raft.ErrStepPeerNotFound) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("consensus: raft: %w", err)
 }
 
 // heard notes a message of raft.
@@ -211,11 +212,13 @@ func (m *standing) sendCommitNotice(candidate uint64) {
 // in the log.
 func (m *standing) handleCommitNotice(from uint64, s *commitNotice) error {
 	term, err := m.storage.Term(s.index)
-	if err != nil || term != s.term || s.index <= m.applied || m.leader != raft.None || !m.takesPart() || !m.inConf(m.id) {
+	if err != nil || term != s.term || s.index <= m.applied ||
+		m.leader != raft.None || !m.takesPart() || !m.inConf(m.id) {
 		return nil
 	}
 	err = m.feed(&raftpb.Message{
-		Type: raftpb.MsgSnap.Enum(), To: &m.id, From: &from, Term: &m.raftTerm, Snapshot: Snapshot(s.index, s.term, m.conf),
+		Type: raftpb.MsgSnap.Enum(), To: &m.id, From: &from, Term: &m.raftTerm,
+		Snapshot: Snapshot(s.index, s.term, m.conf),
 	})
 	// Raft now takes the sender for the leader.
 	if forget := m.raft.ForgetLeader(); err == nil && forget != nil && !errors.Is(forget, raft.ErrProposalDropped) {
