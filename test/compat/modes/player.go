@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -71,16 +72,12 @@ func (s *session) claim() proto.ConnectRequest {
 	return proto.ConnectRequest{SessionID: s.resp.SessionID, Passwd: s.resp.Passwd}
 }
 
-type record interface{ Append([]byte) []byte }
-
-// do sends a request and returns the code of the reply, for a multi with those of its operations.
-func (s *session) do(op proto.OpCode, body record) string {
+// do sends a request in the words of diff/exchange, and returns the code of the reply, for a multi
+// with those of its operations.
+func (s *session) do(words string) string {
+	op, body := must.Get2(exchange.ParseRequest(words))
 	s.xid++
-	var b []byte
-	if body != nil {
-		b = body.Append(nil)
-	}
-	if err := s.c.Write(rawclient.AppendRequest(nil, s.xid, op, b), patience); err != nil {
+	if err := s.c.Write(rawclient.AppendRequest(nil, s.xid, op, body), patience); err != nil {
 		return err.Error()
 	}
 	return s.answer(op)
@@ -109,25 +106,6 @@ func (s *session) answer(op proto.OpCode) string {
 		}
 	}
 	return text
-}
-
-type create struct {
-	path string
-	mode proto.CreateMode
-	op   proto.OpCode
-	ttl  int64
-}
-
-func (c create) Append(b []byte) []byte {
-	return (&proto.CreateRequest{Path: c.path, Data: []byte("x"), ACL: proto.OpenACL(), Mode: c.mode, TTL: c.ttl}).Append(b, c.op)
-}
-
-type multi []proto.MultiOp
-
-func (m multi) Append(b []byte) []byte { return (&proto.MultiRequest{Ops: m}).Append(b) }
-
-func inMulti(op proto.OpCode, path string, mode proto.CreateMode) proto.MultiOp {
-	return proto.MultiOp{Op: op, Path: path, ACL: proto.OpenACL(), Mode: mode}
 }
 
 // roles returns the leader, and then the others.

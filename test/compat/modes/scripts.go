@@ -1,10 +1,22 @@
 package main
 
 import (
+	_ "embed" // the requests
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
+)
+
+// localRequests are those of a local session, and readOnlyRequests those at a read-only server, in
+// the words of diff/exchange.
+var (
+	//go:embed local.txt
+	localRequests string
+	//go:embed readonly.txt
+	readOnlyRequests string
 )
 
 // localSessions plays on the leader and on a follower.
@@ -12,13 +24,12 @@ func (p *player) localSessions() {
 	for i, m := range p.roles()[:2] {
 		role, other := []string{"leader", "follower"}[i], p.roles()[2]
 		say := func(what string, outcome ...any) { p.say(role+": "+what, outcome...) }
-		path := func(name string) string { return fmt.Sprintf("/%s%d", name, i) }
 
 		s, how := p.open(m, proto.ConnectRequest{})
-		say("open", how, s.do(proto.OpSync, sync()), s.do(proto.OpExists, &proto.PathWatchRequest{Path: "/"}))
+		say("open", how, s.do(`sync "/"`), s.do(`exists "/" false`))
 		zxid := s.zxid
 		again, how := p.open(m, s.claim())
-		say("resume on the same server", how, s.do(proto.OpPing, nil))
+		say("resume on the same server", how, s.do("ping"))
 		_, how = p.open(other, s.claim())
 		say("resume elsewhere", how)
 		wrong := s.claim()
@@ -26,45 +37,25 @@ func (p *player) localSessions() {
 		_, how = p.open(m, wrong)
 		say("wrong password", how)
 		s, how = p.open(m, again.claim())
-		say("close", how, s.do(proto.OpCloseSession, nil), s.reply())
+		say("close", how, s.do("closeSession"), s.reply())
 		_, how = p.open(m, again.claim())
 		say("resume a closed session", how)
 
 		s, _ = p.open(m, proto.ConnectRequest{})
-		say("a read sees that all this took no zxid", s.do(proto.OpExists, &proto.PathWatchRequest{Path: "/"}), s.zxid-zxid)
-		steps := []struct {
-			op   proto.OpCode
-			body record
-		}{
-			{proto.OpCreate, create{path: path("p")}},
-			{proto.OpCreateContainer, create{path: path("c"), mode: proto.ModeContainer, op: proto.OpCreateContainer}},
-			{proto.OpCreateTTL, create{path: path("t"), mode: proto.ModePersistentTTL, op: proto.OpCreateTTL, ttl: 100_000}},
-			{proto.OpMulti, multi{inMulti(proto.OpCreate, path("m"), 0)}},
-			{proto.OpSync, sync()},
-			{proto.OpCreate, create{path: path("e"), mode: proto.ModeEphemeral}},
-			{proto.OpExists, &proto.PathWatchRequest{Path: path("e")}},
-			{proto.OpCreate2, create{path: path("s"), mode: proto.ModeEphemeralSequential, op: proto.OpCreate2}},
-			{proto.OpMulti, multi{inMulti(proto.OpCreate, path("n"), 0), inMulti(proto.OpCreate2, path("f"), proto.ModeEphemeral)}},
-			{proto.OpCreate, create{path: path("p"), mode: proto.ModeEphemeral}},
-		}
-		for _, step := range steps {
+		say("a read sees that all this took no zxid", s.do(`exists "/" false`), s.zxid-zxid)
+		for words := range strings.Lines(strings.ReplaceAll(localRequests, "ROLE", strconv.Itoa(i))) {
 			before := s.zxid
-			say(step.op.String(), s.do(step.op, step.body), s.zxid-before)
+			say(opOf(words), s.do(words), s.zxid-before)
 		}
 		_, how = p.open(other, s.claim())
 		say("resume elsewhere after an ephemeral znode was asked for", how)
 
 		s, _ = p.open(m, proto.ConnectRequest{})
 		before := s.zxid
-		say("a multi first", s.do(proto.OpMulti, multi{inMulti(proto.OpCreate, path("x"), 0), inMulti(proto.OpCreate2, path("g"), proto.ModeEphemeral)}), s.zxid != before)
+		say("a multi first", s.do(fmt.Sprintf(`multi { create "/x%d" null open 0 ; create2 "/g%[1]d" null open 1 }`, i)), s.zxid != before)
 		s, _ = p.open(m, proto.ConnectRequest{})
-		say("an ephemeral znode that cannot be created first", s.do(proto.OpCreate, create{path: path("p"), mode: proto.ModeEphemeral}))
+		say("an ephemeral znode that cannot be created first", s.do(fmt.Sprintf(`create "/p%d" "x" open 1`, i)))
 	}
-}
-
-func sync() record {
-	path := "/"
-	return &proto.PathRequest{Path: &path}
 }
 
 // readOnly plays on a follower that loses the others, and finds them again.
@@ -78,7 +69,7 @@ func (p *player) readOnly(clients []*script) {
 	}
 	stage()
 	owner, how := p.open(left, proto.ConnectRequest{})
-	p.say("a client that accepts a read-only server", how, owner.do(proto.OpCreate, create{path: "/ro", mode: proto.ModeEphemeral}))
+	p.say("a client that accepts a read-only server", how, owner.do(`create "/ro" "x" open 1`))
 	for _, i := range gone {
 		must.Do(roles[i].Kill())
 	}
@@ -96,8 +87,8 @@ func (p *player) readOnly(clients []*script) {
 	p.say("open", how)
 	p.requests(s)
 	again, how := p.open(left, s.claim())
-	p.say("resume", how, s.do(proto.OpPing, nil))
-	p.say("close", again.do(proto.OpCloseSession, nil), again.reply())
+	p.say("resume", how, s.do("ping"))
+	p.say("close", again.do("closeSession"), again.reply())
 	s, _ = p.open(left, proto.ConnectRequest{})
 	stage()
 	for _, i := range gone {
@@ -111,7 +102,7 @@ func (p *player) readOnly(clients []*script) {
 	_, how = p.open(roles[0], s.claim())
 	p.say("its session elsewhere", how)
 	owner, how = p.open(left, owner.claim())
-	p.say("the global session", how, owner.do(proto.OpExists, &proto.PathWatchRequest{Path: "/ro"}))
+	p.say("the global session", how, owner.do(`exists "/ro" false`))
 	stage()
 	for _, c := range clients {
 		c.end()
@@ -120,27 +111,11 @@ func (p *player) readOnly(clients []*script) {
 
 // requests sends a request of each kind to a read-only server.
 func (p *player) requests(s *session) {
-	path := "/ro"
-	pathVersion := &proto.PathVersionRequest{Path: path, Version: -1}
-	for _, r := range []struct {
-		op   proto.OpCode
-		body record
-	}{
-		{proto.OpGetData, &proto.PathWatchRequest{Path: path, Watch: true}}, {proto.OpExists, &proto.PathWatchRequest{Path: "/none", Watch: true}},
-		{proto.OpGetChildren, &proto.PathWatchRequest{Path: "/"}}, {proto.OpGetChildren2, &proto.PathWatchRequest{Path: "/"}},
-		{proto.OpGetACL, &proto.PathRequest{Path: &path}}, {proto.OpGetAllChildrenNumber, &proto.PathRequest{Path: &path}},
-		{proto.OpGetEphemerals, &proto.PathRequest{Path: &path}}, {proto.OpWhoAmI, nil}, {proto.OpPing, nil},
-		{proto.OpAddWatch, &proto.AddWatchRequest{Path: path}}, {proto.OpMultiRead, multi{{Op: proto.OpGetData, Path: path}}},
-		{proto.OpCreate, create{path: "/z"}}, {proto.OpCreate, create{path: "/z", mode: proto.ModeEphemeral}},
-		{proto.OpCreate2, create{path: "/z", op: proto.OpCreate2}},
-		{proto.OpCreateContainer, create{path: "/z", mode: proto.ModeContainer, op: proto.OpCreateContainer}},
-		{proto.OpCreateTTL, create{path: "/z", mode: proto.ModePersistentTTL, op: proto.OpCreateTTL, ttl: 1000}},
-		{proto.OpSetData, &proto.SetDataRequest{Path: path, Version: -1}}, {proto.OpDelete, pathVersion},
-		{proto.OpSetACL, &proto.SetACLRequest{Path: path, ACL: proto.OpenACL(), Version: -1}},
-		{proto.OpMulti, multi{}}, {proto.OpMulti, multi{{Op: proto.OpCheck, Path: path, Version: -1}}},
-		{proto.OpReconfig, &proto.ReconfigRequest{ConfigID: -1}}, {proto.OpSync, sync()}, {proto.OpDeleteContainer, &proto.PathRequest{Path: &path}},
-	} {
+	for words := range strings.Lines(readOnlyRequests) {
 		before := s.zxid
-		p.say(r.op.String(), s.do(r.op, r.body), s.zxid == before || before == 0)
+		p.say(opOf(words), s.do(words), s.zxid == before || before == 0)
 	}
 }
+
+// opOf returns the name of a request's operation.
+func opOf(words string) string { return strings.Fields(words)[0] }

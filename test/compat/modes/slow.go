@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
 // slowReaders plays clients of a follower that ask for 80 replies of 200 kB, take 3 MB/s of them,
@@ -15,16 +17,16 @@ import (
 func (p *player) slowReaders() {
 	m := p.roles()[1]
 	s, _ := p.open(m, proto.ConnectRequest{})
-	s.do(proto.OpCreate, create{path: "/slow"})
-	s.do(proto.OpSetData, &proto.SetDataRequest{Path: "/slow", Data: make([]byte, 200_000), Version: -1})
+	s.do(`create "/slow" "x" open 0`)
+	s.do(fmt.Sprintf(`setData "/slow" %q -1`, make([]byte, 200_000)))
 	for i := range 200 {
-		s.do(proto.OpCreate, create{path: fmt.Sprintf("/slow/%s%03d", strings.Repeat("n", 1000), i)})
+		s.do(fmt.Sprintf(`create "/slow/%s%03d" "x" open 0`, strings.Repeat("n", 1000), i))
 	}
-	read, ping := (&proto.PathWatchRequest{Path: "/slow"}).Append(nil), rawclient.AppendRequest(nil, proto.XidPing, proto.OpPing, nil)
-	bodies := [][]byte{read, read, multi{{Op: proto.OpGetData, Path: "/slow"}}.Append(nil)}
-	for i, op := range []proto.OpCode{proto.OpGetData, proto.OpGetChildren, proto.OpMultiRead} {
+	ping := rawclient.AppendRequest(nil, proto.XidPing, proto.OpPing, nil)
+	for _, words := range []string{`getData "/slow" false`, `getChildren "/slow" false`, `multiRead { getData "/slow" false }`} {
+		op, body := must.Get2(exchange.ParseRequest(words))
 		s, _ := p.open(m, proto.ConnectRequest{TimeoutMs: 2000})
-		err := s.c.Write(bytes.Repeat(rawclient.AppendRequest(nil, 1, op, bodies[i]), 80), patience)
+		err := s.c.Write(bytes.Repeat(rawclient.AppendRequest(nil, 1, op, body), 80), patience)
 		begin, replies := time.Now(), 0
 		for frame := []byte(nil); err == nil && replies < 80; {
 			if frame, err = s.c.ReadFrame(patience); len(frame) > 100_000 {
