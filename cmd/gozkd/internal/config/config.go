@@ -214,7 +214,7 @@ func (c Config) String() string {
 		b.WriteString(escapeValue(value))
 		b.WriteByte('\n')
 	}
-	for _, k := range keys {
+	for _, k := range table(&c) {
 		if k.name == serverLines {
 			for _, m := range c.Members {
 				line(m.Key(), m.Value())
@@ -227,7 +227,7 @@ func (c Config) String() string {
 		case k.field == nil, k.name == "clientPort" && c.SecureOnly:
 			continue
 		}
-		switch v := k.get(&c); {
+		switch v := k.get(); {
 		case v == "":
 		case k.kind.hidden:
 			line("# "+k.name, "(hidden)")
@@ -246,7 +246,8 @@ func escapeValue(v string) string {
 // Changes compares c with a later configuration. It returns the keys whose values differ, in the
 // order of the documentation: those that apply at runtime and those that need a restart.
 func (c Config) Changes(next Config) (reload, restart []string) {
-	for _, k := range keys {
+	later := table(&next)
+	for i, k := range table(&c) {
 		switch {
 		case k.name == serverLines:
 			if !reflect.DeepEqual(c.Members, next.Members) {
@@ -254,7 +255,7 @@ func (c Config) Changes(next Config) (reload, restart []string) {
 			}
 		case !slices.Equal(k.numbered(&c), k.numbered(&next)):
 			reload = append(reload, k.name)
-		case k.field == nil || k.get(&c) == k.get(&next):
+		case k.field == nil || k.get() == later[i].get():
 		case k.reload:
 			reload = append(reload, k.name)
 		default:

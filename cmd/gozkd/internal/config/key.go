@@ -3,20 +3,16 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // status is the effect of a key.
 type status string
 
 const (
-	works    status = "works"
+	works    status = ""
 	harmless status = "harmless" // accepted, but has no effect
 	later    status = "later"    // accepted with a warning: not supported yet
 	refused  status = "refused"  // prevents the start: ignoring it would be wrong
@@ -41,14 +37,33 @@ type key struct {
 	// group is not empty for a key that has an effect only if what the keys of that group configure
 	// is in use: see groupProblems.
 	group string
-	// field returns a pointer to the field for the key, in the Config of whatever uses it, or a not
-	// or integerField. It is nil if there is no field.
-	field func(*Config) any
+	// field is a pointer to the field for the key, in the Config of whatever uses it, or a not or
+	// integerField. It is nil if there is no field.
+	field any
 	// reload: the key can change at runtime. Otherwise a change needs a restart.
 	reload bool
 	// secret keeps the value out of messages.
 	secret bool
 }
+
+// row returns a key that has the value of a field; a change needs a restart.
+func row(name string, k kind, def string, field any, note string) key {
+	return key{name: name, kind: k, def: def, field: field, note: note}
+}
+
+// live returns a key that has the value of a field, and can change at runtime.
+func live(name string, k kind, def string, field any, note string) key {
+	return key{name: name, kind: k, def: def, field: field, note: note, reload: true}
+}
+
+// none returns a key without an effect.
+func none(name string, k kind, def, note string) key {
+	return key{name: name, kind: k, def: def, status: harmless, note: note}
+}
+
+func (k key) alias(names ...string) key { k.aliases = names; return k }
+func (k key) of(group string) key       { k.group = group; return k }
+func (k key) hidden() key               { k.secret = true; return k }
 
 // kind defines the valid values of a key.
 type kind struct {
@@ -287,142 +302,6 @@ func splitList(v string) []string {
 		}
 	}
 	return words
-}
-
-// not is a field that is true for the second of the key's two words.
-type not struct{ *bool }
-
-// integerField is a field whose value is computed from that of the key.
-type integerField struct {
-	set func(int64)
-	get func() int64
-}
-
-// units is a field that holds a number of units.
-func units[T ~int | ~int32 | ~int64](p *T, unit T) integerField {
-	return integerField{func(n int64) { *p = T(n) * unit }, func() int64 { return int64(*p / unit) }}
-}
-
-// orNone is like units for a field of which 0 means the default, and negative numbers mean none, or
-// no bound, as 0 does in zoo.cfg.
-func orNone[T ~int | ~int64](p *T, unit T) integerField {
-	return integerField{
-		func(n int64) {
-			if n <= 0 {
-				n--
-			}
-			*p = T(n) * unit
-		},
-		func() int64 {
-			n := int64(*p / unit)
-			if n < 0 {
-				n++
-			}
-			return n
-		},
-	}
-}
-
-// minusOneIsNone is a field of milliseconds of which 0 means none, as -1 does in zoo.cfg.
-func minusOneIsNone(p *time.Duration) integerField {
-	return integerField{
-		func(n int64) { *p = max(0, time.Duration(n)*time.Millisecond+1) },
-		func() int64 {
-			if *p == 0 {
-				return -1
-			}
-			return p.Milliseconds()
-		},
-	}
-}
-
-// integer returns a field that holds a number, or false.
-func (k *key) integer(c *Config) (integerField, bool) {
-	switch f := k.field(c).(type) {
-	case *int:
-		return units(f, 1), true
-	case *int32:
-		return units(f, 1), true
-	case *time.Duration:
-		return units(f, time.Millisecond), true
-	case *int64: // bytes of a value in KiB
-		return units(f, 1<<10), true
-	case integerField:
-		return f, true
-	}
-	return integerField{}, false
-}
-
-// set stores a canonical value in the field.
-func (k *key) set(c *Config, v string) {
-	if f, ok := k.integer(c); ok {
-		f.set(mustInt(v))
-		return
-	}
-	switch f := k.field(c).(type) {
-	case *string:
-		*f = v
-	case *[]string:
-		*f = splitList(v)
-	case *[]netip.Prefix:
-		*f = parseNetworks(v)
-	case *bool:
-		*f = v == k.kind.words[0]
-	case not:
-		*f.bool = v != k.kind.words[0]
-	case *uint64: // the id of a server
-		*f = memberid.Of(mustInt(v))
-	case *float64:
-		*f = mustFloat(v)
-	}
-}
-
-// get returns the canonical value of the field.
-func (k *key) get(c *Config) string {
-	if f, ok := k.integer(c); ok {
-		return strconv.FormatInt(f.get(), 10)
-	}
-	word := func(first bool) string {
-		if first {
-			return k.kind.words[0]
-		}
-		return k.kind.words[1]
-	}
-	switch f := k.field(c).(type) {
-	case *string:
-		return *f
-	case *[]string:
-		return strings.Join(*f, ",")
-	case *[]netip.Prefix:
-		return formatNetworks(*f)
-	case *bool:
-		return word(*f)
-	case not:
-		return word(!*f.bool)
-	case *uint64:
-		return memberid.Flag{ID: f}.String()
-	case *float64:
-		return strconv.FormatFloat(*f, 'g', -1, 64)
-	}
-	panic("config: field of unknown type for " + k.name)
-}
-
-// mustInt parses a canonical number.
-func mustInt(canonical string) int64 {
-	n, err := parseDecimal(canonical)
-	if err != nil {
-		panic("config: canonical number " + strconv.Quote(canonical) + " cannot be parsed")
-	}
-	return n
-}
-
-// mustFloat parses a canonical fraction.
-func mustFloat(canonical string) float64 {
-	f, err := strconv.ParseFloat(canonical, 64)
-	if err != nil {
-		panic("config: canonical fraction " + strconv.Quote(canonical) + " cannot be parsed")
-	}
-	return f
 }
 
 // lookup finds the row of a key: by name or alias, with or without the prefix "zookeeper.",

@@ -23,15 +23,17 @@ var archiveURL = kind{
 	},
 }
 
-var archiveKeys = []key{
-	{name: "gozkd.archive.url", kind: archiveURL, status: works, note: "place of the [archive](../guide/backup.md), the same on all servers", secret: true,
-		field: func(c *Config) any { return &c.Archive.URL }},
-	{name: "gozkd.archive.intervalMs", kind: property32(100, 3_600_000), def: "3000", status: works, note: "ms until a write must be in the archive",
-		field: func(c *Config) any { return &c.Archive.Interval }},
-	{name: "gozkd.archive.baseHours", kind: integer(1, 8760), def: "24", status: works, note: "hours between complete states in the archive; also after 1 GiB of log",
-		field: func(c *Config) any { return units(&c.Archive.BaseInterval, time.Hour) }},
-	{name: "gozkd.archive.retentionDays", kind: integer(0, 36500), def: "0", status: works, note: "days for which every moment can be restored; 0: all",
-		field: func(c *Config) any { return units(&c.Archive.Retention, 24*time.Hour) }},
-	{name: "gozkd.archive.bufferMB", kind: integer(1, 1<<10), def: "64", status: works, note: "MiB of log kept while the archive cannot be written; above it moments are lost",
-		field: func(c *Config) any { return units(&c.Server.ArchiveBytes, 1<<20) }},
+func archiveKeys(c *Config) []key {
+	return []key{
+		row("gozkd.archive.url", archiveURL, "", &c.Archive.URL,
+			"place of the [archive](../guide/backup.md), the same on all servers").hidden(),
+		row("gozkd.archive.intervalMs", property32(100, 3_600_000), "3000", &c.Archive.Interval,
+			"ms until a write must be in the archive"),
+		row("gozkd.archive.baseHours", integer(1, 8760), "24", units(&c.Archive.BaseInterval, time.Hour),
+			"hours between complete states in the archive; also after 1 GiB of log"),
+		row("gozkd.archive.retentionDays", integer(0, 36500), "0", units(&c.Archive.Retention, 24*time.Hour),
+			"days for which every moment can be restored; 0: all"),
+		row("gozkd.archive.bufferMB", integer(1, 1<<10), "64", units(&c.Server.ArchiveBytes, 1<<20),
+			"MiB of log kept while the archive cannot be written; above it moments are lost"),
+	}
 }

@@ -47,22 +47,21 @@ var znodeList = kind{
 	},
 }
 
-var auditKeys = []key{
-	{name: "audit.enable", kind: boolean, def: "false", status: works, note: "the [audit log](monitoring.md#the-audit-log)",
-		field: func(c *Config) any { return &c.Audit.Enabled }},
-	{name: "audit.impl.class", kind: anything, status: harmless, note: "use gozkd.audit.*"},
-	{name: "gozkd.audit.format", kind: oneOf(AuditJSON, AuditZooKeeper), def: AuditJSON, status: works, note: "zookeeper: ZooKeeper's line, for ZooKeeper's events only",
-		field: func(c *Config) any { return &c.Audit.Format }},
-	{name: "gozkd.audit.file", kind: text, def: "`audit.log` in dataDir", status: works, note: "file of the audit log; `-`: standard error. Opened again on SIGHUP",
-		field: func(c *Config) any { return &c.Audit.File }},
-	{name: "gozkd.audit.maxSizeMB", kind: integer(1, 1<<20), def: "10", status: works, note: "MiB above which a new file is begun",
-		field: func(c *Config) any { return &c.Audit.MaxSizeMB }},
-	{name: "gozkd.audit.maxFiles", kind: integer(0, maxInt), def: "10", status: works, note: "renamed files that are kept; 0: all",
-		field: func(c *Config) any { return &c.Audit.MaxFiles }},
-	{name: "gozkd.audit.block", kind: boolean, def: "false", status: works, note: "clients wait while the log cannot be written; false: events are dropped",
-		field: func(c *Config) any { return &c.Audit.Block }},
-	{name: "gozkd.audit.reads", kind: znodeList, status: works, note: "also log reads at and below these znodes",
-		field: func(c *Config) any { return &c.Server.AuditReads }},
-	{name: "auditlog.*", kind: anything, status: harmless, note: "use gozkd.audit.file"},
-	{name: "audit.logger", kind: anything, status: harmless, note: "use gozkd.audit.file"},
+func auditKeys(c *Config) []key {
+	return []key{
+		row("audit.enable", boolean, "false", &c.Audit.Enabled, "the [audit log](monitoring.md#the-audit-log)"),
+		none("audit.impl.class", anything, "", "use gozkd.audit.*"),
+		row("gozkd.audit.format", oneOf(AuditJSON, AuditZooKeeper), AuditJSON, &c.Audit.Format,
+			"zookeeper: ZooKeeper's line, for ZooKeeper's events only"),
+		row("gozkd.audit.file", text, "`audit.log` in dataDir", &c.Audit.File,
+			"file of the audit log; `-`: standard error. Opened again on SIGHUP"),
+		row("gozkd.audit.maxSizeMB", integer(1, 1<<20), "10", &c.Audit.MaxSizeMB,
+			"MiB above which a new file is begun"),
+		row("gozkd.audit.maxFiles", integer(0, maxInt), "10", &c.Audit.MaxFiles, "renamed files that are kept; 0: all"),
+		row("gozkd.audit.block", boolean, "false", &c.Audit.Block,
+			"clients wait while the log cannot be written; false: events are dropped"),
+		row("gozkd.audit.reads", znodeList, "", &c.Server.AuditReads, "also log reads at and below these znodes"),
+		none("auditlog.*", anything, "", "use gozkd.audit.file"),
+		none("audit.logger", anything, "", "use gozkd.audit.file"),
+	}
 }

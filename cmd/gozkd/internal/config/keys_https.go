@@ -14,34 +14,33 @@ import (
 // the stores of TLS between servers.
 const metricsTLS = "metricsProvider.ssl."
 
-var adminTLSKeys = []key{
-	{name: "admin.portUnification", kind: boolean, def: "false", status: works, note: "admin.serverPort also accepts HTTPS, with the key store of `ssl.quorum.*`",
-		field: func(c *Config) any { return &c.AdminUnified }},
-	{name: "admin.forceHttps", kind: boolean, def: "false", status: works, note: "admin.serverPort accepts only HTTPS",
-		field: func(c *Config) any { return &c.AdminForceHTTPS }},
-	{name: "admin.needClientAuth", kind: boolean, def: "false", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store of `ssl.quorum.*`",
-		field: func(c *Config) any { return &c.AdminNeedCert }},
-	{name: "gozkd.admin.x509", kind: text, status: works, reload: true, note: "x509 identities of [administrators](monitoring.md#authorization), separated by `;` (within a name: `\\\\;`)",
-		field: func(c *Config) any { return &c.AdminX509 }},
+func adminTLSKeys(c *Config) []key {
+	return []key{
+		row("admin.portUnification", boolean, "false", &c.AdminUnified,
+			"admin.serverPort also accepts HTTPS, with the key store of `ssl.quorum.*`"),
+		row("admin.forceHttps", boolean, "false", &c.AdminForceHTTPS, "admin.serverPort accepts only HTTPS"),
+		live("admin.needClientAuth", boolean, "false", &c.AdminNeedCert,
+			"callers by HTTPS need a certificate for the trust store of `ssl.quorum.*`"),
+		live("gozkd.admin.x509", text, "", &c.AdminX509,
+			"x509 identities of [administrators](monitoring.md#authorization), separated by `;` (within a name: `\\\\;`)"),
+	}
 }
 
-var metricsTLSKeys = slices.Concat([]key{
-	{name: "metricsProvider.httpsPort", group: metricsKeys, kind: integer(-1, 65535), def: "-1", status: works, note: "port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set; equal to it, the port serves both",
-		field: func(c *Config) any { return &c.MetricsHTTPSPort }},
-	{name: metricsTLS + "need.client.auth", group: metricsTLS, kind: boolean, def: "true", status: works, reload: true, note: "callers by HTTPS need a certificate for the trust store",
-		field: func(c *Config) any { return &c.MetricsNeedCert }},
-	{name: metricsTLS + "want.client.auth", group: metricsTLS, kind: boolean, def: "true", status: works, reload: true, note: "any caller's certificate is verified; needs a trust store",
-		field: func(c *Config) any { return &c.MetricsWantCert }},
-}, metricsStoreKeys())
-
-// metricsStoreKeys returns the keys of tlsconf.Options that metrics have, and refuses others.
-func metricsStoreKeys() []key {
-	rows := tlsKeys(metricsTLS, false, func(c *Config) *tlsconf.Options { return &c.MetricsTLS })
-	return slices.DeleteFunc(rows, func(k key) bool {
+// metricsTLSKeys has those keys of tlsconf.Options that metrics have, and refuses others.
+func metricsTLSKeys(c *Config) []key {
+	stores := slices.DeleteFunc(tlsKeys(metricsTLS, false, &c.MetricsTLS), func(k key) bool {
 		name, ours := strings.CutPrefix(k.name, metricsTLS)
 		store := strings.HasPrefix(name, "keyStore.") || strings.HasPrefix(name, "trustStore.")
 		return !ours || !store && !slices.Contains([]string{"enabledProtocols", "ciphersuites", "*"}, name)
 	})
+	return append([]key{
+		row("metricsProvider.httpsPort", integer(-1, 65535), "-1", &c.MetricsHTTPSPort,
+			"port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set; equal to it, the port serves both").of(metricsKeys),
+		live(metricsTLS+"need.client.auth", boolean, "true", &c.MetricsNeedCert,
+			"callers by HTTPS need a certificate for the trust store").of(metricsTLS),
+		live(metricsTLS+"want.client.auth", boolean, "true", &c.MetricsWantCert,
+			"any caller's certificate is verified; needs a trust store").of(metricsTLS),
+	}, stores...)
 }
 
 // https checks the TLS of the HTTP endpoints.

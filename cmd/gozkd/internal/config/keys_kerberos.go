@@ -12,17 +12,18 @@ type Kerberos struct {
 	RequireConf bool
 }
 
-var kerberosKeys = []key{
-	{name: "java.security.krb5.conf", kind: text, def: "/etc/krb5.conf", status: works, reload: true, note: "file with the default realm and the allowed clock skew",
-		field: func(c *Config) any { return &c.Kerberos.Conf }},
-	{name: "kerberos.removeHostFromPrincipal", kind: onlyTrue, def: "false", status: works, reload: true, note: "the id of `zk/host@REALM` is `zk@REALM`",
-		field: func(c *Config) any { return &c.Kerberos.RemoveHost }},
-	{name: "kerberos.removeRealmFromPrincipal", kind: onlyTrue, def: "false", status: works, reload: true, note: "the id of `alice@REALM` is `alice`, in every admitted realm",
-		field: func(c *Config) any { return &c.Kerberos.RemoveRealm }},
-	{name: "security.auth_to_local", kind: orEmpty(text), def: "DEFAULT", status: works, reload: true, note: "ZooKeeper's rules for short names; principals without a matching rule are refused",
-		field: func(c *Config) any { return &c.Kerberos.AuthToLocal }},
-	{name: "requireKerberosConfig", kind: boolean, def: "false", status: works, reload: true, note: "krb5.conf must name a default realm",
-		field: func(c *Config) any { return &c.Kerberos.RequireConf }},
-	{name: "kerberos.*", kind: anything, status: harmless, note: "not a key of ZooKeeper's server"},
-	{name: "kinit", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
+func kerberosKeys(c *Config) []key {
+	return []key{
+		live("java.security.krb5.conf", text, "/etc/krb5.conf", &c.Kerberos.Conf,
+			"file with the default realm and the allowed clock skew"),
+		live("kerberos.removeHostFromPrincipal", onlyTrue, "false", &c.Kerberos.RemoveHost,
+			"the id of `zk/host@REALM` is `zk@REALM`"),
+		live("kerberos.removeRealmFromPrincipal", onlyTrue, "false", &c.Kerberos.RemoveRealm,
+			"the id of `alice@REALM` is `alice`, in every admitted realm"),
+		live("security.auth_to_local", orEmpty(text), "DEFAULT", &c.Kerberos.AuthToLocal,
+			"ZooKeeper's rules for short names; principals without a matching rule are refused"),
+		live("requireKerberosConfig", boolean, "false", &c.Kerberos.RequireConf, "krb5.conf must name a default realm"),
+		none("kerberos.*", anything, "", "not a key of ZooKeeper's server"),
+		none("kinit", anything, "", "an implementation detail of the Java server"),
+	}
 }

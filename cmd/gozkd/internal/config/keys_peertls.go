@@ -10,18 +10,20 @@ import (
 const peerTLS = "ssl.quorum."
 
 // peerTLSKeys say which connections between servers use TLS, and how.
-var peerTLSKeys = append([]key{
-	{name: "sslQuorum", kind: boolean, def: "false", status: works, reload: true, note: "[TLS between servers](../guide/security.md#3-tls-between-servers); only TLS, unless portUnification is set",
-		field: func(c *Config) any { return &c.SSLQuorum }},
-	{name: "portUnification", kind: boolean, def: "false", status: works, reload: true, note: "the peer port accepts TLS, if there is a key store, and plain connections",
-		field: func(c *Config) any { return &c.PeerPortUnification }},
-	{name: "gozkd.peer.tlsEnsemble", kind: text, status: works, reload: true, note: "the ENSEMBLE of URIs gozkd://ENSEMBLE/ID in certificates; default: any",
-		field: func(c *Config) any { return &c.Server.PeerTLS.Ensemble }},
-	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "always on, within two seconds"},
-}, quorumKeys()...)
+func peerTLSKeys(c *Config) []key {
+	return append([]key{
+		live("sslQuorum", boolean, "false", &c.SSLQuorum,
+			"[TLS between servers](../guide/security.md#3-tls-between-servers); only TLS, unless portUnification is set"),
+		live("portUnification", boolean, "false", &c.PeerPortUnification,
+			"the peer port accepts TLS, if there is a key store, and plain connections"),
+		live("gozkd.peer.tlsEnsemble", text, "", &c.Server.PeerTLS.Ensemble,
+			"the ENSEMBLE of URIs gozkd://ENSEMBLE/ID in certificates; default: any"),
+		none("sslQuorumReloadCertFiles", boolean, "", "always on, within two seconds"),
+	}, quorumKeys(c)...)
+}
 
 // quorumKeys returns the rows ssl.quorum.*.
-func quorumKeys() (rows []key) {
+func quorumKeys(c *Config) (rows []key) {
 	notes := map[string]string{
 		"hostnameVerification":       "a server's certificate must name the host of its server line; false also turns clientHostnameVerification off",
 		"clientHostnameVerification": "the same for calling servers",
@@ -29,14 +31,14 @@ func quorumKeys() (rows []key) {
 		"clientAuth":                 "need: servers without a certificate are refused; want, none: identified as without TLS",
 		"trustStore.location":        "file with the authorities of the servers' certificates; required for TLS",
 	}
-	for _, k := range tlsKeys(peerTLS, true, func(c *Config) *tlsconf.Options { return &c.PeerTLS }) {
+	for _, k := range tlsKeys(peerTLS, true, &c.PeerTLS) {
 		name := strings.TrimPrefix(k.name, peerTLS)
 		if note, ok := notes[name]; ok {
 			k.note = note
 		}
 		if name == "handshakeDetectionTimeoutMillis" {
-			k = key{name: k.name, group: peerTLS, kind: integer(1, maxInt), def: "5000", status: works, reload: true, note: "ms for a caller's first byte at the peer port, at most 5 s",
-				field: func(c *Config) any { return &c.Server.PeerTLS.DetectionTimeout }}
+			k = live(k.name, integer(1, maxInt), "5000", &c.Server.PeerTLS.DetectionTimeout,
+				"ms for a caller's first byte at the peer port, at most 5 s").of(peerTLS)
 		}
 		rows = append(rows, k)
 	}

@@ -52,6 +52,12 @@ func TestKeys_Table(t *testing.T) {
 	}
 }
 
+// rowOf returns the row of a key, with its field in c.
+func rowOf(c *Config, name string) *key {
+	rows := table(c)
+	return &rows[slices.IndexFunc(rows, func(k key) bool { return k.name == name })]
+}
+
 // values lists valid and invalid values by kind.
 var values = map[string]struct{ good, bad []string }{
 	boolean.allowed:    {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
@@ -108,7 +114,7 @@ func TestKeys_Values(t *testing.T) {
 			if k.field == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" || slices.Contains(bounded, k.name) {
 				continue // without a field, or with a computed default, or bounded
 			}
-			if got := k.get(&c); got != canonical {
+			if got := rowOf(&c, k.name).get(); got != canonical {
 				t.Errorf("%s=%s became %s, want %s", name, value, got, canonical)
 			}
 		}
@@ -119,14 +125,14 @@ func TestKeys_Values(t *testing.T) {
 			if k.ignored(trim(value)) {
 				without := newResolver()
 				plain := without.resolve(false)
-				if len(r.problems) > len(without.problems) || len(r.warnings) == 0 || !strings.Contains(r.warnings[0], "which has no effect, as in ZooKeeper") || k.field != nil && k.get(&c) != k.get(&plain) {
+				if len(r.problems) > len(without.problems) || len(r.warnings) == 0 || !strings.Contains(r.warnings[0], "which has no effect, as in ZooKeeper") || k.field != nil && rowOf(&c, k.name).get() != rowOf(&plain, k.name).get() {
 					t.Errorf("%s=%s: problems %v, warnings %v", name, value, r.problems, r.warnings)
 				}
 				continue
 			}
 			if k.kind.nearest != nil {
 				if nearest, ok := k.kind.nearest(trim(value)); ok {
-					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+cmp.Or(trim(value), "empty")+"; "+nearest+" is used") || k.field != nil && k.get(&c) != nearest {
+					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+cmp.Or(trim(value), "empty")+"; "+nearest+" is used") || k.field != nil && rowOf(&c, k.name).get() != nearest {
 						t.Errorf("%s=%s became %v, want %s; warnings %v", name, value, c, nearest, r.warnings)
 					}
 					continue

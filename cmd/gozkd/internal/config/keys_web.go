@@ -20,17 +20,19 @@ var roles = kind{allowed: text.allowed, parse: text.parse, hidden: true}
 // webOff is the value of gozkd.web that serves neither REST nor the explorer.
 const webOff = "off"
 
-var webKeys = []key{
-	{name: "gozkd.web", kind: oneOf("read", "write", webOff), def: "read", status: works, note: "what callers on this machine may do by [REST and the explorer](../guide/rest.md#roles)",
-		field: func(c *Config) any { return &c.Web }},
-	{name: "gozkd.web.roles", kind: roles, status: works, note: "who may log in, and their [roles](../guide/rest.md#roles): ROLE=SCHEME:ID, separated by semicolons", secret: true,
-		field: func(c *Config) any { return &c.WebRoles }},
-	{name: "gozkd.web.hosts", kind: wordList, status: works, note: "names that browsers may use for this server without HTTPS; `.example.org`: all names below",
-		field: func(c *Config) any { return &c.WebHosts }},
-	{name: "gozkd.web.proxyHeader", kind: text, status: works, note: "header in which a proxy of gozkd.web.proxies names the user (`sasl:USER`). The proxy must remove it from the requests that it gets, and add the caller's address to `X-Forwarded-For`, which ACLs of the scheme ip and the audit log use",
-		field: func(c *Config) any { return &c.WebProxyHeader }},
-	{name: "gozkd.web.proxies", kind: networks, status: works, note: "addresses of these proxies. The host names that a proxy on this machine passes on without HTTPS must be in gozkd.web.hosts",
-		field: func(c *Config) any { return &c.WebProxies }},
+func webKeys(c *Config) []key {
+	return []key{
+		row("gozkd.web", oneOf("read", "write", webOff), "read", &c.Web,
+			"what callers on this machine may do by [REST and the explorer](../guide/rest.md#roles)"),
+		row("gozkd.web.roles", roles, "", &c.WebRoles,
+			"who may log in, and their [roles](../guide/rest.md#roles): ROLE=SCHEME:ID, separated by semicolons").hidden(),
+		row("gozkd.web.hosts", wordList, "", &c.WebHosts,
+			"names that browsers may use for this server without HTTPS; `.example.org`: all names below"),
+		row("gozkd.web.proxyHeader", text, "", &c.WebProxyHeader,
+			"header in which a proxy of gozkd.web.proxies names the user (`sasl:USER`). The proxy must remove it from the requests that it gets, and add the caller's address to `X-Forwarded-For`, which ACLs of the scheme ip and the audit log use"),
+		row("gozkd.web.proxies", networks, "", &c.WebProxies,
+			"addresses of these proxies. The host names that a proxy on this machine passes on without HTTPS must be in gozkd.web.hosts"),
+	}
 }
 
 // ServesWeb reports whether REST and the explorer are served.

@@ -28,6 +28,7 @@ type resolver struct {
 	flagProperties []string
 	users          sasl.DigestUsers // of ZOO_SERVER_USERS
 	problems       []Problem
+	table          []key // of the Config that is built
 	// ofGroups are problems of keys that have a group.
 	ofGroups []groupProblem
 }
@@ -134,9 +135,10 @@ func (r *resolver) set(s setting) {
 // problems.
 func (r *resolver) resolve(memory bool) Config {
 	c := Config{Memory: memory}
-	for _, k := range keys {
+	r.table = table(&c)
+	for _, k := range r.table {
 		if v, ok := k.kind.parse(k.def); ok && k.field != nil && k.def != "" {
-			k.set(&c, v)
+			k.set(v)
 		}
 	}
 	// NB: the documented defaults of these keys are words, which would be valid values.
@@ -150,7 +152,7 @@ func (r *resolver) resolve(memory bool) Config {
 	}
 
 	for _, name := range r.order {
-		r.check(&c, name)
+		r.check(name)
 	}
 	r.directories(&c)
 	r.secret(&c)
@@ -171,7 +173,7 @@ func (r *resolver) resolve(memory bool) Config {
 }
 
 // check validates the effective setting of a key and stores it.
-func (r *resolver) check(c *Config, name string) {
+func (r *resolver) check(name string) {
 	w := r.won[name]
 	shown := w.value
 	if w.row.secret && w.value != "" {
@@ -211,7 +213,8 @@ func (r *resolver) check(c *Config, name string) {
 		r.warn(w.from, w.key, "%s has no effect: %s", shown, w.row.note)
 	}
 	if w.row.field != nil {
-		w.row.set(c, v)
+		i := slices.IndexFunc(r.table, func(k key) bool { return k.name == w.row.name })
+		r.table[i].set(v)
 	}
 }
 

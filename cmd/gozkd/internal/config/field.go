@@ -1,0 +1,146 @@
+package config
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/memberid"
+)
+
+// not is a field that is true for the second of the key's two words.
+type not struct{ *bool }
+
+// integerField is a field whose value is computed from that of the key.
+type integerField struct {
+	set func(int64)
+	get func() int64
+}
+
+// units is a field that holds a number of units.
+func units[T ~int | ~int32 | ~int64](p *T, unit T) integerField {
+	return integerField{func(n int64) { *p = T(n) * unit }, func() int64 { return int64(*p / unit) }}
+}
+
+// orNone is like units for a field of which 0 means the default, and negative numbers mean none, or
+// no bound, as 0 does in zoo.cfg.
+func orNone[T ~int | ~int64](p *T, unit T) integerField {
+	return integerField{
+		func(n int64) {
+			if n <= 0 {
+				n--
+			}
+			*p = T(n) * unit
+		},
+		func() int64 {
+			n := int64(*p / unit)
+			if n < 0 {
+				n++
+			}
+			return n
+		},
+	}
+}
+
+// minusOneIsNone is a field of milliseconds of which 0 means none, as -1 does in zoo.cfg.
+func minusOneIsNone(p *time.Duration) integerField {
+	return integerField{
+		func(n int64) { *p = max(0, time.Duration(n)*time.Millisecond+1) },
+		func() int64 {
+			if *p == 0 {
+				return -1
+			}
+			return p.Milliseconds()
+		},
+	}
+}
+
+// integer returns a field that holds a number, or false.
+func (k *key) integer() (integerField, bool) {
+	switch f := k.field.(type) {
+	case *int:
+		return units(f, 1), true
+	case *int32:
+		return units(f, 1), true
+	case *time.Duration:
+		return units(f, time.Millisecond), true
+	case *int64: // bytes of a value in KiB
+		return units(f, 1<<10), true
+	case integerField:
+		return f, true
+	}
+	return integerField{}, false
+}
+
+// set stores a canonical value in the field.
+func (k *key) set(v string) {
+	if f, ok := k.integer(); ok {
+		f.set(mustInt(v))
+		return
+	}
+	switch f := k.field.(type) {
+	case *string:
+		*f = v
+	case *[]string:
+		*f = splitList(v)
+	case *[]netip.Prefix:
+		*f = parseNetworks(v)
+	case *bool:
+		*f = v == k.kind.words[0]
+	case not:
+		*f.bool = v != k.kind.words[0]
+	case *uint64: // the id of a server
+		*f = memberid.Of(mustInt(v))
+	case *float64:
+		*f = mustFloat(v)
+	}
+}
+
+// get returns the canonical value of the field.
+func (k *key) get() string {
+	if f, ok := k.integer(); ok {
+		return strconv.FormatInt(f.get(), 10)
+	}
+	word := func(first bool) string {
+		if first {
+			return k.kind.words[0]
+		}
+		return k.kind.words[1]
+	}
+	switch f := k.field.(type) {
+	case *string:
+		return *f
+	case *[]string:
+		return strings.Join(*f, ",")
+	case *[]netip.Prefix:
+		return formatNetworks(*f)
+	case *bool:
+		return word(*f)
+	case not:
+		return word(!*f.bool)
+	case *uint64:
+		return memberid.Flag{ID: f}.String()
+	case *float64:
+		return strconv.FormatFloat(*f, 'g', -1, 64)
+	}
+	panic("config: field of unknown type for " + k.name)
+}
+
+// mustInt parses a canonical number.
+func mustInt(canonical string) int64 {
+	n, err := parseDecimal(canonical)
+	if err != nil {
+		panic("config: canonical number " + strconv.Quote(canonical) + " cannot be parsed")
+	}
+	return n
+}
+
+// mustFloat parses a canonical fraction.
+func mustFloat(canonical string) float64 {
+	f, err := strconv.ParseFloat(canonical, 64)
+	if err != nil {
+		panic("config: canonical fraction " + strconv.Quote(canonical) + " cannot be parsed")
+	}
+	return f
+}
