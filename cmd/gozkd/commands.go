@@ -62,19 +62,26 @@ const zkServerUsage = "usage: zkServer.sh [--config DIR] start-foreground|status
 // script returns the name of a script without its directory and suffix.
 func script(path string) string { return strings.TrimSuffix(filepath.Base(path), ".sh") }
 
+// ofScript returns the script that a command line is for, and its arguments. The script is the
+// program's name (a symbolic link) or the first argument. is is false for another command line.
+func ofScript(name string, args []string) (_ string, _ []string, is bool) {
+	if _, is = scripts[script(name)]; !is && len(args) > 0 {
+		if _, is = scripts[script(args[0])]; is {
+			return script(args[0]), args[1:], true
+		}
+	}
+	return script(name), args, is
+}
+
 // withConfDir takes --config DIR, which ZooKeeper's scripts allow as their first words, from a
 // command line. DIR takes the place of ZOOCFGDIR, and must have the configuration file if none is
 // named. Source: zkEnv.sh.
 func withConfDir(name string, args []string, env cli.Env) (string, []string, cli.Env) {
-	if _, is := scripts[script(name)]; !is && len(args) > 0 {
-		if _, is = scripts[script(args[0])]; !is {
-			return name, args, env
-		}
-		name, args = args[0], args[1:]
-	}
-	if _, is := scripts[script(name)]; !is || len(args) < 2 || args[0] != "--config" {
+	inner, rest, is := ofScript(name, args)
+	if !is || len(rest) < 2 || rest[0] != "--config" {
 		return name, args, env
 	}
+	name, args = inner, rest
 	dir, getenv := args[1], env.Getenv
 	args = slices.Clone(args[2:])
 	env.Getenv = func(variable string) string {
@@ -83,7 +90,7 @@ func withConfDir(name string, args []string, env cli.Env) (string, []string, cli
 		}
 		return getenv(variable)
 	}
-	if script(name) == "zkServer" && len(args) == 1 && slices.Contains([]string{"start-foreground", "status", "print-cmd"}, args[0]) {
+	if name == "zkServer" && len(args) == 1 && slices.Contains([]string{"start-foreground", "status", "print-cmd"}, args[0]) {
 		file := getenv("ZOOCFG")
 		if file == "" {
 			file = "zoo.cfg"
@@ -93,21 +100,15 @@ func withConfDir(name string, args []string, env cli.Env) (string, []string, cli
 	return name, args, env
 }
 
-// asGozkd translates the command line of one of ZooKeeper's scripts into arguments of gozkd. The
-// script is the program's name (a symbolic link) or the first argument. ok is false if zkServer.sh
-// has no such command.
+// asGozkd translates the command line of one of ZooKeeper's scripts into arguments of gozkd. ok is
+// false if zkServer.sh has no such command.
 func asGozkd(name string, args []string) (translated []string, ok bool) {
-	implied, isScript := scripts[script(name)]
-	if !isScript && len(args) > 0 {
-		if implied, isScript = scripts[script(args[0])]; isScript {
-			name, args = args[0], args[1:]
-		}
-	}
+	name, args, isScript := ofScript(name, args)
 	switch {
 	case !isScript:
 		return args, true
-	case script(name) != "zkServer":
-		return append(slices.Clone(implied), args...), true
+	case name != "zkServer":
+		return append(slices.Clone(scripts[name]), args...), true
 	case len(args) == 0:
 		return nil, false
 	}

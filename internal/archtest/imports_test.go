@@ -341,6 +341,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd/internal/probe", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/serverlist", "server lines in what conf says"},
+		{"internal/subtree", "the answer about the kinds of znodes"},
 		{"proto", "zxids and session ids"},
 	}},
 	{pkg: "cmd/gozkd/internal/top", there: true, may: []arrow{

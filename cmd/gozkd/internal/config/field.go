@@ -93,7 +93,7 @@ func (k *key) set(v string) {
 	case *uint64: // the id of a server
 		*f = memberid.Of(mustInt(v))
 	case *float64:
-		*f = mustFloat(v)
+		*f, _ = strconv.ParseFloat(v, 64) // v is canonical
 	}
 }
 
@@ -134,13 +134,4 @@ func mustInt(canonical string) int64 {
 		panic("config: canonical number " + strconv.Quote(canonical) + " cannot be parsed")
 	}
 	return n
-}
-
-// mustFloat parses a canonical fraction.
-func mustFloat(canonical string) float64 {
-	f, err := strconv.ParseFloat(canonical, 64)
-	if err != nil {
-		panic("config: canonical fraction " + strconv.Quote(canonical) + " cannot be parsed")
-	}
-	return f
 }

@@ -79,18 +79,24 @@ func (r *resolver) https(c *Config) {
 	}
 }
 
+// clientAuth returns whether callers of an HTTP endpoint need a certificate, or may have one.
+func clientAuth(need, want bool, o *tlsconf.Options) string {
+	switch {
+	case need:
+		return tlsconf.Need
+	case want && o.TrustStore.Location != "":
+		return tlsconf.Want
+	}
+	return tlsconf.None
+}
+
 // AdminTLS returns the TLS of the admin server. ok is false if it has none.
 func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 	o = c.PeerTLS
 	o.Prefix, o.Role, o.ClientHostnameVerification = peerTLS, tlsconf.Server, false
-	switch {
-	case c.AdminNeedCert:
-		o.ClientAuth = tlsconf.Need
-	case o.TrustStore.Location != "" && (len(c.AdminIdentities()) > 0 || strings.Contains(c.WebRoles, "x509:")):
-		o.ClientAuth = tlsconf.Want
-	default:
-		o.ClientAuth = tlsconf.None // a browser would ask its user for a certificate
-	}
+	// If one is not wanted, a browser must not ask its user for a certificate.
+	wanted := len(c.AdminIdentities()) > 0 || strings.Contains(c.WebRoles, "x509:")
+	o.ClientAuth = clientAuth(c.AdminNeedCert, wanted, &o)
 	return o, c.AdminUnified || c.AdminForceHTTPS
 }
 
@@ -112,14 +118,7 @@ var x509Identity = regexp.MustCompile(`(?s)(?:[^;\\]|\\.?)+`)
 func (c Config) MetricsTLSOptions() (o tlsconf.Options, ok bool) {
 	o = c.MetricsTLS
 	o.Prefix, o.Role = metricsTLS, tlsconf.Server
-	switch {
-	case c.MetricsNeedCert:
-		o.ClientAuth = tlsconf.Need
-	case c.MetricsWantCert && o.TrustStore.Location != "":
-		o.ClientAuth = tlsconf.Want
-	default:
-		o.ClientAuth = tlsconf.None
-	}
+	o.ClientAuth = clientAuth(c.MetricsNeedCert, c.MetricsWantCert, &o)
 	return o, c.Prometheus() && c.MetricsHTTPSPort >= 0
 }
 

@@ -19,9 +19,8 @@ const (
 	connectTimeout = 30 * time.Second
 	firstPause     = 50 * time.Millisecond // after an error
 	lastPause      = 30 * time.Second
-	conflicts      = 3       // attempts for changes that conflict, before the whole subtrees are compared
-	maxPasses      = 10      // of --once
-	maxKindsBytes  = 1 << 30 // about ten million containers and TTL znodes
+	conflicts      = 3  // attempts for changes that conflict, before the whole subtrees are compared
+	maxPasses      = 10 // of --once
 )
 
 // errFatal marks an error that another attempt does not cure.
@@ -275,11 +274,7 @@ func (f *follower) kinds(ctx context.Context, s *subtree.Side) error {
 		return err
 	}
 	at := s.ZK.LastZxid()
-	answer, err := probe.Asker{MaxBytes: maxKindsBytes, Dial: f.from.Dial}.Ask(ctx, s.ZK.Session().Server, "kind")
-	var kinds subtree.Kinds
-	if err == nil {
-		kinds, err = subtree.ParseKinds(answer, f.from.Chroot)
-	}
+	kinds, err := probe.Asker{Dial: f.from.Dial}.Kinds(ctx, s.ZK.Session().Server, f.from.Chroot)
 	switch {
 	case err == nil:
 		f.knowsKinds, s.Kinds, s.KindsAt = true, kinds, at

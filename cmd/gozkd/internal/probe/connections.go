@@ -44,31 +44,25 @@ func parseConnection(line string) (Connection, bool) {
 		return Connection{}, false
 	}
 	c := Connection{Client: printable(clientAddress(address[:bracket]))}
+	numbers := map[string]*int64{
+		"queued": &c.Queued, "recved": &c.Received, "sent": &c.Sent, "est": &c.SinceMs, "to": &c.TimeoutMs,
+		"minlat": &c.LatencyMs.Min, "maxlat": &c.LatencyMs.Max,
+	}
 	for pair := range strings.SplitSeq(pairs, ",") {
 		key, value, _ := strings.Cut(pair, "=")
 		switch key {
-		case "queued":
-			c.Queued = number(value)
-		case "recved":
-			c.Received = number(value)
-		case "sent":
-			c.Sent = number(value)
 		case "sid":
 			c.Session = proto.SessionID(hex(value))
 		case "lop":
 			c.LastOp = printable(value)
-		case "est":
-			c.SinceMs = number(value)
-		case "to":
-			c.TimeoutMs = number(value)
 		case "lzxid":
 			c.LastZxid = proto.Zxid(hex(value))
-		case "minlat":
-			c.LatencyMs.Min = number(value)
 		case "avglat":
 			c.LatencyMs.Avg = float64(number(value))
-		case "maxlat":
-			c.LatencyMs.Max = number(value)
+		default:
+			if n := numbers[key]; n != nil {
+				*n = number(value)
+			}
 		}
 	}
 	return c, true

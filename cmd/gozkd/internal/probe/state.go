@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -165,6 +166,17 @@ func (m Monitor) Int(key string) (int64, bool) {
 
 // Float returns a finite value.
 func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }
+
+// Kinds asks a gozkd whose whitelist has the word kind which znodes are containers, and which have
+// a TTL, for a client with a chroot.
+func (a Asker) Kinds(ctx context.Context, address, chroot string) (subtree.Kinds, error) {
+	a.MaxBytes = 1 << 30 // about ten million of them
+	answer, err := a.Ask(ctx, address, "kind")
+	if err != nil {
+		return nil, err
+	}
+	return subtree.ParseKinds(answer, chroot)
+}
 
 // Settings is the part of the answer to conf about the server's identity and the members.
 type Settings struct {

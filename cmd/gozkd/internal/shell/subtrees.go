@@ -200,25 +200,17 @@ func (c *call) sides(ctx context.Context) (a, b subtree.Side, end func(), err er
 	return a, b, func() { endA(); endB() }, nil
 }
 
-// maxKindsBytes bounds the answer about containers and TTL znodes: about ten million of them.
-const maxKindsBytes = 1 << 30
-
 // kinds asks the server that zk is connected to which znodes are containers and which have a TTL.
 // If the server does not say, kinds prints the reason and returns nil: ZooKeeper cannot say, and
 // gozkd does only if its whitelist contains the word kind. connect is the connect string of zk.
 func (c *call) kinds(ctx context.Context, zk *client.Client, connect string) subtree.Kinds {
 	_, chroot, err := client.ParseServers(connect)
-	var answer string
 	if err == nil {
-		asker := probe.Asker{Timeout: c.settings.timeout, MaxBytes: maxKindsBytes, Dial: c.settings.security.Dial}
-		answer, err = asker.Ask(ctx, zk.Session().Server, "kind")
-	}
-	var kinds subtree.Kinds
-	if err == nil {
-		kinds, err = subtree.ParseKinds(answer, chroot)
-	}
-	if err == nil {
-		return kinds
+		var kinds subtree.Kinds
+		asker := probe.Asker{Timeout: c.settings.timeout, Dial: c.settings.security.Dial}
+		if kinds, err = asker.Kinds(ctx, zk.Session().Server, chroot); err == nil {
+			return kinds
+		}
 	}
 	why := "the server does not tell them apart"
 	switch {
