@@ -91,5 +91,5 @@ func (s *Server) forget(c *conn, linger bool) {
 	// No watch is added for c any more, because c is closed.
 	s.watches.RemoveConn(c.id)
 	s.conns.release(c)
-	s.conns.locals.release(id, c)
+	s.conns.locals.Release(id, c)
 }

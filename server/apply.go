@@ -229,7 +229,7 @@ func (s *Server) lost(ref any) {
 		s.writes.Release(w.bytes(), w.big())
 	case *attachRequest:
 		if w.upgrades { // if the session was upgraded, the new state has it
-			s.conns.locals.remove(w.req.Session)
+			s.conns.locals.Upgraded(w.req.Session)
 		}
 		s.writes.Release(w.bytes(), w.big())
 	case *serverWrite:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -33,35 +34,25 @@ func newClaimLimit() *fair.Rate {
 	return fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
 }
 
-// judgement is the verdict on a claim.
-type judgement uint8
-
-const (
-	claimUnanswered judgement = iota // the connection is closed, so that the client tries again
-	claimRefused                     // the session is over, or has another password
-	claimRight                       // as far as this server knows; the replicated request decides
-	claimUnknown                     // not a local session of this server
-)
-
 // judge decides about a claim that came at now. passwd is what the client sent, of any length.
-func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) judgement {
+func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) liveness.Verdict {
 	s := c.server
 	known, right := s.heardOwner(id, passwd, now)
 	if right {
-		return claimRight
+		return liveness.Right
 	}
 	if !c.claimAllowed() {
-		return claimUnanswered
+		return liveness.Unanswered
 	}
 	if !known {
 		if !c.awaitCurrent() {
-			return claimUnanswered
+			return liveness.Unanswered
 		}
 		if _, right = s.heardOwner(id, passwd, now); right {
-			return claimRight
+			return liveness.Right
 		}
 	}
-	return claimRefused
+	return liveness.Refused
 }
 
 // claimAllowed counts a claim without merit, and reports whether it is to be answered.

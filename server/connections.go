@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/link"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/watch"
 )
 
@@ -19,7 +20,7 @@ type connTable struct {
 	watchLimit func() int64 // how many bytes watches may take
 	meter      *meter.Meter
 
-	locals localSessions
+	locals *liveness.Locals[*conn]
 
 	mu        sync.Mutex // guards all below except turns
 	byID      map[watch.ConnID]*conn
@@ -35,7 +36,7 @@ type connTable struct {
 }
 
 func (t *connTable) init(s *Server) {
-	t.turns = newTurns()
+	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).Heard)
 	t.links.Init(link.HostConfig{
 		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.goroutines,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
@@ -57,7 +58,7 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 func (s *Server) expireLocalSession(ctx context.Context, id proto.SessionID) (ended bool, err error) {
 	for {
 		changed := s.applied.changed()
-		c, known, upgrading := s.conns.locals.removeSettled(id)
+		c, known, upgrading := s.conns.locals.Remove(id)
 		if known && !upgrading {
 			s.endLocal(id, c)
 		}
@@ -84,29 +85,22 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 	defer s.conns.mu.Unlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
-	s.conns.locals.mu.Lock()
-	defer s.conns.locals.mu.Unlock()
 	if s.life.accepting.Load() {
 		s.takeLead() // otherwise the lead would be taken after the jump, with a full timeout for every session
 	}
-	connected := move()
-	now := s.cfg.Now()
-	s.expiry.Jumped(now)
-	s.conns.locals.lastJump = now
-	for _, id := range connected {
-		s.expiry.Touch(proto.SessionID(id), now)
-		s.conns.locals.tracker.Touch(proto.SessionID(id), now)
-	}
-	if connected == nil {
-		for id := range s.conns.bySession {
-			s.expiry.Touch(id, now)
+	s.conns.locals.Jump(func() (now time.Time, connected []int64) {
+		connected, now = move(), s.cfg.Now()
+		s.expiry.Jumped(now)
+		for _, id := range connected {
+			s.expiry.Touch(proto.SessionID(id), now)
 		}
-		for id, e := range s.conns.locals.byID {
-			if e.conn != nil {
-				s.conns.locals.tracker.Touch(id, now)
+		if connected == nil {
+			for id := range s.conns.bySession {
+				s.expiry.Touch(id, now)
 			}
 		}
-	}
+		return now, connected
+	})
 }
 
 // ExpireDue ends the sessions whose timeout is over, and collects the containers and TTL znodes

@@ -2,12 +2,14 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 )
 
 // Access for tests to internals of the server.
@@ -102,9 +104,12 @@ func ClientMemory(s *Server) (unread, queued int64, err error) {
 
 // FillLocals makes a server count as many local sessions without a connection as it may have.
 func FillLocals(s *Server) {
-	s.conns.locals.mu.Lock()
-	defer s.conns.locals.mu.Unlock()
-	s.conns.locals.idle = maxIdleLocals
+	nc, _ := net.Pipe() // nothing reads or writes
+	c := newConn(s, nc, portPlain, "client")
+	for id := range proto.SessionID(liveness.MaxIdle) {
+		s.conns.locals.Add(id, liveness.Local[*conn]{Conn: c, TimeoutMs: 1 << 30}, s.cfg.Now())
+		s.conns.locals.Release(id, c)
+	}
 }
 
 // StandStill makes a server believe that its process stands still for a minute from now on.

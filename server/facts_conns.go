@@ -149,8 +149,8 @@ func (s *Server) Hot() facts.HotSpots {
 		if c := s.conns.ofSession(id); c != nil {
 			return c.NetConn().RemoteAddr().String()
 		}
-		if e, _ := s.conns.locals.get(id); e.conn != nil {
-			return e.conn.NetConn().RemoteAddr().String()
+		if e, _ := s.conns.locals.Get(id); e.Conn != nil {
+			return e.Conn.NetConn().RemoteAddr().String()
 		}
 		return ""
 	})

@@ -99,7 +99,7 @@ func (s *Server) addState(l *facts.Values) {
 	l.Add("ephemerals_count", int64(st.Ephemerals))
 	l.Add("approximate_data_size", st.DataBytes)
 	l.Add("global_sessions", int64(st.Sessions))
-	l.Add("local_sessions", int64(s.conns.locals.count()))
+	l.Add("local_sessions", int64(s.conns.locals.Len()))
 	l.Add("last_client_response_size", st.ReplyBytes.Last)
 	l.Add("min_client_response_size", st.ReplyBytes.Min)
 	l.Add("max_client_response_size", st.ReplyBytes.Max)

@@ -71,10 +71,7 @@ func (s *Server) LocalExpiries() []facts.Expiry {
 	if !s.life.accepting.Load() || !s.cfg.LocalSessions && !s.leader.readOnly.Load() || s.alone() {
 		return nil
 	}
-	s.conns.locals.mu.Lock()
-	buckets := s.conns.locals.tracker.Buckets()
-	s.conns.locals.mu.Unlock()
-	return expiriesOf(buckets)
+	return expiriesOf(s.conns.locals.Expiries())
 }
 
 func expiriesOf(buckets []session.Bucket) []Expiry {

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/internal/link"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -187,9 +188,9 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	default:
 		s.meter.Count(meter.SessionsReattached)
 		switch c.judge(req.SessionID, req.Passwd, now) {
-		case claimUnanswered:
+		case liveness.Unanswered:
 			return false, nil
-		case claimRefused:
+		case liveness.Refused:
 			c.refuseClaim(req)
 			return false, nil
 		}

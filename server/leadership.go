@@ -53,7 +53,7 @@ func (s *Server) watchLeader(st consensus.Status) {
 			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
 				"since_ms", time.Since(lastGood).Milliseconds(), "leader", memberid.Number(st.Leader), "voters", memberid.Numbers(st.Voters), "connected", memberid.Numbers(s.node.Connected()))
 			s.dropConns()
-			s.conns.locals.clear() // as in ZooKeeper; see attachLocal for those that connect at this moment
+			s.conns.locals.Clear() // as in ZooKeeper; see attachLocal for those that connect at this moment
 			s.beginReadOnly(st)
 		}
 		if last := &s.loop.lastLogged; last.mode != modeQuorumGone && logQuorumGone(s, st) {

@@ -40,7 +40,7 @@ func (s *Server) beginReadOnly(st consensus.Status) {
 func (s *Server) endReadOnly() {
 	if s.leader.readOnly.Swap(false) {
 		s.dropConns()
-		s.conns.locals.clear() // a client that was let in before closes with its connection, and adds no session
+		s.conns.locals.Clear() // a client that was let in before closes with its connection, and adds no session
 		s.cfg.Logger.Info("read-only mode ends")
 	}
 }

@@ -102,7 +102,6 @@ func New(cfg Config) (*Server, error) {
 	s.port.peerMove.init()
 	s.expiry.Expiry = liveness.NewExpiry(cfg.MemberID, cfg.Tick)
 	s.leader.contact = liveness.Contact{Tick: cfg.Tick}
-	s.conns.locals.init(cfg.Tick)
 	s.trail = trail.Trail{
 		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
 		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,

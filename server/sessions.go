@@ -83,7 +83,7 @@ func (s *Server) giveBack(lost time.Duration, now time.Time) {
 	s.expiry.mu.Lock()
 	s.expiry.GiveBack(lost, now)
 	s.expiry.mu.Unlock()
-	s.conns.locals.giveBack(lost, now)
+	s.conns.locals.GiveBack(lost, now)
 	if lost > max(s.cfg.Tick, time.Second) {
 		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; look for a paused process or virtual machine, or for a machine that is overloaded",
 			"lost_ms", lost.Milliseconds())

@@ -1,6 +1,7 @@
 // Package liveness decides which sessions are alive, and when this server was last in touch with a
 // leader. It reads no clock and knows no connection, tree or log: the server passes in what it
-// heard and when, and carries out the decisions.
+// heard and when, and carries out the decisions. Expiry is for the sessions that all servers know,
+// Locals for those that only this server knows.
 //
 // # When a session expires
 //
