@@ -20,18 +20,18 @@ type Caller struct {
 }
 
 // Readable reports whether c may read a znode with this list.
-func (t *Tree) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
+func (s *znodeStore) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
 
 // Granted reports whether the list of the znode at path names ids with all of the wanted
 // permissions. What the list gives to everybody, world:anyone, does not count. Without a znode the
 // answer is no.
-func (t *Tree) Granted(path string, want proto.Perms, ids []proto.ID) bool {
-	n := t.get(path)
-	if n == nil || t.aclOf(n) == nil { // nil is world:anyone:cdrwa
+func (s *znodeStore) Granted(path string, want proto.Perms, ids []proto.ID) bool {
+	n := s.get(path)
+	if n == nil || s.aclOf(n) == nil { // nil is world:anyone:cdrwa
 		return false
 	}
 	var once Decisions
-	return want&^once.named(t.aclOf(n), ids) == 0
+	return want&^once.named(s.aclOf(n), ids) == 0
 }
 
 // may reports whether c has any of the wanted permissions. Source: ZooKeeperServer.checkACL.

@@ -89,15 +89,15 @@ func (a *aclTable) release(number uint32) {
 }
 
 // aclKey returns the encoding of a list from fixACL, for a record.
-func (t *Tree) aclKey(list []proto.ACL) string {
+func (s *znodeStore) aclKey(list []proto.ACL) string {
 	if isOpen(list) {
 		return ""
 	}
-	t.buf = appendACL(t.buf[:0], list)
-	if number, ok := t.acls.numbers[string(t.buf)]; ok {
-		return t.acls.key(number)
+	s.buf = appendACL(s.buf[:0], list)
+	if number, ok := s.acls.numbers[string(s.buf)]; ok {
+		return s.acls.key(number)
 	}
-	return string(t.buf)
+	return string(s.buf)
 }
 
 // isOpen reports whether list is world:anyone:cdrwa.

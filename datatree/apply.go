@@ -61,8 +61,8 @@ type Event struct {
 func (t *Tree) Apply(h Header, r *Request) (Result, []Event) {
 	t.SetLastZxid(h.Zxid)
 	t.events = reuse(t.events)
-	x := txn{Header: h, Request: r, caller: Caller{IDs: r.IDs, SkipACL: r.Flags&FlagSkipACL != 0, Known: &t.scratch.known}}
-	t.scratch.known.forget()
+	x := txn{Header: h, Request: r, caller: Caller{IDs: r.IDs, SkipACL: r.Flags&FlagSkipACL != 0, Known: &t.known}}
+	t.known.forget()
 	x.res.Zxid = h.Zxid
 	x.res.Err = t.dispatch(&x)
 	t.hashPending()

@@ -136,7 +136,7 @@ func (x *txn) createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 // sequential returns the path with the counter in ten characters, of which a minus sign is one, as
 // in Java. The result is valid until the next call.
 func (t *Tree) sequential(path string, counter int32) string {
-	b := append(t.scratch.path[:0], path...)
+	b := append(t.path[:0], path...)
 	abs := int64(counter)
 	digits := 10
 	if abs < 0 {
@@ -147,8 +147,8 @@ func (t *Tree) sequential(path string, counter int32) string {
 	for range digits - len(number) {
 		b = append(b, '0')
 	}
-	t.scratch.path = append(b, number...)
-	return textOf(t.scratch.path)
+	t.path = append(b, number...)
+	return textOf(t.path)
 }
 
 // splittable reports whether create and delete can split a path into parent and name. Other checks

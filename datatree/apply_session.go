@@ -72,12 +72,9 @@ func (t *Tree) createSession(x *txn) proto.ErrCode {
 		x.res.Why = "session id " + id.String() + " is in use"
 		return proto.ErrSessionExpired
 	}
-	s := &session{rec: t.sealSession(sessionRecord{
+	t.setSession(sessionRecord{
 		id: id, connEpoch: x.Zxid, timeoutMs: body.TimeoutMs, server: x.Server, passwd: body.Passwd,
-	})}
-	t.sessions[id] = s
-	t.digest += s.rec.digest
-	t.noteSession(id, s.rec)
+	})
 	x.res.SessionID = id
 	return proto.OK
 }
@@ -98,10 +95,7 @@ func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 	}
 	rec := *s.rec
 	rec.connEpoch, rec.timeoutMs, rec.server = x.Zxid, body.TimeoutMs, x.Server
-	old := s.rec.digest
-	s.rec = t.sealSession(rec)
-	t.digest += s.rec.digest - old
-	t.noteSession(rec.id, s.rec)
+	t.setSession(rec)
 	x.res.SessionID = rec.id
 	return proto.OK
 }
@@ -139,12 +133,9 @@ func (t *Tree) expireSession(x *txn) proto.ErrCode {
 
 // closeSession removes the session and its ephemerals, in the order of their paths.
 func (t *Tree) closeSession(x *txn) proto.ErrCode {
-	s := t.sessions[x.Session]
-	for _, n := range t.sorted(s.ephemerals) {
+	for _, n := range t.sorted(t.sessions[x.Session].ephemerals) {
 		t.unlink(x, n)
 	}
-	delete(t.sessions, x.Session)
-	t.digest -= s.rec.digest
-	t.noteSession(x.Session, nil)
+	t.dropSession(x.Session)
 	return proto.OK
 }

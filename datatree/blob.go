@@ -38,8 +38,8 @@ type largeBlob struct {
 const largeBytes = 1 << 10
 
 // seal makes the blob of a record. It copies path, ACL, and data that is not shared with a blob.
-func (t *Tree) seal(path string, r *record) (b blob) {
-	b, t.buf = seal(t.buf, path, r)
+func (s *znodeStore) seal(path string, r *record) (b blob) {
+	b, s.buf = seal(s.buf, path, r)
 	return b
 }
 

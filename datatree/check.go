@@ -10,8 +10,8 @@ import (
 
 // Check returns every violation of the invariants, or nil. It computes the digest from scratch,
 // walks the whole tree, and must not run concurrently with anything else.
-func (t *Tree) Check() error {
-	c := checker{t: t, owned: make(map[znodeID]bool), refs: make(map[uint32]int)}
+func (st *state) Check() error {
+	c := checker{t: st, owned: make(map[znodeID]bool), refs: make(map[uint32]int)}
 	c.walk()
 	c.sessions()
 	c.ensemble()
@@ -24,7 +24,7 @@ func (t *Tree) Check() error {
 
 // checker is the state of Check.
 type checker struct {
-	t      *Tree
+	t      *state
 	broken []error
 
 	digest        uint64

@@ -49,29 +49,29 @@ func newChanges() *Changes {
 //
 // A key may be reported deleted although no capture has reported the key before. The tree does not
 // remember earlier captures: a caller that loses a capture must continue with CaptureAll.
-func (t *Tree) Capture() *Changes {
-	c := t.dirty
-	t.dirty = newChanges()
-	c.meta = t.meta()
+func (st *state) Capture() *Changes {
+	c := st.dirty
+	st.dirty = newChanges()
+	c.meta = st.meta()
 	return c
 }
 
 // CaptureAll returns the whole state as changes from nothing, the input of Restore. It works
 // without TrackDirty and does not affect the next Capture. Its time is proportional to the size of
 // the tree, but it copies only pointers, and may run concurrently with other reads.
-func (t *Tree) CaptureAll() *Changes {
+func (st *state) CaptureAll() *Changes {
 	c := &Changes{
-		meta:     t.meta(),
-		sessions: make(map[proto.SessionID]*sessionRecord, len(t.sessions)),
-		znodes:   make([]note, 0, t.index.len()),
+		meta:     st.meta(),
+		sessions: make(map[proto.SessionID]*sessionRecord, len(st.sessions)),
+		znodes:   make([]note, 0, st.index.len()),
 	}
-	if !t.ensemble.empty() {
-		c.ensemble = t.ensemble
+	if !st.ensemble.empty() {
+		c.ensemble = st.ensemble
 	}
-	for id, s := range t.sessions {
+	for id, s := range st.sessions {
 		c.sessions[id] = s.rec
 	}
-	for n := range t.znodes.all() {
+	for n := range st.znodes.all() {
 		c.znodes = append(c.znodes, note{n.first, n.size, n.id})
 	}
 	return c
@@ -171,13 +171,6 @@ func (a *arena) cut() []byte {
 	return piece
 }
 
-// noteSession marks a session dirty.
-func (t *Tree) noteSession(id proto.SessionID, rec *sessionRecord) {
-	if t.dirty != nil {
-		t.dirty.sessions[id] = rec
-	}
-}
-
-func (t *Tree) meta() meta {
-	return meta{t.lastZxid, t.digest, uint64(t.index.len()), uint64(len(t.sessions))}
+func (st *state) meta() meta {
+	return meta{st.lastZxid, st.digest, uint64(st.index.len()), uint64(len(st.sessions))}
 }

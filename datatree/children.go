@@ -8,24 +8,24 @@ import (
 )
 
 // addChild adds a child to p.
-func (t *Tree) addChild(p, child *znode) {
+func (s *znodeStore) addChild(p, child *znode) {
 	var d *dir
 	if p.dir == 0 {
-		p.dir, d = t.dirs.alloc()
+		p.dir, d = s.dirs.alloc()
 	} else {
-		d = t.dirs.at(p.dir)
+		d = s.dirs.at(p.dir)
 	}
 	child.childIdx = int32(len(d.children))
 	d.children = append(d.children, child.id)
 	d.nameBytes += len(child.name())
 	size := listBytes(d.nameBytes, len(d.children))
-	t.lists.longest = max(t.lists.longest, size)
-	if t.lists.tooLong != nil && size > t.lists.limit && !t.lists.told[p.id] {
-		if t.lists.told == nil {
-			t.lists.told = make(map[znodeID]bool)
+	s.lists.longest = max(s.lists.longest, size)
+	if s.lists.tooLong != nil && size > s.lists.limit && !s.lists.told[p.id] {
+		if s.lists.told == nil {
+			s.lists.told = make(map[znodeID]bool)
 		}
-		t.lists.told[p.id] = true
-		t.lists.tooLong(p.path(), size)
+		s.lists.told[p.id] = true
+		s.lists.tooLong(p.path(), size)
 	}
 }
 
@@ -41,12 +41,12 @@ type childLists struct {
 
 // LongLists calls f for each znode whose reply to getChildren2 is longer than Options.ListBytes, in
 // the order of their paths.
-func (t *Tree) LongLists(f func(path string, bytes int)) {
+func (s *znodeStore) LongLists(f func(path string, bytes int)) {
 	long := make(map[string]int)
-	for id := range t.lists.told {
-		p := t.at(id)
-		d := t.dirs.at(p.dir)
-		if size := listBytes(d.nameBytes, len(d.children)); size > t.lists.limit {
+	for id := range s.lists.told {
+		p := s.at(id)
+		d := s.dirs.at(p.dir)
+		if size := listBytes(d.nameBytes, len(d.children)); size > s.lists.limit {
 			long[p.path()] = size
 		}
 	}
@@ -61,26 +61,26 @@ func listBytes(nameBytes, n int) int {
 }
 
 // dropChild removes a child from p. The last child takes its index.
-func (t *Tree) dropChild(p, child *znode) {
-	d := t.dirs.at(p.dir)
+func (s *znodeStore) dropChild(p, child *znode) {
+	d := s.dirs.at(p.dir)
 	d.nameBytes -= len(child.name())
-	d.children = swapRemove(d.children, child.childIdx, func(m znodeID, i int32) { t.at(m).childIdx = i })
-	if t.lists.told[p.id] && listBytes(d.nameBytes, len(d.children)) < t.lists.limit/2 || len(d.children) == 0 {
-		delete(t.lists.told, p.id)
+	d.children = swapRemove(d.children, child.childIdx, func(m znodeID, i int32) { s.at(m).childIdx = i })
+	if s.lists.told[p.id] && listBytes(d.nameBytes, len(d.children)) < s.lists.limit/2 || len(d.children) == 0 {
+		delete(s.lists.told, p.id)
 	}
 	if len(d.children) == 0 {
-		t.dirs.free(p.dir)
+		s.dirs.free(p.dir)
 		p.dir = 0
 	}
 }
 
 // childrenReplyBytes returns the size of the reply to getChildren2 of n with one more child of that
 // name.
-func (t *Tree) childrenReplyBytes(n *znode, name string) int {
+func (s *znodeStore) childrenReplyBytes(n *znode, name string) int {
 	if n.dir == 0 {
 		return listBytes(len(name), 1)
 	}
-	d := t.dirs.at(n.dir)
+	d := s.dirs.at(n.dir)
 	return listBytes(d.nameBytes+len(name), len(d.children)+1)
 }
 

@@ -6,13 +6,13 @@ import "iter"
 // children that were not written for longer than their time to live, and containers that have lost
 // their last child or, unless neverUsedMs is 0, have had none for longer than that. The caller
 // proposes a deleteContainer for each, which checks again. Source: ContainerManager.
-func (t *Tree) Collectable(nowMs, neverUsedMs int64, limit int) []string {
+func (st *state) Collectable(nowMs, neverUsedMs int64, limit int) []string {
 	var paths []string
-	for _, id := range t.collectable {
+	for _, id := range st.collectable {
 		if len(paths) >= limit {
 			break
 		}
-		n := t.at(id)
+		n := st.at(id)
 		if n.dir != 0 {
 			continue
 		}
@@ -34,10 +34,10 @@ func (r *record) expired(nowMs int64) bool {
 // ContainersAndTTLs returns the paths of the containers and TTL znodes, unsorted, each with its
 // time to live in milliseconds, 0 for a container. Clients cannot ask for this: to them the Stat of
 // such a znode looks like that of a persistent znode.
-func (t *Tree) ContainersAndTTLs() iter.Seq2[string, int64] {
+func (st *state) ContainersAndTTLs() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
-		for _, id := range t.collectable {
-			n := t.at(id)
+		for _, id := range st.collectable {
+			n := st.at(id)
 			if r := n.record(); !yield(n.path(), int64(r.owner)) { // 0 for a container
 				return
 			}

@@ -41,11 +41,11 @@ func TestCost_ListIsEvaluatedOnce(t *testing.T) {
 		m.Ops = append(m.Ops, proto.MultiOp{Op: proto.OpCheck, Path: paths[i%3], Version: 0})
 	}
 	r := Request{Op: proto.OpMulti, IDs: []proto.ID{{Scheme: "ip", ID: "192.0.2.1"}, me}, Body: m.Append(nil)}
-	before := tree.scratch.known.evaluated
+	before := tree.known.evaluated
 	if res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &r); res.Err != proto.OK || res.MultiFailed {
 		t.Fatal(res)
 	}
-	if n := tree.scratch.known.evaluated - before; n != 3 {
+	if n := tree.known.evaluated - before; n != 3 {
 		t.Errorf("a multi evaluated 3 lists %d times", n)
 	}
 
@@ -145,7 +145,7 @@ func TestCost_LargeDataIsHashedOnce(t *testing.T) {
 	put(t, tree, "/large", make([]byte, 4*largeBytes), proto.OpenACL())
 	multi := func(ops ...proto.MultiOp) (hashed int) {
 		t.Helper()
-		before := tree.scratch.nHashed
+		before := tree.nHashed
 		r := Request{Op: proto.OpMulti, Body: (&proto.MultiRequest{Ops: ops}).Append(nil)}
 		if res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &r); res.Err != proto.OK {
 			t.Fatal(res.Err)
@@ -153,7 +153,7 @@ func TestCost_LargeDataIsHashedOnce(t *testing.T) {
 		if err := tree.Check(); err != nil {
 			t.Fatal(err)
 		}
-		return tree.scratch.nHashed - before
+		return tree.nHashed - before
 	}
 	var creates, deletes []proto.MultiOp
 	for i := range 100 {

@@ -10,23 +10,23 @@ import (
 //
 // The digest is the sum modulo 2⁶⁴ of the hashes of all records of a checkpoint except its meta
 // record, so each change updates it. LastZxid is not part of it.
-func (t *Tree) Digest() uint64 { return t.digest }
+func (st *state) Digest() uint64 { return st.digest }
 
 // sealEnsemble returns rec as an immutable record with its digest.
-func (t *Tree) sealEnsemble(rec ensembleRecord) *ensembleRecord {
+func (st *state) sealEnsemble(rec ensembleRecord) *ensembleRecord {
 	rec.digest = 0
 	if !rec.empty() {
-		t.buf = appendEnsemble(append(t.buf[:0], 1, ensemblePrefix), &rec)
-		rec.digest = xxhash.Sum64(t.buf)
+		st.buf = appendEnsemble(append(st.buf[:0], 1, ensemblePrefix), &rec)
+		rec.digest = xxhash.Sum64(st.buf)
 	}
 	return &rec
 }
 
 // sealSession returns rec as an immutable record with its digest.
-func (t *Tree) sealSession(rec sessionRecord) *sessionRecord {
-	b := append(t.buf[:0], 1+8)
+func (st *state) sealSession(rec sessionRecord) *sessionRecord {
+	b := append(st.buf[:0], 1+8)
 	b = appendSessionKey(b, rec.id)
-	t.buf = appendSession(b, &rec)
-	rec.digest = xxhash.Sum64(t.buf)
+	st.buf = appendSession(b, &rec)
+	rec.digest = xxhash.Sum64(st.buf)
 	return &rec
 }

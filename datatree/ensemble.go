@@ -16,12 +16,14 @@ type Pending struct {
 //
 // They are separate from the text of /zookeeper/config, which a superuser may overwrite: as in
 // ZooKeeper, that misleads readers until the next reconfig and changes nothing else.
-func (t *Tree) Config() (serverlist.Set, proto.Zxid) { return t.ensemble.current, t.ensemble.version }
+func (st *state) Config() (serverlist.Set, proto.Zxid) {
+	return st.ensemble.current, st.ensemble.version
+}
 
 // PendingConfig returns the pending change, or false. The change survives its leader: every leader
 // works on it, including a leader that restored it from a checkpoint.
-func (t *Tree) PendingConfig() (Pending, bool) {
-	return t.ensemble.pending, t.ensemble.pending.Serial != 0
+func (st *state) PendingConfig() (Pending, bool) {
+	return st.ensemble.pending, st.ensemble.pending.Serial != 0
 }
 
 // ensembleRecord is the record of the members in a checkpoint. It is immutable. A standalone server
@@ -39,11 +41,11 @@ func (e *ensembleRecord) empty() bool { return e.version == 0 && e.pending.Seria
 func (e *ensembleRecord) both() [2]Pending { return [2]Pending{{e.version, e.current}, e.pending} }
 
 // setEnsemble replaces the record. The digest of rec need not be set.
-func (t *Tree) setEnsemble(rec ensembleRecord) {
-	old := t.ensemble.digest
-	t.ensemble = t.sealEnsemble(rec)
-	t.digest += t.ensemble.digest - old
-	if t.dirty != nil {
-		t.dirty.ensemble = t.ensemble
+func (st *state) setEnsemble(rec ensembleRecord) {
+	old := st.ensemble.digest
+	st.ensemble = st.sealEnsemble(rec)
+	st.digest += st.ensemble.digest - old
+	if st.dirty != nil {
+		st.dirty.ensemble = st.ensemble
 	}
 }

@@ -7,9 +7,9 @@ import (
 
 // ZooKeeperACLs returns the lists of all znodes except the open list, each once, and for each znode
 // that [Tree.ZooKeeperZnodes] yields the key is the index plus 1.
-func (t *Tree) ZooKeeperACLs() [][]proto.ACL {
-	lists := make([][]proto.ACL, len(t.acls.lists))
-	for i, a := range t.acls.lists {
+func (s *znodeStore) ZooKeeperACLs() [][]proto.ACL {
+	lists := make([][]proto.ACL, len(s.acls.lists))
+	for i, a := range s.acls.lists {
 		if a == nil { // free: no znode names it, and ZooKeeper takes any list
 			lists[i] = proto.OpenACL()
 			continue
@@ -22,10 +22,10 @@ func (t *Tree) ZooKeeperACLs() [][]proto.ACL {
 // ZooKeeperZnodes calls f with each znode as a snapshot of ZooKeeper stores it, parents first,
 // until f returns an error. The members in /zookeeper/config are left out: ZooKeeper writes its
 // own.
-func (t *Tree) ZooKeeperZnodes(f func(*zkfiles.Znode) error) error {
+func (s *znodeStore) ZooKeeperZnodes(f func(*zkfiles.Znode) error) error {
 	var walk func(n *znode) error
 	walk = func(n *znode) error {
-		r := t.record(n)
+		r := s.record(n)
 		z := zkfiles.Znode{Path: n.path(), Data: r.bytes(), ACL: zkfiles.OpenKey, Stat: r.zooKeeperStat()}
 		if n.acl != 0 {
 			z.ACL = int64(n.acl)
@@ -36,12 +36,12 @@ func (t *Tree) ZooKeeperZnodes(f func(*zkfiles.Znode) error) error {
 		if err := f(&z); err != nil {
 			return err
 		}
-		for _, child := range t.sorted(t.children(n)) {
+		for _, child := range s.sorted(s.children(n)) {
 			if err := walk(child); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return walk(t.root)
+	return walk(s.root)
 }

@@ -1,5 +1,7 @@
 package datatree
 
+import "github.com/gozkd/gozkd/proto"
+
 // note is a znode, present or deleted, that the next checkpoint must write.
 type note struct {
 	first *byte // as in znode
@@ -22,14 +24,14 @@ func (c *Changes) noteOf(n *znode) *note {
 	return nil
 }
 
-// noteChange marks n dirty.
-func (t *Tree) noteChange(n *znode, fresh bool) {
-	if t.dirty == nil {
+// noteChange marks n dirty. noteChange, noteRemoval and noteSession do nothing if c is nil.
+func (c *Changes) noteChange(n *znode, fresh bool) {
+	if c == nil {
 		return
 	}
-	e := t.dirty.noteOf(n)
+	e := c.noteOf(n)
 	if e == nil {
-		n.note, e = t.dirty.notes.alloc()
+		n.note, e = c.notes.alloc()
 		e.id = n.id
 		if fresh {
 			n.note |= noteFresh
@@ -40,18 +42,25 @@ func (t *Tree) noteChange(n *znode, fresh bool) {
 
 // noteRemoval marks n deleted. A znode created and deleted between two captures leaves no note,
 // except that of an earlier znode with its path.
-func (t *Tree) noteRemoval(n *znode) {
-	if t.dirty == nil {
+func (c *Changes) noteRemoval(n *znode) {
+	if c == nil {
 		return
 	}
-	switch e := t.dirty.noteOf(n); {
+	switch e := c.noteOf(n); {
 	case e == nil:
-		_, e = t.dirty.notes.alloc()
+		_, e = c.notes.alloc()
 		e.first, e.size = n.first, n.size
 	case n.note&noteFresh != 0:
-		t.dirty.notes.free(n.note &^ noteFresh)
+		c.notes.free(n.note &^ noteFresh)
 	default:
 		e.id = 0
 	}
 	n.note = 0
+}
+
+// noteSession marks a session dirty.
+func (c *Changes) noteSession(id proto.SessionID, rec *sessionRecord) {
+	if c != nil {
+		c.sessions[id] = rec
+	}
 }

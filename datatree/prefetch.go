@@ -16,35 +16,35 @@ const (
 )
 
 // PrefetchPays reports whether the tree is large enough for Prefetch to save time.
-func (t *Tree) PrefetchPays() bool { return t.index.len() >= prefetchFrom || invariants.Enabled }
+func (s *znodeStore) PrefetchPays() bool { return s.index.len() >= prefetchFrom || invariants.Enabled }
 
 // Prefetch reads what requests for these paths, at most PrefetchPaths, are going to read, and
 // changes nothing. In a large tree a request spends most of its time waiting for memory: for a slot
 // of the index, then for the znode, then for its blob. Here the processor waits for the slots of
 // all paths at once, then for all znodes, then for all blobs.
-func (t *Tree) Prefetch(paths []string) {
+func (s *znodeStore) Prefetch(paths []string) {
 	var hashes [PrefetchPaths]uint64
 	var ids [PrefetchPaths]znodeID
 	paths = paths[:min(len(paths), PrefetchPaths)]
 	for i, path := range paths {
-		hashes[i] = maphash.String(t.index.seed, path)
+		hashes[i] = maphash.String(s.index.seed, path)
 	}
 	for i := range paths {
-		ids[i] = t.index.guess(hashes[i])
+		ids[i] = s.index.guess(hashes[i])
 	}
 	var seen byte
 	for i := range paths {
 		if ids[i] == 0 {
 			continue
 		}
-		seen |= t.at(ids[i]).blob().touch()
+		seen |= s.at(ids[i]).blob().touch()
 	}
 	keep(seen)
 }
 
 // prefetchOps prefetches for the next operations of a multi.
-func (t *Tree) prefetchOps(ops []proto.MultiOp) {
-	if len(ops) == 1 || !t.PrefetchPays() {
+func (s *znodeStore) prefetchOps(ops []proto.MultiOp) {
+	if len(ops) == 1 || !s.PrefetchPays() {
 		return
 	}
 	var paths [PrefetchPaths]string
@@ -52,7 +52,7 @@ func (t *Tree) prefetchOps(ops []proto.MultiOp) {
 	for i := range ops[:n] {
 		paths[i] = ops[i].Path
 	}
-	t.Prefetch(paths[:n])
+	s.Prefetch(paths[:n])
 }
 
 // prefetchNotes prefetches the blobs of the next notes.

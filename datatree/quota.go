@@ -33,12 +33,12 @@ func quotaTarget(path, name string) (string, bool) {
 }
 
 // quotaOf returns the nearest quota for n, or nil.
-func (t *Tree) quotaOf(n *znode) *quota {
-	if len(t.quotas) == 0 {
+func (st *state) quotaOf(n *znode) *quota {
+	if len(st.quotas) == 0 {
 		return nil
 	}
-	for ; n != nil; n = t.parent(n) {
-		if q := t.quotas[n.path()]; q != nil {
+	for ; n != nil; n = st.parent(n) {
+		if q := st.quotas[n.path()]; q != nil {
 			return q
 		}
 	}
@@ -46,100 +46,100 @@ func (t *Tree) quotaOf(n *znode) *quota {
 }
 
 // quotaOfNew returns the quota for a new child of p at path. A quota may exist before its znode.
-func (t *Tree) quotaOfNew(path string, p *znode) *quota {
-	if q := t.quotas[path]; q != nil {
+func (st *state) quotaOfNew(path string, p *znode) *quota {
+	if q := st.quotas[path]; q != nil {
 		return q
 	}
-	return t.quotaOf(p)
+	return st.quotaOf(p)
 }
 
 // account adds a change of n to its quota.
-func (t *Tree) account(n *znode, count, bytes int64) {
-	if q := t.quotaOf(n); q != nil {
+func (st *state) account(n *znode, count, bytes int64) {
+	if q := st.quotaOf(n); q != nil {
 		q.count += count
 		q.bytes += bytes
-		t.writeStats(q)
+		st.writeStats(q)
 	}
 }
 
-func (t *Tree) quotaAfterInsert(n *znode) {
-	if len(t.quotas) > 0 {
+func (st *state) quotaAfterInsert(n *znode) {
+	if len(st.quotas) > 0 {
 		r := n.record()
-		t.account(n, 1, int64(len(r.data)))
+		st.account(n, 1, int64(len(r.data)))
 	}
 	path := n.path()
 	if target, ok := quotaTarget(path, limitsName); ok {
-		t.quotaOn(target)
-	} else if target, ok := quotaTarget(path, statsName); ok && t.quotas[target] != nil {
-		t.writeStats(t.quotas[target])
+		st.quotaOn(target)
+	} else if target, ok := quotaTarget(path, statsName); ok && st.quotas[target] != nil {
+		st.writeStats(st.quotas[target])
 	}
 }
 
-func (t *Tree) quotaBeforeRemove(n *znode) {
-	if len(t.quotas) == 0 {
+func (st *state) quotaBeforeRemove(n *znode) {
+	if len(st.quotas) == 0 {
 		return
 	}
 	if target, ok := quotaTarget(n.path(), limitsName); ok {
-		t.quotaOff(target)
+		st.quotaOff(target)
 	}
 	r := n.record()
-	t.account(n, -1, -int64(len(r.data)))
+	st.account(n, -1, -int64(len(r.data)))
 }
 
 // quotaOn creates the quota of target. The quota above loses the counts of the new quota.
-func (t *Tree) quotaOn(target string) {
-	n := t.get(target)
-	outer := t.quotaOf(n)
+func (st *state) quotaOn(target string) {
+	n := st.get(target)
+	outer := st.quotaOf(n)
 	q := &quota{path: target}
-	t.quotas[target] = q
+	st.quotas[target] = q
 	if n != nil {
-		t.countBelow(n, q)
+		st.countBelow(n, q)
 	}
-	t.writeStats(q)
+	st.writeStats(q)
 	if outer != nil {
 		outer.count -= q.count
 		outer.bytes -= q.bytes
-		t.writeStats(outer)
+		st.writeStats(outer)
 	}
 }
 
 // quotaOff returns the counts of target's quota to the quota above.
-func (t *Tree) quotaOff(target string) {
-	q := t.quotas[target]
-	delete(t.quotas, target)
-	if outer := t.quotaOf(t.get(target)); outer != nil {
+func (st *state) quotaOff(target string) {
+	q := st.quotas[target]
+	delete(st.quotas, target)
+	if outer := st.quotaOf(st.get(target)); outer != nil {
 		outer.count += q.count
 		outer.bytes += q.bytes
-		t.writeStats(outer)
+		st.writeStats(outer)
 	}
 }
 
 // countBelow adds n and its descendants to q, except those with a nearer quota.
-func (t *Tree) countBelow(n *znode, q *quota) {
+func (st *state) countBelow(n *znode, q *quota) {
 	q.count++
 	r := n.record()
 	q.bytes += int64(len(r.data))
-	for _, id := range t.children(n) {
-		if child := t.at(id); t.quotas[child.path()] == nil {
-			t.countBelow(child, q)
+	for _, id := range st.children(n) {
+		if child := st.at(id); st.quotas[child.path()] == nil {
+			st.countBelow(child, q)
 		}
 	}
 }
 
 // writeStats writes the counts into the stats znode, if clients have created it. Versions, zxids
 // and times stay.
-func (t *Tree) writeStats(q *quota) {
-	if t.keepStats {
+func (st *state) writeStats(q *quota) {
+	if st.keepStats {
 		return
 	}
-	n := t.get(quotaPath + q.path + statsName)
+	n := st.get(quotaPath + q.path + statsName)
 	if n == nil {
 		return
 	}
 	rec := n.record()
 	if text := fmt.Sprintf("count=%d,bytes=%d", q.count, q.bytes); text != rec.data {
 		rec.data, rec.null = text, false
-		t.replace(n, &rec)
+		st.replace(n, &rec)
 	}
 }
 

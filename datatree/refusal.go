@@ -30,7 +30,7 @@ const (
 // applying it would take too long, and the reason for the log; otherwise OK. Only the server of the
 // client asks, before it proposes the request: Apply must execute what is in the log, as members of
 // other versions do. maxBuffer is jute.maxbuffer of that server; r.MaxBuffer may be 0.
-func (t *Tree) Refusal(r *Request, maxBuffer int32) (code proto.ErrCode, why string) {
+func (s *znodeStore) Refusal(r *Request, maxBuffer int32) (code proto.ErrCode, why string) {
 	switch r.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetACL, proto.OpMulti:
 	default:
@@ -53,7 +53,7 @@ func (t *Tree) Refusal(r *Request, maxBuffer int32) (code proto.ErrCode, why str
 	case proto.OpMulti:
 		var m proto.MultiRequest
 		if m.Decode(&d, r.Op) == nil {
-			return t.multiRefusal(&m, &auth, workFactor*int(maxBuffer))
+			return s.multiRefusal(&m, &auth, workFactor*int(maxBuffer))
 		}
 	default:
 		var c proto.CreateRequest
@@ -64,7 +64,7 @@ func (t *Tree) Refusal(r *Request, maxBuffer int32) (code proto.ErrCode, why str
 	return proto.OK, "" // Apply answers what can't be decoded
 }
 
-func (t *Tree) multiRefusal(m *proto.MultiRequest, auth *aclSize, limit int) (proto.ErrCode, string) {
+func (s *znodeStore) multiRefusal(m *proto.MultiRequest, auth *aclSize, limit int) (proto.ErrCode, string) {
 	work, own := 0, 0 // own: the longest znode that the multi itself may have made before
 	for i := range m.Ops {
 		op := &m.Ops[i]
@@ -80,7 +80,7 @@ func (t *Tree) multiRefusal(m *proto.MultiRequest, auth *aclSize, limit int) (pr
 		default:
 			path = proto.ParentPath(path)
 		}
-		if n := t.get(path); n != nil {
+		if n := s.get(path); n != nil {
 			work += len(n.blob().text)
 		} else {
 			work += own

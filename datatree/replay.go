@@ -45,8 +45,8 @@ func (r *Replay) Digest() uint64 { return r.digest }
 func (r *Replay) Newest() proto.Zxid { return r.newest }
 
 // zooKeeperDigest returns the term of n in ZooKeeper's digest.
-func (t *Tree) zooKeeperDigest(n *znode) uint64 {
-	rec := t.record(n)
+func (s *znodeStore) zooKeeperDigest(n *znode) uint64 {
+	rec := s.record(n)
 	stat := rec.zooKeeperStat()
 	return zkfiles.ZnodeDigest(n.path(), rec.bytes(), &stat)
 }
@@ -97,17 +97,7 @@ func (r *Replay) Session(s zkfiles.Session) { r.setSession(s.ID, s.TimeoutMs) }
 
 // setSession adds a session or sets its timeout. The session is connected to no server.
 func (r *Replay) setSession(id proto.SessionID, timeoutMs int32) {
-	t := r.t
-	s := t.sessions[id]
-	if s == nil {
-		s = &session{}
-		t.sessions[id] = s
-	} else {
-		t.digest -= s.rec.digest
-	}
-	s.rec = t.sealSession(sessionRecord{id: id, timeoutMs: timeoutMs, passwd: zkfiles.Password(id)})
-	t.digest += s.rec.digest
-	t.noteSession(id, s.rec)
+	r.t.setSession(sessionRecord{id: id, timeoutMs: timeoutMs, passwd: zkfiles.Password(id)})
 }
 
 // unresolvedScheme is the scheme in the list of a znode whose ACL is not in the table of a fuzzy
@@ -330,8 +320,7 @@ func (r *Replay) closeSession(x *txn, id proto.SessionID, paths []string) error 
 			return err
 		}
 	}
-	s := r.t.sessions[id]
-	if s == nil {
+	if r.t.sessions[id] == nil {
 		return nil
 	}
 	for _, path := range r.t.Ephemerals(id, nil) {
@@ -339,9 +328,7 @@ func (r *Replay) closeSession(x *txn, id proto.SessionID, paths []string) error 
 			return err
 		}
 	}
-	delete(r.t.sessions, id)
-	r.t.digest -= s.rec.digest
-	r.t.noteSession(id, nil)
+	r.t.dropSession(id)
 	return nil
 }
 

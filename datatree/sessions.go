@@ -20,9 +20,30 @@ type SessionInfo struct {
 	NumEphemerals int
 }
 
+// setSession adds a session, or replaces its record. The digest of rec need not be set.
+func (st *state) setSession(rec sessionRecord) {
+	s := st.sessions[rec.id]
+	if s == nil {
+		s = &session{}
+		st.sessions[rec.id] = s
+	} else {
+		st.digest -= s.rec.digest
+	}
+	s.rec = st.sealSession(rec)
+	st.digest += s.rec.digest
+	st.dirty.noteSession(rec.id, s.rec)
+}
+
+// dropSession removes a session, which must own nothing.
+func (st *state) dropSession(id proto.SessionID) {
+	st.digest -= st.sessions[id].rec.digest
+	delete(st.sessions, id)
+	st.dirty.noteSession(id, nil)
+}
+
 // Session returns a session, or false.
-func (t *Tree) Session(id proto.SessionID) (SessionInfo, bool) {
-	s := t.sessions[id]
+func (st *state) Session(id proto.SessionID) (SessionInfo, bool) {
+	s := st.sessions[id]
 	if s == nil {
 		return SessionInfo{}, false
 	}
@@ -30,10 +51,10 @@ func (t *Tree) Session(id proto.SessionID) (SessionInfo, bool) {
 }
 
 // Sessions returns all sessions, sorted by id.
-func (t *Tree) Sessions() iter.Seq[SessionInfo] {
+func (st *state) Sessions() iter.Seq[SessionInfo] {
 	return func(yield func(SessionInfo) bool) {
-		for _, id := range slices.Sorted(maps.Keys(t.sessions)) {
-			if !yield(t.sessions[id].info()) {
+		for _, id := range slices.Sorted(maps.Keys(st.sessions)) {
+			if !yield(st.sessions[id].info()) {
 				return
 			}
 		}
@@ -41,14 +62,14 @@ func (t *Tree) Sessions() iter.Seq[SessionInfo] {
 }
 
 // NumSessions returns the number of sessions.
-func (t *Tree) NumSessions() int { return len(t.sessions) }
+func (st *state) NumSessions() int { return len(st.sessions) }
 
 // Ephemerals returns the paths of the session's ephemerals that begin with prefix, sorted. The
 // prefix is compared as a string; null, blank and "/", also between blanks, mean all. Source:
 // FinalRequestProcessor, getEphemerals.
-func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
+func (st *state) Ephemerals(session proto.SessionID, prefix *string) []string {
 	paths := []string{}
-	s := t.sessions[session]
+	s := st.sessions[session]
 	if s == nil {
 		return paths
 	}
@@ -58,7 +79,7 @@ func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
 		all = trimmed == "" || trimmed == "/"
 	}
 	for _, id := range s.ephemerals {
-		if path := t.at(id).path(); all || strings.HasPrefix(path, *prefix) {
+		if path := st.at(id).path(); all || strings.HasPrefix(path, *prefix) {
 			paths = append(paths, path)
 		}
 	}
@@ -68,10 +89,10 @@ func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
 
 // EphemeralsBySession returns the sessions that have ephemerals, sorted by id, each with its sorted
 // paths.
-func (t *Tree) EphemeralsBySession() iter.Seq2[proto.SessionID, []string] {
+func (st *state) EphemeralsBySession() iter.Seq2[proto.SessionID, []string] {
 	return func(yield func(proto.SessionID, []string) bool) {
-		for s := range t.Sessions() {
-			if s.NumEphemerals > 0 && !yield(s.ID, t.Ephemerals(s.ID, nil)) {
+		for s := range st.Sessions() {
+			if s.NumEphemerals > 0 && !yield(s.ID, st.Ephemerals(s.ID, nil)) {
 				return
 			}
 		}

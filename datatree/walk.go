@@ -14,18 +14,18 @@ type ZnodeInfo struct {
 
 // Walk calls f for the znode at path and all below it, parents first and siblings by name, until f
 // returns false. It checks no ACL, and reports whether there is a znode at path.
-func (t *Tree) Walk(path string, f func(ZnodeInfo) bool) bool {
-	n := t.lookup(path)
+func (s *znodeStore) Walk(path string, f func(ZnodeInfo) bool) bool {
+	n := s.lookup(path)
 	if n == nil {
 		return false
 	}
-	t.walk(n, f)
+	s.walk(n, f)
 	return true
 }
 
-func (t *Tree) walk(n *znode, f func(ZnodeInfo) bool) bool {
+func (s *znodeStore) walk(n *znode, f func(ZnodeInfo) bool) bool {
 	r := n.record()
-	z := ZnodeInfo{Path: n.path(), Data: r.bytes(), Stat: t.stat(n, &r), ACL: t.aclOf(n).acls()}
+	z := ZnodeInfo{Path: n.path(), Data: r.bytes(), Stat: s.stat(n, &r), ACL: s.aclOf(n).acls()}
 	switch r.kind {
 	case ephemeral:
 		z.Mode = proto.ModeEphemeral
@@ -37,8 +37,8 @@ func (t *Tree) walk(n *znode, f func(ZnodeInfo) bool) bool {
 	if !f(z) {
 		return false
 	}
-	for _, child := range t.sorted(t.children(n)) {
-		if !t.walk(child, f) {
+	for _, child := range s.sorted(s.children(n)) {
+		if !s.walk(child, f) {
 			return false
 		}
 	}

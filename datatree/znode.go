@@ -3,7 +3,6 @@ package datatree
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"unsafe"
 
@@ -33,7 +32,7 @@ const (
 )
 
 // record is a decoded znode without its path. Its strings share the memory that they were decoded
-// from. [Tree.seal] encodes a record as a blob; the tree keeps blobs only.
+// from. [znodeStore.seal] encodes a record as a blob; the tree keeps blobs only.
 type record struct {
 	czxid, mzxid, pzxid proto.Zxid
 	ctimeMs, mtimeMs    int64
@@ -59,7 +58,7 @@ func (r *record) bytes() []byte {
 // setData sets the data, which is shared until the record is sealed.
 func (r *record) setData(data []byte) { r.data, r.null, r.sealed = textOf(data), data == nil, false }
 
-// znodeID is a znode's number in Tree.znodes; 0 is none.
+// znodeID is a znode's number in znodeStore.znodes; 0 is none.
 type znodeID = uint32
 
 // maxZnodes is the largest number of znodes; at 200 bytes each they take 200 GB. A pool has four
@@ -77,9 +76,9 @@ type znode struct {
 	id       znodeID
 	parent   znodeID // 0: none, which is the root
 	childIdx int32   // index in the parent's children
-	ownerIdx int32   // index in session.ephemerals or Tree.collectable
-	dir      uint32  // number in Tree.dirs; 0: no children
-	acl      uint32  // number in Tree.acls
+	ownerIdx int32   // index in session.ephemerals or state.collectable
+	dir      uint32  // number in znodeStore.dirs; 0: no children
+	acl      uint32  // number in znodeStore.acls
 	note     uint32  // number in Changes.notes, possibly of an earlier capture; see noteFresh
 }
 
@@ -118,54 +117,10 @@ func (n *znode) name() string { return n.blob().name() }
 
 func (n *znode) record() record { return n.blob().record() }
 
-// record returns the record of n.
-func (t *Tree) record(n *znode) (r record) {
-	t.read(n, &r)
-	return r
-}
-
-// read sets r, which must be zero, to the record of n. Unlike znode.record it does not scan the
-// ACL.
-func (t *Tree) read(n *znode, r *record) { n.blob().read(r, len(t.acls.key(n.acl))) }
-
 func (n *znode) kind() kind { return n.blob().kind() }
 
 // byPath compares znodes by path.
 func byPath(a, b *znode) int { return strings.Compare(a.path(), b.path()) }
-
-// sorted returns the znodes with these numbers, sorted by path.
-func (t *Tree) sorted(ids []znodeID) []*znode {
-	znodes := make([]*znode, len(ids))
-	for i, id := range ids {
-		znodes[i] = t.at(id)
-	}
-	slices.SortFunc(znodes, byPath)
-	return znodes
-}
-
-// at returns the znode with a number, which must exist, or nil for 0.
-func (t *Tree) at(id znodeID) *znode {
-	if id == 0 {
-		return nil
-	}
-	return t.znodes.at(id)
-}
-
-func (t *Tree) parent(n *znode) *znode { return t.at(n.parent) }
-
-// children returns the numbers of n's children, which must not be changed and are valid until the
-// next change.
-func (t *Tree) children(n *znode) []znodeID {
-	if n.dir == 0 {
-		return nil
-	}
-	return t.dirs.at(n.dir).children
-}
-
-func (t *Tree) aclOf(n *znode) *acl { return t.acls.at(n.acl) }
-
-// stat returns the Stat of n, whose record is r.
-func (t *Tree) stat(n *znode, r *record) proto.Stat { return r.stat(len(t.children(n))) }
 
 // stat returns the Stat of a znode.
 func (r *record) stat(children int) (st proto.Stat) {

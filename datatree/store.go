@@ -1,0 +1,100 @@
+package datatree
+
+import (
+	"slices"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// znodeStore keeps the znodes: where they are, how they are found, who their parent and children are,
+// and their lists (D1, D7). It answers reads. It knows no sessions, quotas, zxids or digests, and
+// keeps no note of changes: that is the part of [state].
+type znodeStore struct {
+	root   *znode
+	znodes pool[znode]
+	dirs   pool[dir]
+	index  index
+	acls   aclTable
+	lists  childLists
+	buf    []byte // scratch of encodings
+}
+
+func newStore(opts Options) znodeStore {
+	return znodeStore{
+		index: newIndex(),
+		acls:  aclTable{numbers: make(map[string]uint32)},
+		lists: childLists{limit: opts.ListBytes, tooLong: opts.LongList},
+	}
+}
+
+// get returns the znode at path, or nil. path is not retained. The pointer is valid until the znode
+// is discarded.
+func (s *znodeStore) get(path string) *znode { return s.index.get(&s.znodes, path) }
+
+// NumZnodes returns the number of znodes as ZooKeeper counts them, with the root twice.
+func (s *znodeStore) NumZnodes() int { return s.index.len() + 1 }
+
+// LongestList returns the bytes of the longest reply to getChildren2 that the tree would have given
+// since New or Restore.
+func (s *znodeStore) LongestList() int { return s.lists.longest }
+
+// newZnode makes a znode from a record; insert adds the znode to the tree.
+func (s *znodeStore) newZnode(parent *znode, path string, r *record) *znode {
+	return s.place(parent, s.seal(path, r), r.acl)
+}
+
+// place makes a znode from a blob and the encoding of its ACL.
+func (s *znodeStore) place(parent *znode, b blob, acl string) *znode {
+	id, n := s.znodes.alloc()
+	n.id = id
+	n.setBlob(b)
+	n.acl = s.acls.retain(acl)
+	if parent != nil {
+		n.parent = parent.id
+	}
+	return n
+}
+
+// record returns the record of n.
+func (s *znodeStore) record(n *znode) (r record) {
+	s.read(n, &r)
+	return r
+}
+
+// read sets r, which must be zero, to the record of n. Unlike znode.record it does not scan the
+// ACL.
+func (s *znodeStore) read(n *znode, r *record) { n.blob().read(r, len(s.acls.key(n.acl))) }
+
+// sorted returns the znodes with these numbers, sorted by path.
+func (s *znodeStore) sorted(ids []znodeID) []*znode {
+	znodes := make([]*znode, len(ids))
+	for i, id := range ids {
+		znodes[i] = s.at(id)
+	}
+	slices.SortFunc(znodes, byPath)
+	return znodes
+}
+
+// at returns the znode with a number, which must exist, or nil for 0.
+func (s *znodeStore) at(id znodeID) *znode {
+	if id == 0 {
+		return nil
+	}
+	return s.znodes.at(id)
+}
+
+func (s *znodeStore) parent(n *znode) *znode { return s.at(n.parent) }
+
+// children returns the numbers of n's children, which must not be changed and are valid until the
+// next change.
+func (s *znodeStore) children(n *znode) []znodeID {
+	if n.dir == 0 {
+		return nil
+	}
+	return s.dirs.at(n.dir).children
+}
+
+func (s *znodeStore) aclOf(n *znode) *acl { return s.acls.at(n.acl) }
+
+// stat returns the Stat of n, whose record is r.
+func (s *znodeStore) stat(n *znode, r *record) proto.Stat { return r.stat(len(s.children(n))) }
