@@ -115,17 +115,6 @@ func (t *Tree) dispatch(x *txn) proto.ErrCode {
 	return proto.ErrUnimplemented
 }
 
-// isReplicated reports whether dispatch knows the operation.
-func isReplicated(op proto.OpCode) bool {
-	switch op {
-	case proto.OpCreateSession, proto.OpReattachSession, proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL,
-		proto.OpDelete, proto.OpDeleteContainer, proto.OpSetData, proto.OpSetACL, proto.OpMulti, proto.OpCloseSession,
-		proto.OpExpireSession, proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
-		return true
-	}
-	return false
-}
-
 // body returns a decoder for the request's body. Its strings share the body's memory; strings that
 // are kept must be cloned.
 func (t *Tree) body(x *txn) *jute.Decoder {

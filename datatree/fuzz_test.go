@@ -29,7 +29,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := DecodeRequest(b)
-		if refused := ValidateRequest(b); err != nil && refused == nil || err == nil && (refused == nil) != isReplicated(r.Op) {
+		if refused := ValidateRequest(b); err != nil && refused == nil || err == nil && (refused == nil) != r.Op.Info().Write {
 			t.Fatalf("ValidateRequest returns %v, DecodeRequest returns %+v, %v", refused, r, err)
 		}
 		if err != nil {

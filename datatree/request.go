@@ -101,7 +101,7 @@ func CommittedBody(b []byte) (proto.OpCode, []byte) {
 // its operation. The body is not examined: Apply answers a bad body with an error of its operation.
 func ValidateRequest(b []byte) error {
 	r, err := decodeRequest(b, false)
-	if err == nil && !isReplicated(r.Op) {
+	if err == nil && !r.Op.Info().Write {
 		err = fmt.Errorf("%w: operation %d is unknown", ErrRequest, int32(r.Op))
 	}
 	return err

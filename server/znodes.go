@@ -12,14 +12,7 @@ import (
 )
 
 // Znode is a znode at one moment. Data and ACL are shared and must not be changed.
-type Znode struct {
-	Path  string
-	Data  []byte // nil: null, which differs from empty
-	Stat  proto.Stat
-	ACL   []proto.ACL
-	Mode  proto.CreateMode // how to create such a znode: persistent, ephemeral, container or TTL
-	TTLMs int64            // proto.ModePersistentTTL only: the time to live in milliseconds
-}
+type Znode = datatree.ZnodeInfo
 
 // Walk calls f for the znode at path and all znodes below, parents first and siblings by name,
 // until f returns false, all at the same moment. Walk checks no ACL. f must not call the server,
@@ -28,7 +21,7 @@ type Znode struct {
 func (s *Server) Walk(path string, f func(Znode) bool) bool {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
-	return s.tree.Walk(path, func(z datatree.ZnodeInfo) bool { return f(Znode(z)) })
+	return s.tree.Walk(path, f)
 }
 
 // Load writes data to paths, all at once, and returns when that is applied on this server. Load

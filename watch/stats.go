@@ -59,21 +59,6 @@ func (t *Table) ByConn() map[ConnID][]string {
 	return m
 }
 
-// ByPath returns, for each path in the data table (see Stats), its connections, sorted. Otherwise
-// ByPath is like ByConn.
-func (t *Table) ByPath() map[string][]ConnID {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	m := make(map[string][]ConnID, t.dataPaths)
-	for path, p := range t.paths {
-		for c := range t.dataOn(p) {
-			m[path] = append(m[path], c)
-		}
-		slices.Sort(m[path])
-	}
-	return m
-}
-
 // dataOn ranges over the connections that the data table holds for a path.
 func (t *Table) dataOn(p uint32) func(yield func(ConnID) bool) {
 	return func(yield func(ConnID) bool) {

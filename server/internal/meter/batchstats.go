@@ -63,9 +63,6 @@ type run struct {
 // NewBatchStats returns an empty BatchStats for m that is not pooled.
 func NewBatchStats(m *Meter) BatchStats { return BatchStats{meter: m} }
 
-// Meter returns the meter that b counts for.
-func (b *BatchStats) Meter() *Meter { return b.meter }
-
 // Received counts a request packet.
 func (b *BatchStats) Received() { b.received++ }
 
