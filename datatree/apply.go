@@ -79,16 +79,14 @@ type txn struct {
 }
 
 func (t *Tree) dispatch(x *txn) proto.ErrCode {
+	if code := t.checkSession(x); code != proto.OK {
+		return code
+	}
 	switch x.Op {
 	case proto.OpCreateSession:
 		return t.createSession(x)
 	case proto.OpReattachSession:
 		return t.reattachSession(x)
-	}
-	if code := t.checkSession(x); code != proto.OK {
-		return code
-	}
-	switch x.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
 		return t.create(x)
 	case proto.OpDelete:

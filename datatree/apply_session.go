@@ -100,13 +100,14 @@ func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// checkSession refuses a request unless its session is attached to the request's connection. An
-// expiry names the silent connection, so it does not close a session that was re-attached
-// meanwhile.
+// checkSession refuses a request unless it attaches a session, or its session is attached to the
+// request's connection. An expiry names the silent connection, so it does not close a session that
+// was re-attached meanwhile.
 func (t *Tree) checkSession(x *txn) proto.ErrCode {
 	s := t.sessions[x.Session]
 	switch {
-	case x.Session == 0 && x.Op != proto.OpCloseSession && x.Op != proto.OpExpireSession:
+	case x.Op == proto.OpCreateSession, x.Op == proto.OpReattachSession,
+		x.Session == 0 && x.Op != proto.OpCloseSession && x.Op != proto.OpExpireSession:
 		return proto.OK
 	case s == nil:
 		return proto.ErrSessionExpired

@@ -342,7 +342,7 @@ func TestReplay_Keep(t *testing.T) {
 		t.Fatal("Keep does not know which znodes there are")
 	}
 	var left []string
-	r.t.Walk("/", func(z ZnodeInfo) bool { left = append(left, z.Path); return true })
+	r.t.Walk("/", func(z proto.Znode) bool { left = append(left, z.Path); return true })
 	want := "/ /a /a/b /a/b/c /zookeeper /zookeeper/config /zookeeper/quota /zookeeper/quota/a /zookeeper/quota/a/b /zookeeper/quota/a/b/zookeeper_limits"
 	if got := strings.Join(left, " "); got != want {
 		t.Errorf("left are %s", got)

@@ -6,9 +6,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// znodeStore keeps the znodes: where they are, how they are found, who their parent and children are,
-// and their lists (D1, D7). It answers reads. It knows no sessions, quotas, zxids or digests, and
-// keeps no note of changes: that is the part of [state].
+// znodeStore keeps the znodes: where they are, how they are found, who their parent and children
+// are, and their lists (D1, D7). It answers reads. It knows no sessions, quotas, zxids or digests,
+// and keeps no note of changes: that is the part of [state].
 type znodeStore struct {
 	root   *znode
 	znodes pool[znode]

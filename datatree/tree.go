@@ -23,9 +23,9 @@ type Options struct {
 // Methods that only read may run concurrently with each other, but not with Apply, SetLastZxid or
 // Capture.
 //
-// A Tree has three layers, each of which knows only those below it: the [znodeStore] keeps and reads
-// znodes, the [state] changes them, and the Tree executes requests. Its own fields are scratch of
-// Apply, kept to reuse their memory.
+// A Tree has three layers, each of which knows only those below it: the [znodeStore] keeps and
+// reads znodes, the [state] changes them, and the Tree executes requests. Its own fields are
+// scratch of Apply, kept to reuse their memory.
 type Tree struct {
 	state
 

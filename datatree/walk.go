@@ -2,19 +2,9 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// ZnodeInfo is a znode at one moment. Data and ACL are shared and must not be changed.
-type ZnodeInfo struct {
-	Path  string
-	Data  []byte // nil: null, which differs from empty
-	Stat  proto.Stat
-	ACL   []proto.ACL
-	Mode  proto.CreateMode // how to create such a znode: persistent, ephemeral, container or TTL
-	TTLMs int64            // ModePersistentTTL only: the time to live in milliseconds
-}
-
 // Walk calls f for the znode at path and all below it, parents first and siblings by name, until f
 // returns false. It checks no ACL, and reports whether there is a znode at path.
-func (s *znodeStore) Walk(path string, f func(ZnodeInfo) bool) bool {
+func (s *znodeStore) Walk(path string, f func(proto.Znode) bool) bool {
 	n := s.lookup(path)
 	if n == nil {
 		return false
@@ -23,9 +13,9 @@ func (s *znodeStore) Walk(path string, f func(ZnodeInfo) bool) bool {
 	return true
 }
 
-func (s *znodeStore) walk(n *znode, f func(ZnodeInfo) bool) bool {
+func (s *znodeStore) walk(n *znode, f func(proto.Znode) bool) bool {
 	r := n.record()
-	z := ZnodeInfo{Path: n.path(), Data: r.bytes(), Stat: s.stat(n, &r), ACL: s.aclOf(n).acls()}
+	z := proto.Znode{Path: n.path(), Data: r.bytes(), Stat: s.stat(n, &r), ACL: s.aclOf(n).acls()}
 	switch r.kind {
 	case ephemeral:
 		z.Mode = proto.ModeEphemeral

@@ -12,7 +12,7 @@ import (
 )
 
 // Znode is a znode at one moment. Data and ACL are shared and must not be changed.
-type Znode = datatree.ZnodeInfo
+type Znode = proto.Znode
 
 // Walk calls f for the znode at path and all znodes below, parents first and siblings by name,
 // until f returns false, all at the same moment. Walk checks no ACL. f must not call the server,

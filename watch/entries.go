@@ -32,28 +32,23 @@ type listID struct {
 // entry holds the modes of a connection on a path in one of the two tables. An entry is in two
 // rings: that of its path, and that of its connection.
 type entry struct {
-	conn, path         uint32
-	pathPrev, pathNext uint32
-	connPrev, connNext uint32
-	kind               listKind
-	modes              Kind
+	conn, path uint32
+	prev, next [sides]uint32
+	kind       listKind
+	modes      Kind
 }
 
-// list is a ring of n entries. Invariant: recursive entries come first.
-type list struct{ head, n uint32 }
-
-// pathRecord holds the watches on a path.
+// pathRecord holds the watches on a path. Invariant: in a list, recursive entries come first.
 type pathRecord struct {
 	path  string
-	lists [listKinds]list
+	lists [listKinds]ring
 }
 
 // connRecord holds the watches of a connection.
 type connRecord struct {
 	id    ConnID
 	round uint64 // the last Match that reported it
-	head  uint32
-	n     uint32 // entries
+	all   ring
 	nData uint32 // entries of the data table
 	bytes int64  // of its entries and their paths, also of those that others watch too
 }
@@ -93,7 +88,7 @@ func (t *Table) findEntry(cn, p uint32, k listKind) uint32 {
 		if t.entry.at(e).conn == cn {
 			return e
 		}
-		e = t.entry.at(e).pathNext
+		e = t.entry.at(e).next[ofPath]
 	}
 	return 0
 }
@@ -118,7 +113,7 @@ func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 	if e == 0 {
 		e = t.entry.alloc()
 		*t.entry.at(e) = entry{conn: cn, path: p, kind: k, modes: modes}
-		t.linkConn(e)
+		t.link(&t.conn.at(cn).all, ofConn, e)
 		t.linkPath(e)
 		t.count(e, 1)
 	} else {
@@ -131,8 +126,7 @@ func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 		if (was^en.modes)&PersistentRecursive == 0 {
 			return
 		}
-		t.ringUnlink(e)
-		t.ringLink(e)
+		t.reorder(e)
 	}
 	if modes&PersistentRecursive != 0 {
 		t.recursive++
@@ -149,22 +143,21 @@ func (t *Table) clear(e uint32, modes Kind) {
 	}
 	if en.modes != 0 {
 		if modes&PersistentRecursive != 0 {
-			t.ringUnlink(e)
-			t.ringLink(e)
+			t.reorder(e)
 		}
 		return
 	}
 	t.unlinkPath(e)
-	t.unlinkConn(e)
+	t.unlink(&t.conn.at(en.conn).all, ofConn, e)
 	t.count(e, -1)
 	p, cn := en.path, en.conn
 	t.entry.release(e)
-	if pn := t.path.at(p); pn.lists == [listKinds]list{} {
+	if pn := t.path.at(p); pn.lists == [listKinds]ring{} {
 		delete(t.paths, pn.path)
 		t.bytes.Add(-int64(pathBytes + len(pn.path)))
 		t.path.release(p)
 	}
-	if c := t.conn.at(cn); c.n == 0 {
+	if c := t.conn.at(cn); c.all.n == 0 {
 		delete(t.conns, c.id)
 		t.conn.release(cn)
 	}

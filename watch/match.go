@@ -46,7 +46,7 @@ func (t *Table) trigger(dst []ConnID, path string, k listKind) []ConnID {
 	}
 	l := t.path.at(p).lists[k]
 	for e, left := l.head, l.n; left > 0; left-- {
-		next := t.entry.at(e).pathNext
+		next := t.entry.at(e).next[ofPath]
 		dst = t.notify(dst, e)
 		t.clear(e, t.entry.at(e).modes&oneShot) // may release e, and with the last entry the path
 		e = next
@@ -64,7 +64,7 @@ func (t *Table) recursiveOn(dst []ConnID, path string) []ConnID {
 	l := t.path.at(p).lists[dataList]
 	for e, left := l.head, l.n; left > 0 && t.entry.at(e).modes&PersistentRecursive != 0; left-- {
 		dst = t.notify(dst, e)
-		e = t.entry.at(e).pathNext
+		e = t.entry.at(e).next[ofPath]
 	}
 	return dst
 }

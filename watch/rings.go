@@ -1,17 +1,75 @@
 package watch
 
+// ring is a ring of n entries.
+type ring struct{ head, n uint32 }
+
+// side is one of the rings that an entry is in.
+type side uint8
+
+const (
+	ofPath side = iota
+	ofConn
+	sides
+)
+
+// link adds e at the end of r.
+func (t *Table) link(r *ring, s side, e uint32) {
+	en := t.entry.at(e)
+	r.n++
+	if r.n == 1 {
+		r.head, en.prev[s], en.next[s] = e, e, e
+		return
+	}
+	head := t.entry.at(r.head) // the end of a ring precedes its head
+	en.prev[s], en.next[s] = head.prev[s], r.head
+	t.entry.at(head.prev[s]).next[s] = e
+	head.prev[s] = e
+}
+
+// unlink removes e from r.
+func (t *Table) unlink(r *ring, s side, e uint32) {
+	en := t.entry.at(e)
+	r.n--
+	if r.n == 0 {
+		r.head = 0
+		return
+	}
+	if r.head == e {
+		r.head = en.next[s]
+	}
+	t.entry.at(en.prev[s]).next[s] = en.next[s]
+	t.entry.at(en.next[s]).prev[s] = en.prev[s]
+}
+
+// join adds e to the list of its path: a recursive entry at the beginning, any other at the end.
+func (t *Table) join(e uint32) {
+	en := t.entry.at(e)
+	l := &t.path.at(en.path).lists[en.kind]
+	t.link(l, ofPath, e)
+	if en.modes&PersistentRecursive != 0 {
+		l.head = e
+	}
+}
+
+// reorder puts e where it belongs in the list of its path after its modes have changed.
+func (t *Table) reorder(e uint32) {
+	en := t.entry.at(e)
+	t.unlink(&t.path.at(en.path).lists[en.kind], ofPath, e)
+	t.join(e)
+}
+
 // linkPath adds e to the ring of its path, and to the index of the list if the list is longer than
 // maxScan.
 func (t *Table) linkPath(e uint32) {
 	en := t.entry.at(e)
-	t.ringLink(e)
+	t.join(e)
 	key := listID{en.path, en.kind}
 	switch l := t.path.at(en.path).lists[en.kind]; {
 	case l.n == maxScan+1:
 		m := make(map[uint32]uint32, 2*maxScan)
 		for i, left := l.head, l.n; left > 0; left-- {
 			m[t.entry.at(i).conn] = i
-			i = t.entry.at(i).pathNext
+			i = t.entry.at(i).next[ofPath]
 		}
 		t.indexes[key] = m
 	case l.n > maxScan:
@@ -22,7 +80,7 @@ func (t *Table) linkPath(e uint32) {
 // unlinkPath undoes linkPath.
 func (t *Table) unlinkPath(e uint32) {
 	en := t.entry.at(e)
-	t.ringUnlink(e)
+	t.unlink(&t.path.at(en.path).lists[en.kind], ofPath, e)
 	key := listID{en.path, en.kind}
 	switch n := t.path.at(en.path).lists[en.kind].n; {
 	case n == maxScan:
@@ -30,67 +88,4 @@ func (t *Table) unlinkPath(e uint32) {
 	case n > maxScan:
 		delete(t.indexes[key], en.conn)
 	}
-}
-
-// ringLink adds e to the ring of its path: a recursive entry at the beginning, any other at the
-// end.
-func (t *Table) ringLink(e uint32) {
-	en := t.entry.at(e)
-	l := &t.path.at(en.path).lists[en.kind]
-	l.n++
-	if l.n == 1 {
-		l.head, en.pathPrev, en.pathNext = e, e, e
-		return
-	}
-	head := t.entry.at(l.head) // the end of a ring precedes its head
-	en.pathPrev, en.pathNext = head.pathPrev, l.head
-	t.entry.at(head.pathPrev).pathNext = e
-	head.pathPrev = e
-	if en.modes&PersistentRecursive != 0 {
-		l.head = e
-	}
-}
-
-func (t *Table) ringUnlink(e uint32) {
-	en := t.entry.at(e)
-	l := &t.path.at(en.path).lists[en.kind]
-	l.n--
-	if l.n == 0 {
-		l.head = 0
-		return
-	}
-	if l.head == e {
-		l.head = en.pathNext
-	}
-	t.entry.at(en.pathPrev).pathNext = en.pathNext
-	t.entry.at(en.pathNext).pathPrev = en.pathPrev
-}
-
-func (t *Table) linkConn(e uint32) {
-	en := t.entry.at(e)
-	c := t.conn.at(en.conn)
-	c.n++
-	if c.n == 1 {
-		c.head, en.connPrev, en.connNext = e, e, e
-		return
-	}
-	head := t.entry.at(c.head)
-	en.connPrev, en.connNext = head.connPrev, c.head
-	t.entry.at(head.connPrev).connNext = e
-	head.connPrev = e
-}
-
-func (t *Table) unlinkConn(e uint32) {
-	en := t.entry.at(e)
-	c := t.conn.at(en.conn)
-	c.n--
-	if c.n == 0 {
-		c.head = 0
-		return
-	}
-	if c.head == e {
-		c.head = en.connNext
-	}
-	t.entry.at(en.connPrev).connNext = en.connNext
-	t.entry.at(en.connNext).connPrev = en.connPrev
 }

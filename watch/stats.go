@@ -68,7 +68,7 @@ func (t *Table) dataOn(p uint32) func(yield func(ConnID) bool) {
 			if !yield(t.conn.at(en.conn).id) {
 				return
 			}
-			e = en.pathNext
+			e = en.next[ofPath]
 		}
 	}
 }
@@ -83,12 +83,12 @@ func (t *Table) OfConn(c ConnID, yield func(path string, k Kind) bool) {
 	if !ok {
 		return
 	}
-	record := t.conn.at(n)
-	for e, left := record.head, record.n; left > 0; left-- {
+	all := t.conn.at(n).all
+	for e, left := all.head, all.n; left > 0; left-- {
 		en := t.entry.at(e)
 		if !yield(t.path.at(en.path).path, en.modes) {
 			return
 		}
-		e = en.connNext
+		e = en.next[ofConn]
 	}
 }

@@ -104,7 +104,7 @@ func (t *Table) RemoveConn(c ConnID) {
 		if !ok {
 			return
 		}
-		e := t.conn.at(n).head
+		e := t.conn.at(n).all.head
 		t.clear(e, t.entry.at(e).modes)
 	}
 }

@@ -151,7 +151,7 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 	if err != nil {
 		return err
 	}
-	if !s.tree.Walk(r.path, func(datatree.ZnodeInfo) bool { return false }) {
+	if !s.tree.Walk(r.path, func(proto.Znode) bool { return false }) {
 		return fmt.Errorf("%s has no znode %s at zxid %v: name another path or moment", s.path, r.path, s.tree.LastZxid())
 	}
 	c := client.Config{Servers: r.servers, Chroot: r.chroot, Auths: r.cred}
@@ -253,7 +253,7 @@ func (r *subtreeRestore) list(label string, paths []string) {
 // znodes yields a subtree of a tree, except /zookeeper.
 func znodes(t *datatree.Tree, root string) iter.Seq2[*subtree.Znode, error] {
 	return func(yield func(*subtree.Znode, error) bool) {
-		t.Walk(root, func(z datatree.ZnodeInfo) bool {
+		t.Walk(root, func(z proto.Znode) bool {
 			if root == "/" && subtree.Within(z.Path, "/zookeeper") {
 				return true
 			}

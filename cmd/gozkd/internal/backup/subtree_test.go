@@ -11,13 +11,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
 // dump returns the data and ACLs of all znodes that are not ephemeral.
 func dump(tree *datatree.Tree) map[string]string {
 	all := make(map[string]string)
-	tree.Walk("/", func(z datatree.ZnodeInfo) bool {
+	tree.Walk("/", func(z proto.Znode) bool {
 		if z.Stat.EphemeralOwner == 0 {
 			all[z.Path] = fmt.Sprintf("%q %v %v", z.Data, z.ACL, z.Mode)
 		}

@@ -191,7 +191,7 @@ func (o options) printState(p *printer, state *datatree.Tree, goesOn func() bool
 	if o.tree {
 		add = total.add
 	}
-	state.Walk("/", func(z datatree.ZnodeInfo) bool {
+	state.Walk("/", func(z proto.Znode) bool {
 		if o.below.has(z.Path) {
 			add(&z)
 		}

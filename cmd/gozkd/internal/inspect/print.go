@@ -196,7 +196,7 @@ type znodeJSON struct {
 	ACL  []proto.ACLJSON `json:"acl"`
 }
 
-func (p *printer) znode(z *datatree.ZnodeInfo) {
+func (p *printer) znode(z *proto.Znode) {
 	s := &z.Stat
 	ctime, mtime := timeText(time.UnixMilli(s.CtimeMs)), timeText(time.UnixMilli(s.MtimeMs))
 	if !p.json {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -33,7 +32,7 @@ func newSums(root subtree, depth int) *sums {
 }
 
 // add counts a znode below the root in the subtrees that it belongs to. Parents come first.
-func (s *sums) add(z *datatree.ZnodeInfo) {
+func (s *sums) add(z *proto.Znode) {
 	below := strings.TrimPrefix(z.Path[len(strings.TrimSuffix(string(s.root), "/")):], "/")
 	path := string(s.root)
 	s.count(path, z)
@@ -48,7 +47,7 @@ func (s *sums) add(z *datatree.ZnodeInfo) {
 	}
 }
 
-func (s *sums) count(path string, z *datatree.ZnodeInfo) {
+func (s *sums) count(path string, z *proto.Znode) {
 	i, ok := s.index[path]
 	if !ok {
 		i = len(s.list)

@@ -217,7 +217,7 @@ func TestImport_Flags(t *testing.T) {
 }
 
 func treeOf(tree *datatree.Tree) (paths []string) {
-	tree.Walk("/", func(z datatree.ZnodeInfo) bool { paths = append(paths, z.Path); return true })
+	tree.Walk("/", func(z proto.Znode) bool { paths = append(paths, z.Path); return true })
 	return paths
 }
 

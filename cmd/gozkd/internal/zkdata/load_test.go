@@ -68,7 +68,7 @@ func TestLoad_IsWhatZooKeeperServes(t *testing.T) {
 func compare(t *testing.T, release string, tree *datatree.Tree, want map[string]zkcorpus.Znode) {
 	t.Helper()
 	n := 0
-	tree.Walk("/", func(z datatree.ZnodeInfo) bool {
+	tree.Walk("/", func(z proto.Znode) bool {
 		if z.Path == "/zookeeper/config" {
 			return true // ours
 		}
