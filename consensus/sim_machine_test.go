@@ -107,10 +107,10 @@ func (s *simMachine) apply(timeMs int64, r *simRequest) (datatree.Result, error)
 	if r.kind == kindLevel2 {
 		return datatree.Result{}, nil
 	}
-	req, err := datatree.DecodeRequest(r.body)
-	if err != nil {
+	if err := datatree.ValidateRequest(r.body); err != nil {
 		return datatree.Result{}, err
 	}
+	req := datatree.CommittedRequest(r.body)
 	res, _ := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, &req)
 	return res, nil
 }

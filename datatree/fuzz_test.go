@@ -28,14 +28,14 @@ func FuzzDecodeRequest(f *testing.F) {
 		f.Add(r.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := DecodeRequest(b)
+		r, err := decodeRequest(b, true)
 		if refused := ValidateRequest(b); err != nil && refused == nil || err == nil && (refused == nil) != r.Op.Info().Write {
 			t.Fatalf("ValidateRequest returns %v, DecodeRequest returns %+v, %v", refused, r, err)
 		}
 		if err != nil {
 			return
 		}
-		again, err := DecodeRequest(r.Append(nil))
+		again, err := decodeRequest(r.Append(nil), true)
 		if err != nil || again.Op != r.Op || again.Session != r.Session || again.ConnEpoch != r.ConnEpoch ||
 			again.MaxBuffer != r.MaxBuffer || len(again.IDs) != len(r.IDs) || !bytes.Equal(again.Body, r.Body) {
 			t.Fatalf("%+v, again %+v: %v", r, again, err)

@@ -18,9 +18,8 @@ func (s *znodeStore) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 	if code != proto.OK {
 		return proto.Stat{}, code
 	}
-	var r record
-	s.read(n, &r)
-	return r.stat(len(s.children(n))), proto.OK
+	r := s.record(n)
+	return s.stat(n, &r), proto.OK
 }
 
 // GetData returns data and Stat. The data is shared and immutable: it stays valid when the tree

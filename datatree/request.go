@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ErrRequest is wrapped by every error of [DecodeRequest].
+// ErrRequest is wrapped by every error of [ValidateRequest].
 var ErrRequest = errors.New("datatree: malformed request record")
 
 // requestVersion is the first byte of an encoded request.
@@ -72,13 +72,9 @@ func (r *Request) Append(b []byte) []byte {
 	return append(b, r.Body...)
 }
 
-// DecodeRequest decodes a record of Append; b must hold nothing else. Body shares b; the rest is
-// copied. Errors wrap ErrRequest.
-func DecodeRequest(b []byte) (Request, error) { return decodeRequest(b, true) }
-
-// CommittedRequest decodes a request that is in the log. Every member must treat such a record in
-// the same way, so a record that DecodeRequest refuses is the zero Request, which Apply refuses
-// with ErrUnimplemented.
+// CommittedRequest decodes a request that is in the log. Body shares b; the rest is copied. Every
+// member must treat such a record in the same way, so a record that ValidateRequest refuses is the
+// zero Request, which Apply refuses with ErrUnimplemented.
 func CommittedRequest(b []byte) Request {
 	r, err := decodeRequest(b, true)
 	if err != nil {
@@ -97,7 +93,7 @@ func CommittedBody(b []byte) (proto.OpCode, []byte) {
 	return r.Op, r.Body
 }
 
-// ValidateRequest returns an error if DecodeRequest refuses the record, or if Apply does not know
+// ValidateRequest returns an error if b is no record of Append, or if Apply does not know
 // its operation. The body is not examined: Apply answers a bad body with an error of its operation.
 func ValidateRequest(b []byte) error {
 	r, err := decodeRequest(b, false)
@@ -107,7 +103,8 @@ func ValidateRequest(b []byte) error {
 	return err
 }
 
-// decodeRequest is DecodeRequest; without ids it leaves out the identities and allocates nothing.
+// decodeRequest decodes a record of Append. Without ids it leaves out the identities and allocates
+// nothing.
 func decodeRequest(b []byte, ids bool) (Request, error) {
 	d := reader{b: b}
 	if v := d.byte(); d.err == nil && v != requestVersion {

@@ -4,7 +4,6 @@ import (
 	"crypto/subtle"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -28,11 +27,6 @@ const (
 	// maxClaimants is about how many addresses are remembered.
 	maxClaimants = 1 << 16
 )
-
-// newClaimLimit bounds the claims without merit of each address, by the runtime's clock.
-func newClaimLimit() *fair.Rate {
-	return fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
-}
 
 // judge decides about a claim that came at now. passwd is what the client sent, of any length.
 func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) liveness.Verdict {

@@ -20,7 +20,7 @@ type clientPort struct {
 	// sockets is how many connections the file descriptors of the process suffice for; 0: the
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
 	sockets  int
-	claims   *fair.Rate // see newClaimLimit
+	claims   *fair.Rate // without merit, of each address, by the runtime's clock
 	throttle bounds.Bucket
 	words    wordGate
 	// handshakes are the TLS handshakes under way, which cost memory and time before the client has

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
@@ -95,7 +96,7 @@ func New(cfg Config) (*Server, error) {
 	s.live.Store(&cfg)
 	s.life.init()
 	s.conns.init(s)
-	s.port.claims = newClaimLimit()
+	s.port.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
 	s.port.standstill = standstill.New(max(cfg.Tick, time.Second), cfg.HandshakeTimeout)
 	s.port.words.init()
 	s.port.move.init()
