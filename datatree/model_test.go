@@ -324,9 +324,10 @@ func (s *machine) request(t *rapid.T, from conn, op proto.OpCode, body []byte, d
 
 // apply encodes and decodes the request, applies it to the tree and compares the outcome.
 func (s *machine) apply(t *rapid.T, h datatree.Header, req *datatree.Request, want outcome) {
-	decoded, err := datatree.DecodeRequest(req.Append(nil))
-	if err != nil {
-		t.Fatalf("%v: decode what was encoded: %v", req.Op, err)
+	encoded := req.Append(nil)
+	decoded := datatree.CommittedRequest(encoded)
+	if decoded.Op != req.Op {
+		t.Fatalf("%v: decode what was encoded: %v", req.Op, datatree.ValidateRequest(encoded))
 	}
 	res, events := s.tree.Apply(h, &decoded)
 	what := fmt.Sprintf("%v zxid %v session %v flags %d body %q", req.Op, h.Zxid, req.Session, req.Flags, req.Body)
