@@ -52,7 +52,9 @@ func Open(cfg Config) (_ *Node, err error) {
 		}
 		return nil, err
 	}
-	n := &Node{cfg: &cfg, inbox: newInbox(), loopEnded: make(chan struct{})}
+	n := &Node{
+		cfg: &cfg, inbox: newInbox(), peers: peerActivity{inStep: make(map[uint64]bool)}, loopEnded: make(chan struct{}),
+	}
 	n.wakeups = newWakeups(n.inbox)
 	n.checkpoints = &checkpoints{cfg: n.cfg, inbox: n.inbox}
 	n.network = &peerNetwork{

@@ -16,11 +16,7 @@ type peerActivity struct {
 func (a *peerActivity) update(c *core.Core) {
 	a.peers, a.relays = c.Peers(), c.Relays.Learners()
 	if a.peers == nil {
-		a.inStep = nil
-		return
-	}
-	if a.inStep == nil {
-		a.inStep = make(map[uint64]bool)
+		clear(a.inStep)
 	}
 	for i := range a.peers {
 		p := &a.peers[i]
@@ -40,7 +36,5 @@ func (a *peerActivity) update(c *core.Core) {
 // transfer.
 func (a *peerActivity) transferSucceeded(to uint64) {
 	a.received++
-	if a.inStep != nil {
-		a.inStep[to] = true
-	}
+	a.inStep[to] = true
 }

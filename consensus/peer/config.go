@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,26 +133,18 @@ func (c *Config) ensureDefaults() error {
 	if c.AddressPatience <= 0 {
 		c.AddressPatience = time.Second
 	}
-	if c.MaxIncoming == 0 {
-		c.MaxIncoming = maxIncoming
-	}
+	c.MaxIncoming = cmp.Or(c.MaxIncoming, maxIncoming)
 	if c.MaxIncoming < 8 {
 		errs = append(errs, fmt.Errorf("peer: MaxIncoming is %d, it must be at least 8", c.MaxIncoming))
 	}
-	if c.MaxFrame == 0 {
-		c.MaxFrame = DefaultMaxFrame
-	}
+	c.MaxFrame = cmp.Or(c.MaxFrame, DefaultMaxFrame)
 	if c.MaxFrame < 0 || c.MaxFrame > 1<<30 {
 		errs = append(errs, fmt.Errorf("peer: MaxFrame is %d, it must be between 1 and %d", c.MaxFrame, 1<<30))
 	}
-	if c.QueueBytes == 0 {
-		c.QueueBytes = DefaultQueueBytes
-	}
+	c.QueueBytes = cmp.Or(c.QueueBytes, DefaultQueueBytes)
 	if c.QueueBytes < 0 {
 		errs = append(errs, fmt.Errorf("peer: QueueBytes is %d, it must be positive", c.QueueBytes))
 	}
-	if c.Logger == nil {
-		c.Logger = hclog.NewNullLogger()
-	}
+	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger())
 	return errors.Join(append(errs, c.TLS.Check())...)
 }
