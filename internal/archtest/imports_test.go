@@ -271,7 +271,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd/internal/replica", there: true, may: []arrow{
 		{"consensus", "is a state machine of the log"},
 		{"datatree", "the state"},
-		{"proto", "zxids"},
+		{"proto", "zxids"}, {"proto/jute", "decodes the requests"},
 	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
@@ -303,7 +303,6 @@ var table = slices.Concat(webTable, []box{
 		{"consensus", "reads checkpoints and logs"},
 		{"datatree", "the state in them, and the effect of the log"},
 		{"proto", "the requests in the log"},
-		{"proto/jute", "decodes them"},
 		{"internal/printable", "paths are text of clients"},
 	}},
 	{pkg: "cmd/gozkd/internal/zkdata", there: true, may: []arrow{

@@ -115,7 +115,7 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 		if first {
 			page.Until = span.End
 		}
-		f := follower{query: &q, room: q.Limit - len(page.Changes)}
+		f := follower{filter: replica.Filter{Path: q.Path}, query: &q, room: q.Limit - len(page.Changes)}
 		if f.Until = page.Next - 1; page.Next == 0 {
 			f.Until = 0
 		}
@@ -135,6 +135,7 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 // follower is a replica that collects the changes of a znode, the newest of them.
 type follower struct {
 	replica.Replica
+	filter  replica.Filter
 	query   *history.Query
 	room    int
 	changes []history.Change // the oldest first, until finish
@@ -161,7 +162,8 @@ func (f *follower) begin() {
 	if f.begun {
 		return
 	}
-	f.begun, f.base, f.Applied = true, f.Tree.LastZxid(), f.applied
+	f.begun, f.base = true, f.Tree.LastZxid()
+	f.HandOut(f.applied)
 	f.look()
 	if f.exists {
 		f.first, f.baseStat = f.change(history.Earlier), f.stat
@@ -186,36 +188,32 @@ func (f *follower) change(kind string) *history.Change {
 }
 
 // applied collects a change.
-func (f *follower) applied(b *consensus.Batch, r *datatree.Request, res *datatree.Result, _ []datatree.Event) {
-	if res.Err != proto.OK {
-		return
+func (f *follower) applied(t *replica.Txn) bool {
+	if f.filter.Change(t) == nil {
+		return true
 	}
-	existed, before := f.exists, f.stat
+	existed, kind := f.exists, history.ACL
 	f.look()
-	kind := ""
-	switch now := &f.stat; {
-	case !existed && !f.exists:
-		return
+	switch {
+	case !existed && !f.exists: // a multi has created and deleted it
+		return true
 	case !f.exists:
 		kind = history.Deleted
-	case !existed, now.Czxid != before.Czxid:
+	case f.stat.Czxid == t.Zxid:
 		kind = history.Created
-	case now.Mzxid != before.Mzxid:
+	case f.stat.Mzxid == t.Zxid:
 		kind = history.Changed
-	case now.Aversion != before.Aversion:
-		kind = history.ACL
-	default:
-		return
 	}
 	c := f.change(kind)
 	if f.denied { // after a deletion: the znode before
 		f.hidden++
-		return
+		return true
 	}
-	c.Zxid, c.Time, c.Op, c.Session, c.IDs = res.Zxid, time.UnixMilli(b.TimeMs), r.Op.String(), r.Session, slices.Clone(r.IDs)
+	c.Zxid, c.Time, c.Op, c.Session, c.IDs = t.Zxid, t.Time, t.Op, t.Session, slices.Clone(t.IDs)
 	if f.changes = append(f.changes, *c); len(f.changes) > f.room {
 		f.changes, f.cut = slices.Delete(f.changes, 0, 1), true
 	}
+	return true
 }
 
 // finish turns the changes around, and returns the zxid below which the next ones are; 0: there are

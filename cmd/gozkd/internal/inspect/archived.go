@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 )
@@ -22,15 +23,15 @@ type archived struct {
 func (a *archived) Notes() []string { return a.gaps }
 
 // Transactions implements Source.
-func (a *archived) Transactions(f func(*Txn) bool) error {
+func (a *archived) Transactions(f func(*replica.Txn) bool) error {
 	last := uint64(0) // of the entries that were handed out
 	for _, span := range a.archive.Spans() {
 		if last > 0 && span.First > last {
 			a.gaps = append(a.gaps, fmt.Sprintf("%v: the entries %d to %d are not in the archive", a.archive, last+1, span.First))
 		}
-		m, stopped := &machine{}, false
-		var applied []Txn // of an entry
-		m.handOut(func(t *Txn) bool { applied = append(applied, *t); return true })
+		m, stopped := &replica.Replica{}, false
+		var applied []replica.Txn // of an entry
+		m.HandOut(func(t *replica.Txn) bool { applied = append(applied, *t); return true })
 		_, err := a.archive.Replay(a.ctx, span, m, func(e consensus.LogEntry) bool {
 			for i := range applied {
 				applied[i].Term = e.Term

@@ -212,10 +212,10 @@ func change(t *testing.T, c *zk.Conn) {
 
 // The members are data of /zookeeper/config, and change when a reconfig is done.
 func TestHistory_Members(t *testing.T) {
-	m := &machine{Replica: replica.Replica{Tree: datatree.New(datatree.Options{})}}
-	h, begun, got := newHistory("/zookeeper/config", false, interval{}), proto.Zxid(0), []*Txn{}
-	m.handOut(func(txn *Txn) bool {
-		if begun = max(begun, txn.Zxid); h.change(txn) != nil {
+	m := &replica.Replica{Tree: datatree.New(datatree.Options{})}
+	h, begun, got := replica.Filter{Path: "/zookeeper/config"}, proto.Zxid(0), []*replica.Txn{}
+	m.HandOut(func(txn *replica.Txn) bool {
+		if begun = max(begun, txn.Zxid); h.Change(txn) != nil {
 			got = append(got, txn)
 		}
 		return true

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -12,7 +13,7 @@ type bound struct{ cli.Moment }
 
 // compare returns a negative number if t is before the bound, and a positive one if t is after it.
 // A transaction whose zxid is not known is older than all others of its log.
-func (b *bound) compare(t *Txn) int {
+func (b *bound) compare(t *replica.Txn) int {
 	if !b.Time.IsZero() {
 		return t.Time.Compare(b.Time)
 	}
@@ -22,6 +23,6 @@ func (b *bound) compare(t *Txn) int {
 // interval is a range of transactions, with both ends.
 type interval struct{ from, to bound }
 
-func (i *interval) has(t *Txn) bool {
+func (i *interval) has(t *replica.Txn) bool {
 	return (i.from == bound{} || i.from.compare(t) >= 0) && (i.to == bound{} || i.to.compare(t) <= 0)
 }

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -62,102 +60,37 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 	}
 	p := &printer{json: json, data: *data}
 	return p.each(c, words[1:], func(path string) error {
-		return newHistory(words[0], *below, when).print(ctx, c, p, place{path, *logDir, *ensemble})
+		filter := &replica.Filter{Path: words[0], Below: *below}
+		return printHistory(ctx, c, p, filter, when, place{path, *logDir, *ensemble})
 	})
 }
 
-// znodeHistory selects the changes of a znode from a log.
-type znodeHistory struct {
-	path  string
-	below bool
-	when  interval
-	// owners are the sessions of ephemerals that match, by path. Only of transactions whose result
-	// is not known: otherwise the end of a session names them.
-	owners map[string]proto.SessionID
-	first  *Txn // of the log
-	found  int
-}
-
-func newHistory(path string, below bool, when interval) *znodeHistory {
-	return &znodeHistory{path: path, below: below, when: when, owners: make(map[string]proto.SessionID)}
-}
-
-func (h *znodeHistory) matches(path string) bool {
-	return path == h.path || h.below && subtree(h.path).has(path)
-}
-
-func (h *znodeHistory) print(ctx context.Context, c cli.Command, p *printer, where place) error {
+// printHistory prints the changes that a source has.
+func printHistory(ctx context.Context, c cli.Command, p *printer, filter *replica.Filter, when interval, where place) error {
+	var first *replica.Txn // of the log
+	found := 0
 	s, _, err := where.open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
-	err = s.Transactions(func(t *Txn) bool {
-		if h.first == nil {
-			h.first = &Txn{Time: t.Time, Zxid: t.Zxid}
+	err = s.Transactions(func(t *replica.Txn) bool {
+		if first == nil {
+			first = &replica.Txn{Time: t.Time, Zxid: t.Zxid}
 		}
-		if change := h.change(t); change != nil && h.when.has(t) {
-			h.found++
+		if change := filter.Change(t); change != nil && when.has(t) {
+			found++
 			p.txn(change)
 		}
 		return p.err == nil && ctx.Err() == nil
 	})
 	switch {
-	case h.first == nil && err == nil:
+	case first == nil && err == nil:
 		err = errors.New("the log holds no transactions, so it does not tell")
-	case h.found == 0:
-		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", where.path, printable.Text(h.path), timeText(h.first.Time)))
+	case found == 0:
+		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", where.path, printable.Text(filter.Path), timeText(first.Time)))
 	}
 	for _, note := range s.Notes() {
 		cli.Print(c.Env.Err, "gozkd history: "+note+"\n")
 	}
 	return errors.Join(err, ctx.Err())
-}
-
-// change returns the part of a transaction that concerns the znode, or nil.
-func (h *znodeHistory) change(t *Txn) *Txn {
-	if t.failed() {
-		return nil
-	}
-	part := *t
-	part.Ops, part.Deleted = nil, nil
-	for i := range t.Ops {
-		if op := h.operation(t, &t.Ops[i]); op != nil {
-			part.Ops = append(part.Ops, *op)
-		}
-	}
-	for _, path := range t.Deleted {
-		if h.matches(path) {
-			part.Deleted = append(part.Deleted, path)
-		}
-	}
-	if ends := t.Op == proto.OpCloseSession.String() || t.Op == proto.OpExpireSession.String(); ends && !t.Known {
-		for _, path := range slices.Sorted(maps.Keys(h.owners)) {
-			if h.owners[path] == t.Session {
-				part.Deleted = append(part.Deleted, path)
-				delete(h.owners, path)
-			}
-		}
-	}
-	if len(part.Ops) > 0 || len(part.Deleted) > 0 {
-		return &part
-	}
-	return h.operation(t, t)
-}
-
-// operation returns op, which is a part of t or t itself, if it changes the znode.
-func (h *znodeHistory) operation(t, op *Txn) *Txn {
-	if op.Op == proto.OpCheck.String() {
-		return nil
-	}
-	path := op.Path
-	if n := len(path); op.Sequential && len(h.path) == n+10 && h.path[:n] == path && strings.Trim(h.path[n:], "0123456789") == "" {
-		path = h.path // the operation lacks the number, so it may have made this znode
-	}
-	if !h.matches(path) {
-		return nil
-	}
-	if !t.Known && op.Mode == "ephemeral" {
-		h.owners[path] = t.Session
-	}
-	return op
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -160,8 +161,8 @@ func (o options) print(ctx context.Context, c cli.Command, p *printer, path stri
 	}
 	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
 	if o.log || o.modes() == 0 && log {
-		err = s.Transactions(func(t *Txn) bool {
-			if o.when.has(t) && (o.below == "" || t.touches(o.below.has)) {
+		err = s.Transactions(func(t *replica.Txn) bool {
+			if o.when.has(t) && (o.below == "" || t.Touches(o.below.has)) {
 				p.txn(t)
 			}
 			return goesOn()

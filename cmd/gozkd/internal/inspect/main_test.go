@@ -195,7 +195,7 @@ func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 		})
 	}
 	full := &saved{}
-	log, err := consensus.ReadLog(dir, "", &full.machine)
+	log, err := consensus.ReadLog(dir, "", &full.Replica)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,17 +204,17 @@ func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 	full.log.Later = all
 	var zxids []proto.Zxid
 	var terms []uint64
-	if err := full.Transactions(func(x *Txn) bool { zxids, terms = append(zxids, x.Zxid), append(terms, x.Term); return true }); err != nil {
+	if err := full.Transactions(func(x *replica.Txn) bool { zxids, terms = append(zxids, x.Zxid), append(terms, x.Term); return true }); err != nil {
 		t.Fatal(err)
 	}
 	for from := range all {
-		cut := &saved{machine: machine{Replica: replica.Replica{Tree: full.Tree}}}
+		cut := &saved{Replica: replica.Replica{Tree: full.Tree}}
 		cut.log.Earlier, cut.log.Sure = all[from:], true
 		at, given := 0, 0
 		for _, b := range all[:from] {
 			at += len(b.Requests)
 		}
-		if err := cut.Transactions(func(x *Txn) bool {
+		if err := cut.Transactions(func(x *replica.Txn) bool {
 			switch {
 			case x.Zxid == zxids[at]:
 				given++

@@ -15,13 +15,13 @@ import (
 
 // saved is a Source in our own formats.
 type saved struct {
-	machine // without a tree if there is no checkpoint
-	log     consensus.SavedLog
+	replica.Replica // without a tree if there is no checkpoint
+	log             consensus.SavedLog
 }
 
 func openDir(path, logDir string) (Source, error) {
 	s := &saved{}
-	log, err := consensus.ReadLog(path, logDir, &s.machine)
+	log, err := consensus.ReadLog(path, logDir, &s.Replica)
 	if s.log = log; err == nil {
 		s.rewind()
 	}
@@ -37,7 +37,7 @@ func (s *saved) rewind() {
 	if s.Tree == nil || len(s.log.Earlier) == 0 || s.log.Earlier[0].Index != firstIndex {
 		return
 	}
-	again := &saved{machine: machine{Replica: replica.Replica{Tree: datatree.New(datatree.Options{})}}}
+	again := &saved{Replica: replica.Replica{Tree: datatree.New(datatree.Options{})}}
 	again.log.Later = s.log.Earlier
 	if err := again.apply(nil); err != nil || again.Tree.Digest() != s.Tree.Digest() || again.Tree.LastZxid() != s.Tree.LastZxid() {
 		return
@@ -48,7 +48,7 @@ func (s *saved) rewind() {
 
 func openCheckpoint(path, _ string) (Source, error) {
 	s := &saved{}
-	state, err := consensus.ReadCheckpoint(path, &s.machine)
+	state, err := consensus.ReadCheckpoint(path, &s.Replica)
 	s.log.State = state
 	return s, err
 }
@@ -84,15 +84,15 @@ func (s *saved) Notes() []string {
 }
 
 // Transactions implements Source.
-func (s *saved) Transactions(f func(*Txn) bool) error {
-	s.committed = max(s.log.Committed, 1) // 0 would mean that all are
+func (s *saved) Transactions(f func(*replica.Txn) bool) error {
+	s.Committed = max(s.log.Committed, 1) // 0 would mean that all are
 	numbers := s.number()
 	for i := range s.log.Earlier {
 		b := &s.log.Earlier[i]
-		s.term = b.Term
+		s.Term = b.Term
 		for j := range b.Requests {
 			r := datatree.CommittedRequest(b.Requests[j].Payload)
-			t := s.txn(&b.Batch, &r)
+			t := s.Txn(&b.Batch, &r)
 			if numbers[i] != 0 {
 				t.Zxid = numbers[i] + proto.Zxid(j) + 1
 			}
@@ -105,10 +105,10 @@ func (s *saved) Transactions(f func(*Txn) bool) error {
 }
 
 // apply applies the entries after the checkpoint, and hands them to f until f returns false.
-func (s *saved) apply(f func(*Txn) bool) error {
-	s.handOut(f)
+func (s *saved) apply(f func(*replica.Txn) bool) error {
+	s.HandOut(f)
 	for _, b := range s.log.Later {
-		s.term = b.Term
+		s.Term = b.Term
 		s.Apply([]consensus.Batch{b.Batch})
 	}
 	return s.log.Damage

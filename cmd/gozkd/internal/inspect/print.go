@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/printable"
@@ -61,7 +62,7 @@ type txnJSON struct {
 	Uncommitted bool            `json:"uncommitted,omitempty"`
 }
 
-func (p *printer) txnJSON(t *Txn) txnJSON {
+func (p *printer) txnJSON(t *replica.Txn) txnJSON {
 	j := txnJSON{
 		Index: t.Index, Term: t.Term, Server: serverNumber(t.Server), Op: t.Op, Path: t.Path, Sequential: t.Sequential, Mode: t.Mode, Version: t.Version,
 		TimeoutMs: t.TimeoutMs, Deleted: t.Deleted, Uncommitted: t.Uncommitted, ACL: shownACL(t.ACL),
@@ -107,7 +108,7 @@ func shownACL(acl []proto.ACL) []proto.ACLJSON {
 	return list
 }
 
-func (p *printer) txn(t *Txn) {
+func (p *printer) txn(t *replica.Txn) {
 	if p.json {
 		p.object(p.txnJSON(t))
 		return
@@ -128,7 +129,7 @@ func (p *printer) txn(t *Txn) {
 	}
 }
 
-func outcome(t *Txn) string {
+func outcome(t *replica.Txn) string {
 	switch {
 	case !t.Known:
 		return "?"
@@ -139,7 +140,7 @@ func outcome(t *Txn) string {
 }
 
 // operation returns what a transaction or an operation of a multi does.
-func (p *printer) operation(t *Txn) string {
+func (p *printer) operation(t *replica.Txn) string {
 	words := []string{t.Op}
 	if t.Path != "" {
 		path := printable.Text(t.Path)
@@ -177,7 +178,7 @@ func (p *printer) operation(t *Txn) string {
 		}
 		words = append(words, "by "+printable.Text(strings.Join(ids, ",")))
 	}
-	if t.failed() {
+	if t.Failed() {
 		words = append(words, "("+t.Err.String()+")")
 	}
 	if t.Uncommitted {
@@ -200,7 +201,7 @@ func (p *printer) znode(z *proto.Znode) {
 	s := &z.Stat
 	ctime, mtime := timeText(time.UnixMilli(s.CtimeMs)), timeText(time.UnixMilli(s.MtimeMs))
 	if !p.json {
-		words := fmt.Sprintf("%s %s %d bytes, version %d, created %v %s, changed %v %s", printable.Text(z.Path), modeName(z.Mode), len(z.Data),
+		words := fmt.Sprintf("%s %s %d bytes, version %d, created %v %s, changed %v %s", printable.Text(z.Path), replica.ModeName(z.Mode), len(z.Data),
 			s.Version, s.Czxid, ctime, s.Mzxid, mtime)
 		if s.EphemeralOwner != 0 && z.Mode == proto.ModeEphemeral {
 			words += ", session " + s.EphemeralOwner.String()
@@ -211,7 +212,7 @@ func (p *printer) znode(z *proto.Znode) {
 		p.line(words)
 		return
 	}
-	j := znodeJSON{Path: z.Path, Mode: modeName(z.Mode), TTLMs: z.TTLMs, StatJSON: s.JSON(), ACL: shownACL(z.ACL)}
+	j := znodeJSON{Path: z.Path, Mode: replica.ModeName(z.Mode), TTLMs: z.TTLMs, StatJSON: s.JSON(), ACL: shownACL(z.ACL)}
 	if p.data {
 		j.Data = z.Data
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/datatree"
 )
 
@@ -17,7 +18,7 @@ import (
 type Source interface {
 	// Transactions calls f for each transaction of the log before an error, oldest first, until f
 	// returns false.
-	Transactions(f func(*Txn) bool) error
+	Transactions(f func(*replica.Txn) bool) error
 	// State returns the state; with an error, nil or what precedes the damage.
 	State() (*datatree.Tree, error)
 	// Notes returns lines for the user about what was read: a torn tail, for example.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/zkfiles"
@@ -65,7 +66,7 @@ func (z *zooKeeper) Notes() []string { return z.notes }
 var errNoLog = errors.New("a snapshot alone holds no transactions: name a log, or the dataDir")
 
 // Transactions implements Source.
-func (z *zooKeeper) Transactions(f func(*Txn) bool) (err error) {
+func (z *zooKeeper) Transactions(f func(*replica.Txn) bool) (err error) {
 	if z.logs == "" {
 		return errNoLog
 	}
@@ -84,8 +85,8 @@ func (z *zooKeeper) State() (tree *datatree.Tree, err error) {
 }
 
 // zooKeeperTxn returns a transaction of ZooKeeper's log. ZooKeeper logs results, so each is known.
-func zooKeeperTxn(in *zkfiles.Txn) Txn {
-	t := Txn{Op: in.Op.String(), Path: in.Path, ACL: in.ACL, Deleted: in.Paths, TimeoutMs: in.TimeoutMs, Known: true, Err: in.Err}
+func zooKeeperTxn(in *zkfiles.Txn) replica.Txn {
+	t := replica.Txn{Op: in.Op.String(), Path: in.Path, ACL: in.ACL, Deleted: in.Paths, TimeoutMs: in.TimeoutMs, Known: true, Err: in.Err}
 	switch in.Op {
 	case proto.OpCreate, proto.OpCreate2:
 		t.Data, t.HasData, t.Mode = in.Data, true, "persistent"

@@ -1,9 +1,10 @@
-// Package replica applies the log of a member that does not run. It is for commands that read data
-// directories, backups and archives.
+// Package replica applies the log of a member that does not run, and tells its transactions. It is
+// for commands that read data directories, backups and archives.
 package replica
 
 import (
 	"iter"
+	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -15,10 +16,11 @@ import (
 type Replica struct {
 	Tree *datatree.Tree // nil until Restore, unless it is set
 	// Until is the last zxid to apply; 0: there is no limit.
-	Until proto.Zxid
-	// Applied, unless nil, is called after each request. It may change Applied.
-	Applied func(b *consensus.Batch, r *datatree.Request, res *datatree.Result, events []datatree.Event)
+	Until     proto.Zxid
+	Term      uint64 // of the entries that are applied, for Txn
+	Committed uint64 // the index up to which entries are known to be committed; 0: all of them
 
+	handOut func(*Txn) bool
 	reached bool // a change beyond Until was left out, and nothing is applied after that
 }
 
@@ -50,11 +52,26 @@ func (r *Replica) Apply(batches []consensus.Batch) {
 			}
 			request := datatree.CommittedRequest(b.Requests[j].Payload)
 			result, events := r.Tree.Apply(datatree.Header{Zxid: zxid, TimeMs: b.TimeMs}, &request)
-			if r.Applied != nil {
-				r.Applied(b, &request, &result, events)
+			if r.handOut == nil {
+				continue
+			}
+			t := r.Txn(b, &request)
+			if t.setResult(&request, &result, events); !r.handOut(&t) {
+				r.handOut = nil
 			}
 		}
 	}
+}
+
+// HandOut makes r hand the transactions that it applies to f until f returns false. f may be nil.
+func (r *Replica) HandOut(f func(*Txn) bool) { r.handOut = f }
+
+// Txn returns a transaction of a batch, without its result.
+func (r *Replica) Txn(b *consensus.Batch, request *datatree.Request) Txn {
+	t := decodeTxn(request)
+	t.Time, t.Index, t.Term = time.UnixMilli(b.TimeMs).UTC(), b.Index, r.Term
+	t.Uncommitted = r.Committed > 0 && b.Index > r.Committed
+	return t
 }
 
 // within reports whether a zxid is to be applied.

@@ -1,4 +1,4 @@
-package inspect
+package replica
 
 import (
 	"strings"
@@ -41,11 +41,11 @@ type Txn struct {
 	Uncommitted bool
 }
 
-// failed reports whether the transaction is known to have changed nothing.
-func (t *Txn) failed() bool { return t.Known && t.Err != proto.OK }
+// Failed reports whether the transaction is known to have changed nothing.
+func (t *Txn) Failed() bool { return t.Known && t.Err != proto.OK }
 
-// touches reports whether a path of the transaction is one that match accepts.
-func (t *Txn) touches(match func(path string) bool) bool {
+// Touches reports whether a path of the transaction is one that match accepts.
+func (t *Txn) Touches(match func(path string) bool) bool {
 	if t.Path != "" && match(t.Path) {
 		return true
 	}
@@ -55,7 +55,7 @@ func (t *Txn) touches(match func(path string) bool) bool {
 		}
 	}
 	for i := range t.Ops {
-		if t.Ops[i].touches(match) {
+		if t.Ops[i].Touches(match) {
 			return true
 		}
 	}
@@ -117,11 +117,12 @@ func (t *Txn) set(op *proto.MultiOp) {
 	case proto.OpDelete, proto.OpCheck, proto.OpSetACL:
 		t.Version = &op.Version
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		t.Data, t.HasData, t.Sequential, t.Mode = op.Data, true, op.Mode.Sequential(), modeName(op.Mode)
+		t.Data, t.HasData, t.Sequential, t.Mode = op.Data, true, op.Mode.Sequential(), ModeName(op.Mode)
 	}
 }
 
-func modeName(m proto.CreateMode) string {
+// ModeName returns the name of the kind of a znode.
+func ModeName(m proto.CreateMode) string {
 	switch {
 	case m.Ephemeral():
 		return "ephemeral"
