@@ -27,27 +27,29 @@ func (f *Filter) Change(t *Txn) *Txn {
 	if t.Failed() {
 		return nil
 	}
-	part := *t
-	part.Ops, part.Deleted = nil, nil
+	var ops []Txn
+	var deleted []string
 	for i := range t.Ops {
 		if op := f.operation(t, &t.Ops[i]); op != nil {
-			part.Ops = append(part.Ops, *op)
+			ops = append(ops, *op)
 		}
 	}
 	for _, path := range t.Deleted {
 		if f.matches(path) {
-			part.Deleted = append(part.Deleted, path)
+			deleted = append(deleted, path)
 		}
 	}
 	if ends := t.Op == proto.OpCloseSession.String() || t.Op == proto.OpExpireSession.String(); ends && !t.Known {
 		for _, path := range slices.Sorted(maps.Keys(f.owners)) {
 			if f.owners[path] == t.Session {
-				part.Deleted = append(part.Deleted, path)
+				deleted = append(deleted, path)
 				delete(f.owners, path)
 			}
 		}
 	}
-	if len(part.Ops) > 0 || len(part.Deleted) > 0 {
+	if len(ops) > 0 || len(deleted) > 0 {
+		part := *t
+		part.Ops, part.Deleted = ops, deleted
 		return &part
 	}
 	return f.operation(t, t)
