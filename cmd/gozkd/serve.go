@@ -58,16 +58,11 @@ func serveOne(
 	if err := errors.Join(refuseZooKeeperData(c), checkWeb(c)); err != nil {
 		return err
 	}
-	https := &endpointTLS{log: log}
-	defer https.close()
-	secure := &portTLS{log: log, https: https}
+	secure := &portTLS{log: log}
 	defer secure.close()
 	cfg := serverConfig(c, log)
 	cfg.Audit = trail.sink()
 	if err := used(secure.prepare(c, &cfg)); err != nil {
-		return err
-	}
-	if err := used(https.prepare(c)); err != nil {
 		return err
 	}
 	logins := &mechanisms{log: log.Named("sasl")}
@@ -83,7 +78,7 @@ func serveOne(
 		return err
 	}
 	r := &reloader{
-		server: s, tls: secure, https: https, logins: logins, again: again,
+		server: s, tls: secure, logins: logins, again: again,
 		file: inv.File, started: c, last: c, manager: systemd{log.Named("systemd")}, log: log,
 	}
 	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
@@ -212,7 +207,6 @@ func (m systemd) watchdog(ctx context.Context, look func()) {
 type reloader struct {
 	server  *server.Server
 	tls     *portTLS
-	https   *endpointTLS
 	logins  *mechanisms
 	again   loader
 	file    string // the zoo.cfg of the start, or empty
@@ -343,15 +337,10 @@ func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	useHTTPS, err := r.https.prepare(c)
-	if err != nil {
-		return nil, err
-	}
 	if fields, err = r.server.Reload(cfg); err != nil {
 		return nil, err
 	}
 	usePorts()
-	useHTTPS()
 	return fields, nil
 }
 

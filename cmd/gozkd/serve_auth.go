@@ -39,9 +39,6 @@ func openFiles(c config.Config, log hclog.Logger) error {
 	if _, err := (&portTLS{log: log}).prepare(c, new(server.Config)); err != nil {
 		return err
 	}
-	if _, err := (&endpointTLS{log: log}).prepare(c); err != nil {
-		return err
-	}
 	_, err := (&mechanisms{log: log}).apply(&c)
 	return err
 }

@@ -59,7 +59,7 @@ func openEndpoints(
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, &r.tls.clients, a, log)
 		r.servesWeb(e.web)
-		at := endpoint{"admin server", c.AdminListenAddress(), r.https.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
+		at := endpoint{"admin server", c.AdminListenAddress(), r.tls.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies
 		}
@@ -77,8 +77,8 @@ func openEndpoints(
 		if c.MetricsPort >= 0 && !unified {
 			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0, nil}, mux, log)
 		}
-		if r.https.metrics.source.Load() != nil {
-			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.https.metrics.source.Load(), unified, c.AdminIdleTimeout, 0, nil}, mux, log)
+		if r.tls.metrics.source.Load() != nil {
+			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.tls.metrics.source.Load(), unified, c.AdminIdleTimeout, 0, nil}, mux, log)
 			e.metrics = cmp.Or(e.metrics, u)
 		}
 		if e.metrics != "" {

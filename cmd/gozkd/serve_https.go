@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 )
 
@@ -128,41 +126,6 @@ func (c *begunConn) Read(b []byte) (int, error) {
 
 // NetConn returns the connection below, as that of a tls.Conn does.
 func (c *begunConn) NetConn() net.Conn { return c.Conn }
-
-// endpointTLS is the TLS of the HTTP ports. A port that had none at the start gets none. prepare
-// and close must not be called at the same time.
-type endpointTLS struct {
-	log            hclog.Logger
-	admin, metrics tlsFiles
-	started        bool
-}
-
-// prepare reads the key stores of a configuration. Nothing changes until the caller calls use.
-func (t *endpointTLS) prepare(c config.Config) (use func(), err error) {
-	adminTLS, admin := c.AdminTLS()
-	metricsTLS, metrics := c.MetricsTLSOptions()
-	admin = admin && c.AdminEnabled && (!t.started || t.admin.source.Load() != nil)
-	metrics = metrics && (!t.started || t.metrics.source.Load() != nil)
-	_, useAdmin, err := t.admin.prepare(admin, adminTLS, named(t.log, "admintls"))
-	if err != nil {
-		return nil, fmt.Errorf("HTTPS of the admin server: %w", err)
-	}
-	_, useMetrics, err := t.metrics.prepare(metrics, metricsTLS, named(t.log, "metricstls"))
-	if err != nil {
-		return nil, fmt.Errorf("HTTPS of the metrics: %w", err)
-	}
-	return func() {
-		t.started = true
-		useAdmin()
-		useMetrics()
-	}, nil
-}
-
-// close ends the search for changed files.
-func (t *endpointTLS) close() {
-	t.admin.close()
-	t.metrics.close()
-}
 
 // errorLog gets the lines of an http.Server. That a handshake failed, and why, is for operators.
 type errorLog struct{ log hclog.Logger }

@@ -56,12 +56,10 @@ func TestPortTLS_StepsOfPeers(t *testing.T) {
 // whatever port it is for.
 func TestPortTLS_CertificatesOfAllPorts(t *testing.T) {
 	ca := testca.New(t, "root")
-	https := &endpointTLS{}
-	ports := &portTLS{https: https}
+	ports := new(portTLS)
 	defer ports.close()
-	defer https.close()
 	end := testca.End
-	for _, files := range []*tlsFiles{&ports.clients, &ports.peers, &https.admin, &https.metrics} {
+	for _, files := range []*tlsFiles{&ports.clients, &ports.peers, &ports.admin, &ports.metrics} {
 		end = end.Add(-time.Hour)
 		o := tlsconf.Options{Prefix: "ssl.", ClientAuth: tlsconf.None}
 		o.KeyStore.Location = ca.Issue(t, testca.Spec{NotAfter: end}).Files(t).Key
@@ -111,20 +109,15 @@ func TestPortTLS_UnusedStores(t *testing.T) {
 func TestPortTLS_SharedStores(t *testing.T) {
 	ca := testca.New(t, "root")
 	files := ca.Issue(t, testca.Spec{}).Files(t)
-	https := new(endpointTLS)
-	ports := &portTLS{https: https}
+	ports := new(portTLS)
 	defer ports.close()
-	defer https.close()
 	c := peersConfig(t, files, "sslQuorum=true\nadmin.forceHttps=true")
 	if err := used(ports.prepare(c, new(server.Config))); err != nil {
 		t.Fatal(err)
 	}
-	if err := used(https.prepare(c)); err != nil {
-		t.Fatal(err)
-	}
 	next := ca.Issue(t, testca.Spec{})
 	testca.WriteFile(t, files.Key, next.KeyPEM(t), next.CertPEM())
-	for _, f := range []*tlsFiles{&ports.peers, &https.admin} {
+	for _, f := range []*tlsFiles{&ports.peers, &ports.admin} {
 		if err := f.source.Load().Check(); err != nil {
 			t.Fatal(err)
 		}

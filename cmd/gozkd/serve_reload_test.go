@@ -100,7 +100,7 @@ func TestReloader(t *testing.T) {
 	var next config.Config
 	var wrong error
 	r := &reloader{
-		server: s, tls: new(portTLS), https: new(endpointTLS), logins: new(mechanisms), started: first, last: first, log: hclog.NewNullLogger(),
+		server: s, tls: new(portTLS), logins: new(mechanisms), started: first, last: first, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, config.Config, error) { return new(config.Invocation), next, wrong },
 	}
 	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
@@ -215,7 +215,7 @@ func TestReloader_TLS(t *testing.T) {
 	tlsOf := &portTLS{log: hclog.NewNullLogger()}
 	t.Cleanup(tlsOf.close)
 	r := &reloader{
-		server: s, tls: tlsOf, https: new(endpointTLS), started: next, last: next, log: hclog.NewNullLogger(),
+		server: s, tls: tlsOf, started: next, last: next, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, config.Config, error) { return new(config.Invocation), next, nil },
 	}
 	unified := []string{"4lw.commands.whitelist=*", "client.portUnification=true", "ssl.trustStore.location=" + files.CA, "ssl.keyStore.location="}
@@ -257,9 +257,8 @@ func TestReloader_FailsAsAWhole(t *testing.T) {
 		return c
 	}
 	c := load(old, old.Key)
-	ports, https := new(portTLS), new(endpointTLS)
+	ports := new(portTLS)
 	t.Cleanup(ports.close)
-	t.Cleanup(https.close)
 	plain := c
 	plain.Server.PortUnification = false
 	s, err := server.New(serverConfig(plain, hclog.NewNullLogger()))
@@ -267,7 +266,7 @@ func TestReloader_FailsAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	r := &reloader{server: s, tls: ports, https: https, logins: new(mechanisms), started: c, last: c, log: hclog.NewNullLogger()}
+	r := &reloader{server: s, tls: ports, logins: new(mechanisms), started: c, last: c, log: hclog.NewNullLogger()}
 	if _, err := r.apply(c); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +305,7 @@ func TestReloader_FileGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{server: s, tls: new(portTLS), https: new(endpointTLS), again: load, file: inv.File, started: first, last: first, log: hclog.NewNullLogger()}
+	r := &reloader{server: s, tls: new(portTLS), again: load, file: inv.File, started: first, last: first, log: hclog.NewNullLogger()}
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// tlsFiles holds the certificates of the ports for clients, or for other servers. Its zero value
-// has none. Its methods must not be called at the same time.
+// tlsFiles holds the certificates of the ports of a kind. Its zero value has none. Its methods must
+// not be called at the same time.
 type tlsFiles struct {
 	source  atomic.Pointer[tlsconf.Source] // nil until a configuration asks for TLS
 	unused  atomic.Bool                    // TLS is off again
@@ -61,14 +62,14 @@ func (t *tlsFiles) close() {
 	t.running.Wait()
 }
 
-// portTLS is the TLS of a server's ports: of those for clients, and of that for other servers. Its
-// zero value serves none. prepare and close must not be called at the same time.
+// portTLS is the TLS of a server's ports: for clients, for other servers, and for HTTP. Its zero
+// value serves none. prepare and close must not be called at the same time.
 type portTLS struct {
-	log            hclog.Logger
-	clients, peers tlsFiles
-	https          *endpointTLS // whose certificates are in the metrics, too; nil: there is none
-	config         *tls.Config  // of clients
-	secure         bool         // there is a port for TLS alone, which stays open
+	log                            hclog.Logger
+	clients, peers, admin, metrics tlsFiles
+	config                         *tls.Config // of clients
+	secure                         bool        // there is a port for TLS alone, which stays open
+	started                        bool        // an HTTP port that had no TLS at the start gets none
 }
 
 // prepare reads the files of a configuration, and completes cfg. Nothing else changes until the
@@ -91,6 +92,10 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 	if err != nil {
 		return nil, err
 	}
+	useHTTP, err := t.prepareHTTP(c)
+	if err != nil {
+		return nil, err
+	}
 	if mode != server.PeerTLSOff {
 		p := &cfg.PeerTLS
 		p.Mode, p.Server, p.Client = mode, source.Server(), source.Client
@@ -101,12 +106,34 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 		t.config, t.secure = clients, secure
 		useClients()
 		usePeers()
+		useHTTP()
 		if !c.ServesTLS() && !secure {
 			t.clients.close()
 		}
 		if mode == server.PeerTLSOff {
 			t.peers.close()
 		}
+	}, nil
+}
+
+// prepareHTTP reads the key stores of the HTTP ports.
+func (t *portTLS) prepareHTTP(c config.Config) (use func(), err error) {
+	adminTLS, admin := c.AdminTLS()
+	metricsTLS, metrics := c.MetricsTLSOptions()
+	admin = admin && c.AdminEnabled && (!t.started || t.admin.source.Load() != nil)
+	metrics = metrics && (!t.started || t.metrics.source.Load() != nil)
+	_, useAdmin, err := t.admin.prepare(admin, adminTLS, named(t.log, "admintls"))
+	if err != nil {
+		return nil, fmt.Errorf("HTTPS of the admin server: %w", err)
+	}
+	_, useMetrics, err := t.metrics.prepare(metrics, metricsTLS, named(t.log, "metricstls"))
+	if err != nil {
+		return nil, fmt.Errorf("HTTPS of the metrics: %w", err)
+	}
+	return func() {
+		t.started = true
+		useAdmin()
+		useMetrics()
 	}, nil
 }
 
@@ -152,12 +179,8 @@ func (t *portTLS) certificates() (all server.Certificates) {
 		all.Reloads, all.Refused = all.Reloads+reloads, all.Refused+refused
 	}
 	add(&t.clients)
-	if t.https == nil {
-		add(&t.peers)
-		return all
-	}
-	add(&t.peers, &t.https.admin)
-	add(&t.https.metrics)
+	add(&t.peers, &t.admin)
+	add(&t.metrics)
 	return all
 }
 
@@ -185,6 +208,7 @@ func peerTLSMode(c config.Config) server.PeerTLSMode {
 
 // close ends the search for changed files.
 func (t *portTLS) close() {
-	t.clients.close()
-	t.peers.close()
+	for _, files := range []*tlsFiles{&t.clients, &t.peers, &t.admin, &t.metrics} {
+		files.close()
+	}
 }
