@@ -3,9 +3,10 @@ package server
 import (
 	"context"
 	"errors"
-	"github.com/gozkd/gozkd/server/internal/meter"
 	"net"
 	"time"
+
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // accept accepts connections until the listener closes.
@@ -66,7 +67,7 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 		}
 		// Stopped by closing the connection, awaited by shutdown, which waits only after
 		// conns.closing was set.
-		s.life.goroutines.Go(c.open)
+		s.life.Goroutines.Go(c.open)
 		return
 	}
 	s.meter.Count(meter.ConnectionsRejected)

@@ -178,7 +178,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		w.conn.drainBefore(&a.batch, w)
 	}
 	res, events := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, req)
-	if res.Why != "" && s.life.serving.Load() { // otherwise the log is applied again after a start
+	if res.Why != "" && s.life.Serving.Load() { // otherwise the log is applied again after a start
 		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(),
 			"reason", printable.Shortened(res.Why, maxLoggedReason))
 	}
@@ -258,7 +258,7 @@ func (a *applier) audit(req *datatree.Request, res *datatree.Result, events []da
 	switch r := w.audited(req, res, now); req.Op {
 	case proto.OpCreateSession, proto.OpReattachSession, proto.OpInitConfig, proto.OpConfigDone: // see attached and noteConfig
 	case proto.OpCloseSession, proto.OpExpireSession:
-		if a.s.life.serving.Load() && (w != nil || res.Err == proto.OK) {
+		if a.s.life.Serving.Load() && (w != nil || res.Err == proto.OK) {
 			var ephemerals []string
 			for i := range events {
 				if events[i].Type == proto.EventDeleted {

@@ -16,7 +16,7 @@ type ArchiveStats = facts.ArchiveStats
 // LogPosition returns the present position. It is zero before the server has opened its data, and
 // after Close.
 func (s *Server) LogPosition() LogPosition {
-	if !s.life.accepting.Load() {
+	if !s.life.Accepting.Load() {
 		return LogPosition{}
 	}
 	st := s.node.Status()
@@ -34,8 +34,8 @@ func (s *Server) LogPosition() LogPosition {
 // but at least one if there is one. If the first entry is not in the log any more, the error is
 // consensus.ErrCompacted.
 func (s *Server) ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error) {
-	if !s.life.accepting.Load() {
-		return nil, s.life.whyNot()
+	if !s.life.Accepting.Load() {
+		return nil, s.life.WhyNot()
 	}
 	return s.node.Log(from, size)
 }
@@ -43,7 +43,7 @@ func (s *Server) ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, e
 // KeepLog says that all entries before an index are archived. Until it is called for the first
 // time, nothing is. Entries that are not archived stay in the log, up to Config.ArchiveBytes.
 func (s *Server) KeepLog(from uint64) {
-	if s.life.accepting.Load() {
+	if s.life.Accepting.Load() {
 		s.node.KeepFrom(from)
 	}
 }

@@ -68,8 +68,8 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 
 // Capture is the first half of Backup, without the file.
 func (s *Server) Capture(ctx context.Context) (*Capture, error) {
-	if !s.life.accepting.Load() {
-		return nil, s.life.whyNot()
+	if !s.life.Accepting.Load() {
+		return nil, s.life.WhyNot()
 	}
 	alive, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -78,7 +78,7 @@ func (s *Server) Capture(ctx context.Context) (*Capture, error) {
 	go func() {
 		defer close(watched)
 		select {
-		case <-s.life.stopping:
+		case <-s.life.Stopping():
 			cancel()
 		case <-alive.Done():
 		}
@@ -87,8 +87,8 @@ func (s *Server) Capture(ctx context.Context) (*Capture, error) {
 	cancel()
 	<-watched
 	if err != nil {
-		if !s.life.accepting.Load() {
-			err = s.life.whyNot()
+		if !s.life.Accepting.Load() {
+			err = s.life.WhyNot()
 		}
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (s *Server) removeBackups() {
 // an earlier process or another member wrote the checkpoint. ok is false if there is none, and for
 // a server in memory.
 func (s *Server) LastSnapshot() (zxid int64, at time.Time, ok bool) {
-	if s.cfg.Dir == "" || !s.life.accepting.Load() {
+	if s.cfg.Dir == "" || !s.life.Accepting.Load() {
 		return 0, time.Time{}, false
 	}
 	info, err := os.Stat(filepath.Join(s.cfg.Dir, "checkpoint.db"))

@@ -5,9 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"github.com/gozkd/gozkd/audit"
 	"net"
 
+	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
@@ -55,8 +55,8 @@ func (s *Server) dialable(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case !s.life.accepting.Load():
-		return &net.OpError{Op: "dial", Net: "memory", Err: s.life.whyNot()}
+	case !s.life.Accepting.Load():
+		return &net.OpError{Op: "dial", Net: "memory", Err: s.life.WhyNot()}
 	}
 	return nil
 }

@@ -3,12 +3,12 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"github.com/gozkd/gozkd/audit"
 	"net"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/link"
@@ -130,7 +130,7 @@ func (c *conn) awaitAudit(in *link.Input) bool {
 		return true
 	}
 	c.HoldInput(in)
-	return c.server.trail.Await(c.IsClosed, c.server.life.stopping)
+	return c.server.trail.Await(c.IsClosed, c.server.life.Stopping())
 }
 
 // boundOutput charges the output, and closes the connection if too much waits for its client. c

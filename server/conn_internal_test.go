@@ -43,7 +43,7 @@ func TestForget_OutputEndsFirst(t *testing.T) {
 	}
 	c.Unlock()
 	<-done
-	s.life.goroutines.Wait()
+	s.life.Goroutines.Wait()
 	if s.conns.get(c.id) != nil || !c.IsClosed() {
 		t.Error("the connection is not forgotten")
 	}
@@ -56,7 +56,7 @@ func TestForget_ClosedDuringAttach(t *testing.T) {
 	c.Close()
 	s.conns.bind(7, c) // Apply, which then finds c closed and does not set c.session
 	s.forget(c, true)
-	s.life.goroutines.Wait()
+	s.life.Goroutines.Wait()
 	if s.conns.ofSession(7) != nil {
 		t.Error("the session still has the connection")
 	}
@@ -72,7 +72,7 @@ func TestForget_AfterAClaim(t *testing.T) {
 	s.conns.bind(7, c)
 	s.conns.noteOwner(7, claimed)
 	s.forget(c, true)
-	s.life.goroutines.Wait()
+	s.life.Goroutines.Wait()
 	s.conns.heardSince(began, func(id proto.SessionID, at time.Time) {
 		if id != 7 || !at.Equal(claimed) {
 			t.Errorf("session %v was heard at %v, want 7 at %v", id, at, claimed)

@@ -1,13 +1,13 @@
 package server
 
 import (
-	"github.com/gozkd/gozkd/server/internal/meter"
 	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/liveness"
+	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
 
@@ -38,7 +38,7 @@ type connTable struct {
 func (t *connTable) init(s *Server) {
 	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).Heard)
 	t.links.Init(link.HostConfig{
-		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.goroutines,
+		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },
 	})
 	t.links.Memory.Limit.Store(s.cfg.ClientMemory)

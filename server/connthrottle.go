@@ -1,12 +1,12 @@
 package server
 
 import (
-	"github.com/gozkd/gozkd/server/internal/bounds"
 	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 

@@ -1,9 +1,10 @@
 package server
 
 import (
-	"github.com/gozkd/gozkd/server/internal/bounds"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
 // connThrottle is the bucket of a ConnectionThrottle.

@@ -67,7 +67,7 @@ func (s *Server) expireLocalSession(ctx context.Context, id proto.SessionID) (en
 		}
 		select {
 		case <-changed:
-		case <-s.life.stopping:
+		case <-s.life.Stopping():
 			return false, ErrClosed
 		case <-ctx.Done():
 			return false, fmt.Errorf("server: session %v becomes a global one, and has not ended: %w", id, ctx.Err())
@@ -85,7 +85,7 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 	defer s.conns.mu.Unlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
-	if s.life.accepting.Load() {
+	if s.life.Accepting.Load() {
 		s.takeLead() // otherwise the lead would be taken after the jump, with a full timeout for every session
 	}
 	s.conns.locals.Jump(func() (now time.Time, connected []int64) {
@@ -133,15 +133,15 @@ func (s *Server) ExpireDue(ctx context.Context) error {
 // CatchUp returns when this server has applied everything that was committed anywhere before the
 // call.
 func (s *Server) CatchUp(ctx context.Context) error {
-	if !s.life.accepting.Load() {
-		return s.life.whyNot()
+	if !s.life.Accepting.Load() {
+		return s.life.WhyNot()
 	}
 	done := make(chan struct{})
 	s.node.Read(func() { close(done) })
 	select {
 	case <-done:
 		return nil
-	case <-s.life.stopping:
+	case <-s.life.Stopping():
 		return ErrClosed
 	case <-ctx.Done():
 		return fmt.Errorf("server: not caught up yet: %w", ctx.Err())
@@ -155,8 +155,8 @@ func (s *Server) CatchUp(ctx context.Context) error {
 // moment.
 func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
 	switch {
-	case !s.life.accepting.Load():
-		return 0, s.life.whyNot()
+	case !s.life.Accepting.Load():
+		return 0, s.life.WhyNot()
 	case !s.node.Status().Leading || s.alone():
 		return 0, ErrNotLeading
 	}
@@ -172,7 +172,7 @@ func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
 		}
 		select {
 		case <-changed:
-		case <-s.life.stopping:
+		case <-s.life.Stopping():
 			return 0, ErrClosed
 		case <-ctx.Done():
 			return 0, fmt.Errorf("server: leadership is not handed over yet: %w", ctx.Err())
@@ -223,8 +223,8 @@ func (s *Server) decideAll(ctx context.Context, requests []datatree.Request) (ch
 // an error look is not called any more.
 func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
 	switch {
-	case !s.life.accepting.Load():
-		return s.life.whyNot()
+	case !s.life.Accepting.Load():
+		return s.life.WhyNot()
 	case len(requests) == 0:
 		return nil
 	}
@@ -252,7 +252,7 @@ func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, lo
 	select {
 	case <-done:
 		return nil
-	case <-s.life.stopping:
+	case <-s.life.Stopping():
 		return giveUp(ErrClosed)
 	case <-ctx.Done():
 		return giveUp(fmt.Errorf("server: not applied yet: %w", ctx.Err()))

@@ -368,12 +368,14 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *me
 		c.status(h, proto.ErrMarshallingError, zxidLast, false, now, t)
 		return
 	}
-	q := &queuedSync{xid: h.Xid, path: r.Append(nil), heard: c.LastHeard(), received: now}
+	q := &queuedStatus{
+		op: h.Op, xid: h.Xid, zxid: zxidLast, body: r.Append(nil), pending: true, heard: c.LastHeard(), received: now,
+	}
 	c.queue.push(q)
 	c.server.meter.SyncsWaiting.Add(1)
 	c.whenCurrent(func() {
 		c.server.meter.SyncsWaiting.Add(-1)
-		q.done = true
+		q.pending = false
 	})
 }
 

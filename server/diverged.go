@@ -28,7 +28,7 @@ func (s *Server) diverged(index uint64) {
 		err = errors.Join(err, writeErr)
 	}
 	s.fail(err)
-	s.life.cancel() // set, because only a server that serves gets here; its owner may be slow to call Close
+	s.life.Cancel() // set, because only a server that serves gets here; its owner may be slow to call Close
 }
 
 // checkDiverged refuses a data directory that was marked by diverged.

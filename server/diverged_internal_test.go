@@ -19,7 +19,7 @@ func TestDiverged_PowerLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.life.cancel = func() {} // Start was not called
+	s.life.Cancel = func() {} // Start was not called
 	s.diverged(16)
 	s.cfg.dirFS = disk.Crash(func(int) int { return 0 })
 	if err := s.checkDiverged(); !errors.Is(err, ErrDiverged) {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/lifecycle"
 )
 
 // Errors of a server that does not serve clients.
 var (
 	// ErrNotStarted means that Start was not called yet.
-	ErrNotStarted = errors.New("server: not started")
+	ErrNotStarted = lifecycle.ErrNotStarted
 	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot
 	// reach the leader, or has not caught up yet. That may pass.
 	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
@@ -64,15 +65,15 @@ func (s *Server) Dialer() func(network, address string, timeout time.Duration) (
 }
 
 // ready reports whether clients can be served.
-func (s *Server) ready() bool { return s.life.serving.Load() && !s.leader.lost.Load() }
+func (s *Server) ready() bool { return s.life.Serving.Load() && !s.leader.lost.Load() }
 
 // NotServing returns nil while the server answers clients, be it only those that accept a read-only
 // server (Config.ReadOnlyMode; Status tells). Otherwise it returns the reason:
 // ErrNotStarted, ErrNoLeader, or ErrClosed, with the cause if the server stopped by itself.
 func (s *Server) NotServing() error {
 	switch {
-	case !s.life.accepting.Load():
-		return s.life.whyNot()
+	case !s.life.Accepting.Load():
+		return s.life.WhyNot()
 	case s.leader.readOnly.Load():
 		return nil
 	case !s.ready() || !s.membersKnown(): // clients of a new ensemble wait for its members
@@ -93,8 +94,8 @@ func (s *Server) Ready(ctx context.Context) error {
 		}
 		select {
 		case <-changed:
-		case <-s.life.stopping:
-			return s.life.whyNot()
+		case <-s.life.Stopping():
+			return s.life.WhyNot()
 		case <-ctx.Done():
 			return fmt.Errorf("server: not serving clients: %w", ctx.Err())
 		}
@@ -104,7 +105,7 @@ func (s *Server) Ready(ctx context.Context) error {
 // Status returns a recent summary of the server.
 func (s *Server) Status() facts.Status {
 	st := Status{Member: int(s.cfg.MemberID)}
-	if !s.life.accepting.Load() {
+	if !s.life.Accepting.Load() {
 		return st
 	}
 	node := s.node.Status()

@@ -144,7 +144,7 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 		}
 		current, version := s.tree.Config()
 		switch {
-		case !s.life.serving.Load(): // the log is applied again after a start
+		case !s.life.Serving.Load(): // the log is applied again after a start
 		case res.Err == proto.OK:
 			s.cfg.Logger.Info("members of the ensemble",
 				"voters", memberid.Numbers(current.Voters()), "observers", memberid.Numbers(current.Observers()), "version", version.String())

@@ -63,7 +63,7 @@ func (s *Server) Stats() facts.Stats {
 		ReplyBytes: s.meter.Replies.Read(), ProposalBytes: s.meter.Proposals.Read(),
 	}
 	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = s.meter.Latencies()
-	if s.life.accepting.Load() {
+	if s.life.Accepting.Load() {
 		st.Mode, st.Uptime = s.mode(), max(0, s.cfg.Now().Sub(s.startedWall))
 	}
 	return st
@@ -178,7 +178,7 @@ func (s *Server) SetTraceMask(mask int64) { s.traceMask.Store(mask) }
 // ResetStats resets all counts and measurements, like the srst word.
 func (s *Server) ResetStats() {
 	s.meter.Reset()
-	if s.life.accepting.Load() {
+	if s.life.Accepting.Load() {
 		s.meter.ResetCounts(s.node.Status().Counts)
 	}
 }

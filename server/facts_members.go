@@ -57,7 +57,7 @@ func (s *Server) Membership() string {
 func (s *Server) Members() []facts.MemberStatus {
 	set, _ := s.ensemble()
 	var links []consensus.PeerLink
-	if s.life.accepting.Load() {
+	if s.life.Accepting.Load() {
 		links = s.node.PeerLinks()
 	}
 	all := make([]MemberStatus, 0, len(set))

@@ -19,7 +19,7 @@ import (
 //
 // docs/reference/monitoring.md says which of ZooKeeper's keys differ here, and which are missing.
 func (s *Server) Monitor() []facts.Value {
-	if !s.life.accepting.Load() {
+	if !s.life.Accepting.Load() {
 		return nil
 	}
 	list := make(facts.Values, 0, 256)

@@ -53,7 +53,7 @@ func (s *Server) ZnodeKinds() []facts.ZnodeKind {
 // Expiries returns when sessions expire, the next first. Only the server that decides about expiry
 // knows: a standalone server, or the leader. All others return nil. The caller owns the result.
 func (s *Server) Expiries() []facts.Expiry {
-	if !s.life.accepting.Load() {
+	if !s.life.Accepting.Load() {
 		return nil
 	}
 	if mode := s.mode(); mode != facts.Standalone && mode != facts.Leader {
@@ -68,7 +68,7 @@ func (s *Server) Expiries() []facts.Expiry {
 // LocalExpiries returns when the sessions that only this server knows expire, the next first, or
 // nil if this server opens no such sessions. The caller owns the result.
 func (s *Server) LocalExpiries() []facts.Expiry {
-	if !s.life.accepting.Load() || !s.cfg.LocalSessions && !s.leader.readOnly.Load() || s.alone() {
+	if !s.life.Accepting.Load() || !s.cfg.LocalSessions && !s.leader.readOnly.Load() || s.alone() {
 		return nil
 	}
 	return expiriesOf(s.conns.locals.Expiries())

@@ -65,7 +65,10 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
-	if !readOnly && (!s.awaitServing() || s.leavesClients(s.node.Status())) {
+	// A request to re-attach must not wait longer than await does: when its client gives up, the
+	// request cannot be recalled, and would take the session away from the server that the client
+	// has found by then.
+	if !readOnly && (!s.await(s.answersClients) || s.leavesClients(s.node.Status())) {
 		s.meter.Count(meter.NotServed)
 		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
@@ -124,13 +127,6 @@ func (c *conn) noteUnattached(err error) {
 	}
 }
 
-// awaitServing waits a moment for a leader, and reports whether clients are served. A request to
-// re-attach must not wait longer: when its client gives up, the request cannot be recalled, and
-// would take the session away from the server that the client has found by then.
-func (s *Server) awaitServing() bool {
-	return s.await(s.answersClients)
-}
-
 // answersClients reports whether this server is in touch with a leader and, in a new ensemble, has
 // its members.
 func (s *Server) answersClients() bool {
@@ -164,7 +160,7 @@ func (s *Server) await(cond func() bool) bool {
 		}
 		select {
 		case <-changed:
-		case <-s.life.stopping: // Close waits for this goroutine
+		case <-s.life.Stopping(): // Close waits for this goroutine
 			return false
 		case <-patience.C:
 			return false

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/server/internal/trail"
 )
 
 // opensLocal reports whether new sessions are local: if the configuration says so and, where local
@@ -139,7 +140,9 @@ func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p 
 			c.CloseLocked()
 			return pauseClosed, true
 		}
-		s.trail.EndLocal(c, h.Xid, r.now)
+		if s.trail.On() {
+			s.trail.End(&trail.Request{Client: c, Session: c.session, Xid: h.Xid, Op: h.Op, Time: r.now}, nil)
+		}
 		c.status(h, proto.OK, zxidLast, true, r.now, r.stats)
 		return pauseEnd, true
 	case c.readOnly:

@@ -111,7 +111,7 @@ func (s *Server) moveClientPort(ctx context.Context, address string) error {
 	if !s.port.plain.Replace(l) {
 		return l.Close() // the server stops
 	}
-	s.life.goroutines.Go(func() { s.accept(ctx, l, portPlain) }) // stopped by closing l, awaited by shutdown
+	s.life.Goroutines.Go(func() { s.accept(ctx, l, portPlain) }) // stopped by closing l, awaited by shutdown
 	s.cfg.Logger.Info("the client port has moved, as a reconfig says; connections to the previous one stay", "address", l.Addr().String())
 	return nil
 }

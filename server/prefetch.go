@@ -19,9 +19,9 @@ func (s *Server) prefetchInput(in *link.Input) {
 		return
 	}
 	var paths [prefetchWindow]string
-	n := 0
-	for ahead := in.Ahead(); n < len(paths); {
-		frame, err := ahead.Frame(s.cfg.MaxBuffer)
+	n, at := 0, in.At()
+	for n < len(paths) {
+		frame, err := in.Frame(s.cfg.MaxBuffer)
 		if frame == nil || err != nil { // burst reports it
 			break
 		}
@@ -33,6 +33,7 @@ func (s *Server) prefetchInput(in *link.Input) {
 		}
 		n++
 	}
+	in.Back(at)
 	s.prefetch(paths[:n])
 }
 

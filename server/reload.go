@@ -65,7 +65,7 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	s.live.Store(&next)
 	s.writes.SetMax(next.maxWrites())
 	s.conns.links.Memory.Limit.Store(next.ClientMemory)
-	if s.life.accepting.Load() {
+	if s.life.Accepting.Load() {
 		s.node.SetMaxLevel(consensus.Level(next.MaxFeatureLevel))
 		if err := s.node.SetPeerTLS(next.PeerTLS.forPeers()); err != nil { // was checked above
 			return nil, fmt.Errorf("server: reload: %w", err)

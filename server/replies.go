@@ -53,7 +53,7 @@ func (c *conn) drainInApply(b *meter.BatchStats) {
 	c.queue.draining.Store(true)
 	// Ends when the queue is drained or the connection closes; Close of the server closes the
 	// connection and waits.
-	c.server.life.goroutines.Go(c.finishDrain)
+	c.server.life.Goroutines.Go(c.finishDrain)
 }
 
 // finishDrain answers what Apply left in the queue. Unlike Apply it waits for a client that does
@@ -143,6 +143,9 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		c.answered(b, reply{op: r.op, received: r.received, zxid: last, at: at, waited: true})
 		c.logIfSlow(r.op, r.xid, r.body, r.heard, r.received)
 	case *queuedStatus:
+		if r.pending {
+			return false
+		}
 		zxid := r.zxid
 		if zxid == zxidLast {
 			zxid = last
@@ -150,14 +153,9 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		out, start := beginReply(c.Out.Buf, r.xid, zxid, r.code)
 		c.Out.Buf = endFrame(append(out, r.body...), start)
 		c.answered(b, reply{op: r.op, received: r.received, zxid: zxid, at: at, closes: r.closes})
-	case *queuedSync:
-		if !r.done {
-			return false
+		if !r.heard.IsZero() {
+			c.logIfSlow(r.op, r.xid, r.body, r.heard, r.received)
 		}
-		out, start := beginReply(c.Out.Buf, r.xid, last, proto.OK)
-		c.Out.Buf = endFrame(append(out, r.path...), start)
-		c.answered(b, reply{op: proto.OpSync, received: r.received, zxid: last, at: at})
-		c.logIfSlow(proto.OpSync, r.xid, r.path, r.heard, r.received)
 	case *clientWrite:
 		if !r.done {
 			return false

@@ -60,7 +60,7 @@ func (s *Server) report(st consensus.Status, now time.Time) {
 
 // received takes a message of another member.
 func (s *Server) received(from uint64, b []byte) {
-	if len(b) == 0 || !s.life.serving.Load() {
+	if len(b) == 0 || !s.life.Serving.Load() {
 		return
 	}
 	switch b[0] {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"github.com/gozkd/gozkd/server/internal/trail"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,9 +9,10 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/trail"
 )
 
-// A request that is not answered yet has one of six types. clientWrite, queuedRead, queuedSync and
+// A request that is not answered yet has one of five types. clientWrite, queuedRead and
 // queuedStatus wait in the queue of their connection. clientWrite, attachRequest and serverWrite
 // pass through consensus, which hands them back to Apply as the Ref of a consensus.Request.
 
@@ -99,24 +99,19 @@ type queuedRead struct {
 	heard, received time.Time
 }
 
-// queuedSync is answered when this server has applied everything that was committed when the sync
-// came.
-type queuedSync struct {
-	xid             int32
-	path            []byte // encoded: the body of the reply
-	done            bool
-	heard, received time.Time
-}
-
-// queuedStatus is a reply that is known already.
+// queuedStatus is a reply that is known already, except perhaps its zxid.
 type queuedStatus struct {
 	op       proto.OpCode
 	xid      int32
 	code     proto.ErrCode
 	zxid     proto.Zxid // 0 for auth, -1 for unknown ops, zxidLast
-	body     []byte     // of the reply to sasl; all others have none
+	body     []byte     // of the reply to sasl and sync; all others have none
 	closes   bool       // the connection closes after the reply
 	received time.Time
+
+	// A sync is pending until this server has applied all that was committed when the sync came.
+	pending bool
+	heard   time.Time // when the last bytes of a sync came; zero: it is no sync
 }
 
 // zxidLast in a queuedStatus stands for the zxid at the moment when the reply is made.
@@ -141,13 +136,11 @@ func (r *clientRequest) big() bool { return bounds.IsBig(r.req.Op, len(r.req.Bod
 func (w *clientWrite) bytes() int   { return len(w.req.Body) }
 func (w *attachRequest) bytes() int { return len(w.req.Body) + len(w.passwd) }
 func (r *queuedRead) bytes() int    { return len(r.body) }
-func (r *queuedSync) bytes() int    { return len(r.path) }
 func (r *queuedStatus) bytes() int  { return len(r.body) }
 
-func (*clientWrite) unordered() bool  { return false }
-func (r *queuedRead) unordered() bool { return r.barrier != nil }
-func (*queuedSync) unordered() bool   { return true }
-func (*queuedStatus) unordered() bool { return false }
+func (*clientWrite) unordered() bool    { return false }
+func (r *queuedRead) unordered() bool   { return r.barrier != nil }
+func (r *queuedStatus) unordered() bool { return !r.heard.IsZero() }
 
 // freeWrites are reused. Nearly all writes are answered at once, and are free when Apply no longer
 // needs them.

@@ -9,7 +9,7 @@ import (
 
 func (s *Server) treeOptions() datatree.Options {
 	return datatree.Options{TrackDirty: s.cfg.Dir != "", ListBytes: int(s.cfg.MaxBuffer), LongList: func(path string, bytes int) {
-		if s.life.serving.Load() { // otherwise warnOfLongLists warns if the list is still long
+		if s.life.Serving.Load() { // otherwise warnOfLongLists warns if the list is still long
 			s.warnOfLongList(path, bytes)
 		}
 	}}

@@ -57,7 +57,7 @@ func (c *conn) open() {
 	}
 	// Stopped and awaited as this goroutine. The new goroutine starts with a small stack; a
 	// handshake needs a large stack.
-	c.server.life.goroutines.Go(func() { c.serve(in) })
+	c.server.life.Goroutines.Go(func() { c.serve(in) })
 }
 
 // secure decides whether the connection speaks TLS, and does the handshake. It returns false if the

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"github.com/gozkd/gozkd/server/internal/trail"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,18 +17,20 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/standstill"
 	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
 	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/server/internal/trail"
 	"github.com/gozkd/gozkd/watch"
 )
 
 // Errors of Start.
 var (
 	// ErrClosed means that the server was closed.
-	ErrClosed = errors.New("server: closed")
+	ErrClosed = lifecycle.ErrClosed
 	// ErrStarted means that Start was called before.
-	ErrStarted = errors.New("server: started already")
+	ErrStarted = lifecycle.ErrStarted
 )
 
 // Server is a ZooKeeper server. Its methods may be called from any goroutine.
@@ -37,7 +38,7 @@ type Server struct {
 	cfg       *Config                // as the server was started with; never changes
 	live      atomic.Pointer[Config] // as Reload left it; its content never changes
 	reloading sync.Mutex             // held during Reload, and while start sets what Reload sets
-	life      lifecycle
+	life      lifecycle.Life
 
 	// The start of the server on two clocks: Config.Now, which may jump, and the runtime's.
 	startedWall, startedMono time.Time
@@ -94,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.tree = datatree.New(s.treeOptions())
 	s.live.Store(&cfg)
-	s.life.init()
+	s.life.Init()
 	s.conns.init(s)
 	s.port.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
 	s.port.standstill = standstill.New(max(cfg.Tick, time.Second), cfg.HandshakeTimeout)
@@ -118,7 +119,7 @@ func New(cfg Config) (*Server, error) {
 // Start opens the client port, restores the state, and returns when clients are served. ctx bounds
 // only the start. If Start returns an error, the server is closed.
 func (s *Server) Start(ctx context.Context) error {
-	ctx, over, err := s.life.begin(ctx)
+	ctx, over, err := s.life.Begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -150,10 +151,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.life.cancel = cancel
+	s.life.Cancel = cancel
 	failed := make(chan error, 1)
 	// Stopped by cancel, awaited by shutdown.
-	s.life.goroutines.Go(func() {
+	s.life.Goroutines.Go(func() {
 		err := s.node.Run(run)
 		if !errors.Is(err, consensus.ErrClosed) {
 			failed <- err
@@ -161,7 +162,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		}
 	})
 	s.reloading.Lock() // a Reload at the same time must not set its level before this one
-	s.life.accepting.Store(true)
+	s.life.Accepting.Store(true)
 	s.node.SetMaxLevel(consensus.Level(s.live.Load().MaxFeatureLevel)) // Reload may have changed it before
 	err = s.node.SetPeerTLS(s.live.Load().PeerTLS.forPeers())          // the same
 	s.reloading.Unlock()
@@ -170,16 +171,16 @@ func (s *Server) start(ctx context.Context) (err error) {
 	}
 	// Stopped by closing the listeners, awaited by shutdown.
 	if l := s.port.plain.Listener(); l != nil {
-		s.life.goroutines.Go(func() { s.accept(run, l, portPlain) })
+		s.life.Goroutines.Go(func() { s.accept(run, l, portPlain) })
 	}
 	if s.cfg.Listener == nil && !s.cfg.InProcess && !s.cfg.ListenFixed && !s.alone() {
-		s.life.goroutines.Go(func() { s.followClientAddress(run) }) // stopped by cancel, awaited by shutdown
+		s.life.Goroutines.Go(func() { s.followClientAddress(run) }) // stopped by cancel, awaited by shutdown
 	}
 	if s.port.peers != nil {
-		s.life.goroutines.Go(func() { s.followPeerAddress(run) }) // the same
+		s.life.Goroutines.Go(func() { s.followPeerAddress(run) }) // the same
 	}
 	if l := s.port.secure.Listener(); l != nil {
-		s.life.goroutines.Go(func() { s.accept(run, l, portSecure) })
+		s.life.Goroutines.Go(func() { s.accept(run, l, portSecure) })
 	}
 	if err := s.awaitLeader(ctx, failed); err != nil {
 		return err
@@ -187,10 +188,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.endReadOnly()
 	s.adoptSessions()
 	s.Audit(audit.Event{Operation: audit.ServerStart, Result: audit.Success})
-	s.life.serving.Store(true)
+	s.life.Serving.Store(true)
 	s.applied.wake()
-	s.life.goroutines.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
-	s.life.goroutines.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
+	s.life.Goroutines.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
+	s.life.Goroutines.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
 	st := s.treeStats()
 	ports := []any{"address", s.ConnectString()}
 	if a := s.SecureAddr(); a != nil {

@@ -136,7 +136,7 @@ func (s *Server) runCollector(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if !s.life.serving.Load() { // the log is closed and takes no requests
+			if !s.life.Serving.Load() { // the log is closed and takes no requests
 				return
 			}
 			if s.node.Status().Leading {

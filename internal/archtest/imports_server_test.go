@@ -8,6 +8,7 @@ var serverTable = []box{
 		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
 	}},
 	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
+	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"proto/jute", "the data of a znode in a reply"},
@@ -57,6 +58,7 @@ var serverTable = []box{
 		{"datatree", "the only place where connections and the tree meet"},
 		{"server/facts", "the facts that it reports about itself"},
 		{"server/internal/bounds", "what all clients together may use"},
+		{"server/internal/lifecycle", "how far it is"},
 		{"server/internal/link", "sockets, buffers and TLS of connections"},
 		{"server/internal/liveness", "which sessions are alive"},
 		{"server/internal/members", "what the members know of each other"},

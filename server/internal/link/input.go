@@ -35,9 +35,6 @@ type Input struct {
 	waited bool              // the last fill found nothing at first
 }
 
-// NewInput returns an input that holds b.
-func NewInput(b []byte) Input { return Input{buf: b, w: len(b)} }
-
 // SetSmall sets whether the next buffer is small, for a connection without a session.
 func (in *Input) SetSmall(small bool) { in.small = small }
 
@@ -55,9 +52,6 @@ func (in *Input) At() int { return in.r }
 
 // Back makes a frame the next one again. Nothing was filled since At returned at.
 func (in *Input) Back(at int) { in.r = at }
-
-// Ahead returns a copy, to look at frames without handling them. It must not be filled.
-func (in *Input) Ahead() Input { return Input{buf: in.buf, r: in.r, w: in.w} }
 
 // Frame returns the next frame without its length, or nil if the frame has not arrived as a whole.
 // The result shares the buffer. A length that is negative or above limit is an error.

@@ -80,16 +80,6 @@ func (t *Trail) Session(c Client, op proto.OpCode, id proto.SessionID, code prot
 	t.Log.Record(&e)
 }
 
-// EndLocal records that a client ended its local session.
-func (t *Trail) EndLocal(c Client, xid int32, now time.Time) {
-	if !t.On() {
-		return
-	}
-	e := event(c, audit.CloseSession, proto.OK, nil, now)
-	e.Xid = xid
-	t.Log.Record(&e)
-}
-
 // Refused records a write that is answered without being applied.
 func (t *Trail) Refused(c Client, h proto.RequestHeader, body []byte, code proto.ErrCode, now time.Time) {
 	if !t.On() {

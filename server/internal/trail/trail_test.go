@@ -30,7 +30,6 @@ func TestTrail_Off(t *testing.T) {
 	trail.Auth(client{}, "digest", proto.OK)
 	trail.Word(client{}, "srst", true)
 	trail.Session(client{}, proto.OpCreateSession, 1, proto.OK, 1)
-	trail.EndLocal(client{}, 1, time.Time{})
 	trail.Refused(client{}, proto.RequestHeader{Op: proto.OpDelete}, nil, proto.ErrNoAuth, time.Time{})
 	if trail.On() || trail.Full() || !trail.Await(nil, nil) {
 		t.Error("there is a log")

@@ -49,7 +49,7 @@ func (t *Trail) Lost(r *Request) {
 	t.write(e, r)
 }
 
-// End records the end of a session, and of its ephemeral znodes.
+// End records the end of a session, and of its ephemeral znodes. There is a log.
 func (t *Trail) End(r *Request, ephemerals []string) {
 	for _, path := range ephemerals {
 		t.Log.Record(&audit.Event{
