@@ -132,6 +132,7 @@ func (k *core) close() error {
 		session.end(ErrClosed) // before the server can end it
 	}
 	close(k.closing)
+	k.window.close()
 	k.activeProbes.close()
 	if unanswered := k.conn.close(session, limit); unanswered > 0 {
 		return fmt.Errorf("recipes: close: %d calls of the wrapped connection are still unanswered", unanswered)

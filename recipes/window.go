@@ -48,7 +48,8 @@ type window struct {
 	// answer. A large one is repeated alone, a small one only after its second loss: a server that
 	// is restarted has up to mostRequests of them, and all others wait meanwhile.
 	suspects map[request]suspect
-	alone    bool // the request under way must be alone
+	alone    bool        // the request under way must be alone
+	sweeper  *time.Timer // of sweep; nil: it does not run
 }
 
 // suspect says how often in succession a server closed the connection before the answer. Requests
@@ -83,7 +84,8 @@ func lossOf(op string, err error) (lost, byServer bool) {
 type turn struct {
 	request
 	expected  int           // the bytes of the request and of its reply
-	come      chan struct{} // closed when the request enters
+	asked     time.Duration // when it began to wait
+	come      chan struct{} // closed when the request enters, or waits no longer
 	entered   int           // how many entered before; -1: it has not
 	alone     bool
 	abandoned bool          // the caller does not wait any longer
@@ -98,31 +100,25 @@ func newWindow(k *core) *window {
 
 // enter waits until r may be under way. Without a connection, the error says so after longPause.
 // After nil, leave must be called.
-func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
+func (w *window) enter(ctx context.Context, r request) (*turn, error) {
 	w.mu.Lock()
-	t = &turn{request: r, come: make(chan struct{}), entered: -1}
+	t := &turn{request: r, asked: w.k.now(), come: make(chan struct{}), entered: -1}
 	w.waiting = append(w.waiting, t)
-	w.admit()
+	if w.admit(); t.entered < 0 && w.sweeper == nil {
+		w.sweeper = time.AfterFunc(longPause, w.sweep)
+	}
 	w.mu.Unlock()
-	for err == nil {
-		select {
-		case <-t.come:
+	var err error
+	select {
+	case <-t.come:
+		if t.entered >= 0 {
 			return t, nil
-		default:
 		}
-		late := time.NewTimer(longPause)
-		select {
-		case <-t.come:
-		case <-ctx.Done():
-			err = newCtxError(ctx, false)
-		case <-w.k.closing:
-			err = ErrClosed
-		case <-late.C:
-			if session, _ := w.k.conn.place(); session == 0 {
-				err = zk.ErrNoServer
-			}
-		}
-		late.Stop()
+		return nil, zk.ErrNoServer
+	case <-ctx.Done():
+		err = newCtxError(ctx, false)
+	case <-w.k.closing:
+		err = ErrClosed
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,6 +130,34 @@ func (w *window) enter(ctx context.Context, r request) (t *turn, err error) {
 		delete(w.suspects, r)
 	}
 	return nil, err
+}
+
+// sweep abandons the requests that have waited for longPause, if there is no connection. It runs
+// again after longPause while requests wait: a timer for each of thousands would cost much.
+func (w *window) sweep() {
+	session, _ := w.k.conn.place()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.waiting {
+		if session == 0 && !t.abandoned && w.k.now()-t.asked >= longPause {
+			t.abandoned = true
+			close(t.come)
+		}
+	}
+	if w.admit(); len(w.waiting) > 0 && w.k.ctx.Err() == nil {
+		w.sweeper.Reset(longPause)
+	} else {
+		w.sweeper = nil
+	}
+}
+
+// close ends sweep, after k.ctx has ended.
+func (w *window) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sweeper != nil {
+		w.sweeper.Stop()
+	}
 }
 
 // leave is called when a request has ended with err: the server has answered with this many bytes,

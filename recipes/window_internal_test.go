@@ -7,8 +7,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
@@ -27,9 +30,11 @@ func sendWith(ctx context.Context, w *window, r request, err error) error {
 	return err
 }
 
-// newTestWindow returns a window of a Client without a connection.
+// newTestWindow returns a window of a Client that is connected.
 func newTestWindow() *window {
-	return newCore(config{suspended: func() time.Duration { return 0 }}).window
+	k := newCore(config{suspended: func() time.Duration { return 0 }})
+	k.conn = &connected{}
+	return k.window
 }
 
 // TestWindow_LostTogether: identical requests that are lost together count as one loss.
@@ -122,4 +127,56 @@ func TestLoss(t *testing.T) {
 			}
 		}
 	}
+}
+
+// connected is a transport with a session and nothing else, which counts how often it is asked.
+type connected struct {
+	transport
+	asked atomic.Int64
+}
+
+func (c *connected) place() (session int64, server string) {
+	c.asked.Add(1)
+	return 1, "a"
+}
+
+// TestWindow_ManyWait: how often the Client looks for its connection does not depend on how many
+// requests wait.
+func TestWindow_ManyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiting, seconds = 100, 10
+		w := newTestWindow()
+		w.k.timeout.Store(int64(time.Hour))
+		var first *turn
+		ctx, cancel := context.WithCancel(t.Context())
+		for range firstRequests {
+			var err error
+			if first, err = w.enter(ctx, request{op: "exists", path: "/a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var entered int64
+		var wg sync.WaitGroup
+		for range waiting {
+			wg.Go(func() {
+				if _, err := w.enter(ctx, request{op: "exists", path: "/a"}); err == nil {
+					atomic.AddInt64(&entered, 1)
+				} else if !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(seconds * time.Second)
+		if n := w.k.conn.(*connected).asked.Load(); n > seconds+1 {
+			t.Errorf("asked %d times in %d seconds", n, seconds)
+		}
+		w.leave(ctx, first, nil, 0)
+		time.Sleep(time.Millisecond)
+		cancel()
+		wg.Wait()
+		if entered == 0 {
+			t.Error("no request entered after one had left")
+		}
+		time.Sleep(2 * longPause) // the sweeper ends
+	})
 }
