@@ -72,14 +72,14 @@ final class Waiters {
     private static Waiter waiter(CuratorFramework client, String kind) {
         switch (kind) {
             case "lock":
-                InterProcessMutex mutex = new InterProcessMutex(client, "/waiters");
                 return i -> {
+                    InterProcessMutex mutex = new InterProcessMutex(client, "/waiters");
                     mutex.acquire();
                     mutex.release();
                 };
             case "semaphore":
-                InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, "/waiters", LEASES);
                 return i -> {
+                    InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, "/waiters", LEASES);
                     Lease lease = semaphore.acquire();
                     semaphore.returnLease(lease);
                 };
