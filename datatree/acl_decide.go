@@ -51,7 +51,7 @@ func (k *Decisions) granted(a *acl, ids []proto.ID) proto.Perms {
 		perms = k.evaluate(a, ids)
 	}
 	if _, known := k.older[k.last]; k.last != nil && !known {
-		if full := len(k.older) >= max(k.most, fewDecisions) || k.most == 0 && k.bytes >= maxDecisionBytes; k.older == nil || full {
+		if k.older == nil || len(k.older) >= max(k.most, fewDecisions) || k.most == 0 && k.bytes >= maxDecisionBytes {
 			k.older, k.bytes = make(map[*acl]proto.Perms), 0
 		}
 		k.older[k.last] = k.perms

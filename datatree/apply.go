@@ -144,6 +144,12 @@ func (x *txn) fits(what, path string, size int) proto.ErrCode {
 	if x.MaxBuffer <= 0 || size <= int(x.MaxBuffer) {
 		return proto.OK
 	}
-	x.res.Why = fmt.Sprintf("%v of %q refused: the reply with its %s would take %d bytes, jute.maxbuffer is %d", x.Op, path, what, size, x.MaxBuffer)
-	return proto.ErrMarshallingError
+	return x.refuse(proto.ErrMarshallingError, path, "the reply with its %s would take %d bytes, jute.maxbuffer is %d",
+		what, size, x.MaxBuffer)
+}
+
+// refuse gives the reason of a refusal that should be logged, and returns code.
+func (x *txn) refuse(code proto.ErrCode, path, format string, args ...any) proto.ErrCode {
+	x.res.Why = fmt.Sprintf("%v of %q refused: ", x.Op, path) + fmt.Sprintf(format, args...)
+	return code
 }

@@ -1,7 +1,6 @@
 package datatree
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,8 +79,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 		return "", none, code
 	}
 	if t.index.len() >= t.limit {
-		x.res.Why = fmt.Sprintf("%v of %q refused: there are %d znodes, which is the most", x.Op, path, t.limit)
-		return "", none, proto.ErrSystemError
+		return "", none, x.refuse(proto.ErrSystemError, path, "there are %d znodes, which is the most", t.limit)
 	}
 
 	rec := record{
@@ -173,7 +171,7 @@ func CreatesEphemeral(op proto.OpCode, body []byte) bool {
 			return false
 		}
 		return slices.ContainsFunc(m.Ops, func(o proto.MultiOp) bool {
-			return (o.Op == proto.OpCreate || o.Op == proto.OpCreate2 || o.Op == proto.OpCreateTTL) && o.Mode.Valid() && o.Mode.Ephemeral()
+			return o.Op.Info().Group == "create" && o.Op != proto.OpCreateContainer && o.Mode.Valid() && o.Mode.Ephemeral()
 		})
 	}
 	return false

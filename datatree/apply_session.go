@@ -62,7 +62,7 @@ func (t *Tree) createSession(x *txn) proto.ErrCode {
 	if !body.decode(t.body(x)) {
 		return proto.ErrMarshallingError
 	}
-	id := proto.SessionID(uint64(memberid.Number(x.Server))<<56 | uint64(x.Zxid.Epoch()&0xffffff)<<32 | uint64(x.Zxid.Counter()))
+	id := proto.SessionID(memberid.Number(x.Server))<<56 | proto.SessionID(x.Zxid)&(1<<56-1)
 	if x.Session != 0 {
 		id = x.Session
 	}

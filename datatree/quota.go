@@ -29,7 +29,7 @@ func quotaTarget(path, name string) (string, bool) {
 	}
 	target, ok = strings.CutSuffix(target, name)
 	// No quota applies below /zookeeper, because accounting itself writes there.
-	return target, ok && strings.HasPrefix(target, "/") && target != zookeeperPath && !strings.HasPrefix(target, zookeeperPath+"/")
+	return target, ok && strings.HasPrefix(target, "/") && !strings.HasPrefix(target+"/", zookeeperPath+"/")
 }
 
 // quotaOf returns the nearest quota for n, or nil.
@@ -153,8 +153,7 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 	r := t.get(limitsPath).record()
 	parsed, err := proto.ParseQuota(r.data)
 	if err != nil {
-		x.res.Why = fmt.Sprintf("%v of %q refused: %s: %v", x.Op, path, limitsPath, err)
-		return proto.ErrMarshallingError
+		return x.refuse(proto.ErrMarshallingError, path, "%s: %v", limitsPath, err)
 	}
 	limits := struct{ count, bytes int64 }{parsed.Get(proto.QuotaCountHard), parsed.Get(proto.QuotaBytesHard)}
 	if t.get(quotaPath+q.path+statsName) == nil {
@@ -162,12 +161,10 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		return proto.OK
 	}
 	if limits.count >= 0 && count != 0 && q.count+count > limits.count {
-		x.res.Why = fmt.Sprintf("%v of %q refused: %d znodes, quota of %s is %d", x.Op, path, q.count+count, q.path, limits.count)
-		return proto.ErrQuotaExceeded
+		return x.refuse(proto.ErrQuotaExceeded, path, "%d znodes, quota of %s is %d", q.count+count, q.path, limits.count)
 	}
 	if limits.bytes >= 0 && bytes != 0 && q.bytes+bytes > limits.bytes {
-		x.res.Why = fmt.Sprintf("%v of %q refused: %d bytes, quota of %s is %d", x.Op, path, q.bytes+bytes, q.path, limits.bytes)
-		return proto.ErrQuotaExceeded
+		return x.refuse(proto.ErrQuotaExceeded, path, "%d bytes, quota of %s is %d", q.bytes+bytes, q.path, limits.bytes)
 	}
 	return proto.OK
 }

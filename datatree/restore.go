@@ -108,8 +108,8 @@ func (b *builder) ensemble(value []byte) error {
 	if rec.empty() {
 		return errors.New("it names no members")
 	}
-	last := b.t.lastZxid
-	if pending := rec.pending.Serial; rec.version < 0 || pending < 0 || max(rec.version, pending) > last || pending != 0 && pending <= rec.version {
+	last, pending := b.t.lastZxid, rec.pending.Serial
+	if min(rec.version, pending) < 0 || max(rec.version, pending) > last || pending != 0 && pending <= rec.version {
 		return fmt.Errorf("zxids %v %v, the last one is %v", rec.version, pending, last)
 	}
 	for _, set := range rec.both() {

@@ -75,7 +75,7 @@ func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 			var w PathWatchRequest
 			w.Decode(d)
 			m.Path, m.Watch = w.Path, w.Watch
-		case op == OpMulti && (code == OpCreate || code == OpCreate2 || code == OpCreateContainer || code == OpCreateTTL):
+		case op == OpMulti && code.Info().Group == "create":
 			var c CreateRequest
 			c.Decode(d, code)
 			if c.NullPath {
