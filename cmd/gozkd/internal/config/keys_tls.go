@@ -78,49 +78,60 @@ func portKeys(c *Config) []key {
 // tlsKeys returns the rows of tlsconf.Options below a prefix. What is wrong with one of them
 // prevents the start only if TLS with these options is served: see groupProblems.
 func tlsKeys(prefix string, hosts bool, o *tlsconf.Options) []key {
-	row := func(name string, k kind, def, note string, field any, aliases ...string) key {
-		r := live(prefix+name, k, def, field, note).of(prefix).alias(aliases...)
+	row := func(name string, k kind, def string, field any, note string) key {
+		r := live(prefix+name, k, def, field, note).of(prefix)
 		r.secret = k.hidden
 		return r
 	}
 	other := func(name string, k kind, s status, note string, fine ...string) key {
 		return key{name: prefix + name, group: prefix, kind: k, status: s, note: note, fine: fine}
 	}
-	gozkd := func(name string) []string {
+	store := func(name string, s *tlsconf.Store, alias, note string) []key {
+		location := row(name+".location", orEmpty(text), "", &s.Location, note)
 		if prefix == clientTLS {
-			return []string{"gozkd.tls." + name}
+			location = location.alias("gozkd.tls." + alias)
 		}
-		return nil
+		return []key{
+			location,
+			row(name+".password", password, "", &s.Password, "password of that store"),
+			row(name+".passwordPath", orEmpty(text), "", &s.PasswordFile, "file with that password; wins over `.password`"),
+			row(name+".type", orEmpty(oneOf("JKS", "PKCS12", "PEM", "BCFKS")), "", &s.Type,
+				"no effect: the file's content decides; BCFKS is refused"),
+		}
 	}
-	rows := []key{
-		row("keyStore.location", orEmpty(text), "", "file with this server's key and certificate: JKS, PKCS12 or PEM; required for TLS", &o.KeyStore.Location, gozkd("cert")...),
-		row("keyStore.password", password, "", "password of that store", &o.KeyStore.Password),
-		row("keyStore.passwordPath", orEmpty(text), "", "file with that password; wins over `.password`", &o.KeyStore.PasswordFile),
-		row("keyStore.type", orEmpty(oneOf("JKS", "PKCS12", "PEM", "BCFKS")), "", "no effect: the file's content decides; BCFKS is refused", &o.KeyStore.Type),
-		row("trustStore.location", orEmpty(text), "", "file with the authorities of callers' certificates; required unless clientAuth is none", &o.TrustStore.Location, gozkd("ca")...),
-		row("trustStore.password", password, "", "password of that store", &o.TrustStore.Password),
-		row("trustStore.passwordPath", orEmpty(text), "", "file with that password; wins over `.password`", &o.TrustStore.PasswordFile),
-		row("trustStore.type", orEmpty(oneOf("JKS", "PKCS12", "PEM", "BCFKS")), "", "no effect: the file's content decides; BCFKS is refused", &o.TrustStore.Type),
-		row("protocol", orEmpty(protocol), "TLS", "the only TLS version, unless enabledProtocols is set; TLS: both", &o.Protocol),
-		row("enabledProtocols", orEmpty(protocols), "both", "versions of TLS", &o.EnabledProtocols),
-		row("ciphersuites", orEmpty(suites), "Go's choice", "IANA names. A list without a TLS 1.3 suite disables TLS 1.3", &o.CipherSuites),
-		row("clientAuth", orEmpty(oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None)), tlsconf.Need, "need: callers need a certificate; want: any certificate is verified; none: not requested", &o.ClientAuth),
-		row("hostnameVerification", boolean, "true", "a server's certificate must name the dialed host; false also turns clientHostnameVerification off", &o.HostnameVerification),
-		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), "a caller's certificate must name its address", &o.ClientHostnameVerification),
-		row("allowReverseDnsLookup", boolean, "false", "with clientHostnameVerification, a certificate may name the DNS name of the caller's address instead, if that name resolves back", &o.ReverseDNS),
-		row("crl", boolean, "false", "certificates revoked by crlLocation's lists, or without a current list, are refused", &o.CRL),
-		row("ocsp", boolean, "false", "true prevents the start: use revocation lists", &o.OCSP),
+	rows := append(slices.Concat(
+		store("keyStore", &o.KeyStore, "cert", "file with this server's key and certificate: JKS, PKCS12 or PEM; required for TLS"),
+		store("trustStore", &o.TrustStore, "ca",
+			"file with the authorities of callers' certificates; required unless clientAuth is none"),
+	), []key{
+		row("protocol", orEmpty(protocol), "TLS", &o.Protocol,
+			"the only TLS version, unless enabledProtocols is set; TLS: both"),
+		row("enabledProtocols", orEmpty(protocols), "both", &o.EnabledProtocols, "versions of TLS"),
+		row("ciphersuites", orEmpty(suites), "Go's choice", &o.CipherSuites,
+			"IANA names. A list without a TLS 1.3 suite disables TLS 1.3"),
+		row("clientAuth", orEmpty(oneOf(tlsconf.Need, tlsconf.Want, tlsconf.None)), tlsconf.Need, &o.ClientAuth,
+			"need: callers need a certificate; want: any certificate is verified; none: not requested"),
+		row("hostnameVerification", boolean, "true", &o.HostnameVerification,
+			"a server's certificate must name the dialed host; false also turns clientHostnameVerification off"),
+		row("clientHostnameVerification", boolean, strconv.FormatBool(hosts), &o.ClientHostnameVerification,
+			"a caller's certificate must name its address"),
+		row("allowReverseDnsLookup", boolean, "false", &o.ReverseDNS,
+			"with clientHostnameVerification, a certificate may name the DNS name of the caller's address instead, "+
+				"if that name resolves back"),
+		row("crl", boolean, "false", &o.CRL,
+			"certificates revoked by crlLocation's lists, or without a current list, are refused"),
+		row("ocsp", boolean, "false", &o.OCSP, "true prevents the start: use revocation lists"),
 		other("context.supplier.class", text, refused, "a class of the Java server"),
 		other("sslProvider", text, refused, "the TLS implementation is Go's", "JDK", "OPENSSL", "OPENSSL_REFCNT"),
 		other("authProvider", text, refused, "a class of the Java server", "x509"),
 		other("handshakeDetectionTimeoutMillis", anything, harmless, "use nio.sessionlessCnxnTimeout"),
 		other("client.*", anything, harmless, "a property of the Java client"),
 		other("*", anything, refused, "not a key of ZooKeeper 3.9, perhaps of security"),
-	}
+	}...)
 	rows[len(rows)-1].secret = true // a password, if a letter of its key is wrong
-	crl := row("crlLocation", text, "", "file or directory with revocation lists, PEM or DER", &o.CRLLocation)
+	crl := row("crlLocation", text, "", &o.CRLLocation, "file or directory with revocation lists, PEM or DER")
 	crl.name = "gozkd." + crl.name
-	bare := row("key", text, "", "PEM file with the key, if the key store has only certificates", &o.KeyStore.Key)
+	bare := row("key", text, "", &o.KeyStore.Key, "PEM file with the key, if the key store has only certificates")
 	bare.name = "gozkd." + strings.Replace(prefix, "ssl", "tls", 1) + "key"
 	return append(rows, crl, bare)
 }

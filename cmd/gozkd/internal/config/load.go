@@ -246,10 +246,5 @@ func (e *Error) Missing() bool {
 
 // Usage reports whether the command line is wrong; the exit status is 2 then.
 func (e *Error) Usage() bool {
-	for _, p := range e.Problems {
-		if p.From.layer == fromFlags {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Problems, func(p Problem) bool { return p.From.layer == fromFlags })
 }

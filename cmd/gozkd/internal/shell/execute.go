@@ -113,13 +113,4 @@ func split(line string) []string {
 	return words
 }
 
-func isBlank(s string) bool {
-	for i := range len(s) {
-		switch s[i] {
-		case ' ', '\t', '\n', '\v', '\f', '\r':
-		default:
-			return false
-		}
-	}
-	return len(s) > 0
-}
+func isBlank(s string) bool { return s != "" && strings.Trim(s, " \t\n\v\f\r") == "" }
