@@ -2,39 +2,26 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // accept accepts connections until the listener closes.
 func (s *Server) accept(ctx context.Context, l net.Listener, kind portKind) {
-	wait := time.Duration(0)
-	for {
-		nc, err := l.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil: // most likely there are no file descriptors left: wait until others are closed
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
-			s.cfg.Logger.Warn("a connection could not be accepted; if file descriptors are short, raise the limit of this process (ulimit -n), or lower maxCnxns",
-				"error", err, "retry_ms", wait.Milliseconds())
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-				return // a Config.Listener may have its own error for being closed
-			}
-			continue
-		}
-		wait = 0
+	_ = accept.Loop(ctx, l, func(err error, retry time.Duration) { // it ends as the port or the server does
+		s.cfg.Logger.Warn("a connection could not be accepted; if file descriptors are short, "+
+			"raise the limit of this process (ulimit -n), or lower maxCnxns",
+			"error", err, "retry_ms", retry.Milliseconds())
+	}, func(nc net.Conn) {
 		k := kind
 		if k == portPlain && s.live.Load().PortUnification {
 			k = portUnified
 		}
 		s.admit(nc, k)
-	}
+	})
 }
 
 // admit starts to serve a connection, or closes it if there are too many.

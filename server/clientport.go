@@ -16,7 +16,9 @@ import (
 // clientPort holds the listeners for clients and members, and what bounds the connections of
 // clients.
 type clientPort struct {
-	plain, secure ports.Port // without a listener: in process only; no secure port
+	plain  ports.Clients  // without a listener: in process only
+	secure ports.Port     // without a listener: there is none
+	peers  *ports.Members // nil: there are none, or Config.PeerListener
 	// sockets is how many connections the file descriptors of the process suffice for; 0: the
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
 	sockets  int
@@ -26,9 +28,6 @@ type clientPort struct {
 	// handshakes are the TLS handshakes under way, which cost memory and time before the client has
 	// proved anything.
 	handshakes fair.Places[*conn]
-	move       portMove
-	peers      *joinedListener // for other members; nil: there are none, or Config.PeerListener
-	peerMove   peerMove
 	standstill *standstill.Watch // noted by runSessions
 }
 
@@ -37,13 +36,13 @@ func (s *Server) listenClients(ctx context.Context) (err error) {
 	p, c := &s.port, s.cfg
 	l := c.Listener
 	if l == nil && !c.InProcess {
-		if l, err = s.listen(ctx, c.Listen); err != nil {
+		if l, err = c.listen(ctx, c.Listen); err != nil {
 			return fmt.Errorf("server: client port: %w", err)
 		}
 	}
-	p.opened(&p.plain, l)
+	p.opened(&p.plain.Port, l)
 	if l = c.SecureListener; l == nil && c.SecureListen != "" {
-		if l, err = s.listen(ctx, c.SecureListen); err != nil {
+		if l, err = c.listen(ctx, c.SecureListen); err != nil {
 			return fmt.Errorf("server: secure client port: %w", err)
 		}
 	}
@@ -51,15 +50,16 @@ func (s *Server) listenClients(ctx context.Context) (err error) {
 	return nil
 }
 
-func (s *Server) listen(ctx context.Context, address string) (net.Listener, error) {
+// listen opens a port for clients.
+func (c *Config) listen(ctx context.Context, address string) (net.Listener, error) {
 	keepAlive := time.Duration(-1) // none
-	if s.cfg.ClientKeepAlive {
+	if c.ClientKeepAlive {
 		keepAlive = 0 // the runtime's default
 	}
 	l, err := (&net.ListenConfig{KeepAlive: keepAlive}).Listen(ctx, "tcp", address)
-	if err == nil && s.cfg.ListenBacklog > 0 {
-		if err := setBacklog(l, s.cfg.ListenBacklog); err != nil {
-			s.cfg.Logger.Warn("the client port has the system's backlog, not that of clientPortListenBacklog", "error", err)
+	if err == nil && c.ListenBacklog > 0 {
+		if err := setBacklog(l, c.ListenBacklog); err != nil {
+			c.Logger.Warn("the client port has the system's backlog, not that of clientPortListenBacklog", "error", err)
 		}
 	}
 	return l, err

@@ -78,8 +78,7 @@ func (s *Server) retarget() {
 		s.cfg.Logger.Warn("the addresses of the other servers cannot be saved for the next start", "error", err)
 	}
 	s.node.SetMembers(s.peers.ByMember())
-	s.noteClientAddress(current, version)
-	s.notePeerAddress(current, version)
+	s.movePorts(current, version)
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
 		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; "+howToJoin(s.cfg),
 			"members", len(current))

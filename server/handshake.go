@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fourletter"
-	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/internal/link"
@@ -96,7 +96,7 @@ func (c *conn) connectRequest(in *link.Input) (frame []byte, err error) {
 		frame, err = in.Frame(limit)
 		switch {
 		case err != nil:
-			switch speaks := tlsreason.Protocol(in.Bytes()); {
+			switch speaks := accept.Protocol(in.Bytes()); {
 			case speaks == "TLS" && !c.Secured():
 				err = errors.New("the client speaks TLS, and this port does not: connect to the port for TLS " +
 					"(secureClientPort), or set client.portUnification=true")

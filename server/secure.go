@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/proto"
@@ -75,13 +76,13 @@ func (c *conn) secure(in *link.Input) bool {
 			return false
 		}
 	}
-	if b := in.Bytes(); b[0] != 0x16 || b[1] != 3 { // no handshake record of SSL 3 or TLS
+	if !accept.BeginsTLS(in.Bytes()) {
 		if c.port == portUnified {
 			c.countPlain()
 			return true
 		}
 		var why error
-		if speaks := tlsreason.Protocol(in.Bytes()); speaks != "" {
+		if speaks := accept.Protocol(in.Bytes()); speaks != "" {
 			why = fmt.Errorf("the client speaks %s without TLS, and this port is for ZooKeeper's clients with TLS", speaks)
 		}
 		c.refused(tlsreason.NotTLS, why)

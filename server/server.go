@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
 	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/server/internal/ports"
 	"github.com/gozkd/gozkd/server/internal/trail"
 	"github.com/gozkd/gozkd/watch"
 )
@@ -100,8 +102,8 @@ func New(cfg Config) (*Server, error) {
 	s.port.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
 	s.port.standstill = standstill.New(max(cfg.Tick, time.Second), cfg.HandshakeTimeout)
 	s.port.words.init()
-	s.port.move.init()
-	s.port.peerMove.init()
+	line, _ := set.Get(uint64(cfg.MemberID))
+	s.port.plain.Init(ports.ClientsConfig{Address: cfg.Listen, Line: line, Listen: cfg.listen, Logger: cfg.Logger})
 	s.expiry.Expiry = liveness.NewExpiry(cfg.MemberID, cfg.Tick)
 	s.leader.contact = liveness.Contact{Tick: cfg.Tick}
 	s.trail = trail.Trail{
@@ -170,14 +172,15 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	// Stopped by closing the listeners, awaited by shutdown.
+	acceptFrom := func(l net.Listener) { s.life.Goroutines.Go(func() { s.accept(run, l, portPlain) }) }
 	if l := s.port.plain.Listener(); l != nil {
-		s.life.Goroutines.Go(func() { s.accept(run, l, portPlain) })
+		acceptFrom(l)
 	}
 	if s.cfg.Listener == nil && !s.cfg.InProcess && !s.cfg.ListenFixed && !s.alone() {
-		s.life.Goroutines.Go(func() { s.followClientAddress(run) }) // stopped by cancel, awaited by shutdown
+		s.life.Goroutines.Go(func() { s.port.plain.Follow(run, acceptFrom) }) // stopped by cancel, awaited by shutdown
 	}
-	if s.port.peers != nil {
-		s.life.Goroutines.Go(func() { s.followPeerAddress(run) }) // the same
+	if m := s.port.peers; m != nil {
+		s.life.Goroutines.Go(func() { m.Follow(run, s.connectedAt) }) // the same
 	}
 	if l := s.port.secure.Listener(); l != nil {
 		s.life.Goroutines.Go(func() { s.accept(run, l, portSecure) })

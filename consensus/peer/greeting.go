@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/accept"
 )
 
 const (
@@ -67,7 +67,7 @@ func readGreeting(r io.Reader) (greeting, error) {
 	}
 	if string(head[:8]) != magic {
 		hint := ""
-		if speaks := tlsreason.Protocol(head[:]); speaks != "" {
+		if speaks := accept.Protocol(head[:]); speaks != "" {
 			hint = ": the other side speaks " + speaks
 		}
 		return greeting{}, fmt.Errorf("%w: the first bytes are %q, which is no hello of gozkd%s", ErrCorrupt, head[:8], hint)

@@ -9,12 +9,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 )
 
 const (
-	// recordHandshake is the first byte of a TLS connection. A plain connection begins with magic.
-	recordHandshake = 0x16
 	// maxHandshake bounds the bytes that are read from a caller before its handshake has succeeded.
 	maxHandshake = 64 << 10
 	// maxHandshakes bounds the handshakes that compute at a time, and maxHandshakesPerHost those of
@@ -36,22 +35,20 @@ func (n *Network) secure(ctx context.Context, v *visitor) error {
 	if err := v.conn.SetReadDeadline(earlier(v.until, time.Now().Add(v.enc.DetectionTimeout))); err != nil {
 		return err
 	}
-	var first [1]byte
-	if _, err := io.ReadFull(v.conn, first[:]); err != nil {
+	begun, err := accept.Begin(v.conn)
+	if err != nil {
 		return err
 	}
 	if err := v.conn.SetDeadline(v.until); err != nil {
 		return err
 	}
-	c := &callerConn{Conn: v.conn, first: first[:]}
 	switch {
-	case first[0] == recordHandshake:
-		return n.handshakeAsCalled(ctx, v, c)
+	case begun.BeginsTLS(): // a plain connection begins with magic
+		return n.handshakeAsCalled(ctx, v, &callerConn{Conn: begun})
 	case v.enc.Mode == TLSRequired:
 		return refuse(RefusedPlain, "member %d accepts only TLS connections of other members: set sslQuorum=true on the calling member", n.cfg.Self)
 	}
-	c.done = true
-	v.stream = c
+	v.stream = begun
 	return nil
 }
 
@@ -103,13 +100,12 @@ func withoutTickets(cfg *tls.Config) *tls.Config {
 	return cfg
 }
 
-// callerConn is an accepted connection whose first byte was read. During the handshake it bounds
-// what the caller costs: the bytes that are read, and, by taking turns between reads and writes,
-// the computations at a time.
+// callerConn is an accepted connection with TLS. During the handshake it bounds what the caller
+// costs: the bytes that are read, and, by taking turns between reads and writes, the computations
+// at a time.
 type callerConn struct {
 	net.Conn
-	first []byte // not returned by Read yet
-	done  bool   // the handshake is over
+	done bool // the handshake is over
 
 	// For the handshake, which uses a single goroutine.
 	left int                          // bytes that may be read
@@ -119,12 +115,7 @@ type callerConn struct {
 
 func (c *callerConn) Read(b []byte) (n int, err error) {
 	c.pass()
-	if len(c.first) > 0 {
-		n = copy(b, c.first)
-		c.first = c.first[n:]
-	} else {
-		n, err = c.Conn.Read(b)
-	}
+	n, err = c.Conn.Read(b)
 	if c.done || err != nil {
 		return n, err
 	}

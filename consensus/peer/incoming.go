@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/memberid"
 )
@@ -23,29 +24,11 @@ type incoming struct {
 
 // accept accepts connections until Close.
 func (n *Network) accept() {
-	wait := time.Duration(0)
-	for {
-		conn, err := n.cfg.Listener.Accept()
-		switch {
-		case n.life.Err() != nil:
-			if err == nil {
-				_ = conn.Close() // nothing was sent on it
-			}
-			return
-		case errors.Is(err, net.ErrClosed):
-			n.cfg.Logger.Error("no longer accepting peers: the listener was closed; restart this server")
-			return
-		case err != nil: // probably out of file descriptors: wait until some are closed
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
-			n.cfg.Logger.Warn("accepting a connection from a peer failed", "error", err, "retry_ms", wait.Milliseconds())
-			select {
-			case <-time.After(wait):
-			case <-n.life.Done():
-			}
-			continue
-		}
-		wait = 0
-		n.admit(conn)
+	err := accept.Loop(n.life, n.cfg.Listener, func(err error, retry time.Duration) {
+		n.cfg.Logger.Warn("accepting a connection from a peer failed", "error", err, "retry_ms", retry.Milliseconds())
+	}, n.admit)
+	if errors.Is(err, net.ErrClosed) {
+		n.cfg.Logger.Error("no longer accepting peers: the listener was closed; restart this server")
 	}
 }
 

@@ -78,7 +78,7 @@ func TestP9_LongHandshake(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1, w.secured(t, ca, TLSRequired))
 		s := w.call(t, a.address)
-		record := append([]byte{recordHandshake, 3, 1, 0x40, 0}, make([]byte, 16<<10)...)
+		record := append([]byte{0x16, 3, 1, 0x40, 0}, make([]byte, 16<<10)...)
 		record[5], record[6] = 1, 2 // a ClientHello of 128 KiB
 		// The rest of a refused handshake may be read, and dropped, so that the caller gets the
 		// alert.
@@ -103,7 +103,7 @@ func FuzzDetection(f *testing.F) {
 	hello := greeting{kind: kindFrames, from: 2, to: 1, contents: []byte("i am 2")}
 	f.Add(hello.append(nil))
 	f.Add(clientHello(f))
-	f.Add([]byte{recordHandshake})
+	f.Add([]byte{0x16})
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := &member{t: t, id: 1, frames: make(chan string, 1)}
@@ -113,7 +113,7 @@ func FuzzDetection(f *testing.F) {
 		ctx, cancel := context.WithCancelCause(n.life)
 		v := &visitor{conn: &scripted{in: bytes.NewReader(b)}, cancel: cancel, host: "h", until: time.Now().Add(time.Minute)}
 		err := n.secure(ctx, v)
-		plain := len(b) > 0 && b[0] != recordHandshake
+		plain := len(b) > 0 && b[0] != 0x16
 		if plain != (err == nil) {
 			t.Fatalf("%x: %v", b, err)
 		}

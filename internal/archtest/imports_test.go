@@ -62,6 +62,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/sequence", there: true},
 	{pkg: "internal/fair", there: true},
 	{pkg: "internal/standstill", there: true},
+	{pkg: "internal/accept", there: true},
 	{pkg: "internal/lograte", there: true, may: []arrow{
 		{"internal/fair", "how many lines of a kind"},
 		{"github.com/hashicorp/go-hclog", "wraps its loggers"},
@@ -110,6 +111,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "consensus/peer", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/fair", "places of strangers, and their log lines"},
+		{"internal/accept", "accepts connections, and tells TLS by the first byte"},
 		{"internal/standstill", "callers that gave up while the process stood still"},
 		{"internal/tlsreason", "why a handshake failed"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
@@ -380,6 +382,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto/jute", "decodes text as Java does"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"internal/accept", "HTTP with and without TLS on a port"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/portfile", "says where it listens"},
 		{"consensus", "init looks whether a log holds data"},

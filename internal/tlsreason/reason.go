@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -44,21 +43,6 @@ var texts = []struct{ part, reason string }{
 	{"no ECDHE curve supported by both", NoCipher},
 	{"peer doesn't support any of the certificate's signature algorithms", NoCipher},
 	{"first record does not look like a TLS handshake", NotTLS},
-}
-
-// Protocol names the protocol with which a stranger begins, by its first bytes, or returns "" if it
-// knows none: TLS, HTTP, or that of a ZooKeeper client.
-func Protocol(first []byte) string {
-	switch verb, _, http := strings.Cut(string(first[:min(len(first), 8)]), " "); {
-	case len(first) < 4:
-	case first[0] == 0x16 && first[1] == 3:
-		return "TLS"
-	case http && slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PRI"}, verb):
-		return "HTTP"
-	case first[0] == 0 && first[1] == 0 && first[2] == 0 && first[3] >= 28 && first[3] < 64:
-		return "ZooKeeper's client protocol" // the length of a connect request
-	}
-	return ""
 }
 
 // Of returns why a handshake failed with err: one of the constants, "the other side says: " and its

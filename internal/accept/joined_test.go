@@ -1,17 +1,16 @@
-package server
+package accept_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/accept"
 )
 
 // A server listens for others on each of its addresses, and no longer after Close.
-func TestJoinedListener(t *testing.T) {
+func TestJoined(t *testing.T) {
 	var listeners []net.Listener
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +51,7 @@ func TestJoinedListener(t *testing.T) {
 
 // Whoever asks whether strangers can reach a listener must see all its addresses: a member takes
 // guests without a proof only if all are loopback addresses.
-func TestJoinedListener_NamesAllAddresses(t *testing.T) {
+func TestJoined_NamesAllAddresses(t *testing.T) {
 	var listeners []net.Listener
 	var want []string
 	for _, address := range []string{"127.0.0.1:0", "localhost:0"} {
@@ -68,35 +67,19 @@ func TestJoinedListener_NamesAllAddresses(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if got := j.Addr(); got.Network() != "tcp" || got.String() != strings.Join(want, serverlist.AddressSeparator) {
+	if got := j.Addr(); got.Network() != "tcp" || got.String() != strings.Join(want, "|") {
 		t.Errorf("the address is %s %s, the listeners are at %v", got.Network(), got, want)
 	}
 }
 
-// joined returns a joinedListener of listeners.
-func joined(t *testing.T, listeners []net.Listener) *joinedListener {
+// joined returns a Joined of listeners.
+func joined(t *testing.T, listeners []net.Listener) *accept.Joined {
 	t.Helper()
-	j := newJoinedListener()
+	j := accept.NewJoined("|")
 	for _, l := range listeners {
-		if err := j.add(l); err != nil {
+		if err := j.Add(l); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return j
-}
-
-// An address is resolved as the net package does to listen on it, and no longer than the context.
-func TestResolve(t *testing.T) {
-	for _, address := range []string{"127.0.0.1:2888", "[::1]:2888", "localhost:2888", ":2888", "0.0.0.0:2888", "[::]:2888", "localhost", "localhost:many"} {
-		want, wantErr := net.ResolveTCPAddr("tcp", address)
-		got, err := resolve(t.Context(), address)
-		if (err == nil) != (wantErr == nil) || err == nil && (got.Port != want.Port || !got.IP.Equal(want.IP)) {
-			t.Errorf("%q: %v, %v, not %v, %v", address, got, err, want, wantErr)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if a, err := resolve(ctx, "gozkd.invalid:2888"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of the context: %v, %v", a, err)
-	}
 }

@@ -1,0 +1,82 @@
+// Package accept takes connections from listeners: the loop that outlives errors, a listener that
+// is made of several, and TLS told from other protocols by the first byte.
+package accept
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// Loop hands the connections of l to take until l is closed or ctx ends, and returns the reason.
+// failed is told of other errors, after each of which Loop waits: most likely there are no file
+// descriptors left until others are closed.
+func Loop(ctx context.Context, l net.Listener, failed func(err error, retry time.Duration), take func(net.Conn)) error {
+	wait := time.Duration(0)
+	for {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil: // l may have an error of its own for being closed
+			if err == nil {
+				_ = conn.Close() // nothing was sent on it
+			}
+			return ctx.Err()
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err == nil:
+			wait = 0
+			take(conn)
+			continue
+		}
+		wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+		failed(err, wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// result is what Accept returns.
+type result struct {
+	conn net.Conn
+	err  error
+}
+
+// results passes what goroutines have accepted to Accept, until open ends.
+type results struct {
+	next   chan result
+	open   context.Context
+	cancel context.CancelFunc // ends open
+}
+
+func newResults() results {
+	r := results{next: make(chan result)}
+	r.open, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// hand passes a result to Accept. It returns false, and closes conn, if nobody accepts any more.
+func (r *results) hand(conn net.Conn, err error) bool {
+	select {
+	case r.next <- result{conn, err}:
+		return true
+	case <-r.open.Done():
+		if conn != nil {
+			_ = conn.Close() // nothing was sent on it
+		}
+		return false
+	}
+}
+
+// Accept implements net.Listener.
+func (r *results) Accept() (net.Conn, error) {
+	select {
+	case a := <-r.next:
+		return a.conn, a.err
+	case <-r.open.Done():
+		return nil, net.ErrClosed
+	}
+}

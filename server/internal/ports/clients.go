@@ -1,0 +1,137 @@
+package ports
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/serverlist"
+)
+
+// unspecifiedHost stands in a server line for all addresses.
+const unspecifiedHost = "0.0.0.0"
+
+// Bounds of the time after which a port is tried again at an address to which a reconfig moved it.
+const leastMoveRetry, mostMoveRetry = time.Second, time.Minute
+
+// Clients is the port for clients without TLS. It can follow the client address that reconfigs give
+// to this server. Connections stay, also those that were made at the previous address.
+type Clients struct {
+	Port
+	cfg     ClientsConfig
+	line    atomic.Pointer[serverlist.Member] // this server's, as committed; nil: not known
+	changed chan struct{}                     // capacity 1: line was stored
+}
+
+// ClientsConfig is the configuration of the port for clients.
+type ClientsConfig struct {
+	Address string            // where the port is by this server's own configuration
+	Line    serverlist.Member // of this server, by the same
+	Listen  func(ctx context.Context, address string) (net.Listener, error)
+	Logger  hclog.Logger
+}
+
+// Init prepares a port, which has no listener yet.
+func (p *Clients) Init(cfg ClientsConfig) { p.cfg, p.changed = cfg, make(chan struct{}, 1) }
+
+// Move makes Follow move the port to the address in a committed line of this server.
+func (p *Clients) Move(line serverlist.Member) {
+	p.line.Store(&line)
+	wake(p.changed)
+}
+
+// wake sends to a channel of capacity 1, unless it is full.
+func wake(changed chan struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
+}
+
+// listenAddress returns where a server listens for clients: on listen, its own configuration's
+// address, until the committed members have another address for it than its configured line.
+func listenAddress(configured, committed serverlist.Member, listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	wanted := strconv.Itoa(committed.ClientPort)
+	switch {
+	case err != nil, committed.ClientHost == configured.ClientHost && committed.ClientPort == configured.ClientPort:
+		return listen
+	case port == wanted && (host == "" || host == unspecifiedHost || host == "::"): // these include the wanted address
+		return listen
+	case committed.ClientHost != unspecifiedHost:
+		host = committed.ClientHost
+	case configured.ClientPort != 0 && configured.ClientHost != unspecifiedHost:
+		host = "" // listen has the configured line's host
+	}
+	return net.JoinHostPort(host, wanted)
+}
+
+// Follow moves the port until ctx ends. accept is called with each new listener. Follow is called
+// once.
+func (p *Clients) Follow(ctx context.Context, accept func(net.Listener)) {
+	at, wait := p.cfg.Address, time.Duration(0)
+	var retry <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.changed:
+			to := listenAddress(p.cfg.Line, *p.line.Load(), p.cfg.Address)
+			if to == at {
+				continue
+			}
+			at, wait = to, 0
+		case <-retry:
+		}
+		retry = nil
+		if err := p.move(ctx, at, accept); err != nil {
+			wait = min(max(2*wait, leastMoveRetry), mostMoveRetry)
+			retry = time.After(wait)
+			p.cfg.Logger.Error("no client can connect: this server cannot listen on the client address that a "+
+				"reconfig gave it; free that address, or change it by another reconfig",
+				"address", at, "error", err, "retry_ms", wait.Milliseconds())
+		}
+	}
+}
+
+// move closes the listener and opens one on address. If that fails, the previous listener is closed
+// nevertheless, as in ZooKeeper: the members have another address for clients.
+func (p *Clients) move(ctx context.Context, address string, accept func(net.Listener)) error {
+	l, err := p.cfg.Listen(ctx, address)
+	_ = p.Replace(nil) // false: the server stops
+	if err != nil {    // the previous listener may have had the port
+		l, err = p.cfg.Listen(ctx, address)
+	}
+	if notHere(err) {
+		_, port, _ := net.SplitHostPort(address)
+		host, _, _ := net.SplitHostPort(p.cfg.Address)
+		configured := net.JoinHostPort(host, port)
+		p.cfg.Logger.Warn("the client address in the server's line is not an address of this machine, "+
+			"so this server listens on the host of its own configuration",
+			"address", address, "listen", configured, "error", err)
+		l, err = p.cfg.Listen(ctx, configured)
+	}
+	if err != nil {
+		return err
+	}
+	if !p.Replace(l) {
+		return l.Close() // the server stops
+	}
+	accept(l)
+	p.cfg.Logger.Info("the client port has moved, as a reconfig says; connections to the previous one stay",
+		"address", l.Addr().String())
+	return nil
+}
+
+// notHere reports whether an error of listening says that the host is not an address of this
+// machine.
+func notHere(err error) bool {
+	dns := new(net.DNSError)
+	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)
+}
