@@ -22,10 +22,10 @@ var burstKeys = map[string]string{"snapCount": "200", "preAllocSize": "64", "glo
 // any moment of the load. Often it is killed once or twice more while it starts.
 func killBurst(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.any()
-	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
 	kill := func(when string, after time.Duration) error {
 		_ = pause(ctx, after) // cut short by the end of the round
 		n.counts["killed "+when]++
+		n.endPause() // what is started afterwards runs
 		return n.cluster.Kill(m)
 	}
 	for range 2 + n.rng.IntN(6) {
@@ -43,10 +43,10 @@ func killBurst(ctx context.Context, n *nemesis) (string, func(context.Context) e
 		}
 		err = errors.Join(err, n.awaitServing(context.WithoutCancel(ctx)))
 		if err != nil || ctx.Err() != nil {
-			return m.String(), heal, err
+			return m.String(), n.startAll, err
 		}
 	}
-	return m.String(), heal, nil
+	return m.String(), n.startAll, nil
 }
 
 // untilCheckpoint returns true when the process has its checkpoint open, and false if that takes

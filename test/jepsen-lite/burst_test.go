@@ -3,7 +3,9 @@
 package jepsenlite
 
 import (
+	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,16 +17,32 @@ import (
 // A real gozkd keeps every promise while kill -9 ends it again and again under load. make killtest
 // does the same for longer.
 func TestRun_KillBurst(t *testing.T) {
-	dir, kills := t.ArtifactDir(), exhaustive.Or(3, 20)
-	product, err := Find(t.Context(), Gozkd, "", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := Run(t.Context(), Options{
-		Product: product, Members: 1, Dir: dir, Round: exhaustive.Or(3*time.Second, 20*time.Second), Kills: kills,
-		Seed: rand.Uint64(), Faults: []string{KillBurst}, Pace: 2 * time.Millisecond, Tick: 500 * time.Millisecond,
-		Logger: hclog.New(&hclog.LoggerOptions{Output: t.Output()}),
+	kills := exhaustive.Or(3, 20)
+	report := runAlone(t, Options{
+		Round: exhaustive.Or(3*time.Second, 20*time.Second), Kills: kills, Faults: []string{KillBurst},
 	})
+	if report.bursts() < kills || report.Operations["create"] < 100*kills || report.Operations["setData"] < 100*kills {
+		t.Errorf("that was no load: %d kills, %v", report.bursts(), report.Operations)
+	}
+}
+
+// A lone gozkd with sessions of 2 to 10 s is stopped for up to 14 s. No session expires for the
+// time of the pause, and those whose clients are gone have expired 16 s after the load.
+func TestRun_PauseAlone(t *testing.T) {
+	exhaustive.Only(t) // a pause must outlast the sessions
+	report := runAlone(t, Options{Round: time.Minute, Faults: []string{"pause-all"}})
+	if n := report.Faults["pause-all"]; n < 3 || report.LongestGap < 2*shortTimeout || report.Operations["setData"] < 1000*n {
+		t.Errorf("that was no load: %d pauses, no write for %v, %v", n, report.LongestGap, report.Operations)
+	}
+}
+
+// runAlone runs a lone gozkd and reports its anomalies as errors.
+func runAlone(t *testing.T, o Options) *Report {
+	t.Helper()
+	o.Product, o.Members, o.Dir = findGozkd(t), 1, t.ArtifactDir()
+	o.Seed, o.Pace, o.Tick = rand.Uint64(), 2*time.Millisecond, 500*time.Millisecond
+	o.Logger = hclog.New(&hclog.LoggerOptions{Output: t.Output()})
+	report, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +50,62 @@ func TestRun_KillBurst(t *testing.T) {
 	for _, a := range report.Anomalies {
 		t.Error(a)
 	}
-	if report.bursts() < kills || report.Operations["create"] < 10*kills || report.Operations["setData"] < 10*kills {
-		t.Errorf("that was no load: %d kills, %v", report.bursts(), report.Operations)
+	return report
+}
+
+func findGozkd(t *testing.T) Product {
+	t.Helper()
+	product, err := Find(t.Context(), Gozkd, "", t.ArtifactDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return product
+}
+
+// Faults that overlap heal without waiting for a server that the other fault has stopped, and no
+// pause is noted for time in which a server ran.
+func TestNemesis_BurstAndPauseOverlap(t *testing.T) {
+	cluster, err := NewCluster(ClusterConfig{
+		Product: findGozkd(t), Members: 1, Dir: t.ArtifactDir(), Tick: 500 * time.Millisecond, Burst: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	n := &nemesis{
+		cluster: cluster, rec: NewRecorder(), rng: rand.New(rand.NewPCG(1, 1)), counts: map[string]int{},
+		log: hclog.NewNullLogger(),
+	}
+	inject := func(ctx context.Context, name string) func(context.Context) error {
+		i := slices.IndexFunc(faults(), func(f fault) bool { return f.name == name })
+		heal, err := n.inject(ctx, faults()[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return heal
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // bursts are short, and a heal that waits fails
+	const pauses = "pause-all"
+	for _, names := range [][2]string{{KillBurst, pauses}, {pauses, KillBurst}, {pauses, pauses}} {
+		if err := n.awaitServing(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		heal := both(inject(ended, names[0]), inject(ended, names[1]))
+		injected := n.rec.Now()
+		if err := heal(ended); err != nil {
+			t.Errorf("%v: %v", names, err)
+		}
+		history := n.rec.Take()
+		if len(history) != 1 || history[0].Kind != KindPause {
+			t.Fatalf("%v: %d records, want one pause", names, len(history))
+		}
+		if stopped := names[1] == pauses; history[0].Return > injected != stopped {
+			t.Errorf("%v: paused until %v; both were injected at %v", names, history[0].Return, injected)
+		}
 	}
 }

@@ -19,7 +19,8 @@ type fault struct {
 	name   string
 	weight int // relative frequency
 	// inject disturbs the ensemble and returns a description and the function that heals it,
-	// possibly along with an error.
+	// possibly along with an error. Only the heal of a whole fault may wait until members serve:
+	// another fault may still disturb them.
 	inject func(ctx context.Context, n *nemesis) (what string, heal func(context.Context) error, err error)
 	// longest bounds its duration.
 	longest time.Duration
@@ -271,9 +272,11 @@ func pauseAll(_ context.Context, n *nemesis) (string, func(context.Context) erro
 			errs, paused = append(errs, m.Pause()), append(paused, m)
 		}
 	}
-	begin := n.rec.Now()
+	if n.paused == 0 {
+		n.paused = n.rec.Now()
+	}
 	heal := func(context.Context) error {
-		n.rec.Note(KindPause, begin)
+		n.endPause()
 		for _, m := range paused {
 			resumeErrs = append(resumeErrs, m.Resume())
 		}

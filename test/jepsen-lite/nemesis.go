@@ -25,6 +25,7 @@ type nemesis struct {
 	counts  map[string]int
 	healed  func()        // called after each fault
 	well    time.Duration // since when a majority is well; 0: it may not be
+	paused  time.Duration // since when pauseAll has all members paused; 0: it has not
 }
 
 // run injects faults until ctx ends, and leaves everything healed and every process started, though
@@ -84,6 +85,14 @@ func (n *nemesis) majorityWell(well bool) {
 	case !well && n.well != 0:
 		n.rec.Note(KindWell, n.well)
 		n.well = 0
+	}
+}
+
+// endPause notes that no member has run since pauseAll, if a member is about to run again.
+func (n *nemesis) endPause() {
+	if n.paused != 0 {
+		n.rec.Note(KindPause, n.paused)
+		n.paused = 0
 	}
 }
 
