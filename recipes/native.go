@@ -39,8 +39,8 @@ type native struct {
 
 const (
 	firstPause = 10 * time.Millisecond
-	// longPause bounds the pauses between attempts to get a session, and the wait of a request for
-	// a session.
+	// longPause bounds the pauses between attempts to get a session, and the wait for a session of
+	// a request that has entered the window. The wait to enter is bounded by window.sweep.
 	longPause = time.Second
 )
 

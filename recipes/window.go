@@ -98,8 +98,8 @@ func newWindow(k *core) *window {
 	return w
 }
 
-// enter waits until r may be under way. Without a connection, the error says so after longPause.
-// After nil, leave must be called.
+// enter waits until r may be under way. Without a connection, the error says so after one to
+// two times longPause: at the next sweep. After nil, leave must be called.
 func (w *window) enter(ctx context.Context, r request) (*turn, error) {
 	w.mu.Lock()
 	t := &turn{request: r, asked: w.k.now(), come: make(chan struct{}), entered: -1}

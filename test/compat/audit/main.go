@@ -50,6 +50,9 @@ func run(ctx context.Context, args []string) {
 		}
 	}
 	lines := len(alone[0])
+	if lines == 0 {
+		must.Failf("ZooKeeper's audit log is empty")
+	}
 	differ, _ := cases.Compare(alone[0], alone[1], *show, nil)
 	for i, want := range members[0] {
 		fmt.Printf("%s of an ensemble\n", []string{"leader", "follower", "follower"}[i])
