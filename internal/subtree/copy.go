@@ -90,6 +90,9 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	}
 	if err == nil && !c.Move {
 		err = r.checkACLs(ctx, "the ACL of %s was set during the copy, which has the earlier one: set it there as well")
+		if errors.Is(err, proto.ErrNoNode) {
+			err = nil // the source was deleted after the copy
+		}
 	}
 	if err == nil && c.Move && !r.whole {
 		err = r.deleteUnchanged(ctx)
@@ -237,11 +240,13 @@ func (c *copying) transaction(ctx context.Context) error {
 	return err
 }
 
-// checkACLs fails, with a format for the path, if an ACL was set since Run began.
+// checkACLs fails, with a format for the path, if the ACL of a znode that is copied was set since Run
+// began.
 func (c *copying) checkACLs(ctx context.Context, format string) error {
 	o := Options{NoSystem: true, Below: c.options().Below}
 	return Walk(ctx, c.From.ZK, c.From.Path, o, func(n *Znode) error {
-		if n.Denied == nil && n.Stat.Czxid <= c.begun && n.Stat.Aversion != c.aclVersions[n.Path] {
+		copied := n.Denied == nil && n.Stat.EphemeralOwner == 0 && n.Stat.Czxid <= c.begun
+		if copied && n.Stat.Aversion != c.aclVersions[n.Path] {
 			return fmt.Errorf(format, n.Path)
 		}
 		return nil

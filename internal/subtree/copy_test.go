@@ -2,6 +2,7 @@ package subtree_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,6 +143,9 @@ func TestCopy_ACLChanged(t *testing.T) {
 	}
 }
 
+// beginsCopy is in the request of a copy in one transaction, whose first operation is a check.
+var beginsCopy = []byte{0, 0, 0, byte(proto.OpMulti), 0, 0, 0, byte(proto.OpCheck)}
+
 // TestCopy_ACLSetLater: a copy says so if an ACL is set after it was read, or after the last look
 // before the transaction.
 func TestCopy_ACLSetLater(t *testing.T) {
@@ -150,8 +154,7 @@ func TestCopy_ACLSetLater(t *testing.T) {
 	growWith(t, c, "/large", 1200, 10_000, 5)
 	var set func()
 	hooked := &wire{s: w.s, sends: func(b []byte) {
-		// A copy in one transaction begins with a check.
-		if bytes.Contains(b, []byte{0, 0, 0, byte(proto.OpMulti), 0, 0, 0, byte(proto.OpCheck)}) {
+		if bytes.Contains(b, beginsCopy) {
 			set()
 		}
 	}}
@@ -166,6 +169,56 @@ func TestCopy_ACLSetLater(t *testing.T) {
 		if err != nil || copied == nil || !strings.Contains(copied.Error(), "the ACL of "+path+" was set during the copy") {
 			t.Errorf("%s: %v, %v, %+v", path, err, copied, done)
 		}
+	}
+}
+
+// TestCopy_EphemeralWithACL: a copy leaves an ephemeral znode out whose ACL was set, whenever that was.
+func TestCopy_EphemeralWithACL(t *testing.T) {
+	c, w := start(t)
+	setACL := func() {
+		if _, err := c.SetACL(t.Context(), "/t/e", proto.OpenACL(), -1); err != nil {
+			t.Error(err)
+		}
+	}
+	create(t, c, client.CreateOptions{}, "/t", "/t/a")
+	create(t, c, client.CreateOptions{Ephemeral: true}, "/t/e")
+	setACL()
+	from := connect(t, &wire{s: w.s, sends: func(b []byte) {
+		if bytes.Contains(b, beginsCopy) {
+			setACL()
+		}
+	}})
+	done, err := (&subtree.Copy{
+		From: subtree.Side{ZK: from, Path: "/t"}, To: subtree.Side{ZK: from, Path: "/copy"}, Recursive: true,
+	}).Run(t.Context())
+	if err != nil || done.Created != 2 || done.Skipped != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// TestCopy_SourceDeleted: a copy is complete although its source is deleted right after it.
+func TestCopy_SourceDeleted(t *testing.T) {
+	c, w := start(t)
+	create(t, c, client.CreateOptions{}, "/t", "/t/a")
+	written := false
+	from := connect(t, &wire{s: w.s, sends: func(b []byte) {
+		if bytes.Contains(b, beginsCopy) {
+			written = true
+		} else if written && bytes.Contains(b, []byte("/t")) { // the look at the ACLs begins
+			written = false
+			if err := errors.Join(c.Delete(t.Context(), "/t/a", -1), c.Delete(t.Context(), "/t", -1)); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	done, err := (&subtree.Copy{
+		From: subtree.Side{ZK: from, Path: "/t"}, To: subtree.Side{ZK: from, Path: "/copy"}, Recursive: true,
+	}).Run(t.Context())
+	if err != nil || done.Created != 2 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, there, err := c.Exists(t.Context(), "/t", false); there || err != nil {
+		t.Errorf("the source is there: %v, %v", there, err)
 	}
 }
 
