@@ -29,15 +29,15 @@ func (r *Reader) checkThenBbolt(b bucket, visit func(key, value []byte) error) (
 	visiting := false
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		// A page that the system can't read is a fault, as the file is mapped.
-		switch reason := recover().(type) {
-		case nil:
-		case interface{ Addr() uintptr }:
+		reason := recover()
+		_, fault := reason.(interface{ Addr() uintptr })
+		switch {
+		case reason == nil:
+		case visiting:
+			panic(reason)
+		case fault: // a page that the system can't read, as the file is mapped
 			err = fmt.Errorf("bbolt: a page of the mapped file: %w", syscall.EIO)
 		default:
-			if visiting {
-				panic(reason)
-			}
 			err = fmt.Errorf("bbolt: %v", reason)
 		}
 	}()
@@ -47,10 +47,14 @@ func (r *Reader) checkThenBbolt(b bucket, visit func(key, value []byte) error) (
 		return fmt.Errorf("bbolt: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	// visit gets copies, so that a fault is not within visit, which may be the body of a range loop:
+	// a recovered panic of such a body panics again.
+	key, value := []byte{}, []byte{}
 	return db.View(func(tx *bolt.Tx) error {
 		return tx.Bucket([]byte(b.name)).ForEach(func(k, v []byte) error {
+			key, value = append(key[:0], k...), append(value[:0], v...)
 			visiting = true
-			err := visit(k, v)
+			err := visit(key, value)
 			visiting = false
 			return err
 		})

@@ -3,6 +3,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -70,7 +71,7 @@ func TestSaved_FileChangesWhileBboltReads(t *testing.T) {
 			err := Create(vfs.OS{}, path+".new", testMeta(9), other.Range, nil)
 			return errors.Join(err, Replace(vfs.OS{}, path+".new", path))
 		}, nil},
-		{"shrunk", func(path string) error { return os.Truncate(path, 3*int64(os.Getpagesize())) }, syscall.EIO},
+		{"shrunk", func(path string) error { return os.Truncate(path, 2*int64(os.Getpagesize())) }, syscall.EIO},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "checkpoint.db")
@@ -86,17 +87,24 @@ func TestSaved_FileChangesWhileBboltReads(t *testing.T) {
 				t.Fatal(err)
 			}
 			read, length := 0, 0
-			err = r.Range(func(_, v []byte) error {
+			var changed error
+			// As when a state is decoded, the visitor is the body of a range loop.
+			pairs := func(yield func(k, v []byte) bool) {
+				err = r.Range(func(k, v []byte) error { yield(k, v); return nil })
+			}
+			for _, v := range pairs {
 				if read++; read == 1 {
-					return c.change(path)
+					changed = c.change(path)
 				}
-				length += len(string(v))
-				return nil
-			})
+				length += bytes.Count(v, []byte("v"))
+			}
+			if changed != nil {
+				t.Error(changed)
+			}
 			if !errors.Is(err, c.want) || errors.Is(err, ErrCorrupt) {
 				t.Errorf("after %d pairs: %v, want %v", read, err, c.want)
 			}
-			if c.want == nil && (read != len(d) || length != 199*1000) {
+			if c.want == nil && (read != len(d) || length != 200*1000) {
 				t.Errorf("%d pairs of %d, %d bytes", read, len(d), length)
 			}
 			if err := r.Close(); err != nil {
