@@ -97,7 +97,7 @@ func newMembers(
 	logins := &mechanisms{log: log.Named("sasl")}
 	for i := range n {
 		cfg := serverConfig(c, log)
-		cfg.Audit = trail.sink()
+		cfg.Audit, cfg.ArchiveBytes = trail.sink(), 0 // no archiver runs here
 		if cfg.Auth.SASL, err = logins.apply(&c); err != nil {
 			return servers, nil, err
 		}
