@@ -34,6 +34,7 @@ func readArchive(ctx context.Context, from moment, getenv func(string) string) (
 }
 
 // LastState returns the last state of an archive, before a gap if nothing after it can be restored.
+// Beside an error it returns the state before the damage, if there is one.
 func LastState(ctx context.Context, a *archive.Archive) (*datatree.Tree, error) {
 	s, _, err := stateAt(ctx, a, archive.Moment{}, math.MaxInt64)
 	return s.tree, err
@@ -55,7 +56,8 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 	return s, nil
 }
 
-// stateAt returns the state of a moment, and the span that it is in. maxBase is as for replay.
+// stateAt returns the state of a moment, and the span that it is in. Beside an error, the source has
+// the state that was reached, nil if there is none. maxBase is as for replay.
 func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase int64) (*source, archive.Span, error) {
 	s := &source{path: a.String()}
 	span, err := a.At(m)
@@ -63,13 +65,13 @@ func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase 
 		return s, span, err
 	}
 	r := &replica.Replica{Until: proto.Zxid(m.Zxid)}
-	if s.held, err = replay(ctx, a, &span, r, r, m.Time, maxBase); err != nil {
+	s.held, err = replay(ctx, a, &span, r, r, m.Time, maxBase)
+	if s.tree = r.Tree; err != nil {
 		return s, span, err
 	}
 	if z := int64(r.Tree.LastZxid()); z < m.Zxid && !r.Reached() {
 		err = fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x", history.ErrNotCovered, m.Zxid, z)
 	}
-	s.tree = r.Tree
 	return s, span, err
 }
 

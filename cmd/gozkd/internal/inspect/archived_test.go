@@ -183,6 +183,22 @@ func TestInspect_Archive(t *testing.T) {
 			t.Errorf("%s: gozkd history says\n%q\nand REST\n%q", path, command, served)
 		}
 	}
+	// What precedes damage after the base is printed beside the error.
+	logs, err := filepath.Glob(filepath.Join(folder, "*/log/*"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	for _, name := range logs {
+		if err := os.Truncate(name, 40); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range []string{"--znodes", "--tree", "--sessions"} {
+		status, out, stderr := run(t, Main, mode, url)
+		if status != cli.Failed || out == "" || !strings.Contains(stderr, filepath.Base(logs[0])) {
+			t.Errorf("%s with damage: status %d\n%s%s", mode, status, out, stderr)
+		}
+	}
 }
 
 // change makes each kind of change below /c.
