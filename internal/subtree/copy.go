@@ -240,8 +240,8 @@ func (c *copying) transaction(ctx context.Context) error {
 	return err
 }
 
-// checkACLs fails, with a format for the path, if the ACL of a znode that is copied was set since Run
-// began.
+// checkACLs fails, with a format for the path, if the ACL of a znode that is copied was set since
+// Run began.
 func (c *copying) checkACLs(ctx context.Context, format string) error {
 	o := Options{NoSystem: true, Below: c.options().Below}
 	return Walk(ctx, c.From.ZK, c.From.Path, o, func(n *Znode) error {

@@ -172,7 +172,7 @@ func TestCopy_ACLSetLater(t *testing.T) {
 	}
 }
 
-// TestCopy_EphemeralWithACL: a copy leaves an ephemeral znode out whose ACL was set, whenever that was.
+// TestCopy_EphemeralWithACL: a copy leaves an ephemeral znode out, whenever its ACL was set.
 func TestCopy_EphemeralWithACL(t *testing.T) {
 	c, w := start(t)
 	setACL := func() {

@@ -47,8 +47,8 @@ func (r *Reader) checkThenBbolt(b bucket, visit func(key, value []byte) error) (
 		return fmt.Errorf("bbolt: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// visit gets copies, so that a fault is not within visit, which may be the body of a range loop:
-	// a recovered panic of such a body panics again.
+	// visit gets copies, so that a fault is not within visit, which may be the body of a range
+	// loop: a recovered panic of such a body panics again.
 	key, value := []byte{}, []byte{}
 	return db.View(func(tx *bolt.Tx) error {
 		return tx.Bucket([]byte(b.name)).ForEach(func(k, v []byte) error {

@@ -56,8 +56,8 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 	return s, nil
 }
 
-// stateAt returns the state of a moment, and the span that it is in. Beside an error, the source has
-// the state that was reached, nil if there is none. maxBase is as for replay.
+// stateAt returns the state of a moment, and the span that it is in. Beside an error, the source
+// has the state that was reached, nil if there is none. maxBase is as for replay.
 func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase int64) (*source, archive.Span, error) {
 	s := &source{path: a.String()}
 	span, err := a.At(m)
