@@ -87,7 +87,7 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 			turns.end()
 		}
 		c.server.conns.relieve()
-		switch { // c.flush may wait for the client
+		switch { // c.Flush may wait for the client
 		case in.Len() == 0:
 			in.Release()
 			c.HoldInput(in)

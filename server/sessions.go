@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/server/internal/members"
 )
 
-// sessionLoop is the state of runSessions, owned by its goroutine.
+// sessionLoop is the state of runSessions, owned by its goroutine. Other goroutines give lines what
+// members send.
 type sessionLoop struct {
 	// Everything that was heard before reportedUntil has reached the leader. reportedAt is the time
 	// of the last report, reportedMono the same in nanoseconds since Server.startedMono.

@@ -31,7 +31,7 @@ type Network struct {
 	guestQuestions      *hostLimit // like peer.questions, for callers without an address here
 	encryption          atomic.Pointer[encryption]
 	standstill          *standstill.Watch
-	linksChanged        chan struct{} // capacity 1: a connection was made, or the mode of TLS has changed
+	linksChanged        chan struct{} // capacity 1: a connection was made, or an address or the mode of TLS has changed
 	resolver            certhost.Resolver
 
 	mu       sync.RWMutex // guards the fields below; never held while the Handler is called

@@ -107,7 +107,7 @@ type Cluster struct {
 	offset   offset
 	members  []*Member
 	closed   atomic.Bool
-	runs     sync.WaitGroup // of the goroutines of memberRuns
+	runs     sync.WaitGroup // of the goroutines that wait for members to end
 	failures chan error     // capacity 1
 
 	links     links

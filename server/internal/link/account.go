@@ -25,11 +25,11 @@ type account struct {
 	queued int64
 
 	// shared are the references to shared data that are charged: first those of the output that is
-	// being written, then those on Link.out. writingShared is the number of the former.
+	// being written, then those on Link.Out. writingShared is the number of the former.
 	shared        []*bounds.Blob
 	writingShared int
 
-	writing int  // bytes of memory that are being written to the socket, and are no longer in Link.out
+	writing int  // bytes of memory that are being written to the socket, and are no longer in Link.Out
 	waited  bool // the socket did not take them at once
 	input   int  // bytes of the input buffer while the reader waits; only the reader writes it
 	partial bool // input ends with a part of a frame whose rest the client must send; as input

@@ -1,7 +1,7 @@
 package link
 
 // Flush writes the output to the socket, and waits for the socket if necessary. The goroutine that
-// reads the connection calls flush, so a client that does not read is not read either.
+// reads the connection calls Flush, so a client that does not read is not read either.
 func (l *Link) Flush() {
 	l.flushes.Add(1)
 	defer l.flushes.Add(-1)

@@ -249,7 +249,7 @@ func (l *Link) Heard() time.Time {
 
 // NoteProgress notes whether a client is alive while its link is not read because the server waits
 // for the client to take replies. The client is alive if it has taken or sent bytes since the
-// previous call, as the socket's queues show. Only runSessions calls noteProgress.
+// previous call, as the socket's queues show. Only one goroutine may call NoteProgress.
 func (l *Link) NoteProgress(now time.Time) {
 	last := l.inQueues
 	l.inQueues = rawio.Queued{}

@@ -120,7 +120,7 @@ func (p *Addresses) save() error {
 // Local returns the line of a member with the addresses that this server uses.
 func (p *Addresses) Local(id uint64) (serverlist.Member, bool) { return p.local.Get(id) }
 
-// ByMember returns host:port by member number.
+// ByMember returns host:port by member id.
 func (p *Addresses) ByMember() map[uint64]string {
 	all := make(map[uint64]string)
 	for _, set := range []serverlist.Set{p.removedLocal, p.joining, p.local} {

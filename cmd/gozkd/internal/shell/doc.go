@@ -5,6 +5,6 @@
 // exceptions and their reasons. The same commands run from the command line (one per process), from
 // a script on standard input, and at a terminal.
 //
-// The table in commands.go lists all commands. A command computes a result, which holds both the
+// allCommands in commands.go lists all commands. A command computes a result, which holds both the
 // text and the JSON form of its output.
 package shell
