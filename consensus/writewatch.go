@@ -18,6 +18,7 @@ type writeWatch struct {
 	timer  *time.Timer // nil: there was no write yet
 	begun  time.Time   // the present write, or the end of a standstill during it; zero: there is none
 	logged bool        // the present write takes long, and that was logged
+	spared bool        // the present write was given its whole time again
 	stalls int64       // writes that took longer than limit
 }
 
@@ -28,7 +29,7 @@ func (w *writeWatch) begin() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.begun = time.Now()
+	w.begun, w.spared = time.Now(), false
 	if w.timer == nil {
 		w.timer = time.AfterFunc(w.limit, w.late)
 	} else {
@@ -63,11 +64,11 @@ func (w *writeWatch) late() {
 		"pending_ms", time.Since(w.begun).Milliseconds())
 }
 
-// forgive gives the present write its whole time again if the timer is overdue: the process stood
-// still, and the disk may have answered meanwhile. w.mu is held.
+// forgive gives the present write its whole time again, once, if the timer is overdue: the process
+// stood still, and the disk may have answered meanwhile. w.mu is held.
 func (w *writeWatch) forgive() {
-	if !w.begun.IsZero() && !w.logged && time.Since(w.begun) > w.limit+w.limit/4 {
-		w.begun = time.Now()
+	if !w.begun.IsZero() && !w.logged && !w.spared && time.Since(w.begun) > w.limit+w.limit/4 {
+		w.begun, w.spared = time.Now(), true
 		w.timer.Reset(w.limit)
 	}
 }

@@ -28,7 +28,7 @@ type clientPort struct {
 	// handshakes are the TLS handshakes under way, which cost memory and time before the client has
 	// proved anything.
 	handshakes fair.Places[*conn]
-	standstill *standstill.Watch // noted by runSessions
+	standstill *standstill.Watch // noted from Start on
 }
 
 // listenClients opens the ports for clients, unless there are none.

@@ -154,6 +154,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.life.Cancel = cancel
+	s.life.Goroutines.Go(func() { s.port.standstill.Run(run) }) // stopped by cancel, awaited by shutdown
 	failed := make(chan error, 1)
 	// Stopped by cancel, awaited by shutdown.
 	s.life.Goroutines.Go(func() {

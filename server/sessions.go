@@ -51,7 +51,6 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		now, st := s.cfg.Now(), s.node.Status()
 		s.meter.Hot.Tick()
-		s.port.standstill.Note(time.Now())
 		lost, judges := s.loop.passes.Next(time.Now())
 		if lost > 0 {
 			s.giveBack(lost, now)

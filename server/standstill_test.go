@@ -3,6 +3,7 @@ package server_test
 import (
 	"crypto/tls"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/internal/link"
 )
 
 // A client that gave up, or whose time ran out, while the process stood still has not failed: it is
@@ -87,6 +89,70 @@ func TestStandstill_Claims(t *testing.T) {
 		}
 		waits.ping()
 	})
+}
+
+// What a client sends right behind its claim does not hide that the client has gone.
+func TestStandstill_GoneWithMore(t *testing.T) {
+	c := newCerts(t)
+	cfg := ticks
+	cfg.TLS = c.server(t, tls.NoClientCert)
+	tlsBubble(t, cfg, func(t *testing.T, s *server.Server, from func(string, string, *tls.Config) *raw) {
+		for _, more := range behindClaims[:len(behindClaims)-1] { // more than InputBytes is not looked through
+			for _, dial := range []func() *raw{
+				func() *raw { return from("client", "zk:2181", nil) },
+				func() *raw { return from("client", "zk:2281", c.client(t, "")) },
+			} {
+				owner := dial()
+				owner.connect(60_000, 0, nil)
+				server.StandStill(s)
+				gone := dial()
+				gone.burst(owner.claim(), readOf(more))
+				if err := gone.nc.Close(); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				owner.ping()
+			}
+		}
+	})
+}
+
+// A client that stays is served, however the bytes behind its claim fill the buffer.
+func TestStandstill_StaysWithMore(t *testing.T) {
+	c := newCerts(t)
+	s := startTLS(t, server.Config{}, c.server(t, tls.NoClientCert))
+	for _, more := range behindClaims {
+		for _, dial := range []func() *raw{
+			func() *raw { return dialTLS(t, s.Addr(), nil) },
+			func() *raw { return dialTLS(t, s.SecureAddr(), c.client(t, "")) },
+		} {
+			stays := dial()
+			stays.connect(60_000, 0, nil)
+			claim := stays.claim()
+			server.StandStill(s)
+			stays = dial()
+			stays.burst(claim, readOf(more))
+			if stays.recv() == nil { // the connect response
+				t.Fatalf("with %d bytes behind it, a claim is refused", more)
+			}
+			if h, _ := stays.reply(); h.Xid != 1 || h.Err != proto.ErrNoNode {
+				t.Errorf("a request of %d bytes is answered by %+v", more, h)
+			}
+		}
+	}
+}
+
+// behindClaims are around the sizes of the buffers of a connection.
+var behindClaims = []int{100, link.SmallBytes - 100, link.SmallBytes, 3 * link.SmallBytes, link.InputBytes - 1000, 2 * link.InputBytes}
+
+// claim returns a connect request for the session of r.
+func (r *raw) claim() []byte {
+	return (&proto.ConnectRequest{TimeoutMs: 60_000, SessionID: r.id, Passwd: r.pass}).Append(nil)
+}
+
+// readOf returns a request of about that many bytes for a znode that does not exist.
+func readOf(bytes int) []byte {
+	return encodeRequest(1, proto.OpExists, &proto.PathWatchRequest{Path: "/" + strings.Repeat("x", bytes)})
 }
 
 // The time that the process stood still does not count for an exchange of SASL: a client that is

@@ -10,6 +10,7 @@ var serverTable = []box{
 	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
 	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
+		{"internal/tlsreason", "tells a client that hung up from one that does wrong"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"proto/jute", "the data of a znode in a reply"},
 		{"server/internal/bounds", "the memory that links are charged to"},

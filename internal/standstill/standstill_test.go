@@ -18,10 +18,11 @@ func TestWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := standstill.New(time.Second, time.Second)
-			if w.Recent(at(-60_000)) || w.Lost(at(-120_000), at(-60_000)) != 0 {
-				t.Error("a standstill before the first call")
+			for _, ms := range []int{-600_000, -60_000, -1} { // nobody notes yet
+				if w.Recent(at(ms)) || w.Lost(at(-600_000), at(ms)) != 0 {
+					t.Error("a standstill before the first note")
+				}
 			}
-			w = standstill.New(time.Second, time.Second)
 			for ms := 0; ms <= 1000; ms += 500 {
 				w.Note(at(ms))
 			}

@@ -2,11 +2,11 @@ package link
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/tlsreason"
 )
 
 const (
@@ -95,14 +95,19 @@ func (in *Input) Fill(l *Link) error {
 	return err
 }
 
-// Ended reports whether the client has closed the connection, or its sending half. What it has sent
-// is kept. Ended waits a moment: the end of a stream that has arrived is found at once.
+// Ended reports whether the client has closed the connection, or its sending half, behind at most
+// InputBytes. These are kept. Ended waits a moment: the end of a stream that has arrived is found at
+// once.
 func (in *Input) Ended(l *Link) bool {
 	if l.nc.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return true
 	}
-	err := in.Fill(l)
-	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	for in.Len() < InputBytes {
+		if err := in.Fill(l); err != nil {
+			return tlsreason.Of(err) == tlsreason.HungUp
+		}
+	}
+	return false
 }
 
 // first reads the first bytes into a borrowed buffer.
@@ -130,6 +135,7 @@ func (in *Input) grow() {
 	case in.w == len(in.buf):
 		full, w := *in, in.w
 		if len(full.buf) < InputBytes {
+			in.small = false
 			in.borrow()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
