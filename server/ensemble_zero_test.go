@@ -79,17 +79,22 @@ func TestEnsemble_NumbersFromZero(t *testing.T) {
 	})
 }
 
-// handOver makes a member the leader.
+// handOver makes a member the leader, as soon as it is in step: until then it is refused.
 func (e *ensemble) handOver(to int) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if leader := e.leader(); leader != to {
-		if got, err := e.m(leader).s.HandOver(ctx, to); got != to || err != nil {
-			e.t.Fatalf("the leader is %d, %v", got, err)
+	e.awaits("the new leader", func() bool {
+		leader := e.leader()
+		if leader == to {
+			return true
 		}
-	}
-	e.awaits("the new leader", func() bool { return e.leader() == to })
+		got, err := e.m(leader).s.HandOver(ctx, to)
+		if err == nil && got != to {
+			e.t.Fatalf("%d leads, want %d", got, to)
+		}
+		return err == nil && e.leader() == to
+	})
 }
 
 // checkZero checks what mntr of the running members says about the leader, which has a number, and

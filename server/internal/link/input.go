@@ -96,8 +96,8 @@ func (in *Input) Fill(l *Link) error {
 }
 
 // Ended reports whether the client has closed the connection, or its sending half, behind at most
-// InputBytes. These are kept. Ended waits a moment: the end of a stream that has arrived is found at
-// once.
+// InputBytes. These are kept. Ended waits a moment: the end of a stream that has arrived is found
+// at once.
 func (in *Input) Ended(l *Link) bool {
 	if l.nc.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return true
