@@ -48,23 +48,27 @@ func (c *checkpoints) cancelSends() {
 	c.begin(c.life)
 }
 
-// descriptorPause is the time between attempts to write a checkpoint without a file descriptor.
-const descriptorPause = time.Second
+// writePause is the time between attempts to write a checkpoint that others prevent.
+const writePause = time.Second
 
 // write writes a checkpoint on a goroutine of its own. A checkpoint that can't be written stops the
-// node, except for want of a file descriptor, which others give back sooner or later: then the file
-// was not opened, and is tried again. Nothing is lost, since the state is still in the log, but the
-// log would grow without bound.
+// node, except for want of a file descriptor or of the file's lock, which others give back sooner
+// or later: then nothing was written, and it is tried again. Nothing is lost, since the state is
+// still in the log, but the log would grow without bound.
 func (c *checkpoints) write(base uint64, meta core.Meta) {
 	changes, life := c.cfg.StateMachine.Capture(), c.life
-	// Ends when the checkpoint is written or, while a descriptor is missing, when the loop ends.
+	// Ends when the checkpoint is written or, while others prevent that, when the loop ends.
 	c.background.Go(func() {
 		start := time.Now()
 		err := c.file.write(base, meta, changes)
-		for vfs.NoDescriptor(err) {
-			c.cfg.Logger.Warn("no checkpoint for want of a file descriptor: raise the limit of this process (ulimit -n), or lower maxCnxns", "error", err)
+		for vfs.NoDescriptor(err) || errors.Is(err, checkpoint.ErrInUse) {
+			why := "for want of a file descriptor: raise the limit of this process (ulimit -n), or lower maxCnxns"
+			if !vfs.NoDescriptor(err) {
+				why = "while a program reads the last one, so the log grows: end that program"
+			}
+			c.cfg.Logger.Warn("no checkpoint "+why, "error", err)
 			select {
-			case <-time.After(descriptorPause):
+			case <-time.After(writePause):
 				err = c.file.write(base, meta, changes)
 			case <-life.Done():
 				return

@@ -3,13 +3,16 @@ package consensus
 import (
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // For 30 s no file descriptor is left, except those of the reserve for the log. Meanwhile the log
@@ -47,6 +50,48 @@ func TestDescriptors_NoneLeft(t *testing.T) {
 			t.Errorf("%d calls of the log without a descriptor; no checkpoint after descriptors were there again", calls.Load())
 		}
 		n.put(t, "more")
+		n.close(t)
+	})
+}
+
+// A tool reads the checkpoint for three minutes. The node goes on, and writes its checkpoint
+// afterwards.
+func TestCheckpoint_WaitsForAReader(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the file is not locked")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		dir, written := t.TempDir(), make(chan int, 100)
+		n := open(t, Config{
+			Dir: dir, NoSync: true, CheckpointRequests: 20,
+			OnCheckpoint: func(_ time.Duration, changes int) { written <- changes },
+		})
+		put := func(keys int) {
+			for i := range keys {
+				n.put(t, fmt.Sprint(i))
+			}
+		}
+		put(100)
+		time.Sleep(10 * time.Second)
+		tool, err := checkpoint.Open(vfs.OS{}, filepath.Join(dir, "checkpoint.db"), checkpoint.Newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(written)
+		put(100)
+		time.Sleep(3 * time.Minute)
+		put(1)
+		if len(written) > before {
+			t.Error("a checkpoint was written while a tool read the file")
+		}
+		if err := tool.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+		if len(written) == before {
+			t.Error("no checkpoint after the tool has ended")
+		}
+		put(1)
 		n.close(t)
 	})
 }

@@ -45,7 +45,7 @@ var ErrNoState = errors.New("consensus: no state")
 // ReadCheckpoint restores sm from a checkpoint file, without changing the file. A copy of a stopped
 // server's file is as good as the file itself, and so is a copy of a running server's file made by
 // bbolt's Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running
-// server delays that server's next checkpoint, by at most a minute.
+// server delays that server's next checkpoint.
 func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
 	meta, found, err := checkpointFile{checkpoint.Saved{}, path}.load(checkpoint.NewestOfTwo, core.SupportedLevels, sm)
 	switch {

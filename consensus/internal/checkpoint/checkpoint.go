@@ -9,8 +9,8 @@ import (
 // ErrCorrupt is wrapped by the error of a checkpoint file that is damaged.
 var ErrCorrupt = errors.New("corrupt checkpoint")
 
-// errInUse is returned when a lock on a checkpoint file can't be acquired in time.
-var errInUse = errors.New("another process is using the file; end that process, then try again")
+// ErrInUse is returned when a lock on a checkpoint file can't be acquired in time.
+var ErrInUse = errors.New("another process is using the file; end that process, then try again")
 
 // Pairs calls visit for each key of a state in ascending order, until visit returns an error, and
 // returns that error. A nil value means that the key is absent. The slices are valid during the
@@ -30,7 +30,7 @@ func fileError(operation, path string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &errno), errors.Is(err, errInUse):
+	case errors.As(err, &errno), errors.Is(err, ErrInUse):
 		return fmt.Errorf("%s checkpoint %s: %w", operation, path, err)
 	}
 	return corrupt(path, err)

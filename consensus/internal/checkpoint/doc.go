@@ -28,7 +28,7 @@
 //     the merge refuses and the server stops. An I/O error is not corruption: if a meta page cannot
 //     be read, the merge does not continue from S. Nothing is retried after an error.
 //   - A member that sends its checkpoint writes none meanwhile; a tool holds bbolt's file lock, for
-//     which the merge waits up to a minute.
+//     which the next merge waits.
 //
 // A start that finds T damaged begins with S, and the log replays the rest:
 //

@@ -14,8 +14,7 @@ import (
 
 // lockFile locks a checkpoint file as bbolt does, until the file is closed. A tool may read the
 // file of a running server, and sees a single transaction while it holds the lock. A reader waits a
-// second at most. A writer waits a minute, in which a tool finishes: a server stops if it can't
-// write its checkpoint.
+// second at most. A writer waits a minute, in which a tool finishes as a rule.
 func lockFile(f vfs.File, exclusive bool) error {
 	if reserved, ok := f.(interface{ Unwrap() vfs.File }); ok {
 		f = reserved.Unwrap()
@@ -37,7 +36,7 @@ func lockFile(f vfs.File, exclusive bool) error {
 		case !errors.Is(err, syscall.EWOULDBLOCK):
 			return fmt.Errorf("flock: %w", err)
 		case try == tries:
-			return errInUse
+			return ErrInUse
 		}
 		time.Sleep(step)
 	}

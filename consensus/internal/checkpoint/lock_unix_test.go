@@ -49,8 +49,8 @@ func TestLockFile_OfTheReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if err := lockFile(ours, false); !errors.Is(err, errInUse) {
-			t.Errorf("%v, want %v", err, errInUse)
+		if err := lockFile(ours, false); !errors.Is(err, ErrInUse) {
+			t.Errorf("%v, want %v", err, ErrInUse)
 		}
 	})
 	if err := errors.Join(ours.Close(), others.Close()); err != nil {
