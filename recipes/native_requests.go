@@ -168,7 +168,7 @@ func (r *requestError) Error() string {
 	switch {
 	case r.e.Cause != nil:
 		return r.as.Error() + ": " + r.e.Cause.Error()
-	case r.as == error(r.e.Code): // a server's answer
+	case errors.Is(r.as, r.e.Code): // a server's answer
 		return r.as.Error()
 	}
 	return r.as.Error() + ": " + r.e.Code.String()

@@ -39,7 +39,7 @@ func TestLoop(t *testing.T) {
 		var waits []time.Duration
 		taken := 0
 		err := accept.Loop(t.Context(), l, func(err error, retry time.Duration) {
-			if err != few {
+			if !errors.Is(err, few) {
 				t.Error(err)
 			}
 			waits = append(waits, retry)

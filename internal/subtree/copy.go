@@ -115,28 +115,28 @@ type copying struct {
 }
 
 // step takes the next step of the copy.
-func (r *copying) step(ctx context.Context, kind StepKind, c Change, count creation) error {
-	s := newStep(r.To, kind, c, count)
-	if s.path == "/" && kind == Create && r.From.ZK != r.To.ZK {
+func (c *copying) step(ctx context.Context, kind StepKind, change Change, count creation) error {
+	s := newStep(c.To, kind, change, count)
+	if s.path == "/" && kind == Create && c.From.ZK != c.To.ZK {
 		return nil // the root always exists
 	}
 	if kind == Create {
-		r.size += opBytes + len(c.Left.Path) // the check or deletion
+		c.size += opBytes + len(change.Left.Path) // the check or deletion
 	}
-	if s.by <= r.Counters.Limit {
-		r.size += s.size()
+	if s.by <= c.Counters.Limit {
+		c.size += s.size()
 	}
-	switch r.steps = append(r.steps, s); {
-	case r.whole && r.size <= maxTransaction:
+	switch c.steps = append(c.steps, s); {
+	case c.whole && c.size <= maxTransaction:
 		return nil
-	case r.whole:
-		r.whole, r.nodes = false, nil
-		if err := r.tooLarge(ctx); err != nil {
+	case c.whole:
+		c.whole, c.nodes = false, nil
+		if err := c.tooLarge(ctx); err != nil {
 			return err
 		}
 	}
-	for ; len(r.steps) > 0; r.steps = r.steps[1:] {
-		if err := r.out.do(ctx, r.steps[0]); err != nil {
+	for ; len(c.steps) > 0; c.steps = c.steps[1:] {
+		if err := c.out.do(ctx, c.steps[0]); err != nil {
 			return err
 		}
 	}
@@ -144,13 +144,13 @@ func (r *copying) step(ctx context.Context, kind StepKind, c Change, count creat
 }
 
 // end writes what is not written yet.
-func (r *copying) end(ctx context.Context) error {
-	if r.done.Atomic = r.whole; !r.whole {
-		return r.out.end(ctx)
+func (c *copying) end(ctx context.Context) error {
+	if c.done.Atomic = c.whole; !c.whole {
+		return c.out.end(ctx)
 	}
-	err := r.checkACLs(ctx, "the ACL of %s has changed, nothing was done: repeat the command")
+	err := c.checkACLs(ctx, "the ACL of %s has changed, nothing was done: repeat the command")
 	if err == nil {
-		err = r.transaction(ctx)
+		err = c.transaction(ctx)
 	}
 	return err
 }

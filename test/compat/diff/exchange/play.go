@@ -136,7 +136,8 @@ func (g *game) step(i int, step *Step) error {
 			break
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("the last reply is %v, want %v: %s", lastCode(*items), step.Until, step.Send[0].words())
+			last := lastCode(*items).String()
+			return fmt.Errorf("the last reply is %s, want %s: %s", last, step.Until.String(), step.Send[0].words())
 		}
 		*items = nil
 	}
