@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 104_240, goal: 97_000}
+	shippedBudget = budget{limit: 104_250, goal: 97_000}
 	neverBudget   = budget{limit: 39_150, goal: 34_000}
 )
 

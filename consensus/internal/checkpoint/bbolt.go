@@ -20,10 +20,9 @@ import (
 // page is damaged, the two could disagree which transaction counts, and bbolt is not asked.
 type Saved struct{ vfs.OS }
 
-// checkThenBbolt checks the pages of a bucket, and then calls visit with the pairs that bbolt
-// reads.
-func (r *Reader) checkThenBbolt(b bucket, visit func(key, value []byte) error) (err error) {
-	if err := r.pages.pairs(b, func(_, _ []byte) error { return nil }); err != nil {
+// pairs checks the pages of r's state, and then calls visit with the pairs that bbolt reads.
+func (Saved) pairs(r *Reader, visit func(key, value []byte) error) (err error) {
+	if err := r.pages.pairs(r.state, func(_, _ []byte) error { return nil }); err != nil {
 		return err
 	}
 	visiting := false
@@ -51,7 +50,7 @@ func (r *Reader) checkThenBbolt(b bucket, visit func(key, value []byte) error) (
 	// loop: a recovered panic of such a body panics again.
 	key, value := []byte{}, []byte{}
 	return db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(b.name)).ForEach(func(k, v []byte) error {
+		return tx.Bucket([]byte(r.state.name)).ForEach(func(k, v []byte) error {
 			key, value = append(key[:0], k...), append(value[:0], v...)
 			visiting = true
 			err := visit(key, value)

@@ -16,8 +16,14 @@ type Reader struct {
 	pages *pageReader
 	meta  []byte
 	state bucket
-	bbolt bool  // bbolt reads the pairs
+	saved saved // reads the pairs with bbolt; nil: the Reader does
 	err   error // of the file, that Range returned
+}
+
+// saved is a Saved as a Reader calls it. A program in which no Saved becomes a disk is linked
+// without bbolt.
+type saved interface {
+	pairs(r *Reader, visit func(key, value []byte) error) error
 }
 
 // Open opens a checkpoint file. Of a file without a transaction that is [Previous], the error wraps
@@ -30,8 +36,8 @@ func Open(disk vfs.FS, path string, which Transaction) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
-	_, tool := disk.(Saved)
-	r := &Reader{path: path, file: file, bbolt: tool}
+	r := &Reader{path: path, file: file}
+	r.saved, _ = disk.(saved)
 	if err := lockFile(file, false); err != nil {
 		return nil, errors.Join(fileError("lock", path, err), file.Close())
 	}
@@ -45,7 +51,9 @@ func (r *Reader) begin(which Transaction) (err error) {
 	if r.pages, err = newPageReader(r.file, which); err != nil {
 		return err
 	}
-	r.bbolt = r.bbolt && which != Previous && r.pages.bothMetas
+	if which == Previous || !r.pages.bothMetas {
+		r.saved = nil
+	}
 	r.meta, r.state, err = r.pages.buckets()
 	return err
 }
@@ -57,14 +65,16 @@ func (r *Reader) Meta() []byte { return r.meta }
 // An error of visit is returned unchanged; a damaged file makes an error that wraps [ErrCorrupt].
 func (r *Reader) Range(visit func(key, value []byte) error) error {
 	var visitErr error
-	read := r.pages.pairs
-	if r.bbolt {
-		read = r.checkThenBbolt
-	}
-	err := read(r.state, func(k, v []byte) error {
+	see := func(k, v []byte) error {
 		visitErr = visit(k, v)
 		return visitErr
-	})
+	}
+	var err error
+	if r.saved != nil {
+		err = r.saved.pairs(r, see)
+	} else {
+		err = r.pages.pairs(r.state, see)
+	}
 	if visitErr != nil {
 		return visitErr
 	}
