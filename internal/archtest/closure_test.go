@@ -23,7 +23,7 @@ var serverModules = map[string]string{
 	"go.etcd.io/raft/v3":            "consensus: elections, replication, changes of the ensemble",
 	"google.golang.org/protobuf":    "raft's messages are made with it",
 	"golang.org/x/sys":              "system calls: for preallocation, folder locks and limits",
-	"go.etcd.io/bbolt":              "tools read checkpoints with it",
+	"go.etcd.io/bbolt":              "tools read checkpoints with it; a program that only serves is linked without",
 	"github.com/cespare/xxhash/v2":  "the digest of the znodes",
 	"github.com/hashicorp/go-hclog": "logging: `Config.Logger` is its type",
 	"github.com/fatih/color":        "hclog can print in colors",
