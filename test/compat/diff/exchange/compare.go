@@ -168,7 +168,7 @@ func (c *comparison) fields(a, b *Field) bool {
 	case Owner:
 		return c.a.owner(a.N) == c.b.owner(b.N)
 	case Secret:
-		return c.a.secret(a.S) == c.b.secret(b.S)
+		return c.a.secret(a) == c.b.secret(b)
 	}
 	return a.N == b.N && a.S == b.S
 }
@@ -196,14 +196,21 @@ func (t *Transcript) owner(id int64) string {
 	return fmt.Sprintf("%#x", uint64(id))
 }
 
-// secret names a password, by its session or else by its bytes.
-func (t *Transcript) secret(passwd string) string {
+// secret names a password by its session, or else by its bytes. The password alone does not tell
+// the session: ZooKeeper computes a password from 48 bits of the session id, so sessions of two
+// members that started in the same millisecond may have equal passwords.
+func (t *Transcript) secret(f *Field) string {
 	for _, slot := range slices.Sorted(maps.Keys(t.Sessions)) {
-		if string(t.Sessions[slot].Passwd) == passwd {
-			return fmt.Sprintf("of s%d, %d bytes", slot, len(passwd))
+		if t.Sessions[slot].has(f) {
+			return fmt.Sprintf("of s%d, %d bytes", slot, len(f.S))
 		}
 	}
-	return fmt.Sprintf("%x", passwd)
+	return fmt.Sprintf("%x", f.S)
+}
+
+// has reports whether a Secret is the password of s.
+func (s Session) has(f *Field) bool {
+	return s.ID == proto.SessionID(f.N) && string(s.Passwd) == f.S
 }
 
 // headerZxid is the index of the zxid among the fields of a reply or event.

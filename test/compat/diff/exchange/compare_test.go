@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/gozkd/gozkd/proto"
 )
 
 // recorded returns what test/golden has recorded from a ZooKeeper.
@@ -161,6 +163,42 @@ func TestCompare_Messages(t *testing.T) {
 			if Compare(tr, c, nil, nil) == nil {
 				t.Errorf("%s: a close after step %d is not noticed", tr.Sequence.Name, i)
 			}
+		}
+	}
+}
+
+// Two sessions of a server may have the same password, as they may on a ZooKeeper ensemble. The
+// password in a connect response belongs to the session in it.
+func TestCompare_EqualPasswords(t *testing.T) {
+	played := func(passwords ...string) *Transcript {
+		tr := &Transcript{Sequence: &Sequence{}, Sessions: make(map[int]Session)}
+		for slot, passwd := range passwords {
+			s := Session{proto.SessionID(0x1000 + slot), []byte(passwd)}
+			resp := proto.ConnectResponse{TimeoutMs: 30000, SessionID: s.ID, Passwd: s.Passwd}
+			tr.Sequence.Steps = append(tr.Sequence.Steps, Step{Connect: &Connect{Session: slot, How: HowNew}})
+			tr.Steps = append(tr.Steps, []Item{{Frame: resp.Append(nil)}})
+			tr.Sessions[slot] = s
+		}
+		return tr
+	}
+	const one, other = "0123456789abcdef", "fedcba9876543210"
+	if m := Compare(played(one, one), played(one, other), nil, nil); m != nil {
+		t.Errorf("sessions with their passwords differ: %v", m)
+	}
+	wrong := played(one, other)
+	wrong.Steps[1][0].Frame = played(one, one).Steps[1][0].Frame // the password of the first session
+	if Compare(played(one, other), wrong, nil, nil) == nil {
+		t.Error("the password of another session is not noticed")
+	}
+	plain, twice := played(one, other), played(one, one)
+	plain.Normalize()
+	twice.Normalize()
+	if m := Compare(plain, twice, nil, nil); m != nil {
+		t.Errorf("normalized: %v", m)
+	}
+	for slot, s := range twice.Sessions {
+		if f := twice.Messages(slot)[0].Fields; !slices.ContainsFunc(f, func(f Field) bool { return f.Kind == Secret && s.has(&f) }) {
+			t.Errorf("session %d has the password of another after Normalize: %v", slot, f)
 		}
 	}
 }

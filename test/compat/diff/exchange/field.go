@@ -27,7 +27,7 @@ const (
 type Field struct {
 	Name string
 	Kind Kind
-	N    int64  // value of a number, also of a TimeMs
+	N    int64  // value of a number, also of a TimeMs; of a Secret: the id of its session
 	S    string // any other value
 	Off  int    // offset in the frame; ZxidOf, TimeMs and Owner take 8 bytes there
 	Zxid int64  // of a TimeMs: the zxid of its change
@@ -279,9 +279,9 @@ func connectFields(frame []byte) []Field {
 	r := fieldReader{d: jute.NewDecoder(frame)}
 	r.int("protocol")
 	r.int("timeout")
-	r.long("session", Owner)
+	session := r.long("session", Owner)
 	off := r.d.Offset()
-	r.add("passwd", Secret, off, 0, string(r.d.Buffer()))
+	r.add("passwd", Secret, off, session, string(r.d.Buffer()))
 	if r.d.Remaining() > 0 {
 		r.bool("readOnly")
 	}

@@ -37,7 +37,7 @@ func (t *Transcript) Normalize() {
 				if f.Kind == Owner && proto.SessionID(f.N) == s.ID {
 					binary.BigEndian.PutUint64(frame[f.Off:], uint64(plainSession(slot).ID))
 				}
-				if f.Kind == Secret && f.S == string(s.Passwd) {
+				if f.Kind == Secret && s.has(&f) {
 					copy(frame[f.Off+4:], plainSession(slot).Passwd)
 				}
 			}
