@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gozkd/gozkd/internal/certhost"
 	"github.com/gozkd/gozkd/internal/fair"
@@ -71,10 +70,9 @@ func New(cfg Config) (*Network, error) {
 	n := newNetwork(cfg)
 	n.SetPeers(cfg.Peers) // first, so that these can be asked whether a connection is their own
 	n.wg.Go(n.accept)     // stopped by Close with the listener, awaited by Close
-	n.wg.Go(n.moveLinks)  // stopped by Close with n.life, awaited by Close
-	n.wg.Go(func() {      // likewise
-		everyHeartbeat(n.life, func() error { n.standstill.Note(time.Now()); return nil })
-	})
+	// These are stopped by Close with n.life, and awaited by Close.
+	n.wg.Go(n.moveLinks)
+	n.wg.Go(func() { n.standstill.Run(n.life) })
 	return n, nil
 }
 
