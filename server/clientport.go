@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
-	"github.com/gozkd/gozkd/internal/standstill"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/ports"
 )
@@ -28,7 +27,6 @@ type clientPort struct {
 	// handshakes are the TLS handshakes under way, which cost memory and time before the client has
 	// proved anything.
 	handshakes fair.Places[*conn]
-	standstill *standstill.Watch // noted from Start on
 }
 
 // listenClients opens the ports for clients, unless there are none.

@@ -114,8 +114,8 @@ func FillLocals(s *Server) {
 
 // StandStill makes a server believe that its process stands still for a minute from now on.
 func StandStill(s *Server) {
-	s.port.standstill.Note(time.Now())
-	s.port.standstill.Note(time.Now().Add(time.Minute))
+	s.standstill.Note(time.Now())
+	s.standstill.Note(time.Now().Add(time.Minute))
 }
 
 // PeerPorts returns the addresses on which a server listens for other members.

@@ -110,7 +110,7 @@ func (c *conn) connectRequest(in *link.Input) (frame []byte, err error) {
 				c.noteUnattached(err)
 				return nil, nil
 			}
-		case c.server.port.standstill.Recent(time.Now()):
+		case c.stoodStill():
 			if in.Back(at); in.Ended(&c.Link) {
 				return nil, nil // its claim could take the session from the server that it has found since
 			}
@@ -120,9 +120,15 @@ func (c *conn) connectRequest(in *link.Input) (frame []byte, err error) {
 	return frame, nil
 }
 
+// stoodStill reports whether this process stood still a moment ago, so that the client may have
+// given up its handshake, or had no time left for the handshake.
+func (c *conn) stoodStill() bool {
+	return c.server.standstill.Recent(time.Now(), c.server.live.Load().HandshakeTimeout)
+}
+
 // noteUnattached counts a connection that ends before it has a session.
 func (c *conn) noteUnattached(err error) {
-	if errors.Is(err, os.ErrDeadlineExceeded) && !c.server.port.standstill.Recent(time.Now()) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.stoodStill() {
 		c.server.meter.Count(meter.Sessionless)
 	}
 }

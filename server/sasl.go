@@ -126,7 +126,7 @@ func (c *conn) stepSASL(in *link.Input) {
 		step.err = fmt.Errorf("the token has %d bytes, allowed are %d", len(r.Token), maxSASLToken)
 	case x.tokens > maxSASLTokens:
 		step.err = fmt.Errorf("the exchange has more than %d tokens", maxSASLTokens)
-	case c.server.port.standstill.Elapsed(x.begun, time.Now()) > limit:
+	case c.server.standstill.Elapsed(x.begun, time.Now()) > limit:
 		step.err = fmt.Errorf("the exchange took longer than %v", limit)
 	default:
 		step.reply, step.id, step.done, step.err = x.mechanism.Step(r.Token)

@@ -88,7 +88,7 @@ func (c *conn) secure(in *link.Input) bool {
 		c.refused(tlsreason.NotTLS, why)
 		return false
 	}
-	if s.port.standstill.Recent(time.Now()) && in.Ended(&c.Link) {
+	if c.stoodStill() && in.Ended(&c.Link) {
 		return false
 	}
 	limit := s.live.Load().HandshakeLimit
@@ -128,7 +128,7 @@ func (c *conn) shakeHands(in *link.Input, deadline time.Time) error {
 // because this process stood still.
 func (c *conn) refused(reason string, err error) {
 	gaveUp := reason == tlsreason.TimedOut || reason == tlsreason.HungUp
-	if gaveUp && c.server.port.standstill.Recent(time.Now()) {
+	if gaveUp && c.stoodStill() {
 		return
 	}
 	c.server.meter.Count(meter.HandshakesFailed)

@@ -44,6 +44,7 @@ type Server struct {
 
 	// The start of the server on two clocks: Config.Now, which may jump, and the runtime's.
 	startedWall, startedMono time.Time
+	standstill               *standstill.Watch // of this process; noted from Start on
 
 	port      clientPort
 	conns     connTable
@@ -100,7 +101,7 @@ func New(cfg Config) (*Server, error) {
 	s.life.Init()
 	s.conns.init(s)
 	s.port.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
-	s.port.standstill = standstill.New(max(cfg.Tick, time.Second), cfg.HandshakeTimeout)
+	s.standstill = standstill.New(max(cfg.Tick, time.Second))
 	s.port.words.init()
 	line, _ := set.Get(uint64(cfg.MemberID))
 	s.port.plain.Init(ports.ClientsConfig{Address: cfg.Listen, Line: line, Listen: cfg.listen, Logger: cfg.Logger})
@@ -154,7 +155,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.life.Cancel = cancel
-	s.life.Goroutines.Go(func() { s.port.standstill.Run(run) }) // stopped by cancel, awaited by shutdown
+	s.life.Goroutines.Go(func() { s.standstill.Run(run) }) // stopped by cancel, awaited by shutdown
 	failed := make(chan error, 1)
 	// Stopped by cancel, awaited by shutdown.
 	s.life.Goroutines.Go(func() {
@@ -260,7 +261,7 @@ func (s *Server) dataName() string { return cmp.Or(s.cfg.Dir, "memory") }
 // synced is called by consensus after each sync of the log.
 func (s *Server) synced(took time.Duration, appends, bytes int) {
 	now := time.Now()
-	took -= s.port.standstill.Lost(now.Add(-took), now) // the disk may have answered meanwhile
+	took -= s.standstill.Lost(now.Add(-took), now) // the disk may have answered meanwhile
 	s.meter.Record(meter.Syncs, int64(took), 1)
 	s.meter.Record(meter.AppendsPerSync, int64(appends), 1)
 	if took > s.live.Load().SyncWarning {

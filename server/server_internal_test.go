@@ -18,7 +18,7 @@ func TestSynced_Standstill(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	now := time.Now()
-	s.port.standstill.Note(now.Add(-8 * time.Second)) // until now
+	s.standstill.Note(now.Add(-8 * time.Second)) // until now
 	s.synced(8*time.Second+time.Millisecond, 1, 100)
 	if slow := s.meter.Counted(meter.SlowSyncs); slow != 0 {
 		t.Errorf("%d slow syncs", slow)

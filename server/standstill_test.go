@@ -68,6 +68,25 @@ func TestStandstill_Handshakes(t *testing.T) {
 	}
 }
 
+// A client is excused for as long as a handshake may take by now.
+func TestStandstill_Reload(t *testing.T) {
+	cfg := ticks
+	cfg.TLS = newCerts(t).server(t, tls.NoClientCert)
+	tlsBubble(t, cfg, func(t *testing.T, s *server.Server, dial func(string, string, *tls.Config) *raw) {
+		longer := server.ReloadedWith(s, func(c *server.Config) { c.HandshakeTimeout = 3 * time.Minute })
+		if restart, err := s.Reload(longer); err != nil || restart != nil {
+			t.Fatal(restart, err)
+		}
+		server.StandStill(s)
+		dial("client", "zk:2181", nil)
+		time.Sleep(longer.HandshakeTimeout)
+		synctest.Wait()
+		if n := counted(s)["sessionless_connections_expired"]; n != 0 || s.Stats().Connections != 0 {
+			t.Errorf("%d clients without a session are counted, %d are connected", n, s.Stats().Connections)
+		}
+	})
+}
+
 // A client that claimed its session while the process stood still, and has found another server
 // since, keeps its session there. One that still waits gets it.
 func TestStandstill_Claims(t *testing.T) {

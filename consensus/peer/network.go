@@ -81,7 +81,7 @@ func newNetwork(cfg Config) *Network {
 	n := &Network{
 		cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64),
 		refusalLog: fair.NewRate(refusalLogInterval, 1, 2*int(refusals)),
-		standstill: standstill.New(helloTimeout, silenceTimeout),
+		standstill: standstill.New(helloTimeout),
 		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), guestQuestions: newHostLimit(maxQuestions, maxQuestionsPerHost), linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
 	}
 	n.setEncryption(cfg.TLS)

@@ -13,7 +13,7 @@ import (
 // stood still and the caller gave up meanwhile. A member that has given up can no longer confirm
 // that the connection is its own, and must not be counted as an impostor.
 func (n *Network) late(conn net.Conn, err error) error {
-	if !n.standstill.Recent(time.Now()) {
+	if !n.standstill.Recent(time.Now(), silenceTimeout) {
 		return err
 	}
 	if conn.SetReadDeadline(time.Now().Add(heartbeatInterval)) == nil { // otherwise it is closed

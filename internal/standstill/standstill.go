@@ -1,5 +1,6 @@
-// Package standstill tells for how long this process stood still: it was stopped, its machine was,
-// or it got no processor. Time is passed in, from a clock that does not jump.
+// Package standstill tells for how long this process stood still, because the process or its
+// machine was stopped, or because the process got no processor. Callers pass in the time, from a
+// clock that does not jump; only [Watch.Run] reads the clock itself.
 package standstill
 
 import (
@@ -13,18 +14,18 @@ import (
 // The process is known to run at each call of Note and, after the first one, of Recent and Lost. If
 // two of these are further apart than the limit, the process stood still between them.
 type Watch struct {
-	limit, memory time.Duration
+	limit time.Duration
 
 	mu          sync.Mutex // guards these
-	last        time.Time  // of the last call
+	last        time.Time  // of the latest call
 	from, until time.Time  // the last standstill; zero: there was none
 }
 
-// New returns a Watch for which a standstill is recent until that memory has passed. From the first
-// call on, Note must be called several times per limit, by a goroutine that waits for nothing else.
-func New(limit, memory time.Duration) *Watch { return &Watch{limit: limit, memory: memory} }
+// New returns a Watch. From the first call on, Note must be called several times per limit, by a
+// goroutine that waits for nothing else, as Run does.
+func New(limit time.Duration) *Watch { return &Watch{limit: limit} }
 
-// Run notes that the process runs, until ctx ends.
+// Run calls Note twice per limit, until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	tick := time.NewTicker(max(w.limit/2, time.Millisecond))
 	defer tick.Stop()
@@ -48,7 +49,7 @@ func (w *Watch) Note(now time.Time) {
 	w.note(now)
 }
 
-// note is Note after the first one. Before that it does nothing. w.mu is held.
+// note records that the process runs, once Note has been called. w.mu is held.
 func (w *Watch) note(now time.Time) {
 	if w.last.IsZero() {
 		return
@@ -56,26 +57,26 @@ func (w *Watch) note(now time.Time) {
 	if now.Sub(w.last) > w.limit {
 		w.from, w.until = w.last, now
 	}
-	if now.After(w.last) { // of two callers, the later may come first
+	if now.After(w.last) { // a caller that read the clock earlier may come later
 		w.last = now
 	}
 }
 
-// Recent reports whether a standstill has ended a moment ago: others may have given up meanwhile,
-// and what they sent may be obsolete.
-func (w *Watch) Recent(now time.Time) bool {
+// Recent reports whether the last standstill ended less than within before now. Then others may
+// have given up during the standstill, and what they sent may be obsolete.
+func (w *Watch) Recent(now time.Time, within time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(now)
-	return !w.until.IsZero() && now.Sub(w.until) < w.memory
+	return !w.until.IsZero() && now.Sub(w.until) < within
 }
 
-// Elapsed returns how long ago that was, without the last standstill.
+// Elapsed returns the time from since to now, without the part that Lost returns.
 func (w *Watch) Elapsed(since, now time.Time) time.Duration {
 	return now.Sub(since) - w.Lost(since, now)
 }
 
-// Lost returns how much of the time since then belongs to the last standstill.
+// Lost returns how much of the time from since to now belongs to the last standstill.
 func (w *Watch) Lost(since, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

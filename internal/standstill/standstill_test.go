@@ -17,16 +17,16 @@ func TestWatch(t *testing.T) {
 		"asked": func(*standstill.Watch) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := standstill.New(time.Second, time.Second)
+			w := standstill.New(time.Second)
 			for _, ms := range []int{-600_000, -60_000, -1} { // nobody notes yet
-				if w.Recent(at(ms)) || w.Lost(at(-600_000), at(ms)) != 0 {
+				if w.Recent(at(ms), time.Hour) || w.Lost(at(-600_000), at(ms)) != 0 {
 					t.Error("a standstill before the first note")
 				}
 			}
 			for ms := 0; ms <= 1000; ms += 500 {
 				w.Note(at(ms))
 			}
-			if w.Recent(at(2000)) || w.Lost(at(0), at(2000)) != 0 {
+			if w.Recent(at(2000), time.Hour) || w.Lost(at(0), at(2000)) != 0 {
 				t.Error("a standstill, and the process ran")
 			}
 			first(w) // the process stood still from 2,000 on
@@ -38,7 +38,7 @@ func TestWatch(t *testing.T) {
 					t.Errorf("since %d ms, %v are lost, want %v", c.since, lost, c.lost)
 				}
 			}
-			if !w.Recent(at(9900)) || w.Recent(at(10_000)) {
+			if !w.Recent(at(9900), time.Second) || w.Recent(at(10_000), time.Second) {
 				t.Error("a standstill is not recent for one second")
 			}
 			w.Note(at(8000)) // somebody who took the time before
