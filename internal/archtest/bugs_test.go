@@ -20,7 +20,7 @@ type bug struct {
 
 // parseBugs reads the source of docs/quality/bugs.md.
 func parseBugs(text string) (bugs []bug, err error) {
-	section, symptom := "", ""
+	section := ""
 	for i, line := range strings.Split(text, "\n") {
 		more, isMore := strings.CutPrefix(line, "\t")
 		word, rest, _ := strings.Cut(more, " ")
@@ -32,13 +32,14 @@ func parseBugs(text string) (bugs []bug, err error) {
 		case isHeading:
 			section = heading
 		case line == "" || line[0] == '#':
-		case !isMore && symptom == line:
+		case !isMore && slices.ContainsFunc(bugs, func(b bug) bool { return b.symptom == line }):
 			return nil, fmt.Errorf("line %d: %s stands there twice", i+1, line)
 		case !isMore:
-			symptom = line
 			bugs = append(bugs, bug{section: section, symptom: line})
 		case b == nil:
 			return nil, fmt.Errorf("line %d: no symptom above it", i+1)
+		case more == "":
+			return nil, fmt.Errorf("line %d: an empty command", i+1)
 		case word == "cause":
 			b.cause = rest
 		case word == "commit":
@@ -85,8 +86,8 @@ func bugsPage(bugs []bug) string {
 
 var runFlag = regexp.MustCompile(`-run ('[^']*'|\S+)`)
 
-// checkCommand returns an error unless what a command runs exists. tests are the names of the tests
-// of each package.
+// checkCommand returns an error unless the target, program or tests that a command runs exist.
+// tests holds the names of the tests of each package.
 func checkCommand(command, makefile string, tests map[string][]string) error {
 	words := strings.Fields(command)
 	switch {
@@ -163,8 +164,8 @@ func testNames(srcs []source) map[string][]string {
 	return names
 }
 
-// TestBugs checks that what each command of docs/quality/bugs.txt runs exists, and that
-// docs/quality/bugs.md was made from it.
+// TestBugs checks that the commands of docs/quality/bugs.txt can run, and that docs/quality/bugs.md
+// was made from that file.
 func TestBugs(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
@@ -222,9 +223,11 @@ func TestBugs_Finds(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"## s\n\nx\n\tmake sim": "name the commit",
-		"\tmake sim":            "no symptom",
+		"## s\n\nx\n\tmake sim":                      "name the commit",
+		"\tmake sim":                                 "no symptom",
+		"x\n\tcommit abc p: y\n\tmake sim\n\t":       "an empty command",
 		"x\n\tcommit abc p: y\nx\n\tcommit abc p: y": "twice",
+		"x\n\tcommit abc p: y\nz\n\tcommit abc p: y\nx\n\tcommit abc p: y": "twice",
 	} {
 		if _, err := parseBugs(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
