@@ -25,7 +25,7 @@ type Options struct {
 	Faults  []string      // kinds that may happen; nil: all that the machine and the product allow
 	Pace    time.Duration // mean time between two operations of a client
 	Tick    time.Duration
-	Kills   int // no round begins after this many kills of the fault KillBurst either
+	Kills   int // rounds go on until KillBurst has killed the server this many times, too
 	Logger  hclog.Logger
 	// Outage is the act of RunKills on the leader: OutageKill and so on. Hold is how long it lasts,
 	// except for a kill, which lasts until writes go on.
@@ -110,7 +110,13 @@ func chooseFaults(o Options) ([]fault, error) {
 		if f.previous && o.Product.Previous == nil {
 			return nil, fmt.Errorf("jepsenlite: fault %q: no previous version is named", name)
 		}
+		if f.alone && o.Members > 1 {
+			return nil, fmt.Errorf("jepsenlite: fault %q: only for a lone server, not %d members", name, o.Members)
+		}
 		chosen = append(chosen, f)
+	}
+	if o.Kills > 0 && !slices.ContainsFunc(chosen, func(f fault) bool { return f.name == KillBurst }) {
+		return nil, fmt.Errorf("jepsenlite: %d kills of the fault %s, which is not among the faults", o.Kills, KillBurst)
 	}
 	return chosen, nil
 }

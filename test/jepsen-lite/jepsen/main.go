@@ -40,7 +40,7 @@ func run(ctx context.Context) int {
 	faults := flag.String("faults", "", "kinds of faults, separated by commas; empty: all")
 	pace := flag.Duration("pace", 20*time.Millisecond, "mean time between two operations of a client")
 	tick := flag.Duration("tick", 500*time.Millisecond, "tickTime")
-	bursts := flag.Int("bursts", 0, "no further round begins after so many kills of the fault kill-burst either, of -members 1")
+	bursts := flag.Int("bursts", 0, "with -members 1: rounds go on until the fault kill-burst has killed the server this many times, too")
 	kills := flag.Int("kills", 0, "instead: kill the leader so many times under pipelined load, and count what clients of the others notice")
 	outage := flag.String("outage", jepsenlite.OutageKill, "with -kills: what happens to the leader: kill, pause, partition or disk-hang (needs root)")
 	hold := flag.Duration("hold", 15*time.Second, "with -kills: how long an outage lasts, except a kill")
