@@ -35,11 +35,7 @@ func (b *bookKeeper) check(ctx context.Context, w *world) string {
 	}
 	auditor := b.awaitBookies(ctx, bookies)
 	writer := w.startWorker("writer", b.command(w, "BookKeeperClient", "write", b.uri()))
-	writer.more(ctx, w, some)
-	w.killLeader(ctx)
-	writer.more(ctx, w, some)
-	w.returnLeader(ctx)
-	writer.more(ctx, w, some)
+	w.aroundLeader(ctx, func() { writer.more(ctx, w, some) })
 	must.Do(b.bookies[auditor].Kill())
 	writer.more(ctx, w, some)
 	acked := values(writer.end(ctx), "acked")

@@ -72,11 +72,7 @@ func (c *clickHouse) check(ctx context.Context, w *world) string {
 		defer stop.Store(true)
 		c.more(ctx, some)
 		must.Get(c.query(ctx, c.replicas[0], "ALTER TABLE numbers ADD COLUMN added UInt8", ""))
-		c.more(ctx, some)
-		w.killLeader(ctx)
-		c.more(ctx, some)
-		w.returnLeader(ctx)
-		c.more(ctx, some)
+		w.aroundLeader(ctx, func() { c.more(ctx, some) })
 		victim := c.replicas[1]
 		victim.down.Store(true)
 		must.Do(victim.process.Load().Kill())

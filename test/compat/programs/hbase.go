@@ -3,27 +3,27 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 func installHBase(ctx context.Context, root string) (string, func(context.Context, *world) string) {
-	h := &hbase{javaProgram: installMaven(ctx, root, "hbase", "hbase-server")}
+	h := &hbase{hadoop{javaProgram: installMaven(ctx, root, "hbase", "hbase-server")}}
+	for _, p := range []string{"java.io", "java.lang", "java.lang.reflect", "java.nio", "java.util", "java.util.concurrent",
+		"jdk.internal.misc", "sun.nio.ch"} {
+		h.flags = append(h.flags, "--add-opens=java.base/"+p+"=ALL-UNNAMED")
+	}
 	return h.version, h.check
 }
 
 // hbase is two masters and two region servers that share a directory.
-type hbase struct {
-	javaProgram
-	*world
-}
+type hbase struct{ hadoop }
 
 const hbaseClasses = "org.apache.hadoop.hbase."
 
@@ -42,18 +42,14 @@ func (h *hbase) check(ctx context.Context, w *world) string {
 	ports := must.Get(server.FreePorts(4))
 	masters := []*hbaseServer{h.master("master1", ports[0]), h.master("master2", ports[1])}
 	regions := []*hbaseServer{h.region("region1", ports[2]), h.region("region2", ports[3])}
-	h.configure("client", nil)
+	h.configureAs("client", nil)
 	for _, s := range slices.Concat(masters, regions) {
 		h.startServer(s)
 	}
 	h.awaitState(ctx, masters, regions)
 	w.ask(ctx, "create", h.client("create"))
 	writer := w.startWorker("writer", h.client("write"))
-	writer.more(ctx, w, some)
-	w.killLeader(ctx)
-	writer.more(ctx, w, some)
-	w.returnLeader(ctx)
-	writer.more(ctx, w, some)
+	w.aroundLeader(ctx, func() { writer.more(ctx, w, some) })
 
 	active := h.awaitState(ctx, masters, regions)
 	must.Do(active.process.Kill())
@@ -85,8 +81,8 @@ func (h *hbase) region(name string, port int) *hbaseServer {
 	return &hbaseServer{name: name, class: class, prefix: "hbase.regionserver.", rpc: port}
 }
 
-// configure writes hbase-site.xml and log4j2.properties into a directory of class paths.
-func (h *hbase) configure(name string, more map[string]string) {
+// configureAs writes a configuration with more keys than those of all.
+func (h *hbase) configureAs(name string, more map[string]string) {
 	keys := map[string]string{
 		"hbase.rootdir":             "file://" + filepath.Join(h.dir, "data"),
 		"hbase.tmp.dir":             filepath.Join(h.dir, "tmp"),
@@ -107,37 +103,14 @@ func (h *hbase) configure(name string, more map[string]string) {
 		"hbase.client.retries.number":             "40",
 		"hbase.client.operation.timeout":          "60000",
 	}
-	for key, value := range more {
-		keys[key] = value
-	}
-	var xml strings.Builder
-	for key, value := range keys {
-		fmt.Fprintf(&xml, "<property><name>%s</name><value>%s</value></property>\n", key, value)
-	}
-	must.Do(os.MkdirAll(h.conf(name), 0o755))
-	site := "<configuration>\n" + xml.String() + "</configuration>\n"
-	for file, text := range map[string]string{"hbase-site.xml": site, "log4j.properties": logging} {
-		must.Do(os.WriteFile(filepath.Join(h.conf(name), file), []byte(text), 0o644))
-	}
-}
-
-func (h *hbase) conf(name string) string { return filepath.Join(h.dir, "conf-"+name) }
-
-// on returns the command that runs a class with the configuration of that name.
-func (h *hbase) on(name, class string, args ...string) *exec.Cmd {
-	program := h.javaProgram
-	program.classPath = h.conf(name) + string(filepath.ListSeparator) + program.classPath
-	for _, p := range []string{"java.io", "java.lang", "java.lang.reflect", "java.nio", "java.util", "java.util.concurrent",
-		"jdk.internal.misc", "sun.nio.ch"} {
-		program.flags = append(program.flags, "--add-opens=java.base/"+p+"=ALL-UNNAMED")
-	}
-	return program.command(h.world, class, args...)
+	maps.Copy(keys, more)
+	h.configure(name, keys, "hbase-site.xml")
 }
 
 func (h *hbase) client(args ...string) *exec.Cmd { return h.on("client", "HBaseClient", args...) }
 
 func (h *hbase) startServer(s *hbaseServer) {
-	h.configure(s.name, map[string]string{s.prefix + "port": strconv.Itoa(s.rpc)})
+	h.configureAs(s.name, map[string]string{s.prefix + "port": strconv.Itoa(s.rpc)})
 	s.process = h.start(s.name, h.on(s.name, s.class, "start"))
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -15,15 +14,14 @@ import (
 )
 
 func installHDFS(ctx context.Context, root string) (string, func(context.Context, *world) string) {
-	h := &hdfs{javaProgram: installMaven(ctx, root, "hdfs", "hadoop-hdfs")}
+	h := &hdfs{hadoop: hadoop{javaProgram: installMaven(ctx, root, "hdfs", "hadoop-hdfs")}}
 	return h.version, h.check
 }
 
 // hdfs is two NameNodes that share a log of edits in a directory, each with a failover controller.
 // Files would need DataNodes, directories do not.
 type hdfs struct {
-	javaProgram
-	*world
+	hadoop
 	nodes []*nameNode
 }
 
@@ -46,21 +44,17 @@ func (h *hdfs) check(ctx context.Context, w *world) string {
 		h.nodes = append(h.nodes, n)
 	}
 	first, second := h.nodes[0], h.nodes[1]
-	h.configure()
-	w.ask(ctx, "format", h.on(first, namenode+"NameNode", "-format", "-nonInteractive"))
+	h.configureNodes()
+	w.ask(ctx, "format", h.on(first.name, namenode+"NameNode", "-format", "-nonInteractive"))
 	must.Do(os.CopyFS(second.data, os.DirFS(first.data)))
-	w.ask(ctx, "format-zk", h.on(first, controllerClass, "-formatZK", "-nonInteractive"))
+	w.ask(ctx, "format-zk", h.on(first.name, controllerClass, "-formatZK", "-nonInteractive"))
 	for _, n := range h.nodes {
 		h.startNode(n)
 		h.startController(n)
 	}
 	h.awaitActive(ctx, nil)
-	writer := w.startWorker("writer", h.on(first, "HdfsClient", "write"))
-	writer.more(ctx, w, some)
-	w.killLeader(ctx)
-	writer.more(ctx, w, some)
-	w.returnLeader(ctx)
-	writer.more(ctx, w, some)
+	writer := w.startWorker("writer", h.on(first.name, "HdfsClient", "write"))
+	w.aroundLeader(ctx, func() { writer.more(ctx, w, some) })
 
 	old := h.awaitActive(ctx, nil)
 	must.Do(old.process.Kill())
@@ -78,23 +72,17 @@ func (h *hdfs) check(ctx context.Context, w *world) string {
 	h.awaitActive(ctx, old)
 	writer.more(ctx, w, some)
 	acked := values(writer.end(ctx), "acked")
-	must.Do(kept(acked, values(w.ask(ctx, "read", h.on(first, "HdfsClient", "read")), "got")))
+	must.Do(kept(acked, values(w.ask(ctx, "read", h.on(first.name, "HdfsClient", "read")), "got")))
 	return fmt.Sprintf("%d directories, none lost in two failovers", len(acked))
 }
-
-const logging = `log4j.rootLogger=WARN,out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p [%t:%c{1}] - %m%n
-`
 
 const (
 	namenode        = "org.apache.hadoop.hdfs.server.namenode."
 	controllerClass = "org.apache.hadoop.hdfs.tools.DFSZKFailoverController"
 )
 
-// configure writes core-site.xml and hdfs-site.xml of each NameNode.
-func (h *hdfs) configure() {
+// configureNodes writes the configuration of each NameNode.
+func (h *hdfs) configureNodes() {
 	keys := map[string]string{
 		"fs.defaultFS": "hdfs://cluster", "hadoop.tmp.dir": filepath.Join(h.dir, "tmp"),
 		"ha.zookeeper.quorum": h.connect(","), "ha.zookeeper.session-timeout.ms": "5000",
@@ -113,37 +101,20 @@ func (h *hdfs) configure() {
 	}
 	for _, n := range h.nodes {
 		keys["dfs.ha.namenode.id"] = n.name
-		var xml strings.Builder
-		for key, value := range keys {
-			fmt.Fprintf(&xml, "<property><name>%s</name><value>%s</value></property>\n", key, value)
-		}
+		h.configure(n.name, keys, "core-site.xml", "hdfs-site.xml")
 		// The web pages are not in the packages of Maven.
 		for _, pages := range []string{"hdfs", "static"} {
-			must.Do(os.MkdirAll(filepath.Join(h.conf(n), "webapps", pages), 0o755))
-		}
-		site := "<configuration>\n" + xml.String() + "</configuration>\n"
-		files := map[string]string{"core-site.xml": site, "hdfs-site.xml": site, "log4j.properties": logging}
-		for file, text := range files {
-			must.Do(os.WriteFile(filepath.Join(h.conf(n), file), []byte(text), 0o644))
+			must.Do(os.MkdirAll(filepath.Join(h.conf(n.name), "webapps", pages), 0o755))
 		}
 	}
 }
 
-func (h *hdfs) conf(n *nameNode) string { return filepath.Join(h.dir, "conf-"+n.name) }
-
-// on returns the command that runs a class with the configuration of a NameNode.
-func (h *hdfs) on(n *nameNode, class string, args ...string) *exec.Cmd {
-	program := h.javaProgram
-	program.classPath = h.conf(n) + string(filepath.ListSeparator) + program.classPath
-	return program.command(h.world, class, args...)
-}
-
 func (h *hdfs) startNode(n *nameNode) {
-	n.process = h.start(n.name, h.on(n, namenode+"NameNode"))
+	n.process = h.start(n.name, h.on(n.name, namenode+"NameNode"))
 }
 
 func (h *hdfs) startController(n *nameNode) {
-	n.controller = h.start("zkfc-"+n.name, h.on(n, controllerClass))
+	n.controller = h.start("zkfc-"+n.name, h.on(n.name, controllerClass))
 }
 
 // awaitActive waits until one NameNode other than the given one is active, and returns it.

@@ -59,11 +59,7 @@ func (p *patroni) check(ctx context.Context, w *world) string {
 	}
 	p.awaitCluster(ctx, members)
 	writer := w.startWorker("writer", exec.Command(p.python, p.script, "write", p.ports()))
-	writer.more(ctx, w, some)
-	w.killLeader(ctx)
-	writer.more(ctx, w, some)
-	w.returnLeader(ctx)
-	writer.more(ctx, w, some)
+	w.aroundLeader(ctx, func() { writer.more(ctx, w, some) })
 
 	old := p.awaitCluster(ctx, members)
 	must.Do(old.Kill())

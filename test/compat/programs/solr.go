@@ -42,11 +42,7 @@ func (s *solr) check(ctx context.Context, w *world) string {
 	s.client(ctx, "setup", filepath.Join(w.dir, "conf"))
 	s.awaitLeader(ctx, nodes)
 	writer := w.startWorker("writer", s.command(w, "SolrProgram", "write", w.connect(",")))
-	writer.more(ctx, w, some)
-	w.killLeader(ctx)
-	writer.more(ctx, w, some)
-	w.returnLeader(ctx)
-	writer.more(ctx, w, some)
+	w.aroundLeader(ctx, func() { writer.more(ctx, w, some) })
 
 	old := s.awaitLeader(ctx, nodes)
 	must.Do(s.nodes[old].Kill())

@@ -47,11 +47,7 @@ func (z *tooz) check(ctx context.Context, w *world) string {
 			k.more(ctx, w, n)
 		}
 	}
-	all(some)
-	w.killLeader(ctx)
-	all(some)
-	w.returnLeader(ctx)
-	all(some)
+	w.aroundLeader(ctx, func() { all(some) })
 
 	var held masterships
 	victim := z.elected(ctx, running)

@@ -46,11 +46,7 @@ func (v *vitess) check(ctx context.Context, w *world) string {
 			k.more(ctx, w, some)
 		}
 	}
-	all()
-	w.killLeader(ctx)
-	all()
-	w.returnLeader(ctx)
-	all()
+	w.aroundLeader(ctx, all)
 	must.Do(running[0].Kill())
 	acked := running[0].acked()
 	running = running[1:]

@@ -130,6 +130,16 @@ func (w *world) returnLeader(ctx context.Context) {
 	must.Do(w.ensemble.AwaitServing(ctx))
 }
 
+// aroundLeader works three times: before the ensemble's leader is killed, without that member, and
+// after its return.
+func (w *world) aroundLeader(ctx context.Context, work func()) {
+	work()
+	w.killLeader(ctx)
+	work()
+	w.returnLeader(ctx)
+	work()
+}
+
 // worker is a process that works until a line arrives at its standard input, and prints "acked ID"
 // for each acknowledged piece of work.
 type worker struct {
