@@ -117,8 +117,8 @@ func TestRecorded_Scenarios(t *testing.T) {
 	}
 }
 
-// A slot of a script that reconnects has a session again after the server closed its connection,
-// and a request is repeated until the reply has the code that the script wants.
+// In a script that reconnects, a slot gets a new session after the server closed its connection. A
+// request with until is repeated until the reply has that code.
 func TestPlayer_ReconnectsAndRepeats(t *testing.T) {
 	if *address != "" {
 		t.Skip("this is a test of the player")

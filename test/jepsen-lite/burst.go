@@ -19,13 +19,13 @@ const KillBurst = "kill-burst"
 var burstKeys = map[string]string{"snapCount": "200", "preAllocSize": "64", "globalOutstandingLimit": "400"}
 
 // killBurst kills a member several times: when the clients come back, around a checkpoint, or at
-// any moment of the load. Often it is killed once or twice more while it starts.
+// any moment of the load. Often the member is killed once or twice more during its start.
 func killBurst(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.any()
 	kill := func(when string, after time.Duration) error {
 		_ = pause(ctx, after) // cut short by the end of the round
 		n.counts["killed "+when]++
-		n.endPause() // what is started afterwards runs
+		n.endPause() // a process that starts after the kill is not paused
 		return n.cluster.Kill(m)
 	}
 	for range 2 + n.rng.IntN(6) {
@@ -49,8 +49,8 @@ func killBurst(ctx context.Context, n *nemesis) (string, func(context.Context) e
 	return m.String(), n.startAll, nil
 }
 
-// untilCheckpoint returns true when the process has its checkpoint open, and false if that takes
-// more than a second.
+// untilCheckpoint waits until the process opens its checkpoint file, which it does to write a
+// checkpoint, and returns false after a second without.
 func (m *Member) untilCheckpoint() bool {
 	fds := fmt.Sprintf("/proc/%d/fd", m.process.Pid())
 	for until := time.Now().Add(time.Second); time.Now().Before(until); {

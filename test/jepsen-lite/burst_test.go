@@ -17,8 +17,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
-// A real gozkd keeps every promise while kill -9 ends it again and again under load. make killtest
-// does the same for longer.
+// A real gozkd under load keeps every promise when it is killed again and again with kill -9. make
+// killtest does the same for longer.
 func TestRun_KillBurst(t *testing.T) {
 	kills := exhaustive.Or(3, 20)
 	report := runAlone(t, Options{

@@ -25,7 +25,7 @@ type nemesis struct {
 	counts  map[string]int
 	healed  func()        // called after each fault
 	well    time.Duration // since when a majority is well; 0: it may not be
-	paused  time.Duration // since when pauseAll has all members paused; 0: it has not
+	paused  time.Duration // since when all members are paused by pauseAll; 0: they are not
 }
 
 // run injects faults until ctx ends, and leaves everything healed and every process started, though

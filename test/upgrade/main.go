@@ -1,12 +1,12 @@
 // Command upgrade upgrades an ensemble of three servers, one at a time, and downgrades it again,
 // while other people's clients take locks and write. No session may be lost, and no client may see
-// an error that it cannot survive by repeating the request.
+// an error that a repeated request does not overcome.
 //
 //	go run ./test/upgrade -from COMMIT
 //
 // The ensemble runs as COMMIT and as this tree, in turn, and then as a next version, which is this
-// tree with one feature level more. gozkd.maxFeatureLevel holds the level back until
-// it is removed at the end. From then on this tree and COMMIT must refuse the data.
+// tree with one feature level more. gozkd.maxFeatureLevel holds the level back. At the end the key
+// is removed, and from then on this tree and COMMIT must refuse the data.
 package main
 
 import (

@@ -73,8 +73,8 @@ func (r Report) With(again Report) Report {
 	return r
 }
 
-// Expect turns the results of the named cases round: a case passed if it ended with an error that
-// contains the text.
+// Expect turns the results of the named cases round: a case passes with an error that contains the
+// text.
 func (r Report) Expect(errors map[string]string) {
 	for i := range r.Results {
 		res := &r.Results[i]
@@ -111,7 +111,7 @@ func Expect[T comparable](what string, got, want T) {
 	}
 }
 
-// Eventually polls condition until it holds. It ends the case if the context ends first.
+// Eventually polls condition until true. The case ends if the context ends first.
 func Eventually(ctx context.Context, what string, condition func() bool) {
 	const interval = 5 * time.Millisecond
 	tick := time.NewTicker(interval)
@@ -125,7 +125,7 @@ func Eventually(ctx context.Context, what string, condition func() bool) {
 	}
 }
 
-// EventuallyEqual polls get until it returns want. It ends the case if the context ends first.
+// EventuallyEqual polls get until get returns want. The case ends if the context ends first.
 func EventuallyEqual[T comparable](ctx context.Context, what string, get func() T, want T) {
 	var got T
 	err := must.Try(func() { Eventually(ctx, what, func() bool { got = get(); return got == want }) })

@@ -2,8 +2,9 @@ package cases
 
 import "fmt"
 
-// Compare prints the lines in which gozkd differs from ZooKeeper, or with all every line. It
-// returns how many differ, and how many differ as intended says, which may be nil.
+// Compare prints the lines in which gozkd differs from ZooKeeper, or with all every line, and
+// returns the number of lines that differ, and of those that differ as intended says. intended may
+// be nil.
 func Compare(zooKeeper, gozkd []string, all bool, intended func(zooKeeper, gozkd string) bool) (differ, asIntended int) {
 	at := func(lines []string, i int) string {
 		if i < len(lines) {

@@ -13,8 +13,8 @@ import (
 )
 
 // SecureCClient compiles test/compat/cclient/client.c against the C client with OpenSSL and Cyrus
-// SASL, which it builds of Debian's source package because the binary package has neither. It
-// returns the program's path.
+// SASL, and returns the program's path. The C client is built from Debian's source package, because
+// the binary package has neither.
 func SecureCClient(ctx context.Context, root string) (program string) {
 	debian(ctx, "gcc", "libc6-dev", "make", "cmake", "libssl-dev", "libsasl2-dev", "libsasl2-modules")
 	defer alone(ctx, root, "c-secure")()
@@ -55,9 +55,9 @@ func buildCClient(ctx context.Context, root, library string) {
 	must.Do(os.Rename(c, library))
 }
 
-// debianSource downloads what a Debian source package is made of into dir, with lists of packages
-// of its own, because most machines have none of sources. It returns the directory of the upstream
-// sources.
+// debianSource downloads the files of a Debian source package into dir, and returns the directory
+// of the upstream sources. The lists of packages are its own, because most machines have no lists
+// of source packages.
 func debianSource(ctx context.Context, dir, name string) (tree string) {
 	policy := must.Get(output(ctx, "", "apt-cache", "policy", name))
 	from := regexp.MustCompile(`(?m)^ +\d+ (https?://\S+) (\S+)/(\S+) \S+ Packages$`).FindStringSubmatch(policy)

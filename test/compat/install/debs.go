@@ -11,13 +11,13 @@ import (
 )
 
 // Debs downloads Debian packages, unpacks them below the cache without installing them, which needs
-// no root, and returns the directory that takes the place of /. Programs in it need
+// no root, and returns the directory that takes the place of /. Programs there need
 // LD_LIBRARY_PATH, see DebLibraries.
 func Debs(ctx context.Context, root, name string, packages ...string) (dir string) {
 	cache := cacheDir(root, name)
 	defer alone(ctx, root, "apt")()
 	dir = filepath.Join(cache, "root")
-	// The stamp is written last: a directory without it, or with another list, is incomplete.
+	// The stamp is written last: a directory without a stamp, or with another list, is incomplete.
 	stamp, list := filepath.Join(cache, "unpacked"), strings.Join(packages, " ")
 	if b, err := os.ReadFile(stamp); err == nil && string(b) == list {
 		return dir

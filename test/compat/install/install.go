@@ -89,7 +89,7 @@ func CClient(ctx context.Context, root string) (program string) {
 	return program
 }
 
-// debian installs the packages. It refreshes apt's lists only if an install fails without it.
+// debian installs the packages. apt's lists are refreshed only if an install fails.
 func debian(ctx context.Context, packages ...string) {
 	if _, err := exec.LookPath("dpkg-query"); err != nil {
 		must.Failf("install: this machine has no dpkg; needed here are what Debian calls %s", strings.Join(packages, ", "))
@@ -132,7 +132,7 @@ func Python(ctx context.Context, root, name, requirements string) (python string
 	venv := filepath.Join(cacheDir(root, ""), name)
 	python = filepath.Join(venv, "bin", "python")
 	defer alone(ctx, root, name)()
-	// The stamp is written last: an environment without it is incomplete.
+	// The stamp is written last: an environment without a stamp is incomplete.
 	stamp := filepath.Join(venv, "installed")
 	if newer(stamp, requirements) {
 		return python
@@ -189,8 +189,8 @@ func Maven(ctx context.Context, root, name, pom string) (classPath string) {
 	return string(must.Get(os.ReadFile(file)))
 }
 
-// ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with what its distribution
-// adds, and returns the class path of its server.
+// ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with the libraries that its
+// distribution adds, and returns the class path of the server.
 func ZooKeeperRelease(ctx context.Context, root, release string) (classPath string) {
 	defer alone(ctx, root, "m2")()
 	dir := cacheDir(root, filepath.Join("releases", release))
@@ -223,8 +223,8 @@ func ZooKeeperRelease(ctx context.Context, root, release string) (classPath stri
 	return string(must.Get(os.ReadFile(file)))
 }
 
-// cachedClassPath returns the class path in file if it is newer than the pom and all its jars
-// exist.
+// cachedClassPath returns the class path in file if the file is newer than the pom and all jars of
+// the class path exist.
 func cachedClassPath(file, pom string) (string, bool) {
 	if !newer(file, pom) {
 		return "", false
@@ -290,7 +290,7 @@ func RustTests(ctx context.Context, root, crate, version, extra string) (program
 	if newer(program, filepath.Join(extra, "src", "lib.rs")) {
 		return program
 	}
-	// A crate that depends on the published one has cargo fetch its source.
+	// A crate that depends on the published crate makes cargo fetch the source.
 	must.Do(os.MkdirAll(filepath.Join(dir, "fetch", "src"), 0o755))
 	must.Do(os.WriteFile(filepath.Join(dir, "fetch", "src", "lib.rs"), nil, 0o644))
 	manifest := fmt.Sprintf("[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[workspace]\n[dependencies]\n%s = \"=%s\"\n", crate, version)

@@ -10,9 +10,10 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// alone waits until no other goroutine or process holds the lock of this name, and returns what
-// releases it. Programs of test/compat run at the same time and share what they install. To avoid a
-// deadlock, a holder takes further locks only in this order: a directory of the cache, m2, apt.
+// alone acquires the lock of this name, which all goroutines and processes share, and returns the
+// function that releases the lock. Programs of test/compat run at the same time and share their
+// installations. To avoid a deadlock, a holder takes further locks only in this order: a directory
+// of the cache, m2, apt.
 func alone(ctx context.Context, root, name string) (release func()) {
 	const interval = 50 * time.Millisecond
 	file := filepath.Join(cacheDir(root, "locks"), name)

@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-// PostgreSQL installs Debian's PostgreSQL unless one is there, and returns the directory of its
-// programs.
+// PostgreSQL installs Debian's PostgreSQL unless a PostgreSQL is installed, and returns the
+// directory of its programs.
 func PostgreSQL(ctx context.Context) (bin string) {
 	const pattern = "/usr/lib/postgresql/*/bin"
 	if found := must.Get(filepath.Glob(pattern)); len(found) > 0 {
@@ -28,7 +28,7 @@ func PostgreSQL(ctx context.Context) (bin string) {
 }
 
 // ClickHouse unpacks Debian's ClickHouse below the cache and returns the directory that takes the
-// place of / and the version. It does not install it: the package would start a server.
+// place of / and the version. The package is not installed, since that would start a server.
 func ClickHouse(ctx context.Context, root string) (dir, version string) {
 	dir = Debs(ctx, root, "clickhouse", "clickhouse-server", "clickhouse-common", "libboost-filesystem1.74.0",
 		"libboost-program-options1.74.0", "libcapnp-0.9.2", "libcctz2", "libcpuinfo0", "libdouble-conversion3", "libfarmhash0",
@@ -43,8 +43,8 @@ func ClickHouse(ctx context.Context, root string) (dir, version string) {
 }
 
 // GoProgram builds a program or, of a file of tests, the test binary. The file's name ends in
-// .go.txt, so that it is no part of this module: it is built in a module of its own below the
-// cache, which requires module, such as "example.com/m v1.2.3".
+// .go.txt, so that the file is no part of this module. The build is in a module of its own below
+// the cache, which requires module, such as "example.com/m v1.2.3".
 func GoProgram(ctx context.Context, root, module, source string) (program string) {
 	file := strings.TrimSuffix(filepath.Base(source), ".txt")
 	name := "program-" + strings.TrimSuffix(file, ".go")
@@ -68,7 +68,7 @@ func GoProgram(ctx context.Context, root, module, source string) (program string
 }
 
 // Collectd unpacks Debian's collectd below the cache and returns the directory that takes the place
-// of / and the version. It does not install it: the package would start a daemon.
+// of / and the version. The package is not installed, since that would start a daemon.
 func Collectd(ctx context.Context, root string) (dir, version string) {
 	dir = Debs(ctx, root, "collectd", "collectd-core", "libcap2", "libltdl7")
 	program := filepath.Join(dir, "usr/sbin/collectd")

@@ -41,7 +41,8 @@ type KDC struct {
 	process   *server.Process
 }
 
-// Start installs a KDC if necessary, starts it with an empty database, and returns when it answers.
+// Start installs a KDC if necessary, starts a KDC with an empty database, and returns when the KDC
+// answers.
 func Start(ctx context.Context, repository string) (_ *KDC, err error) {
 	k := new(KDC)
 	if err := must.Try(func() { k.root = install.Debs(ctx, repository, "kdc", packages...) }); err != nil {
@@ -140,8 +141,8 @@ func (k *KDC) start(ctx context.Context, port int) error {
 	}
 }
 
-// Only returns the KDC as a client sees it that permits one encryption type. Stop must not be
-// called of it.
+// Only returns the KDC as seen by a client that permits a single encryption type. Stop must not be
+// called on the result.
 func (k *KDC) Only(enctype string) (*KDC, error) {
 	other := *k
 	other.Conf = filepath.Join(k.dir, enctype+".conf")

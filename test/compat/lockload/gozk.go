@@ -21,7 +21,7 @@ const (
 	sequencePath   = "/upgrade-sequence"
 )
 
-// locker is a client with go-zookeeper. It counts under a lock, and has an ephemeral.
+// locker is a client with go-zookeeper that counts under a lock and has an ephemeral.
 type locker struct {
 	l       *Load
 	name    string
@@ -105,7 +105,7 @@ func (w *locker) run() {
 	}
 }
 
-// count adds one to the counter under the lock.
+// count adds 1 to the counter under the lock.
 func (w *locker) count() {
 	lock := zk.NewLock(w.conn, lockPath, zk.WorldACL(zk.PermAll))
 	must.Doing("lock", func() {
@@ -133,7 +133,7 @@ func (w *locker) count() {
 	w.advance()
 }
 
-// advance creates a sequential znode, and deletes it: its number is above that of the last.
+// advance creates and deletes a sequential znode, whose number must be above the last.
 func (w *locker) advance() {
 	must.Do(w.insist(func() error {
 		path, err := w.conn.Create(sequencePath+"/n-", nil, zk.FlagSequence|zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
@@ -155,7 +155,7 @@ func (w *locker) advance() {
 }
 
 // increment changes the counter with its version: only the lock's holder may do that. If the
-// connection fails, the value tells whether it was changed.
+// connection fails, the counter's value tells whether the change took effect.
 func (w *locker) increment() {
 	read := func() (n int, version int32, err error) {
 		err = w.insist(func() error {

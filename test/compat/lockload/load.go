@@ -1,6 +1,6 @@
 // Package lockload runs other people's clients, which take locks and count under them without a
-// break: go-zookeeper, kazoo and Curator. It notes each lost session, and each error that a client
-// does not survive by repeating its request.
+// break: go-zookeeper, kazoo and Curator. A Load notes each lost session, and each error that a
+// client does not survive by repeating its request.
 package lockload
 
 import (
@@ -143,7 +143,8 @@ func (l *Load) AwaitWrites(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// End stops the clients, and returns what went wrong with them.
+// End stops the clients. The error says how many sessions were lost and how many errors were fatal
+// to a client.
 func (l *Load) End() error {
 	if !l.stopped() {
 		close(l.stopping)
@@ -156,15 +157,15 @@ func (l *Load) End() error {
 	return fmt.Errorf("%d sessions lost, %d errors that a client does not survive:\n%s", l.total.Lost, l.total.Failed, strings.Join(l.reasons[:min(20, len(l.reasons))], "\n"))
 }
 
-// startScript starts a client in another language, and returns after its first success. It prints a
-// line for what it did: done, repeated, lost, or failed and the reason. It ends when its standard
-// input is closed.
+// startScript starts a client in another language, and returns after the client's first success.
+// For each act the client prints a line: done, repeated, lost, or failed and the reason. The client
+// ends when its standard input is closed.
 func (l *Load) startScript(name string, cmd *exec.Cmd) {
 	in, out := must.Get(cmd.StdinPipe()), must.Get(cmd.StdoutPipe())
 	cmd.Stderr = os.Stderr
 	must.Do(cmd.Start())
 	first, over := make(chan struct{}), make(chan struct{})
-	// Ends when the script closes its output; End waits for it.
+	// Ends when the script closes its output; awaited by End.
 	l.running.Go(func() {
 		defer close(over)
 		l.readScript(name, out, first)
@@ -172,7 +173,7 @@ func (l *Load) startScript(name string, cmd *exec.Cmd) {
 			l.fails(name, fmt.Sprintf("the script ended: %v", err))
 		}
 	})
-	// Ends with stopping or the script; End waits for it.
+	// Ends with stopping or the script; awaited by End.
 	l.running.Go(func() {
 		select {
 		case <-l.stopping:

@@ -73,7 +73,7 @@ func (s *session) claim() proto.ConnectRequest {
 }
 
 // do sends a request in the words of diff/exchange, and returns the code of the reply, for a multi
-// with those of its operations.
+// also the codes of the operations.
 func (s *session) do(words string) string {
 	op, body := must.Get2(exchange.ParseRequest(words))
 	s.xid++

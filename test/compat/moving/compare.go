@@ -27,7 +27,8 @@ type znode struct {
 	acl  string
 }
 
-// lost is the ACL of a znode that a server before 3.6 cannot read: it has lost the ACL.
+// lost stands for the ACL of a znode if a server before 3.6 has lost the ACL, so that the znode
+// cannot be read.
 const lost = "lost"
 
 // reader reads a tree as the superuser.
@@ -88,8 +89,8 @@ const shown = 8
 // which each server counts, may differ.
 //
 // logged is nil, or has the ACLs that the logs gave to znodes, for releases before 3.6: when such a
-// server starts from a fuzzy snapshot, it numbers ACLs anew and may give a znode the ACL of another
-// one. It returns how many znodes have the ACL of the logs in got, and another one in want.
+// server starts from a fuzzy snapshot, ACLs get new numbers, and a znode may get the ACL of another
+// znode. wrong is the number of znodes with the ACL of the logs in got, and another ACL in want.
 func compareTrees(want, got map[string]znode, logged map[string]string) (wrong int) {
 	var differ, unreadable []string
 	for _, path := range slices.Sorted(maps.Keys(want)) {

@@ -17,8 +17,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// corpusZnode is a znode in expect.json of an archive, as the ZooKeeper served it after its
-// restart.
+// corpusZnode is a znode in expect.json of an archive, as the restarted ZooKeeper served the znode.
 type corpusZnode struct {
 	Data []byte // null: null
 	Stat proto.Stat
@@ -54,8 +53,8 @@ func zxidOf(name string) uint64 {
 	return must.Get(strconv.ParseUint(strings.Split(name, ".")[1], 16, 64))
 }
 
-// corpus writes an archive per release for internal/testkit/zkcorpus: what a server
-// under a little load left behind when it was killed, and what it served after its restart.
+// corpus writes an archive per release for internal/testkit/zkcorpus: the files of a server that
+// was killed under a little load, and the znodes that the server had after its restart.
 func (w *world) corpus(to, release string, n int) {
 	data := filepath.Join(w.work, "corpus-"+release)
 	k := keys(compressions[n%len(compressions)])

@@ -17,14 +17,14 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// directory is an entry of what TestDirectories in cmd/gozkd/internal/zkdata writes.
+// directory is an entry of the list that TestDirectories in cmd/gozkd/internal/zkdata writes.
 type directory struct {
 	Name           string
 	Quorum, LogDir bool
 	Flags          []string
 }
 
-// answer is what ZooKeeper does with a directory.
+// answer is ZooKeeper's answer to a directory: a refusal, or the state that it serves.
 type answer struct {
 	Refuses string `json:",omitempty"` // the last exception
 	Zxid    string `json:",omitempty"` // of the last transaction
@@ -32,8 +32,8 @@ type answer struct {
 	Znodes  int    `json:",omitempty"` // except those below /zookeeper
 }
 
-// directories starts ZooKeeper on each directory of TestDirectories, and compares what it does with
-// what is recorded in testdata beside that test, or records it.
+// directories starts ZooKeeper on each directory of TestDirectories, and compares the answers with
+// those recorded in testdata beside that test, or records them.
 func (w *world) directories(root string, record bool) {
 	test := filepath.Join(root, "cmd", "gozkd", "internal", "zkdata")
 	file := filepath.Join(test, "testdata", "directories.json")

@@ -20,7 +20,7 @@ import (
 
 const (
 	// longestPause bounds the time without a write beyond the stop and the start of the servers,
-	// which a busy machine prolongs. It is the timeout of the sessions.
+	// which a busy machine prolongs. The sessions have this timeout, too.
 	longestPause = 10 * time.Second
 	// patience bounds the waits of a migration, on a machine under load.
 	patience = 2 * time.Minute
@@ -144,7 +144,7 @@ func (w *world) migrate(from, into string) *running {
 	m.cmd = exec.Command(w.gozkd, "migrate", "--from", from, "--into", into)
 	m.cmd.Stdout, m.cmd.Stderr = out, out
 	must.Do(m.cmd.Start())
-	// Ends with the process; wait and kill wait for it.
+	// Ends with the process; awaited by wait and kill.
 	go func() {
 		m.done <- m.cmd.Wait()
 		close(m.done)

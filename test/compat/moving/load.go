@@ -44,13 +44,13 @@ func startLoad(ctx context.Context, addr, release string, rng *rand.Rand, client
 	var running sync.WaitGroup
 	for n := range clients {
 		w := &worker{l: l, rng: rand.New(rand.NewPCG(rng.Uint64(), uint64(n))), modern: since35(release)}
-		// Ends when the server is killed; wait waits for it.
+		// Ends when the server is killed; awaited by wait.
 		running.Go(func() {
 			for w.session(ctx, addr) {
 			}
 		})
 	}
-	// Ends with the clients; wait waits for it.
+	// Ends with the clients; awaited by wait.
 	go func() {
 		running.Wait()
 		close(l.ended)
@@ -83,7 +83,7 @@ type worker struct {
 	modern bool // the server knows containers, times to live and create2
 }
 
-// session writes in a session of its own. It returns false when the server is gone.
+// session writes in a session of its own, and returns false when the server is gone.
 func (w *worker) session(ctx context.Context, addr string) bool {
 	c, err := rawclient.Dial(ctx, addr)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command moving moves state from ZooKeeper to gozkd and back, with real servers. Per release it
-// puts ZooKeeper under random load and kills it, again and again; each time it imports what the
-// server left behind, and compares everything with what that ZooKeeper serves after its own
-// restart. Then it exports the import, starts ZooKeeper from it, and imports again.
+// Command moving moves state from ZooKeeper to gozkd and back, with real servers. In each round a
+// ZooKeeper server of a release is put under random load and killed. The files that the server left
+// are imported, and the result is compared with the state that the restarted ZooKeeper serves. Then
+// the import is exported, a ZooKeeper starts from the export, and its state is imported again.
 //
 //	go run ./test/compat/moving -live 3.9.5
 //
@@ -167,7 +167,8 @@ func (w *world) back(release, dir, imported string, want map[string]znode, sessi
 	fmt.Printf("%-7s round %d back  : %d znodes, %d sessions, %d digests\n", release, round+1, r.Znodes, r.Sessions, r.Compared)
 }
 
-// backToEnsemble moves an imported state to three ZooKeeper servers, and compares what each serves.
+// backToEnsemble moves an imported state to three ZooKeeper servers, and compares the state of
+// each.
 func (w *world) backToEnsemble(release, dir, imported string, want map[string]znode, sessions []sessionID) {
 	data := filepath.Join(dir, "export-ensemble")
 	w.run("export", "--zookeeper", data, "--from", imported)
@@ -222,10 +223,10 @@ func (w *world) tryZooKeeper(release, data, logs, compression string) (*server.P
 	return server.StartZooKeeper(w.ctx, release, server.Options{DataDir: data, Keys: k})
 }
 
-// restarted starts a killed ZooKeeper again. It may fail with "Failed to fetch acls": a snapshot
-// begins with the ACLs, and a znode that gets another one while the snapshot is written names one
-// that is not among them. Then restarted removes the newest snapshot, as an operator would; the
-// older one and the logs give the same state.
+// restarted starts a killed ZooKeeper again. The start may fail with "Failed to fetch acls": a
+// snapshot begins with the ACLs, and a znode that gets another ACL while the snapshot is written
+// names an ACL that is not in that list. Then restarted removes the newest snapshot, as an operator
+// would; the snapshot before and the logs give the same state.
 func (w *world) restarted(release, data, logs, compression string) *server.Process {
 	const attempts = 5
 	for attempt := 1; ; attempt++ {

@@ -90,7 +90,7 @@ func (h *hbase) configureAs(name string, more map[string]string) {
 		"hbase.zookeeper.quorum":    h.connect(","),
 		"zookeeper.session.timeout": "5000",
 		"hbase.wal.provider":        "filesystem",
-		// With it, what is synced survives kill -9.
+		// With this file system, synced data survives kill -9.
 		"fs.file.impl":                            "org.apache.hadoop.fs.RawLocalFileSystem",
 		"hbase.master.info.port":                  "-1",
 		"hbase.regionserver.info.port":            "-1",
@@ -114,7 +114,7 @@ func (h *hbase) startServer(s *hbaseServer) {
 	s.process = h.start(s.name, h.on(s.name, s.class, "start"))
 }
 
-// awaitState waits until one of masters is active and just these region servers live. It returns
+// awaitState waits until one of masters is active and just these region servers live, and returns
 // the active master.
 func (h *hbase) awaitState(ctx context.Context, masters, regions []*hbaseServer) (active *hbaseServer) {
 	h.await(ctx, "a master and its region servers", func() error {

@@ -161,9 +161,9 @@ func (c *conn) sasl(xid int32, token []byte) (answer []byte) {
 	return r.Token
 }
 
-// login plays an exchange of DIGEST-MD5: "USER PASSWORD", and what is changed in the second token:
-// edit PATTERN REPLACEMENT replaces what matches, with NAME=VALUE a directive, or without a value
-// leaves it out.
+// login plays an exchange of DIGEST-MD5. act is "USER PASSWORD" and changes of the second token:
+// edit PATTERN REPLACEMENT replaces all matches of a pattern, with NAME=VALUE sets a directive, and
+// with NAME= leaves the directive out.
 func (c *conn) login(act string) {
 	user, rest, _ := strings.Cut(act, " ")
 	password, changes, changed := strings.Cut(rest, " ")

@@ -11,7 +11,7 @@ import (
 //go:embed tables.txt
 var tablesText string
 
-// table is a configuration, and the acts of clients on a server that has it.
+// table is a configuration, and the acts of clients on a server with that configuration.
 type table struct {
 	name string
 	keys map[string]string // of zoo.cfg; JAAS stands for the path of the JAAS file
@@ -32,9 +32,13 @@ type row struct {
 //	use GROUP [N]       the rows of a group, or the first N
 //	NAME => ACTS        a row, continued by lines that begin with a tab
 //
-// Acts are separated by " | ": XID REQUEST, with a request as in diff/exchange/words.go, whose
-// reply is awaited; reply, another one; login, see conn.login; connect, another client; and again,
-// another connection that resumes the session. The first connection is there.
+// Acts are separated by " | ". Each row begins with a connection.
+//
+//	XID REQUEST         a request as in diff/exchange/words.go, whose reply is awaited
+//	reply               another reply is awaited
+//	login ACT           see conn.login
+//	connect             another client
+//	again               another connection, which resumes the session
 func readTables(text string) (tables []*table) {
 	groups := make(map[string]*table)
 	var t *table

@@ -90,8 +90,8 @@ func StartTestkit(ctx context.Context, root string) (_ *Process, err error) {
 	return p.awaitGozkd(ctx, work, portFile)
 }
 
-// awaitGozkd waits until a gozkd answers that was started, and kills it if it does not. The
-// directory goes with it.
+// awaitGozkd waits until a started gozkd answers. If that fails, the process is killed and its
+// directory removed.
 func (p *Process) awaitGozkd(ctx context.Context, work, portFile string) (_ *Process, err error) {
 	p.name, p.tempDir, p.ports = "gozkd", work, portFile
 	if p.addr, err = p.awaitPort(ctx, portFile); err == nil {

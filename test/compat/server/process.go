@@ -54,7 +54,7 @@ func start(cmd *exec.Cmd, logPath string) (*Process, error) {
 		return nil, fmt.Errorf("server: start %s: %w", cmd.Path, err)
 	}
 	p := &Process{logPath: logPath, cmd: cmd, done: make(chan struct{})}
-	// Ends with the process; Stop and Kill wait for it.
+	// Ends with the process; awaited by Stop and Kill.
 	go func() {
 		// The status is ignored: a server that ends early does not answer, which is noticed.
 		_ = cmd.Wait()
@@ -117,8 +117,8 @@ func (p *Process) Signal(s os.Signal) error {
 	return nil
 }
 
-// Stop asks the process to end, waits until it has, and removes its temporary directory. After 15
-// seconds it kills the process and returns an error.
+// Stop asks the process to end, waits for its end, and removes its temporary directory. After 15
+// seconds Stop kills the process and returns an error.
 func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return errors.Join(err, p.Kill())

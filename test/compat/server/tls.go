@@ -79,8 +79,8 @@ func MakeStores(ctx context.Context, dir string) (Stores, error) {
 // and .jks; trust.p12 and trust.jks with the authority.
 func (s Stores) File(name string) string { return filepath.Join(s.dir, name) }
 
-// Keys returns ZooKeeper's settings for the stores of who, server or client, in a format. prefix is
-// that of the keys: "ssl." or "zookeeper.ssl.", for example.
+// Keys returns ZooKeeper's settings for the stores of a side, server or client, in a format. prefix
+// is that of the keys: "ssl." or "zookeeper.ssl.", for example.
 func (s Stores) Keys(prefix, who, format string) map[string]string {
 	suffix := map[string]string{"PEM": "pem", "PKCS12": "p12", "JKS": "jks"}[format]
 	trust := "trust." + suffix

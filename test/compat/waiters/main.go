@@ -1,6 +1,6 @@
-// Command waiters measures thousands of waiters of one client on one lock, on one semaphore and in
-// one election: goroutines with package recipes, threads with kazoo and with Curator. Each run has
-// a gozkd of its own, in a process of its own, and so has the client.
+// Command waiters measures thousands of waiters of a client on a lock, on a semaphore and in an
+// election: goroutines with package recipes, threads with kazoo and with Curator. Each run has a
+// gozkd and a client of its own, each in a process of its own.
 //
 // Exit status: 1 if package recipes lost a session, or not all of its waiters were served, 2 for
 // wrong usage.
@@ -62,9 +62,10 @@ func run(ctx context.Context, args []string) {
 	}
 }
 
-// player returns the command of a client. Its further arguments are the kind, how many wait, the
-// session timeout and the limit in milliseconds, and the address of the server. The last line that
-// it prints is how many were served, sessions lost, reconnects, and seconds.
+// player returns the command of a client, without these arguments: the kind, the number of waiters,
+// the session timeout and the limit in milliseconds, and the address of the server. The last line
+// of the client's output has the numbers of waiters served, of sessions lost, of reconnects, and of
+// seconds.
 func player(ctx context.Context, root, dir, name string, race bool) []string {
 	switch name {
 	case "recipes":
@@ -85,7 +86,7 @@ func player(ctx context.Context, root, dir, name string, race bool) []string {
 	return nil
 }
 
-// result is what a run printed, and the processor time of both processes.
+// result holds the last line of a client's output, and the processor time of both processes.
 type result struct {
 	served, lost, reconnects int
 	seconds                  float64

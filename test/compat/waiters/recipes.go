@@ -63,7 +63,7 @@ func play(ctx context.Context, args []string) {
 	fmt.Println(served.Load(), lost, reconnects, seconds)
 }
 
-// waiter returns what each waiter does.
+// waiter returns the function that each waiter calls. Its error is nil if the waiter was served.
 func waiter(c *recipes.Client, kind string) func(ctx context.Context, i int) error {
 	nothing := func(context.Context) error { return nil }
 	switch kind {

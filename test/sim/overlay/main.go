@@ -1,6 +1,6 @@
 // Command overlay writes an overlay of Go's standard library for `go test -overlay`, with which a
-// bubble of testing/synctest is deterministic on one processor, and prints its path. If the edits
-// do not fit this release of Go, it warns and prints nothing. With the overlay:
+// bubble of testing/synctest is deterministic on one processor, and prints the overlay's path. If
+// the edits do not fit this release of Go, the command warns and prints nothing. With the overlay:
 //
 //   - select, map iteration and timers of the same moment draw from a generator of the bubble,
 //   - map seeds and hash keys are the same in each process,
@@ -24,12 +24,12 @@ import (
 	"strings"
 )
 
-// edit replaces the only occurrence of a text in a file of the standard library. why is what the
-// text does that a repeated run must not have. Whoever carries the edit to another release of Go
-// looks for the code that does it there.
+// edit replaces the only occurrence of a text in a file of the standard library. why is the effect
+// of the text that would make a repeated run differ. In another release of Go, the edit belongs to
+// the code with that effect.
 type edit struct{ file, why, from, to string }
 
-// experiment is one of Go: the heap begins at the same address in each process.
+// experiment is the GOEXPERIMENT with which the heap begins at the same address in each process.
 const experiment = "norandomizedheapbase64"
 
 var edits = []edit{
@@ -88,7 +88,7 @@ func main() {
 	fmt.Println(path)
 }
 
-// errMisfit says that this release of Go is not the one that the edits are for.
+// errMisfit is wrapped by errors of write if the edits are for another release of Go.
 var errMisfit = errors.New("the overlay does not fit this release of Go")
 
 // write writes the overlay, and returns the path of its description.

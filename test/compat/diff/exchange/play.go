@@ -125,7 +125,7 @@ func (g *game) step(i int, step *Step) error {
 		}
 	}
 	for end := time.Now().Add(g.ReplyTimeout); ; time.Sleep(20 * time.Millisecond) {
-		// After a failed write the reads show what the server did.
+		// After a failed write the reads show how the server answered.
 		_ = c.Write(g.out, g.ReplyTimeout)
 		for range step.Send {
 			if !g.awaitReply(step.Conn, items) {

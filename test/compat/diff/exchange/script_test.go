@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Any body of any operation is read from its words as it was.
+// ParseRequest returns the body that words described, for any operation.
 func TestWords_RoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	inFields := 0

@@ -21,7 +21,7 @@ import (
 //
 // Strings and buffers are quoted as in Go; open is the ACL with which anyone may do anything. After
 // the fields, less N leaves out the last N bytes of the body and plus "BYTES" adds some. raw
-// "BYTES" in place of the fields is a body that is no such record.
+// "BYTES" in place of the fields is a body that is not such a record.
 
 // errWords is wrapped by the errors of ParseRequest.
 var errWords = errors.New("not a request in words")
@@ -165,7 +165,7 @@ func (p *wordParser) fail(what string) {
 func (p *wordParser) take() string {
 	text := p.s.TokenText()
 	if p.tok == scanner.EOF {
-		p.fail("it ends too early")
+		p.fail("the request ends too early")
 	}
 	p.next()
 	return text

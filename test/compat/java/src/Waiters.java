@@ -13,8 +13,9 @@ import org.apache.curator.retry.RetryForever;
 
 /**
  * Lets many threads wait with one CuratorFramework, and prints how many were served, how many
- * sessions were lost, how often the client reconnected, and the seconds. Its arguments are what to
- * wait for, how many wait, the session timeout and the limit in milliseconds, and a connect string.
+ * sessions were lost, how often the client reconnected, and the seconds. Arguments: lock, semaphore
+ * or election; the number of waiters; the session timeout and the limit in milliseconds; a connect
+ * string.
  */
 final class Waiters {
     private static final int LEASES = 10;

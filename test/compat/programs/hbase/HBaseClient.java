@@ -5,8 +5,8 @@ import org.apache.hadoop.hbase.client.*;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * HBaseClient is the client of hbase.go: HBaseClient create|write|read|state. It reports and judges nothing. It
- * finds the servers through ZooKeeper.
+ * HBaseClient is the client of hbase.go: HBaseClient create|write|read|state. The client finds the
+ * servers through ZooKeeper, and judges nothing.
  */
 public final class HBaseClient {
     private static final TableName TABLE = TableName.valueOf("ids");
