@@ -23,6 +23,9 @@ func (s *znodeStore) PrefetchPays() bool { return s.index.len() >= prefetchFrom 
 // of the index, then for the znode, then for its blob. Here the processor waits for the slots of
 // all paths at once, then for all znodes, then for all blobs.
 func (s *znodeStore) Prefetch(paths []string) {
+	if len(paths) < 2 {
+		return // nothing to overlap
+	}
 	var hashes [PrefetchPaths]uint64
 	var ids [PrefetchPaths]znodeID
 	paths = paths[:min(len(paths), PrefetchPaths)]

@@ -77,7 +77,7 @@ func (s *Server) forget(c *conn, linger bool) {
 	c.Unlock()
 	s.expiry.touch(id, c.Heard()) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because c is closed.
-	s.watches.RemoveConn(c.id)
+	s.state.watches.RemoveConn(c.id)
 	s.conns.release(c)
 	s.conns.locals.Release(id, c)
 }

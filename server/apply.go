@@ -30,9 +30,11 @@ type applier struct {
 // maxLoggedReason bounds the reason of a refused write in the log, in bytes: it contains a path.
 const maxLoggedReason = 2 << 10
 
-func (a *applier) init(s *Server) {
-	a.s, a.reconfigs = s, make(map[proto.Zxid]*clientWrite)
-	a.batch, a.trace = meter.NewBatchStats(&s.meter), meter.NewApplyTrace(&s.meter)
+func newApplier(s *Server) *applier {
+	return &applier{
+		s: s, reconfigs: make(map[proto.Zxid]*clientWrite),
+		batch: meter.NewBatchStats(&s.meter), trace: meter.NewApplyTrace(&s.meter),
+	}
 }
 
 // maxHeldBytes is how many bytes of requests are applied before readers that wait go on.
@@ -43,14 +45,14 @@ const maxHeldBytes = 256 << 10
 func (a *applier) Apply(batches []consensus.Batch) {
 	s := a.s
 	now := s.cfg.Now()
-	role := s.meterRole()
-	s.treeMu.Lock()
+	role := a.meterRole()
+	s.state.Lock()
 	a.trace.Begin(now)
 	held := 0 // bytes of requests under this lock
 	for i := range batches {
 		b := &batches[i]
 		if b.NewTerm {
-			s.tree.SetLastZxid(s.tree.LastZxid().NextEpoch())
+			s.state.tree.SetLastZxid(s.state.tree.LastZxid().NextEpoch())
 			s.meter.NewTerm()
 		}
 		for j := range b.Requests {
@@ -65,19 +67,19 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			a.apply(b.TimeMs, r, now)
 			if held += len(r.Payload); held >= maxHeldBytes {
 				held = 0
-				s.treeMu.Unlock() // readers that wait go on
-				s.treeMu.Lock()
+				s.state.Unlock() // readers that wait go on
+				s.state.Lock()
 			}
 		}
 		a.trace.EndBatch(b, role)
-		s.digests.Note(b.Index, s.tree.Digest())
+		s.digests.Note(b.Index, s.state.tree.Digest())
 	}
 	if invariants.Enabled {
-		if err := s.tree.Check(); err != nil {
+		if err := s.state.tree.Check(); err != nil {
 			panic(err)
 		}
 	}
-	s.treeMu.Unlock()
+	s.state.Unlock()
 	end := s.cfg.Now()
 	a.batch.Settle(end)
 	a.trace.Applied(end)
@@ -85,7 +87,7 @@ func (a *applier) Apply(batches []consensus.Batch) {
 		a.membersChanged = false
 		s.retarget() // writes a file, which must not happen under the lock
 	}
-	s.applied.wake()
+	s.state.wake()
 	a.flush(&a.replied) // the client that changed a znode must not wait until a thousand watchers are told
 	a.trace.Written(s.cfg.Now)
 	a.reuse()
@@ -93,11 +95,11 @@ func (a *applier) Apply(batches []consensus.Batch) {
 }
 
 // meterRole returns the role of this server as far as measuring depends on it.
-func (s *Server) meterRole() meter.Role {
+func (a *applier) meterRole() meter.Role {
 	switch {
-	case s.alone():
+	case a.s.alone():
 		return meter.Alone
-	case s.node.Status().Leading:
+	case a.s.node.Status().Leading:
 		return meter.Leader
 	}
 	return meter.Follower
@@ -114,7 +116,7 @@ func (a *applier) traceOwn(b *consensus.Batch, r *consensus.Request) {
 		a.trace.WatchSlow(b, meter.Request{
 			Op: w.req.Op, Body: w.req.Body, Session: w.session(), Xid: w.xid, Client: w.conn.NetConn().RemoteAddr(),
 			Heard: w.heard, Received: w.received,
-		}, a.s.tree.LastZxid().Next())
+		}, a.s.state.tree.LastZxid().Next())
 	}
 }
 
@@ -177,7 +179,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	if w, ok := r.Ref.(*clientWrite); ok && w.conn.queue.draining.Load() {
 		w.conn.drainBefore(&a.batch, w)
 	}
-	res, events := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, req)
+	res, events := s.state.tree.Apply(datatree.Header{Zxid: s.state.tree.LastZxid().Next(), TimeMs: timeMs}, req)
 	if res.Why != "" && s.life.Serving.Load() { // otherwise the log is applied again after a start
 		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(),
 			"reason", printable.Shortened(res.Why, maxLoggedReason))
@@ -222,10 +224,11 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 // lost is called by consensus for a request of this server that was applied elsewhere and came as
 // part of a checkpoint, so that its result is unknown here. A client's connection is closed, like
 // all connections when a checkpoint is installed.
-func (s *Server) lost(ref any) {
+func (a *applier) lost(ref any) {
+	s := a.s
 	switch w := ref.(type) {
 	case *clientWrite:
-		s.auditLost(&w.clientRequest)
+		a.auditLost(&w.clientRequest)
 		s.writes.Release(w.bytes(), w.big())
 	case *attachRequest:
 		if w.upgrades { // if the session was upgraded, the new state has it
@@ -238,8 +241,8 @@ func (s *Server) lost(ref any) {
 }
 
 // auditLost records a request whose outcome is not known here.
-func (s *Server) auditLost(w *clientRequest) {
-	if s.trail.On() {
+func (a *applier) auditLost(w *clientRequest) {
+	if s := a.s; s.trail.On() {
 		w.conn.Lock()
 		defer w.conn.Unlock()
 		s.trail.Lost(w.audited(&w.req, &datatree.Result{Err: errUnknownOutcome}, s.cfg.Now()))
@@ -282,10 +285,10 @@ const errUnknownOutcome = proto.ErrConnectionLoss
 // znode. A one-shot watch is consumed even if its owner may not read the znode.
 func (a *applier) deliver(e *datatree.Event) {
 	s := a.s
-	if s.watches.Empty() {
+	if s.state.watches.Empty() {
 		return
 	}
-	a.watchers = s.watches.Match(a.watchers[:0], e.Type, e.Path)
+	a.watchers = s.state.watches.Match(a.watchers[:0], e.Type, e.Path)
 	if len(a.watchers) == 0 {
 		return
 	}
@@ -298,7 +301,7 @@ func (a *applier) deliver(e *datatree.Event) {
 			continue
 		}
 		c.Lock()
-		if s.tree.Readable(e.ACL, c.caller(c.ids)) {
+		if s.state.tree.Readable(e.ACL, c.caller(c.ids)) {
 			c.Out.AppendShared(frame)
 			c.stats.Sent++
 			a.batch.Event(len(frame))

@@ -19,7 +19,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		if res.Err != proto.OK {
 			return
 		}
-		info, ok := s.tree.Session(res.SessionID)
+		info, ok := s.state.tree.Session(res.SessionID)
 		if !ok {
 			return
 		}
@@ -58,16 +58,16 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 // Capture returns the changes since the last checkpoint.
 func (a *applier) Capture() consensus.Changes {
 	// No lock: only the goroutine of Apply changes the tree, and that goroutine calls Capture.
-	a.s.checkpoint.capturing.Store(int64(a.s.tree.LastZxid()))
-	return a.s.tree.Capture()
+	a.s.checkpoint.capturing.Store(int64(a.s.state.tree.LastZxid()))
+	return a.s.state.tree.Capture()
 }
 
 // CaptureAll returns the whole state.
-func (a *applier) CaptureAll() consensus.Changes { return a.s.tree.CaptureAll() }
+func (a *applier) CaptureAll() consensus.Changes { return a.s.state.tree.CaptureAll() }
 
 // Restore makes a tree from a checkpoint. install replaces the present tree by the new tree.
 func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
-	t, err := restoreTree(a.s.treeOptions(), state)
+	t, err := restoreTree(a.s.state.options, state)
 	if err != nil {
 		return nil, err
 	}
@@ -78,23 +78,22 @@ func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 func (a *applier) install(t *datatree.Tree) {
 	s := a.s
 	s.checkpoint.onDisk.Store(int64(t.LastZxid()))
-	s.treeMu.Lock()
-	s.tree = t
-	if s.node != nil {
-		// Watches did not fire for the skipped changes, and requests of clients may be among these
-		// changes: clients must reconnect to see them. Drop the connections before the lock is
-		// released: otherwise a read could show a change without its event (V3).
-		s.dropConns()
-	}
-	s.treeMu.Unlock()
+	s.state.install(t, func() {
+		if s.node != nil {
+			// Watches did not fire for the skipped changes, and requests of clients may be among
+			// these changes: clients must reconnect to see them. Drop the connections before the
+			// lock is released: otherwise a read could show a change without its event (V3).
+			s.dropConns()
+		}
+	})
 	if s.node == nil { // the start
 		return
 	}
 	s.adoptSessions()
 	for _, w := range a.reconfigs {
-		s.auditLost(&w.clientRequest)
+		a.auditLost(&w.clientRequest)
 	}
 	clear(a.reconfigs) // their connections are closed
 	s.retarget()
-	s.applied.wake()
+	s.state.wake()
 }

@@ -127,9 +127,9 @@ func (s *Server) Authorize(scheme, credentials, address string) error {
 	if err != nil || slices.Contains(ids, superID) {
 		return err
 	}
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
-	if !s.tree.Granted("/", proto.PermAll, ids) {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	if !s.state.tree.Granted("/", proto.PermAll, ids) {
 		return ErrNotAuthorized
 	}
 	return nil

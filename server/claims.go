@@ -74,9 +74,7 @@ func (c *conn) refuseClaim(req *proto.ConnectRequest) {
 // session's. If so, it records that the client was heard from: to re-attach the session may take
 // longer than the client waits.
 func (s *Server) heardOwner(id proto.SessionID, passwd []byte, now time.Time) (known, right bool) {
-	s.treeMu.RLock()
-	info, known := s.tree.Session(id)
-	s.treeMu.RUnlock()
+	info, known, _ := s.state.session(id)
 	if right = known && subtle.ConstantTimeCompare(info.Passwd[:], passwd) == 1; right {
 		s.conns.noteOwner(id, now)
 		s.expiry.touch(id, now)

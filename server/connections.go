@@ -42,7 +42,7 @@ func (t *connTable) init(s *Server) {
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },
 	})
 	t.links.Memory.Limit.Store(s.cfg.ClientMemory)
-	t.watches, t.meter = s.watches, &s.meter
+	t.watches, t.meter = s.state.watches, &s.meter
 	t.watchLimit = func() int64 { return s.live.Load().WatchMemory }
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)

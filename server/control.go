@@ -37,10 +37,7 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 		return err
 	}
 	for {
-		s.treeMu.RLock()
-		info, known := s.tree.Session(proto.SessionID(id))
-		epoch := s.tree.LastZxid().Epoch()
-		s.treeMu.RUnlock()
+		info, known, epoch := s.state.session(proto.SessionID(id))
 		if !known {
 			return fmt.Errorf("%w: 0x%x", ErrNoSession, uint64(id))
 		}
@@ -57,7 +54,7 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 // would bring it back.
 func (s *Server) expireLocalSession(ctx context.Context, id proto.SessionID) (ended bool, err error) {
 	for {
-		changed := s.applied.changed()
+		changed := s.state.changed()
 		c, known, upgrading := s.conns.locals.Remove(id)
 		if known && !upgrading {
 			s.endLocal(id, c)
@@ -162,7 +159,7 @@ func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
 	}
 	s.node.HandOver(ctx, uint64(to))
 	for {
-		changed := s.applied.changed()
+		changed := s.state.changed()
 		switch st := s.node.Status(); {
 		case st.Leading && ctx.Err() == nil:
 			return 0, errors.New("server: this server still leads: no other voter that is connected and up to date can take over now; try again when all members are in step")

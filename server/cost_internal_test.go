@@ -31,8 +31,7 @@ func costServer(t *testing.T, cfg Config) (*Server, *conn, *applier) {
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _, _ = here.Close(), there.Close(), s.Close() })
 	c := newConn(s, here, portPlain, "client")
-	a := new(applier)
-	a.init(s)
+	a := newApplier(s)
 	return s, c, a
 }
 
@@ -128,12 +127,12 @@ func TestCost_ApplyLeavesReads(t *testing.T) {
 				requests = append(requests, test.read)
 			}
 			w := c.enqueue(requests...)[0]
-			s.treeMu.Lock()
+			s.state.Lock()
 			applyLocked(a, w)
 			left, copied := c.queue.len(), len(c.Out.Buf)
 			draining := c.queue.draining.Load()
 			c.Close() // before another goroutine answers
-			s.treeMu.Unlock()
+			s.state.Unlock()
 			if n-left > test.most || copied > test.bytes+100 {
 				t.Errorf("Apply answered %d reads and copied %d bytes, allowed are %d and %d", n-left, copied, test.most, test.bytes)
 			}
@@ -159,7 +158,7 @@ func TestCost_LeftReadsSeeTheirWrite(t *testing.T) {
 			requests, want = append(requests, get("/a")), append(want, text)
 		}
 	}
-	s.treeMu.Lock()
+	s.state.Lock()
 	for i, w := range c.enqueue(requests...) {
 		if i > 0 && !c.queue.draining.Load() {
 			t.Error("Apply answered everything")
@@ -174,7 +173,7 @@ func TestCost_LeftReadsSeeTheirWrite(t *testing.T) {
 	got := c.texts(t, requests)
 	c.CloseLocked()
 	c.Unlock()
-	s.treeMu.Unlock()
+	s.state.Unlock()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -269,14 +268,14 @@ func TestCost_MultiReadInSlices(t *testing.T) {
 	body := m.Append(nil)
 	between := 0
 	for {
-		s.treeMu.RLock()
+		s.state.RLock()
 		c.Lock()
 		done := s.read(c, &a.batch, proto.OpMultiRead, 5, body, nil)
 		if !done && c.Out.Len() > 0 {
 			t.Fatal("a part of the reply is on the output")
 		}
 		c.Unlock()
-		s.treeMu.RUnlock()
+		s.state.RUnlock()
 		if done {
 			break
 		}

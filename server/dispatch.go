@@ -117,8 +117,8 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 // expensive request.
 func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	s := c.server
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
+	s.state.RLock()
+	defer s.state.RUnlock()
 	c.Lock()
 	defer c.Unlock()
 	t, begin := s.meter.Batch(), in.At()
@@ -299,7 +299,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		Session: session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
-	if code, why := s.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
+	if code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
 		s.writes.Release(len(body), big)
 		c.server.trail.Refused(c, h, body, code, now)
 		s.meter.Count(meter.ExpensiveRefused)
@@ -343,7 +343,7 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 			c.logIfSlow(h.Op, h.Xid, body, c.LastHeard(), now)
 		}
 		c.stats.Sent++
-		c.stats.LastZxid = max(c.stats.LastZxid, c.server.tree.LastZxid())
+		c.stats.LastZxid = max(c.stats.LastZxid, c.server.state.tree.LastZxid())
 		return true
 	}
 	c.queue.push(&queuedRead{
@@ -385,13 +385,14 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *me
 func (c *conn) whenCurrent(mark func()) {
 	s := c.server
 	s.node.Read(func() {
-		s.treeMu.RLock()
+		s.state.RLock()
 		c.Lock()
 		mark()
-		c.drainInApply(&s.applier.batch) // this is the goroutine of Apply
-		s.applier.batch.Settle(s.cfg.Now())
+		t := s.meter.Batch()
+		c.drainInApply(t) // this is the goroutine of Apply
+		s.meter.Done(t, s.cfg.Now())
 		c.Unlock()
-		s.treeMu.RUnlock()
+		s.state.RUnlock()
 		c.server.conns.relieve()
 		c.FlushAsync()
 	})

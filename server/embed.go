@@ -88,7 +88,7 @@ func (s *Server) NotServing() error {
 // if there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
-		changed := s.applied.changed()
+		changed := s.state.changed()
 		if s.answersClients() {
 			return nil
 		}
@@ -109,7 +109,7 @@ func (s *Server) Status() facts.Status {
 		return st
 	}
 	node := s.node.Status()
-	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.treeStats().zxid)
+	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.state.lastZxid())
 	st.Serving = s.ready() && node.Current
 	st.LeavesClients = s.leavesClients(node)
 	set, _ := s.ensemble()

@@ -59,10 +59,10 @@ func (s *Server) retarget() {
 	if s.alone() {
 		return
 	}
-	current, version := s.tree.Config()
+	current, version := s.state.tree.Config()
 	t := consensus.Target{Voters: current.Voters(), Learners: current.Observers()}
 	wanted := current
-	pending, changing := s.tree.PendingConfig()
+	pending, changing := s.state.tree.PendingConfig()
 	if changing {
 		t = consensus.Target{Serial: uint64(pending.Serial), Voters: pending.Members.Voters(), Learners: pending.Members.Observers()}
 		for _, m := range pending.Members {
@@ -141,7 +141,7 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 			a.touch(w.conn, touchedByReply)
 			w.conn.complete(&a.batch, w, res, now)
 		}
-		current, version := s.tree.Config()
+		current, version := s.state.tree.Config()
 		switch {
 		case !s.life.Serving.Load(): // the log is applied again after a start
 		case res.Err == proto.OK:

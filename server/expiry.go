@@ -31,7 +31,7 @@ func timeoutOf(info datatree.SessionInfo) time.Duration {
 // timeouts yields the sessions of a member or, for member 0, all sessions. The tree's lock is held.
 func (s *Server) timeouts(member uint8) iter.Seq2[proto.SessionID, time.Duration] {
 	return func(yield func(proto.SessionID, time.Duration) bool) {
-		for info := range s.tree.Sessions() {
+		for info := range s.state.tree.Sessions() {
 			if (member == 0 || info.Server == member) && !yield(info.ID, timeoutOf(info)) {
 				return
 			}
@@ -42,8 +42,8 @@ func (s *Server) timeouts(member uint8) iter.Seq2[proto.SessionID, time.Duration
 // reportArrived records a report of another member.
 func (s *Server) reportArrived(from uint8, r liveness.Report) {
 	if r.FirstOfProcess {
-		s.treeMu.RLock() // for the sessions
-		defer s.treeMu.RUnlock()
+		s.state.RLock() // for the sessions
+		defer s.state.RUnlock()
 	}
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
@@ -52,8 +52,8 @@ func (s *Server) reportArrived(from uint8, r liveness.Report) {
 
 // adoptSessions makes expiry know the sessions of a state that was restored.
 func (s *Server) adoptSessions() {
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
+	s.state.RLock()
+	defer s.state.RUnlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
 	s.expiry.Adopt(s.timeouts(0), s.cfg.Now())
@@ -82,16 +82,16 @@ func (s *Server) touchSessions() {
 // tree's lock so that no session re-attaches meanwhile: a session that re-attached after expiry had
 // given up on it would be closed under its new epoch.
 func (s *Server) choose(ids func() []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
+	s.state.RLock()
+	defer s.state.RUnlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
 	for _, id := range ids() {
-		if info, ok := s.tree.Session(id); ok {
+		if info, ok := s.state.tree.Session(id); ok {
 			infos = append(infos, info)
 		}
 	}
-	return infos, s.tree.LastZxid().Epoch()
+	return infos, s.state.tree.LastZxid().Epoch()
 }
 
 // expiryRequest returns the request that ends a session. The request names the connection epoch

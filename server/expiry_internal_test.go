@@ -19,7 +19,7 @@ func TestHeardOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := datatree.CreateSessionBody{TimeoutMs: 4000, Passwd: [proto.PasswdBytes]byte{1, 2, 3}}
-	res, _ := s.tree.Apply(datatree.Header{Zxid: 1}, &datatree.Request{Op: proto.OpCreateSession, Body: body.Append(nil)})
+	res, _ := s.state.tree.Apply(datatree.Header{Zxid: 1}, &datatree.Request{Op: proto.OpCreateSession, Body: body.Append(nil)})
 	id, start := res.SessionID, time.Unix(1_000_000_000, 0)
 	s.expiry.Attached(id, 4*time.Second, true, start)
 	heard := func() (at time.Time) {

@@ -33,9 +33,9 @@ func StatusOf(s *Server) consensus.Status { return s.node.Status() }
 
 // StateOf returns the last zxid and the digest of the state after it.
 func StateOf(s *Server) string {
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
-	return fmt.Sprintf("%v %016x", s.tree.LastZxid(), s.tree.Digest())
+	s.state.RLock()
+	defer s.state.RUnlock()
+	return fmt.Sprintf("%v %016x", s.state.tree.LastZxid(), s.state.tree.Digest())
 }
 
 // SetLevels makes a configuration that of a version with this highest feature level.
@@ -54,10 +54,10 @@ func ReloadedWith(s *Server, change func(*Config)) Config {
 func Corrupt(s *Server) {
 	done := make(chan struct{})
 	s.node.Read(func() { // on the goroutine that applies
-		s.treeMu.Lock()
+		s.state.Lock()
 		body := datatree.CreateSessionBody{TimeoutMs: 1000}
-		s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next()}, &datatree.Request{Op: proto.OpCreateSession, Server: 200, Body: body.Append(nil)})
-		s.treeMu.Unlock()
+		s.state.tree.Apply(datatree.Header{Zxid: s.state.tree.LastZxid().Next()}, &datatree.Request{Op: proto.OpCreateSession, Server: 200, Body: body.Append(nil)})
+		s.state.Unlock()
 		close(done)
 	})
 	<-done

@@ -8,7 +8,6 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/vfs"
-	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -34,34 +33,12 @@ type (
 	Setting      = facts.Setting
 )
 
-// treeStats describes the tree at one moment.
-type treeStats struct {
-	zxid              proto.Zxid
-	digest            uint64
-	znodes, ephemeral int
-	sessions          int
-	dataBytes         int64
-	longestList       int
-}
-
-func (s *Server) treeStats() treeStats {
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
-	return treeStats{
-		zxid: s.tree.LastZxid(), digest: s.tree.Digest(), znodes: s.tree.NumZnodes(), ephemeral: s.tree.NumEphemerals(),
-		sessions: s.tree.NumSessions(), dataBytes: s.tree.ApproximateDataSize(), longestList: s.tree.LongestList(),
-	}
-}
-
 // Stats returns the values of the words srvr and stat.
 func (s *Server) Stats() facts.Stats {
-	t := s.treeStats()
-	st := Stats{
-		Version: s.versionLine(), Zxid: int64(t.zxid), Znodes: t.znodes, Ephemerals: t.ephemeral, Sessions: t.sessions, DataBytes: t.dataBytes, LongestListBytes: t.longestList,
-		Connections: s.conns.count(), Outstanding: s.writes.Outstanding(),
-		Received: s.meter.Counted(meter.PacketsReceived), Sent: s.meter.Counted(meter.PacketsSent),
-		ReplyBytes: s.meter.Replies.Read(), ProposalBytes: s.meter.Proposals.Read(),
-	}
+	st := s.state.stats()
+	st.Version, st.Connections, st.Outstanding = s.versionLine(), s.conns.count(), s.writes.Outstanding()
+	st.Received, st.Sent = s.meter.Counted(meter.PacketsReceived), s.meter.Counted(meter.PacketsSent)
+	st.ReplyBytes, st.ProposalBytes = s.meter.Replies.Read(), s.meter.Proposals.Read()
 	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = s.meter.Latencies()
 	if s.life.Accepting.Load() {
 		st.Mode, st.Uptime = s.mode(), max(0, s.cfg.Now().Sub(s.startedWall))
@@ -72,8 +49,9 @@ func (s *Server) Stats() facts.Stats {
 // Digest returns the last zxid and a hash of the state after it. Servers of an ensemble with the
 // same zxid have the same digest.
 func (s *Server) Digest() (zxid int64, digest uint64) {
-	t := s.treeStats()
-	return int64(t.zxid), t.digest
+	s.state.RLock()
+	defer s.state.RUnlock()
+	return int64(s.state.tree.LastZxid()), s.state.tree.Digest()
 }
 
 // Settings returns the settings in effect under the names and in the order of the conf word,

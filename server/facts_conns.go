@@ -65,7 +65,7 @@ func (s *Server) ResetConnectionStats() {
 // during the call may be missing. The caller owns the result. The cost grows with the number of
 // watches, and setting and firing watches waits meanwhile.
 func (s *Server) Watches() []facts.SessionPaths {
-	byConn, ids := s.watches.ByConn(), s.sessionIDs()
+	byConn, ids := s.state.watches.ByConn(), s.sessionIDs()
 	all := make([]SessionPaths, 0, len(byConn))
 	for _, c := range slices.Sorted(maps.Keys(byConn)) {
 		if id, ok := ids[c]; ok {
@@ -93,7 +93,7 @@ func (s *Server) FindWatches(keep func(session int64, path string) bool, limit i
 			continue
 		}
 		modes := make(map[string]watch.Kind)
-		s.watches.OfConn(c, func(path string, k watch.Kind) bool {
+		s.state.watches.OfConn(c, func(path string, k watch.Kind) bool {
 			if _, known := modes[path]; known || keep(id, path) {
 				more = more || !known && len(found)+len(modes) == limit
 				if !known && more {
@@ -121,7 +121,7 @@ func (s *Server) FindWatches(keep func(session int64, path string) bool, limit i
 
 // WatchCounts returns how many connections have watches of the kinds that Watches returns, on how
 // many paths, and how many pairs of both there are.
-func (s *Server) WatchCounts() (connections, paths, watches int) { return s.watches.Stats() }
+func (s *Server) WatchCounts() (connections, paths, watches int) { return s.state.watches.Stats() }
 
 // sessionIDs returns the session of each connection that has a session.
 func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {

@@ -33,9 +33,7 @@ func (s *Server) modeIn(set serverlist.Set, st consensus.Status) string {
 // ensemble returns the members as the state has them, or, as long as the state has none, as this
 // server is configured.
 func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
-	if set, version = s.tree.Config(); version == 0 {
+	if set, version, _ = s.state.membership(); version == 0 {
 		return s.members, 0
 	}
 	return set, version

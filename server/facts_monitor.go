@@ -40,11 +40,11 @@ func (s *Server) Monitor() []facts.Value {
 	s.meter.AddNamespaces(&list)
 	s.addQuotas(&list)
 	s.meter.AddOwn(&list)
-	list.Add("gozkd_longest_child_list_bytes", int64(s.treeStats().longestList))
+	list.Add("gozkd_longest_child_list_bytes", int64(s.state.stats().LongestListBytes))
 	list.Add("gozkd_client_memory_unread_bytes", s.conns.links.Memory.Unread.Load())
 	list.Add("gozkd_client_memory_queued_bytes", s.conns.links.Memory.Queued.Load())
 	list.Add("gozkd_client_memory_limit_bytes", s.conns.links.Memory.Limit.Load())
-	list.Add("gozkd_watch_memory_bytes", s.watches.Bytes())
+	list.Add("gozkd_watch_memory_bytes", s.state.watches.Bytes())
 	list.Add("gozkd_watch_memory_limit_bytes", s.live.Load().WatchMemory)
 	s.addCertificates(&list)
 	s.addArchive(&list)
@@ -95,7 +95,7 @@ func (s *Server) addState(l *facts.Values) {
 	l.Add("num_alive_connections", int64(st.Connections))
 	l.Add("outstanding_requests", int64(st.Outstanding))
 	l.Add("znode_count", int64(st.Znodes))
-	l.Add("watch_count", int64(s.watches.Len()))
+	l.Add("watch_count", int64(s.state.watches.Len()))
 	l.Add("ephemerals_count", int64(st.Ephemerals))
 	l.Add("approximate_data_size", st.DataBytes)
 	l.Add("global_sessions", int64(st.Sessions))
@@ -108,7 +108,7 @@ func (s *Server) addState(l *facts.Values) {
 
 // addMember appends the values that only a member of an ensemble has: ZooKeeper's, then ours.
 func (s *Server) addMember(l *facts.Values) {
-	st, zxid := s.node.Status(), s.treeStats().zxid
+	st, zxid := s.node.Status(), s.state.lastZxid()
 	set, _ := s.ensemble()
 	mode := s.modeIn(set, st)
 	l.Add("quorum_size", int64(len(set.Voters())))

@@ -10,14 +10,14 @@ import (
 
 // Sessions returns the sessions that the whole ensemble knows, in ascending order of their ids.
 func (s *Server) Sessions() []facts.Session {
-	s.treeMu.RLock()
-	sessions := make([]Session, 0, s.tree.NumSessions())
-	for info := range s.tree.Sessions() {
+	s.state.RLock()
+	sessions := make([]Session, 0, s.state.tree.NumSessions())
+	for info := range s.state.tree.Sessions() {
 		sessions = append(sessions, Session{
 			ID: int64(info.ID), Timeout: time.Duration(info.TimeoutMs) * time.Millisecond, Ephemerals: info.NumEphemerals,
 		})
 	}
-	s.treeMu.RUnlock()
+	s.state.RUnlock()
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	for i := range sessions {
@@ -30,9 +30,9 @@ func (s *Server) Sessions() []facts.Session {
 // of the session ids. The caller owns the result.
 func (s *Server) Ephemerals() []facts.SessionPaths {
 	var all []SessionPaths
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
-	for id, paths := range s.tree.EphemeralsBySession() {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	for id, paths := range s.state.tree.EphemeralsBySession() {
 		all = append(all, SessionPaths{Session: int64(id), Paths: paths})
 	}
 	return all
@@ -42,9 +42,9 @@ func (s *Server) Ephemerals() []facts.SessionPaths {
 // see these kinds. The caller owns the result.
 func (s *Server) ZnodeKinds() []facts.ZnodeKind {
 	var all []ZnodeKind // a copy, so that nobody waits for a reader of the result
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
-	for path, ttlMs := range s.tree.ContainersAndTTLs() {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	for path, ttlMs := range s.state.tree.ContainersAndTTLs() {
 		all = append(all, ZnodeKind{Path: path, TTL: time.Duration(ttlMs) * time.Millisecond})
 	}
 	return all

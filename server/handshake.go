@@ -143,9 +143,7 @@ func (s *Server) answersClients() bool {
 // server, and returns the last zxid of this server.
 func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 	s.await(func() bool {
-		s.treeMu.RLock()
-		defer s.treeMu.RUnlock()
-		last = s.tree.LastZxid()
+		last = s.state.lastZxid()
 		return last >= want || s.alone()
 	})
 	return last
@@ -160,7 +158,7 @@ func (s *Server) await(cond func() bool) bool {
 	patience := time.NewTimer(s.cfg.Tick)
 	defer patience.Stop()
 	for {
-		changed := s.applied.changed()
+		changed := s.state.changed()
 		if cond() {
 			return true
 		}
@@ -232,7 +230,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		c.refuse(w.hasReadOnly)
 		return
 	}
-	info, ok := c.server.tree.Session(res.SessionID)
+	info, ok := c.server.state.tree.Session(res.SessionID)
 	if !ok {
 		panic(fmt.Sprintf("server: session %v was created and is not in the tree", res.SessionID))
 	}

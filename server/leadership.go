@@ -64,7 +64,7 @@ func (s *Server) watchLeader(st consensus.Status) {
 		s.beginEnsemble()
 	}
 	s.sendAway(st)
-	s.applied.wake()
+	s.state.wake()
 	s.logRole(st)
 }
 

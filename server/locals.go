@@ -50,7 +50,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 	id, verdict, old := req.SessionID, liveness.Right, (*conn)(nil)
 	// The lock of the tree keeps a session from becoming global meanwhile. The sessions are
 	// cleared after connections were closed, so c must not be closed when its session is added.
-	s.treeMu.RLock()
+	s.state.RLock()
 	c.Lock()
 	switch {
 	case c.ClosedLocked():
@@ -59,8 +59,8 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 		verdict, old = s.conns.locals.Claim(id, req.Passwd, c, e.TimeoutMs, now)
 		copy(e.Passwd[:], req.Passwd)
 		if verdict == liveness.Unknown && readOnly {
-			_, lives := s.tree.Session(id)
-			verdict = liveness.JudgeReadOnly(id, s.tree.LastZxid(), lives)
+			_, lives := s.state.tree.Session(id)
+			verdict = liveness.JudgeReadOnly(id, s.state.tree.LastZxid(), lives)
 		}
 	case s.conns.locals.Crowded():
 		verdict = liveness.Unanswered
@@ -74,7 +74,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 		c.greetLocal(req, &e, now)
 	}
 	c.Unlock()
-	s.treeMu.RUnlock()
+	s.state.RUnlock()
 	switch {
 	case err != nil:
 		return false, true, err
@@ -104,7 +104,7 @@ func (s *Server) openLocal(e *liveness.Local[*conn], now time.Time) (id proto.Se
 			return 0, fmt.Errorf("session password: %w", err)
 		}
 		id = liveness.LocalID(memberid.Number(s.cfg.MemberID), random)
-		if _, global := s.tree.Session(id); !global && s.conns.locals.Add(id, *e, now) {
+		if _, global := s.state.tree.Session(id); !global && s.conns.locals.Add(id, *e, now) {
 			return id, nil
 		}
 	}
@@ -119,7 +119,7 @@ func (c *conn) greetLocal(req *proto.ConnectRequest, e *liveness.Local[*conn], n
 	} else {
 		c.server.meter.Count(meter.SessionsReattached)
 	}
-	c.stats.LastZxid = c.server.tree.LastZxid()
+	c.stats.LastZxid = c.server.state.tree.LastZxid()
 	c.server.trail.Session(c, op, c.session, proto.OK, 0)
 	c.appendConnectResponse(&proto.ConnectResponse{
 		TimeoutMs: e.TimeoutMs, SessionID: c.session, Passwd: e.Passwd[:], HasReadOnly: req.HasReadOnly, ReadOnly: c.readOnly,

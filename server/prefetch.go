@@ -15,7 +15,7 @@ const prefetchWindow = datatree.PrefetchPaths
 // prefetchInput prefetches what the next prefetchWindow requests of the input read. The caller
 // holds the tree's lock.
 func (s *Server) prefetchInput(in *link.Input) {
-	if !s.tree.PrefetchPays() {
+	if !s.state.tree.PrefetchPays() {
 		return
 	}
 	var paths [prefetchWindow]string
@@ -34,13 +34,13 @@ func (s *Server) prefetchInput(in *link.Input) {
 		n++
 	}
 	in.Back(at)
-	s.prefetch(paths[:n])
+	s.state.tree.Prefetch(paths[:n])
 }
 
 // prefetchWrites prefetches what the first prefetchWindow requests read. The caller holds the
 // tree's lock.
 func (s *Server) prefetchWrites(requests []consensus.Request) {
-	if !s.tree.PrefetchPays() {
+	if !s.state.tree.PrefetchPays() {
 		return
 	}
 	var paths [prefetchWindow]string
@@ -53,11 +53,5 @@ func (s *Server) prefetchWrites(requests []consensus.Request) {
 			paths[i], _ = meter.RequestPath(datatree.CommittedBody(r.Payload))
 		}
 	}
-	s.prefetch(paths[:n])
-}
-
-func (s *Server) prefetch(paths []string) {
-	if len(paths) > 1 {
-		s.tree.Prefetch(paths)
-	}
+	s.state.tree.Prefetch(paths[:n])
 }

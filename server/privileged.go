@@ -15,9 +15,7 @@ import (
 func (s *Server) Multi(ctx context.Context, session int64, ops ...proto.MultiOp) error {
 	var r datatree.Request
 	if session != 0 {
-		s.treeMu.RLock()
-		info, ok := s.tree.Session(proto.SessionID(session))
-		s.treeMu.RUnlock()
+		info, ok, _ := s.state.session(proto.SessionID(session))
 		if !ok {
 			return fmt.Errorf("%w: %v", ErrNoSession, proto.SessionID(session))
 		}

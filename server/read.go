@@ -18,7 +18,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	o := &c.Out
 	switch op {
 	case proto.OpPing:
-		o.Buf = appendStatus(o.Buf, proto.XidPing, s.tree.LastZxid(), proto.OK)
+		o.Buf = appendStatus(o.Buf, proto.XidPing, s.state.tree.LastZxid(), proto.OK)
 		return true
 	case proto.OpMultiRead:
 		if c.queue.partial == nil {
@@ -28,7 +28,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 			return false
 		}
 	}
-	zxid := s.tree.LastZxid()
+	zxid := s.state.tree.LastZxid()
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
 	start := o.Mark()
@@ -65,7 +65,7 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		acl, st, code := s.tree.GetACL(path, c.caller(ids))
+		acl, st, code := s.state.tree.GetACL(path, c.caller(ids))
 		if code == proto.OK {
 			at := len(o.Buf)
 			o.Buf = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(o.Buf)
@@ -77,7 +77,7 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		n, code := s.tree.AllChildrenNumber(path, c.caller(ids))
+		n, code := s.state.tree.AllChildrenNumber(path, c.caller(ids))
 		o.Buf = jute.AppendInt(o.Buf, n)
 		return code
 	case proto.OpGetEphemerals:
@@ -85,7 +85,7 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		paths := s.tree.Ephemerals(c.session, prefix)
+		paths := s.state.tree.Ephemerals(c.session, prefix)
 		if paths == nil {
 			paths = []string{}
 		}
@@ -126,29 +126,29 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 			return proto.ErrBadArguments
 		}
 		var st proto.Stat
-		if st, code = s.tree.Exists(r.Path, c.caller(ids)); code == proto.OK {
+		if st, code = s.state.tree.Exists(r.Path, c.caller(ids)); code == proto.OK {
 			o.Buf = st.Append(o.Buf)
 		}
 		if r.Watch && code == proto.ErrNoNode {
-			s.watches.Add(c.id, r.Path, kind)
+			s.state.watches.Add(c.id, r.Path, kind)
 		}
 	case proto.OpGetData:
 		var data []byte
 		var st proto.Stat
 		who := datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known} // c.caller would copy it
-		if data, code = s.tree.ReadData(r.Path, &who, &st); code == proto.OK {
+		if data, code = s.state.tree.ReadData(r.Path, &who, &st); code == proto.OK {
 			o.AppendData(data)
 			o.Buf = st.Append(o.Buf)
 		}
 	default:
 		kind = watch.Child
 		var st proto.Stat
-		if o.Buf, st, code = s.tree.AppendChildren(o.Buf, r.Path, c.caller(ids)); code == proto.OK && op == proto.OpGetChildren2 {
+		if o.Buf, st, code = s.state.tree.AppendChildren(o.Buf, r.Path, c.caller(ids)); code == proto.OK && op == proto.OpGetChildren2 {
 			o.Buf = st.Append(o.Buf)
 		}
 	}
 	if r.Watch && code == proto.OK {
-		s.watches.Add(c.id, r.Path, kind)
+		s.state.watches.Add(c.id, r.Path, kind)
 	}
 	if code == proto.OK {
 		t.Read(r.Path, o.Len()-at)
@@ -168,7 +168,7 @@ func (s *Server) addWatch(c *conn, out []byte, d *jute.Decoder) ([]byte, proto.E
 	case r.Mode != proto.AddWatchPersistent:
 		return out, proto.ErrMarshallingError
 	}
-	s.watches.Add(c.id, r.Path, kind)
+	s.state.watches.Add(c.id, r.Path, kind)
 	return jute.AppendInt(out, 0), proto.OK
 }
 
@@ -180,9 +180,9 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 	}
 	found := false
 	if op == proto.OpCheckWatches {
-		found = s.watches.Has(c.id, r.Path, r.Type)
+		found = s.state.watches.Has(c.id, r.Path, r.Type)
 	} else {
-		found = s.watches.Remove(c.id, r.Path, r.Type)
+		found = s.state.watches.Remove(c.id, r.Path, r.Type)
 	}
 	if !found {
 		return proto.ErrNoWatcher
@@ -207,54 +207,35 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 		c.stats.Sent++
 		t.Event(len(out) - at)
 	}
-	lists := []func(path string){
-		func(path string) { // data
-			switch mzxid, _, ok := s.tree.Lookup(path); {
-			case !ok:
-				event(proto.EventDeleted, path)
-			case mzxid > relative:
-				event(proto.EventDataChanged, path)
-			default:
-				s.watches.Add(c.id, path, watch.Data)
-			}
-		},
-		func(path string) { // exist
-			if _, _, ok := s.tree.Lookup(path); ok {
-				event(proto.EventCreated, path)
-			} else {
-				s.watches.Add(c.id, path, watch.Data)
-			}
-		},
-		func(path string) { // child
-			switch _, pzxid, ok := s.tree.Lookup(path); {
-			case !ok:
-				event(proto.EventDeleted, path)
-			case pzxid > relative:
-				event(proto.EventChildrenChanged, path)
-			default:
-				s.watches.Add(c.id, path, watch.Child)
-			}
-		},
-		func(path string) { s.watches.Add(c.id, path, watch.Persistent) },
-		func(path string) { s.watches.Add(c.id, path, watch.PersistentRecursive) },
-	}
+	const data, exist, child = 0, 1, 2 // the lists before those of persistent watches
+	kinds := []watch.Kind{watch.Data, watch.Data, watch.Child, watch.Persistent, watch.PersistentRecursive}
 	if op == proto.OpSetWatches {
-		lists = lists[:3]
+		kinds = kinds[:child+1]
 	}
-	for i, each := range lists {
+	for list, kind := range kinds {
 		n := d.Count(4)
 		if n < 0 {
 			return out, proto.ErrMarshallingError
 		}
 		for range n {
 			path := d.NullString()
-			switch {
-			case path != nil:
-				each(*path)
-			case i < 3:
-				return out, proto.ErrMarshallingError
-			default: // as in addWatch
-				each("")
+			if path == nil {
+				if list <= child {
+					return out, proto.ErrMarshallingError
+				}
+				path = new(string) // as in addWatch
+			}
+			switch mzxid, pzxid, exists := s.state.tree.Lookup(*path); {
+			case list == exist && exists:
+				event(proto.EventCreated, *path)
+			case (list == data || list == child) && !exists:
+				event(proto.EventDeleted, *path)
+			case list == data && mzxid > relative:
+				event(proto.EventDataChanged, *path)
+			case list == child && pzxid > relative:
+				event(proto.EventChildrenChanged, *path)
+			default:
+				s.state.watches.Add(c.id, *path, kind)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (s *Server) beginReadOnly(st consensus.Status) {
 		return
 	}
 	s.leader.readOnly.Store(true)
-	s.cfg.Logger.Warn("read-only mode: clients that accept a read-only server can read what was committed before", "zxid", s.treeStats().zxid.String())
+	s.cfg.Logger.Warn("read-only mode: clients that accept a read-only server can read what was committed before", "zxid", s.state.lastZxid().String())
 }
 
 // endReadOnly closes all connections if this server was read-only, so that clients look for a

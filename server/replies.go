@@ -73,8 +73,8 @@ func (c *conn) finishDrain() {
 // drainSlice answers a part of the queue, and reports whether there is more to do.
 func (c *conn) drainSlice() (more bool) {
 	s := c.server
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
+	s.state.RLock()
+	defer s.state.RUnlock()
 	c.Lock()
 	defer c.Unlock()
 	t := s.meter.Batch()
@@ -131,7 +131,7 @@ func (c *conn) drainBefore(b *meter.BatchStats, w *clientWrite) {
 // answerHead puts the reply to the oldest request on the output. answerHead returns false if the
 // request is not finished, or is answered in part.
 func (c *conn) answerHead(b *meter.BatchStats) bool {
-	at, last := c.Out.Len(), c.server.tree.LastZxid()
+	at, last := c.Out.Len(), c.server.state.tree.LastZxid()
 	switch r := c.queue.head().(type) {
 	case *queuedRead:
 		if r.barrier != nil && !r.barrier.passed {
@@ -194,6 +194,6 @@ func (c *conn) logIfSlow(op proto.OpCode, xid int32, body []byte, heard, receive
 	if slow := &c.server.meter.Slow; slow.Enabled() {
 		slow.Read(meter.Request{
 			Op: op, Body: body, Session: c.session, Xid: xid, Client: c.NetConn().RemoteAddr(), Heard: heard, Received: received,
-		}, c.server.tree.LastZxid())
+		}, c.server.state.tree.LastZxid())
 	}
 }

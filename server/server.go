@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/standstill"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/server/internal/liveness"
@@ -24,7 +25,6 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/server/internal/ports"
 	"github.com/gozkd/gozkd/server/internal/trail"
-	"github.com/gozkd/gozkd/watch"
 )
 
 // Errors of Start.
@@ -53,14 +53,9 @@ type Server struct {
 	trail     trail.Trail
 	meter     meter.Meter
 	traceMask atomic.Int64 // of the words gtmk and stmk
-	applied   waitList     // goroutines that wait for the state to change, or for a leader
-
-	treeMu  sync.RWMutex // guards tree; docs/internals/server.md has the order of locks
-	tree    *datatree.Tree
-	watches *watch.Table
+	state     state
 
 	node       *consensus.Node
-	applier    applier
 	members    serverlist.Set // Config.Members
 	peers      *members.Addresses
 	configured struct {
@@ -94,9 +89,8 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:     &cfg,
 		members: set,
-		watches: watch.New(),
 	}
-	s.tree = datatree.New(s.treeOptions())
+	s.state.init(&cfg, s.life.Serving.Load)
 	s.live.Store(&cfg)
 	s.life.Init()
 	s.conns.init(s)
@@ -114,7 +108,6 @@ func New(cfg Config) (*Server, error) {
 	s.writes.Init(cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
-	s.applier.init(s)
 	s.traceMask.Store(defaultTraceMask)
 	return s, nil
 }
@@ -194,10 +187,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.adoptSessions()
 	s.Audit(audit.Event{Operation: audit.ServerStart, Result: audit.Success})
 	s.life.Serving.Store(true)
-	s.applied.wake()
+	s.state.wake()
 	s.life.Goroutines.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
 	s.life.Goroutines.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
-	st := s.treeStats()
+	st := s.state.stats()
 	ports := []any{"address", s.ConnectString()}
 	if a := s.SecureAddr(); a != nil {
 		if s.Addr() == nil {
@@ -206,9 +199,9 @@ func (s *Server) start(ctx context.Context) (err error) {
 		ports = append(ports, "secure_address", a.String())
 	}
 	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.mode(),
-		"znodes", st.znodes-1, "sessions", st.sessions, "zxid", st.zxid.String(),
+		"znodes", st.Znodes-1, "sessions", st.Sessions, "zxid", proto.Zxid(st.Zxid).String(),
 		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())...)
-	s.warnOfLongLists()
+	s.state.warnOfLongLists()
 	return nil
 }
 
@@ -223,14 +216,14 @@ func (s *Server) openNode(ctx context.Context) error {
 		return err
 	}
 	s.checkpoint.logRoom = 2 * cmp.Or(s.cfg.SegmentBytes, 64<<20)
-	opening := time.Now()
+	opening, machine := time.Now(), newApplier(s)
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
 		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
-		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,
-		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: &s.applier,
+		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
+		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: machine,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Led,
 		ArchiveBytes: s.cfg.ArchiveBytes, Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),

@@ -26,11 +26,8 @@ func (s *Server) followLines(st consensus.Status) {
 	if s.alone() {
 		return
 	}
-	s.treeMu.RLock()
-	current, version := s.tree.Config()
-	_, pending := s.tree.PendingConfig()
-	s.treeMu.RUnlock()
-	if version == 0 || pending {
+	current, version, changing := s.state.membership()
+	if version == 0 || changing {
 		return
 	}
 	own := uint64(s.cfg.MemberID)

@@ -110,7 +110,7 @@ func (s *Server) canCommit(st consensus.Status, now time.Time) bool {
 func (s *Server) expireSessions(now time.Time) {
 	infos, epoch := s.choose(func() []proto.SessionID {
 		return s.expiry.Expired(now, func(id proto.SessionID) (uint8, time.Duration, bool) {
-			info, ok := s.tree.Session(id)
+			info, ok := s.state.tree.Session(id)
 			return info.Server, timeoutOf(info), ok
 		})
 	})
@@ -151,9 +151,9 @@ func (s *Server) runCollector(ctx context.Context) {
 
 // collectable returns requests that delete empty containers and expired TTL znodes.
 func (s *Server) collectable(now time.Time, limit int) (requests []datatree.Request) {
-	s.treeMu.RLock()
-	paths := s.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
-	s.treeMu.RUnlock()
+	s.state.RLock()
+	paths := s.state.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
+	s.state.RUnlock()
 	for _, path := range paths {
 		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)})
 	}

@@ -36,7 +36,7 @@ func (s *Server) longReply(op proto.OpCode, body []byte) bool {
 		d := jute.NewDecoder(body)
 		d.AliasStrings()
 		path := d.RequiredString()
-		return d.Err() == nil && s.tree.ReplyBytes(op, path) > longReplyBytes
+		return d.Err() == nil && s.state.tree.ReplyBytes(op, path) > longReplyBytes
 	}
 	return op.Info().Class == proto.ClassBulkRead
 }
@@ -113,12 +113,12 @@ func (r *partialRead) read(s *Server, op *proto.MultiOp, who datatree.Caller) (c
 	if op.Op == proto.OpGetData {
 		var data []byte
 		var st proto.Stat
-		if data, st, code = s.tree.GetData(op.Path, who); code == proto.OK {
+		if data, st, code = s.state.tree.GetData(op.Path, who); code == proto.OK {
 			o.AppendData(data)
 			o.Buf = st.Append(o.Buf)
 		}
 	} else {
-		o.Buf, _, code = s.tree.AppendChildren(o.Buf, op.Path, who)
+		o.Buf, _, code = s.state.tree.AppendChildren(o.Buf, op.Path, who)
 	}
 	if code != proto.OK {
 		o.Truncate(at)

@@ -126,7 +126,7 @@ func (s *Server) logRole(st consensus.Status) {
 		return
 	}
 	if st.Current {
-		zxid := s.treeStats().zxid
+		zxid := s.state.lastZxid()
 		last := &s.loop.lastLogged
 		now := transitions{mode: s.mode(), leader: st.Leader, epoch: zxid.Epoch(), peers: last.peers}
 		if now.mode != last.mode || now.leader != last.leader || now.epoch != last.epoch {

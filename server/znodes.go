@@ -19,9 +19,9 @@ type Znode = proto.Znode
 // which waits for it, and must not change Data and ACL, which are shared. Walk reports whether
 // there is a znode at path.
 func (s *Server) Walk(path string, f func(Znode) bool) bool {
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
-	return s.tree.Walk(path, f)
+	s.state.RLock()
+	defer s.state.RUnlock()
+	return s.state.tree.Walk(path, f)
 }
 
 // Load writes data to paths, all at once, and returns when that is applied on this server. Load
@@ -58,11 +58,11 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 
 // loadOps returns the operations that give the tree the wanted znodes.
 func (s *Server) loadOps(znodes map[string][]byte) (ops []proto.MultiOp) {
-	s.treeMu.RLock()
-	defer s.treeMu.RUnlock()
+	s.state.RLock()
+	defer s.state.RUnlock()
 	there := make(map[string]bool)
 	exists := func(path string) bool {
-		if _, _, ok := s.tree.Lookup(path); ok {
+		if _, _, ok := s.state.tree.Lookup(path); ok {
 			there[path] = true
 		}
 		return there[path]

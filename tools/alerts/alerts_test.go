@@ -366,9 +366,9 @@ func unread(s *server.Server) int64 {
 // corrupt changes the state of a server behind its back, as bad memory or a bug would.
 func corrupt(s *server.Server) {
 	field := func(name string) unsafe.Pointer {
-		return unsafe.Pointer(reflect.ValueOf(s).Elem().FieldByName(name).UnsafeAddr())
+		return unsafe.Pointer(reflect.ValueOf(s).Elem().FieldByName("state").FieldByName(name).UnsafeAddr())
 	}
-	mu, tree := (*sync.RWMutex)(field("treeMu")), *(**datatree.Tree)(field("tree"))
+	mu, tree := (*sync.RWMutex)(field("RWMutex")), *(**datatree.Tree)(field("tree"))
 	mu.Lock()
 	defer mu.Unlock()
 	body := datatree.CreateSessionBody{TimeoutMs: 1000}

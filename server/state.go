@@ -1,0 +1,149 @@
+package server
+
+import (
+	"iter"
+	"sync"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// state is the replicated state as far as this server has applied the log, and the watches on it of
+// this server's clients.
+//
+// Only the goroutine of Apply changes the tree, and reads it without a lock; all others hold the
+// lock for reading. The lock is the first in the order of locks, and keeps these promises:
+//
+//   - V2, V5: Apply changes the tree under the write lock, and a reply is on the output before the
+//     lock is released under which it was made.
+//   - V3: a read sets its watch under the lock under which it reads, and the events of a change are
+//     on the outputs before the write lock is released under which the change was made.
+type state struct {
+	sync.RWMutex // guards tree
+	tree         *datatree.Tree
+	watches      *watch.Table // has a lock of its own
+	waitList                  // goroutines that wait for the tree to change, or for a leader
+	options      datatree.Options
+}
+
+// init makes the state of a server without data.
+func (s *state) init(cfg *Config, serving func() bool) {
+	s.watches = watch.New()
+	s.options = datatree.Options{TrackDirty: cfg.Dir != "", ListBytes: int(cfg.MaxBuffer), LongList: func(path string, bytes int) {
+		if serving() { // otherwise the log is applied again, and warnOfLongLists tells what is left
+			cfg.Logger.Warn("a list of children is longer than jute.maxbuffer: clients with this limit cannot read it",
+				"path", printable.Shortened(path, maxLoggedReason), "bytes", bytes, "limit", cfg.MaxBuffer)
+		}
+	}}
+	s.tree = datatree.New(s.options)
+}
+
+// warnOfLongLists warns of the lists that are long when the server begins to serve. The checkpoint
+// and the log may hold others, which were shortened before the previous end.
+func (s *state) warnOfLongLists() {
+	s.RLock()
+	defer s.RUnlock()
+	s.tree.LongLists(s.options.LongList)
+}
+
+// install replaces the tree, and calls meanwhile under the write lock.
+func (s *state) install(t *datatree.Tree, meanwhile func()) {
+	s.Lock()
+	defer s.Unlock()
+	s.tree = t
+	meanwhile()
+}
+
+func (s *state) lastZxid() proto.Zxid {
+	s.RLock()
+	defer s.RUnlock()
+	return s.tree.LastZxid()
+}
+
+// session returns a session, if it is known, and the present epoch.
+func (s *state) session(id proto.SessionID) (info datatree.SessionInfo, known bool, epoch uint32) {
+	s.RLock()
+	defer s.RUnlock()
+	info, known = s.tree.Session(id)
+	return info, known, s.tree.LastZxid().Epoch()
+}
+
+// membership returns the members, and whether they are about to change. version is 0 if the tree
+// does not name the members yet.
+func (s *state) membership() (set serverlist.Set, version proto.Zxid, changing bool) {
+	s.RLock()
+	defer s.RUnlock()
+	set, version = s.tree.Config()
+	_, changing = s.tree.PendingConfig()
+	return set, version, changing
+}
+
+// stats returns the figures of the tree.
+func (s *state) stats() facts.Stats {
+	s.RLock()
+	defer s.RUnlock()
+	return facts.Stats{
+		Zxid: int64(s.tree.LastZxid()), Znodes: s.tree.NumZnodes(), Ephemerals: s.tree.NumEphemerals(),
+		Sessions: s.tree.NumSessions(), DataBytes: s.tree.ApproximateDataSize(), LongestListBytes: s.tree.LongestList(),
+	}
+}
+
+// waitList wakes goroutines that wait for the state of the server to change.
+type waitList struct {
+	mu sync.Mutex
+	ch chan struct{} // nil: nobody waits
+}
+
+// changed returns a channel that the next wake closes.
+func (l *waitList) changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ch == nil {
+		l.ch = make(chan struct{})
+	}
+	return l.ch
+}
+
+func (l *waitList) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ch != nil {
+		close(l.ch)
+		l.ch = nil
+	}
+}
+
+// restoreTree is datatree.Restore on two goroutines: the caller's reads and decodes the checkpoint
+// while another goroutine, which ends before restoreTree returns, builds the tree.
+func restoreTree(opts datatree.Options, kv iter.Seq2[[]byte, []byte]) (t *datatree.Tree, err error) {
+	const ahead = 4 // batches that may wait for the builder
+	batches, built := make(chan *datatree.Batch, ahead), make(chan struct{})
+	// Ends when batches is closed, or at the first bad key; the deferred function waits for it,
+	// even if kv panics.
+	go func() {
+		defer close(built)
+		t, err = datatree.Build(opts, func(yield func(*datatree.Batch) bool) {
+			for b := range batches {
+				if !yield(b) {
+					return
+				}
+			}
+		})
+	}()
+	defer func() {
+		close(batches)
+		<-built
+	}()
+	for b := range datatree.Decode(kv) {
+		select {
+		case batches <- b:
+		case <-built:
+			return
+		}
+	}
+	return
+}
