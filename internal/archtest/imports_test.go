@@ -262,6 +262,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/archive/store", "where objects are"},
 		{"server/facts", "how far a server is, and what its metrics show of the archive"},
 		{"consensus", "entries of the log"},
+		{"cmd/gozkd/internal/replica", "applies them"},
 		{"internal/history", "the error for a moment that is not there"},
 		{"github.com/klauspost/compress", "deflate in half the time"},
 		{"github.com/hashicorp/go-hclog", "logging"},

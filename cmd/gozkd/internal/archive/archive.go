@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/history"
 )
@@ -200,19 +201,20 @@ func shown(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// ReadBase restores a state machine from the base of a span.
-func (a *Archive) ReadBase(ctx context.Context, s Span, sm consensus.StateMachine) (consensus.SavedState, error) {
-	return a.replay(ctx, s, sm, func(func(consensus.LogEntry, error) bool) {})
+// ReadBase restores r from the base of a span.
+func (a *Archive) ReadBase(ctx context.Context, s Span, r *replica.Replica) (consensus.SavedState, error) {
+	return a.replay(ctx, s, r, func(func(consensus.LogEntry, error) bool) {})
 }
 
-// Replay restores a state machine from the base of a span, and applies the entries up to a time;
-// the zero time is no limit. It calls done after each entry, and ends if done returns true. After
-// an error the state machine has the state before the damage, or none if the base is damaged.
+// Replay restores r from the base of a span, and applies the entries up to a time; the zero time is
+// no limit. It calls done after each entry, and ends if done returns true. After an error r has the
+// state before the damage, or none if the base is damaged.
 func (a *Archive) Replay(
-	ctx context.Context, s Span, sm consensus.StateMachine, done func(consensus.LogEntry) bool, until time.Time,
+	ctx context.Context, s Span, r *replica.Replica, done func(consensus.LogEntry) bool, until time.Time,
 ) (consensus.SavedState, error) {
-	return a.replay(ctx, s, sm, func(yield func(consensus.LogEntry, error) bool) {
+	return a.replay(ctx, s, r, func(yield func(consensus.LogEntry, error) bool) {
 		for e, err := range a.entries(ctx, s, until) {
+			r.Term = e.Term
 			if !yield(e, err) || err == nil && done(e) {
 				return
 			}
@@ -222,7 +224,7 @@ func (a *Archive) Replay(
 
 // replay downloads the base of a span to a temporary folder, and applies entries to it.
 func (a *Archive) replay(
-	ctx context.Context, s Span, sm consensus.StateMachine, entries iter.Seq2[consensus.LogEntry, error],
+	ctx context.Context, s Span, r *replica.Replica, entries iter.Seq2[consensus.LogEntry, error],
 ) (held consensus.SavedState, err error) {
 	dir, err := os.MkdirTemp("", "gozkd-archive-")
 	if err != nil {
@@ -233,7 +235,7 @@ func (a *Archive) replay(
 	if err := a.download(ctx, s.base, file); err != nil {
 		return held, err
 	}
-	if held, err = consensus.ReplayLog(file, entries, sm); err != nil {
+	if held, err = consensus.ReplayLog(file, entries, r); err != nil {
 		err = fmt.Errorf("%v: %w", a, err)
 	}
 	return held, err

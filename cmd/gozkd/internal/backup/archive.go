@@ -65,7 +65,7 @@ func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase 
 		return s, span, err
 	}
 	r := &replica.Replica{Until: proto.Zxid(m.Zxid)}
-	s.held, err = replay(ctx, a, &span, r, r, m.Time, maxBase)
+	s.held, err = replay(ctx, a, &span, r, m.Time, maxBase)
 	if s.tree = r.Tree; err != nil {
 		return s, span, err
 	}
@@ -75,19 +75,18 @@ func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase 
 	return s, span, err
 }
 
-// replay is like Archive.Replay, up to r.Until or, if that is missing, a time. sm is r, or has it.
-// If the base is damaged, replay begins with an earlier one and sets span. maxBase bounds the base,
-// and how much the state grows after it.
+// replay is like Archive.Replay, up to r.Until or, if that is missing, a time. If the base is
+// damaged, replay begins with an earlier one and sets span. maxBase bounds the base, and how much
+// the state grows after it.
 func replay(
-	ctx context.Context, a *archive.Archive, span *archive.Span, sm consensus.StateMachine, r *replica.Replica,
-	until time.Time, maxBase int64,
+	ctx context.Context, a *archive.Archive, span *archive.Span, r *replica.Replica, until time.Time, maxBase int64,
 ) (consensus.SavedState, error) {
 	if size := span.BaseBytes(); size > maxBase {
 		return consensus.SavedState{}, fmt.Errorf("%w: the checkpoint %s has %d bytes; run gozkd history or gozkd "+
 			"inspect with the URL of the archive", history.ErrTooLarge, span.Base, size)
 	}
 	begin, grown := int64(-1), int64(0)
-	held, err := a.Replay(ctx, *span, sm, func(consensus.LogEntry) bool {
+	held, err := a.Replay(ctx, *span, r, func(consensus.LogEntry) bool {
 		size := r.Tree.ApproximateDataSize()
 		if begin < 0 {
 			begin = size
@@ -97,7 +96,7 @@ func replay(
 	}, until)
 	if older, ok := a.Earlier(*span); ok && r.Tree == nil && errors.Is(err, archive.ErrCorrupt) { // the base is damaged
 		*span = older
-		return replay(ctx, a, span, sm, r, until, maxBase)
+		return replay(ctx, a, span, r, until, maxBase)
 	}
 	if err == nil && grown > maxBase {
 		err = fmt.Errorf("%w: the state grows by more than %d bytes after the checkpoint %s; run gozkd history with "+

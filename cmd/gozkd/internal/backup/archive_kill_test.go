@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -325,8 +324,12 @@ func (s *shipping) revive() {
 func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 	s.t.Helper()
 	r := &checked{t: s.t, samples: s.samples, seen: make(map[int64]bool)}
+	r.Restored = r.compare
+	r.HandOut(func(*replica.Txn) bool { r.compare(); return true })
 	for _, span := range a.Spans() {
-		if _, err := a.Replay(s.t.Context(), span, r, func(consensus.LogEntry) bool { return false }, time.Time{}); err != nil {
+		// An entry that begins a term has no transaction, and a zxid.
+		after := func(consensus.LogEntry) bool { r.compare(); return false }
+		if _, err := a.Replay(s.t.Context(), span, &r.Replica, after, time.Time{}); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -359,26 +362,6 @@ type checked struct {
 	t       *testing.T
 	samples map[int64]uint64
 	seen    map[int64]bool
-}
-
-// Restore implements consensus.StateMachine.
-func (c *checked) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
-	restored, err := c.Replica.Restore(state)
-	return func() { restored(); c.compare() }, err
-}
-
-// Apply implements consensus.StateMachine.
-func (c *checked) Apply(batches []consensus.Batch) {
-	for _, b := range batches {
-		if b.NewTerm {
-			c.Replica.Apply([]consensus.Batch{{Index: b.Index, NewTerm: true, TimeMs: b.TimeMs}})
-			c.compare()
-		}
-		for i := range b.Requests {
-			c.Replica.Apply([]consensus.Batch{{Index: b.Index, TimeMs: b.TimeMs, Requests: b.Requests[i : i+1]}})
-			c.compare()
-		}
-	}
 }
 
 func (c *checked) compare() {

@@ -9,7 +9,6 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
-	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
@@ -116,16 +115,16 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 			page.Until = span.End
 		}
 		f := follower{filter: replica.Filter{Path: q.Path}, query: &q, room: q.Limit - len(page.Changes)}
+		f.Restored = f.begin
 		if f.Until = page.Next - 1; page.Next == 0 {
 			f.Until = 0
 		}
-		if _, err := replay(ctx, a, &span, &f, &f.Replica, time.Time{}, h.maxBase); err != nil {
+		if _, err := replay(ctx, a, &span, &f.Replica, time.Time{}, h.maxBase); err != nil {
 			if !first && ctx.Err() != nil {
 				return page, nil
 			}
 			return nil, err
 		}
-		f.begin()
 		page.Next = f.finish(a, span)
 		page.Changes, page.Hidden = append(page.Changes, f.changes...), page.Hidden+f.hidden
 	}
@@ -143,7 +142,6 @@ type follower struct {
 	denied  bool             // the caller may not read the znode in its present state
 	hidden  int              // changes that the caller may not see
 
-	begun    bool
 	base     proto.Zxid      // of the state that it begins with
 	first    *history.Change // that state, nil if the znode was not there
 	baseStat proto.Stat
@@ -151,18 +149,9 @@ type follower struct {
 	stat     proto.Stat
 }
 
-// Apply implements consensus.StateMachine.
-func (f *follower) Apply(batches []consensus.Batch) {
-	f.begin()
-	f.Replica.Apply(batches)
-}
-
 // begin looks at the state of the base.
 func (f *follower) begin() {
-	if f.begun {
-		return
-	}
-	f.begun, f.base = true, f.Tree.LastZxid()
+	f.base = f.Tree.LastZxid()
 	f.HandOut(f.applied)
 	f.look()
 	if f.exists {

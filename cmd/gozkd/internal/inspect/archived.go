@@ -29,18 +29,13 @@ func (a *archived) Transactions(f func(*replica.Txn) bool) error {
 		if last > 0 && span.First > last {
 			a.gaps = append(a.gaps, fmt.Sprintf("%v: the entries %d to %d are not in the archive", a.archive, last+1, span.First))
 		}
-		m, stopped := &replica.Replica{}, false
-		var applied []replica.Txn // of an entry
-		m.HandOut(func(t *replica.Txn) bool { applied = append(applied, *t); return true })
-		_, err := a.archive.Replay(a.ctx, span, m, func(e consensus.LogEntry) bool {
-			for i := range applied {
-				applied[i].Term = e.Term
-				// Parts overlap if a base is within an object of another writer, or of a merge.
-				stopped = stopped || e.Index > last && !f(&applied[i])
-			}
-			applied = applied[:0]
-			return stopped
-		}, time.Time{})
+		r, stopped := &replica.Replica{}, false
+		r.HandOut(func(t *replica.Txn) bool {
+			// Parts overlap if a base is within an object of another writer, or of a merge.
+			stopped = t.Index > last && !f(t)
+			return !stopped
+		})
+		_, err := a.archive.Replay(a.ctx, span, r, func(consensus.LogEntry) bool { return stopped }, time.Time{})
 		if err != nil || stopped {
 			return err
 		}

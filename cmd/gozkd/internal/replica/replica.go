@@ -19,6 +19,7 @@ type Replica struct {
 	Until     proto.Zxid
 	Term      uint64 // of the entries that are applied, for Txn
 	Committed uint64 // the index up to which entries are known to be committed; 0: all of them
+	Restored  func() // is called after Restore, before the first entry is applied; may be nil
 
 	handOut func(*Txn) bool
 	reached bool // a change beyond Until was left out, and nothing is applied after that
@@ -35,7 +36,11 @@ func (r *Replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 	if err != nil {
 		return nil, err
 	}
-	return func() { r.Tree = t }, nil
+	return func() {
+		if r.Tree = t; r.Restored != nil {
+			r.Restored()
+		}
+	}, nil
 }
 
 // Apply implements consensus.StateMachine.
