@@ -230,6 +230,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
 		{"internal/version", "gozkd --version names the version that servers name"},
+		{"internal/history", "flags name moments"}, {"proto", "zxids of moments"},
 	}},
 	{pkg: "cmd/gozkd/internal/clientflags", there: true, may: []arrow{
 		{"cmd/gozkd/internal/cli", "the environment, and errors of the command line"},
@@ -262,8 +263,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/archive/store", "where objects are"},
 		{"server/facts", "how far a server is, and what its metrics show of the archive"},
 		{"consensus", "entries of the log"},
-		{"cmd/gozkd/internal/replica", "applies them"},
-		{"internal/history", "the error for a moment that is not there"},
+		{"internal/history", "moments, and the error for one that is not there"}, {"proto", "their zxids"},
 		{"github.com/klauspost/compress", "deflate in half the time"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
@@ -312,6 +312,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memberid", "the numbers of servers"},
 		{"datatree", "replays transactions"},
 		{"internal/zkfiles", "the files"},
+		{"internal/history", "the moment up to which logs are read"},
 		{"proto", "zxids"},
 		{"github.com/golang/snappy", "a compression of snapshots"},
 	}},

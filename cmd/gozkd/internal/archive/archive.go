@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Archive reads what the members of an ensemble had archived when it was opened. Objects that were
@@ -58,14 +58,7 @@ func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error)
 		ensemble = ids[0]
 	}
 	id, _ := parseEnsemble(ensemble)
-	c := &catalog{ensemble: id}
-	for _, o := range all {
-		if strings.HasPrefix(o.Name, folder(id)) {
-			c.add(o)
-		}
-	}
-	c.finish()
-	return &Archive{s, c}, nil
+	return &Archive{s, newCatalog(id, all)}, nil
 }
 
 // String names the archive.
@@ -75,13 +68,6 @@ func (a *Archive) String() string {
 
 // Ensemble returns the id of the ensemble.
 func (a *Archive) Ensemble() uint64 { return a.catalog.ensemble }
-
-// Moment is a moment of an ensemble's history: a zxid, or a time. The zero value is the last moment
-// of the archive.
-type Moment struct {
-	Zxid int64
-	Time time.Time
-}
 
 // Span is an unbroken part of the history, any moment of which can be restored.
 type Span struct {
@@ -151,14 +137,15 @@ func (a *Archive) Strange() []string { return a.catalog.strange }
 
 // At returns the span from the newest base before a moment to its end. Whether a zxid is in it
 // shows only the replay; a moment that is not in the archive is an error that wraps
-// history.ErrNotCovered. After the last entry of an archive, every moment is the last.
-func (a *Archive) At(m Moment) (Span, error) {
+// history.ErrNotCovered. After the last entry of an archive, every moment is the last, and so is
+// the zero value.
+func (a *Archive) At(m history.Moment) (Span, error) {
 	all := a.catalog.whole()
 	var s Span      // of the bases before the moment, the one that reaches furthest, and of these the newest
 	var after *base // the first base behind the moment
 	for i := range all {
 		b := &all[i]
-		if m.Zxid != 0 && b.zxid > m.Zxid || !m.Time.IsZero() && timeOf(b.ms).After(m.Time) {
+		if m.Zxid != 0 && b.zxid > int64(m.Zxid) || !m.Time.IsZero() && timeOf(b.ms).After(m.Time) {
 			if after == nil {
 				after = b
 			}
@@ -183,7 +170,7 @@ func (a *Archive) At(m Moment) (Span, error) {
 // Earlier returns a span from an earlier base that has all of s, if there is one. It is for a base
 // that is damaged.
 func (a *Archive) Earlier(s Span) (older Span, ok bool) {
-	older, err := a.At(Moment{Zxid: s.FirstZxid - 1})
+	older, err := a.At(history.Moment{Zxid: proto.Zxid(s.FirstZxid) - 1})
 	return older, err == nil && s.FirstZxid > 1 && older.Last >= s.First
 }
 
@@ -201,8 +188,14 @@ func shown(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
+// Replica is a state machine that is told the term of the entry that it applies next.
+type Replica interface {
+	consensus.StateMachine
+	SetTerm(term uint64)
+}
+
 // ReadBase restores r from the base of a span.
-func (a *Archive) ReadBase(ctx context.Context, s Span, r *replica.Replica) (consensus.SavedState, error) {
+func (a *Archive) ReadBase(ctx context.Context, s Span, r Replica) (consensus.SavedState, error) {
 	return a.replay(ctx, s, r, func(func(consensus.LogEntry, error) bool) {})
 }
 
@@ -210,11 +203,11 @@ func (a *Archive) ReadBase(ctx context.Context, s Span, r *replica.Replica) (con
 // no limit. It calls done after each entry, and ends if done returns true. After an error r has the
 // state before the damage, or none if the base is damaged.
 func (a *Archive) Replay(
-	ctx context.Context, s Span, r *replica.Replica, done func(consensus.LogEntry) bool, until time.Time,
+	ctx context.Context, s Span, r Replica, done func(consensus.LogEntry) bool, until time.Time,
 ) (consensus.SavedState, error) {
 	return a.replay(ctx, s, r, func(yield func(consensus.LogEntry, error) bool) {
 		for e, err := range a.entries(ctx, s, until) {
-			r.Term = e.Term
+			r.SetTerm(e.Term)
 			if !yield(e, err) || err == nil && done(e) {
 				return
 			}
@@ -224,7 +217,7 @@ func (a *Archive) Replay(
 
 // replay downloads the base of a span to a temporary folder, and applies entries to it.
 func (a *Archive) replay(
-	ctx context.Context, s Span, r *replica.Replica, entries iter.Seq2[consensus.LogEntry, error],
+	ctx context.Context, s Span, r Replica, entries iter.Seq2[consensus.LogEntry, error],
 ) (held consensus.SavedState, err error) {
 	dir, err := os.MkdirTemp("", "gozkd-archive-")
 	if err != nil {

@@ -35,16 +35,20 @@ type catalog struct {
 
 // readCatalog lists the objects of an ensemble.
 func readCatalog(ctx context.Context, s store.Store, ensemble uint64) (*catalog, error) {
-	c := &catalog{ensemble: ensemble}
 	listed, err := s.List(ctx, folder(ensemble), "")
-	if err != nil {
-		return nil, err
-	}
+	return newCatalog(ensemble, listed), err
+}
+
+// newCatalog returns what a listing shows of the objects of an ensemble.
+func newCatalog(ensemble uint64, listed []store.Object) *catalog {
+	c := &catalog{ensemble: ensemble}
 	for _, o := range listed {
-		c.add(o)
+		if strings.HasPrefix(o.Name, folder(ensemble)) {
+			c.add(o)
+		}
 	}
-	c.finish()
-	return c, nil
+	slices.SortFunc(c.logs, byName)
+	return c
 }
 
 func (c *catalog) add(o store.Object) {
@@ -77,10 +81,6 @@ func (c *catalog) add(o store.Object) {
 		return
 	}
 	c.strange = append(c.strange, o.Name)
-}
-
-func (c *catalog) finish() {
-	slices.SortFunc(c.logs, byName)
 }
 
 // whole returns the complete bases, by index.

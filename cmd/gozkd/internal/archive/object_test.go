@@ -130,13 +130,12 @@ func FuzzDecodeLog(f *testing.F) {
 
 // catalogOf lists objects.
 func catalogOf(names ...string) *catalog {
-	c := &catalog{ensemble: ensemble}
 	slices.Sort(names)
+	var listed []store.Object
 	for _, name := range names {
-		c.add(store.Object{Name: name, Size: 100})
+		listed = append(listed, store.Object{Name: name, Size: 100})
 	}
-	c.finish()
-	return c
+	return newCatalog(ensemble, listed)
 }
 
 // A2, A4: a chain goes on where index and chain fit and nowhere else, also if two writers have cut

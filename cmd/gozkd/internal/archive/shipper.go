@@ -224,7 +224,7 @@ func (s *Shipper) settle() {
 
 // follow looks for objects that another member wrote. If there are any, that member goes on.
 func (s *Shipper) follow(ctx context.Context) error {
-	c := &catalog{ensemble: s.ensemble}
+	var c *catalog
 	if s.known && s.pos.index > 0 {
 		// Objects that continue a chain begin after pos. Those of a writer that took the same
 		// entries in other pieces may begin earlier, and end later; they are found when the next
@@ -234,10 +234,7 @@ func (s *Shipper) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, o := range listed {
-			c.add(o)
-		}
-		c.finish()
+		c = newCatalog(s.ensemble, listed)
 	} else {
 		var err error
 		if c, err = s.catalog(ctx); err != nil {

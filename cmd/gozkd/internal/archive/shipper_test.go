@@ -387,10 +387,10 @@ func TestArchive_GapWithoutABase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if span, err := a.At(Moment{Time: time.UnixMilli(10)}); err != nil || span.Last != 20 || a.End() != 40 {
+	if span, err := a.At(history.Moment{Time: time.UnixMilli(10)}); err != nil || span.Last != 20 || a.End() != 40 {
 		t.Error(span.Last, a.End(), err)
 	}
-	if span, err := a.At(Moment{Time: time.UnixMilli(38)}); !errors.Is(err, history.ErrNotCovered) {
+	if span, err := a.At(history.Moment{Time: time.UnixMilli(38)}); !errors.Is(err, history.ErrNotCovered) {
 		t.Errorf("a moment behind the gap: entries up to %d, %v", span.Last, err)
 	}
 }

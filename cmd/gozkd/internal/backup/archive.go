@@ -15,7 +15,6 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/history"
-	"github.com/gozkd/gozkd/proto"
 )
 
 // moment names a state in an archive.
@@ -30,18 +29,18 @@ func readArchive(ctx context.Context, from moment, getenv func(string) string) (
 	if err != nil {
 		return nil, err
 	}
-	return restoreMoment(ctx, a, archive.Moment(from.at))
+	return restoreMoment(ctx, a, from.at.Moment)
 }
 
 // LastState returns the last state of an archive, before a gap if nothing after it can be restored.
 // Beside an error it returns the state before the damage, if there is one.
 func LastState(ctx context.Context, a *archive.Archive) (*datatree.Tree, error) {
-	s, _, err := stateAt(ctx, a, archive.Moment{}, math.MaxInt64)
+	s, _, err := stateAt(ctx, a, history.Moment{}, math.MaxInt64)
 	return s.tree, err
 }
 
 // restoreMoment returns the state of a moment.
-func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*source, error) {
+func restoreMoment(ctx context.Context, a *archive.Archive, m history.Moment) (*source, error) {
 	s, span, err := stateAt(ctx, a, m, math.MaxInt64)
 	if err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 	if err := s.tree.Check(); err != nil {
 		return nil, fmt.Errorf("%v: %w", a, err)
 	}
-	if m == (archive.Moment{}) && a.End() > span.Last {
+	if m == (history.Moment{}) && a.End() > span.Last {
 		return nil, fmt.Errorf("%w: it has a gap after entry %d, and no complete base precedes its entries up to %d\n"+
 			"--at %v takes the state before the gap", history.ErrNotCovered, span.Last, a.End(), s.tree.LastZxid())
 	}
@@ -58,19 +57,19 @@ func restoreMoment(ctx context.Context, a *archive.Archive, m archive.Moment) (*
 
 // stateAt returns the state of a moment, and the span that it is in. Beside an error, the source
 // has the state that was reached, nil if there is none. maxBase is as for replay.
-func stateAt(ctx context.Context, a *archive.Archive, m archive.Moment, maxBase int64) (*source, archive.Span, error) {
+func stateAt(ctx context.Context, a *archive.Archive, m history.Moment, maxBase int64) (*source, archive.Span, error) {
 	s := &source{path: a.String()}
 	span, err := a.At(m)
 	if err != nil {
 		return s, span, err
 	}
-	r := &replica.Replica{Until: proto.Zxid(m.Zxid)}
+	r := &replica.Replica{Until: m.Zxid}
 	s.held, err = replay(ctx, a, &span, r, m.Time, maxBase)
 	if s.tree = r.Tree; err != nil {
 		return s, span, err
 	}
-	if z := int64(r.Tree.LastZxid()); z < m.Zxid && !r.Reached() {
-		err = fmt.Errorf("%w: the part of it that begins before zxid %#x ends with %#x", history.ErrNotCovered, m.Zxid, z)
+	if z := r.Tree.LastZxid(); z < m.Zxid && !r.Reached() {
+		err = fmt.Errorf("%w: the part of it that begins before zxid %v ends with %v", history.ErrNotCovered, m.Zxid, z)
 	}
 	return s, span, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/proto"
@@ -341,7 +342,7 @@ func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 			s.t.Errorf("zxid %#x is not in the archive", zxid)
 		}
 		if compared++; compared <= 3 { // as a command does it
-			got, err := restoreMoment(s.t.Context(), a, archive.Moment{Zxid: zxid})
+			got, err := restoreMoment(s.t.Context(), a, history.Moment{Zxid: proto.Zxid(zxid)})
 			if err != nil {
 				s.t.Fatalf("restore zxid %#x: %v", zxid, err)
 			}

@@ -56,26 +56,26 @@ func TestArchive_GapIsShown(t *testing.T) {
 		if r, _, err := verify(t.Context(), s.memory.Client(), ""); err != nil || !r.Sound || len(r.Gaps) != 1 {
 			t.Errorf("a gap that the servers know of: %v %+v", err, r)
 		}
-		_, err = restoreMoment(t.Context(), a, archive.Moment{Time: inGap})
+		_, err = restoreMoment(t.Context(), a, history.Moment{Time: inGap})
 		if !errors.Is(err, history.ErrNotCovered) || !strings.Contains(err.Error(), "it has a gap from ") {
 			t.Errorf("a moment in the gap: %v", err)
 		}
-		_, err = restoreMoment(t.Context(), a, archive.Moment{Time: time.Unix(1, 0)})
+		_, err = restoreMoment(t.Context(), a, history.Moment{Time: time.Unix(1, 0)})
 		if !errors.Is(err, history.ErrNotCovered) || !strings.Contains(err.Error(), "it begins at ") ||
 			strings.Count(err.Error(), "does not have this moment") != 1 {
 			t.Errorf("a moment before: %v", err)
 		}
-		_, err = restoreMoment(t.Context(), a, archive.Moment{Zxid: 0x7f00000000})
+		_, err = restoreMoment(t.Context(), a, history.Moment{Zxid: 0x7f00000000})
 		if !errors.Is(err, history.ErrNotCovered) {
 			t.Errorf("a zxid of the future: %v", err)
 		}
 
 		// Without a base after the gap, the last moment cannot be restored. The error names the
 		// moment before the gap.
-		if _, err := restoreMoment(t.Context(), a, archive.Moment{}); err != nil {
+		if _, err := restoreMoment(t.Context(), a, history.Moment{}); err != nil {
 			t.Errorf("the last moment: %v", err)
 		}
-		before, err := restoreMoment(t.Context(), a, archive.Moment{Time: a.Spans()[0].End})
+		before, err := restoreMoment(t.Context(), a, history.Moment{Time: a.Spans()[0].End})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestArchive_GapIsShown(t *testing.T) {
 		if r, _, err := verify(t.Context(), s.memory.Client(), ""); err != nil || r.Sound {
 			t.Errorf("the last moments cannot be restored: %v %+v", err, r)
 		}
-		_, err = restoreMoment(t.Context(), s.open(), archive.Moment{})
+		_, err = restoreMoment(t.Context(), s.open(), history.Moment{})
 		want := fmt.Sprintf("--at %v takes the state before the gap", before.tree.LastZxid())
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a gap after entry %d", last)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("the last moment after a gap: %v, want %s", err, want)

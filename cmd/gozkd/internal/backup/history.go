@@ -59,7 +59,7 @@ func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*h
 		return nil, err
 	}
 	defer end()
-	s, _, err := stateAt(ctx, a, archive.Moment{Zxid: int64(m.Zxid), Time: m.Time}, h.maxBase)
+	s, _, err := stateAt(ctx, a, m, h.maxBase)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 		page.Next = max(q.Before, 3) // no write has a lower zxid, and 0 would mean the newest ones below
 	}
 	for first := true; first || page.Next != 0 && len(page.Changes) < q.Limit; first = false {
-		span, err := a.At(archive.Moment{Zxid: max(0, int64(page.Next)-2)}) // a base that lacks the change before Next
+		span, err := a.At(history.Moment{Zxid: max(page.Next, 2) - 2}) // a base that lacks the change before Next
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +218,7 @@ func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxi
 	}
 	older, err := archive.Span{}, history.ErrNotCovered
 	if next > 1 {
-		older, err = a.At(archive.Moment{Zxid: int64(next) - 1})
+		older, err = a.At(history.Moment{Zxid: next - 1})
 	}
 	if err == nil && older.Last >= span.First {
 		return next + 1

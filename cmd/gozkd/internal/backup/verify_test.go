@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
@@ -167,7 +166,7 @@ func (s *shipping) checkRestorable(what string, r *report, want int) {
 	}
 	restored, h := 0, s.history()
 	for zxid := range s.samples {
-		_, err := restoreMoment(s.t.Context(), s.open(), archive.Moment{Zxid: zxid})
+		_, err := restoreMoment(s.t.Context(), s.open(), history.Moment{Zxid: proto.Zxid(zxid)})
 		told := slices.ContainsFunc(ranges, func(m moments) bool { return number(m.FirstZxid) <= zxid && zxid <= number(m.LastZxid) })
 		if told != (err == nil) {
 			s.t.Errorf("%s: zxid %#x: %v, but the report says %+v", what, zxid, err, ranges)

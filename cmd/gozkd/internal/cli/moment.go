@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Moment is the value of --at, --since and --until: a zxid or a time. The zero value is none.
-type Moment struct {
-	Zxid int64
-	Time time.Time
-}
+type Moment struct{ history.Moment }
 
 // layouts are the forms of a time, in UTC unless they say otherwise.
 var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
@@ -20,12 +20,12 @@ var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:0
 func (m *Moment) Set(text string) error {
 	hex, isZxid := strings.CutPrefix(text, "0x")
 	if zxid, err := strconv.ParseInt(hex, 16, 64); isZxid && err == nil && zxid > 0 {
-		*m = Moment{Zxid: zxid}
+		m.Moment = history.Moment{Zxid: proto.Zxid(zxid)}
 		return nil
 	}
 	for _, layout := range layouts {
 		if t, err := time.Parse(layout, text); err == nil && t.Unix() > 0 {
-			*m = Moment{Time: t}
+			m.Moment = history.Moment{Time: t}
 			return nil
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
-	"github.com/gozkd/gozkd/proto"
 )
 
 // interval is a range of transactions, with both ends: the values of --since and --until.
@@ -21,5 +20,5 @@ func compare(t *replica.Txn, m cli.Moment) int {
 	if !m.Time.IsZero() {
 		return t.Time.Compare(m.Time)
 	}
-	return cmp.Compare(t.Zxid, proto.Zxid(m.Zxid))
+	return cmp.Compare(t.Zxid, m.Zxid)
 }

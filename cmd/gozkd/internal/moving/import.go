@@ -69,10 +69,7 @@ func Import(ctx context.Context, args []string, env cli.Env) int {
 	if err := c.check(words); err != nil {
 		return c.Misused(err)
 	}
-	opt := zkdata.Options{Until: zkdata.Limit{Zxid: proto.Zxid(until.Zxid)}, Progress: progressOn(env.Err)}
-	if !until.Time.IsZero() {
-		opt.Until.TimeMs = until.Time.UnixMilli()
-	}
+	opt := zkdata.Options{Until: until.Moment, Progress: progressOn(env.Err)}
 	began := time.Now()
 	r, err := c.run(ctx, words, opt)
 	if opt.Progress != nil {

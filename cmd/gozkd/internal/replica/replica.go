@@ -68,6 +68,9 @@ func (r *Replica) Apply(batches []consensus.Batch) {
 	}
 }
 
+// SetTerm sets Term.
+func (r *Replica) SetTerm(term uint64) { r.Term = term }
+
 // HandOut makes r hand the transactions that it applies to f until f returns false. f may be nil.
 func (r *Replica) HandOut(f func(*Txn) bool) { r.handOut = f }
 

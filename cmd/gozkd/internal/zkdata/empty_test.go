@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/zkcorpus"
 	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
@@ -90,7 +92,7 @@ func TestLoad_EmptyTreeInsteadOfASnapshot(t *testing.T) {
 	if l.Tree.LastZxid() != 3 || len(l.Unfinished) != 1 {
 		t.Errorf("%v, left out %q", l.Tree.LastZxid(), l.Unfinished)
 	}
-	if l := mustLoad(t, dir, Options{Until: Limit{Zxid: 1}}); l.Tree.LastZxid() != 1 || l.Tree.NumSessions() != 1 {
+	if l := mustLoad(t, dir, Options{Until: history.Moment{Zxid: 1}}); l.Tree.LastZxid() != 1 || l.Tree.NumSessions() != 1 {
 		t.Errorf("--until 0x1: %v", l.Tree.LastZxid())
 	}
 }
@@ -116,13 +118,13 @@ func TestLoad_UntilBeforeDamage(t *testing.T) {
 		damaged := bytes.Clone(b)
 		damaged[logs.byte+20] ^= 0x40
 		write(t, last, damaged)
-		for _, until := range []Limit{{}, {TimeMs: bad.TimeMs + 1}} {
+		for _, until := range []history.Moment{{}, {Time: time.UnixMilli(bad.TimeMs + 1)}} {
 			_, err = Load(t.Context(), d, Options{Until: until})
 			if want := fmt.Sprintf("--until %v takes the state up to there", good.Zxid); !errors.Is(err, zkfiles.ErrDamaged) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v\nwant %s", release, err, want)
 			}
 		}
-		if l := mustLoad(t, dir, Options{Until: Limit{Zxid: good.Zxid}}); l.Tree.LastZxid() != good.Zxid {
+		if l := mustLoad(t, dir, Options{Until: history.Moment{Zxid: good.Zxid}}); l.Tree.LastZxid() != good.Zxid {
 			t.Errorf("%s: %v, want %v", release, l.Tree.LastZxid(), good.Zxid)
 		}
 	}
@@ -137,7 +139,7 @@ func TestLoad_UntilBeforeDamage(t *testing.T) {
 	if _, err := Load(t.Context(), mustFind(t, dir), Options{}); err == nil || !strings.Contains(err.Error(), "--until 0x2 ") {
 		t.Error(err)
 	}
-	if l := mustLoad(t, dir, Options{Until: Limit{Zxid: 2}}); l.Tree.LastZxid() != 2 {
+	if l := mustLoad(t, dir, Options{Until: history.Moment{Zxid: 2}}); l.Tree.LastZxid() != 2 {
 		t.Errorf("%v, want 0x2", l.Tree.LastZxid())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
@@ -60,7 +61,7 @@ func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 	if l := mustLoad(t, dir, Options{}); l.Compared != 1 || l.Tree.LastZxid() != 5 {
 		t.Errorf("%d digests compared, zxid %v", l.Compared, l.Tree.LastZxid())
 	}
-	if _, err := Load(t.Context(), mustFind(t, dir), Options{Until: Limit{Zxid: 4}}); !errors.Is(err, errNoSnapshot) {
+	if _, err := Load(t.Context(), mustFind(t, dir), Options{Until: history.Moment{Zxid: 4}}); !errors.Is(err, errNoSnapshot) {
 		t.Errorf("until 4: %v", err)
 	}
 	snapshot(digest + 1)

@@ -9,19 +9,14 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Limit ends a replay before the first transaction beyond it.
-type Limit struct {
-	Zxid   proto.Zxid // 0: none
-	TimeMs int64      // 0: none
-}
-
 // Options of Load.
 type Options struct {
-	Until    Limit
+	Until    history.Moment             // ends before the first transaction beyond it; zero: there is no limit
 	Progress func(what string, n int64) // called now and then
 }
 
@@ -44,12 +39,12 @@ type Loaded struct {
 
 // Load reads the state of a server.
 func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
-	if opt.Until.TimeMs != 0 {
-		z, err := lastBefore(d, opt.Until.TimeMs)
+	if !opt.Until.Time.IsZero() {
+		z, err := lastBefore(d, opt.Until.Time)
 		if err != nil {
 			return nil, err
 		}
-		opt.Until = Limit{Zxid: z}
+		opt.Until = history.Moment{Zxid: z}
 	}
 	l := &loader{ctx: ctx, d: d, opt: opt}
 	l.done.From = d.Name
@@ -58,7 +53,7 @@ func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
 			continue
 		}
 		err := l.snapshot(s)
-		if err == nil && opt.Until != (Limit{}) && !l.exactAt(i, opt.Until.Zxid) {
+		if err == nil && opt.Until != (history.Moment{}) && !l.exactAt(i, opt.Until.Zxid) {
 			err = fmt.Errorf("%w before the transaction of --until", errUnfinished)
 		}
 		if errors.Is(err, errUnfinished) || isSnappy(s.Path) && errors.Is(err, zkfiles.ErrEnds) {
@@ -106,7 +101,7 @@ func (l *loader) why() string {
 	case len(l.d.Snapshots) == 0:
 		return ", and the logs do not begin with the first transaction: name the dataDir with version-2/snapshot.*, " +
 			"together with its dataLogDir as DATADIR:DATALOGDIR"
-	case l.opt.Until != Limit{}:
+	case l.opt.Until != history.Moment{}:
 		return fmt.Sprintf(" that was complete at zxid %v: name a later zxid or time", l.opt.Until.Zxid)
 	}
 	return ": none was written to its end"
@@ -268,7 +263,7 @@ func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 // finish completes the tree and checks it.
 func (l *loader) finish() (*Loaded, error) {
 	var err error
-	if l.opt.Until == (Limit{}) {
+	if l.opt.Until == (history.Moment{}) {
 		// A leader that has written nothing yet shows its clients the beginning of its epoch.
 		l.replay.SetZxid(proto.MakeZxid(l.d.epoch, 0))
 	}
@@ -283,18 +278,18 @@ func (l *loader) finish() (*Loaded, error) {
 }
 
 // lastBefore returns the zxid of the last transaction at or before a time.
-func lastBefore(d *Directory, timeMs int64) (last proto.Zxid, err error) {
+func lastBefore(d *Directory, t time.Time) (last proto.Zxid, err error) {
 	for r, err := range (&logFiles{files: d.Logs}).records() {
 		if err != nil {
 			return 0, wayOut(err, last, true) // behind the damage could be more of that time
 		}
-		if r.TimeMs > timeMs {
+		if r.TimeMs > t.UnixMilli() {
 			break
 		}
 		last = r.Zxid
 	}
 	if last == 0 {
-		return 0, fmt.Errorf("the logs have no transaction at or before %s", time.UnixMilli(timeMs).UTC().Format(time.RFC3339))
+		return 0, fmt.Errorf("the logs have no transaction at or before %s", t.UTC().Format(time.RFC3339))
 	}
 	return last, nil
 }

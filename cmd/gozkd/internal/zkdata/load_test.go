@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/zkcorpus"
 	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
@@ -145,7 +146,7 @@ func TestLoad_Until(t *testing.T) {
 			if r.Zxid <= begin || int(r.Zxid)%exhaustive.Or(5, 1) != 0 {
 				continue
 			}
-			l, err := Load(t.Context(), d, Options{Until: Limit{Zxid: r.Zxid}})
+			l, err := Load(t.Context(), d, Options{Until: history.Moment{Zxid: r.Zxid}})
 			if err != nil {
 				// In the fuzzy range of the older snapshot.
 				if n > 0 && !strings.Contains(err.Error(), "name a later zxid") {
@@ -170,11 +171,11 @@ func TestLoad_Until(t *testing.T) {
 	}
 	dir, _ := zkcorpus.Unpack(t, "3.9.5")
 	all := mustLoad(t, dir, Options{})
-	byTime := mustLoad(t, dir, Options{Until: Limit{TimeMs: all.LastTimeMs}})
+	byTime := mustLoad(t, dir, Options{Until: history.Moment{Time: time.UnixMilli(all.LastTimeMs)}})
 	if byTime.Tree.Digest() != all.Tree.Digest() {
 		t.Error("until the time of the last transaction is not all")
 	}
-	if _, err := Load(t.Context(), mustFind(t, dir), Options{Until: Limit{TimeMs: 1}}); err == nil || !strings.Contains(err.Error(), "no transaction at or before "+time.UnixMilli(1).UTC().Format(time.RFC3339)) {
+	if _, err := Load(t.Context(), mustFind(t, dir), Options{Until: history.Moment{Time: time.UnixMilli(1)}}); err == nil || !strings.Contains(err.Error(), "no transaction at or before "+time.UnixMilli(1).UTC().Format(time.RFC3339)) {
 		t.Error(err)
 	}
 }
