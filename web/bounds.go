@@ -49,18 +49,14 @@ func newBounds(rate float64) bounds {
 func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *answer.Problem) {
 	key := who.Account()
 	if wait, _ := b.rate.Take(key, time.Now()); wait > 0 {
-		p := answer.Errorf(http.StatusTooManyRequests, "a caller may send %.0f requests per second", b.perSec)
-		p.RetryAfter = int(math.Ceil(wait.Seconds()))
-		return nil, p
+		return nil, answer.Busy(int(math.Ceil(wait.Seconds())), "a caller may send %.0f requests per second", b.perSec)
 	}
 	if strings.HasPrefix(r.URL.Path, "/znodes/v2/") && r.URL.Query().Has("watch") {
 		return func() {}, nil
 	}
 	leave, ok := b.inFlight.Enter(key)
 	if !ok {
-		p := answer.Errorf(http.StatusTooManyRequests, "%d requests of a caller, and %d of all, may be under way", maxInFlightEach, maxInFlight)
-		p.RetryAfter = 1
-		return nil, p
+		return nil, answer.Busy(1, "%d requests of a caller, and %d of all, may be under way", maxInFlightEach, maxInFlight)
 	}
 	return leave, nil
 }

@@ -174,9 +174,7 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 	}
 	end, wait, ok := g.guesses.begin(c.Host, user)
 	if !ok {
-		p := answer.Errorf(http.StatusTooManyRequests, "too many failed logins: try again in %v", wait.Round(time.Second)+time.Second)
-		p.RetryAfter = int(wait.Seconds()) + 1
-		return p
+		return answer.Busy(int(wait.Seconds())+1, "too many failed logins: try again in %v", wait.Round(time.Second)+time.Second)
 	}
 	right := false
 	defer func() { end(right) }()

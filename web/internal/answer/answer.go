@@ -39,6 +39,16 @@ func Errorf(status int, format string, args ...any) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
+// Bad returns the Problem of a malformed request.
+func Bad(format string, args ...any) *Problem { return Errorf(http.StatusBadRequest, format, args...) }
+
+// Busy returns the Problem of a caller above a bound, who may try again after some seconds.
+func Busy(seconds int, format string, args ...any) *Problem {
+	p := Errorf(http.StatusTooManyRequests, format, args...)
+	p.RetryAfter = seconds
+	return p
+}
+
 // Fail answers with a Problem.
 func Fail(w http.ResponseWriter, p *Problem) {
 	if p.RetryAfter > 0 {
@@ -53,6 +63,15 @@ func Fail(w http.ResponseWriter, p *Problem) {
 
 // JSON answers with a value.
 func JSON(w http.ResponseWriter, status int, v any) { write(w, status, "application/json", v) }
+
+// Attachment answers with the data of a znode, which a browser must not show as a page.
+func Attachment(w http.ResponseWriter, data []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", "attachment")
+	h.Set("Cache-Control", "no-store")
+	_, _ = w.Write(data) // the caller has gone
+}
 
 // Encoded answers with bytes that are encoded already.
 func Encoded(w http.ResponseWriter, status int, kind string, b []byte) { send(w, status, kind, b) }

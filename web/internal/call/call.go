@@ -124,9 +124,7 @@ func (c *Call) Large(bytes int) (leave func(), err error) {
 	}
 	leave, ok := c.pool.large.Enter(c.Caller.Account())
 	if !ok {
-		p := answer.Errorf(http.StatusTooManyRequests, "%d large answers of a caller, and %d of all, may be under way", maxLargeEach, maxLarge)
-		p.RetryAfter = 1
-		return nil, p
+		return nil, answer.Busy(1, "%d large answers of a caller, and %d of all, may be under way", maxLargeEach, maxLarge)
 	}
 	return leave, nil
 }

@@ -155,9 +155,7 @@ func (p *Pool) take(who *access.Caller) (*Session, error) {
 		p.removeLocked(s)
 	}
 	if p.inUseLocked(who.Account()) >= maxInUseEach {
-		problem := answer.Errorf(http.StatusTooManyRequests, "requests of this user from %d addresses are being answered: close others", maxInUseEach)
-		problem.RetryAfter = 1
-		return nil, problem
+		return nil, answer.Busy(1, "requests of this user from %d addresses are being answered: close others", maxInUseEach)
 	}
 	if len(p.sessions) >= maxSessions && !p.evictLocked() {
 		return nil, answer.Errorf(http.StatusServiceUnavailable, "requests of %d users are being answered: try again later", maxSessions)

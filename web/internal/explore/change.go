@@ -1,20 +1,18 @@
 package explore
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
@@ -25,17 +23,14 @@ const (
 )
 
 // subtree answers with the znodes that a recursive delete would remove.
-func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) {
-	root, err := pathOf(r, "root", "")
-	if err != nil {
-		return nil, err
-	}
-	zk, err := call.Of(r).Client()
+func (e *explorer) subtree(q *request) (any, error) {
+	root := q.znode("root", "")
+	zk, err := q.client()
 	if err != nil {
 		return nil, err
 	}
 	// What is created or changed after this read has a higher zxid, see delete.
-	if _, _, err := zk.Exists(r.Context(), root, false); err != nil {
+	if _, _, err := zk.Exists(q.Context(), root, false); err != nil {
 		return nil, err
 	}
 	found := struct {
@@ -49,7 +44,8 @@ func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) 
 		Truncated  bool     `json:"truncated,omitempty"`
 	}{Zxid: idText(int64(zk.LastZxid())), Sessions: []string{}, Paths: []string{}}
 	sessions := make(map[proto.SessionID]bool)
-	err = subtree.Walk(r.Context(), zk, root, subtree.Options{Below: subtree.All, NoSystem: true}, func(n *subtree.Znode) error {
+	walk := subtree.Options{Below: subtree.All, NoSystem: true}
+	err = subtree.Walk(q.Context(), zk, root, walk, func(n *subtree.Znode) error {
 		if found.Znodes == maxDelete {
 			found.Truncated = true
 			return errEnough
@@ -80,35 +76,24 @@ func (e *explorer) subtree(_ http.ResponseWriter, r *http.Request) (any, error) 
 // delete deletes a subtree in multis, children before parents. Each delete names the version that
 // was read, so a znode that somebody changes meanwhile ends it. With the zxid that subtree has
 // answered, nothing is deleted if a znode was created or changed since then: nobody has seen it.
-func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
-	c := call.Of(r)
-	if err := c.May(access.Write); err != nil {
-		return nil, err
-	}
+func (e *explorer) delete(q *request) (any, error) {
 	var want struct{ Path, Confirm, Zxid string }
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&want); err != nil {
-		return nil, bad(`the body must be {"path": "/a", "confirm": "/a"}: %v`, err)
+	if err := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, 64<<10)).Decode(&want); err != nil {
+		return nil, answer.Bad(`the body must be {"path": "/a", "confirm": "/a"}: %v`, err)
 	}
 	if err := proto.ValidatePath(want.Path); err != nil || want.Path == "/" {
-		return nil, bad("path %.200q cannot be deleted", want.Path)
+		return nil, answer.Bad("path %.200q cannot be deleted", want.Path)
 	}
 	if want.Confirm != want.Path {
-		return nil, bad("confirm is not the path %s", want.Path)
+		return nil, answer.Bad("confirm is not the path %s", want.Path)
 	}
-	seen := proto.Zxid(math.MaxInt64)
-	if want.Zxid != "" {
-		z, err := strconv.ParseUint(strings.TrimPrefix(want.Zxid, "0x"), 16, 63)
-		if err != nil {
-			return nil, bad("zxid is %.40q, allowed is that of GET /ui/api/subtree", want.Zxid)
-		}
-		seen = proto.Zxid(z)
-	}
-	zk, err := c.Client()
+	seen := q.zxid("zxid", want.Zxid, math.MaxInt64)
+	zk, err := q.client()
 	if err != nil {
 		return nil, err
 	}
 	var ops []client.Op
-	err = subtree.Walk(r.Context(), zk, want.Path, subtree.Options{Below: subtree.All}, func(n *subtree.Znode) error {
+	err = subtree.Walk(q.Context(), zk, want.Path, subtree.Options{Below: subtree.All}, func(n *subtree.Znode) error {
 		switch {
 		case n.Denied != nil:
 			return n.Denied
@@ -126,7 +111,7 @@ func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
 	slices.Reverse(ops)
 	for deleted := 0; deleted < len(ops); {
 		batch := ops[deleted:min(deleted+deleteBatch, len(ops))]
-		if _, err := zk.Multi(r.Context(), batch...); err != nil {
+		if _, err := zk.Multi(q.Context(), batch...); err != nil {
 			p := *call.ProblemOf(err)
 			p.Detail = fmt.Sprintf("%d of %d znodes were deleted, then: %v", deleted, len(ops), err)
 			return nil, &p
@@ -137,12 +122,9 @@ func (e *explorer) delete(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // export answers with a subtree as JSON lines, as the shell exports it.
-func (e *explorer) export(w http.ResponseWriter, r *http.Request) (any, error) {
-	root, err := pathOf(r, "root", "/")
-	if err != nil {
-		return nil, err
-	}
-	zk, err := call.Of(r).Client()
+func (e *explorer) export(q *request) (any, error) {
+	root := q.znode("root", "/")
+	zk, err := q.client()
 	if err != nil {
 		return nil, err
 	}
@@ -150,21 +132,21 @@ func (e *explorer) export(w http.ResponseWriter, r *http.Request) (any, error) {
 	for _, k := range e.Server.ZnodeKinds() {
 		kinds[k.Path] = k.TTL.Milliseconds()
 	}
-	if _, there, err := zk.Exists(r.Context(), root, false); err != nil || !there {
+	if _, there, err := zk.Exists(q.Context(), root, false); err != nil || !there {
 		if err == nil {
 			err = proto.ErrNoNode
 		}
 		return nil, err
 	}
-	h := w.Header()
+	h := q.w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+url.PathEscape(exportName(root)))
 	from := subtree.Side{ZK: zk, Path: root, Kinds: kinds}
-	_, err = subtree.Export(r.Context(), from, !r.URL.Query().Has("noacl"), func(line any) error {
+	_, err = subtree.Export(q.Context(), from, !q.query.Has("noacl"), func(line any) error {
 		b, err := subtree.Line(line)
 		if err == nil {
-			_, err = w.Write(b)
+			_, err = q.w.Write(b)
 		}
 		return err
 	}, func(*subtree.Exported) {})
@@ -176,33 +158,28 @@ func (e *explorer) export(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // exportName returns a file name for an export of root.
 func exportName(root string) string {
-	name := bytes.ReplaceAll([]byte(root[1:]), []byte("/"), []byte("-"))
-	if len(name) == 0 || len(name) > 100 {
-		name = []byte("znodes")
+	name := strings.ReplaceAll(root[1:], "/", "-")
+	if name == "" || len(name) > 100 {
+		name = "znodes"
 	}
-	return string(name) + ".jsonl"
+	return name + ".jsonl"
 }
 
 // importLines creates the znodes of an export below root.
-func (e *explorer) importLines(w http.ResponseWriter, r *http.Request) (any, error) {
-	c := call.Of(r)
-	if err := c.May(access.Write); err != nil {
-		return nil, err
-	}
-	root, err := pathOf(r, "root", "")
-	if err != nil {
-		return nil, err
-	}
-	existing, ok := map[string]subtree.Existing{"": subtree.Refuse, "refuse": subtree.Refuse, "keep": subtree.Keep, "replace": subtree.Replace}[r.URL.Query().Get("existing")]
+func (e *explorer) importLines(q *request) (any, error) {
+	root, text := q.znode("root", ""), cmp.Or(q.query.Get("existing"), "refuse")
+	existing, ok := map[string]subtree.Existing{
+		"refuse": subtree.Refuse, "keep": subtree.Keep, "replace": subtree.Replace,
+	}[text]
 	if !ok {
-		return nil, bad("existing is %.20q, allowed are refuse, keep and replace", r.URL.Query().Get("existing"))
+		q.bad("existing is %.20q, allowed are refuse, keep and replace", text)
 	}
-	zk, err := c.Client()
+	zk, err := q.client()
 	if err != nil {
 		return nil, err
 	}
-	l := &subtree.Loader{ZK: zk, To: root, Existing: existing, WithoutACL: r.URL.Query().Has("noacl")}
-	err = l.Load(r.Context(), http.MaxBytesReader(w, r.Body, maxImport))
+	l := &subtree.Loader{ZK: zk, To: root, Existing: existing, WithoutACL: q.query.Has("noacl")}
+	err = l.Load(q.Context(), http.MaxBytesReader(q.w, q.Body, maxImport))
 	if err != nil {
 		p := *call.ProblemOf(err)
 		if p.Code == 0 && p.Status == http.StatusServiceUnavailable { // the file

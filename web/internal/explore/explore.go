@@ -9,13 +9,16 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
@@ -58,42 +61,77 @@ type explorer struct {
 	long   *fair.Gauge // requests that walk through a subtree
 }
 
-// Register adds the handlers to mux. Requests have the role that their handlers demand; everybody
-// who can reach the server gets as far as the handler.
-func Register(mux *http.ServeMux, d Deps) {
-	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: fair.NewGauge(maxLongEach, maxLong)}
-	short := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			ctx, cancel := context.WithTimeout(r.Context(), shortTime)
-			defer cancel()
-			finish(w, r.WithContext(ctx), f)
-		})
-	}
-	long := func(pattern string, f func(http.ResponseWriter, *http.Request) (any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { e.walk(w, r, f) })
-	}
-	short("GET /ui/api/sessions", e.sessions)
-	short("POST /ui/api/sessions/{id}/end", e.endSession)
-	short("GET /ui/api/watches", e.watches)
-	short("GET /ui/api/locks", e.locks)
-	short("GET /ui/api/lock", e.lock)
-	short("GET /ui/api/ensemble", e.ensemble)
-	short("GET /ui/api/activity", e.activity)
-	short("POST /ui/api/decode", e.decode)
-	long("GET /ui/api/search", e.search)
-	long("GET /ui/api/compare", e.compare)
-	long("GET /ui/api/subtree", e.subtree)
-	long("POST /ui/api/delete", e.delete)
-	long("GET /ui/api/export", e.export)
-	long("GET /ui/api/history", e.history)
-	long("POST /ui/api/import", e.importLines)
+// request is a request whose caller may send it, with its parameters. The methods that read
+// parameters note in err that one is malformed.
+type request struct {
+	*http.Request
+	*call.Call
+	w     http.ResponseWriter
+	query url.Values
+	err   error
 }
 
-// finish answers with the result of f, unless f has answered itself and returned nil.
-func finish(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) (any, error)) {
-	v, err := f(w, r)
+// handler returns the answer, which becomes JSON, or nil after it has answered itself.
+type handler func(*request) (any, error)
+
+// permission returns nil for callers who may send a request.
+type permission func(*call.Call) error
+
+func reader(c *call.Call) error { return c.May(access.Read) }
+func writer(c *call.Call) error { return c.May(access.Write) }
+func admin(c *call.Call) error  { return c.May(access.Admin) }
+
+// insider is for callers who may see the actions of other clients.
+func insider(c *call.Call) error {
+	if isInsider(c) {
+		return nil
+	}
+	return admin(c)
+}
+
+func isInsider(c *call.Call) bool {
+	return c.Caller.Role >= access.Admin || c.Caller.Local && c.Caller.Role >= access.Read
+}
+
+// Register adds the handlers to mux. Everybody who can reach the server gets as far as the
+// permission.
+func Register(mux *http.ServeMux, d Deps) {
+	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: fair.NewGauge(maxLongEach, maxLong)}
+	short := func(pattern string, may permission, f handler) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { serve(w, r, shortTime, may, f) })
+	}
+	long := func(pattern string, may permission, f handler) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { e.walk(w, r, may, f) })
+	}
+	short("GET /ui/api/sessions", insider, e.sessions)
+	short("POST /ui/api/sessions/{id}/end", admin, e.endSession)
+	short("GET /ui/api/watches", insider, e.watches)
+	short("GET /ui/api/locks", reader, e.locks)
+	short("GET /ui/api/lock", reader, e.lock)
+	short("GET /ui/api/ensemble", reader, e.ensemble)
+	short("GET /ui/api/activity", reader, e.activity)
+	short("POST /ui/api/decode", reader, e.decode)
+	long("GET /ui/api/search", reader, e.search)
+	long("GET /ui/api/compare", reader, e.compare)
+	long("GET /ui/api/subtree", reader, e.subtree)
+	long("POST /ui/api/delete", writer, e.delete)
+	long("GET /ui/api/export", reader, e.export)
+	long("GET /ui/api/history", reader, e.history)
+	long("POST /ui/api/import", writer, e.importLines)
+}
+
+// serve answers with the result of f, which has this much time.
+func serve(w http.ResponseWriter, r *http.Request, limit time.Duration, may permission, f handler) {
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	q := &request{Request: r.WithContext(ctx), Call: call.Of(r), w: w, query: r.URL.Query()}
+	var v any
+	err := may(q.Call)
+	if err == nil {
+		v, err = f(q)
+	}
 	if err == nil && v != nil {
-		err = call.Of(r).JSON(w, v)
+		err = q.JSON(w, v)
 	}
 	if err != nil {
 		call.Fail(w, err)
@@ -101,65 +139,73 @@ func finish(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, 
 }
 
 // walk runs a handler that walks through a subtree.
-func (e *explorer) walk(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) (any, error)) {
+func (e *explorer) walk(w http.ResponseWriter, r *http.Request, may permission, f handler) {
 	leave, ok := e.long.Enter(call.Of(r).Caller.Account())
 	if !ok {
-		p := answer.Errorf(http.StatusTooManyRequests, "%d searches, exports or the like of a caller, and %d of all, may run: try again when one has ended", maxLongEach, maxLong)
-		p.RetryAfter = 5
-		call.Fail(w, p)
+		call.Fail(w, answer.Busy(5, "%d searches, exports or the like of a caller, and %d of all, may run: "+
+			"try again when one has ended", maxLongEach, maxLong))
 		return
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(r.Context(), longTime)
-	defer cancel()
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(longTime + shortTime)) // a recorder of a test has none
-	finish(&patientWriter{w, control}, r.WithContext(ctx), f)
+	serve(&patientWriter{w, control}, r, longTime, may, f)
 }
 
-// insider returns nil for callers that may see the actions of other clients.
-func insider(c *call.Call) error {
-	if c.Caller.Local && c.Caller.Role >= access.Read {
-		return nil
-	}
-	return c.May(access.Admin)
-}
+func (q *request) bad(format string, args ...any) { q.err = answer.Bad(format, args...) }
 
 // rows returns the parameter limit.
-func rows(r *http.Request) (int, error) {
-	text := r.URL.Query().Get("limit")
+func (q *request) rows() int {
+	text := q.query.Get("limit")
 	if text == "" {
-		return defaultRows, nil
+		return defaultRows
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, bad("limit is %.20q, allowed is a number from 1 to %d", text, maxRows)
+		q.bad("limit is %.20q, allowed is a number from 1 to %d", text, maxRows)
 	}
-	return min(n, maxRows), nil
+	return min(n, maxRows)
 }
 
-// pathOf returns a parameter that is the path of a znode; missing is its default, "" for none.
-func pathOf(r *http.Request, name, missing string) (string, error) {
-	p := r.URL.Query().Get(name)
-	if p == "" {
-		p = missing
-	}
+// znode returns a parameter that is the path of a znode; missing is its default, "" for none.
+func (q *request) znode(name, missing string) string {
+	p := cmp.Or(q.query.Get(name), missing)
 	if err := proto.ValidatePath(p); err != nil {
-		return "", bad("%s: %v", name, err)
+		q.bad("%s: %v", name, err)
 	}
-	return p, nil
+	return p
 }
 
-func bad(format string, args ...any) error {
-	return answer.Errorf(http.StatusBadRequest, format, args...)
+// client returns the caller's session for requests, unless a parameter is malformed.
+func (q *request) client() (*client.Client, error) {
+	if q.err != nil {
+		return nil, q.err
+	}
+	return q.Client()
 }
 
 func idText(session int64) string { return fmt.Sprintf("0x%x", uint64(session)) }
 
-func parseID(text string) (int64, error) {
+// session returns the session with an id as idText writes it, 0 for "".
+func (q *request) session(text string) int64 {
+	if text == "" {
+		return 0
+	}
 	id, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
 	if err != nil || id == 0 {
-		return 0, bad("session %.40q: allowed is an id in hexadecimal, such as 0x100000000000001", text)
+		q.bad("session %.40q: allowed is an id in hexadecimal, such as 0x100000000000001", text)
 	}
-	return int64(id), nil
+	return int64(id)
+}
+
+// zxid returns the zxid that a parameter names, otherwise def.
+func (q *request) zxid(name, text string, def proto.Zxid) proto.Zxid {
+	if text == "" {
+		return def
+	}
+	z, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 63)
+	if err != nil || z == 0 {
+		q.bad("%s is %.40q, allowed is a zxid such as 0x100000007", name, text)
+	}
+	return proto.Zxid(z)
 }

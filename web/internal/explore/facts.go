@@ -3,14 +3,12 @@ package explore
 import (
 	"fmt"
 	"math"
-	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/server"
-	"github.com/gozkd/gozkd/web/internal/access"
-	"github.com/gozkd/gozkd/web/internal/call"
 )
 
 // member is a server of the ensemble in JSON, as far as this server knows it.
@@ -59,10 +57,7 @@ var shown = []string{
 }
 
 // ensemble answers with the members, and the state of this server.
-func (e *explorer) ensemble(_ http.ResponseWriter, r *http.Request) (any, error) {
-	if err := call.Of(r).May(access.Read); err != nil {
-		return nil, err
-	}
+func (e *explorer) ensemble(*request) (any, error) {
 	s := e.Server
 	st, stats := s.Status(), s.Stats()
 	_, digest := s.Digest()
@@ -123,13 +118,8 @@ func newMember(m server.MemberStatus, st *server.Status, peer map[string]int64) 
 
 // add takes over a value that is shown.
 func (v *ensembleView) add(value server.Value) {
-	if value.Peer != 0 || value.Key != "" {
-		return
-	}
-	for _, name := range shown {
-		if value.Name == name {
-			v.Values[name] = number(value.Is)
-		}
+	if value.Peer == 0 && value.Key == "" && slices.Contains(shown, value.Name) {
+		v.Values[value.Name] = number(value.Is)
 	}
 }
 
@@ -157,11 +147,7 @@ func quantiles(count uint64, q func(float64) float64, scale float64) any {
 
 // activity answers with counters, of which two answers make rates, and with the hottest paths and
 // clients.
-func (e *explorer) activity(_ http.ResponseWriter, r *http.Request) (any, error) {
-	c := call.Of(r)
-	if err := c.May(access.Read); err != nil {
-		return nil, err
-	}
+func (e *explorer) activity(q *request) (any, error) {
 	st := e.Server.Stats()
 	operations, stages := make(map[string]any), make(map[string]any)
 	values := make(map[string]any)
@@ -180,7 +166,7 @@ func (e *explorer) activity(_ http.ResponseWriter, r *http.Request) (any, error)
 		"sessions": st.Sessions, "znodes": st.Znodes, "latencyMs": map[string]any{"min": st.MinLatencyMs, "avg": st.AvgLatencyMs, "max": st.MaxLatencyMs},
 		"operations": operations, "stages": stages, "values": values,
 	}
-	if c.Caller.Local || c.Caller.Role >= access.Admin {
+	if isInsider(q.Call) {
 		answer["hot"] = e.Server.Hot()
 		answer["slow"] = e.slow()
 	}

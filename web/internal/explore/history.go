@@ -2,15 +2,11 @@ package explore
 
 import (
 	"context"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
-	"github.com/gozkd/gozkd/web/internal/call"
 )
 
 const (
@@ -35,30 +31,20 @@ type version struct {
 }
 
 // history answers with a page of the versions of a znode that the archive has, the newest first.
-func (e *explorer) history(_ http.ResponseWriter, r *http.Request) (any, error) {
-	q := history.Query{MaxData: maxSide}
-	var err error
-	if q.Path, err = pathOf(r, "path", ""); err != nil {
-		return nil, err
+func (e *explorer) history(q *request) (any, error) {
+	ask := history.Query{
+		MaxData: maxSide, Path: q.znode("path", ""), Limit: min(q.rows(), maxVersions),
+		Before: q.zxid("before", q.query.Get("before"), 0),
 	}
-	if q.Limit, err = rows(r); err != nil {
-		return nil, err
+	if q.err != nil {
+		return nil, q.err
 	}
-	q.Limit = min(q.Limit, maxVersions)
-	if text := r.URL.Query().Get("before"); text != "" {
-		z, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 63)
-		if err != nil || z == 0 {
-			return nil, bad("before is %.40q, allowed is a zxid such as 0x100000007", text)
-		}
-		q.Before = proto.Zxid(z)
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), historyTime)
+	ctx, cancel := context.WithTimeout(q.Context(), historyTime)
 	defer cancel()
-	c := call.Of(r)
-	if err := c.MayReadHistory(e.History, &q); err != nil {
+	if err := q.MayReadHistory(e.History, &ask); err != nil {
 		return nil, err
 	}
-	page, err := e.History.Changes(ctx, q)
+	page, err := e.History.Changes(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +54,11 @@ func (e *explorer) history(_ http.ResponseWriter, r *http.Request) (any, error) 
 		Hidden   int       `json:"hidden,omitempty"` // versions that the caller might not read then
 		Next     string    `json:"next,omitempty"`   // before of the next page
 		Until    int64     `json:"until"`            // the end of the archive: Unix ms
-	}{Path: q.Path, Versions: []version{}, Hidden: page.Hidden, Until: page.Until.UnixMilli()}
+	}{Path: ask.Path, Versions: []version{}, Hidden: page.Hidden, Until: page.Until.UnixMilli()}
 	if page.Next != 0 {
 		answer.Next = idText(int64(page.Next))
 	}
-	inside := insider(c) == nil
+	inside := isInsider(q.Call)
 	for i := range page.Changes {
 		answer.Versions = append(answer.Versions, newVersion(&page.Changes[i], inside))
 	}

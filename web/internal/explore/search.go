@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
+	"net/url"
 	"path"
 	"regexp"
 	"strings"
@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/web/internal/call"
+	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
 // errEnough ends a walk that has found all that may be answered.
@@ -74,25 +74,18 @@ type match struct {
 
 // search walks below root and sends the znodes whose name and content match: a glob, or without *
 // and ? a part of the name; a part of the data or, with regexp, regular expressions for both.
-func (e *explorer) search(w http.ResponseWriter, r *http.Request) (any, error) {
-	root, err := pathOf(r, "root", "/")
+func (e *explorer) search(q *request) (any, error) {
+	root, limit := q.znode("root", "/"), q.rows()
+	name, content, err := patterns(q.query)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := rows(r)
+	zk, err := q.client()
 	if err != nil {
 		return nil, err
 	}
-	name, content, err := patterns(r)
-	if err != nil {
-		return nil, err
-	}
-	zk, err := call.Of(r).Client()
-	if err != nil {
-		return nil, err
-	}
-	ev, p, last := startEvents(w), progress{}, time.Now()
-	ctx := r.Context()
+	ev, p, last := startEvents(q.w), progress{}, time.Now()
+	ctx := q.Context()
 	err = subtree.Walk(ctx, zk, root, subtree.Options{Data: content != nil, Below: subtree.All}, func(n *subtree.Znode) error {
 		if err := p.report(ev, &last, n); err != nil || n.Denied != nil {
 			return err
@@ -127,11 +120,10 @@ const maxGlob = 256
 
 // patterns returns functions that match names and contents; nil matches everything. The second
 // returns where in the data the match is.
-func patterns(r *http.Request) (name func(context.Context, string) bool, content func(io.RuneReader) []int, err error) {
-	q := r.URL.Query()
+func patterns(q url.Values) (name func(context.Context, string) bool, content func(io.RuneReader) []int, err error) {
 	nameText, contentText, isRegexp := q.Get("name"), q.Get("content"), q.Has("regexp")
 	if nameText == "" && contentText == "" {
-		return nil, nil, bad("name or content must say what to search for")
+		return nil, nil, answer.Bad("name or content must say what to search for")
 	}
 	if !isRegexp {
 		contentText = regexp.QuoteMeta(contentText)
@@ -145,16 +137,16 @@ func patterns(r *http.Request) (name func(context.Context, string) bool, content
 	case isRegexp:
 		re, err := regexp.Compile("(?i)" + nameText)
 		if err != nil {
-			return nil, nil, bad("name: %v", err)
+			return nil, nil, answer.Bad("name: %v", err)
 		}
 		name = func(ctx context.Context, s string) bool {
 			return re.MatchReader(&interruptible{ctx: ctx, data: []byte(s)})
 		}
 	case len(nameText) > maxGlob:
-		return nil, nil, bad("name has %d bytes, allowed are %d with *, ? or [", len(nameText), maxGlob)
+		return nil, nil, answer.Bad("name has %d bytes, allowed are %d with *, ? or [", len(nameText), maxGlob)
 	default:
 		if _, err := path.Match(nameText, ""); err != nil {
-			return nil, nil, bad("name %q: %v", nameText, err)
+			return nil, nil, answer.Bad("name %q: %v", nameText, err)
 		}
 		name = func(_ context.Context, s string) bool {
 			ok, _ := path.Match(nameText, s) // the pattern is valid
@@ -164,7 +156,7 @@ func patterns(r *http.Request) (name func(context.Context, string) bool, content
 	if contentText != "" {
 		re, err := regexp.Compile("(?i)" + contentText)
 		if err != nil {
-			return nil, nil, bad("content: %v", err)
+			return nil, nil, answer.Bad("content: %v", err)
 		}
 		content = re.FindReaderIndex
 	}
@@ -227,27 +219,16 @@ type side struct {
 const maxSide = 16 << 10
 
 // compare sends the differences of two subtrees, the right one of which may be on another ensemble.
-func (e *explorer) compare(w http.ResponseWriter, r *http.Request) (any, error) {
-	left, err := pathOf(r, "left", "")
+func (e *explorer) compare(q *request) (any, error) {
+	left, right, limit := q.znode("left", ""), q.znode("right", ""), q.rows()
+	zk, err := q.client()
 	if err != nil {
 		return nil, err
 	}
-	right, err := pathOf(r, "right", "")
-	if err != nil {
-		return nil, err
-	}
-	limit, err := rows(r)
-	if err != nil {
-		return nil, err
-	}
-	zk, err := call.Of(r).Client()
-	if err != nil {
-		return nil, err
-	}
-	ctx := r.Context()
+	ctx := q.Context()
 	other := zk
-	if connect := r.URL.Query().Get("connect"); connect != "" {
-		if err := insider(call.Of(r)); err != nil {
+	if connect := q.query.Get("connect"); connect != "" {
+		if err := insider(q.Call); err != nil {
 			return nil, err
 		}
 		if other, err = dialOther(ctx, connect); err != nil {
@@ -255,9 +236,9 @@ func (e *explorer) compare(w http.ResponseWriter, r *http.Request) (any, error) 
 		}
 		defer func() { _ = other.Close() }() // after an error the session expires
 	}
-	ev, p := startEvents(w), progress{}
+	ev, p := startEvents(q.w), progress{}
 	a, b := subtree.Side{ZK: zk, Path: left}, subtree.Side{ZK: other, Path: right}
-	same, err := subtree.Diff(ctx, a, b, !r.URL.Query().Has("noacl"), func(c subtree.Change) error {
+	same, err := subtree.Diff(ctx, a, b, !q.query.Has("noacl"), func(c subtree.Change) error {
 		if p.Found++; p.Found > int64(limit) {
 			return errEnough
 		}
@@ -291,13 +272,13 @@ func newSide(n *subtree.Znode) *side {
 func dialOther(ctx context.Context, connect string) (*client.Client, error) {
 	servers, chroot, err := client.ParseServers(connect)
 	if err != nil {
-		return nil, bad("connect: %v", err)
+		return nil, answer.Bad("connect: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, shortTime)
 	defer cancel()
 	zk, err := client.Connect(ctx, client.Config{Servers: servers, Chroot: chroot})
 	if err != nil {
-		return nil, bad("connect to %.200s: %v", connect, err)
+		return nil, answer.Bad("connect to %.200s: %v", connect, err)
 	}
 	return zk, nil
 }

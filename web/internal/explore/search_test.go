@@ -2,15 +2,16 @@ package explore
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // A search ends with its request, also while a regular expression works on a large znode.
 func TestSearch_Interrupted(t *testing.T) {
-	_, content, err := patterns(httptest.NewRequest(http.MethodGet, "/?regexp&content=b$", nil))
+	_, content, err := patterns(url.Values{"regexp": {""}, "content": {"b$"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestSearch_Interrupted(t *testing.T) {
 func TestSearch_InterruptedName(t *testing.T) {
 	long := strings.Repeat("a", 1<<20) + "b"
 	for query, matches := range map[string]bool{"regexp&name=B$": true, "regexp&name=c$": false, "name=ab": true, "name=ac": false, "name=*a*b": true, "name=*c": false} {
-		name, _, err := patterns(httptest.NewRequest(http.MethodGet, "/?"+query, nil))
+		name, _, err := patterns(must.Get(url.ParseQuery(query)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func TestSearch_InterruptedName(t *testing.T) {
 			t.Errorf("%s goes on after the end", query)
 		}
 	}
-	if _, _, err := patterns(httptest.NewRequest(http.MethodGet, "/?name=*"+strings.Repeat("a", 256), nil)); err == nil {
+	if _, _, err := patterns(url.Values{"name": {"*" + strings.Repeat("a", 256)}}); err == nil {
 		t.Error("a long glob")
 	}
 }

@@ -8,9 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
-	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
-	"github.com/gozkd/gozkd/web/internal/call"
 )
 
 // session is a session in JSON. The fields after Connected are known to the server that its client
@@ -34,19 +32,10 @@ type session struct {
 }
 
 // sessions answers with the sessions of the ensemble.
-func (e *explorer) sessions(_ http.ResponseWriter, r *http.Request) (any, error) {
-	if err := insider(call.Of(r)); err != nil {
-		return nil, err
-	}
-	limit, err := rows(r)
-	if err != nil {
-		return nil, err
-	}
-	var only int64
-	if text := r.URL.Query().Get("id"); text != "" {
-		if only, err = parseID(text); err != nil {
-			return nil, err
-		}
+func (e *explorer) sessions(q *request) (any, error) {
+	limit, only := q.rows(), q.session(q.query.Get("id"))
+	if q.err != nil {
+		return nil, q.err
 	}
 	conns := e.connections()
 	known := e.Server.Sessions()
@@ -110,21 +99,17 @@ func (s *session) connection(c *server.Connection) {
 }
 
 // endSession ends a session as if its client had not been heard from for too long.
-func (e *explorer) endSession(_ http.ResponseWriter, r *http.Request) (any, error) {
-	c := call.Of(r)
-	if err := c.May(access.Admin); err != nil {
-		return nil, err
+func (e *explorer) endSession(q *request) (any, error) {
+	id := q.session(q.PathValue("id"))
+	if q.err != nil {
+		return nil, q.err
 	}
-	id, err := parseID(r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	err = e.Server.ExpireSession(r.Context(), id)
+	err := e.Server.ExpireSession(q.Context(), id)
 	code := proto.OK
 	if err != nil {
 		code = proto.ErrSystemError
 	}
-	c.Audit("end session "+idText(id), code)
+	q.Audit("end session "+idText(id), code)
 	if errors.Is(err, server.ErrNoSession) {
 		return nil, answer.Errorf(http.StatusNotFound, "there is no session %s (any more)", idText(id))
 	}
@@ -142,22 +127,12 @@ type watchRow struct {
 
 // watches answers with the watches on this server, of a path and all below it (path=/a/*), a
 // session, an address.
-func (e *explorer) watches(_ http.ResponseWriter, r *http.Request) (any, error) {
-	if err := insider(call.Of(r)); err != nil {
-		return nil, err
+func (e *explorer) watches(q *request) (any, error) {
+	limit, only := q.rows(), q.session(q.query.Get("session"))
+	if q.err != nil {
+		return nil, q.err
 	}
-	limit, err := rows(r)
-	if err != nil {
-		return nil, err
-	}
-	q := r.URL.Query()
-	var only int64
-	if text := q.Get("session"); text != "" {
-		if only, err = parseID(text); err != nil {
-			return nil, err
-		}
-	}
-	want, address := q.Get("path"), q.Get("address")
+	want, address := q.query.Get("path"), q.query.Get("address")
 	below, subtree := strings.CutSuffix(want, "/*")
 	conns := e.connections()
 	list, more := e.Server.FindWatches(func(id int64, path string) bool {

@@ -7,29 +7,30 @@ import (
 
 // Wait says that a session waits for another session.
 type Wait struct {
-	From, To int64  // sessions
-	Lock     string // path of the lock
-	Any      bool   // From also waits for others, of which one is enough
+	From Session `json:"from"`
+	To   Session `json:"to"`
+	Lock string  `json:"lock"`          // path of the lock
+	Any  bool    `json:"any,omitempty"` // From also waits for others, of which one is enough
 }
 
 // Cycle is a group of sessions that wait for each other. If no client gives up, they wait forever.
 // A client with several threads can hold with one and wait with another, so that its session may
 // let go all the same.
 type Cycle struct {
-	Sessions []int64 // ascending
-	Waits    []Wait
+	Sessions []Session `json:"sessions"` // ascending
+	Waits    []Wait    `json:"waits"`
 }
 
 // waiting is a contender that keeps a session waiting.
 type waiting struct {
 	lock     string
 	any      bool
-	sessions []int64 // without its own
+	sessions []Session // without its own
 }
 
 // Waits returns which session waits for which, by lock and place.
 func Waits(all []Lock) []Wait {
-	var found []Wait
+	found := []Wait{}
 	for i := range all {
 		for session, w := range all[i].waits() {
 			for _, to := range w.sessions {
@@ -42,8 +43,8 @@ func Waits(all []Lock) []Wait {
 
 // waits ranges over the sessions that wait in a lock. Of a session with several places only the
 // first counts: with the others it waits for itself at most, as its threads do.
-func (l *Lock) waits() func(yield func(int64, waiting) bool) {
-	return func(yield func(int64, waiting) bool) {
+func (l *Lock) waits() func(yield func(Session, waiting) bool) {
+	return func(yield func(Session, waiting) bool) {
 		for i := range l.Queue {
 			c := &l.Queue[i]
 			if c.Session == 0 || c.Repeated || !c.isWaiting() {
@@ -80,14 +81,14 @@ func (l *Lock) past(i int) []int {
 
 // Cycles returns the groups of sessions that wait for each other across locks.
 func Cycles(all []Lock) []Cycle {
-	waits := make(map[int64][]waiting)
+	waits := make(map[Session][]waiting)
 	for i := range all {
 		for session, w := range all[i].waits() {
 			waits[session] = append(waits[session], w)
 		}
 	}
 	release(waits)
-	var found []Cycle
+	found := []Cycle{}
 	for _, group := range components(waits) {
 		c := Cycle{Sessions: group}
 		for _, from := range group {
@@ -106,9 +107,9 @@ func Cycles(all []Lock) []Cycle {
 }
 
 // release removes the waits that can end, until only those are left that depend on each other.
-func release(waits map[int64][]waiting) {
-	waiters := make(map[int64][]int64) // by the session that they wait for
-	var check []int64
+func release(waits map[Session][]waiting) {
+	waiters := make(map[Session][]Session) // by the session that they wait for
+	var check []Session
 	for s, all := range waits {
 		check = append(check, s)
 		for _, w := range all {
@@ -121,9 +122,9 @@ func release(waits map[int64][]waiting) {
 		s := check[len(check)-1]
 		check = check[:len(check)-1]
 		left := slices.DeleteFunc(waits[s], func(w waiting) bool {
-			stuck := func(to int64) bool { return len(waits[to]) > 0 }
+			stuck := func(to Session) bool { return len(waits[to]) > 0 }
 			if w.any {
-				return slices.ContainsFunc(w.sessions, func(to int64) bool { return !stuck(to) })
+				return slices.ContainsFunc(w.sessions, func(to Session) bool { return !stuck(to) })
 			}
 			return !slices.ContainsFunc(w.sessions, stuck)
 		})
@@ -137,12 +138,12 @@ func release(waits map[int64][]waiting) {
 }
 
 // components returns the strongly connected groups of at least two sessions, by Tarjan's algorithm.
-func components(waits map[int64][]waiting) (groups [][]int64) {
-	index, low := make(map[int64]int), make(map[int64]int)
-	var stack []int64
-	onStack := make(map[int64]bool)
-	var visit func(int64)
-	visit = func(s int64) {
+func components(waits map[Session][]waiting) (groups [][]Session) {
+	index, low := make(map[Session]int), make(map[Session]int)
+	var stack []Session
+	onStack := make(map[Session]bool)
+	var visit func(Session)
+	visit = func(s Session) {
 		index[s] = len(index) + 1
 		low[s] = index[s]
 		stack, onStack[s] = append(stack, s), true

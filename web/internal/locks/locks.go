@@ -2,6 +2,7 @@ package locks
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,10 +11,16 @@ import (
 	"github.com/gozkd/gozkd/internal/sequence"
 )
 
+// Session is the id of a session. Its text is hexadecimal, as a log has it.
+type Session int64
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Session) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint64(s)), nil }
+
 // Znode is a child of a directory.
 type Znode struct {
 	Name    string
-	Session int64 // that owns it; 0: it is not ephemeral
+	Session Session // that owns it; 0: it is not ephemeral
 	Czxid   int64
 	Ctime   int64  // Unix ms
 	Data    []byte // nil if the caller may not read them
@@ -40,30 +47,31 @@ const (
 
 // Lock is a lock with its contenders.
 type Lock struct {
-	Path   string
-	Kind   Kind
-	Layout string
-	Limit  int         // how many leases a semaphore has; 0: not known
-	Queue  []Contender // in the order of arrival, leases first
+	Path   string      `json:"path"`
+	Kind   Kind        `json:"kind"`
+	Layout string      `json:"layout"`
+	Limit  int         `json:"limit,omitempty"` // how many leases a semaphore has; 0: not known
+	Queue  []Contender `json:"queue"`           // in the order of arrival, leases first
 }
 
 // Contender is a znode in the queue of a lock.
 type Contender struct {
-	Path    string
-	Session int64  // 0: the znode is not ephemeral
-	Role    string // read, write, lease, or "" if there is only one
-	Holds   bool
-	Since   int64  // when the znode was created, Unix ms
-	ID      string // the data, if they are a short text
+	Path    string  `json:"path"`
+	Session Session `json:"session,omitempty"` // 0: the znode is not ephemeral
+	Address string  `json:"address,omitempty"` // of the session's client; Find does not know it
+	Role    string  `json:"role,omitempty"`    // read, write, lease, or "" if there is only one
+	Holds   bool    `json:"holds,omitempty"`
+	Since   int64   `json:"since"`          // when the znode was created, Unix ms
+	ID      string  `json:"text,omitempty"` // the data, if they are a short text
 	// Before are places in the queue. This contender waits until the contenders there are gone: all
 	// of them or, if Any is set, any of them.
-	Before []int
-	Any    bool
+	Before []int `json:"waitsFor,omitempty"`
+	Any    bool  `json:"any,omitempty"`
 	// Repeated: the session has an earlier contender in this queue, for another of its threads or
 	// because the reply to a create was lost and nobody deleted that znode.
-	Repeated bool
+	Repeated bool `json:"-"`
 	// Suspect says why the znode may be left over, or is "".
-	Suspect string
+	Suspect string `json:"suspect,omitempty"`
 
 	czxid int64
 }
@@ -81,7 +89,7 @@ const maxID = 128
 // Find recognizes the locks in directories and returns them by path. A directory with a queue and
 // a directory with leases that belong together are one semaphore.
 func Find(dirs []Directory) []Lock {
-	var all []Lock
+	all := []Lock{}
 	for i := range dirs {
 		if l, ok := recognize(&dirs[i]); ok {
 			all = append(all, l)
@@ -206,7 +214,7 @@ func shortText(data []byte) string {
 
 // mark finds the contenders of sessions and creates that have several places.
 func mark(places []place, queue []Contender) {
-	last := make(map[int64]int) // by session
+	last := make(map[Session]int) // by session
 	ids := make(map[string]bool)
 	for i := range queue {
 		c, id := &queue[i], places[i].id

@@ -18,7 +18,7 @@ const guid = "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
 func children(names ...string) (all []Znode) {
 	for i, text := range names {
 		var z Znode
-		var session int64
+		var session Session
 		name, owner, _ := strings.Cut(text, "@")
 		_, _ = fmt.Sscan(owner, &session)
 		z.Name, z.Session, z.Czxid, z.Ctime = name, session, int64(i+1), int64(1000+i)
@@ -147,7 +147,7 @@ func TestShortText(t *testing.T) {
 }
 
 // mutex is a mutex whose queue are these sessions.
-func mutex(path string, sessions ...int64) Directory {
+func mutex(path string, sessions ...Session) Directory {
 	d := Directory{Path: path}
 	for i, s := range sessions {
 		d.Children = append(d.Children, Znode{Name: protect(i, fmt.Sprintf("lock-%010d", i)), Session: s, Czxid: int64(i)})
@@ -156,7 +156,7 @@ func mutex(path string, sessions ...int64) Directory {
 }
 
 func TestCycles(t *testing.T) {
-	lease := func(path string, limit int, holders []int64, waiters ...int64) []Directory {
+	lease := func(path string, limit int, holders []Session, waiters ...Session) []Directory {
 		d := Directory{Path: path, Data: fmt.Append(nil, limit)}
 		for i, s := range holders {
 			d.Children = append(d.Children, Znode{Name: hex(i, ""), Session: s, Czxid: int64(i)})
@@ -180,8 +180,8 @@ func TestCycles(t *testing.T) {
 		{"threads of one session", []Directory{mutex("/a", 1, 2, 1)}, ""},
 		{"threads of two sessions", []Directory{mutex("/a", 1, 2, 1, 2, 1)}, ""},
 		{"behind the second place of a session", []Directory{mutex("/a", 1, 2, 1, 3), mutex("/b", 3, 2)}, "[2 3]"},
-		{"a lease can come from another holder", append(lease("/s", 2, []int64{1, 2}, 3), mutex("/a", 3, 1)), ""},
-		{"no lease can come", append(lease("/s", 2, []int64{1, 2}, 3), mutex("/a", 3, 1, 2)), "[1 2 3]"},
+		{"a lease can come from another holder", append(lease("/s", 2, []Session{1, 2}, 3), mutex("/a", 3, 1)), ""},
+		{"no lease can come", append(lease("/s", 2, []Session{1, 2}, 3), mutex("/a", 3, 1, 2)), "[1 2 3]"},
 	} {
 		var got []string
 		for _, cycle := range Cycles(Find(c.dirs)) {
@@ -196,17 +196,18 @@ func TestCycles(t *testing.T) {
 // TestCycles_Model compares with a model in which sessions finish one after another: of sessions
 // with one place in each lock, those that can never finish wait for a cycle.
 func TestCycles_Model(t *testing.T) {
+	sessions := rapid.Map(rapid.Int64Range(1, 6), func(n int64) Session { return Session(n) })
 	rapid.Check(t, func(rt *rapid.T) {
 		var dirs []Directory
-		queues := make(map[string][]int64)
+		queues := make(map[string][]Session)
 		for i := range rapid.IntRange(0, 5).Draw(rt, "locks") {
 			path := fmt.Sprintf("/l%d", i)
-			queue := rapid.SliceOfNDistinct(rapid.Int64Range(1, 6), 1, 5, rapid.ID[int64]).Draw(rt, "queue")
+			queue := rapid.SliceOfNDistinct(sessions, 1, 5, rapid.ID[Session]).Draw(rt, "queue")
 			dirs, queues[path] = append(dirs, mutex(path, queue...)), queue
 		}
 		for ended := true; ended; { // let every session end that holds whatever it wants
 			ended = false
-			for s := int64(1); s <= 6; s++ {
+			for s := Session(1); s <= 6; s++ {
 				stands, waits := false, false
 				for _, q := range queues {
 					i := slices.Index(q, s)
@@ -215,7 +216,7 @@ func TestCycles_Model(t *testing.T) {
 				if stands && !waits {
 					ended = true
 					for path, q := range queues {
-						queues[path] = slices.DeleteFunc(q, func(x int64) bool { return x == s })
+						queues[path] = slices.DeleteFunc(q, func(x Session) bool { return x == s })
 					}
 				}
 			}

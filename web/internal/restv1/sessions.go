@@ -83,9 +83,7 @@ func (s *Sessions) touch(who *access.Caller, id string) (*session, error) {
 func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.Duration) (*session, error) {
 	leave, ok := s.bound.Enter(who.Account())
 	if !ok {
-		p := answer.Errorf(http.StatusTooManyRequests, "a caller may have %d sessions, and all callers %d: delete others", maxSessionsEach, maxSessions)
-		p.RetryAfter = 10
-		return nil, p
+		return nil, answer.Busy(10, "a caller may have %d sessions, and all callers %d: delete others", maxSessionsEach, maxSessions)
 	}
 	c, err := s.connect(ctx, who)
 	if err != nil {

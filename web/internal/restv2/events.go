@@ -38,9 +38,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 	}
 	leave, ok := h.Streams.Enter(c.Caller.Account())
 	if !ok {
-		p := answer.Errorf(http.StatusTooManyRequests, "too many streams of events are open: close others")
-		p.RetryAfter = 10
-		return p
+		return answer.Busy(10, "too many streams of events are open: close others")
 	}
 	defer leave()
 	stream, err := session.Open(r.Context(), what, r.Header.Get("Last-Event-ID"))
