@@ -78,8 +78,8 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	check := h.server.AuthorizeSuper
 	if h.options.Open {
 		check = h.server.Authorize
-		if first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-For"), ","); h.options.ForwardedFor && first != "" {
-			host = strings.TrimSpace(first)
+		if first, _ := httplocal.ForwardedFor(r); h.options.ForwardedFor && first != "" {
+			host = first
 		}
 	}
 	switch err := check(scheme, credentials, host); {

@@ -23,6 +23,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
@@ -244,32 +245,20 @@ func localToken(c config.Config, log hclog.Logger) string {
 func refuseForeignHosts(h http.Handler, address string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if ip, err := netip.ParseAddr(address); local != nil && onLoopback(local.String()) && (err != nil || !ip.IsUnspecified()) {
-			host := req.Host
-			if name, _, err := net.SplitHostPort(host); err == nil {
-				host = name
-			}
-			host = strings.ToLower(strings.TrimSuffix(host, "."))
-			_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-			if err != nil && strings.Contains(host, ".") && !strings.HasSuffix(host, ".localhost") && !strings.EqualFold(host, address) {
-				http.Error(w, "only for requests to this machine: ask for 127.0.0.1 or localhost, not for "+strconv.Quote(host), http.StatusMisdirectedRequest)
-				return
-			}
+		ip, host := httplocal.Address(address), httplocal.Host(req)
+		loopback := local != nil && httplocal.Address(local.String()).IsLoopback()
+		if loopback && !ip.IsUnspecified() && !httplocal.KnownHost(host, address) {
+			http.Error(w, "only for requests to this machine: ask for 127.0.0.1 or localhost, not for "+strconv.Quote(host), http.StatusMisdirectedRequest)
+			return
 		}
 		h.ServeHTTP(w, req)
 	})
 }
 
-// onLoopback reports whether a host:port is a loopback address.
-func onLoopback(address string) bool {
-	a, err := netip.ParseAddrPort(address)
-	return err == nil && a.Addr().Unmap().IsLoopback()
-}
-
 // localOnly refuses clients on other machines, and web pages.
 func localOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !admin.OnThisMachine(req) {
+		if !httplocal.OnThisMachine(req) {
 			http.Error(w, "only for clients on this machine: ask without a proxy for 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/httplocal"
 )
 
 const (
@@ -51,9 +52,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &boundedConn{Conn: nc, listener: l}
-		c.host, c.elsewhere = fair.Host(nc.RemoteAddr()), isElsewhere(nc.RemoteAddr())
-		from, _ := netip.ParseAddrPort(nc.RemoteAddr().String()) // otherwise the address is invalid, and no proxy
-		c.proxy = slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap().WithZone("")) })
+		from := httplocal.Address(nc.RemoteAddr().String()) // otherwise the address is invalid, and no proxy
+		c.host, c.elsewhere = fair.Host(nc.RemoteAddr()), !from.IsLoopback()
+		c.proxy = slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(from) })
 		c.noteActive()
 		if l.take(c) {
 			return c, nil
@@ -144,12 +145,6 @@ func (l *boundedListener) bound(s *http.Server) {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// isElsewhere reports whether a connection is from another machine.
-func isElsewhere(remote net.Addr) bool {
-	from, err := netip.ParseAddrPort(remote.String())
-	return err != nil || !from.Addr().Unmap().IsLoopback()
 }
 
 // boundedConn counts as long as it is open.

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/httplocal"
 )
 
 // A connection that exceeds a bound takes the place of the one of its host that was inactive for
@@ -22,7 +23,7 @@ func TestBoundedListener_TheIdlestGoes(t *testing.T) {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
 		c := &boundedConn{Conn: fromHost{theirs, host}, listener: l}
-		c.host, c.elsewhere = fair.Host(c.RemoteAddr()), isElsewhere(c.RemoteAddr())
+		c.host, c.elsewhere = fair.Host(c.RemoteAddr()), !httplocal.Address(c.RemoteAddr().String()).IsLoopback()
 		c.noteActive()
 		if !l.take(c) {
 			t.Fatalf("a connection from %s is refused", host)

@@ -414,6 +414,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/admintoken", "their token for tools on this machine"},
 		{"internal/lograte", "bounds the log lines that strangers cause"},
 		{"internal/fair", "the hosts of HTTP connections"},
+		{"internal/httplocal", "where HTTP requests come from"},
 		{"metrics", "the endpoint for Prometheus"},
 		{"audit", "the audit log"},
 		{"gopkg.in/natefinch/lumberjack.v2", "rotates the file of the audit log"},

@@ -1,4 +1,5 @@
-// Package httplocal tells requests of programs on this machine from others.
+// Package httplocal says where HTTP requests come from and to which name: it is the one reader of
+// Host, of addresses, and of the headers of proxies.
 package httplocal
 
 import (
@@ -16,14 +17,49 @@ func OnThisMachine(r *http.Request) bool {
 			return false
 		}
 	}
+	return KnownHost(Host(r)) && Address(r.RemoteAddr).IsLoopback()
+}
+
+// Address returns the address, without a zone, in host:port, or in an address that may have
+// brackets. It is invalid for other texts.
+func Address(text string) netip.Addr {
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	if err != nil {
+		with, _ := netip.ParseAddrPort(text) // otherwise the address is invalid
+		address = with.Addr()
+	}
+	return address.Unmap().WithZone("")
+}
+
+// Host returns the name in the header Host, in lower case and without a port.
+func Host(r *http.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.TrimSuffix(host, ".")
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && strings.Contains(host, ".") && !strings.HasSuffix(host, ".localhost") {
-		return false
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// KnownHost reports whether only this machine can have a name of Host, because it is an address,
+// has no dot, or is below localhost, or whether it is one of known. One that begins with a dot
+// stands for all names below.
+func KnownHost(host string, known ...string) bool {
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err == nil || !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") {
+		return true
 	}
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && from.Addr().Unmap().IsLoopback()
+	for _, name := range known {
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		if host == name || strings.HasPrefix(name, ".") && strings.HasSuffix(host, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// ForwardedFor returns whom X-Forwarded-For names: first whom the caller may have made up, last
+// whom the nearest proxy has seen. They are "" without the header.
+func ForwardedFor(r *http.Request) (first, last string) {
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	return strings.TrimSpace(hops[0]), strings.TrimSpace(hops[len(hops)-1])
 }

@@ -105,8 +105,7 @@ func New(c Config) *Gate {
 // no credentials are not.
 func (g *Gate) Identify(r *http.Request) (Caller, error) {
 	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r)}
-	from, _ := netip.ParseAddrPort(r.RemoteAddr) // otherwise the address is invalid, and no proxy
-	address := from.Addr().Unmap().WithZone("")
+	address := httplocal.Address(r.RemoteAddr) // otherwise the address is invalid, and no proxy
 	if c.Host = "127.0.0.1"; address.IsValid() {
 		c.Host = address.String()
 	}
@@ -200,8 +199,8 @@ func (g *Gate) ofProxy(address netip.Addr) bool {
 // proxied identifies a caller of a trusted proxy.
 func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	c.Local = false
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",") // the last is the proxy's
-	if last := hop(strings.TrimSpace(hops[len(hops)-1])); last.IsValid() {
+	_, seen := httplocal.ForwardedFor(r)
+	if last := httplocal.Address(seen); last.IsValid() {
 		c.Host = last.String()
 	}
 	users := r.Header.Values(g.ProxyHeader)
@@ -210,16 +209,6 @@ func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	}
 	c.IDs = g.Server.IdentifySASL(users[0])
 	return c, g.assign(&c)
-}
-
-// hop returns an address of X-Forwarded-For, which may have brackets and a port.
-func hop(text string) netip.Addr {
-	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
-	if err != nil {
-		with, _ := netip.ParseAddrPort(text) // otherwise the address is invalid
-		address = with.Addr()
-	}
-	return address.Unmap().WithZone("")
 }
 
 // assign gives a caller the role of the identities.

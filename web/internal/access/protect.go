@@ -1,12 +1,11 @@
 package access
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
@@ -67,30 +66,6 @@ func (g *Gate) knownHost(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
 	}
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		address := from.Addr().Unmap().WithZone("")
-		if !address.IsLoopback() && g.ofProxy(address) {
-			return true
-		}
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return KnownHost(host, g.Hosts)
-}
-
-// KnownHost reports whether a name is an address, has no dot, is below localhost, or is listed.
-func KnownHost(host string, hosts []string) bool {
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	for _, known := range hosts {
-		known = strings.ToLower(strings.TrimSuffix(known, "."))
-		if host == known || strings.HasPrefix(known, ".") && strings.HasSuffix(host, known) {
-			return true
-		}
-	}
-	return false
+	address := httplocal.Address(r.RemoteAddr)
+	return !address.IsLoopback() && g.ofProxy(address) || httplocal.KnownHost(httplocal.Host(r), g.Hosts...)
 }

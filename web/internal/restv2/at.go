@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
@@ -27,7 +28,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	case q.err != nil:
 		return q.err
 	case stats:
-		return bad("stat is not possible with at: ask for each child")
+		return answer.Bad("stat is not possible with at: ask for each child")
 	}
 	ask := history.Query{Path: path}
 	if err := call.Of(r).MayReadHistory(h.History, &ask); err != nil {
@@ -66,7 +67,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	case acl:
 		v.ACL = proto.ACLToJSON(z.ACL)
 	case wantsBytes(r):
-		writeBytes(w, z.Data)
+		answer.Attachment(w, z.Data)
 		return nil
 	default:
 		v.Data = &z.Data
@@ -83,5 +84,5 @@ func parseMoment(s string) (m history.Moment, err error) {
 	} else if m.Time, err = time.Parse(time.RFC3339Nano, s); err == nil {
 		return m, nil
 	}
-	return m, bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", s)
+	return m, answer.Bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", s)
 }

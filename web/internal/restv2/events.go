@@ -26,10 +26,10 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 	case "recursive":
 		what.Recursive = true
 	default:
-		return bad("the parameter watch is %q, allowed are true and recursive", q.values.Get("watch"))
+		return answer.Bad("the parameter watch is %q, allowed are true and recursive", q.values.Get("watch"))
 	}
 	if r.Method == http.MethodHead {
-		return bad("a stream of events has no HEAD")
+		return answer.Bad("a stream of events has no HEAD")
 	}
 	c := call.Of(r)
 	session, err := c.Session()

@@ -15,6 +15,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,10 +55,6 @@ type Handler struct {
 // New returns a Handler.
 func New(c Config) *Handler { return &Handler{Config: c} }
 
-func bad(format string, args ...any) error {
-	return answer.Errorf(http.StatusBadRequest, format, args...)
-}
-
 // params are the parameters of a query, each of which may occur once.
 type params struct {
 	values url.Values
@@ -68,26 +65,17 @@ type params struct {
 func query(r *http.Request, known ...string) (params, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return params{}, bad("the query cannot be read: %v", err)
+		return params{}, answer.Bad("the query cannot be read: %v", err)
 	}
 	for name, all := range values {
 		switch {
-		case !contains(known, name):
-			return params{}, bad("the parameter %q is unknown here: allowed are %s", name, strings.Join(known, ", "))
+		case !slices.Contains(known, name):
+			return params{}, answer.Bad("the parameter %q is unknown here: allowed are %s", name, strings.Join(known, ", "))
 		case len(all) > 1:
-			return params{}, bad("the parameter %s occurs %d times", name, len(all))
+			return params{}, answer.Bad("the parameter %s occurs %d times", name, len(all))
 		}
 	}
 	return params{values: values}, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 // flag returns a parameter that is set by its name alone, or true or false.
@@ -98,7 +86,7 @@ func (p *params) flag(name string) bool {
 	case v == "", v == "true":
 		return true
 	default:
-		p.err = bad("the parameter %s is %q, allowed are true and false", name, v)
+		p.err = answer.Bad("the parameter %s is %q, allowed are true and false", name, v)
 		return false
 	}
 }
@@ -110,7 +98,7 @@ func (p *params) number(name string, low, high, def int64) int64 {
 	}
 	n, err := strconv.ParseInt(p.values.Get(name), 10, 64)
 	if err != nil || n < low || n > high {
-		p.err = bad("the parameter %s is %q, allowed are %d to %d", name, p.values.Get(name), low, high)
+		p.err = answer.Bad("the parameter %s is %q, allowed are %d to %d", name, p.values.Get(name), low, high)
 	}
 	return n
 }
@@ -217,5 +205,5 @@ func ifMatch(r *http.Request) (int32, error) {
 			return int32(n), nil
 		}
 	}
-	return 0, bad(`If-Match is %q, allowed are * and one version such as "3"`, strings.Join(r.Header.Values("If-Match"), ", "))
+	return 0, answer.Bad(`If-Match is %q, allowed are * and one version such as "3"`, strings.Join(r.Header.Values("If-Match"), ", "))
 }

@@ -29,7 +29,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	}
 	switch children, acl := q.flag("children"), q.flag("acl"); {
 	case q.values.Has("at") && q.values.Has("watch"):
-		return bad("at and watch exclude each other")
+		return answer.Bad("at and watch exclude each other")
 	case q.err == nil && q.values.Has("at") && kinds <= 1:
 		return h.at(w, r, path, q)
 	case kinds <= 1 && q.values.Has("watch"):
@@ -37,7 +37,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	case q.err != nil:
 		return q.err
 	case kinds > 1:
-		return bad("only one of children, acl and watch is possible")
+		return answer.Bad("only one of children, acl and watch is possible")
 	case children:
 		return h.children(w, r, cl, path, q)
 	case acl:
@@ -68,16 +68,8 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 	if !wantsBytes(r) {
 		return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})
 	}
-	writeBytes(w, data)
+	answer.Attachment(w, data)
 	return nil
-}
-
-// writeBytes answers with data alone.
-func writeBytes(w http.ResponseWriter, data []byte) {
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", "attachment")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(data) // the caller has gone
 }
 
 // encoded answers with a value whose JSON is made of this many bytes.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
 // Stat is a Stat in JSON.
@@ -31,13 +32,13 @@ type operation struct {
 // op returns the operation as the client has it.
 func (o *operation) op() (op client.Op, err error) {
 	if o.Op != "create" && o.Version == nil {
-		return op, bad("%s has no version: name the version that you saw, or -1 for any", o.Op)
+		return op, answer.Bad("%s has no version: name the version that you saw, or -1 for any", o.Op)
 	}
 	switch o.Op {
 	case "create":
 		options, err := createOptions(o.Mode, o.Sequential, o.TTL, o.ACL)
 		if options.Ephemeral {
-			return op, bad("a multi cannot create ephemeral znodes: they need a session of their own, see POST")
+			return op, answer.Bad("a multi cannot create ephemeral znodes: they need a session of their own, see POST")
 		}
 		return client.CreateOp(o.Path, o.Data, options), err
 	case "set":
@@ -47,7 +48,7 @@ func (o *operation) op() (op client.Op, err error) {
 	case "check":
 		return client.CheckOp(o.Path, *o.Version), nil
 	}
-	return op, bad("op %q is unknown: allowed are create, set, delete and check", o.Op)
+	return op, answer.Bad("op %q is unknown: allowed are create, set, delete and check", o.Op)
 }
 
 // maxTTL is a bound of the server.
@@ -55,11 +56,11 @@ const maxTTL = 1<<40 - 1
 
 func createOptions(mode string, sequential bool, ttlMs int64, acl []proto.ACLJSON) (o client.CreateOptions, err error) {
 	if o.ACL, err = proto.ACLFromJSON(acl); err != nil {
-		return o, bad("acl: %v", err)
+		return o, answer.Bad("acl: %v", err)
 	}
 	o.Sequential = sequential
 	if ttlMs < 0 || ttlMs > maxTTL {
-		return o, bad("ttl is %d, allowed are 1 to %d milliseconds", ttlMs, int64(maxTTL))
+		return o, answer.Bad("ttl is %d, allowed are 1 to %d milliseconds", ttlMs, int64(maxTTL))
 	}
 	o.TTL = time.Duration(ttlMs) * time.Millisecond
 	switch mode {
@@ -69,7 +70,7 @@ func createOptions(mode string, sequential bool, ttlMs int64, acl []proto.ACLJSO
 	case "container":
 		o.Container = true
 	default:
-		return o, bad("mode %q is unknown: allowed are persistent, ephemeral and container", mode)
+		return o, answer.Bad("mode %q is unknown: allowed are persistent, ephemeral and container", mode)
 	}
 	return o, nil
 }
@@ -79,10 +80,10 @@ func decodeJSON(b []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(b)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return bad("the body is not the JSON that is expected: %v", err)
+		return answer.Bad("the body is not the JSON that is expected: %v", err)
 	}
 	if d.More() {
-		return bad("the body has more than one JSON value")
+		return answer.Bad("the body has more than one JSON value")
 	}
 	return nil
 }

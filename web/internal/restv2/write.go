@@ -70,7 +70,7 @@ func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	}
 	acl, err := proto.ACLFromJSON(given.ACL)
 	if err != nil {
-		return bad("acl: %v", err)
+		return answer.Bad("acl: %v", err)
 	}
 	stat, err := cl.SetACL(r.Context(), path, acl, version)
 	if err != nil {
@@ -93,14 +93,14 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client
 	}
 	name := q.values.Get("name")
 	if name == "" && !o.Sequential || strings.Contains(name, "/") {
-		return bad("the parameter name is %q: it must be the name of a child", name)
+		return answer.Bad("the parameter name is %q: it must be the name of a child", name)
 	}
 	if id := q.values.Get("session"); id != "" {
 		if cl, err = h.Session(r, id); err != nil {
 			return err
 		}
 	} else if o.Ephemeral {
-		return bad("an ephemeral znode needs a session: create one with POST /sessions/v1, and name it in the parameter session")
+		return answer.Bad("an ephemeral znode needs a session: create one with POST /sessions/v1, and name it in the parameter session")
 	}
 	data, err := h.body(w, r)
 	if err != nil {
@@ -151,7 +151,7 @@ type result struct {
 // patch carries out all operations or none.
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
 	if path != "/" {
-		return bad("a multi is a PATCH of %s", Root)
+		return answer.Bad("a multi is a PATCH of %s", Root)
 	}
 	if _, err := query(r); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Clien
 		return cmp.Or(late, err)
 	}
 	if len(given) > maxOps {
-		return bad("a multi of %d operations, allowed are %d", len(given), maxOps)
+		return answer.Bad("a multi of %d operations, allowed are %d", len(given), maxOps)
 	}
 	ops := make([]client.Op, len(given))
 	for i := range given {
