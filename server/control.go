@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
@@ -53,23 +54,15 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 // session that is upgrading is waited for: it will be global, and the request that makes it so
 // would bring it back.
 func (s *Server) expireLocalSession(ctx context.Context, id proto.SessionID) (ended bool, err error) {
-	for {
-		changed := s.state.changed()
+	what := fmt.Sprintf("session %v becomes a global one, and has not ended", id)
+	err = s.state.await(ctx, &s.life, what, func() bool {
 		c, known, upgrading := s.conns.locals.Remove(id)
-		if known && !upgrading {
+		if ended = known && !upgrading; ended {
 			s.endLocal(id, c)
 		}
-		if !upgrading {
-			return known, nil
-		}
-		select {
-		case <-changed:
-		case <-s.life.Stopping():
-			return false, ErrClosed
-		case <-ctx.Done():
-			return false, fmt.Errorf("server: session %v becomes a global one, and has not ended: %w", id, ctx.Err())
-		}
-	}
+		return !upgrading
+	})
+	return ended, err
 }
 
 // MoveClock calls move, which makes Config.Now jump, while no session can expire. Afterwards some
@@ -135,14 +128,7 @@ func (s *Server) CatchUp(ctx context.Context) error {
 	}
 	done := make(chan struct{})
 	s.node.Read(func() { close(done) })
-	select {
-	case <-done:
-		return nil
-	case <-s.life.Stopping():
-		return ErrClosed
-	case <-ctx.Done():
-		return fmt.Errorf("server: not caught up yet: %w", ctx.Err())
-	}
+	return s.life.Await(ctx, done, "not caught up yet")
 }
 
 // HandOver makes another member the leader, the voter to, which is a MemberStatus.ID, or, if to is
@@ -158,23 +144,20 @@ func (s *Server) HandOver(ctx context.Context, to int) (leader int, err error) {
 		return 0, ErrNotLeading
 	}
 	s.node.HandOver(ctx, uint64(to))
-	for {
-		changed := s.state.changed()
-		switch st := s.node.Status(); {
-		case st.Leading && ctx.Err() == nil:
-			return 0, errors.New("server: this server still leads: no other voter that is connected and up to date can take over now; try again when all members are in step")
-		case st.Leader != 0 && !st.Leading:
-			s.cfg.Logger.Info("leadership was handed over, as asked", "leader", memberid.Number(st.Leader))
-			return int(st.Leader), nil
-		}
-		select {
-		case <-changed:
-		case <-s.life.Stopping():
-			return 0, ErrClosed
-		case <-ctx.Done():
-			return 0, fmt.Errorf("server: leadership is not handed over yet: %w", ctx.Err())
-		}
+	var st consensus.Status
+	err = s.state.await(ctx, &s.life, "leadership is not handed over yet", func() bool {
+		st = s.node.Status()
+		return st.Leading && ctx.Err() == nil || st.Leader != 0 && !st.Leading
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case st.Leading:
+		return 0, errors.New("server: this server still leads: no other voter that is connected and up to date " +
+			"can take over now; try again when all members are in step")
 	}
+	s.cfg.Logger.Info("leadership was handed over, as asked", "leader", memberid.Number(st.Leader))
+	return int(st.Leader), nil
 }
 
 // ShedConnections closes some of the clients' connections, so that the clients move to other
@@ -240,18 +223,9 @@ func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, lo
 			}
 		})
 	}
-	giveUp := func(err error) error {
-		mu.Lock()
-		defer mu.Unlock()
-		pending = 0
-		return err
-	}
-	select {
-	case <-done:
-		return nil
-	case <-s.life.Stopping():
-		return giveUp(ErrClosed)
-	case <-ctx.Done():
-		return giveUp(fmt.Errorf("server: not applied yet: %w", ctx.Err()))
-	}
+	err := s.life.Await(ctx, done, "not applied yet")
+	mu.Lock()
+	defer mu.Unlock()
+	pending = 0
+	return err
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"time"
@@ -87,19 +86,7 @@ func (s *Server) NotServing() error {
 // change again later. Start does not wait for the members. Ready returns ErrClosed, with the cause
 // if there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
-	for {
-		changed := s.state.changed()
-		if s.answersClients() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-s.life.Stopping():
-			return s.life.WhyNot()
-		case <-ctx.Done():
-			return fmt.Errorf("server: not serving clients: %w", ctx.Err())
-		}
-	}
+	return s.state.await(ctx, &s.life, "not serving clients", s.answersClients)
 }
 
 // Status returns a recent summary of the server.

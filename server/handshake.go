@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -155,21 +156,9 @@ func (s *Server) await(cond func() bool) bool {
 	if cond() {
 		return true
 	}
-	patience := time.NewTimer(s.cfg.Tick)
-	defer patience.Stop()
-	for {
-		changed := s.state.changed()
-		if cond() {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-s.life.Stopping(): // Close waits for this goroutine
-			return false
-		case <-patience.C:
-			return false
-		}
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Tick)
+	defer cancel()
+	return s.state.await(ctx, &s.life, "", cond) == nil // Close waits for this goroutine
 }
 
 // attach proposes to create or to re-attach a session, and waits until Apply has answered.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"iter"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/watch"
 )
 
@@ -106,6 +108,20 @@ func (l *waitList) changed() <-chan struct{} {
 		l.ch = make(chan struct{})
 	}
 	return l.ch
+}
+
+// await waits until cond, which is called now and after each wake, returns true. Errors are as of
+// Life.Await.
+func (l *waitList) await(ctx context.Context, life *lifecycle.Life, what string, cond func() bool) error {
+	for {
+		changed := l.changed()
+		if cond() {
+			return nil
+		}
+		if err := life.Await(ctx, changed, what); err != nil {
+			return err
+		}
+	}
 }
 
 func (l *waitList) wake() {

@@ -105,6 +105,19 @@ func (l *Life) Fail(cause error, then func()) {
 	}
 }
 
+// Await waits until done is closed, and returns an error if the server stops or ctx ends first: in
+// the latter case it begins with what, which says what has not happened yet.
+func (l *Life) Await(ctx context.Context, done <-chan struct{}, what string) error {
+	select {
+	case <-done:
+		return nil
+	case <-l.stopping:
+		return l.WhyNot()
+	case <-ctx.Done():
+		return fmt.Errorf("server: %s: %w", what, ctx.Err())
+	}
+}
+
 // Err delivers at most one error: why the server stopped by itself.
 func (l *Life) Err() <-chan error { return l.err }
 
