@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -113,7 +112,10 @@ func (s *Server) ExpireDue(ctx context.Context) error {
 			due = append(due, expiryRequest(info, epoch))
 		}
 		due = append(due, s.collectable(now, s.live.Load().ContainerMaxPerMinute)...)
-		changed, err := s.decideAll(ctx, due)
+		changed := false
+		err := s.proposeAll(ctx, due, func(res *datatree.Result) {
+			changed = changed || res.Err == proto.OK || res.Err == errUnknownOutcome
+		})
 		if err != nil || !changed { // a change may have emptied a container
 			return err
 		}
@@ -177,55 +179,4 @@ func (s *Server) ShedConnections(percent int) int {
 		s.cfg.Logger.Info("connections closed to shed load", "closed", n, "of", len(conns))
 	}
 	return n
-}
-
-// decide proposes a request of the server's own and returns its result code. look is called with
-// the result, which does not outlive the call, under the tree's lock. If decide returns an error,
-// the outcome is unknown.
-func (s *Server) decide(ctx context.Context, r datatree.Request, look ...func(*datatree.Result)) (code proto.ErrCode, err error) {
-	err = s.proposeAll(ctx, []datatree.Request{r}, func(res *datatree.Result) {
-		code = res.Err
-		for _, f := range look {
-			f(res)
-		}
-	})
-	return code, err
-}
-
-// decideAll proposes several requests, and reports whether any of them changed something, or may
-// have.
-func (s *Server) decideAll(ctx context.Context, requests []datatree.Request) (changed bool, err error) {
-	err = s.proposeAll(ctx, requests, func(res *datatree.Result) { changed = changed || res.Err == proto.OK || res.Err == errUnknownOutcome })
-	return changed, err
-}
-
-// proposeAll proposes requests in order, and returns when look was called with all results. After
-// an error look is not called any more.
-func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
-	switch {
-	case !s.life.Accepting.Load():
-		return s.life.WhyNot()
-	case len(requests) == 0:
-		return nil
-	}
-	var mu sync.Mutex // guards pending, and what look does
-	pending, done := len(requests), make(chan struct{})
-	for _, r := range requests {
-		s.propose(r, func(res *datatree.Result) {
-			mu.Lock()
-			defer mu.Unlock()
-			if pending == 0 { // given up
-				return
-			}
-			look(res)
-			if pending--; pending == 0 {
-				close(done)
-			}
-		})
-	}
-	err := s.life.Await(ctx, done, "not applied yet")
-	mu.Lock()
-	defer mu.Unlock()
-	pending = 0
-	return err
 }

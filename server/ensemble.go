@@ -15,9 +15,6 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// alone reports whether this server has no other members to talk to.
-func (s *Server) alone() bool { return len(s.members) == 0 }
-
 // parseMembers parses Config.Members.
 func (c *Config) parseMembers() (serverlist.Set, error) {
 	if len(c.Members) == 0 {

@@ -15,7 +15,6 @@ import (
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/memberid"
-	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/standstill"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/bounds"
@@ -37,26 +36,17 @@ var (
 
 // Server is a ZooKeeper server. Its methods may be called from any goroutine.
 type Server struct {
-	cfg       *Config                // as the server was started with; never changes
-	live      atomic.Pointer[Config] // as Reload left it; its content never changes
-	reloading sync.Mutex             // held during Reload, and while start sets what Reload sets
-	life      lifecycle.Life
+	*standing
+	reloading  sync.Mutex        // held during Reload, and while start sets what Reload sets
+	standstill *standstill.Watch // of this process; noted from Start on
 
-	// The start of the server on two clocks: Config.Now, which may jump, and the runtime's.
-	startedWall, startedMono time.Time
-	standstill               *standstill.Watch // of this process; noted from Start on
-
-	port      clientPort
-	conns     connTable
-	expiry    expiry
-	writes    bounds.Writes
-	trail     trail.Trail
-	meter     meter.Meter
-	traceMask atomic.Int64 // of the words gtmk and stmk
-	state     state
-
-	node       *consensus.Node
-	members    serverlist.Set // Config.Members
+	port       clientPort
+	conns      connTable
+	expiry     expiry
+	writes     bounds.Writes
+	trail      trail.Trail
+	traceMask  atomic.Int64 // of the words gtmk and stmk
+	applier    applier
 	peers      *members.Addresses
 	configured struct {
 		begun atomic.Bool // the state names the ensemble's members, or is about to
@@ -87,8 +77,7 @@ func New(cfg Config) (*Server, error) {
 	slow := cfg.Logger // the lines of slow requests have a limit of their own
 	cfg.Logger = lograte.New(cfg.Logger)
 	s := &Server{
-		cfg:     &cfg,
-		members: set,
+		standing: &standing{cfg: &cfg, members: set},
 	}
 	s.state.init(&cfg, s.life.Serving.Load)
 	s.live.Store(&cfg)

@@ -120,13 +120,6 @@ func (s *Server) expireSessions(now time.Time) {
 	}
 }
 
-// propose proposes a request of the server itself. applied, if not nil, is called with the result,
-// which does not outlive the call, under the tree's lock, unless the server stops first.
-func (s *Server) propose(r datatree.Request, applied func(*datatree.Result)) {
-	r.Server = s.cfg.MemberID
-	s.node.Propose(r.Append(nil), &serverWrite{req: r, applied: applied})
-}
-
 // runCollector collects empty containers and expired TTL znodes.
 func (s *Server) runCollector(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.ContainerInterval)
