@@ -64,7 +64,7 @@ compat-hostile: ; $(GO) run ./test/compat/hostile -time 20s $(COMPAT_SEEDED)
 compat-diff:    ; $(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(COMPAT_SEEDED)
 compat-diff-members: ; $(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(COMPAT_SEEDED)
 compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run ./test/compat/diff -tls $* -ops $(COMPAT_TLS_OPS) $(COMPAT_SEEDED)
-compat-modes compat-security compat-kerberos compat-audit: compat-%: ; $(GO) run ./test/compat/$*
+compat-modes compat-security compat-kerberos compat-audit: compat-%: ; $(GO) run ./test/compat/twins -script $*
 compat-config:  ; $(GO) test ./test/compat/config -count 1 -timeout 0 -zookeeper $(or $(CONFIG),compare)
 compat-full: ## programs and whole test suites of other people, on gozkd and on ZooKeeper; more than an hour; PROGRAMS and SUITES for flags, such as -suite kazoo
 	$(GO) run ./test/compat/programs $(PROGRAMS)

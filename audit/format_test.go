@@ -17,8 +17,7 @@ func bob(more ...proto.ID) []proto.ID {
 	return append([]proto.ID{{Scheme: "digest", ID: "bob:s3cret-hash="}, {Scheme: "ip", ID: "10.0.0.1"}}, more...)
 }
 
-// The lines of ZooKeeper were seen at ZooKeeper 3.9.5; go run ./test/compat/audit compares many
-// more.
+// The lines of ZooKeeper were seen at ZooKeeper 3.9.5; make compat-audit compares many more.
 func TestFormats(t *testing.T) {
 	const zk = "2026-11-22 21:05:06,007 INFO o.a.z.a.Slf4jAuditLogger: "
 	utc := at.UTC().Format("2006-01-02T15:04:05")

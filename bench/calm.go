@@ -141,7 +141,7 @@ func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *work
 		f(ctx)
 		took := time.Since(start)
 		ms = took.Seconds() * 1e3
-		pause(ctx, leastPaced-took)
+		must.Sleep(ctx, leastPaced-took)
 	})
 	s.add(seen)
 	return ms
@@ -171,7 +171,7 @@ func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func
 
 // sleepFor returns a function that does nothing for d: the undisturbed case.
 func sleepFor(d time.Duration) func(ctx context.Context) {
-	return func(ctx context.Context) { pause(ctx, d) }
+	return func(ctx context.Context) { must.Sleep(ctx, d) }
 }
 
 // calmCheckpoints compares writes to random znodes without a checkpoint and with checkpoints in
@@ -195,7 +195,7 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 			m.server = p.Name()
 			m.seen = pacedFor(ctx, []string{p.Addr()}, s.rate, setMany(s.znodes), func(ctx context.Context) {
 				before, disk := checkpoints(ctx, p.Addr()), diskUseBelow(dir)
-				pause(ctx, s.calm)
+				must.Sleep(ctx, s.calm)
 				after := checkpoints(ctx, p.Addr())
 				done, use = written{after.n - before.n, after.ms - before.ms}, diskUseBelow(dir).since(disk)
 			})
@@ -215,18 +215,9 @@ type written struct{ n, ms float64 }
 
 // checkpoints asks the server with mntr, where both servers call them snapshots.
 func checkpoints(ctx context.Context, addr string) (w written) {
-	answer := must.Get(server.FourLetterWord(ctx, addr, "mntr"))
-	want := map[string]*float64{"zk_cnt_snapshottime": &w.n, "zk_sum_snapshottime": &w.ms}
-	for line := range strings.Lines(answer) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if p := want[key]; p != nil {
-			*p = must.Get(strconv.ParseFloat(value, 64))
-			delete(want, key)
-		}
-	}
-	if len(want) > 0 {
-		must.Failf("mntr does not say how long snapshots took")
-	}
+	values := must.Get(server.Monitored(ctx, addr))
+	w.n = must.Get(strconv.ParseFloat(values["zk_cnt_snapshottime"], 64))
+	w.ms = must.Get(strconv.ParseFloat(values["zk_sum_snapshottime"], 64))
 	return w
 }
 

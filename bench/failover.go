@@ -142,7 +142,7 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage) {
 		}
 	}
 	l.awaitWrites(ctx, time.Now(), writers)
-	pause(ctx, failoverQuiet)
+	must.Sleep(ctx, failoverQuiet)
 	leader := must.Get(e.Leader(ctx))
 	var others []*writer
 	for _, m := range e.Members {
@@ -154,7 +154,7 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage) {
 	must.Do(leader.Kill())
 	must.Doing(fmt.Sprintf("after the kill of member %d", leader.ID), func() { l.awaitWrites(ctx, killed, others) })
 	o.all = time.Since(killed)
-	pause(ctx, failoverQuiet) // further outages in this time count
+	must.Sleep(ctx, failoverQuiet) // further outages in this time count
 	o.without, o.lost = l.outage(others)
 	must.Do(leader.Start())
 	back := time.Now()

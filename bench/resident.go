@@ -93,7 +93,7 @@ func memoryReadings(lines []memoryLine) (list []reading) {
 // residentOf starts a server and measures it empty and after do, which may return open sessions.
 func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) []*client) (lines []memoryLine) {
 	k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) {
-		pause(ctx, residentQuiet)
+		must.Sleep(ctx, residentQuiet)
 		before := memoryOf(p.Pid())
 		opened := do(p)
 		defer must.Finally(func() error { return closeIdle(opened) })

@@ -6,9 +6,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -64,11 +62,4 @@ func kinds(ctx context.Context, list, binary, dir string) (found []kind) {
 		found = append(found, kind{server.KindNamed(ctx, name, binary, dir)})
 	}
 	return found
-}
-
-// pause ends the measurement if ctx ends before d has passed.
-func pause(ctx context.Context, d time.Duration) {
-	if !backoff.Sleep(ctx, d) {
-		must.Do(ctx.Err())
-	}
 }

@@ -54,6 +54,8 @@ var harnessTable = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "test/...", may: []arrow{
+		{"client", "our client beside others'"},
+		{"internal/backoff", "pauses"},
 		{"sasl/kerberos", "the client side under test"},
 		{"sasl", "its interfaces"},
 		{"internal/zkfiles", "what ZooKeeper logged"},

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 )
 
 // adminAttacks use the HTTP port.
@@ -22,29 +24,39 @@ func adminAttacks() []*attack {
 	}
 }
 
-// adminRequest sends a request and returns the status and the body of the answer.
-func (a *attacker) adminRequest(method, path, authorization, body string) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(a.ctx, method, "http://"+a.Admin+path, strings.NewReader(body))
+// request sends a request to the HTTP port, with these names and values in its header, and returns
+// the status and the body of the answer.
+func (a *attacker) request(method, path string, body []byte, headers ...string) (int, []byte, error) {
+	r, err := http.NewRequestWithContext(a.ctx, method, "http://"+a.Admin+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
-	if authorization != "" {
-		r.Header.Set("Authorization", authorization)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	return resp.StatusCode, answer, err
 }
 
-// succeeded reports whether an admin command was carried out: its answer is a JSON object without
-// an error.
-func succeeded(status int, answer []byte) bool {
+// adminRequest is request as somebody, or nobody if authorization is empty.
+func (a *attacker) adminRequest(method, path, authorization, body string) (int, []byte, error) {
+	if authorization == "" {
+		return a.request(method, path, []byte(body))
+	}
+	return a.request(method, path, []byte(body), "Authorization", authorization)
+}
+
+// succeeds sends a request and reports whether the admin command was carried out: its answer is a
+// JSON object without an error.
+func (a *attacker) succeeds(method, path, authorization, body string) bool {
+	status, answer, err := a.adminRequest(method, path, authorization, body)
 	var fields map[string]any
-	if status != http.StatusOK || json.Unmarshal(answer, &fields) != nil {
+	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &fields) != nil {
 		return false
 	}
 	e, there := fields["error"]
@@ -77,7 +89,7 @@ func adminSecrets(a *attacker) {
 			if err == nil && status == http.StatusOK && len(answer) > 0 && !bytes.HasPrefix(bytes.TrimSpace(answer), []byte("{")) {
 				a.breach("a snapshot for %s", as)
 			}
-			if status, answer, err := a.adminRequest(http.MethodPost, "/commands/shed_connections", who, `{"percentage": 0}`); err == nil && succeeded(status, answer) {
+			if a.succeeds(http.MethodPost, "/commands/shed_connections", who, `{"percentage": 0}`) {
 				a.breach("shed_connections for %s", as)
 			}
 			if _, _, err := a.adminRequest(http.MethodPost, "/commands/restore", who, "garbage"); err != nil && a.ctx.Err() == nil {
@@ -85,11 +97,11 @@ func adminSecrets(a *attacker) {
 			}
 		}
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if status, answer, err := a.adminRequest(method, "/commands/reload", "", ""); err == nil && succeeded(status, answer) {
+			if a.succeeds(method, "/commands/reload", "", "") {
 				a.breach("reload for nobody")
 			}
 		}
-		if status, answer, err := a.adminRequest(http.MethodGet, "/commands/stat_reset", "", ""); err == nil && succeeded(status, answer) {
+		if a.succeeds(http.MethodGet, "/commands/stat_reset", "", "") {
 			a.breach("stat_reset by GET for nobody")
 		}
 		a.sleep(time.Second)
@@ -100,17 +112,13 @@ func adminSlow(a *attacker) {
 	a.mustAnswer()
 	a.ready()
 	a.each(1000, func(int) {
-		nc, err := a.dial(a.Admin)
-		if err != nil {
-			a.sleep(100 * time.Millisecond)
-			return
-		}
-		defer func() { _ = nc.Close() }() // whatever was sent is sent
-		_, err = nc.Write([]byte("GET /commands/stats HTTP/1.1\r\nHost: a\r\nX-Header: "))
-		for err == nil && a.ctx.Err() == nil {
-			a.sleep(100 * time.Millisecond)
-			_, err = nc.Write([]byte("x"))
-		}
+		a.withConn(a.Admin, retry, func(nc *net.TCPConn) {
+			_, err := nc.Write([]byte("GET /commands/stats HTTP/1.1\r\nHost: a\r\nX-Header: "))
+			for err == nil && a.ctx.Err() == nil {
+				a.sleep(100 * time.Millisecond)
+				_, err = nc.Write([]byte("x"))
+			}
+		})
 	})
 }
 
@@ -124,23 +132,13 @@ func adminFlood(a *attacker) {
 	a.mustAnswer()
 	a.ready()
 	a.each(100, func(i int) {
-		nc, err := a.dial(a.Admin)
-		if err != nil {
-			a.sleep(100 * time.Millisecond)
-			return
-		}
-		defer func() { _ = nc.Close() }() // whatever was sent is sent
-		if i%2 == 0 {
-			// Ends when the connection is closed; runAttack waits.
-			a.running.Go(func() { _, _ = io.Copy(io.Discard, nc) })
-		}
-		for a.ctx.Err() == nil {
-			if err := nc.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
-				return
+		a.withConn(a.Admin, retry, func(nc *net.TCPConn) {
+			if i%2 == 0 {
+				// Ends when the connection is closed; runAttack waits.
+				a.running.Go(func() { _, _ = io.Copy(io.Discard, nc) })
 			}
-			if _, err := io.WriteString(nc, all.String()); err != nil {
-				return
+			for c := rawclient.New(nc); c.Write([]byte(all.String()), time.Minute) == nil; {
 			}
-		}
+		})
 	})
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/choose"
 )
 
 // attack is something that a stranger does to a server.
@@ -49,21 +49,9 @@ func allAttacks() []*attack {
 	)
 }
 
-// attacksNamed returns the attacks of a list of names, all for an empty list.
+// attacksNamed returns the attacks of a list of names.
 func attacksNamed(names string) ([]*attack, error) {
-	all := allAttacks()
-	if names == "" {
-		return all, nil
-	}
-	var found []*attack
-	for _, name := range strings.Split(names, ",") {
-		i := slices.IndexFunc(all, func(a *attack) bool { return a.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no attack %q: -list prints all", name)
-		}
-		found = append(found, all[i])
-	}
-	return found, nil
+	return choose.From(allAttacks(), func(a *attack) string { return a.name }, names)
 }
 
 // target tells the attacker where the server is.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,62 +26,58 @@ func connectAttacks() []*attack {
 	}
 }
 
-func connectFlood(a *attacker) {
-	a.ready()
-	var n atomic.Int64
+// rate repeats act in n goroutines until the attack ends, and notes how often per second it
+// counted. After an error of act there is a pause.
+func (a *attacker) rate(what string, n int, act func(i int) (counts bool, err error)) {
+	var count atomic.Int64
 	began := time.Now()
-	a.each(16, func(int) {
+	a.each(n, func(i int) {
 		for a.ctx.Err() == nil {
-			nc, err := a.dial(a.Addrs[0])
+			counts, err := act(i)
 			if err != nil {
 				return
 			}
-			_ = nc.SetLinger(0) // no port of ours stays in TIME_WAIT
-			_ = nc.Close()      // as intended
-			n.Add(1)
+			if counts {
+				count.Add(1)
+			}
 		}
 	})
 	a.running.Wait()
-	a.note("%.0f connects/s", float64(n.Load())/time.Since(began).Seconds())
+	a.note("%.0f %s", float64(count.Load())/time.Since(began).Seconds(), what)
+}
+
+func connectFlood(a *attacker) {
+	a.ready()
+	a.rate("connects/s", 16, func(int) (bool, error) {
+		c, err := a.brief(-1)
+		if err != nil {
+			return false, err
+		}
+		return true, c.Close()
+	})
 }
 
 func refusedFlood(a *attacker) {
 	const address = 12345
-	dial := func() (*rawclient.Conn, error) {
-		nc, err := a.dialFrom(a.Addrs[0], address)
-		if err != nil {
-			return nil, err
-		}
-		_ = nc.SetLinger(0) // no port of ours stays in TIME_WAIT
-		return rawclient.New(nc), nil
-	}
 	a.ready()
-	var n atomic.Int64
-	began := time.Now()
 	a.each(60, func(int) {
-		if c, err := dial(); err == nil {
+		if c, err := a.brief(address); err == nil {
 			defer func() { _ = c.Close() }() // nothing was sent
-			hello := &proto.ConnectRequest{TimeoutMs: 30000, Passwd: make([]byte, proto.PasswdBytes)}
-			if _, err := c.Handshake(hello, patience); err == nil {
+			if _, err := c.Handshake(rawclient.NewSession(sessionTimeoutMs), patience); err == nil {
 				_, _ = c.ReadFrame(time.Minute) // until the server closes the connection or the attack ends
 			}
 		}
 		a.sleep(200 * time.Millisecond)
 	})
 	a.sleep(500 * time.Millisecond)
-	a.each(8, func(int) {
-		for a.ctx.Err() == nil {
-			c, err := dial()
-			if err != nil {
-				return
-			}
-			_, _ = c.ReadFrame(100 * time.Millisecond) // until the server closes the connection
-			_ = c.Close()                              // as intended
-			n.Add(1)
+	a.rate("connects/s", 8, func(int) (bool, error) {
+		c, err := a.brief(address)
+		if err != nil {
+			return false, err
 		}
+		_, _ = c.ReadFrame(100 * time.Millisecond) // until the server closes the connection
+		return true, c.Close()
 	})
-	a.running.Wait()
-	a.note("%.0f connects/s", float64(n.Load())/time.Since(began).Seconds())
 }
 
 func garbageFlood(a *attacker) {
@@ -93,12 +91,10 @@ func garbageFlood(a *attacker) {
 	a.ready()
 	a.each(16, func(i int) {
 		for k := i; a.ctx.Err() == nil; k++ {
-			nc, err := a.dial(a.Addrs[0])
+			c, err := a.brief(-1)
 			if err != nil {
 				return
 			}
-			_ = nc.SetLinger(0) // no port of ours stays in TIME_WAIT
-			c := rawclient.New(nc)
 			if c.Write(garbage[k%len(garbage)], time.Second) == nil {
 				_, _ = c.ReadFrame(20 * time.Millisecond) // until the server closes the connection
 			}
@@ -110,59 +106,35 @@ func garbageFlood(a *attacker) {
 func wrongPassword(a *attacker) {
 	const address = 23456
 	known := a.prepare() // a session that exists
-	nc := must.Get(a.dialFrom(a.Addrs[0], address))
-	session := must.Get(rawclient.New(nc).Handshake(&proto.ConnectRequest{TimeoutMs: 30000, Passwd: make([]byte, proto.PasswdBytes)}, patience))
+	c := must.Get(a.brief(address))
+	session := must.Get(c.Handshake(rawclient.NewSession(sessionTimeoutMs), patience))
 	must.Do(known.Close())
 	a.ready()
-	var n atomic.Int64
-	began := time.Now()
-	a.each(8, func(i int) {
-		r := rand.New(rand.NewPCG(uint64(i), 2))
-		for a.ctx.Err() == nil {
-			nc, err := a.dialFrom(a.Addrs[0], address)
-			if err != nil {
-				return
-			}
-			_ = nc.SetLinger(0) // no port of ours stays in TIME_WAIT
-			c := rawclient.New(nc)
-			hello := &proto.ConnectRequest{TimeoutMs: 30000, SessionID: session.SessionID, Passwd: []byte("0123456789abcdef")}
-			if r.IntN(2) == 0 {
-				hello.SessionID = proto.SessionID(r.Int64())
-			}
-			if _, err := c.Handshake(hello, time.Second); err == nil {
-				n.Add(1)
-			}
-			_ = c.Close() // as intended
+	a.rate("attempts/s answered", 8, func(i int) (bool, error) {
+		c, err := a.brief(address)
+		if err != nil {
+			return false, err
 		}
+		hello := rawclient.NewSession(sessionTimeoutMs)
+		hello.SessionID, hello.Passwd = session.SessionID, []byte("0123456789abcdef")
+		if rand.IntN(2) == 0 {
+			hello.SessionID = proto.SessionID(rand.Int64())
+		}
+		_, err = c.Handshake(hello, time.Second)
+		return err == nil, c.Close()
 	})
-	a.running.Wait()
-	a.note("%.0f attempts/s answered", float64(n.Load())/time.Since(began).Seconds())
 }
 
 func sessionFlood(a *attacker) {
 	a.ready()
-	var n atomic.Int64
-	began := time.Now()
-	a.each(60, func(int) {
-		for a.ctx.Err() == nil {
-			nc, err := a.dial(a.Addrs[0])
-			if err != nil {
-				return
-			}
-			_ = nc.SetLinger(0) // no port of ours stays in TIME_WAIT
-			c := rawclient.New(nc)
-			resp, err := c.Handshake(&proto.ConnectRequest{TimeoutMs: 40000, Passwd: make([]byte, proto.PasswdBytes)}, 5*time.Second)
-			_ = c.Close() // the session stays
-			if err != nil {
-				return
-			}
-			if resp.TimeoutMs > 0 {
-				n.Add(1)
-			}
+	a.rate("sessions/s", 60, func(int) (bool, error) {
+		c, err := a.brief(-1)
+		if err != nil {
+			return false, err
 		}
+		resp, err := c.Handshake(rawclient.NewSession(40_000), 5*time.Second)
+		return resp.TimeoutMs > 0, errors.Join(err, c.Close()) // the session stays
 	})
-	a.running.Wait()
-	a.note("%.0f sessions/s", float64(n.Load())/time.Since(began).Seconds())
 }
 
 func descriptors(a *attacker) {
@@ -185,36 +157,24 @@ func words(a *attacker) {
 	a.ready()
 	words := strings.Fields("cons cons cons wchp dump mntr")
 	a.each(2000, func(i int) {
-		nc, err := a.dial(a.Addrs[0])
-		if err != nil {
-			return
-		}
-		defer func() { _ = nc.Close() }() // as intended
-		_ = nc.SetReadBuffer(1024)        // it is only a wish
-		if _, err := nc.Write([]byte(words[i%len(words)])); err != nil {
-			return
-		}
-		b := make([]byte, 256)
-		for a.ctx.Err() == nil {
-			if i%2 == 0 { // the others never read
-				if _, err := nc.Read(b); err != nil {
-					return
+		a.withConn(a.Addrs[0], 0, func(nc *net.TCPConn) {
+			_ = nc.SetReadBuffer(1024) // it is only a wish
+			_, err := nc.Write([]byte(words[i%len(words)]))
+			for b := make([]byte, 256); err == nil && a.ctx.Err() == nil; {
+				if i%2 == 0 { // the others never read
+					if _, err = nc.Read(b); err != nil {
+						return
+					}
+				}
+				a.sleep(100 * time.Millisecond)
+				if i%2 != 0 {
+					_, err = nc.Write([]byte("x")) // fails once the server has closed the connection
 				}
 			}
-			a.sleep(100 * time.Millisecond)
-			if i%2 != 0 && a.closedByServer(nc.Write) {
-				return
-			}
-		}
+		})
 	})
 	a.running.Wait()
 	for _, s := range open {
 		_ = s.Close() // the attack is over
 	}
-}
-
-// closedByServer reports whether a write fails.
-func (a *attacker) closedByServer(write func([]byte) (int, error)) bool {
-	_, err := write([]byte("x"))
-	return err != nil
 }

@@ -18,22 +18,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx)
-	cancel()
-	os.Exit(status)
-}
+func main() { must.Program("attacks", run) }
 
 // settings are the flags.
 type settings struct {
@@ -47,78 +41,54 @@ type settings struct {
 	tick     string // tickTime
 }
 
-// errMissed means that a target was missed.
-var errMissed = errors.New("a target was missed")
-
-func run(ctx context.Context) int {
-	if len(os.Args) > 1 {
-		switch os.Args[1] { // the processes that the program starts
+func run(ctx context.Context, args []string) {
+	if len(args) > 0 {
+		switch args[0] { // the processes that the program starts
 		case probeCommand:
-			return report(runProbe(os.Args[2:], os.Stdin, os.Stdout))
+			must.Do(runProbe(args[1:], os.Stdin, os.Stdout))
+			return
 		case attackCommand:
-			return report(runAttack(ctx, os.Args[2], os.Stdin, os.Stdout))
+			must.Do(runAttack(ctx, args[1], os.Stdin, os.Stdout))
+			return
 		}
 	}
 	var s settings
-	servers := flag.String("server", "gozkd,zookeeper", "what to attack: gozkd, zookeeper, or both; the first one is judged")
-	flag.StringVar(&s.gozkd, "gozkd", "", "the gozkd to attack; empty: built from the tree")
-	flag.StringVar(&s.addr, "addr", "", "attack a running server at this host:port instead; memory, SIGTERM and restart are left out")
-	names := flag.String("attack", "", "names of attacks, separated by commas; empty: all")
-	flag.DurationVar(&s.duration, "time", 6*time.Second, "how long each attack lasts")
-	flag.BoolVar(&s.race, "race", false, "build gozkd with the race detector: a report is a failure, and slowness is none")
-	flag.StringVar(&s.page, "write", "", "write the table into this page, between its marks")
-	flag.StringVar(&s.tick, "tick", "2000", "tickTime of the servers that are started, in ms")
-	list := flag.Bool("list", false, "list the attacks")
-	flag.Parse()
+	flags := flag.NewFlagSet("attacks", flag.ContinueOnError)
+	servers := flags.String("server", "gozkd,zookeeper", "what to attack: gozkd, zookeeper, or both; the first one is judged")
+	flags.StringVar(&s.gozkd, "gozkd", "", "the gozkd to attack; empty: built from the tree")
+	flags.StringVar(&s.addr, "addr", "",
+		"attack a running server at this host:port instead; memory, SIGTERM and restart are left out")
+	names := flags.String("attack", "all", "names of attacks, separated by commas")
+	flags.DurationVar(&s.duration, "time", 6*time.Second, "how long each attack lasts")
+	flags.BoolVar(&s.race, "race", false, "build gozkd with the race detector: a report is a failure, and slowness is none")
+	flags.StringVar(&s.page, "write", "", "write the table into this page, between its marks")
+	flags.StringVar(&s.tick, "tick", "2000", "tickTime of the servers that are started, in ms")
+	list := flags.Bool("list", false, "list the attacks")
+	must.Parsed(flags.Parse(args))
 	s.servers = strings.Split(*servers, ",")
 	if *list {
 		for _, a := range allAttacks() {
 			fmt.Printf("%-20s %s\n", a.name, a.what)
 		}
-		return 0
+		return
 	}
-	var err error
-	if s.attacks, err = attacksNamed(*names); err == nil {
-		err = attackAll(ctx, &s)
-	}
-	return report(err)
-}
-
-// report prints an error and returns the exit status.
-func report(err error) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errMissed):
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	fmt.Fprintln(os.Stderr, "attacks:", err)
-	return 2
+	s.attacks = must.Get(attacksNamed(*names))
+	attackAll(ctx, &s)
 }
 
 // attackAll runs every attack against every server and prints the table.
-func attackAll(ctx context.Context, s *settings) (err error) {
-	dir, err := os.MkdirTemp("", "gozkd-attacks-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	products, err := s.products(ctx, dir)
-	if err != nil {
-		return err
-	}
+func attackAll(ctx context.Context, s *settings) {
+	dir := must.Get(os.MkdirTemp("", "gozkd-attacks-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
 	var rows []*row
 	var missed []string
-	for i, p := range products {
+	for i, p := range s.products(ctx, dir) {
 		for _, a := range s.attacks {
 			if a.needsOwn() && s.addr != "" || a.web && p.name != gozkd {
 				continue
 			}
-			r, err := measure(ctx, s, p, a, dir)
-			if err != nil {
-				return fmt.Errorf("%s against %s: %w", a.name, p.name, err)
-			}
+			var r *row
+			must.Doing(a.name+" against "+p.name, func() { r = measure(ctx, s, p, a) })
 			rows = append(rows, r)
 			fmt.Println(r)
 			if i == 0 {
@@ -126,16 +96,12 @@ func attackAll(ctx context.Context, s *settings) (err error) {
 			}
 		}
 	}
-	fmt.Println()
 	text := table(rows)
-	fmt.Print(text)
+	fmt.Print("\n", text)
 	if s.page != "" {
-		if err := writePage(s.page, text); err != nil {
-			return err
-		}
+		must.Do(writePage(s.page, text))
 	}
 	if len(missed) > 0 {
-		return fmt.Errorf("%w:\n  %s", errMissed, strings.Join(missed, "\n  "))
+		must.Failf("a target was missed:\n  %s", strings.Join(missed, "\n  "))
 	}
-	return nil
 }

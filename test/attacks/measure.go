@@ -9,11 +9,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 const (
@@ -26,40 +28,20 @@ const (
 )
 
 // measure runs an attack against a product.
-func measure(ctx context.Context, s *settings, p *product, a *attack, dir string) (_ *row, err error) {
-	dir = filepath.Join(dir, "data", p.name, a.name) // dir also holds the program that was built
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	v, err := p.start(ctx, s, a, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, v.stop(), os.RemoveAll(dir)) }()
+func measure(ctx context.Context, s *settings, p *product, a *attack) *row {
+	v := p.start(ctx, s, a)
+	defer must.Finally(v.stop)
 	r := &row{attack: a, server: p.name, own: p.addr == ""}
-	kept, err := plant(ctx, v.target.Addrs)
-	if err != nil {
-		return nil, err
-	}
+	kept := must.Get(plant(ctx, v.target.Addrs))
 	if a.ensemble { // members that have a past keep more in mind, and it can be turned against them
 		v.terminate(termLimit)
-		if err := v.restart(ctx); err != nil {
-			return nil, err
-		}
+		must.Do(v.restart(ctx))
 	}
-	probe, err := startChild(append([]string{probeCommand}, v.target.Addrs...)...)
-	if err != nil {
-		return nil, err
-	}
+	probe := startChild(append([]string{probeCommand}, v.target.Addrs...)...)
 	defer probe.kill()
-	attacker, err := startChild(attackCommand, a.name)
-	if err != nil {
-		return nil, err
-	}
+	attacker := startChild(attackCommand, a.name)
 	defer attacker.kill()
-	if err := r.underAttack(ctx, s, v, probe, attacker); err != nil {
-		return nil, err
-	}
+	r.underAttack(ctx, s, v, probe, attacker)
 	if r.own {
 		r.died = append(r.died, v.died()...)
 		r.sigterm = v.terminate(termLimit)
@@ -73,37 +55,27 @@ func measure(ctx context.Context, s *settings, p *product, a *attack, dir string
 	if r.own {
 		if err := v.restart(ctx); err != nil {
 			r.lasting = append(r.lasting, "does not start again: "+firstLine(err))
-			return r, nil
+			return r
 		}
 	}
 	r.lasting = append(r.lasting, kept.missing(ctx, v.target.Addrs, r.others.Versions)...)
-	return r, nil
+	return r
 }
 
 // underAttack lets the attack run and collects what the probe and the memory show.
-func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, attacker *child) error {
-	if err := probe.await("ready", prepareLimit); err != nil {
-		return fmt.Errorf("probe: %w", err)
-	}
-	if err := sleep(ctx, 500*time.Millisecond); err != nil {
-		return err
-	}
+func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, attacker *child) {
+	must.Doing("probe", func() { must.Do(probe.await("ready", prepareLimit)) })
+	must.Sleep(ctx, 500*time.Millisecond)
 	peak := watchMemory(v)
-	zxid, logged := lastZxid(ctx, v.target.Addrs[0]), 0
-	logged, _ = v.logBytes()
+	zxid := lastZxid(ctx, v.target.Addrs[0])
+	logged, _ := v.logBytes()
 	began := time.Now()
-	if err := probe.say(begin); err != nil {
-		return err
-	}
-	if err := json.NewEncoder(attacker.in).Encode(&v.target); err != nil {
-		return err
-	}
+	must.Get(io.WriteString(probe.in, begin+"\n"))
+	must.Do(json.NewEncoder(attacker.in).Encode(&v.target))
 	if err := attacker.await("ready", prepareLimit); err != nil {
 		r.notes = append(r.notes, "preparation not finished")
 	}
-	if err := sleep(ctx, s.duration); err != nil {
-		return err
-	}
+	must.Sleep(ctx, s.duration)
 	took := time.Since(began).Seconds()
 	after, _ := v.logBytes()
 	r.logRate = float64(after-logged) / took
@@ -115,16 +87,6 @@ func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, a
 	if now := lastZxid(ctx, v.target.Addrs[0]); zxid > 0 && now > zxid {
 		// The probe's sets are half of its samples, and those of the epoch are in the lower half.
 		r.writeRate = max(0, (float64(now-zxid)-float64(r.others.Samples)/2)/time.Since(began).Seconds())
-	}
-	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -140,15 +102,15 @@ func watchMemory(v *servers) (stop func() int64) {
 	var peak int64
 	var running sync.WaitGroup
 	sample := func() {
-		for _, p := range v.processes() {
-			if p.Running() {
-				peak = max(peak, peakMemory(p.Pid()))
+		for _, m := range v.members() {
+			if m.Running() {
+				peak = max(peak, peakMemory(m.Pid()))
 			}
 		}
 	}
 	// Ends with ctx; awaited by the returned function.
 	running.Go(func() {
-		for sleep(ctx, 50*time.Millisecond) == nil {
+		for backoff.Sleep(ctx, 50*time.Millisecond) {
 			sample()
 		}
 	})
@@ -162,81 +124,43 @@ func watchMemory(v *servers) (stop func() int64) {
 
 // peakMemory returns the peak of a process's resident memory; 0 where the system does not tell it.
 func peakMemory(pid int) int64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			if err == nil {
-				return kib << 10
-			}
-		}
-	}
-	return 0
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // nothing where the system has no such file
+	_, value, _ := strings.Cut(string(status), "VmHWM:")
+	value, _, _ = strings.Cut(value, " kB")
+	kib, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64) // 0 if it has another form
+	return kib << 10
 }
 
 // child is another process of this program.
 type child struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out chan string // lines of the output; closed at its end
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *os.File
+	lines *bufio.Reader // of out
 }
 
 // startChild starts this program with arguments. The attacker gets less of the processor than the
 // others, as it would not be on the server's machine.
-func startChild(args ...string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, args...)
+func startChild(args ...string) *child {
+	command := append([]string{must.Get(os.Executable())}, args...)
 	if nice, err := exec.LookPath("nice"); err == nil && args[0] == attackCommand {
-		cmd = exec.Command(nice, append([]string{"-n", "5", self}, args...)...)
+		command = append([]string{nice, "-n", "5"}, command...)
 	}
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd: cmd, in: in, out: make(chan string, 10)}
-	// Ends with the output of the process, which kill ends.
-	go func() {
-		defer close(c.out)
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			c.out <- lines.Text()
-		}
-	}()
-	return c, nil
-}
-
-// say sends a line.
-func (c *child) say(line string) error {
-	_, err := io.WriteString(c.in, line+"\n")
-	return err
+	cmd := exec.Command(command[0], command[1:]...)
+	in := must.Get(cmd.StdinPipe())
+	out, theirs := must.Get2(os.Pipe())
+	cmd.Stdout, cmd.Stderr = theirs, os.Stderr
+	must.Do(errors.Join(cmd.Start(), theirs.Close()))
+	return &child{cmd, in, out, bufio.NewReader(out)}
 }
 
 // next returns the next line of the output.
 func (c *child) next(limit time.Duration) (string, error) {
-	select {
-	case line, ok := <-c.out:
-		if !ok {
-			return "", io.ErrUnexpectedEOF
-		}
-		return line, nil
-	case <-time.After(limit):
-		return "", fmt.Errorf("no answer within %v", limit)
+	if err := c.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return "", err
 	}
+	line, err := c.lines.ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
 }
 
 // await waits for a line.
@@ -268,7 +192,6 @@ func (c *child) result(v any, limit time.Duration) error {
 func (c *child) kill() {
 	_ = c.in.Close()         // perhaps closed already
 	_ = c.cmd.Process.Kill() // perhaps ended already
-	for range c.out {        //nolint:revive // until the output ends
-	}
-	_ = c.cmd.Wait() // how it ended does not matter
+	_ = c.cmd.Wait()         // how it ended does not matter
+	_ = c.out.Close()        // everything that counts was read
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -67,11 +69,8 @@ func unreadReplaced(a *attacker) {
 
 func unreadMultiRead(a *attacker) {
 	a.createLarge("/large")
-	var r proto.MultiRequest
-	for range 10000 {
-		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpGetData, Path: "/large"})
-	}
-	a.unread(10, proto.OpMultiRead, r.Append(nil))
+	get := proto.MultiOp{Op: proto.OpGetData, Path: "/large"}
+	a.unread(10, proto.OpMultiRead, multiOf(10000, func(int) proto.MultiOp { return get }))
 }
 
 // watchUnread opens n connections that watch path and do not read. A connection that the server
@@ -97,18 +96,11 @@ func (a *attacker) watchUnread(n int, path string, mode proto.AddWatchMode) {
 }
 
 func unreadLongPath(a *attacker) {
-	s := a.prepare()
 	var path string
-	n := largest(1<<20-1024, func(n int) error {
+	n := a.createLargest(1<<20-1024, func(s *stranger, n int) error {
 		path = "/" + strings.Repeat("p", n-1)
-		err := s.create(path, nil)
-		if err != nil {
-			_ = s.Close() // a request that is too large ends the connection
-			*s = *a.prepare()
-		}
-		return err
+		return s.create(path, nil)
 	})
-	must.Do(s.Close())
 	if n < 1<<20-1024 {
 		a.note("path accepted: %d kB", n>>10)
 	}
@@ -125,21 +117,17 @@ func unreadLongPath(a *attacker) {
 func unreadEvents(a *attacker) {
 	s := a.prepare()
 	must.Do(s.create("/events", nil))
-	name := strings.Repeat("e", 200)
-	var r proto.MultiRequest
-	for i := range 1000 {
-		path := fmt.Sprintf("/events/%s%04d", name, i)
-		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCreate, Path: path, ACL: proto.OpenACL()})
-	}
-	must.Get(s.call(proto.OpMulti, r.Append(nil)))
+	path := func(i int) string { return fmt.Sprintf("/events/%s%04d", strings.Repeat("e", 200), i) }
+	create := multiOf(1000, func(i int) proto.MultiOp { return createOp(path(i)) })
+	must.Get(s.call(proto.OpMulti, create))
 	must.Do(s.Close())
-	for i := range r.Ops {
-		r.Ops[i] = proto.MultiOp{Op: proto.OpSetData, Path: r.Ops[i].Path, Version: -1}
-	}
+	set := multiOf(1000, func(i int) proto.MultiOp {
+		return proto.MultiOp{Op: proto.OpSetData, Path: path(i), Version: -1}
+	})
 	a.ready()
 	a.watchUnread(100, "/events", proto.AddWatchPersistentRecursive)
 	a.sleep(time.Second)
-	a.repeat(2, proto.OpMulti, r.Append(nil))
+	a.repeat(2, proto.OpMulti, set)
 }
 
 func manyWatches(a *attacker) {
@@ -182,23 +170,14 @@ func slowFrames(a *attacker) {
 // sends, and keeps them open. A connection that the server closes is made anew.
 func (a *attacker) hold(n int, first []byte, more func(send func([]byte) error)) {
 	a.each(n, func(int) {
-		nc, err := a.dial(a.Addrs[0])
-		if err != nil {
-			a.sleep(100 * time.Millisecond)
-			return
-		}
-		defer func() { _ = nc.Close() }() // whatever was sent is sent
-		send := func(b []byte) error {
-			if err := nc.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
-				return err
+		a.withConn(a.Addrs[0], retry, func(nc *net.TCPConn) {
+			c := rawclient.New(nc)
+			send := func(b []byte) error { return c.Write(b, time.Minute) }
+			if send(first) != nil {
+				return
 			}
-			_, err := nc.Write(b)
-			return err
-		}
-		if send(first) != nil {
-			return
-		}
-		more(send)
-		_, _ = nc.Read(make([]byte, 1)) // until the server closes the connection or the attack ends
+			more(send)
+			_, _ = nc.Read(make([]byte, 1)) // until the server closes the connection or the attack ends
+		})
 	})
 }

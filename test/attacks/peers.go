@@ -94,10 +94,11 @@ type link struct {
 	theirs   []byte // the content of the member's hello; nil: it accepted nobody
 }
 
-// connectAs connects to a member under the id from. The contents of the hello are those that the
-// member itself tells, if it tells them to a member without state. In turn the caller is one of a
-// version without extensions, one without a secret, and one that claims to have a secret.
-func (a *attacker) connectAs(from, to int) (*link, error) {
+// connectAs calls f with a connection to a member under the id from. The contents of the hello are
+// those that the member itself tells, if it tells them to a member without state. In turn the
+// caller is one of a version without extensions, one without a secret, and one that claims to have
+// a secret.
+func (a *attacker) connectAs(from, to int, f func(l *link)) error {
 	var more []byte
 	if n := a.dialed.Load() % 3; n > 0 {
 		more = extension(byte(2 * (n - 1)))
@@ -111,9 +112,12 @@ func (a *attacker) connectAs(from, to int) (*link, error) {
 		_, conn, err = a.greet(from, to, append(slices.Clone(theirs), more...))
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &link{conn, from, to, theirs}, nil
+	defer func() { _ = conn.Close() }() // whatever was sent is sent
+	a.breach("accepted as a member")
+	f(&link{conn, from, to, theirs})
+	return nil
 }
 
 // greet connects, sends a hello, and returns the content of the hello that accepts it.
@@ -171,18 +175,14 @@ func peerFrames(frames func(r *rand.Rand, l *link) [][]byte) func(a *attacker) {
 					a.followerOfZooKeeper(from, to, frames(r, &link{from: from, to: to}))
 					return
 				}
-				l, err := a.connectAs(from, to)
-				if err != nil {
-					return
-				}
-				a.breach("accepted as a member")
-				for _, payload := range frames(r, l) {
-					if _, err := l.Write(frame(1, payload)); err != nil {
-						break
+				_ = a.connectAs(from, to, func(l *link) { // an error is a refusal
+					for _, payload := range frames(r, l) {
+						if _, err := l.Write(frame(1, payload)); err != nil {
+							break
+						}
 					}
-				}
-				a.sleep(50 * time.Millisecond)
-				_ = l.Close() // whatever was sent is sent
+					a.sleep(50 * time.Millisecond)
+				})
 			})
 			a.sleep(200 * time.Millisecond)
 		})
@@ -191,11 +191,6 @@ func peerFrames(frames func(r *rand.Rand, l *link) [][]byte) func(a *attacker) {
 
 // followerOfZooKeeper sends FOLLOWERINFO to a quorum port, and then the payloads.
 func (a *attacker) followerOfZooKeeper(from, to int, payloads [][]byte) {
-	nc, err := a.dial(a.Peers[to-1])
-	if err != nil {
-		return
-	}
-	defer func() { _ = nc.Close() }() // whatever was sent is sent
 	const followerInfo = 11
 	b := binary.BigEndian.AppendUint32(nil, followerInfo)
 	b = binary.BigEndian.AppendUint64(b, 1<<62) // zxid of an epoch far ahead
@@ -204,12 +199,16 @@ func (a *attacker) followerOfZooKeeper(from, to int, payloads [][]byte) {
 	b = binary.BigEndian.AppendUint32(b, 0x10000)
 	b = binary.BigEndian.AppendUint64(b, 0)
 	b = binary.BigEndian.AppendUint32(b, 0)
-	for _, p := range payloads {
-		b = append(b, p...)
-	}
-	if _, err := nc.Write(b); err == nil {
-		a.sleep(50 * time.Millisecond)
-	}
+	a.tell(a.Peers[to-1], slices.Concat(b, slices.Concat(payloads...)))
+}
+
+// tell sends bytes on a new connection, and closes it after a moment.
+func (a *attacker) tell(addr string, b []byte) {
+	a.withConn(addr, 0, func(nc *net.TCPConn) {
+		if _, err := nc.Write(b); err == nil {
+			a.sleep(50 * time.Millisecond)
+		}
+	})
 }
 
 // Kinds of frames between members.
@@ -309,11 +308,6 @@ func zooKeeperElections(a *attacker) {
 	a.ready()
 	a.each(1, func(int) {
 		a.pairs(func(from, to int) {
-			nc, err := a.dial(a.Elections[to-1])
-			if err != nil {
-				return
-			}
-			defer func() { _ = nc.Close() }() // whatever was sent is sent
 			addr := "127.0.0.1:1"
 			b := binary.BigEndian.AppendUint64(nil, 0xffffffffffff0000) // the version of the protocol, -65536
 			b = binary.BigEndian.AppendUint64(b, uint64(from))
@@ -324,10 +318,7 @@ func zooKeeperElections(a *attacker) {
 			}
 			n = binary.BigEndian.AppendUint32(n, 2) // version
 			n = binary.BigEndian.AppendUint32(n, 0) // no configuration
-			b = append(binary.BigEndian.AppendUint32(b, uint32(len(n))), n...)
-			if _, err := nc.Write(b); err == nil {
-				a.sleep(50 * time.Millisecond)
-			}
+			a.tell(a.Elections[to-1], append(binary.BigEndian.AppendUint32(b, uint32(len(n))), n...))
 		})
 		a.sleep(200 * time.Millisecond)
 	})
@@ -345,22 +336,19 @@ func peerGarbage(a *attacker) {
 			}
 			if i%2 == 0 && a.Product != zooKeeper {
 				to := 1 + r.IntN(len(a.Peers))
-				if l, err := a.connectAs(1+to%len(a.Peers), to); err == nil {
-					a.breach("accepted as a member")
+				_ = a.connectAs(1+to%len(a.Peers), to, func(l *link) { // an error is a refusal
 					b[0] = byte(1 + r.IntN(7)) // a kind that exists
 					if _, err := l.Write(frame(1, b)); err == nil {
-						a.sleep(5 * time.Millisecond)
+						a.pause()
 					}
-					_ = l.Close() // whatever was sent is sent
-				}
+				})
 				a.pause()
 				continue
 			}
-			if nc, err := a.dial(ports[r.IntN(len(ports))]); err == nil {
+			a.withConn(ports[r.IntN(len(ports))], 0, func(nc *net.TCPConn) {
 				_, _ = nc.Write(b) // the server may close the connection earlier
 				a.pause()
-				_ = nc.Close() // whatever was sent is sent
-			}
+			})
 		}
 	})
 }
@@ -376,19 +364,15 @@ func peerHello(a *attacker) {
 	a.pairs(func(from, to int) { all = append(all, pair{from, to}) })
 	a.each(len(all), func(i int) {
 		for a.ctx.Err() == nil {
-			if l, err := a.connectAs(all[i].from, all[i].to); err == nil {
-				a.breach("accepted as a member")
-				_ = l.Close() // as intended
-			}
+			_ = a.connectAs(all[i].from, all[i].to, func(*link) {}) // an error is a refusal
 		}
 	})
 	a.each(len(all), func(i int) {
 		for a.ctx.Err() == nil {
-			if nc, err := a.dial(a.Peers[all[i].to-1]); err == nil {
+			a.withConn(a.Peers[all[i].to-1], 0, func(nc *net.TCPConn) {
 				_, _ = nc.Write(hello(helloAsks, all[i].from, all[i].to, make([]byte, 16))) // refused, or not
 				_, _ = nc.Read(make([]byte, 64))                                            // the answer does not matter
-				_ = nc.Close()                                                              // as intended
-			}
+			})
 		}
 	})
 }
@@ -397,16 +381,12 @@ func peerPartial(a *attacker) {
 	a.ready()
 	a.each(1500, func(i int) {
 		to := 1 + i%len(a.Peers)
-		nc, err := a.dial(a.Peers[to-1])
-		if err != nil {
-			a.sleep(100 * time.Millisecond)
-			return
-		}
-		defer func() { _ = nc.Close() }() // whatever was sent is sent
-		h := hello(helloFrames, 1+to%len(a.Peers), to, unknownEnsemble)
-		if _, err := nc.Write(h[:1+i%(len(h)-1)]); err == nil {
-			_, _ = nc.Read(make([]byte, 1)) // until the member closes the connection or the attack ends
-		}
+		a.withConn(a.Peers[to-1], 0, func(nc *net.TCPConn) {
+			h := hello(helloFrames, 1+to%len(a.Peers), to, unknownEnsemble)
+			if _, err := nc.Write(h[:1+i%(len(h)-1)]); err == nil {
+				_, _ = nc.Read(make([]byte, 1)) // until the member closes the connection or the attack ends
+			}
+		})
 		a.sleep(100 * time.Millisecond)
 	})
 	if a.Product == zooKeeper {
@@ -416,12 +396,10 @@ func peerPartial(a *attacker) {
 	large = append(large, make([]byte, 2<<20)...)
 	a.each(6, func(i int) {
 		to := 1 + i%len(a.Peers)
-		if l, err := a.connectAs(1+to%len(a.Peers), to); err == nil {
-			a.breach("accepted as a member")
+		_ = a.connectAs(1+to%len(a.Peers), to, func(l *link) { // an error is a refusal
 			if _, err := l.Write(large); err == nil {
 				a.sleep(time.Second)
 			}
-			_ = l.Close() // whatever was sent is sent
-		}
+		})
 	})
 }

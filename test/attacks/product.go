@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,135 +32,78 @@ type product struct {
 }
 
 // products returns the servers to be attacked, built or installed.
-func (s *settings) products(ctx context.Context, dir string) (list []*product, err error) {
+func (s *settings) products(ctx context.Context, dir string) (list []*product) {
 	if s.addr != "" {
-		return []*product{{name: s.addr, addr: s.addr}}, nil
+		return []*product{{name: s.addr, addr: s.addr}}
 	}
 	var flags []string
 	if s.race {
 		flags = []string{"-race"}
 	}
-	err = must.Try(func() {
-		for _, name := range s.servers {
-			kind, known := map[string]string{gozkd: server.Gozkd, zooKeeper: server.ZooKeeper39}[name]
-			if !known {
-				must.Failf("no server %q: know %s and %s", name, gozkd, zooKeeper)
-			}
-			list = append(list, &product{name: name, kind: server.KindNamed(ctx, kind, s.gozkd, dir, flags...)})
+	for _, name := range s.servers {
+		kind, known := map[string]string{gozkd: server.Gozkd, zooKeeper: server.ZooKeeper39}[name]
+		if !known {
+			must.Failf("no server %q: know %s and %s", name, gozkd, zooKeeper)
 		}
-	})
-	return list, err
-}
-
-// servers are the processes under attack, one or three. The data outlives a restart.
-type servers struct {
-	product  *product
-	options  server.Options   // of a standalone server
-	alone    *server.Process  // nil: an ensemble
-	ensemble *server.Ensemble // nil: a standalone server
-	target   target
-}
-
-// keys returns the zoo.cfg: defaults, except that the four-letter words and the admin server are
-// available to the attacker.
-func keys(a *attack, tick string, adminPort int) map[string]string {
-	k := map[string]string{
-		"tickTime":               tick,
-		"4lw.commands.whitelist": "*",
-		"admin.enableServer":     strconv.FormatBool(a.admin),
-	}
-	if a.admin {
-		k["admin.serverAddress"], k["admin.serverPort"] = "127.0.0.1", strconv.Itoa(adminPort)
-	}
-	maps.Copy(k, a.keys)
-	return k
-}
-
-// start starts the servers for an attack, with data in dir.
-func (p *product) start(ctx context.Context, s *settings, a *attack, dir string) (*servers, error) {
-	v := &servers{product: p}
-	v.target.Product = p.name
-	if p.addr != "" {
-		v.target = target{Addrs: []string{p.addr}}
-		return v, nil
-	}
-	free, err := server.FreePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	adminPort := free[0]
-	if a.admin {
-		v.target.Admin = fmt.Sprintf("127.0.0.1:%d", adminPort)
-	}
-	k := keys(a, s.tick, adminPort)
-	if a.ensemble {
-		return v, v.startEnsemble(ctx, k)
-	}
-	v.options = server.Options{DataDir: filepath.Join(dir, "data"), Keys: k, JVMFlags: jvmFlags}
-	if a.files > 0 {
-		v.options.Wrapper = []string{"prlimit", fmt.Sprintf("--nofile=%d:%d", a.files, a.files)}
-	}
-	return v, v.startAlone(ctx)
-}
-
-func (v *servers) startAlone(ctx context.Context) (err error) {
-	if v.alone, err = v.product.kind.Start(ctx, v.options); err == nil {
-		v.target.Addrs = []string{v.alone.Addr()}
-	}
-	return err
-}
-
-func (v *servers) startEnsemble(ctx context.Context, keys map[string]string) (err error) {
-	v.ensemble, err = v.product.kind.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys, JVMFlags: jvmFlags})
-	if err != nil {
-		return err
-	}
-	v.target.Addrs = v.ensemble.Addrs()
-	v.target.Peers, v.target.Elections, err = peerPorts(v.ensemble.Members[0].ConfigFile())
-	return err
-}
-
-// peerPorts reads the addresses of the server lines of a zoo.cfg, in the order of the members.
-func peerPorts(config string) (peers, elections []string, err error) {
-	f, err := os.Open(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f) // the keys are sorted
-	for lines.Scan() {
-		if !strings.HasPrefix(lines.Text(), "server.") {
-			continue
-		}
-		_, value, _ := strings.Cut(lines.Text(), "=")
-		parts := strings.Split(value, ":")
-		if len(parts) < 3 {
-			return nil, nil, fmt.Errorf("%s: unknown form: %s", config, lines.Text())
-		}
-		peers = append(peers, net.JoinHostPort(parts[0], parts[1]))
-		elections = append(elections, net.JoinHostPort(parts[0], parts[2]))
-	}
-	return peers, elections, lines.Err()
-}
-
-// processes returns the processes under attack; none if they were not started here.
-func (v *servers) processes() (list []*server.Process) {
-	if v.alone != nil {
-		list = append(list, v.alone)
-	}
-	if v.ensemble != nil {
-		for _, m := range v.ensemble.Members {
-			list = append(list, m.Process)
-		}
+		list = append(list, &product{name: name, kind: server.KindNamed(ctx, kind, s.gozkd, dir, flags...)})
 	}
 	return list
 }
 
+// servers are the processes under attack, one or three. The data outlives a restart.
+type servers struct {
+	ensemble *server.Ensemble // nil: a running server, which was not started here
+	target   target
+}
+
+// start starts the servers for an attack. Their zoo.cfg has defaults, except that the four-letter
+// words and the admin server are available to the attacker.
+func (p *product) start(ctx context.Context, s *settings, a *attack) *servers {
+	if p.addr != "" {
+		return &servers{target: target{Addrs: []string{p.addr}}}
+	}
+	v := &servers{target: target{Product: p.name}}
+	opts := server.EnsembleOptions{Members: 1, JVMFlags: jvmFlags, Keys: map[string]string{
+		"tickTime":               s.tick,
+		"4lw.commands.whitelist": "*",
+		"admin.enableServer":     strconv.FormatBool(a.admin),
+	}}
+	if a.ensemble {
+		opts.Members = 3
+	}
+	if a.admin {
+		port := must.Get(server.FreePorts(1))[0]
+		opts.Keys["admin.serverAddress"], opts.Keys["admin.serverPort"] = "127.0.0.1", strconv.Itoa(port)
+		v.target.Admin = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	if a.files > 0 {
+		opts.Wrapper = []string{"prlimit", fmt.Sprintf("--nofile=%d:%d", a.files, a.files)}
+	}
+	maps.Copy(opts.Keys, a.keys)
+	v.ensemble = must.Get(p.kind.StartEnsemble(ctx, opts))
+	v.target.Addrs = v.ensemble.Addrs()
+	if a.ensemble {
+		for _, m := range v.ensemble.Members {
+			v.target.Peers = append(v.target.Peers, m.PeerAddr())
+			v.target.Elections = append(v.target.Elections, m.ElectionAddr())
+		}
+	}
+	return v
+}
+
+// members returns the processes under attack; none if they were not started here.
+func (v *servers) members() []*server.Member {
+	if v.ensemble == nil {
+		return nil
+	}
+	return v.ensemble.Members
+}
+
 // died returns which processes have ended, with the last lines of their output.
 func (v *servers) died() (list []string) {
-	for i, p := range v.processes() {
-		if !p.Running() {
-			list = append(list, fmt.Sprintf("server %d: %s", i+1, lastWords(p.Log())))
+	for _, m := range v.members() {
+		if !m.Running() {
+			list = append(list, fmt.Sprintf("server %d: %s", m.ID, lastWords(m.Log())))
 		}
 	}
 	return list
@@ -189,14 +129,14 @@ func lastWords(log string) string {
 // that has not ended after limit is killed.
 func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 	began := time.Now()
-	for _, p := range v.processes() {
-		_ = p.Signal(syscall.SIGTERM) // fails only without the right to
+	for _, m := range v.members() {
+		_ = m.Signal(syscall.SIGTERM) // fails only without the right to
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for _, p := range v.processes() {
+	for _, m := range v.members() {
 		select {
-		case <-p.Done():
+		case <-m.Done():
 		case <-timer.C:
 			v.kill()
 			return limit
@@ -207,9 +147,9 @@ func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 
 // kill ends all processes at once and waits for them.
 func (v *servers) kill() {
-	for _, p := range v.processes() {
-		_ = p.Signal(os.Kill) // fails only without the right to
-		<-p.Done()
+	for _, m := range v.members() {
+		_ = m.Signal(os.Kill) // fails only without the right to
+		<-m.Done()
 	}
 }
 
@@ -217,36 +157,27 @@ func (v *servers) kill() {
 func (v *servers) restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, restartLimit)
 	defer cancel()
-	if v.ensemble != nil {
-		for _, m := range v.ensemble.Members {
-			if err := m.Start(); err != nil {
-				return err
-			}
-		}
-		return v.ensemble.AwaitServing(ctx)
+	var errs []error
+	for _, m := range v.members() {
+		errs = append(errs, m.Start())
 	}
-	old := v.alone
-	v.alone = nil
-	return errors.Join(old.Kill(), v.startAlone(ctx)) // Kill removes the files of the process, not its data
+	return errors.Join(append(errs, v.ensemble.AwaitServing(ctx))...)
 }
 
 // stop ends everything and removes the files.
 func (v *servers) stop() error {
+	if v.ensemble == nil {
+		return nil
+	}
 	v.kill()
-	if v.ensemble != nil {
-		return v.ensemble.Stop()
-	}
-	if v.alone != nil {
-		return v.alone.Kill()
-	}
-	return nil
+	return v.ensemble.Stop()
 }
 
 // logBytes returns the size of the servers' output, and how many reports of the race detector it
 // contains.
 func (v *servers) logBytes() (n, races int) {
-	for _, p := range v.processes() {
-		log := p.Log()
+	for _, m := range v.members() {
+		log := m.Log()
 		n += len(log)
 		races += strings.Count(log, "WARNING: DATA RACE")
 	}

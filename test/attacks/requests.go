@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"time"
 
@@ -36,16 +38,7 @@ func largeACL(n int) []proto.ACL {
 // createWithLargeACL creates a znode with as many ACL entries as the server takes.
 func createWithLargeACL(a *attacker) string {
 	const path = "/acl"
-	s := a.prepare()
-	defer must.Finally(func() error { return s.Close() }) // s changes
-	n := largest(36000, func(n int) error {
-		err := s.createWith(path, nil, largeACL(n))
-		if err != nil {
-			_ = s.Close() // a request that is too large ends the connection
-			*s = *a.prepare()
-		}
-		return err
-	})
+	n := a.createLargest(36000, func(s *stranger, n int) error { return s.createWith(path, nil, largeACL(n)) })
 	if n < 36000 {
 		a.note("ACL entries accepted: %d", n)
 	}
@@ -69,21 +62,13 @@ func (a *attacker) repeat(n int, op proto.OpCode, body []byte) {
 }
 
 func aclMulti(a *attacker) {
-	path := createWithLargeACL(a)
-	var r proto.MultiRequest
-	for range 10000 {
-		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCheck, Path: path, Version: -1})
-	}
-	a.repeat(4, proto.OpMulti, r.Append(nil))
+	check := proto.MultiOp{Op: proto.OpCheck, Path: createWithLargeACL(a), Version: -1}
+	a.repeat(4, proto.OpMulti, multiOf(10000, func(int) proto.MultiOp { return check }))
 }
 
 func aclMultiRead(a *attacker) {
-	path := createWithLargeACL(a)
-	var r proto.MultiRequest
-	for range 10000 {
-		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpGetData, Path: path})
-	}
-	a.repeat(4, proto.OpMultiRead, r.Append(nil))
+	get := proto.MultiOp{Op: proto.OpGetData, Path: createWithLargeACL(a)}
+	a.repeat(4, proto.OpMultiRead, multiOf(10000, func(int) proto.MultiOp { return get }))
 }
 
 // createLarge creates a znode with 1 MB of data.
@@ -146,11 +131,8 @@ func children(a *attacker) {
 	must.Do(s.create("/children", nil))
 	name := strings.Repeat("n", 40)
 	for i := 0; i < total; i += each {
-		var r proto.MultiRequest
-		for j := range each {
-			r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCreate, Path: fmt.Sprintf("/children/%s%05d", name, i+j), ACL: proto.OpenACL()})
-		}
-		must.Get(s.call(proto.OpMulti, r.Append(nil)))
+		create := func(j int) proto.MultiOp { return createOp(fmt.Sprintf("/children/%s%05d", name, i+j)) }
+		must.Get(s.call(proto.OpMulti, multiOf(each, create)))
 	}
 	must.Do(s.Close())
 	a.ready()
@@ -174,7 +156,7 @@ func deepPaths(a *attacker) {
 	var r proto.MultiRequest
 	for i := range 2000 {
 		deep += "/d"
-		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpCreate, Path: deep, ACL: proto.OpenACL()})
+		r.Ops = append(r.Ops, createOp(deep))
 		if i%200 == 199 { // a multi stays below 1 MB
 			if _, err := s.call(proto.OpMulti, r.Append(nil)); err != nil {
 				a.note("deep path refused: %v", err)
@@ -226,40 +208,30 @@ func mutated(a *attacker) {
 // mutate sends mutated frames on a connection, until the server closes it or there were enough.
 func (a *attacker) mutate(r *rand.Rand, handshake bool) {
 	if handshake {
-		nc, err := a.dial(a.Addrs[0])
-		if err != nil {
-			return
-		}
-		defer func() { _ = nc.Close() }() // whatever was sent is sent
-		hello := &proto.ConnectRequest{TimeoutMs: 1000, Passwd: make([]byte, proto.PasswdBytes)}
-		c := rawclient.New(nc)
-		if c.Write(flip(r, rawclient.AppendFrame(nil, hello.Append(nil))), time.Second) == nil {
-			_, _ = c.ReadFrame(200 * time.Millisecond) // whatever the server thinks of it
-		}
+		a.withConn(a.Addrs[0], 0, func(nc *net.TCPConn) {
+			c := rawclient.New(nc)
+			hello := rawclient.AppendFrame(nil, rawclient.NewSession(1000).Append(nil))
+			if c.Write(flip(r, hello), time.Second) == nil {
+				_, _ = c.ReadFrame(200 * time.Millisecond) // whatever the server thinks of it
+			}
+		})
 		return
 	}
-	s, err := a.session()
-	if err != nil {
-		return
-	}
-	defer func() { _ = s.Close() }() // whatever was sent is sent
-	for range 100 {
-		for range 20 {
-			s.add(drawRequest(r))
-		}
-		s.sent = flip(r, s.sent)
-		if s.flush() != nil {
-			return
-		}
-		for {
-			if _, err := s.ReadFrame(10 * time.Millisecond); err != nil {
-				if err == rawclient.ErrTimeout { //nolint:errorlint // returned as it is
-					break
-				}
+	a.withSession(func(s *stranger) {
+		for range 100 {
+			for range 20 {
+				s.add(drawRequest(r))
+			}
+			s.sent = flip(r, s.sent)
+			err := s.flush()
+			for err == nil {
+				_, err = s.ReadFrame(10 * time.Millisecond)
+			}
+			if !errors.Is(err, rawclient.ErrTimeout) {
 				return
 			}
 		}
-	}
+	})
 }
 
 // flip changes a few bytes, mostly in the headers of frames.
@@ -292,8 +264,8 @@ func drawRequest(r *rand.Rand) (proto.OpCode, []byte) {
 	case 2:
 		return proto.OpSetData, setData(path, []byte("data"))
 	case 3:
-		m := proto.MultiRequest{Ops: []proto.MultiOp{
-			{Op: proto.OpCreate, Path: path, ACL: proto.OpenACL()}, {Op: proto.OpSetData, Path: path, Version: -1}, {Op: proto.OpDelete, Path: path, Version: -1}}}
+		m := proto.MultiRequest{Ops: []proto.MultiOp{createOp(path),
+			{Op: proto.OpSetData, Path: path, Version: -1}, {Op: proto.OpDelete, Path: path, Version: -1}}}
 		return proto.OpMulti, m.Append(nil)
 	case 4:
 		m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpGetData, Path: path}, {Op: proto.OpGetChildren, Path: path}}}

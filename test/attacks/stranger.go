@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"io"
 	"net"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 const (
@@ -28,14 +28,7 @@ const (
 func (a *attacker) pause() { a.sleep(5 * time.Millisecond) }
 
 // sleep waits until d has passed or the attack ends.
-func (a *attacker) sleep(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-a.ctx.Done():
-	}
-}
+func (a *attacker) sleep(d time.Duration) { backoff.Sleep(a.ctx, d) }
 
 // dial connects to addr. If the server is on this machine, the connections come from many loopback
 // addresses, perAddress each, as those of many strangers would.
@@ -59,6 +52,36 @@ func (a *attacker) dialFrom(addr string, n int) (*net.TCPConn, error) {
 	return tcp, nil
 }
 
+// retry is how long most attackers wait after a refused connection.
+const retry = 100 * time.Millisecond
+
+// withConn calls f with a connection and closes it afterwards. It waits after a refused connection.
+func (a *attacker) withConn(addr string, wait time.Duration, f func(nc *net.TCPConn)) {
+	nc, err := a.dial(addr)
+	if err != nil {
+		a.sleep(wait)
+		return
+	}
+	defer func() { _ = nc.Close() }() // whatever was sent is sent
+	f(nc)
+}
+
+// brief connects from an address of the attacker's, as dialFrom does; -1: from any, as dial does.
+// No port of this machine stays in TIME_WAIT when the connection is closed.
+func (a *attacker) brief(address int) (*rawclient.Conn, error) {
+	var nc *net.TCPConn
+	var err error
+	if address < 0 {
+		nc, err = a.dial(a.Addrs[0])
+	} else {
+		nc, err = a.dialFrom(a.Addrs[0], address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rawclient.New(nc), nc.SetLinger(0)
+}
+
 // stranger is a connection with a session.
 type stranger struct {
 	*rawclient.Conn
@@ -67,19 +90,23 @@ type stranger struct {
 	sent []byte
 }
 
-// session connects to the first server and opens a session.
-func (a *attacker) session() (*stranger, error) { return a.sessionAt(a.Addrs[0]) }
+// sessionTimeoutMs is the timeout of the sessions that strangers ask for.
+const sessionTimeoutMs = 30_000
 
-func (a *attacker) sessionAt(addr string) (*stranger, error) {
-	nc, err := a.dial(addr)
+// session connects to the first server and opens a session.
+func (a *attacker) session() (*stranger, error) {
+	nc, err := a.dial(a.Addrs[0])
 	if err != nil {
 		return nil, err
 	}
+	return newStranger(nc)
+}
+
+// newStranger opens a session on a connection, which it closes after an error.
+func newStranger(nc *net.TCPConn) (*stranger, error) {
 	s := &stranger{Conn: rawclient.New(nc), nc: nc}
-	_, err = s.Handshake(&proto.ConnectRequest{TimeoutMs: 30000, Passwd: make([]byte, proto.PasswdBytes)}, patience)
-	if err != nil {
-		_ = s.Close() // the handshake failed already
-		return nil, err
+	if _, err := s.Handshake(rawclient.NewSession(sessionTimeoutMs), patience); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -109,36 +136,10 @@ func (s *stranger) flush() error {
 	return err
 }
 
-// call sends a request and returns the body of its reply. Events are skipped. The error may be a
-// proto.ErrCode.
+// call sends a request and returns the body of its reply, as Call of rawclient.Conn does.
 func (s *stranger) call(op proto.OpCode, body []byte) ([]byte, error) {
-	s.add(op, body)
-	if err := s.flush(); err != nil {
-		return nil, err
-	}
-	return s.reply()
-}
-
-// reply returns the body of the next reply.
-func (s *stranger) reply() ([]byte, error) {
-	for {
-		frame, err := s.ReadFrame(patience)
-		if err != nil {
-			return nil, err
-		}
-		d := jute.NewDecoder(frame)
-		var h proto.ReplyHeader
-		if h.Decode(&d); d.Err() != nil {
-			return nil, d.Err()
-		}
-		switch {
-		case h.Xid < 0:
-		case h.Err != 0:
-			return nil, h.Err
-		default:
-			return d.Rest(), nil
-		}
-	}
+	s.xid++
+	return s.Call(s.xid, op, body, patience)
 }
 
 // discard reads n bytes of replies, or everything if n is negative, and throws them away.
@@ -192,17 +193,35 @@ func getData(path string) []byte { return (&proto.PathWatchRequest{Path: path}).
 // prepare opens a session for the preparation of an attack, or ends the attack.
 func (a *attacker) prepare() *stranger { return must.Get(a.session()) }
 
-// largest calls try with n, and then with half as much each, until try succeeds: servers bound what
-// they take. It returns the accepted size.
-func largest(n int, try func(n int) error) int {
+// createLargest calls create with n, and then with half as much each, until create succeeds:
+// servers bound what they take. It returns the accepted size.
+func (a *attacker) createLargest(n int, create func(s *stranger, n int) error) int {
+	s := a.prepare()
+	defer must.Finally(func() error { return s.Close() }) // s changes
 	var err error
 	for ; n > 0; n /= 2 {
-		if err = try(n); err == nil {
+		if err = create(s, n); err == nil {
 			return n
 		}
+		_ = s.Close() // a request that is too large ends the connection
+		s = a.prepare()
 	}
-	must.Do(fmt.Errorf("nothing was accepted, at last: %w", err))
+	must.Failf("nothing was accepted, at last: %w", err)
 	return 0
+}
+
+// multiOf returns the body of a multi or multiRead of n operations.
+func multiOf(n int, op func(i int) proto.MultiOp) []byte {
+	var r proto.MultiRequest
+	for i := range n {
+		r.Ops = append(r.Ops, op(i))
+	}
+	return r.Append(nil)
+}
+
+// createOp returns the operation of a multi that creates a znode that everybody may use.
+func createOp(path string) proto.MultiOp {
+	return proto.MultiOp{Op: proto.OpCreate, Path: path, ACL: proto.OpenACL()}
 }
 
 // header returns a frame's length.

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -30,20 +30,11 @@ func webAttacks() []*attack {
 
 // webRequest sends a request and returns the status; 0 after an error.
 func (a *attacker) webRequest(method, path string, body []byte, headers ...string) int {
-	r, err := http.NewRequestWithContext(a.ctx, method, "http://"+a.Admin+path, bytes.NewReader(body))
+	status, _, err := a.request(method, path, body, headers...)
 	if err != nil {
 		return 0
 	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // the status counts
-	return resp.StatusCode
+	return status
 }
 
 // mustCreate creates children of the root.
@@ -58,15 +49,11 @@ func (a *attacker) mustCreate(data []byte, names ...string) {
 
 // askOnly sends a request on a connection, and does not read the answer.
 func (a *attacker) askOnly(request string, times int) {
-	nc, err := a.dial(a.Admin)
-	if err != nil {
-		a.sleep(100 * time.Millisecond)
-		return
-	}
-	defer func() { _ = nc.Close() }() // whatever was sent is sent
-	if _, err := nc.Write([]byte(strings.Repeat(request, times))); err == nil {
-		a.sleep(10 * time.Second)
-	}
+	a.withConn(a.Admin, retry, func(nc *net.TCPConn) {
+		if _, err := nc.Write([]byte(strings.Repeat(request, times))); err == nil {
+			a.sleep(10 * time.Second)
+		}
+	})
 }
 
 func webUnread(a *attacker) {

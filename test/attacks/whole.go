@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -30,48 +32,36 @@ func plantedData(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 10+i) }
 func owner(ctx context.Context, addr string) (*stranger, error) {
 	dialing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := rawclient.Dial(dialing, addr)
+	nc, err := new(net.Dialer).DialContext(dialing, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	s := &stranger{Conn: c}
-	_, err = s.Handshake(&proto.ConnectRequest{TimeoutMs: 30000, Passwd: make([]byte, proto.PasswdBytes)}, patience)
-	if err == nil {
-		s.sent = rawclient.AppendRequest(s.sent, -4, proto.OpAuth, (&proto.AuthRequest{Scheme: "digest", Auth: []byte("owner:secret")}).Append(nil))
-		err = s.flush()
-	}
-	if err == nil {
-		_, err = s.ReadFrame(patience)
-	}
+	s, err := newStranger(nc.(*net.TCPConn))
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
+	}
+	auth := proto.AuthRequest{Scheme: "digest", Auth: []byte("owner:secret")}
+	if _, err := s.call(proto.OpAuth, auth.Append(nil)); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
 // plant creates the znodes that must survive, and those of the probes.
-func plant(ctx context.Context, addrs []string) (_ *planted, err error) {
-	s, err := owner(ctx, addrs[0])
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+func plant(ctx context.Context, addrs []string) (*planted, error) {
 	k := &planted{n: 300}
-	own := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}
-	if err := s.createWith(plantedRoot, nil, own); err != nil {
-		return nil, err
-	}
-	for i := range k.n {
-		if err := s.createWith(plantedPath(i), plantedData(i), own); err != nil {
-			return nil, err
+	return k, must.Try(func() {
+		s := must.Get(owner(ctx, addrs[0]))
+		defer must.Finally(s.Close)
+		own := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}
+		must.Do(s.createWith(plantedRoot, nil, own))
+		for i := range k.n {
+			must.Do(s.createWith(plantedPath(i), plantedData(i), own))
 		}
-	}
-	for i := range addrs {
-		if err := s.create(probePath(i), nil); err != nil {
-			return nil, err
+		for i := range addrs {
+			must.Do(s.create(probePath(i), nil))
 		}
-	}
-	return k, nil
+	})
 }
 
 // missing returns what is not as it was planted, is older than the probes were told, or does not
@@ -82,35 +72,32 @@ func (k *planted) missing(ctx context.Context, addrs []string, versions []int32)
 		if err = k.check(ctx, addrs, versions); err == nil {
 			return nil
 		}
-		if sleep(ctx, 500*time.Millisecond) != nil {
+		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			break
 		}
 	}
 	return []string{firstLine(err)}
 }
 
-func (k *planted) check(ctx context.Context, addrs []string, versions []int32) (err error) {
-	s, err := owner(ctx, addrs[0])
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	path := plantedRoot
-	if _, err := s.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append(nil)); err != nil {
-		return err
-	}
-	for i := range k.n {
-		data, _, err := s.get(plantedPath(i))
-		if err != nil || !bytes.Equal(data, plantedData(i)) {
-			return fmt.Errorf("%s is lost or changed: %w", plantedPath(i), err)
+func (k *planted) check(ctx context.Context, addrs []string, versions []int32) error {
+	return must.Try(func() {
+		s := must.Get(owner(ctx, addrs[0]))
+		defer must.Finally(s.Close)
+		path := plantedRoot
+		must.Get(s.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append(nil)))
+		for i := range k.n {
+			data, _, err := s.get(plantedPath(i))
+			if err != nil || !bytes.Equal(data, plantedData(i)) {
+				must.Failf("%s is lost or changed: %w", plantedPath(i), err)
+			}
 		}
-	}
-	for i, version := range versions {
-		if _, stat, err := s.get(probePath(i)); err != nil || stat.Version < version {
-			return fmt.Errorf("%s has version %d, acknowledged was %d: %w", probePath(i), stat.Version, version, err)
+		for i, version := range versions {
+			if _, stat, err := s.get(probePath(i)); err != nil || stat.Version < version {
+				must.Failf("%s has version %d, acknowledged was %d: %w", probePath(i), stat.Version, version, err)
+			}
 		}
-	}
-	return s.set(plantedPath(0), plantedData(0))
+		must.Do(s.set(plantedPath(0), plantedData(0)))
+	})
 }
 
 // get returns a znode's data.

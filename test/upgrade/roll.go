@@ -67,7 +67,7 @@ func (r *roll) stages(ctx context.Context) {
 		r.load.Counts() // forget what was between the stages
 		err := must.Try(func() {
 			s.act(ctx)
-			must.Do(wait(ctx, r.rest))
+			must.Sleep(ctx, r.rest)
 		})
 		r.results = append(r.results, result{s.name, time.Since(began), r.load.Counts()})
 		if err != nil {
@@ -94,7 +94,7 @@ func (r *roll) to(binary string, empty bool) func(ctx context.Context) {
 				emptyDisk(m)
 			}
 			r.start(ctx, m, binary)
-			must.Do(wait(ctx, r.rest))
+			must.Sleep(ctx, r.rest)
 		}
 		r.levelIs(ctx, 1)
 	}
@@ -110,7 +110,7 @@ func emptyDisk(m *server.Member) {
 func (r *roll) start(ctx context.Context, m *server.Member, binary string) {
 	m.Become(binary)
 	must.Do(m.Start())
-	await(ctx, fmt.Sprintf("member %d is in step", m.ID), func() error {
+	must.Await(ctx, startLimit, fmt.Sprintf("member %d is in step", m.ID), func() error {
 		if err := r.ensemble.AwaitServing(ctx); err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (r *roll) refused(ctx context.Context) {
 		before = len(m.Log())
 		must.Do(m.Start())
 		reason := fmt.Sprintf("start member %d with a version of gozkd that supports level %d", m.ID, r.versions.nextLevel)
-		await(ctx, "an older version without data knows why it is refused", func() error {
+		must.Await(ctx, startLimit, "an older version without data knows why it is refused", func() error {
 			if !strings.Contains(m.Log()[before:], reason) {
 				return errors.New("its log does not say " + reason)
 			}
@@ -177,7 +177,7 @@ func (r *roll) refused(ctx context.Context) {
 
 // levelIs waits until all members that know levels have this level.
 func (r *roll) levelIs(ctx context.Context, want int) {
-	await(ctx, fmt.Sprintf("the level is %d", want), func() error {
+	must.Await(ctx, startLimit, fmt.Sprintf("the level is %d", want), func() error {
 		for _, m := range r.ensemble.Members {
 			got, err := value(ctx, m, "zk_gozkd_feature_level")
 			if errors.Is(err, errNoValue) && want == 1 {
@@ -198,39 +198,14 @@ var errNoValue = errors.New("mntr does not have it")
 
 // value returns a value of mntr.
 func value(ctx context.Context, m *server.Member, name string) (int, error) {
-	answer, err := server.FourLetterWord(ctx, m.Addr(), "mntr")
-	if err != nil {
+	values, err := server.Monitored(ctx, m.Addr())
+	switch text, there := values[name]; {
+	case err != nil:
 		return 0, err
-	}
-	for line := range strings.Lines(answer) {
-		if key, text, _ := strings.Cut(strings.TrimSpace(line), "\t"); key == name {
-			return strconv.Atoi(text)
-		}
-	}
-	return 0, fmt.Errorf("%s: %w", name, errNoValue)
-}
-
-// await repeats a check until it succeeds.
-func await(ctx context.Context, what string, check func() error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if wait(ctx, 50*time.Millisecond) != nil {
-			must.Failf("not within %v: %s: %w", startLimit, what, err)
-		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case !there:
+		return 0, fmt.Errorf("%s: %w", name, errNoValue)
+	default:
+		return strconv.Atoi(text)
 	}
 }
 

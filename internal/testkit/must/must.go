@@ -4,11 +4,13 @@
 package must
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // failure is the value of the panics of this package.
@@ -75,6 +77,33 @@ func Try(work func()) (err error) {
 func Doing(what string, work func()) {
 	if err := Try(work); err != nil {
 		panic(failure{fmt.Errorf("%s: %w", what, err)})
+	}
+}
+
+// Await repeats check until it succeeds. It ends the work with the last error after limit, or when
+// ctx ends.
+func Await(ctx context.Context, limit time.Duration, what string, check func() error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for err := check(); err != nil; err = check() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			end(fmt.Errorf("not within %v: %s: %w", limit, what, err))
+		}
+	}
+}
+
+// Sleep ends the work if ctx ends before d has passed.
+func Sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		end(ctx.Err())
 	}
 }
 

@@ -94,6 +94,40 @@ func (c *Conn) Handshake(req *proto.ConnectRequest, timeout time.Duration) (prot
 	return resp, d.Err()
 }
 
+// Call sends a request and returns the body of its reply; the error may be a proto.ErrCode.
+func (c *Conn) Call(xid int32, op proto.OpCode, body []byte, timeout time.Duration) ([]byte, error) {
+	if err := c.Write(AppendRequest(nil, xid, op, body), timeout); err != nil {
+		return nil, err
+	}
+	return c.Reply(timeout)
+}
+
+// Reply returns the body of the next reply, as Call does. Events and replies to pings are skipped.
+func (c *Conn) Reply(timeout time.Duration) ([]byte, error) {
+	for {
+		frame, err := c.ReadFrame(timeout)
+		if err != nil {
+			return nil, err
+		}
+		d := jute.NewDecoder(frame)
+		var h proto.ReplyHeader
+		h.Decode(&d)
+		switch {
+		case d.Err() != nil:
+			return nil, d.Err()
+		case h.Err != proto.OK:
+			return nil, h.Err
+		case h.Xid >= 0:
+			return d.Rest(), nil
+		}
+	}
+}
+
+// NewSession returns a request for a new session.
+func NewSession(timeoutMs int32) *proto.ConnectRequest {
+	return &proto.ConnectRequest{TimeoutMs: timeoutMs, Passwd: make([]byte, proto.PasswdBytes)}
+}
+
 // AppendFrame appends payload with its length before it.
 func AppendFrame(b, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(payload))), payload...)

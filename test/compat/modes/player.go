@@ -1,4 +1,4 @@
-package main
+package modes
 
 import (
 	"cmp"
@@ -23,14 +23,13 @@ const patience = 60 * time.Second
 type player struct {
 	ctx   context.Context
 	e     *server.Ensemble
-	title string
 	lines []string
 }
 
 // say adds a line.
 func (p *player) say(what string, outcome ...any) {
 	line := strings.TrimSuffix(fmt.Sprintln(outcome...), "\n")
-	p.lines = append(p.lines, p.title+": "+what+": "+line)
+	p.lines = append(p.lines, what+": "+line)
 }
 
 // session is a client's session and its connection.
@@ -108,26 +107,12 @@ func (s *session) answer(op proto.OpCode) string {
 	return text
 }
 
-// roles returns the leader, and then the others.
-func (p *player) roles() []*server.Member {
-	roles := []*server.Member{must.Get(p.e.Leader(p.ctx))}
-	for _, m := range p.e.Members {
-		if m != roles[0] {
-			roles = append(roles, m)
-		}
-	}
-	return roles
-}
-
 // await waits until a word has the wanted answer.
 func (p *player) await(m *server.Member, word, want string) {
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	got := ""
-	for end := time.Now().Add(patience); time.Now().Before(end); <-ticker.C {
-		if got, _ = server.FourLetterWord(p.ctx, m.Addr(), word); got == want {
-			return
+	must.Await(p.ctx, patience, fmt.Sprintf("%s of member %d is %q", word, m.ID, want), func() error {
+		if got, _ := server.FourLetterWord(p.ctx, m.Addr(), word); got != want {
+			return fmt.Errorf("it is %q", got)
 		}
-	}
-	must.Failf("%s of member %d is %q, want %q", word, m.ID, got, want)
+		return nil
+	})
 }

@@ -1,4 +1,4 @@
-package main
+package modes
 
 import (
 	_ "embed" // the requests
@@ -21,8 +21,8 @@ var (
 
 // localSessions plays on the leader and on a follower.
 func (p *player) localSessions() {
-	for i, m := range p.roles()[:2] {
-		role, other := []string{"leader", "follower"}[i], p.roles()[2]
+	for i, m := range must.Get(p.e.LeaderFirst(p.ctx))[:2] {
+		role, other := []string{"leader", "follower"}[i], must.Get(p.e.LeaderFirst(p.ctx))[2]
 		say := func(what string, outcome ...any) { p.say(role+": "+what, outcome...) }
 
 		s, how := p.open(m, proto.ConnectRequest{})
@@ -60,7 +60,7 @@ func (p *player) localSessions() {
 
 // readOnly plays on a follower that loses the others, and finds them again.
 func (p *player) readOnly(clients []*script) {
-	roles := p.roles()
+	roles := must.Get(p.e.LeaderFirst(p.ctx))
 	left, gone := roles[1], []int{0, 2}
 	stage := func() {
 		for _, c := range clients {

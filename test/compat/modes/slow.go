@@ -1,4 +1,4 @@
-package main
+package modes
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // slowReaders plays clients of a follower that ask for 80 replies of 200 kB, take 3 MB/s of them,
 // and ping meanwhile. Their sessions live, although that takes longer than their timeout.
 func (p *player) slowReaders() {
-	m := p.roles()[1]
+	m := must.Get(p.e.LeaderFirst(p.ctx))[1]
 	s, _ := p.open(m, proto.ConnectRequest{})
 	s.do(`create "/slow" "x" open 0`)
 	s.do(fmt.Sprintf(`setData "/slow" %q -1`, make([]byte, 200_000)))

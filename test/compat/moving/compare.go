@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -41,7 +42,7 @@ type reader struct {
 func readTree(ctx context.Context, addr string) map[string]znode {
 	c := must.Get(rawclient.Dial(ctx, addr))
 	defer must.Finally(c.Close)
-	must.Get(c.Handshake(&proto.ConnectRequest{TimeoutMs: sessionMs, Passwd: make([]byte, 16)}, timeout))
+	must.Get(c.Handshake(rawclient.NewSession(sessionMs), timeout))
 	r := &reader{c: c, tree: make(map[string]znode)}
 	auth := proto.AuthRequest{Scheme: "digest", Auth: []byte("super:" + server.SuperPassword)}
 	r.call(proto.OpAuth, auth.Append(nil))
@@ -52,14 +53,12 @@ func readTree(ctx context.Context, addr string) map[string]znode {
 
 // call returns a decoder of the answer, or nil if the server cannot answer.
 func (r *reader) call(op proto.OpCode, body []byte) *jute.Decoder {
-	must.Do(r.c.Write(rawclient.AppendRequest(nil, 1, op, body), timeout))
-	d := jute.NewDecoder(must.Get(r.c.ReadFrame(timeout)))
-	var head proto.ReplyHeader
-	if head.Decode(&d); head.Err == proto.ErrMarshallingError {
+	body, err := r.c.Call(1, op, body, timeout)
+	if errors.Is(err, proto.ErrMarshallingError) {
 		return nil
-	} else if head.Err != proto.OK || d.Err() != nil {
-		must.Failf("%v is refused: %v, %w", op, head.Err, d.Err())
 	}
+	must.Doing(op.String(), func() { must.Do(err) })
+	d := jute.NewDecoder(body)
 	return &d
 }
 

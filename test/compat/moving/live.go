@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -44,12 +43,12 @@ func (w *world) live(release string, servers int, clients []string) {
 		peers = append(peers, m.PeerAddr())
 	}
 	m := w.migrate(strings.Join(peers, ","), into)
-	defer must.Finally(m.kill)
+	defer must.Finally(m.Kill)
 	load := lockload.Start(w.ctx, install.Root(w.ctx), e.Addrs(), clients)
 	defer must.Finally(load.End)
 	random := startLoad(w.ctx, e.Addrs()[0], release, w.rng, 2, 1000) // every kind of transaction, until that server is gone
 	defer random.wait()
-	must.Do(sleep(w.ctx, 2*time.Second))
+	must.Sleep(w.ctx, 2*time.Second)
 	if servers > 1 {
 		for range 2 {
 			leader := must.Get(e.Leader(w.ctx))
@@ -57,16 +56,16 @@ func (w *world) live(release string, servers int, clients []string) {
 			must.Do(e.AwaitServing(w.ctx))
 			must.Do(leader.Start())
 			must.Do(e.AwaitServing(w.ctx))
-			must.Do(sleep(w.ctx, time.Second))
+			must.Sleep(w.ctx, time.Second)
 		}
 	}
-	m.awaitLeader()
+	w.awaitLeader(into)
 	fmt.Printf("%-7s before the cut-over: %s\n", release, describe(load.Counts()))
 	w.cutOver(release, e, own, m, load)
 }
 
 // cutOver ends the migration: ZooKeeper stops, the new servers start, and the clients go on.
-func (w *world) cutOver(release string, e *server.Ensemble, own *newEnsemble, m *running, load *lockload.Load) {
+func (w *world) cutOver(release string, e *server.Ensemble, own *newEnsemble, m *server.Process, load *lockload.Load) {
 	finish := []string{"migrate", "finish", own.members[0].data}
 	for _, member := range e.Members {
 		finish = append(finish, "--verify-tail", member.DataDir())
@@ -87,12 +86,12 @@ func (w *world) cutOver(release string, e *server.Ensemble, own *newEnsemble, m 
 	}
 	stopped := time.Now()
 	must.Do(<-finished)
-	must.Do(m.wait())
+	must.Do(m.Wait())
 	founded := time.Now()
 	must.Do(own.start(w))
 	serving := time.Now()
 	must.Do(load.AwaitWrites(w.ctx, patience))
-	must.Do(sleep(w.ctx, 3*time.Second)) // a client that lost its session says so
+	must.Sleep(w.ctx, 3*time.Second) // a client that lost its session says so
 	seen := load.Counts()
 	fmt.Print(report)
 	fmt.Printf("%-7s %d servers: stopped in %d ms, founded after %d ms, started after %d ms; %s\n", release, len(e.Members),
@@ -129,60 +128,22 @@ func describe(c lockload.Counts) string {
 	return fmt.Sprintf("%d writes under locks, %d repeated, %d sessions lost, %d failed, longest pause %d ms", c.Done, c.Repeated, c.Lost, c.Failed, c.Pause.Milliseconds())
 }
 
-// running is a running `gozkd migrate`.
-type running struct {
-	w    *world
-	into string
-	cmd  *exec.Cmd
-	out  *os.File
-	done chan error
+// migrate starts `gozkd migrate`.
+func (w *world) migrate(from, into string) *server.Process {
+	cmd := exec.Command(w.gozkd, "migrate", "--from", from, "--into", into)
+	return must.Get(server.Start("gozkd migrate", cmd, filepath.Join(w.work, "migrate.log")))
 }
 
-func (w *world) migrate(from, into string) *running {
-	out := must.Get(os.Create(filepath.Join(w.work, "migrate.log")))
-	m := &running{w: w, into: into, out: out, done: make(chan error, 1)}
-	m.cmd = exec.Command(w.gozkd, "migrate", "--from", from, "--into", into)
-	m.cmd.Stdout, m.cmd.Stderr = out, out
-	must.Do(m.cmd.Start())
-	// Ends with the process; awaited by wait and kill.
-	go func() {
-		m.done <- m.cmd.Wait()
-		close(m.done)
-	}()
-	return m
-}
-
-// awaitLeader waits until the migration follows a leader and lags by little.
-func (m *running) awaitLeader() {
-	ctx, cancel := context.WithTimeout(m.w.ctx, patience)
-	defer cancel()
-	for {
-		status := m.w.run("migrate", "status", m.into)
-		if strings.Contains(status, "number ") {
-			fmt.Print(status)
-			return
+// awaitLeader waits until the migration into a directory follows a leader and lags by little.
+func (w *world) awaitLeader(into string) {
+	must.Await(w.ctx, patience, "a leader is followed", func() error {
+		status := w.run("migrate", "status", into)
+		if !strings.Contains(status, "number ") {
+			return errors.New(status)
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			must.Failf("no leader is followed: %w\n%s", err, status)
-		}
-	}
-}
-
-// wait waits for the end, which is that of the finish.
-func (m *running) wait() error {
-	err := <-m.done
-	if err != nil {
-		text, _ := os.ReadFile(m.out.Name())
-		err = fmt.Errorf("gozkd migrate: %w\n%s", err, text)
-	}
-	return err
-}
-
-func (m *running) kill() error {
-	_ = m.cmd.Process.Kill() // it may have ended
-	for range m.done {       // until the process has ended
-	}
-	return m.out.Close()
+		fmt.Print(status)
+		return nil
+	})
 }
 
 // newEnsemble is the ensemble that takes over.

@@ -90,7 +90,7 @@ func (w *worker) session(ctx context.Context, addr string) bool {
 		return false
 	}
 	defer func() { _ = c.Close() }() // the server is gone, or the session closed
-	resp, err := c.Handshake(&proto.ConnectRequest{TimeoutMs: sessionMs, Passwd: make([]byte, 16)}, timeout)
+	resp, err := c.Handshake(rawclient.NewSession(sessionMs), timeout)
 	if err != nil {
 		return false
 	}

@@ -266,12 +266,3 @@ func keys(compression string) map[string]string {
 
 func since35(release string) bool { return release >= "3.5" }
 func since36(release string) bool { return release >= "3.6" }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}

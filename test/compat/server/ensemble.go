@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +15,16 @@ import (
 
 // EnsembleOptions configure an ensemble.
 type EnsembleOptions struct {
-	// Members is their number; all vote. Their ids are 1 and up.
+	// Members is their number; all vote. Their ids are 1 and up. A single one is a standalone
+	// server unless the keys say otherwise.
 	Members int
 	// Keys are lines of zoo.cfg that the members share; nil means Defaults(). initLimit=10 and
 	// syncLimit=5 are added if missing.
 	Keys map[string]string
 	// JVMFlags are as in Options, for each member.
 	JVMFlags []string
+	// Wrapper is as in Options, for each member.
+	Wrapper []string
 	// Audit: each member writes ZooKeeper's lines to its AuditLog, if the keys have audit.enable.
 	Audit bool
 	// Prepare, if any, fills the data directory of each member before the first start.
@@ -46,10 +49,12 @@ type Member struct {
 	*Process
 	ID int
 
-	addr    string
-	peer    string
-	dir     string
-	command []string
+	addr     string
+	peer     string
+	election string
+	dir      string
+	wrapper  []string
+	command  []string
 }
 
 // StartZooKeeperEnsemble installs Apache ZooKeeper if necessary, starts an ensemble, and returns
@@ -122,6 +127,13 @@ func (e *Ensemble) Leader(ctx context.Context) (*Member, error) {
 	return leader, nil
 }
 
+// LeaderFirst returns the leader, and then the other members.
+func (e *Ensemble) LeaderFirst(ctx context.Context) ([]*Member, error) {
+	leader, err := e.Leader(ctx)
+	others := slices.DeleteFunc(slices.Clone(e.Members), func(m *Member) bool { return m == leader })
+	return append([]*Member{leader}, others...), err
+}
+
 // AwaitServing waits until a running member leads and all other running members follow.
 func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	const interval = 20 * time.Millisecond
@@ -169,7 +181,8 @@ func (m *Member) Start() error {
 	if m.Running() {
 		return fmt.Errorf("server: member %d runs already", m.ID)
 	}
-	p, err := start(exec.Command(m.command[0], m.command[1:]...), filepath.Join(m.dir, "server.log"))
+	command := Options{Wrapper: m.wrapper}.command(m.command[0], m.command[1:]...)
+	p, err := start(command, filepath.Join(m.dir, "server.log"))
 	if err != nil {
 		return err
 	}
@@ -186,6 +199,9 @@ func (m *Member) ConfigFile() string { return m.command[len(m.command)-1] }
 
 // PeerAddr returns the host:port for other members, on which the leader of a ZooKeeper listens.
 func (m *Member) PeerAddr() string { return m.peer }
+
+// ElectionAddr returns the host:port for elections.
+func (m *Member) ElectionAddr() string { return m.election }
 
 // DataDir returns the member's data directory.
 func (m *Member) DataDir() string { return filepath.Join(m.dir, "data") }
@@ -215,7 +231,7 @@ func (e *Ensemble) serving(ctx context.Context) error {
 			return err
 		}
 		switch mode := modeOf(answer); mode {
-		case "leader":
+		case "leader", "standalone":
 			leaders++
 		case "follower":
 		default:
@@ -297,8 +313,15 @@ func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]
 	maps.Copy(keys, opts.Keys)
 	for i := range opts.Members {
 		p := ports[portsEach*i:]
-		keys[fmt.Sprintf("server.%d", i+1)] = fmt.Sprintf("127.0.0.1:%d:%d:participant;127.0.0.1:%d", p[0], p[1], p[2])
-		e.Members = append(e.Members, &Member{ID: i + 1, addr: fmt.Sprintf("127.0.0.1:%d", p[2]), peer: fmt.Sprintf("127.0.0.1:%d", p[0])})
+		if opts.Members == 1 && keys["standaloneEnabled"] != "false" {
+			keys["clientPort"], keys["clientPortAddress"] = strconv.Itoa(p[2]), "127.0.0.1"
+		} else {
+			line := fmt.Sprintf("127.0.0.1:%d:%d:participant;127.0.0.1:%d", p[0], p[1], p[2])
+			keys[fmt.Sprintf("server.%d", i+1)] = line
+		}
+		at := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+		m := &Member{ID: i + 1, addr: at(p[2]), peer: at(p[0]), election: at(p[1]), wrapper: opts.Wrapper}
+		e.Members = append(e.Members, m)
 	}
 	for _, m := range e.Members {
 		m.dir = filepath.Join(e.dir, strconv.Itoa(m.ID))

@@ -45,6 +45,9 @@ func Twins(ctx context.Context, binary, dir string) [2]Kind {
 	return [2]Kind{KindNamed(ctx, ZooKeeper39, "", dir), KindNamed(ctx, Gozkd, binary, dir)}
 }
 
+// Binary returns the gozkd that the kind starts; "" for ZooKeeper.
+func (k *Kind) Binary() string { return k.binary }
+
 // Start is StartGozkd or StartZooKeeper.
 func (k *Kind) Start(ctx context.Context, opts Options) (*Process, error) {
 	if k.version == "" {

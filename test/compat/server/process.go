@@ -96,6 +96,15 @@ func (p *Process) CPU() time.Duration {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Wait waits until the process has ended, and returns an error with its output if it failed.
+func (p *Process) Wait() error {
+	<-p.done
+	if !p.cmd.ProcessState.Success() {
+		return fmt.Errorf("server: %s: %v\n%s", p.name, p.cmd.ProcessState, p.Log())
+	}
+	return nil
+}
+
 // Running reports whether the process exists, stopped by a signal or not. nil does not.
 func (p *Process) Running() bool {
 	if p == nil {
@@ -191,6 +200,17 @@ func versionOf(srvr string) string {
 		return v
 	}
 	return line
+}
+
+// Monitored returns the values of mntr by their names.
+func Monitored(ctx context.Context, addr string) (map[string]string, error) {
+	answer, err := FourLetterWord(ctx, addr, "mntr")
+	values := make(map[string]string)
+	for line := range strings.Lines(answer) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		values[name] = value
+	}
+	return values, err
 }
 
 // wordTimeout bounds an exchange of a four-letter word.

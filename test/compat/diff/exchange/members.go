@@ -32,7 +32,7 @@ func (p *Player) catchUp(ctx context.Context) error {
 			return err
 		}
 		p.syncs = append(p.syncs, c)
-		if _, err := c.Handshake(&proto.ConnectRequest{TimeoutMs: syncSessionMs, Passwd: make([]byte, proto.PasswdBytes)}, p.ReplyTimeout); err != nil {
+		if _, err := c.Handshake(rawclient.NewSession(syncSessionMs), p.ReplyTimeout); err != nil {
 			return fmt.Errorf("open a session for sync at %s: %w", p.Members[i], err)
 		}
 	}

@@ -1,4 +1,6 @@
-package main
+// Package audit plays script.txt on servers that write audit logs in ZooKeeper's format. The lines
+// of both servers must be equal except for the numbers of sessions.
+package audit
 
 import (
 	"context"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -22,6 +25,14 @@ var script string
 
 // patience bounds each wait.
 const patience = 20 * time.Second
+
+// Scripts are played on a standalone server and on an ensemble. Logs are in dir.
+func Scripts(_ context.Context, dir string, _ *server.Kind) ([]cases.Script, func() error) {
+	return []cases.Script{
+		{Name: "audit, alone", Play: func(ctx context.Context, k *server.Kind) cases.Played { return playedAlone(ctx, k, dir) }},
+		{Name: "audit, ensemble", Play: playedOnEnsemble},
+	}, func() error { return nil }
+}
 
 // play plays the sequence of this name on the servers at these addresses.
 func play(ctx context.Context, name string, addrs ...string) (*exchange.Transcript, error) {
@@ -33,15 +44,15 @@ func play(ctx context.Context, name string, addrs ...string) (*exchange.Transcri
 	return t, errors.Join(err, p.Close())
 }
 
-// playedAlone plays on a standalone server, stops it, and returns its replies and its audit log.
-func playedAlone(ctx context.Context, k *server.Kind, work string) (*exchange.Transcript, []string) {
-	opts := server.Options{Keys: auditKeys(), AuditLog: filepath.Join(work, k.Name+".log")}
+// playedAlone plays on a standalone server and stops it, so that its log is complete.
+func playedAlone(ctx context.Context, k *server.Kind, dir string) (played cases.Played) {
+	opts := server.Options{Keys: auditKeys(), AuditLog: filepath.Join(dir, k.Name+".log")}
 	if k.Name == server.Gozkd {
 		opts.Keys["gozkd.audit.format"], opts.Keys["gozkd.audit.file"] = "zookeeper", opts.AuditLog
 	}
 	p := must.Get(k.Start(ctx, opts))
-	t, err := play(ctx, "alone", p.Addr())
-	if err == nil {
+	var err error
+	if played.Replies, err = play(ctx, "alone", p.Addr()); err == nil {
 		_, err = server.FourLetterWord(ctx, p.Addr(), "srst")
 	}
 	output := p.Log()
@@ -50,7 +61,10 @@ func playedAlone(ctx context.Context, k *server.Kind, work string) (*exchange.Tr
 		must.Failf("%s: %w\n%s", p.Name(), err, output)
 	}
 	must.Do(stopErr)
-	return t, normalized(string(must.Get(os.ReadFile(opts.AuditLog))))
+	if played.Lines = normalized(string(must.Get(os.ReadFile(opts.AuditLog)))); len(played.Lines) == 0 {
+		must.Failf("the audit log of %s is empty", p.Name())
+	}
+	return played
 }
 
 func auditKeys() map[string]string {
@@ -59,40 +73,35 @@ func auditKeys() map[string]string {
 	return keys
 }
 
-// playedOnEnsemble plays on an ensemble, and returns the replies and the audit logs of the leader
-// and of both followers.
-func playedOnEnsemble(ctx context.Context, k *server.Kind) (_ *exchange.Transcript, logs [][]string) {
+// playedOnEnsemble plays on an ensemble; the lines are those of the leader and of both followers.
+func playedOnEnsemble(ctx context.Context, k *server.Kind) (played cases.Played) {
 	keys := auditKeys()
 	keys["reconfigEnabled"], keys["standaloneEnabled"] = "true", "false"
 	e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys, Audit: true}))
 	defer must.Finally(e.Stop)
-	order := []*server.Member{must.Get(e.Leader(ctx))}
-	for _, m := range e.Members {
-		if m != order[0] {
-			order = append(order, m)
-		}
-	}
-	t, err := play(ctx, "ensemble", order[0].Addr(), order[1].Addr(), order[2].Addr())
-	if err != nil {
+	order := must.Get(e.LeaderFirst(ctx))
+	var err error
+	if played.Replies, err = play(ctx, "ensemble", order[0].Addr(), order[1].Addr(), order[2].Addr()); err != nil {
 		must.Failf("%s: %w\n%s", e.Name(), err, e.Log())
 	}
-	for i, m := range order {
-		logs = append(logs, normalized(awaitEnd(m.AuditLog(), fmt.Sprintf("/end-%d", i))))
+	for i, role := range []string{"leader", "follower", "other follower"} {
+		for _, line := range normalized(awaitEnd(ctx, order[i].AuditLog(), fmt.Sprintf("/end-%d", i))) {
+			played.Lines = append(played.Lines, role+": "+line)
+		}
 	}
-	return t, logs
+	return played
 }
 
 // awaitEnd returns the content of a log that has a line of the znode.
-func awaitEnd(log, znode string) string {
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		content, err := os.ReadFile(log)
-		if strings.Contains(string(content), "znode="+znode+"\t") {
-			return string(content)
+func awaitEnd(ctx context.Context, log, znode string) (content string) {
+	must.Await(ctx, patience, log+" has "+znode, func() error {
+		b, err := os.ReadFile(log)
+		if content = string(b); err == nil && !strings.Contains(content, "znode="+znode+"\t") {
+			err = errors.New("it is not there")
 		}
-		if time.Now().After(end) {
-			must.Failf("%s has no %s: %w", log, znode, err)
-		}
-	}
+		return err
+	})
+	return content
 }
 
 var (

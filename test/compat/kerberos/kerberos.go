@@ -1,4 +1,6 @@
-package main
+// Package kerberos authenticates real clients with Kerberos, against a KDC of MIT that it starts.
+// The identities that a server gives a client are the lines.
+package kerberos
 
 import (
 	"context"
@@ -8,15 +10,66 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/sasl/kerberos"
+	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/kdc"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
+
+// principals are the clients.
+var principals = []string{"alice@" + kdc.Realm, "zkcli/myhost.ex.test@" + kdc.Realm}
+
+// Scripts are configurations of the servers, and one of gozkd alone: both mechanisms while the KDC
+// gives the service a new key. Files are in dir.
+func Scripts(ctx context.Context, dir string, gozkd *server.Kind) (list []cases.Script, end func() error) {
+	w := prepare(ctx, install.Root(ctx), filepath.Join(dir, "kerberos"), gozkd.Binary())
+	for _, setting := range []struct {
+		name string
+		keys map[string]string
+	}{
+		{"defaults", nil},
+		{"short names", map[string]string{"kerberos.removeHostFromPrincipal": "true", "kerberos.removeRealmFromPrincipal": "true"}},
+		{"rules", map[string]string{"security.auth_to_local": `RULE:[2:$1@$0](zkcli@.*)s/@.*/-svc/RULE:[1:$1](alice)s/^a/A/`}},
+	} {
+		list = append(list, cases.Script{Name: "kerberos, " + setting.name,
+			Play: func(ctx context.Context, k *server.Kind) cases.Played { return w.play(ctx, k, setting.keys) }})
+	}
+	rotation := func(ctx context.Context, k *server.Kind) (p cases.Played) {
+		if k.Name == server.Gozkd {
+			if log, err := w.rotation(ctx); err != nil {
+				p.Wrong = []string{fmt.Sprintf("%v\n%s", err, log)}
+			}
+		}
+		return p
+	}
+	return append(list, cases.Script{Name: "kerberos, two mechanisms and a new key", Play: rotation}), w.kdc.Stop
+}
+
+// play lets each client authenticate with a server of these keys.
+func (w *world) play(ctx context.Context, k *server.Kind, keys map[string]string) (played cases.Played) {
+	opts := server.Options{Keys: w.keys(w.serverJaas), Memory: true}
+	opts.Keys["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+	maps.Copy(opts.Keys, keys)
+	p := must.Get(k.Start(ctx, opts))
+	defer must.Finally(p.Stop)
+	for _, c := range w.cases() {
+		got, err := c.run(ctx, p.Addr())
+		ids := strings.Split(strings.TrimSpace(got), "\n")
+		slices.Sort(ids) // ZooKeeper's have no order
+		line := c.name + ": " + strings.Join(ids, "; ")
+		if played.Lines = append(played.Lines, line); err != nil || !strings.Contains(line, "sasl:") {
+			played.Wrong = append(played.Wrong, fmt.Sprintf("%s: %s: %v\n%s", p.Name(), line, err, p.Log()))
+		}
+	}
+	return played
+}
 
 const service = "zookeeper/localhost@" + kdc.Realm
 
@@ -39,14 +92,11 @@ type world struct {
 	jaas       map[string]string // JAAS files by principal
 }
 
-func prepare(ctx context.Context, root, binary string) *world {
-	w := &world{root: root, binary: binary, caches: make(map[string]string), jaas: make(map[string]string)}
+func prepare(ctx context.Context, root, dir, binary string) *world {
+	w := &world{root: root, dir: dir, binary: binary, caches: make(map[string]string), jaas: make(map[string]string)}
 	w.classPath = install.MavenZooKeeper(ctx, root)
 	w.python = install.KazooWith(ctx, root, install.PureSASL)
-	w.dir = must.Get(os.MkdirTemp("", "gozkd-kerberos-"))
-	if w.binary == "" {
-		w.binary = must.Get(server.BuildGozkd(ctx, w.root, w.dir))
-	}
+	must.Do(os.MkdirAll(dir, 0o755))
 	w.kdc = must.Get(kdc.Start(ctx, root))
 	w.cyrus = must.Get(w.kdc.CompileWithSASL(ctx, filepath.Join(root, "test/compat/kerberos/cyrus/cyrus.c")))
 	keys := must.Get(w.kdc.Export(ctx, "zk.keytab", service))
@@ -68,39 +118,11 @@ func (w *world) write(file, section, options string) string {
 	return file
 }
 
-func (w *world) close() {
-	must.Do(w.kdc.Stop())
-	must.Do(os.RemoveAll(w.dir))
-}
-
-// target is a server.
-type target struct {
-	name  string
-	start func(ctx context.Context, keys map[string]string) (*server.Process, error)
-}
-
-func (w *world) targets() []target {
-	properties := map[string]string{"java.security.auth.login.config": w.serverJaas, "java.security.krb5.conf": w.kdc.Conf}
-	base := server.Defaults()
-	base["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
-	return []target{
-		{"zookeeper-3.9", func(ctx context.Context, keys map[string]string) (*server.Process, error) {
-			opts := server.Options{Keys: maps.Clone(base), JVMFlags: []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}}
-			for k, v := range properties {
-				opts.JVMFlags = append(opts.JVMFlags, "-D"+k+"="+v)
-			}
-			for k, v := range keys {
-				opts.JVMFlags = append(opts.JVMFlags, "-Dzookeeper."+k+"="+v)
-			}
-			return server.StartZooKeeper(ctx, server.Maven, opts)
-		}},
-		{"gozkd", func(ctx context.Context, keys map[string]string) (*server.Process, error) {
-			opts := server.Options{Keys: maps.Clone(base), Memory: true}
-			maps.Copy(opts.Keys, properties)
-			maps.Copy(opts.Keys, keys)
-			return server.StartGozkd(ctx, w.binary, opts)
-		}},
-	}
+// keys returns a zoo.cfg with Kerberos and this JAAS file.
+func (w *world) keys(jaas string) map[string]string {
+	keys := server.Defaults()
+	keys["java.security.auth.login.config"], keys["java.security.krb5.conf"] = jaas, w.kdc.Conf
+	return keys
 }
 
 // password is that of bob, a user of DIGEST-MD5.
@@ -109,9 +131,7 @@ const password = "hush-hush"
 // rotation runs one gozkd with both mechanisms while the KDC gives the service a new key, and
 // returns the log of the server.
 func (w *world) rotation(ctx context.Context) (log string, err error) {
-	keys := server.Defaults()
-	keys["java.security.auth.login.config"], keys["java.security.krb5.conf"] = w.bothJaas, w.kdc.Conf
-	p, err := server.StartGozkd(ctx, w.binary, server.Options{Keys: keys, Memory: true})
+	p, err := server.StartGozkd(ctx, w.binary, server.Options{Keys: w.keys(w.bothJaas), Memory: true})
 	if err != nil {
 		return "", err
 	}
@@ -227,18 +247,18 @@ func (w *world) only(ctx context.Context, enctype string) (*kdc.KDC, string, err
 	return k, cache, err
 }
 
-// own runs our client.
-func (w *world) own(ctx context.Context, addr, krb5conf string, c kerberos.ClientConfig) (string, error) {
-	conf, err := kerberos.LoadConf(krb5conf)
-	if err != nil {
-		return "", err
-	}
-	c.Conf = conf
-	client, err := kerberos.NewClient(c)
-	if err != nil {
-		return "", err
-	}
-	return whoami(ctx, addr, client)
+// own authenticates our client, and returns its identities, one on each line.
+func (w *world) own(ctx context.Context, addr, krb5conf string, c kerberos.ClientConfig) (ids string, err error) {
+	err = must.Try(func() {
+		c.Conf = must.Get(kerberos.LoadConf(krb5conf))
+		addr = strings.Replace(addr, "127.0.0.1", "localhost", 1) // the host of the service
+		conn := must.Get(client.Connect(ctx, client.Config{Servers: []string{addr}, SASL: must.Get(kerberos.NewClient(c))}))
+		defer must.Finally(conn.Close)
+		for _, id := range must.Get(conn.WhoAmI(ctx)) {
+			ids += fmt.Sprintf("id %s:%s\n", id.Scheme, id.User)
+		}
+	})
+	return ids, err
 }
 
 // output runs a program with MIT's environment and returns the lines of its standard output that

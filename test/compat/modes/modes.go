@@ -1,15 +1,9 @@
-// Command modes plays scripts of local sessions, of slow readers and of read-only mode on ensembles
-// of ZooKeeper and of gozkd, with the bytes of the protocol, with the Java client and with kazoo,
-// and compares what the clients see line by line.
-//
-// Exit status: 1 if the lines differ or a server fails, 2 for wrong usage.
-package main
+// Package modes plays scripts of local sessions, of slow readers and of read-only mode on
+// ensembles, with the bytes of the protocol, with the Java client and with kazoo.
+package modes
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -19,27 +13,14 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-func main() { must.Program("modes", run) }
-
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("modes", flag.ContinueOnError)
-	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
-	show := flags.Bool("v", false, "print all lines")
-	must.Parsed(flags.Parse(args))
-	work := must.Get(os.MkdirTemp("", "gozkd-modes-"))
-	defer must.Finally(func() error { return os.RemoveAll(work) })
+// Scripts are played on ensembles whose local sessions are upgraded, and are not.
+func Scripts(ctx context.Context, _ string, _ *server.Kind) (list []cases.Script, end func() error) {
 	root := install.Root(ctx)
-	twins := server.Twins(ctx, *binary, work)
-	lines, differ := 0, 0
 	for _, upgrades := range []string{"false", "true"} {
-		want, got := played(ctx, root, upgrades, &twins[0]), played(ctx, root, upgrades, &twins[1])
-		more, _ := cases.Compare(want, got, *show, intended)
-		lines, differ = lines+len(want), differ+more
+		list = append(list, cases.Script{Name: "modes, upgrades " + upgrades, Intended: intended,
+			Play: func(ctx context.Context, k *server.Kind) cases.Played { return played(ctx, root, upgrades, k) }})
 	}
-	if differ > 0 {
-		must.Failf("%d lines differ", differ)
-	}
-	fmt.Printf("%d lines, all as intended\n", lines)
+	return list, func() error { return nil }
 }
 
 // intended reports whether a difference is local-multi in docs/reference/differences.md.
@@ -48,7 +29,7 @@ func intended(w, g string) bool {
 }
 
 // played plays the scripts on a new ensemble, and returns what the clients saw.
-func played(ctx context.Context, root, upgrades string, k *server.Kind) []string {
+func played(ctx context.Context, root, upgrades string, k *server.Kind) cases.Played {
 	keys := server.Defaults()
 	keys["localSessionsEnabled"], keys["localSessionsUpgradingEnabled"] = "true", upgrades
 	keys["readonlymode.enabled"] = "true" // for gozkd; ZooKeeper reads the property
@@ -57,7 +38,7 @@ func played(ctx context.Context, root, upgrades string, k *server.Kind) []string
 		JVMFlags: []string{"-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dreadonlymode.enabled=true"},
 	}))
 	defer must.Finally(e.Stop)
-	p := &player{ctx: ctx, e: e, title: "upgrades " + upgrades}
+	p := &player{ctx: ctx, e: e}
 	err := must.Try(func() {
 		p.localSessions()
 		if upgrades == "false" {
@@ -72,5 +53,5 @@ func played(ctx context.Context, root, upgrades string, k *server.Kind) []string
 	if err != nil {
 		must.Failf("%s: %w\n%s\n%s", e.Name(), err, strings.Join(p.lines, "\n"), e.Log())
 	}
-	return p.lines
+	return cases.Played{Lines: p.lines}
 }
