@@ -57,7 +57,7 @@ func (a *applier) Apply(batches []consensus.Batch) {
 		}
 		for j := range b.Requests {
 			if j%prefetchWindow == 0 {
-				s.prefetchWrites(b.Requests[j:])
+				s.state.prefetchWrites(b.Requests[j:])
 			}
 			r := &b.Requests[j]
 			if role == meter.Leader {

@@ -270,7 +270,7 @@ func TestCost_MultiReadInSlices(t *testing.T) {
 	for {
 		s.state.RLock()
 		c.Lock()
-		done := s.read(c, &a.batch, proto.OpMultiRead, 5, body, nil)
+		done := c.read(&a.batch, proto.OpMultiRead, 5, body, nil)
 		if !done && c.Out.Len() > 0 {
 			t.Fatal("a part of the reply is on the output")
 		}

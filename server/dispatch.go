@@ -137,7 +137,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	}()
 	for i := range burstFrames {
 		if i%prefetchWindow == 0 {
-			s.prefetchInput(in)
+			s.state.prefetchInput(in, s.cfg.MaxBuffer)
 		}
 		switch {
 		case c.Ending():
@@ -218,7 +218,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 			p = pauseEnd
 		}
 	case proto.ClassRead:
-		if !isList(h.Op) || !c.server.longReply(h.Op, d.Rest()) {
+		if !isList(h.Op) || !c.server.state.longReply(h.Op, d.Rest()) {
 			c.readInTurn(h, d.Rest(), now, t)
 		} else if p = c.bulkRead(h, d.Rest(), now, t, turn); p != pauseOutput {
 			return p, nil
@@ -335,7 +335,7 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 	} else if c.queue.len() == 0 {
 		c.Out.Borrow()
 		at := c.Out.Len()
-		if !c.server.read(c, t, h.Op, h.Xid, body, c.ids) {
+		if !c.read(t, h.Op, h.Xid, body, c.ids) {
 			return false
 		}
 		t.Answered(h.Op, now, false, c.Out.Len()-at)

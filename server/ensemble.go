@@ -164,7 +164,7 @@ func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *mete
 	// A reconfig can take longer than a client waits for its pings.
 	c.Out.Borrow()
 	at := c.Out.Len()
-	c.server.read(c, t, op, xid, nil, nil)
+	c.read(t, op, xid, nil, nil)
 	t.Received()
 	t.Answered(op, now, false, c.Out.Len()-at)
 	c.stats.Sent++

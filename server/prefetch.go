@@ -14,14 +14,14 @@ const prefetchWindow = datatree.PrefetchPaths
 
 // prefetchInput prefetches what the next prefetchWindow requests of the input read. The caller
 // holds the tree's lock.
-func (s *Server) prefetchInput(in *link.Input) {
-	if !s.state.tree.PrefetchPays() {
+func (s *state) prefetchInput(in *link.Input, maxBuffer int32) {
+	if !s.tree.PrefetchPays() {
 		return
 	}
 	var paths [prefetchWindow]string
 	n, at := 0, in.At()
 	for n < len(paths) {
-		frame, err := in.Frame(s.cfg.MaxBuffer)
+		frame, err := in.Frame(maxBuffer)
 		if frame == nil || err != nil { // burst reports it
 			break
 		}
@@ -34,13 +34,13 @@ func (s *Server) prefetchInput(in *link.Input) {
 		n++
 	}
 	in.Back(at)
-	s.state.tree.Prefetch(paths[:n])
+	s.tree.Prefetch(paths[:n])
 }
 
 // prefetchWrites prefetches what the first prefetchWindow requests read. The caller holds the
 // tree's lock.
-func (s *Server) prefetchWrites(requests []consensus.Request) {
-	if !s.state.tree.PrefetchPays() {
+func (s *state) prefetchWrites(requests []consensus.Request) {
+	if !s.tree.PrefetchPays() {
 		return
 	}
 	var paths [prefetchWindow]string
@@ -53,5 +53,5 @@ func (s *Server) prefetchWrites(requests []consensus.Request) {
 			paths[i], _ = meter.RequestPath(datatree.CommittedBody(r.Payload))
 		}
 	}
-	s.state.tree.Prefetch(paths[:n])
+	s.tree.Prefetch(paths[:n])
 }

@@ -7,18 +7,28 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
 
+// reader is the client of a read.
+type reader struct {
+	datatree.Caller
+	conn    watch.ConnID // gets the watches
+	session proto.SessionID
+	events  int64 // that setWatches put on the output
+}
+
 // read appends the reply to a read op to c.Out. The caller holds the tree's lock, and c is locked.
 // body may be a network buffer, and is not kept. read returns false if it did only a part of the
 // work: after the locks were released, it must be called again with the same request.
-func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, body []byte, ids []proto.ID) bool {
-	o := &c.Out
+func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte, ids []proto.ID) bool {
+	o, state := &c.Out, &c.server.state
+	zxid := state.tree.LastZxid()
 	switch op {
 	case proto.OpPing:
-		o.Buf = appendStatus(o.Buf, proto.XidPing, s.state.tree.LastZxid(), proto.OK)
+		o.Buf = appendStatus(o.Buf, proto.XidPing, zxid, proto.OK)
 		return true
 	case proto.OpMultiRead:
 		if c.queue.partial == nil {
@@ -28,13 +38,21 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 			return false
 		}
 	}
-	zxid := s.state.tree.LastZxid()
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
 	start := o.Mark()
 	o.Buf, _ = beginReply(o.Buf, xid, zxid, proto.OK)
-	code := s.readBody(c, t, op, &d, ids)
-	if s.trail.On() {
+	var code proto.ErrCode
+	if r := c.queue.partial; op == proto.OpMultiRead {
+		o.AppendOutput(r.out)
+		code, c.queue.partial = r.code, nil
+	} else {
+		// c.caller would copy it: nearly all requests are reads.
+		r := reader{Caller: datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known}, conn: c.id, session: c.session}
+		code = state.read(o, t, op, &d, &r)
+		c.stats.Sent += r.events
+	}
+	if c.server.trail.On() {
 		c.server.trail.ReadBody(c, op, xid, body, ids, code)
 	}
 	switch {
@@ -53,58 +71,46 @@ func (s *Server) read(c *conn, t *meter.BatchStats, op proto.OpCode, xid int32, 
 	return true
 }
 
-// readBody and readPath take the identities and not the Caller, so that all arguments are passed in
-// registers: nearly all requests are reads.
-func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, ids []proto.ID) (code proto.ErrCode) {
-	o := &c.Out
+// read carries out a read op, and appends the body of its reply, which is void after an error.
+func (s *state) read(o *link.Output, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, r *reader) (code proto.ErrCode) {
 	switch op {
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		return s.readPath(c, t, op, d, ids)
-	case proto.OpGetACL:
+		return s.readPath(o, t, op, d, r)
+	case proto.OpGetACL, proto.OpGetAllChildrenNumber:
 		path := d.RequiredString()
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		acl, st, code := s.state.tree.GetACL(path, c.caller(ids))
+		if op == proto.OpGetAllChildrenNumber {
+			n, code := s.tree.AllChildrenNumber(path, r.Caller)
+			o.Buf = jute.AppendInt(o.Buf, n)
+			return code
+		}
+		acl, st, code := s.tree.GetACL(path, r.Caller)
 		if code == proto.OK {
 			at := len(o.Buf)
 			o.Buf = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(o.Buf)
 			t.Read(path, len(o.Buf)-at)
 		}
 		return code
-	case proto.OpGetAllChildrenNumber:
-		path := d.RequiredString()
-		if d.Err() != nil {
-			return proto.ErrMarshallingError
-		}
-		n, code := s.state.tree.AllChildrenNumber(path, c.caller(ids))
-		o.Buf = jute.AppendInt(o.Buf, n)
-		return code
 	case proto.OpGetEphemerals:
 		prefix := d.NullString()
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		paths := s.state.tree.Ephemerals(c.session, prefix)
+		paths := s.tree.Ephemerals(r.session, prefix)
 		if paths == nil {
 			paths = []string{}
 		}
 		o.Buf = jute.AppendStrings(o.Buf, paths)
 	case proto.OpWhoAmI:
-		o.Buf = appendWhoAmI(o.Buf, ids)
-	case proto.OpMultiRead:
-		r := c.queue.partial
-		c.queue.partial = nil
-		o.AppendOutput(r.out)
-		return r.code
+		o.Buf = appendWhoAmI(o.Buf, r.IDs)
 	case proto.OpSetWatches, proto.OpSetWatches2:
-		o.Buf, code = s.setWatches(c, t, o.Buf, op, d)
-		return code
+		return s.setWatches(o, t, op, d, r)
 	case proto.OpAddWatch:
-		o.Buf, code = s.addWatch(c, o.Buf, d)
-		return code
+		return s.addWatch(o, d, r)
 	case proto.OpCheckWatches, proto.OpRemoveWatches:
-		return s.checkOrRemoveWatches(c, op, d)
+		return s.checkOrRemoveWatches(op, d, r)
 	default:
 		return proto.ErrUnimplemented
 	}
@@ -112,43 +118,36 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 }
 
 // readPath handles exists, getData and both getChildren.
-func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, ids []proto.ID) (code proto.ErrCode) {
+func (s *state) readPath(o *link.Output, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, client *reader) (code proto.ErrCode) {
 	var r proto.PathWatchRequest
 	r.Decode(d)
 	if d.Err() != nil {
 		return proto.ErrMarshallingError
 	}
-	o, kind := &c.Out, watch.Data
-	at := o.Len()
+	at, kind := o.Len(), watch.Data
+	var st proto.Stat
 	switch op {
 	case proto.OpExists:
 		if strings.IndexByte(r.Path, 0) >= 0 {
 			return proto.ErrBadArguments
 		}
-		var st proto.Stat
-		if st, code = s.state.tree.Exists(r.Path, c.caller(ids)); code == proto.OK {
+		if st, code = s.tree.Exists(r.Path, client.Caller); code == proto.OK {
 			o.Buf = st.Append(o.Buf)
-		}
-		if r.Watch && code == proto.ErrNoNode {
-			s.state.watches.Add(c.id, r.Path, kind)
 		}
 	case proto.OpGetData:
 		var data []byte
-		var st proto.Stat
-		who := datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known} // c.caller would copy it
-		if data, code = s.state.tree.ReadData(r.Path, &who, &st); code == proto.OK {
+		if data, code = s.tree.ReadData(r.Path, &client.Caller, &st); code == proto.OK {
 			o.AppendData(data)
 			o.Buf = st.Append(o.Buf)
 		}
 	default:
 		kind = watch.Child
-		var st proto.Stat
-		if o.Buf, st, code = s.state.tree.AppendChildren(o.Buf, r.Path, c.caller(ids)); code == proto.OK && op == proto.OpGetChildren2 {
+		if o.Buf, st, code = s.tree.AppendChildren(o.Buf, r.Path, client.Caller); code == proto.OK && op == proto.OpGetChildren2 {
 			o.Buf = st.Append(o.Buf)
 		}
 	}
-	if r.Watch && code == proto.OK {
-		s.state.watches.Add(c.id, r.Path, kind)
+	if r.Watch && (code == proto.OK || code == proto.ErrNoNode && op == proto.OpExists) {
+		s.watches.Add(client.conn, r.Path, kind)
 	}
 	if code == proto.OK {
 		t.Read(r.Path, o.Len()-at)
@@ -156,23 +155,24 @@ func (s *Server) readPath(c *conn, t *meter.BatchStats, op proto.OpCode, d *jute
 	return code
 }
 
-func (s *Server) addWatch(c *conn, out []byte, d *jute.Decoder) ([]byte, proto.ErrCode) {
+func (s *state) addWatch(o *link.Output, d *jute.Decoder, client *reader) proto.ErrCode {
 	var r proto.AddWatchRequest
 	r.Decode(d)
 	kind := watch.Persistent
 	switch {
 	case d.Err() != nil:
-		return out, proto.ErrMarshallingError
+		return proto.ErrMarshallingError
 	case r.Mode == proto.AddWatchPersistentRecursive:
 		kind = watch.PersistentRecursive
 	case r.Mode != proto.AddWatchPersistent:
-		return out, proto.ErrMarshallingError
+		return proto.ErrMarshallingError
 	}
-	s.state.watches.Add(c.id, r.Path, kind)
-	return jute.AppendInt(out, 0), proto.OK
+	s.watches.Add(client.conn, r.Path, kind)
+	o.Buf = jute.AppendInt(o.Buf, 0)
+	return proto.OK
 }
 
-func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder) proto.ErrCode {
+func (s *state) checkOrRemoveWatches(op proto.OpCode, d *jute.Decoder, client *reader) proto.ErrCode {
 	var r proto.WatchesRequest
 	r.Decode(d)
 	if d.Err() != nil || !r.Type.Valid() {
@@ -180,9 +180,9 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 	}
 	found := false
 	if op == proto.OpCheckWatches {
-		found = s.state.watches.Has(c.id, r.Path, r.Type)
+		found = s.watches.Has(client.conn, r.Path, r.Type)
 	} else {
-		found = s.state.watches.Remove(c.id, r.Path, r.Type)
+		found = s.watches.Remove(client.conn, r.Path, r.Type)
 	}
 	if !found {
 		return proto.ErrNoWatcher
@@ -194,18 +194,18 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 // that should have fired in the meantime. As in ZooKeeper, no ACL is checked and no path is
 // validated, and a null vector or path fails the request only when it is reached: the watches
 // before it stay set. Persistent watches may have a null path.
-func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
+func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, client *reader) proto.ErrCode {
 	var r proto.SetWatchesRequest
 	syntax := *d
 	if r.Decode(&syntax, op); syntax.Err() != nil {
-		return out, proto.ErrMarshallingError
+		return proto.ErrMarshallingError
 	}
 	relative := proto.Zxid(d.Long())
 	event := func(typ proto.EventType, path string) {
-		at := len(out)
-		out = appendEvent(out, proto.NoZxid, typ, path)
-		c.stats.Sent++
-		t.Event(len(out) - at)
+		at := len(o.Buf)
+		o.Buf = appendEvent(o.Buf, proto.NoZxid, typ, path)
+		client.events++
+		t.Event(len(o.Buf) - at)
 	}
 	const data, exist, child = 0, 1, 2 // the lists before those of persistent watches
 	kinds := []watch.Kind{watch.Data, watch.Data, watch.Child, watch.Persistent, watch.PersistentRecursive}
@@ -215,17 +215,17 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 	for list, kind := range kinds {
 		n := d.Count(4)
 		if n < 0 {
-			return out, proto.ErrMarshallingError
+			return proto.ErrMarshallingError
 		}
 		for range n {
 			path := d.NullString()
 			if path == nil {
 				if list <= child {
-					return out, proto.ErrMarshallingError
+					return proto.ErrMarshallingError
 				}
 				path = new(string) // as in addWatch
 			}
-			switch mzxid, pzxid, exists := s.state.tree.Lookup(*path); {
+			switch mzxid, pzxid, exists := s.tree.Lookup(*path); {
 			case list == exist && exists:
 				event(proto.EventCreated, *path)
 			case (list == data || list == child) && !exists:
@@ -235,11 +235,11 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 			case list == child && pzxid > relative:
 				event(proto.EventChildrenChanged, *path)
 			default:
-				s.state.watches.Add(c.id, *path, kind)
+				s.watches.Add(client.conn, *path, kind)
 			}
 		}
 	}
-	return out, proto.OK
+	return proto.OK
 }
 
 // appendWhoAmI appends the user of each identity, which for the superuser is empty.

@@ -78,7 +78,7 @@ func (c *conn) drainSlice() (more bool) {
 	c.Lock()
 	defer c.Unlock()
 	t := s.meter.Batch()
-	if !c.Ending() && c.queue.headLong(s) && c.answerHead(t) { // Apply does not answer it, and drain neither
+	if !c.Ending() && c.queue.headLong(&s.state) && c.answerHead(t) { // Apply does not answer it, and drain neither
 		c.queue.pop()
 	}
 	more = c.drain(t)
@@ -93,7 +93,7 @@ func (c *conn) drainSlice() (more bool) {
 // settles b.
 func (c *conn) drain(b *meter.BatchStats) (more bool) {
 	for n := 0; !c.Ending() && c.queue.len() > 0; n++ {
-		if n >= burstFrames || c.Out.Len() >= link.Burst || c.queue.headLong(c.server) {
+		if n >= burstFrames || c.Out.Len() >= link.Burst || c.queue.headLong(&c.server.state) {
 			more = true
 			break
 		}
@@ -137,7 +137,7 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		if r.barrier != nil && !r.barrier.passed {
 			return false
 		}
-		if !c.server.read(c, b, r.op, r.xid, r.body, r.ids) {
+		if !c.read(b, r.op, r.xid, r.body, r.ids) {
 			return false
 		}
 		c.answered(b, reply{op: r.op, received: r.received, zxid: last, at: at, waited: true})

@@ -205,7 +205,7 @@ func isList(op proto.OpCode) bool {
 
 // headLong reports whether the oldest request is a read that takes much work and could be answered
 // now.
-func (q *queue) headLong(s *Server) bool {
+func (q *queue) headLong(s *state) bool {
 	r, ok := q.head().(*queuedRead)
 	return ok && (r.barrier == nil || r.barrier.passed) && s.longReply(r.op, r.body)
 }

@@ -31,12 +31,12 @@ const (
 
 // longReply reports whether making the reply to a read takes much work now. Data that is sent by
 // reference takes none.
-func (s *Server) longReply(op proto.OpCode, body []byte) bool {
+func (s *state) longReply(op proto.OpCode, body []byte) bool {
 	if isList(op) {
 		d := jute.NewDecoder(body)
 		d.AliasStrings()
 		path := d.RequiredString()
-		return d.Err() == nil && s.state.tree.ReplyBytes(op, path) > longReplyBytes
+		return d.Err() == nil && s.tree.ReplyBytes(op, path) > longReplyBytes
 	}
 	return op.Info().Class == proto.ClassBulkRead
 }
@@ -86,17 +86,16 @@ func newPartialRead(body []byte) *partialRead {
 
 // slice does a part of the work, and reports whether all is done.
 func (r *partialRead) slice(c *conn, xid int32, who datatree.Caller) (done bool) {
-	s := c.server
 	before, begin, first := who.Known.Evaluations(), len(r.out.Buf), r.next
 	for ; r.next < len(r.ops); r.next++ {
 		if r.next-first+(who.Known.Evaluations()-before)*evaluationWork+(len(r.out.Buf)-begin)/bytesOfWork >= maxSliceWork {
 			return false
 		}
-		code := r.read(s, &r.ops[r.next], who)
-		if s.trail.On() {
+		code := r.read(c.server.state.tree, &r.ops[r.next], who)
+		if c.server.trail.On() {
 			c.server.trail.Read(c, r.ops[r.next].Op, xid, r.ops[r.next].Path, who.IDs, code)
 		}
-		if r.out.Len() > maxMultiReads*int(s.cfg.MaxBuffer) {
+		if r.out.Len() > maxMultiReads*int(c.server.cfg.MaxBuffer) {
 			r.code = proto.ErrMarshallingError
 			return true
 		}
@@ -107,18 +106,18 @@ func (r *partialRead) slice(c *conn, xid int32, who datatree.Caller) (done bool)
 	return true
 }
 
-func (r *partialRead) read(s *Server, op *proto.MultiOp, who datatree.Caller) (code proto.ErrCode) {
+func (r *partialRead) read(tree *datatree.Tree, op *proto.MultiOp, who datatree.Caller) (code proto.ErrCode) {
 	o, at := &r.out, r.out.Mark()
 	o.Buf = proto.AppendMultiHeader(o.Buf, op.Op, false, proto.OK)
 	if op.Op == proto.OpGetData {
 		var data []byte
 		var st proto.Stat
-		if data, st, code = s.state.tree.GetData(op.Path, who); code == proto.OK {
+		if data, st, code = tree.GetData(op.Path, who); code == proto.OK {
 			o.AppendData(data)
 			o.Buf = st.Append(o.Buf)
 		}
 	} else {
-		o.Buf, _, code = s.state.tree.AppendChildren(o.Buf, op.Path, who)
+		o.Buf, _, code = tree.AppendChildren(o.Buf, op.Path, who)
 	}
 	if code != proto.OK {
 		o.Truncate(at)

@@ -42,7 +42,7 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 		return err
 	}
 	for {
-		ops := s.loadOps(znodes)
+		ops := s.state.loadOps(znodes)
 		failed, err := s.multi(ctx, datatree.Request{}, ops)
 		switch {
 		case failed < 0 && errors.As(err, new(proto.ErrCode)):
@@ -57,12 +57,12 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 }
 
 // loadOps returns the operations that give the tree the wanted znodes.
-func (s *Server) loadOps(znodes map[string][]byte) (ops []proto.MultiOp) {
-	s.state.RLock()
-	defer s.state.RUnlock()
+func (s *state) loadOps(znodes map[string][]byte) (ops []proto.MultiOp) {
+	s.RLock()
+	defer s.RUnlock()
 	there := make(map[string]bool)
 	exists := func(path string) bool {
-		if _, _, ok := s.state.tree.Lookup(path); ok {
+		if _, _, ok := s.tree.Lookup(path); ok {
 			there[path] = true
 		}
 		return there[path]
