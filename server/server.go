@@ -46,7 +46,6 @@ type Server struct {
 	writes     bounds.Writes
 	trail      trail.Trail
 	traceMask  atomic.Int64 // of the words gtmk and stmk
-	applier    applier
 	peers      *members.Addresses
 	configured struct {
 		begun atomic.Bool // the state names the ensemble's members, or is about to
