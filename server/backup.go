@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // backupFolder is the prefix of the names of folders in which backups are made. No other folder has
@@ -20,32 +21,25 @@ const backupFolder = ".gozkd-backup-"
 // ErrNoRoom means that the disk of the data directory has no room for a backup.
 var ErrNoRoom = errors.New("server: no room for a backup")
 
-// Backup is a copy of the state at one moment: a checkpoint file, whose format is in
-// docs/reference/formats.md, and which gozkd restore reads. Backup is not safe for concurrent use.
-// The caller must close it.
-type Backup struct {
-	Zxid int64 // of the last change in it
-	Size int64 // in bytes
+// Backup is a copy of the state at one moment.
+type Backup = facts.Backup
 
-	file   *os.File
+// Capture is the state at one moment, in memory.
+type Capture = facts.Capture
+
+// backupFile is the file of a Backup, in a folder of its own.
+type backupFile struct {
+	*os.File
 	folder string
 }
 
-// Read reads from the file, as an io.Reader.
-func (b *Backup) Read(into []byte) (int, error) { return b.file.Read(into) }
-
 // Close removes the file.
-func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll(b.folder)) }
+func (b backupFile) Close() error { return errors.Join(b.File.Close(), os.RemoveAll(b.folder)) }
 
-// Capture is the state at one moment, in memory. It is read only once: by its File.
-type Capture struct {
-	Zxid int64 // of the last change in it
-	// Index and Term are those of the last entry of the log in it, Time is the leader's clock in
-	// its last batch; zero if there was none.
-	Index, Term uint64
-	Time        time.Time
-
+// captured is the state of a Capture.
+type captured struct {
 	server *Server
+	zxid   int64
 	held   consensus.SavedState
 	state  consensus.Changes
 }
@@ -92,14 +86,12 @@ func (s *Server) Capture(ctx context.Context) (*Capture, error) {
 		}
 		return nil, err
 	}
-	return &Capture{
-		Zxid: int64(state.(*datatree.Changes).Zxid()), Index: held.Index, Term: held.Term, Time: held.Time,
-		server: s, held: held, state: state,
-	}, nil
+	c := captured{s, int64(state.(*datatree.Changes).Zxid()), held, state}
+	return &Capture{Zxid: c.zxid, Index: held.Index, Term: held.Term, Time: held.Time, File: c.file}, nil
 }
 
-// File makes the backup's file. The server may be closed meanwhile.
-func (c *Capture) File(ctx context.Context) (*Backup, error) {
+// file makes the backup's file.
+func (c captured) file(ctx context.Context) (*Backup, error) {
 	s := c.server
 	folder, err := os.MkdirTemp(s.cfg.Dir, backupFolder)
 	if err != nil {
@@ -116,7 +108,7 @@ func (c *Capture) File(ctx context.Context) (*Backup, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("server: backup: %w", err), os.RemoveAll(folder))
 	}
-	backup.Zxid = c.Zxid
+	backup.Zxid = c.zxid
 	return backup, nil
 }
 
@@ -141,7 +133,7 @@ func openBackup(folder string, write func(path string) error) (*Backup, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &Backup{Size: info.Size(), file: f, folder: folder}, nil
+	return &Backup{Size: info.Size(), ReadCloser: backupFile{f, folder}}, nil
 }
 
 // removeBackups removes the folders that a crash has left. removeBackups must be called before the

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
@@ -68,7 +67,7 @@ func (a *archiver) start(s *server.Server) {
 	// Stopped and awaited by stop; if the storage blocks it, it ends with the process.
 	go func() {
 		defer close(a.done)
-		a.shipper.Run(ctx, serversource.Of(s))
+		a.shipper.Run(ctx, s)
 	}()
 }
 

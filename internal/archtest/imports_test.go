@@ -267,10 +267,6 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/klauspost/compress", "deflate in half the time"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
-	{pkg: "cmd/gozkd/internal/archive/serversource", there: true, may: []arrow{
-		{"cmd/gozkd/internal/archive", "what the log is archived by"},
-		{"server", "has the log"},
-	}},
 	{pkg: "cmd/gozkd/internal/replica", there: true, may: []arrow{
 		{"consensus", "is a state machine of the log"},
 		{"datatree", "the state"},
@@ -391,7 +387,6 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/replica", "reads that log"},
 		{"cmd/gozkd/internal/archive", "archives the server's log"},
 		{"cmd/gozkd/internal/archive/store", "the place of the archive"},
-		{"cmd/gozkd/internal/archive/serversource", "a server as its source"},
 		{"cmd/gozkd/internal/adminclient", "gozkd admin"},
 		{"cmd/gozkd/internal/backup", "its commands"},
 		{"cmd/gozkd/internal/inspect", "its commands"},

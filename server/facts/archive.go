@@ -1,6 +1,30 @@
 package facts
 
-import "time"
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Backup is a copy of the state at one moment: a checkpoint file, whose format is in
+// docs/reference/formats.md, and which gozkd restore reads. Backup is not safe for concurrent use.
+// The caller must close it, which removes the file.
+type Backup struct {
+	Zxid int64 // of the last change in it
+	Size int64 // in bytes
+	io.ReadCloser
+}
+
+// Capture is the state at one moment, in memory.
+type Capture struct {
+	Zxid int64 // of the last change in it
+	// Index and Term are those of the last entry of the log in it, Time is the leader's clock in
+	// its last batch; zero if there was none.
+	Index, Term uint64
+	Time        time.Time
+	// File makes the backup's file. It is called at most once. The server may be closed meanwhile.
+	File func(ctx context.Context) (*Backup, error)
+}
 
 // LogPosition describes how far a server has applied the replicated log, for a program that
 // archives the log. See docs/adr/0010-archive.md.

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // baseJob makes a base. At first it waits until the log up to it is in the archive; then a
 // goroutine uploads it.
 type baseJob struct {
-	capture *Capture
+	capture *facts.Capture
 	folder  string             // in the store
 	cancel  context.CancelFunc // nil: the upload has not begun
 	done    chan error         // gets the result of the upload; capacity 1
@@ -117,14 +119,14 @@ func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
 }
 
 // upload writes a base. Its last piece makes it complete.
-func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *Capture) (err error) {
-	file, size, err := c.File(ctx)
+func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *facts.Capture) (err error) {
+	file, err := c.File(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	dir, piece := n.in(ensemble), make([]byte, pieceBytes)
-	for part, left := 0, size; left > 0; part++ {
+	for part, left := 0, file.Size; left > 0; part++ {
 		k, err := io.ReadFull(file, piece[:min(left, pieceBytes)])
 		if err != nil {
 			return fmt.Errorf("archive: read the backup: %w", err)
@@ -144,7 +146,7 @@ func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *Ca
 			return err
 		}
 	}
-	s.cfg.Logger.Info("the archive has a new base", "index", n.index, "zxid", fmt.Sprintf("%#x", n.zxid), "bytes", size)
+	s.cfg.Logger.Info("the archive has a new base", "index", n.index, "zxid", fmt.Sprintf("%#x", n.zxid), "bytes", file.Size)
 	return nil
 }
 

@@ -369,7 +369,7 @@ func (s *Shipper) begin(ctx context.Context) error {
 	return nil
 }
 
-func (s *Shipper) capture(ctx context.Context) (*Capture, error) {
+func (s *Shipper) capture(ctx context.Context) (*facts.Capture, error) {
 	ctx, cancel := context.WithTimeout(ctx, captureTimeout)
 	defer cancel()
 	return s.source.Capture(ctx)

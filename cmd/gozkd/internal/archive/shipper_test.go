@@ -49,10 +49,10 @@ func (f *fixedSource) ReplicatedLog(from uint64, _ int64) ([]consensus.LogEntry,
 func (f *fixedSource) KeepLog(uint64) {}
 
 // Capture implements Source.
-func (f *fixedSource) Capture(context.Context) (*Capture, error) {
+func (f *fixedSource) Capture(context.Context) (*facts.Capture, error) {
 	state := cmp.Or(f.state, "state")
-	c := &Capture{Index: f.applied.Load(), Term: 5, Time: f.at, File: func(context.Context) (io.ReadCloser, int64, error) {
-		return io.NopCloser(slowReader{strings.NewReader(state), f.pause}), int64(len(state)), nil
+	c := &facts.Capture{Index: f.applied.Load(), Term: 5, Time: f.at, File: func(context.Context) (*facts.Backup, error) {
+		return &facts.Backup{Size: int64(len(state)), ReadCloser: io.NopCloser(slowReader{strings.NewReader(state), f.pause})}, nil
 	}}
 	if f.capture != nil {
 		f.capture()

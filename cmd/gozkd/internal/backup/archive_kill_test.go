@@ -17,7 +17,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
@@ -27,6 +26,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // shipping is an ensemble whose members archive their logs, in virtual time.
@@ -99,7 +99,7 @@ func (s *shipping) start(id int) {
 	ctx, p.cancel = context.WithCancel(context.Background())
 	go func() { // stopped by cancel, awaited by kill
 		defer close(p.done)
-		p.shipper.Run(ctx, serversource.Of(s.member(id).Server()))
+		p.shipper.Run(ctx, s.member(id).Server())
 	}()
 	s.procs[id] = p
 }
@@ -184,7 +184,7 @@ func (r *rolledBack) ReplicatedLog(from uint64, _ int64) (list []consensus.LogEn
 func (r *rolledBack) KeepLog(uint64) {}
 
 // Capture implements archive.Source.
-func (r *rolledBack) Capture(context.Context) (*archive.Capture, error) {
+func (r *rolledBack) Capture(context.Context) (*facts.Capture, error) {
 	return nil, errors.New("no leader")
 }
 

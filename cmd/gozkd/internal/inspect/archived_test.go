@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/serversource"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
@@ -55,7 +54,7 @@ func TestInspect_ArchiveOfTwoWriters(t *testing.T) {
 			shipper := archive.New(archive.Config{Store: s, Logger: hclog.NewNullLogger(), Interval: 20 * time.Millisecond, BaseInterval: every, BaseBytes: 1 << 30})
 			want := len(matching(folder, pattern)) + more
 			// Stopped by stop, awaited below.
-			go func() { defer close(ended); shipper.Run(ctx, serversource.Of(srv)) }()
+			go func() { defer close(ended); shipper.Run(ctx, srv) }()
 			for look := time.Tick(20 * time.Millisecond); len(matching(folder, pattern)) < want; <-look {
 				if late.Err() != nil {
 					t.Fatalf("%s is not in %s within a minute", pattern, folder)
@@ -121,7 +120,7 @@ func TestInspect_Archive(t *testing.T) {
 		ended := make(chan struct{})
 		shipper := archive.New(archive.Config{Store: s, Logger: hclog.NewNullLogger(), Interval: 20 * time.Millisecond, BaseInterval: time.Hour, BaseBytes: 1 << 30})
 		// Stopped by stop, awaited below.
-		go func() { defer close(ended); shipper.Run(ctx, serversource.Of(srv)) }()
+		go func() { defer close(ended); shipper.Run(ctx, srv) }()
 		look := time.NewTicker(20 * time.Millisecond)
 		defer look.Stop()
 		based := false // the first base has everything so far; then come the writes of the archive's log
