@@ -292,7 +292,7 @@ func (a *applier) deliver(e *datatree.Event) {
 	if len(a.watchers) == 0 {
 		return
 	}
-	s.meter.Event(e.Type, len(a.watchers))
+	s.meter.Watchers(e.Type, len(a.watchers))
 	frame := appendEvent(make([]byte, 0, eventBytes+len(e.Path)), e.Zxid, e.Type, e.Path)
 	frame = frame[:len(frame):len(frame)]
 	for _, id := range a.watchers {

@@ -40,7 +40,7 @@ const (
 	entrySize  // how many requests an entry has
 	ownInEntry // how many of them are of this server's clients
 
-	// For how many connections an event was, by its type.
+	// How many connections watched for an event, by its type.
 	eventsCreated
 	eventsDeleted
 	eventsChanged
@@ -104,8 +104,8 @@ type measures [nMeasures]histogram.Histogram
 // Record records n values that are equal.
 func (m *measures) Record(of Measure, value int64, n int) { m[of].Record(value, n) }
 
-// Event records for how many connections an event of the type was.
-func (m *measures) Event(t proto.EventType, watchers int) {
+// Watchers records how many connections watched for an event of that type.
+func (m *measures) Watchers(t proto.EventType, watchers int) {
 	of := eventsChildren
 	switch t {
 	case proto.EventCreated:
