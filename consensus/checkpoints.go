@@ -20,9 +20,9 @@ import (
 )
 
 // checkpoints is a member's checkpoint file, and the goroutines that write, send and receive
-// checkpoints. The loop calls its methods, except for receive, which the network calls. Results go
-// to the inbox. The loop writes one checkpoint at a time, none while one is being sent or
-// installed; at most one is received, because all of them would use the same file.
+// checkpoints. The loop calls the methods, except for receive, which the network calls. Results go
+// to the inbox. The loop writes one checkpoint at a time, and none while a checkpoint is being sent
+// or installed. The next checkpoint is received only after the last one is installed or discarded.
 type checkpoints struct {
 	cfg        *Config
 	inbox      *inbox
@@ -53,8 +53,8 @@ const writePause = time.Second
 
 // write writes a checkpoint on a goroutine of its own. A checkpoint that can't be written stops the
 // node, except for want of a file descriptor or of the file's lock, which others give back sooner
-// or later: then nothing was written, and it is tried again. Nothing is lost, since the state is
-// still in the log, but the log would grow without bound.
+// or later: then nothing was written, and write tries again. Nothing is lost meanwhile, since the
+// state is still in the log, but the log grows.
 func (c *checkpoints) write(base uint64, meta core.Meta) {
 	changes, life := c.cfg.StateMachine.Capture(), c.life
 	// Ends when the checkpoint is written or, while others prevent that, when the loop ends.

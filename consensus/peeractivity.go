@@ -2,7 +2,7 @@ package consensus
 
 import "github.com/gozkd/gozkd/consensus/internal/core"
 
-// peerActivity is what this member knows of the others, as of its last tick. Only Run uses it.
+// peerActivity is what this member knows of the others, as of its last tick. Run owns it.
 type peerActivity struct {
 	peers    []PeerStatus    // as the leader
 	relays   []uint64        // see Status.Relays
@@ -11,8 +11,8 @@ type peerActivity struct {
 	received int64           // see Counts.Checkpoints
 }
 
-// update is called before ticks are taken. It counts the members that come into step from the log.
-// Those that got a checkpoint were counted when it was sent.
+// update is called before ticks are taken, and counts the members that come into step from the log.
+// A member that got a checkpoint was counted when the checkpoint was sent.
 func (a *peerActivity) update(c *core.Core) {
 	a.peers, a.relays = c.Peers(), c.Relays.Learners()
 	if a.peers == nil {

@@ -14,8 +14,8 @@ import (
 // wakeups decides when the loop takes its next turn. Only Run calls wait; any goroutine that adds
 // to the inbox may ask whether the loop must be woken.
 //
-// No wake-up is lost: a sender adds to the inbox and then reads what wait has stored; wait stores
-// that and then looks at the inbox.
+// No wake-up is lost: a sender adds to the inbox and then reads proposals and resting; the loop
+// stores both and then, in wait, looks at the inbox.
 type wakeups struct {
 	inbox     *inbox
 	proposals proposalTimer

@@ -13,11 +13,12 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// Saved is the disk of a tool. With it, [Open] returns a Reader that reads the pairs with bbolt,
-// which did not write the file.
+// Saved is the disk of a tool. From this disk, [Open] returns a Reader that reads the pairs with
+// bbolt, an implementation that did not write the file.
 //
 // bbolt trusts a file. Therefore Range first checks all pages that the pairs are on. If one meta
-// page is damaged, the two could disagree which transaction counts, and bbolt is not asked.
+// page is damaged, this package and bbolt could disagree which transaction counts, so this package
+// reads the pairs itself.
 type Saved struct{ vfs.OS }
 
 // pairs checks the pages of r's state, and then calls visit with the pairs that bbolt reads.

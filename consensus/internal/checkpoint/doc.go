@@ -11,8 +11,8 @@
 // the meta page, written last, makes the transaction count (C4: a checkpoint is whole or absent).
 // [Open] reads a file and verifies each page before use: a damaged page is an error that wraps
 // [ErrCorrupt], never a panic, an endless loop, or more memory than the file is worth. Whether the
-// values are right is for a digest of the state to tell. For tools, which
-// read from [Saved], it does so before bbolt reads the pairs.
+// values are right is for a digest of the state to tell. For a tool, which reads from [Saved], all
+// pages of the pairs are verified before bbolt reads the pairs.
 //
 // Why a merge is safe: let T be the transaction of the newest good meta page, and S that of the
 // other meta page.

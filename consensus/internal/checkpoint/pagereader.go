@@ -38,7 +38,7 @@ const (
 	// NewestOfTwo demands that both meta pages are good: no other transaction can be the newest.
 	NewestOfTwo
 	// Previous is the transaction before Newest, for the case that Newest is damaged. Newest left
-	// its pages unchanged, so it is complete until the next [Merge] begins.
+	// the pages of Previous unchanged, so Previous is complete until the next [Merge] begins.
 	Previous
 )
 

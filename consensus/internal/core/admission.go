@@ -13,8 +13,8 @@ import (
 // others.
 const joinTicks = 2
 
-// Admission holds the state of a member until it takes part in raft, and answers for this member
-// when others ask to be let in: it alone decides whether this member takes part.
+// Admission decides alone whether this member takes part in raft, and holds its state until it
+// does. Admission also answers for this member when other members ask to be let in.
 //
 // A member without state is called fresh. A fresh member takes no part in raft, because it may have
 // voted and acknowledged in an earlier life, with a data directory that is lost. It may

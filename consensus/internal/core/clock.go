@@ -12,9 +12,9 @@ const (
 	tickScaleTicks = 100 * ElectionTicks
 )
 
-// Clock is raft's clock: when it ticks, how it is slowed down or rests, and when this member begins
-// or doubts an election without it. All else counts ticks by itself. A member whose log hangs
-// neither campaigns nor votes.
+// Clock decides when raft's clock ticks, is slowed down or rests, and when this member campaigns or
+// doubts its leader before raft's clock says so. The other parts count ticks themselves. A member
+// whose log hangs neither campaigns nor votes.
 type Clock struct {
 	*standing
 	stall      *LogStall
@@ -102,8 +102,8 @@ func (k *Clock) leaderGone() {
 	k.scheduleCampaign()
 }
 
-// begin makes a member that takes part from now on campaign. A sole voter leads at once instead of
-// after an election timeout.
+// begin is called when this member begins to take part in raft. A sole voter leads at once instead
+// of after an election timeout; any other member may campaign early.
 func (k *Clock) begin() error {
 	if v := k.conf.GetVoters(); len(v) == 1 && v[0] == k.id {
 		return k.raft.Campaign()
@@ -141,9 +141,9 @@ func (k *Clock) scheduleCampaign() {
 	}
 }
 
-// tickSilence makes a member that does not campaign doubt a silent leader. Raft lets only
-// voters do so, when they campaign: a learner, and its clients with it, would follow a dead leader
-// until the next election. A voter whose log hung would still believe in that leader when its log
+// tickSilence makes a member that does not campaign doubt a silent leader. Raft lets only voters
+// doubt, when they campaign: a learner, and the learner's clients, would follow a dead leader until
+// the next election. A voter whose log hung would still believe in the dead leader when the log
 // goes on, and refuse its vote, because raft's clock stood still meanwhile.
 func (k *Clock) tickSilence() {
 	k.leaderSilence++

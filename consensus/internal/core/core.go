@@ -45,9 +45,9 @@ func (o *Output) Empty() bool {
 	return len(o.Appends)+len(o.Messages)+len(o.Batches)+len(o.Reads)+len(o.NeedCheckpoint)+len(o.Reconciled) == 0 && !o.Form
 }
 
-// Core is raft plus the proposal streams and the reads. What else a member does is up to its parts,
-// which share its standing and are told when it steps, ticks, or sees another leader. A Core does
-// no I/O and is not safe for concurrent use.
+// Core is raft plus the proposal streams and the reads. All else that a member does is decided by
+// the parts of its Core. They share the standing, and the Core tells them when it steps a message,
+// ticks, or sees another leader. A Core does no I/O and is not safe for concurrent use.
 type Core struct {
 	standing
 	cluster      uint64 // identifies the ensemble; 0: not known yet
@@ -302,7 +302,7 @@ func (c *Core) leadershipChanged() {
 	c.Clock.leadershipChanged()
 }
 
-// standAside ends this member's part in raft: it is outdated.
+// standAside ends this member's part in raft, because the member is outdated.
 func (c *Core) standAside() {
 	c.leader, c.role = raft.None, raft.StateFollower
 	c.leadershipChanged()

@@ -92,8 +92,8 @@ func CheckPeers(a uint64, ofA LevelInfo, b uint64, ofB LevelInfo) error {
 	return nil
 }
 
-// Levels holds the active level, and raises it once all members agree. The level never falls, and
-// is always one that this member supports.
+// Levels holds the active level, and raises the level once all members agree. The active level
+// never falls, and this member always supports it.
 type Levels struct {
 	*standing
 	supported LevelRange
@@ -139,7 +139,7 @@ func (l *Levels) leadershipChanged() { l.proposed, l.checkDue = false, true }
 // installed takes over the level of a checkpoint.
 func (l *Levels) installed(active Level) { l.active, l.checkDue = max(l.active, active), true }
 
-// Info returns what other members must know.
+// Info returns what other members must know of this member's levels.
 func (l *Levels) Info() LevelInfo {
 	i := LevelInfo{Supported: l.supported, Ready: l.ready(), Active: l.active}
 	if l.fresh {
@@ -152,23 +152,22 @@ func (l *Levels) Info() LevelInfo {
 // members must be told.
 func (l *Levels) SetLimit(limit Level) { l.limit, l.checkDue = limit, true }
 
-// unreachable forgets what a member said whose connection is lost.
+// unreachable forgets the levels of a member whose connection is lost.
 func (l *Levels) unreachable(peer uint64) { delete(l.peers, peer) }
 
-// SetPeer notes what a member said when it connected.
+// SetPeer notes the levels that a member announced when it connected.
 func (l *Levels) SetPeer(peer uint64, info LevelInfo) {
 	l.peers[peer], l.checkDue = info, true
 }
 
-// propose raises the level if all members are ready for a higher one. It counts the members that
-// are to be added, too. A member that is not connected is not ready: nobody knows which
-// version it will be started with.
+// propose raises the level if all members, and all that the target adds, are ready for a higher
+// level. A member that is not connected is not ready: nobody knows which version will be started
+// there.
 func (l *Levels) propose(nowMs int64, t Target) error {
 	if !l.checkDue || l.proposed {
 		return nil
 	}
-	next := l.ready()
-	conf := l.conf
+	next, conf := l.ready(), l.conf
 	for _, id := range slices.Concat(conf.GetVoters(), conf.GetLearners(), conf.GetVotersOutgoing(), t.Voters, t.Learners) {
 		if id != l.id {
 			next = min(next, l.peers[id].Ready)

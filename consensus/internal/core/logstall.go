@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// LogStall holds whether this member's log hangs, and what the member has done about that: it
+// LogStall holds whether this member's log hangs, and what the member has done about that. LogStall
 // decides to whom leadership goes, and which appends to members whose logs hang need not be sent.
 //
 // Heartbeats need no disk, so a leader whose log hangs would go on leading. The others would still
@@ -35,7 +35,7 @@ func (s *LogStall) Set(stalled bool) {
 	}
 }
 
-// Stalled returns what Set was told.
+// Stalled reports whether the log hangs, as of the last call of Set.
 func (s *LogStall) Stalled() bool { return s.stalled }
 
 // tick counts a tick, and offers leadership to a voter, unless an offer is under way: raft

@@ -51,9 +51,10 @@ type Reconciled struct {
 	Reached bool
 }
 
-// Membership holds the target and how far the leader has brought raft's configuration to it: it
-// alone proposes and applies changes of the configuration, one at a time. The progress of a change
-// and of the members is forgotten when the leader changes: the next leader measures progress anew.
+// Membership holds the target, and how near to the target the leader has brought raft's
+// configuration. Membership alone proposes and applies changes of the configuration, one at a time.
+// The progress of a change and of the members is forgotten when the leader changes: the next leader
+// measures progress anew.
 type Membership struct {
 	*standing
 	stall       *LogStall

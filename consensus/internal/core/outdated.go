@@ -69,8 +69,8 @@ func (s *Admission) MarkAppend() *raftpb.Message {
 	return m
 }
 
-// persisted takes a response of the disk to this member, and reports whether that is the end of a
-// mark.
+// persisted takes a response of the disk to this member, and reports whether the response says that
+// a mark is durable.
 func (s *Admission) persisted(m *raftpb.Message) bool {
 	if m != s.past.confirm {
 		return false
@@ -91,8 +91,8 @@ func (s *Admission) seeIncarnation(incarnation, own uint64) {
 }
 
 // checkCommit reports whether raft may see a heartbeat: its commit index must be in the log. The
-// index is one that this member has acknowledged to the leader, so the log in which it did is lost.
-// If the member was let in since, the heartbeat is a late one, from before.
+// index is one that this member has acknowledged to the leader, so the log that held the entry is
+// lost. If the member was let in since, the heartbeat is from before that.
 func (s *Admission) checkCommit(r *raftpb.Message) (ok bool, err error) {
 	last, err := s.storage.LastIndex()
 	if err != nil || r.GetCommit() <= last || r.GetTerm() < s.raftTerm {
@@ -112,8 +112,8 @@ func (s *Admission) becomeOutdated(proof string) {
 	s.standAside()
 }
 
-// stayOutdated makes a member outdated at its start, because the log says so, and reports whether
-// that counts: not if it has no state.
+// stayOutdated makes this member outdated at its start, because the log says so. It returns false,
+// and does nothing, if the member has no state.
 func (s *Admission) stayOutdated() bool {
 	s.becomeOutdated("an earlier start marked the log as outdated, and no leader has let this member in since")
 	s.past.durable = s.proof != ""

@@ -30,9 +30,9 @@ func DefaultRetention() RetentionLimits {
 // entryBytes is the approximate size of an entry without its data.
 const entryBytes = 128
 
-// Retention decides which applied entries stay in memory, for other members and the archive: it
-// alone compacts raft's storage. A member that a checkpoint is sent to finds the entries after it,
-// as long as they fit into MaxBytes.
+// Retention decides which applied entries stay in memory, for other members and the archive, and
+// alone compacts raft's storage. When a checkpoint is sent to a member, the entries after the
+// checkpoint stay for that member, as long as they fit into MaxBytes.
 type Retention struct {
 	*standing
 	limits RetentionLimits
@@ -82,7 +82,7 @@ func (t *Retention) scheduleCut() {
 
 func (t *Retention) leadershipChanged() { clear(t.pinned) }
 
-// serving reports whether a checkpoint is sent to a member, or being installed there.
+// serving reports whether a checkpoint is being sent to a member, or installed by a member.
 func (t *Retention) serving() bool { return len(t.pinned) > 0 }
 
 // load notes the applied entries with which the log in memory begins.

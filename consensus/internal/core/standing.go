@@ -9,9 +9,11 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// standing is raft, and where this member stands in it. A Core shares it with its parts. Only the
-// Core, Admission (fresh, proof, minTerm, connected) and Membership (conf) change where the member
-// stands; the other parts read that, step raft and send messages.
+// standing is raft, and where this member stands in raft. The Core and its parts share one
+// standing. Three of them change where the member stands: the Core; Membership, which sets conf;
+// and Admission, which sets fresh, proof, minTerm and connected, and, when the member has formed a
+// new ensemble, conf, applied and appliedTerm. The other parts read that, step raft and send
+// messages.
 type standing struct {
 	id      uint64
 	raft    *raft.RawNode
@@ -29,7 +31,7 @@ type standing struct {
 	conf        *raftpb.ConfState
 
 	fresh   bool   // this member has no state, so it takes no part in raft
-	proof   string // why this member is outdated, so that it takes no part in raft; "": it is not, as far as it knows
+	proof   string // why this member is outdated, so that it takes no part in raft; "": not known to be
 	minTerm uint64 // messages of leaders of an earlier term are from before this member was let in
 
 	connected map[uint64]connection // absent: not connected
@@ -120,7 +122,7 @@ func (m *standing) Conf() *raftpb.ConfState { return m.conf }
 // Fresh reports whether this member has no state.
 func (m *standing) Fresh() bool { return m.fresh }
 
-// Admitted reports whether this member came without state and was let in by a leader.
+// Admitted reports whether this member came without state, and a leader let it in.
 func (m *standing) Admitted() bool { return m.minTerm != 0 }
 
 // Voter reports whether this member votes.
@@ -208,8 +210,8 @@ func (m *standing) sendCommitNotice(candidate uint64) {
 	}
 }
 
-// handleCommitNotice takes over the commit index. Raft accepts it as a snapshot of an entry that is
-// in the log.
+// handleCommitNotice takes over the commit index. Raft accepts the index as a snapshot of an entry
+// that is in the log.
 func (m *standing) handleCommitNotice(from uint64, s *commitNotice) error {
 	term, err := m.storage.Term(s.index)
 	if err != nil || term != s.term || s.index <= m.applied ||

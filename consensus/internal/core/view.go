@@ -28,7 +28,7 @@ func (c *Core) Resent() int64 { return c.own.resent }
 // PeerStatus is the leader's knowledge of another member, as of its last tick.
 type PeerStatus struct {
 	ID     uint64
-	Active bool   // raft has heard from it within the last two election timeouts, or the member has just come
+	Active bool   // heard from within the last two election timeouts, or the member has just come
 	Match  uint64 // the member's log agrees up to this index; 0: not known yet
 	Lag    uint64 // entries that are applied here and missing there
 	// InStep: the member gets entries as they come, and lacks at most a few hundred applied
