@@ -1,5 +1,6 @@
-// Package accept takes connections from listeners: the loop that outlives errors, a listener that
-// is made of several, and TLS told from other protocols by the first byte.
+// Package accept takes connections from listeners. It has the loop that goes on after errors, a
+// listener that joins several listeners, and a listener that tells TLS from other protocols by the
+// first byte.
 package accept
 
 import (
@@ -9,15 +10,15 @@ import (
 	"time"
 )
 
-// Loop hands the connections of l to take until l is closed or ctx ends, and returns the reason.
-// failed is told of other errors, after each of which Loop waits: most likely there are no file
-// descriptors left until others are closed.
+// Loop calls take with each connection of l until l is closed or ctx ends, and returns the reason.
+// After any other error Loop calls failed, and waits for retry before it goes on: most likely there
+// are no file descriptors left until other files are closed.
 func Loop(ctx context.Context, l net.Listener, failed func(err error, retry time.Duration), take func(net.Conn)) error {
 	wait := time.Duration(0)
 	for {
 		conn, err := l.Accept()
 		switch {
-		case ctx.Err() != nil: // l may have an error of its own for being closed
+		case ctx.Err() != nil: // the error of a closed l need not be net.ErrClosed
 			if err == nil {
 				_ = conn.Close() // nothing was sent on it
 			}
@@ -39,7 +40,7 @@ func Loop(ctx context.Context, l net.Listener, failed func(err error, retry time
 	}
 }
 
-// result is what Accept returns.
+// result is a result of Accept.
 type result struct {
 	conn net.Conn
 	err  error

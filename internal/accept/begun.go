@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// BeginsTLS reports whether a connection that begins with these bytes, of which one is enough,
-// speaks TLS: with the record of a handshake, of SSL 3 or later. No other protocol of ours does.
+// BeginsTLS reports whether a connection that begins with these bytes speaks TLS: whether the bytes
+// begin the record of a handshake of SSL 3 or later. One byte is enough, because none of gozkd's
+// other protocols begins with that byte.
 func BeginsTLS(first []byte) bool {
 	return len(first) > 0 && first[0] == 0x16 && (len(first) == 1 || first[1] == 3)
 }
 
-// Protocol names the protocol with which a stranger begins, by its first bytes, or returns "" if it
-// knows none: TLS, HTTP, or that of a ZooKeeper client.
+// Protocol returns the name of the protocol of a connection that begins with these bytes: TLS, HTTP
+// or that of ZooKeeper's clients. It returns "" for any other, and for fewer than four bytes.
 func Protocol(first []byte) string {
 	switch verb, _, http := strings.Cut(string(first[:min(len(first), 8)]), " "); {
 	case len(first) < 4:
@@ -37,7 +38,7 @@ func Protocol(first []byte) string {
 type Begun struct {
 	net.Conn
 	first  [1]byte
-	unread bool // first is not returned by Read yet
+	unread bool // Read has not returned first yet
 }
 
 // Begin waits for the first byte of conn.
@@ -60,7 +61,7 @@ func (b *Begun) Read(p []byte) (int, error) {
 	return b.Conn.Read(p)
 }
 
-// NetConn returns the connection below, as that of a tls.Conn does.
+// NetConn returns the connection below b, as tls.Conn.NetConn does.
 func (b *Begun) NetConn() net.Conn { return b.Conn }
 
 // unified accepts TLS and plain connections on one port.
@@ -73,8 +74,9 @@ type unified struct {
 }
 
 // Unified returns a listener on the connections of l that accepts TLS and plain connections: the
-// first byte decides. Its Accept returns connections whose first byte has come, so that a silent
-// client delays nobody; it is closed after that patience. Close closes l.
+// first byte decides. Its Accept returns only connections whose first byte has come, so a silent
+// client delays nobody; the connection of a client that is silent for patience is closed. Close
+// closes l.
 func Unified(l net.Listener, cfg *tls.Config, patience time.Duration) net.Listener {
 	u := &unified{results: newResults(), Listener: l, tls: cfg, patience: patience}
 	u.all.Go(u.run) // stopped and awaited by Close
