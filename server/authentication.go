@@ -91,8 +91,8 @@ func (a *Authentication) check() (errs []error) {
 	return errs
 }
 
-// admitted reports whether the client may send such a request: others than auth and sasl need an
-// identity of a scheme that is required.
+// admitted reports whether the client may send such a request. If schemes are required, requests
+// other than auth and sasl need an identity of one of these schemes.
 func (i *identity) admitted(op proto.OpCode, required []string) bool {
 	return len(required) == 0 || op == proto.OpAuth || op == proto.OpSASL ||
 		slices.ContainsFunc(i.ids, func(id proto.ID) bool { return slices.Contains(required, id.Scheme) })

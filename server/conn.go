@@ -44,8 +44,8 @@ type conn struct {
 	stats meter.ConnStats
 }
 
-// identity is who the client has proved to be, and what that permits it. It is guarded by the lock
-// of the connection.
+// identity holds the identities that the client has proved, and what they permit. The lock of the
+// connection guards an identity.
 type identity struct {
 	ids     []proto.ID // replaced, never changed in place; ShownIDs are for others to see
 	known   datatree.Decisions

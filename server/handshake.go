@@ -66,7 +66,7 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
-	// A request to re-attach must not wait longer than await does: when its client gives up, the
+	// A request to re-attach must not wait longer than s.await does: when the client gives up, the
 	// request cannot be recalled, and would take the session away from the server that the client
 	// has found by then.
 	if !readOnly && (!s.await(s.answersClients) || s.leavesClients(s.node.Status())) {
@@ -113,7 +113,7 @@ func (c *conn) connectRequest(in *link.Input) (frame []byte, err error) {
 			}
 		case c.stoodStill():
 			if in.Back(at); in.Ended(&c.Link) {
-				return nil, nil // its claim could take the session from the server that it has found since
+				return nil, nil // a claim could take the session from the server that the client has found by now
 			}
 			return in.Frame(limit)
 		}

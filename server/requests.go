@@ -40,7 +40,8 @@ func clientRequestOf(ref any) *clientRequest {
 // ensemble.
 func (r *clientRequest) session() proto.SessionID { return cmp.Or(r.req.Session, r.conn.session) }
 
-// audited returns a request as the audit log sees it. A nil r means that the server itself sent it.
+// audited returns req and its result for the audit log. A nil r means that the server itself sent
+// req.
 func (r *clientRequest) audited(req *datatree.Request, res *datatree.Result, now time.Time) *trail.Request {
 	a := &trail.Request{
 		Session: req.Session, Op: req.Op, Body: req.Body, IDs: req.IDs, Time: now,
@@ -111,7 +112,7 @@ type queuedStatus struct {
 
 	// A sync is pending until this server has applied all that was committed when the sync came.
 	pending bool
-	heard   time.Time // when the last bytes of a sync came; zero: it is no sync
+	heard   time.Time // when the last bytes of a sync came; zero: the request is no sync
 }
 
 // zxidLast in a queuedStatus stands for the zxid at the moment when the reply is made.

@@ -11,25 +11,26 @@ type Rate struct {
 	Size     int // of the bucket; 0: there is no bound
 	Fill     int // Fill tokens are added per FillTime
 	FillTime time.Duration
-	// FreezeTime is how often the share that is dropped at random may change; 0: nothing is. The
-	// share grows by DropIncrease while the bucket is empty, and shrinks by DropDecrease while at
-	// most DecreaseRatio of its tokens are missing.
+	// FreezeTime is the least time between two changes of the share of requests that is dropped at
+	// random; 0: none is dropped at random. The share grows by DropIncrease while the bucket is
+	// empty, and shrinks by DropDecrease while at most DecreaseRatio of its tokens are missing.
 	FreezeTime                                time.Duration
 	DropIncrease, DropDecrease, DecreaseRatio float64
 }
 
-// Bucket holds tokens, of which everything that comes takes some. It is full at first. Methods may
-// be called from any goroutine.
+// Bucket holds tokens. Each request takes some of them, and is dropped if there are too few. A new
+// Bucket is full. Its methods may be called from any goroutine.
 type Bucket struct {
 	mu      sync.Mutex // guards all
 	missing int        // tokens
 	filled  time.Time  // when tokens were added
 	frozen  time.Time  // when drop changed or could have
-	drop    float64    // share of what comes that is dropped at random
+	drop    float64    // share of the requests that is dropped at random
 }
 
-// Admit takes tokens, and returns false if there are too few, or if random is in the share that is
-// dropped at random. It also returns that share, and how many tokens are missing.
+// Admit takes tokens. It takes none, and returns false, if there are too few, or if random, from 0
+// to 1, is below the share that is dropped at random. Admit also returns that share, and how many
+// tokens are missing.
 func (b *Bucket) Admit(r *Rate, tokens int, now time.Time, random float64) (ok bool, drop float64, missing int) {
 	if r.Size == 0 {
 		return true, 0, 0

@@ -1,5 +1,5 @@
-// Package lifecycle is how far a server is between New and the end of Close, and why it is not
-// further.
+// Package lifecycle records how far a server has come between New and the end of Close, and why the
+// server stopped.
 package lifecycle
 
 import (
@@ -10,17 +10,20 @@ import (
 	"sync/atomic"
 )
 
-// Errors of Begin and WhyNot. They are those of package server.
+// Errors of Begin and WhyNot. Package server has the same variables.
 var (
 	ErrClosed     = errors.New("server: closed")
 	ErrStarted    = errors.New("server: started already")
 	ErrNotStarted = errors.New("server: not started")
 )
 
-// Life records how far a server is. Its methods may be called from any goroutine.
+// Life records how far a server has come. Its methods may be called from any goroutine.
 //
-// Invariants: Stopping is closed before Accepting becomes false for good, so that WhyNot knows the
-// reason for it. Shutdown runs once, after a Start that was under way.
+// Invariants: Accepting changes from true to false only after Stopping is closed, so that WhyNot
+// then knows the reason. The shutdown runs once, and only after a Start that was under way is over.
+//
+// If the server fails before Start sets Accepting, Accepting becomes true after Stopping is closed,
+// and false again in the shutdown: Start returns the error and closes the server.
 type Life struct {
 	mu              sync.Mutex // guards these
 	started, closed bool

@@ -17,9 +17,9 @@ type account struct {
 	// unread counts what only the client can free: output that it has not read, except data that
 	// the output shares, and the part of a frame that it has not finished. Read without Link.mu.
 	unread atomic.Int64
-	// since is when the server began to wait for the client, in nanoseconds since
-	// Host.mono, or 0. It begins anew when the client has taken all output that was
-	// being written. Read without Link.mu.
+	// since is when the server began to wait for the client, in nanoseconds since Host.mono, or 0.
+	// The wait begins anew when the client has taken all output that was being written. Read without
+	// Link.mu.
 	since atomic.Int64
 	// queued counts what the server frees when it answers: requests, and input after them.
 	queued int64
@@ -30,7 +30,7 @@ type account struct {
 	writingShared int
 
 	writing int  // bytes of memory that are being written to the socket, and are no longer in Link.Out
-	waited  bool // the socket did not take them at once
+	waited  bool // the socket did not take these bytes at once
 	input   int  // bytes of the input buffer while the reader waits; only the reader writes it
 	partial bool // input ends with a part of a frame whose rest the client must send; as input
 }

@@ -95,9 +95,9 @@ func (in *Input) Fill(l *Link) error {
 	return err
 }
 
-// Ended reports whether the client has closed the connection, or its sending half, behind at most
-// InputBytes. These are kept. Ended waits a moment: the end of a stream that has arrived is found
-// at once.
+// Ended reports whether the client has closed the connection, or its sending half, after at most
+// InputBytes bytes that are not handled. These bytes stay in the Input. Ended waits a moment only:
+// an end that has arrived is found at once.
 func (in *Input) Ended(l *Link) bool {
 	if l.nc.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return true

@@ -11,11 +11,11 @@ import (
 )
 
 // Link is the server's end of a client's connection: the socket, with or without TLS, the output
-// that waits to be sent, the end of the connection, and what all of that charges to the memory of
-// clients. It knows nothing of requests.
+// that waits to be sent, the end of the connection, and the memory that these charge to
+// Host.Memory. A Link knows nothing of requests.
 //
-// One goroutine, the reader, reads the link and waits for it. At most one goroutine at a time
-// writes; then flushing is set. Anybody may append output and end the link under mu.
+// One goroutine, the reader, reads the link and waits for the client. At most one goroutine at a
+// time writes; then flushing is set. Any goroutine that holds mu may append output or end the link.
 //
 // Invariants: output leaves in the order in which it was appended. A closed link has no output and
 // charges nothing. When a goroutine waits for the client, all that the link holds is charged.
@@ -37,7 +37,7 @@ type Link struct {
 	memory     account
 }
 
-// Owner is what a link serves.
+// Owner handles the requests of a link's client.
 type Owner interface {
 	// Backlog returns how many bytes the server holds for the client until it answers, besides the
 	// input. mu of the link is held.
@@ -74,7 +74,7 @@ func (h *Host) Init(cfg HostConfig) {
 // Stop closes the sockets that linger, and those to come at once.
 func (h *Host) Stop() { h.lingering.end() }
 
-// transport is what carries a link's bytes.
+// transport carries a link's bytes.
 type transport struct {
 	nc  net.Conn
 	raw *rawConn  // nil if nc is not a socket
@@ -123,7 +123,8 @@ func (l *Link) ClosedLocked() bool { return l.closed }
 func (l *Link) CloseLocked() { l.EndOutput()(false) }
 
 // EndOutput marks the link as closed and drops its output. The returned function closes the socket,
-// if linger is set after some time, see lingering, and does not block. l.mu is held, for both.
+// after some time if linger is set (see lingering), and does not block. l.mu must be held when
+// EndOutput and when the returned function is called.
 func (l *Link) EndOutput() (closeSocket func(linger bool)) {
 	if l.closed && !l.socketOpen {
 		return func(bool) {}
@@ -199,7 +200,8 @@ func (l *Link) AwaitFlushed() {
 	}
 }
 
-// AwaitClosed waits until the link is closed. Only the client is waited for.
+// AwaitClosed waits until the link is closed. Meanwhile the server counts as waiting for the
+// client.
 func (l *Link) AwaitClosed() {
 	l.flushes.Add(1)
 	defer l.flushes.Add(-1)
@@ -210,12 +212,12 @@ func (l *Link) AwaitClosed() {
 	}
 }
 
-// hearing is when a link's client was last alive, and why the link is not read now. Times are kept
-// as durations since Host.wall, because a Unix time would follow the steps of the wall
-// clock: all sessions would expire when that clock is set back.
+// hearing records when a link's client was last alive, and why the link is not read now. Times are
+// kept as durations since Host.wall, because a Unix time would follow the steps of the wall clock:
+// all sessions would expire when that clock is set back.
 type hearing struct {
 	heardAt  atomic.Int64 // when the client was last heard from
-	aliveAt  atomic.Int64 // when the client last took replies, or bytes of it came unread
+	aliveAt  atomic.Int64 // when the client last took replies, or its bytes came and were not read
 	handling atomic.Bool  // requests that were read are handled; until they are, the link is not read
 	flushes  atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
 	// inQueues is what was in the socket's queues when the last flush was found waiting. It is

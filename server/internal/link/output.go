@@ -36,12 +36,12 @@ type Output struct {
 	sealed []byte       // what is encrypted, and sent before all else; nil: nothing
 	nGone  int          // how many bytes of sealed are sent
 	Buf    []byte       // the bytes that are appended; with data between them, see share
-	sent   int          // how many bytes of buf are sent
+	sent   int          // how many bytes of Buf are sent
 	shared []sharedData // in order
 	nBytes int          // of all shared data
 }
 
-// sharedData is data that is sent before buf[at]. It is never changed.
+// sharedData is data that is sent before Buf[at]. The data is never changed.
 type sharedData struct {
 	at   int
 	data []byte
@@ -84,7 +84,7 @@ func (o *Output) AppendOutput(later Output) {
 // Mark is a position in an output.
 type Mark struct{ buf, shared, nBytes int }
 
-// At returns how long Output.Buf was.
+// At returns the length of Output.Buf at m.
 func (m Mark) At() int { return m.buf }
 
 // Mark returns the end of o.
@@ -116,7 +116,7 @@ func (o *Output) Next() (b []byte, more bool) {
 	return b, len(b) < o.Len()
 }
 
-// Advance drops n bytes that next returned, because they are sent.
+// Advance drops n bytes that Next returned, because they are sent.
 func (o *Output) Advance(n int) {
 	if o.sealed != nil {
 		if o.nGone += n; o.nGone == len(o.sealed) {

@@ -10,9 +10,9 @@ import (
 	"github.com/gozkd/gozkd/session"
 )
 
-// Locals holds the sessions that only this server knows. Opening, resuming and ending one costs no
-// request. C is a connection; its zero value means that the client is not connected. Locals is safe
-// for concurrent use; its lock is a leaf.
+// Locals holds the sessions that only this server knows. A session is opened, resumed and ended
+// without a request to the ensemble. C is a connection; its zero value means that the client is not
+// connected. Locals is safe for concurrent use; its lock is a leaf.
 //
 //	S1  No znode belongs to a local session. Its writes carry session 0, and the tree refuses an
 //	    ephemeral znode for that (-120).
@@ -74,8 +74,9 @@ func LocalID(member uint8, random [7]byte) proto.SessionID {
 }
 
 // JudgeReadOnly decides, on a read-only server, about a claim of a session that is not local there.
-// Only a quorum knows whether a global session lives, unless the server has seen its end: its id
-// holds the zxid of its creation. last is the server's last zxid; lives: its state has the session.
+// Only a quorum knows whether a global session lives, unless the server has seen the session's end.
+// The server compares the session's id, which holds the zxid of the session's creation, with last,
+// the server's last zxid. lives says that the server's state has the session.
 func JudgeReadOnly(id proto.SessionID, last proto.Zxid, lives bool) Verdict {
 	const zxidBits = proto.SessionID(1)<<56 - 1
 	local := id&localBit != 0 && proto.SessionID(last)&localBit == 0
@@ -152,7 +153,7 @@ func (l *Locals[C]) Claim(id proto.SessionID, passwd []byte, c C, timeoutMs int3
 	case e.upgrading: // until that is applied, nobody knows which table the session is in
 		return Unanswered, old
 	default:
-		if old == e.Conn {
+		if e.Conn == old { // none
 			l.idle--
 		}
 		old, e.Conn, e.TimeoutMs = e.Conn, c, timeoutMs

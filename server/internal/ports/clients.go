@@ -31,8 +31,8 @@ type Clients struct {
 
 // ClientsConfig is the configuration of the port for clients.
 type ClientsConfig struct {
-	Address string            // where the port is by this server's own configuration
-	Line    serverlist.Member // of this server, by the same
+	Address string            // of the port, as this server itself is configured
+	Line    serverlist.Member // of this server, as this server itself is configured
 	Listen  func(ctx context.Context, address string) (net.Listener, error)
 	Logger  hclog.Logger
 }

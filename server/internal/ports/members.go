@@ -41,8 +41,9 @@ type place struct {
 	others []serverlist.Member // as committed
 }
 
-// OpenMembers opens the port: on wanted, where the others are told that this server is, and on the
-// configured addresses of this server's own line. The latter close again, see Follow.
+// OpenMembers opens the port: on wanted, the address that the committed members have for this
+// server, and on configured, the addresses in this server's own configuration. Follow closes the
+// latter.
 func OpenMembers(ctx context.Context, configured, wanted string, logger hclog.Logger) (m *Members, err error) {
 	m = &Members{logger: logger, joined: accept.NewJoined(serverlist.AddressSeparator), changed: make(chan struct{}, 1)}
 	var moved error

@@ -1,6 +1,6 @@
-// Package trail decides which requests have events in the audit log, and what the events say. It
-// does nothing without a log. The caller says who sent a request, and in which order requests are
-// applied.
+// Package trail decides which requests have events in the audit log, and what the events say. A
+// [Trail] without a log records nothing. The caller says which client sent a request, and calls in
+// the order in which requests are applied.
 package trail
 
 import (
@@ -22,10 +22,10 @@ type Trail struct {
 	MaxACLEntries, MaxACLBytes int
 }
 
-// Client is who sent a request.
+// Client is the sender of a request.
 type Client interface {
-	// AuditEvent returns an event that says who the client is. ids are its identities at the time
-	// of the request, or nil for those of now.
+	// AuditEvent returns an event with the session, the identities and the address of the client.
+	// ids are the client's identities at the time of the request, or nil for its present ones.
 	AuditEvent(ids []proto.ID) audit.Event
 }
 
@@ -90,8 +90,8 @@ func (t *Trail) Refused(c Client, h proto.RequestHeader, body []byte, code proto
 	t.write(e, &Request{Op: h.Op, Body: body, Err: code})
 }
 
-// Read records a read if its path is in Reads, or if the client may not read the znode. There is a
-// log.
+// Read records a read if its path is in Reads, or if the client may not read the znode. The Trail
+// must be on.
 func (t *Trail) Read(c Client, op proto.OpCode, xid int32, path string, ids []proto.ID, code proto.ErrCode) {
 	if code != proto.ErrNoAuth && !below(path, t.Reads) {
 		return
@@ -124,7 +124,7 @@ func below(path string, roots []string) bool {
 	return false
 }
 
-// Full reports whether the log has no room, and asks to wait until it has.
+// Full reports whether the log has no room, and wants callers to wait for room.
 func (t *Trail) Full() bool {
 	log, ok := t.Log.(audit.Backpressure)
 	return ok && log.Full()
@@ -134,8 +134,8 @@ func (t *Trail) Full() bool {
 const patience = 100 * time.Millisecond
 
 // Await waits until the log has room. It returns false if the connection closes or the server
-// stops. The caller holds no lock: requests that were proposed are applied, and their events are
-// taken, whoever waits here.
+// stops. The caller must hold no lock: while Await waits, requests that were proposed are applied,
+// and the log takes their events.
 func (t *Trail) Await(isClosed func() bool, stopping <-chan struct{}) bool {
 	for t.Full() {
 		select {

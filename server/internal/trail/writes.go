@@ -49,7 +49,7 @@ func (t *Trail) Lost(r *Request) {
 	t.write(e, r)
 }
 
-// End records the end of a session, and of its ephemeral znodes. There is a log.
+// End records the end of a session, and of its ephemeral znodes. The Trail must be on.
 func (t *Trail) End(r *Request, ephemerals []string) {
 	for _, path := range ephemerals {
 		t.Log.Record(&audit.Event{
