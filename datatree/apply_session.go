@@ -100,9 +100,10 @@ func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// checkSession refuses a request unless it attaches a session, or its session is attached to the
-// request's connection. An expiry names the silent connection, so it does not close a session that
-// was re-attached meanwhile.
+// checkSession refuses a request whose session is not attached to the request's connection.
+// Requests that attach a session pass, and so do requests without a session, except those that end
+// one. An expiry names the silent connection, so a session that was re-attached meanwhile is not
+// closed.
 func (t *Tree) checkSession(x *txn) proto.ErrCode {
 	s := t.sessions[x.Session]
 	switch {

@@ -34,7 +34,7 @@ func (st *state) setSession(rec sessionRecord) {
 	st.dirty.noteSession(rec.id, s.rec)
 }
 
-// dropSession removes a session, which must own nothing.
+// dropSession removes a session, which must own no znodes.
 func (st *state) dropSession(id proto.SessionID) {
 	st.digest -= st.sessions[id].rec.digest
 	delete(st.sessions, id)

@@ -6,9 +6,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// znodeStore keeps the znodes: where they are, how they are found, who their parent and children
-// are, and their lists (D1, D7). It answers reads. It knows no sessions, quotas, zxids or digests,
-// and keeps no note of changes: that is the part of [state].
+// znodeStore holds the znodes, the index by path, the links between parents and children, and the
+// ACLs (D1, D7), and answers reads. Sessions, quotas, zxids, digests and the notes of changes are
+// the business of [state].
 type znodeStore struct {
 	root   *znode
 	znodes pool[znode]

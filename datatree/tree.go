@@ -37,9 +37,9 @@ type Tree struct {
 	known   Decisions // of the request's caller
 }
 
-// state is everything that requests change. It knows no requests and no callers: whoever calls a
-// method that changes something has checked that it may. insert, remove, replace and update keep
-// these fields consistent with the znodes (D2, D3, D7).
+// state is everything that requests change. Its methods know no requests and check no permissions:
+// the Tree has checked before it calls a method that changes something. insert, remove, replace and
+// update keep these fields consistent with the znodes (D2, D3, D7).
 type state struct {
 	znodeStore
 	lastZxid proto.Zxid
