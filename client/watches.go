@@ -266,8 +266,9 @@ func (s State) KeeperState() string { return stateNames[s].event }
 // maxEvents is how many events may wait for OnEvent before the connection is no longer read.
 const maxEvents = 4096
 
-// eventQueue holds events in order between the connection and OnEvent, and the channels of those
-// who wait for earlier ones.
+// eventQueue holds events in order between the connection and OnEvent. Among the events it holds
+// the channels of AwaitEvents, each of which is closed when OnEvent has returned from all events
+// before the channel.
 type eventQueue struct {
 	mu     sync.Mutex
 	change sync.Cond // signalled when events or closed changes
@@ -317,7 +318,8 @@ func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
 	defer close(done)
 	for {
 		q.mu.Lock()
-		for q.idle = len(q.events) == 0; q.idle && !q.closed; q.idle = len(q.events) == 0 {
+		q.idle = len(q.events) == 0 // until the next push
+		for len(q.events) == 0 && !q.closed {
 			q.change.Wait()
 		}
 		batch := q.events
@@ -348,7 +350,7 @@ func (c *Client) AwaitEvents(ctx context.Context) error {
 		return nil
 	}
 	reached := make(chan struct{})
-	q.events = append(q.events, queuedEvent{reached: reached}) // deliver does not wait
+	q.events = append(q.events, queuedEvent{reached: reached}) // deliver is not waiting: no signal is needed
 	q.mu.Unlock()
 	select {
 	case <-reached:
