@@ -108,17 +108,21 @@ type copying struct {
 	begun       proto.Zxid
 	aclVersions map[string]int32 // by path, without those that are 0
 
-	whole bool     // all fits into one transaction so far
-	size  int      // of that
-	nodes []*Znode // that are to be checked or deleted by it
-	steps []step   // that are not in out yet
+	whole bool     // the copy so far fits into one transaction, which the fields below describe
+	size  int      // in bytes, approximately
+	nodes []*Znode // znodes of the source that the transaction checks or deletes
+	steps []step
 }
 
-// step takes the next step of the copy.
+// step adds a step to the transaction. A copy that is too large for one transaction passes its
+// steps to out.
 func (c *copying) step(ctx context.Context, kind StepKind, change Change, count creation) error {
 	s := newStep(c.To, kind, change, count)
 	if s.path == "/" && kind == Create && c.From.ZK != c.To.ZK {
 		return nil // the root always exists
+	}
+	if !c.whole {
+		return c.out.do(ctx, s)
 	}
 	if kind == Create {
 		c.size += opBytes + len(change.Left.Path) // the check or deletion
@@ -126,17 +130,16 @@ func (c *copying) step(ctx context.Context, kind StepKind, change Change, count 
 	if s.by <= c.Counters.Limit {
 		c.size += s.size()
 	}
-	switch c.steps = append(c.steps, s); {
-	case c.whole && c.size <= maxTransaction:
+	if c.steps = append(c.steps, s); c.size <= maxTransaction {
 		return nil
-	case c.whole:
-		c.whole, c.nodes = false, nil
-		if err := c.tooLarge(ctx); err != nil {
-			return err
-		}
 	}
-	for ; len(c.steps) > 0; c.steps = c.steps[1:] {
-		if err := c.out.do(ctx, c.steps[0]); err != nil {
+	steps := c.steps
+	c.whole, c.nodes, c.steps = false, nil, nil
+	if err := c.tooLarge(ctx); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if err := c.out.do(ctx, s); err != nil {
 			return err
 		}
 	}
