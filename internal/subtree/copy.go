@@ -243,8 +243,8 @@ func (c *copying) transaction(ctx context.Context) error {
 	return err
 }
 
-// checkACLs fails, with a format for the path, if the ACL of a znode that is copied was set since
-// Run began.
+// checkACLs returns an error if the ACL of a copied znode was set since Run began. format is the
+// text of the error, with %s for the path.
 func (c *copying) checkACLs(ctx context.Context, format string) error {
 	o := Options{NoSystem: true, Below: c.options().Below}
 	return Walk(ctx, c.From.ZK, c.From.Path, o, func(n *Znode) error {

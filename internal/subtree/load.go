@@ -33,7 +33,7 @@ type Loader struct {
 	Created, Changed, Kept, Skipped int64 // Skipped: ephemeral znodes
 
 	out     writer
-	lineage // of the last record; by of an open znode is the wanted number of creations
+	lineage // of the last record; the field by of its znodes is the wanted number of creations
 }
 
 // Load adds all records of an export.
@@ -121,7 +121,7 @@ func (l *Loader) step(r Record) (_ step, ok bool, err error) {
 	return s, true, nil
 }
 
-// written counts what was written.
+// written copies the counts of the writer.
 func (l *Loader) written() {
 	l.Created, l.Changed = l.out.done[Create], l.out.done[SetData]
 	if l.Seen != nil {

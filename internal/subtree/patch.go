@@ -48,7 +48,7 @@ func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, lim
 		return nil, withRemedy(err)
 	}
 	p.Same, p.Ephemerals = d.Same, d.Ephemerals
-	// A plan has the znodes above others after them.
+	// A plan emits these steps of a znode after those of its descendants.
 	slices.SortFunc(p.Changes[Delete], func(a, b Change) int { return compareRel(a.Rel, b.Rel) })
 	slices.SortFunc(p.Kept, compareRel)
 	for _, list := range [][]Counter{p.Counters, p.Behind} {
@@ -57,7 +57,7 @@ func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, lim
 	return p, nil
 }
 
-// note keeps a step of the plan.
+// note stores a step of the plan.
 func (p *Patch) note(kind StepKind, c Change, count creation) error {
 	path := Join(p.To.Path, c.Rel)
 	switch kind {
@@ -94,7 +94,7 @@ func (p *Patch) Apply(ctx context.Context) error {
 	return withRemedy(err)
 }
 
-// withRemedy adds what to do about an error.
+// withRemedy adds the remedy to an error of authorization.
 func withRemedy(err error) error {
 	if errors.Is(err, proto.ErrNoAuth) {
 		err = fmt.Errorf("%w; authenticate as a user who may, such as the superuser", err)

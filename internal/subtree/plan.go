@@ -10,12 +10,13 @@ import (
 	"github.com/gozkd/gozkd/client"
 )
 
-// plan turns the differences between the wanted subtree from and the live subtree to into steps. It
-// takes them in the order of a walk. A znode is created before all steps below it; it is deleted,
-// and its sequence counter moved, after them. So the memory of a plan is bounded by the depth.
+// plan emits the steps that make the live subtree "to" equal to the wanted subtree "from". The
+// differences arrive in the order of a walk. The creation of a znode precedes all steps of its
+// descendants; its deletion, or the move of its sequence counter, follows them. So the memory of a
+// plan is bounded by the depth of the subtrees.
 //
-// Ephemeral znodes belong to sessions: wanted ones are left out, and live ones stay, with the
-// znodes above them. A live znode keeps its kind.
+// Ephemeral znodes belong to sessions: those of "from" are left out. Those of "to" stay, and so do
+// their ancestors. A live znode keeps its kind.
 type plan struct {
 	from, to Side
 	whole    bool  // counters are moved
@@ -25,7 +26,8 @@ type plan struct {
 	lineage
 }
 
-// creation is how many creations move a sequence counter, and how many the wanted znode has seen.
+// creation counts the creations that move a sequence counter: by is how many are missing, wanted how
+// many the wanted znode has seen.
 type creation struct{ by, wanted int64 }
 
 // run plans all steps between the nodes of the two sides.
@@ -115,7 +117,7 @@ func (p *plan) change(c Change, path string) error {
 	return nil
 }
 
-// leaveZnode plans the deletion of a znode that is not wanted, or moves a counter forward.
+// leaveZnode plans the deletion of an unwanted znode, or the move of a sequence counter.
 func (p *plan) leaveZnode(o open) error {
 	c := Change{Rel: o.rel, Right: o.doomed}
 	by := o.lacks()
@@ -147,11 +149,11 @@ func (p *plan) lose(path string) {
 	}
 }
 
-// lineage holds the znodes from the root to the last path of a walk, as far as something is to be
-// done after all znodes below them.
+// lineage holds those znodes from the root to the last path of a walk that have work left which must
+// follow that of their descendants.
 type lineage struct {
 	open   []open
-	finish func(open) error // does it
+	finish func(open) error // does that work
 }
 
 // open is a znode of a lineage.
@@ -166,7 +168,7 @@ type open struct {
 	empty bool
 }
 
-// lacks returns how many creations move the sequence counter; 0 or less: none.
+// lacks returns how many creations the sequence counter lacks; 0 or less: the counter stays.
 func (o *open) lacks() int64 {
 	if o.empty && o.created == 0 {
 		return 0
@@ -174,7 +176,7 @@ func (o *open) lacks() int64 {
 	return o.by - o.created
 }
 
-// leave finishes the znodes that rel is not below; nil leaves all.
+// leave finishes the znodes that are not ancestors of rel, or all znodes if rel is nil.
 func (l *lineage) leave(rel *string) error {
 	for n := len(l.open) - 1; n >= 0; n-- {
 		o := l.open[n]
@@ -189,7 +191,7 @@ func (l *lineage) leave(rel *string) error {
 	return nil
 }
 
-// child notes that a znode is created.
+// child counts the creation of a znode for its parent.
 func (l *lineage) child(rel string) {
 	if n := len(l.open); n > 0 && l.open[n-1].rel == parent(rel) {
 		l.open[n-1].created++
@@ -199,17 +201,17 @@ func (l *lineage) child(rel string) {
 // parent returns the Rel of the parent; that of the root is the root.
 func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }
 
-// prepare makes the server of a live side show what is committed, and returns its znodes. If there
-// is no root, there are no znodes.
-func (s Side) prepare(ctx context.Context, withACL bool) (iter.Seq2[*Znode, error], bool, error) {
-	there, err := s.latest(ctx)
+// prepare makes the server show what is committed, and returns the znodes of the side. there is
+// false if the root does not exist; then there are no znodes.
+func (s Side) prepare(ctx context.Context, withACL bool) (znodes iter.Seq2[*Znode, error], there bool, err error) {
+	there, err = s.latest(ctx)
 	if !there {
 		return func(func(*Znode, error) bool) {}, false, err
 	}
 	return s.nodes(ctx, withACL), true, err
 }
 
-// newStep returns a step at a path of a live subtree.
+// newStep returns the step that makes a change in a live subtree.
 func newStep(to Side, kind StepKind, c Change, count creation) step {
 	s := step{kind: kind, path: Join(to.Path, c.Rel), creation: count}
 	if c.Left != nil {

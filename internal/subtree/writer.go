@@ -38,7 +38,7 @@ type step struct {
 	path     string
 	data     []byte
 	options  client.CreateOptions // of SetACL and SetData only the ACL counts
-	version  int32                // that is replaced or deleted
+	version  int32                // of the data, or for SetACL of the ACL, that the step replaces
 	creation                      // of moveCounter
 	aclSet   bool                 // of SetData: a writer with ACLs has set the ACL
 }
@@ -78,15 +78,15 @@ func (s *step) size() int {
 // writer makes steps at a live subtree, in transactions of bounded size.
 type writer struct {
 	zk *client.Client
-	// repeat makes the writer find out whether a transaction whose reply was lost was carried out.
-	// Its steps name no versions, or only delete.
+	// repeat makes the writer find out whether a transaction was carried out whose reply was lost.
+	// All steps must be deletions then, or no step may name a version.
 	repeat   bool
-	existing Existing  // how repeat treats znodes to create that exist
+	existing Existing  // with repeat: what becomes of a creation if the znode exists
 	withACLs bool      // SetData sets the ACL as well
 	wrote    func()    // nil, or called after each transaction
-	counters *Counters // with repeat: moves the counters
+	counters *Counters // with repeat: moves the sequence counters
 	done     [numStepKinds]int64
-	kept     *int64 // counts the znodes that existing leaves as they are
+	kept     *int64 // counts the existing znodes that the writer leaves unchanged
 
 	batch      []step
 	ops, bytes int       // of the batch
@@ -120,7 +120,7 @@ func (w *writer) do(ctx context.Context, s step) error {
 	return w.add(ctx, s)
 }
 
-// add adds a step to the batch, after the batch was written if it is full.
+// add adds a step to the batch. If the step does not fit, add writes the batch first.
 func (w *writer) add(ctx context.Context, s step) error {
 	if len(w.behind) >= batchOps {
 		if err := w.end(ctx); err != nil {
