@@ -28,9 +28,9 @@ type core struct {
 	ready     chan struct{} // closed when the first session is established
 	refused   chan error    // gets the reason if a server refused the credentials; capacity 1
 
-	noContainers atomic.Bool // the server does not support containers
-	shared       sync.Map    // by sharedKey; see Client.Shared
-	siblings     author.Calls[readResult]
+	noContainers atomic.Bool              // the server does not support containers
+	shared       sync.Map                 // by sharedKey; see Client.Shared
+	siblings     author.Calls[readResult] // of protected creates, by parent
 
 	mu           sync.Mutex // guards the fields below; never held while waiting
 	state        ConnState

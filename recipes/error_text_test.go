@@ -68,7 +68,6 @@ func everything(ctx context.Context, c *recipes.Client) map[string]error {
 			errs[name] = err
 		})
 	}
-	nothing := func(context.Context) error { return nil }
 	do := func(name string, f func(ctx context.Context) error) { try(name, func() error { return f(ctx) }) }
 	create := func(o recipes.CreateOptions) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := c.Create(ctx, "/client/a", nil, o); return err }

@@ -155,7 +155,7 @@ func (n *native) newSession() (*client.Client, error) {
 		return n.cfg.Dial(ctx, address)
 	}
 	cfg.OnConnect = func(s client.Session) error {
-		if !n.k.sessionGranted(s.ID, s.Timeout, dialed) && !n.k.isClosed() { // close ends it on the server
+		if !n.k.sessionGranted(s.ID, s.Timeout, dialed) && !n.k.isClosed() { // close ends the session on the server
 			return ErrSessionLost
 		}
 		return nil

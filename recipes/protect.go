@@ -20,7 +20,8 @@ func (n *createCall) protect() {
 }
 
 // findProtected returns the znode that an earlier attempt created, or "". A sync comes first: after
-// a reconnect the present server may lag. All who lost an answer with the connection look together.
+// a reconnect the present server may lag. Creates below one parent whose answers were lost together
+// share the lookup.
 func (n *createCall) findProtected(ctx context.Context) (string, error) {
 	k, parent := n.client.core, znodepath.Parent(n.path)
 	start := func(run func(context.Context)) error { k.background(run); return nil }

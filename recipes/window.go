@@ -44,16 +44,18 @@ type window struct {
 	shrunk                     time.Duration  // the time of the latest shrinking
 	expected                   map[string]int // the bytes of a reply, by operation
 	entered                    int            // requests so far
-	// suspects are requests whose connection the server closed before the answer, which may be its
-	// answer. A large one is repeated alone, a small one only after its second loss: a server that
-	// is restarted has up to mostRequests of them, and all others wait meanwhile.
+	// suspects are requests whose connection the server closed before the answer: closing may be
+	// the answer. A large suspect is repeated alone, and all other requests wait meanwhile. A small
+	// one is repeated alone only after its second loss, because the restart of a server makes
+	// suspects of up to mostRequests requests.
 	suspects map[request]suspect
 	alone    bool        // the request under way must be alone
 	sweeper  *time.Timer // of sweep; nil: it does not run
 }
 
-// suspect says how often in succession a server closed the connection before the answer. Requests
-// that are lost together count once: the next that counts has entered after entered others.
+// suspect counts how often in succession a server closed the connection before the answer. Equal
+// requests that are lost together count as one loss: entered is window.entered at the latest loss
+// that counts, and the loss of a request that entered before that moment does not count again.
 type suspect struct{ losses, entered int }
 
 const (
@@ -84,9 +86,9 @@ func lossOf(op string, err error) (lost, byServer bool) {
 type turn struct {
 	request
 	expected  int           // the bytes of the request and of its reply
-	asked     time.Duration // when it began to wait
+	asked     time.Duration // when the request began to wait
 	come      chan struct{} // closed when the request enters, or waits no longer
-	entered   int           // how many entered before; -1: it has not
+	entered   int           // window.entered before it entered; -1: the request has not entered
 	alone     bool
 	abandoned bool          // the caller does not wait any longer
 	begun     time.Duration // when it entered
@@ -98,8 +100,8 @@ func newWindow(k *core) *window {
 	return w
 }
 
-// enter waits until r may be under way. Without a connection, the error says so after one to
-// two times longPause: at the next sweep. After nil, leave must be called.
+// enter waits until r may be under way. Without a connection, sweep ends the wait with
+// zk.ErrNoServer after one to two times longPause. Without an error, leave must be called.
 func (w *window) enter(ctx context.Context, r request) (*turn, error) {
 	w.mu.Lock()
 	t := &turn{request: r, asked: w.k.now(), come: make(chan struct{}), entered: -1}
@@ -132,8 +134,8 @@ func (w *window) enter(ctx context.Context, r request) (*turn, error) {
 	return nil, err
 }
 
-// sweep abandons the requests that have waited for longPause, if there is no connection. It runs
-// again after longPause while requests wait: a timer for each of thousands would cost much.
+// sweep abandons the requests that have waited for longPause, if there is no connection. While
+// requests wait, sweep runs again after each longPause: thousands of requests share its timer.
 func (w *window) sweep() {
 	session, _ := w.k.conn.place()
 	w.mu.Lock()

@@ -1,5 +1,5 @@
-// Package author has what package recipes and its recipes share, such as the methods of a
-// recipes.Client that only recipes need.
+// Package author has the code that package recipes shares with the packages of its recipes, such as
+// the methods of a recipes.Client that only recipes need.
 package author
 
 import "context"

@@ -5,19 +5,20 @@ import (
 	"sync"
 )
 
-// Calls makes one request for callers that want the same at the same time: a thousand contenders
-// that join at once read their directory twice, not a thousand times with a thousand names each.
-// Callers that ask while the function of their key runs share its next run, which begins after they
-// asked. The zero value is ready to use. Safe for concurrent use.
+// Calls lets callers with the same key share the runs of a function, such as a request. A caller
+// that asks while the function runs gets the next run, which begins after the caller asked, together
+// with all others who ask meanwhile. So a thousand contenders that join at once read their directory
+// twice, not a thousand times with a thousand names each. The zero value is ready to use. Safe for
+// concurrent use.
 type Calls[V any] struct {
 	mu   sync.Mutex
-	next map[string]*Call[V] // by key, while a goroutine runs; nil: nobody has asked since
+	next map[string]*Call[V] // by key, while its goroutine runs; nil: no caller waits for a next run
 }
 
 // Call is a run of a function. Value and Err are set when Done is closed.
 type Call[V any] struct {
 	Done  chan struct{}
-	Value V // not to be modified: others have it too
+	Value V // must not be modified: all callers of the run share it
 	Err   error
 }
 
@@ -42,7 +43,7 @@ func (c *Calls[V]) Ask(
 	return c.next[key], nil
 }
 
-// run runs f until nobody asks any longer.
+// run calls f until no caller waits for another run.
 func (c *Calls[V]) run(ctx context.Context, key string, f func(ctx context.Context) (V, error)) {
 	for {
 		c.mu.Lock()

@@ -157,8 +157,8 @@ type line struct {
 
 type linesKey struct{}
 
-// readLine returns a state of dir that is no older than the call. Contenders of a Client read it
-// together.
+// readLine returns a state of dir that is no older than the call. The contenders of a Client share
+// the reads.
 func readLine(ctx context.Context, c *recipes.Client, dir string) (line, error) {
 	a := author.Of(c)
 	lines := a.Shared(linesKey{}, func() any { return &author.Calls[line]{} }).(*author.Calls[line])
