@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 )
 
-// not is a field that is true for the second of the key's two words.
+// not is a boolean field that is true if the key has the second of its two words.
 type not struct{ *bool }
 
 // integerField is a field whose value is computed from that of the key.
@@ -18,13 +18,13 @@ type integerField struct {
 	get func() int64
 }
 
-// units is a field that holds a number of units.
+// units returns a field that holds the number of the key, times a unit.
 func units[T ~int | ~int32 | ~int64](p *T, unit T) integerField {
 	return integerField{func(n int64) { *p = T(n) * unit }, func() int64 { return int64(*p / unit) }}
 }
 
-// orNone is like units for a field of which 0 means the default, and negative numbers mean none, or
-// no bound, as 0 does in zoo.cfg.
+// orNone is like units, for a field in which 0 means the default. In zoo.cfg 0 and negative numbers
+// mean none, or no bound: for these the field holds the number less 1.
 func orNone[T ~int | ~int64](p *T, unit T) integerField {
 	return integerField{
 		func(n int64) {
@@ -43,10 +43,15 @@ func orNone[T ~int | ~int64](p *T, unit T) integerField {
 	}
 }
 
-// minusOneIsNone is a field of milliseconds of which 0 means none, as -1 does in zoo.cfg.
+// minusOneIsNone returns a field of milliseconds in which 0 means none, as -1 does in zoo.cfg. For
+// 0 of zoo.cfg the field holds a nanosecond.
 func minusOneIsNone(p *time.Duration) integerField {
 	return integerField{
-		func(n int64) { *p = max(0, time.Duration(n)*time.Millisecond+1) },
+		func(n int64) {
+			if *p = 0; n >= 0 {
+				*p = max(1, time.Duration(n)*time.Millisecond)
+			}
+		},
 		func() int64 {
 			if *p == 0 {
 				return -1
@@ -56,8 +61,8 @@ func minusOneIsNone(p *time.Duration) integerField {
 	}
 }
 
-// integer returns a field that holds a number, or false.
-func (k *key) integer() (integerField, bool) {
+// integer returns the field of the key; ok is false if the field holds no number.
+func (k *key) integer() (_ integerField, ok bool) {
 	switch f := k.field.(type) {
 	case *int:
 		return units(f, 1), true

@@ -85,6 +85,8 @@ func TestLoad_LowNumbers(t *testing.T) {
 		{"throttledOpWaitTime=-1", func(c *Config) int { return int(c.Server.RequestThrottle.OpWaitTime) }, 0, true},
 		{"largeRequestThreshold=-2", func(c *Config) int { return c.Server.LargeRequestThreshold }, -1, true},
 		{"connectionFreezeTime=-2", func(c *Config) int { return int(c.Server.ConnectionThrottle.FreezeTime) }, 0, true},
+		{"connectionFreezeTime=0", func(c *Config) int { return int(c.Server.ConnectionThrottle.FreezeTime) }, 1, false},
+		{"connectionFreezeTime=7", func(c *Config) int { return int(c.Server.ConnectionThrottle.FreezeTime) }, 7e6, false},
 		{"connectionMaxTokens=-1", func(c *Config) int { return c.Server.ConnectionThrottle.Tokens }, 0, true},
 		{"initLimit=0", func(c *Config) int { return c.Server.InitLimit }, 0, false},
 		{"syncLimit=0", func(c *Config) int { return c.Server.SyncLimit }, 0, false},
