@@ -143,8 +143,8 @@ func secureAddress(s *server.Server) string {
 	return ""
 }
 
-// serverConfig returns the server's configuration. The caller adds what it makes: mechanisms, TLS,
-// and the audit log.
+// serverConfig returns the server's configuration. The caller adds the SASL mechanisms, TLS and the
+// audit log.
 func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	cfg := c.ForServer()
 	cfg.JoinOnly, cfg.Logger = !mayFound(c), log

@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// tlsFiles holds the certificates of the ports of a kind. Its zero value has none. Its methods must
+// tlsFiles holds the certificates of one kind of ports. Its zero value has none. Its methods must
 // not be called at the same time.
 type tlsFiles struct {
 	source  atomic.Pointer[tlsconf.Source] // nil until a configuration asks for TLS

@@ -20,7 +20,7 @@ import (
 type Config struct {
 	// Memory keeps all data in memory. Server.Dir and Server.LogDir are empty then.
 	Memory bool
-	// Server has the keys of the server. ForServer completes it.
+	// Server has the fields that keys set directly. ForServer returns it with all other fields.
 	Server server.Config
 	// LogLevel is trace, debug, info, warn, error or off.
 	LogLevel string
@@ -113,8 +113,8 @@ type Config struct {
 	MetricsNeedCert, MetricsWantCert bool
 }
 
-// ForServer returns Server, completed by what follows from several keys. It lacks what the program
-// makes: mechanisms, TLS, logs.
+// ForServer returns Server with the fields that follow from several keys. The caller sets the fields
+// that a configuration cannot hold: SASL mechanisms, TLS, the logger and the audit log.
 func (c Config) ForServer() server.Config {
 	s := c.Server
 	s.MemberID, s.PeerListen, s.RelayedObservers = uint8(c.MyID), c.PeerListenAddress(), c.ObserverMasterPort > 0

@@ -37,8 +37,9 @@ type key struct {
 	// group is not empty for a key that has an effect only if what the keys of that group configure
 	// is in use: see groupProblems.
 	group string
-	// field is a pointer to the field for the key, in the Config of whatever uses it, or a not or
-	// integerField. It is nil if there is no field.
+	// field is a pointer to the field that the key sets, in the Config of which the table was made.
+	// It is a not or an integerField if the field holds another value than the key. It is nil if
+	// the key sets no field.
 	field any
 	// reload: the key can change at runtime. Otherwise a change needs a restart.
 	reload bool
@@ -46,12 +47,12 @@ type key struct {
 	secret bool
 }
 
-// row returns a key that has the value of a field; a change needs a restart.
+// row returns a key that sets a field. A change of the key needs a restart.
 func row(name string, k kind, def string, field any, note string) key {
 	return key{name: name, kind: k, def: def, field: field, note: note}
 }
 
-// live returns a key that has the value of a field, and can change at runtime.
+// live returns a key that sets a field and can change at runtime.
 func live(name string, k kind, def string, field any, note string) key {
 	return key{name: name, kind: k, def: def, field: field, note: note, reload: true}
 }

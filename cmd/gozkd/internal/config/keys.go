@@ -9,10 +9,10 @@ import (
 )
 
 // keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
-// read-only, and what its fields point to is no server's.
+// read-only, for names and kinds: its fields point into a Config that no server uses.
 var keys = table(new(Config))
 
-// table returns keys with pointers into c.
+// table returns all keys, with fields that point into c.
 func table(c *Config) []key {
 	return slices.Concat(
 		workingKeys(c), ensembleKeys(c), peerTLSKeys(c), endpointKeys(c), adminTLSKeys(c), webKeys(c),

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/sasl"
 )
 
-// Auth is how clients prove who they are by SASL, and which identities they need, as far as that is
-// not in Config.Server.Auth.
+// Auth is how clients authenticate by SASL, and which identities they need. Config.Server.Auth has
+// the other keys of authentication.
 type Auth struct {
 	// JAASFile is a JAAS file and JAASSection its section for the server; UserFile has more users
 	// of DIGEST-MD5. SuperPassword is the password of the user super.

@@ -26,7 +26,8 @@ func adminTLSKeys(c *Config) []key {
 	}
 }
 
-// metricsTLSKeys has those keys of tlsconf.Options that metrics have, and refuses others.
+// metricsTLSKeys returns the TLS keys of the metrics endpoint, which has only some of the keys of
+// tlsconf.Options. The row with the star refuses the others.
 func metricsTLSKeys(c *Config) []key {
 	stores := slices.DeleteFunc(tlsKeys(metricsTLS, false, &c.MetricsTLS), func(k key) bool {
 		name, ours := strings.CutPrefix(k.name, metricsTLS)
@@ -79,7 +80,7 @@ func (r *resolver) https(c *Config) {
 	}
 }
 
-// clientAuth returns whether callers of an HTTP endpoint need a certificate, or may have one.
+// clientAuth returns the tlsconf.Options.ClientAuth of an HTTP endpoint.
 func clientAuth(need, want bool, o *tlsconf.Options) string {
 	switch {
 	case need:
@@ -94,7 +95,7 @@ func clientAuth(need, want bool, o *tlsconf.Options) string {
 func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 	o = c.PeerTLS
 	o.Prefix, o.Role, o.ClientHostnameVerification = peerTLS, tlsconf.Server, false
-	// If one is not wanted, a browser must not ask its user for a certificate.
+	// Without identities that need a certificate, a browser must not ask its user for one.
 	wanted := len(c.AdminIdentities()) > 0 || strings.Contains(c.WebRoles, "x509:")
 	o.ClientAuth = clientAuth(c.AdminNeedCert, wanted, &o)
 	return o, c.AdminUnified || c.AdminForceHTTPS

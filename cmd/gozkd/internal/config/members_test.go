@@ -112,7 +112,7 @@ func TestLoad_EnsembleFlags(t *testing.T) {
 	} {
 		inv := good(t, lines+"dataDir=d\n", nil, append(strings.Fields(c.flags), "--id", "2")...)
 		if fixed := c.flags != ""; inv.Config.Server.ListenFixed != fixed {
-			t.Errorf("%s: ClientPortFixed is %v", c.flags, !fixed)
+			t.Errorf("%s: ListenFixed is %v", c.flags, !fixed)
 		}
 		if got := inv.Config.Members[1].String(); got != c.own || inv.Config.ListenAddress() != c.listens {
 			t.Errorf("%s: %s, listens on %s; want %s, %s", c.flags, got, inv.Config.ListenAddress(), c.own, c.listens)

@@ -28,7 +28,7 @@ type resolver struct {
 	flagProperties []string
 	users          sasl.DigestUsers // of ZOO_SERVER_USERS
 	problems       []Problem
-	table          []key // of the Config that is built
+	table          []key // its fields point into the Config that resolve builds
 	// ofGroups are problems of keys that have a group.
 	ofGroups []groupProblem
 }
