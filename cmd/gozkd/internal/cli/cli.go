@@ -31,9 +31,8 @@ type Env struct {
 	// Interrupts redirects Ctrl-C: until stop is called, interrupts arrive on the channel and no
 	// longer end the subcommand's ctx. It may be nil.
 	Interrupts func() (interrupts <-chan os.Signal, stop func())
-	// Server describes the server that `gozkd serve` would run with args. Unless fs is nil, args may
-	// contain flags of fs as well. The error has a method Usage() bool, which reports whether the
-	// command line is wrong.
+	// Server describes the server that `gozkd serve` would run with args, which may contain flags
+	// of fs as well. The error has a method Usage() bool: whether the command line is wrong.
 	Server func(fs *flag.FlagSet, args []string) (Server, error)
 }
 

@@ -98,9 +98,6 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 // LocalServer returns the function for the field Server of a cli.Env.
 func LocalServer(getenv func(string) string) func(fs *flag.FlagSet, args []string) (cli.Server, error) {
 	return func(fs *flag.FlagSet, args []string) (cli.Server, error) {
-		if fs == nil {
-			fs = flag.NewFlagSet("serve", flag.ContinueOnError)
-		}
 		inv, c, err := LoadFlags(fs, args, getenv, nil)
 		return cli.Server{
 			Help: inv.Command == ShowHelp, One: inv.Command == Serve && inv.Ensemble == 0 && !c.Memory,
