@@ -35,9 +35,8 @@ var (
 	// ErrArgument means that a name, number or option is not valid. Nothing was written.
 	ErrArgument = errors.New("recipes: invalid argument")
 	// ErrHungUp means that the server closed the connection instead of answering the request, again
-	// when the request was repeated alone: twice if the request has 64 KiB or more, otherwise four
-	// times. A ZooKeeper that loses its leader closes all connections, whatever the requests, and
-	// may do so twice in a row. Perhaps the request or its reply is too large, or the server does
+	// when the request was repeated alone: twice if the request has 64 KiB or more, otherwise ten
+	// times, because an ensemble in trouble closes connections whatever the requests. Perhaps the request or its reply is too large, or the server does
 	// not know the operation.
 	ErrHungUp = errors.New("recipes: the server closes the connection in answer to this request")
 	// ErrFormat means that the data of a znode are not in the format of the recipe.

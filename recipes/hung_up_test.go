@@ -190,7 +190,7 @@ func TestHungUp_Reads(t *testing.T) {
 		}
 		close(stop)
 		wg.Wait()
-		if exists == 0 || b.frames.Load() != 4 {
+		if exists == 0 || b.frames.Load() != 10 {
 			t.Errorf("%d other requests, %d reads", exists, b.frames.Load())
 		}
 	})

@@ -157,8 +157,8 @@ func nativeError(ctx context.Context, err error) error {
 	return e.Code
 }
 
-// requestError is an error of package client that also matches the error as. Its text leaves out the
-// operation and the path, which the *Error of this package has.
+// requestError is an error of package client that also matches the error as. Its text leaves out
+// the operation and the path, which the *Error of this package has.
 type requestError struct {
 	as error
 	e  *client.Error

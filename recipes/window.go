@@ -62,9 +62,9 @@ const (
 	// mostSuspects bounds the suspects. One more replaces any one. Its caller may have given up.
 	mostSuspects = 1000
 	// A server is taken to have hung up after largeLosses losses of a request of largeBytes, and
-	// after smallLosses of a smaller one. A ZooKeeper that loses its leader closes all connections,
-	// and may do so twice in a row, when a write waits for a majority.
-	largeBytes, largeLosses, smallLosses = 64 << 10, 2, 4
+	// after smallLosses of a smaller one, which is rarely the reason. An ensemble in trouble closes
+	// connections for other reasons, several in a row while its leader changes.
+	largeBytes, largeLosses, smallLosses = 64 << 10, 2, 10
 )
 
 // lossOf says whether the connection broke before the answer to the request op, which ended with

@@ -26,8 +26,8 @@ type plan struct {
 	lineage
 }
 
-// creation counts the creations that move a sequence counter: by is how many are missing, wanted how
-// many the wanted znode has seen.
+// creation counts the creations that move a sequence counter: by is how many are missing, wanted
+// how many the wanted znode has seen.
 type creation struct{ by, wanted int64 }
 
 // run plans all steps between the nodes of the two sides.
@@ -149,8 +149,8 @@ func (p *plan) lose(path string) {
 	}
 }
 
-// lineage holds those znodes from the root to the last path of a walk that have work left which must
-// follow that of their descendants.
+// lineage holds those znodes from the root to the last path of a walk whose work must follow that
+// of their descendants.
 type lineage struct {
 	open   []open
 	finish func(open) error // does that work

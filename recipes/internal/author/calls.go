@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// Calls lets callers with the same key share the runs of a function, such as a request. A caller
-// that asks while the function runs gets the next run, which begins after the caller asked, together
-// with all others who ask meanwhile. So a thousand contenders that join at once read their directory
-// twice, not a thousand times with a thousand names each. The zero value is ready to use. Safe for
-// concurrent use.
+// Calls lets callers with the same key share the runs of a function, such as a request. Callers
+// that ask while the function runs share its next run, which begins after they asked. So a thousand
+// contenders that join at once read their directory twice, not a thousand times. The zero value is
+// ready to use. Safe for concurrent use.
 type Calls[V any] struct {
 	mu   sync.Mutex
 	next map[string]*Call[V] // by key, while its goroutine runs; nil: no caller waits for a next run

@@ -18,8 +18,8 @@ type account struct {
 	// the output shares, and the part of a frame that it has not finished. Read without Link.mu.
 	unread atomic.Int64
 	// since is when the server began to wait for the client, in nanoseconds since Host.mono, or 0.
-	// The wait begins anew when the client has taken all output that was being written. Read without
-	// Link.mu.
+	// The wait begins anew when the client has taken all output that was being written. Read
+	// without Link.mu.
 	since atomic.Int64
 	// queued counts what the server frees when it answers: requests, and input after them.
 	queued int64

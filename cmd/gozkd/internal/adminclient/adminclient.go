@@ -5,7 +5,6 @@ package adminclient
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,7 +40,7 @@ func Authorization(endpoint, file string, env cli.Env, serve ...string) (string,
 	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
 		return nobody, nil
 	}
-	s, err := env.Server(flag.NewFlagSet("serve", flag.ContinueOnError), append([]string{"serve"}, serve...))
+	s, err := env.Server(nil, append([]string{"serve"}, serve...))
 	if err != nil { // then there is no such server
 		return nobody, nil
 	}

@@ -32,14 +32,15 @@ type Env struct {
 	// longer end the subcommand's ctx. It may be nil.
 	Interrupts func() (interrupts <-chan os.Signal, stop func())
 	// Server describes the server that `gozkd serve` would run with args, which may contain flags
-	// of fs as well. The error has a method Usage() bool: whether the command line is wrong.
+	// of fs as well, unless fs is nil. Its error has a method Usage() bool: the command line is
+	// wrong.
 	Server func(fs *flag.FlagSet, args []string) (Server, error)
 }
 
-// Server describes a server that `gozkd serve` would run, for commands that work on its data.
+// Server is where a server that `gozkd serve` would run keeps its data.
 type Server struct {
 	Help bool // the command line asks for the usage text
-	One  bool // the command line runs a single server, with its data in files
+	One  bool // it is a command line for a single server with its data in files
 	// ID is 0 if it is not configured, and Members is 0 for a standalone server.
 	ID          uint64
 	Members     int

@@ -113,8 +113,8 @@ type Config struct {
 	MetricsNeedCert, MetricsWantCert bool
 }
 
-// ForServer returns Server with the fields that follow from several keys. The caller sets the fields
-// that a configuration cannot hold: SASL mechanisms, TLS, the logger and the audit log.
+// ForServer returns Server with the fields that follow from several keys. The caller sets what
+// a configuration cannot hold: SASL mechanisms, TLS, the logger and the audit log.
 func (c Config) ForServer() server.Config {
 	s := c.Server
 	s.MemberID, s.PeerListen, s.RelayedObservers = uint8(c.MyID), c.PeerListenAddress(), c.ObserverMasterPort > 0

@@ -16,7 +16,7 @@ import (
 // DefaultDataDir is the data directory without a zoo.cfg, in the working directory.
 const DefaultDataDir = "gozkd-data"
 
-// Invocation is a command line, without the settings, which are in a Config.
+// Invocation is a command line, besides its settings: those are in a Config.
 type Invocation struct {
 	Command Command
 	// File is the path of the zoo.cfg that was read, or empty.
@@ -95,9 +95,12 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 	return inv, c, nil
 }
 
-// LocalServer returns the function for the field Server of a cli.Env.
+// LocalServer returns a cli.Env's Server.
 func LocalServer(getenv func(string) string) func(fs *flag.FlagSet, args []string) (cli.Server, error) {
 	return func(fs *flag.FlagSet, args []string) (cli.Server, error) {
+		if fs == nil {
+			fs = flag.NewFlagSet("serve", flag.ContinueOnError)
+		}
 		inv, c, err := LoadFlags(fs, args, getenv, nil)
 		return cli.Server{
 			Help: inv.Command == ShowHelp, One: inv.Command == Serve && inv.Ensemble == 0 && !c.Memory,
