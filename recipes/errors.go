@@ -36,8 +36,8 @@ var (
 	ErrArgument = errors.New("recipes: invalid argument")
 	// ErrHungUp means that the server closed the connection instead of answering the request, again
 	// when the request was repeated alone: twice if the request has 64 KiB or more, otherwise ten
-	// times, because an ensemble in trouble closes connections whatever the requests. Perhaps the request or its reply is too large, or the server does
-	// not know the operation.
+	// times, because an ensemble in trouble closes connections whatever the requests. Perhaps the
+	// request or its reply is too large, or the server does not know the operation.
 	ErrHungUp = errors.New("recipes: the server closes the connection in answer to this request")
 	// ErrFormat means that the data of a znode are not in the format of the recipe.
 	ErrFormat = errors.New("recipes: data in another format")

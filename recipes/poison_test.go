@@ -92,8 +92,8 @@ func TestTooLarge_Reply(t *testing.T) {
 }
 
 // TestHungUp: a large request that a server answers by closing the connection is recognised after
-// the second time, also among other requests, which succeed. So is a small one after the tenth time,
-// but not after eight lost answers, as many as Troubles has.
+// the second time, also among other requests, which succeed. So is a small one after the tenth
+// time, but not after eight lost answers, as many as Troubles has.
 func TestHungUp(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
