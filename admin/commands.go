@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"crypto/x509"
 	"net/http"
 	"slices"
@@ -133,8 +134,6 @@ type Options struct {
 // set_trace_mask, expire_session, reload, restore, shed_connections, snapshot and
 // transfer_leadership are for administrators.
 func New(s *server.Server, o Options) http.Handler {
-	if o.Interval == 0 {
-		o.Interval = 5 * time.Minute
-	}
+	o.Interval = cmp.Or(o.Interval, 5*time.Minute)
 	return &handler{server: s, options: o, long: make(chan struct{}, longAnswers)}
 }

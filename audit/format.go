@@ -65,11 +65,11 @@ func JSON(b []byte, e *Event) []byte {
 		add("origin", e.Origin)
 	}
 	if e.Session != 0 {
-		add("session", sessionText(e.Session))
+		add("session", e.Session.String())
 	}
 	number("xid", int64(e.Xid))
 	if e.Zxid != 0 {
-		add("zxid", "0x"+strconv.FormatUint(uint64(e.Zxid), 16))
+		add("zxid", e.Zxid.String())
 	}
 	if e.HasZnode {
 		add("znode", e.Znode)
@@ -121,8 +121,6 @@ func appendText(b []byte, text string) []byte {
 	return append(append(append(b, '"'), text...), '"')
 }
 
-func sessionText(id proto.SessionID) string { return "0x" + strconv.FormatUint(uint64(id), 16) }
-
 // znodeTypes are the names of ZooKeeper's CreateMode, in lower case.
 var znodeTypes = [...]string{
 	proto.ModePersistent:              "persistent",
@@ -172,7 +170,7 @@ func ZooKeeper(b []byte, e *Event) []byte {
 		b = append(b, '\t')
 	}
 	if e.Session != 0 {
-		add("session", sessionText(e.Session))
+		add("session", e.Session.String())
 	}
 	if e.IDs == nil {
 		add("user", operator())

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -64,9 +65,7 @@ func New(out io.Writer, o Options) *Log {
 	if o.Format == nil {
 		o.Format = JSON
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
 	if o.Failed == nil {
 		o.Failed = func(error) {}
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -137,27 +138,19 @@ func (cfg Config) withDefaults() (Config, error) {
 			errs = append(errs, fmt.Errorf("chroot: %w", err))
 		}
 	}
-	for _, d := range []struct {
-		name string
-		v    *time.Duration
-		def  time.Duration
+	for _, n := range []struct {
+		name     string
+		negative bool
 	}{
-		{"SessionTimeout", &cfg.SessionTimeout, defaultSessionTimeout},
-		{"ConnectTimeout", &cfg.ConnectTimeout, defaultConnectTimeout},
+		{"SessionTimeout", cfg.SessionTimeout < 0}, {"ConnectTimeout", cfg.ConnectTimeout < 0}, {"MaxBuffer", cfg.MaxBuffer < 0},
 	} {
-		if *d.v < 0 {
-			errs = append(errs, fmt.Errorf("%s is negative", d.name))
-		}
-		if *d.v == 0 {
-			*d.v = d.def
+		if n.negative {
+			errs = append(errs, fmt.Errorf("%s is negative", n.name))
 		}
 	}
-	if cfg.MaxBuffer < 0 {
-		errs = append(errs, errors.New("MaxBuffer is negative"))
-	}
-	if cfg.MaxBuffer == 0 {
-		cfg.MaxBuffer = defaultMaxBuffer
-	}
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, defaultSessionTimeout)
+	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, defaultConnectTimeout)
+	cfg.MaxBuffer = cmp.Or(cfg.MaxBuffer, defaultMaxBuffer)
 	if cfg.Dial == nil {
 		cfg.Dial = dialTCP
 	}
@@ -167,9 +160,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.OnConnect == nil {
 		cfg.OnConnect = func(Session) error { return nil }
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or[Logger](cfg.Logger, slog.New(slog.DiscardHandler))
 	if err := errors.Join(errs...); err != nil {
 		return cfg, fmt.Errorf("client: %w", err)
 	}

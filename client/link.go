@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -200,28 +201,11 @@ func readFrame(r io.Reader, limit int) ([]byte, error) {
 	case n < 0:
 		return nil, fmt.Errorf("a frame of %d bytes; the limit is %d", n, limit)
 	}
-	b := make([]byte, 0, min(n, chunkBytes))
-	for int64(len(b)) < n {
-		if len(b) == cap(b) {
-			grown := make([]byte, len(b), min(n, 2*int64(cap(b))))
-			copy(grown, b)
-			b = grown
-		}
-		m, err := io.ReadFull(r, b[len(b):cap(b)])
-		b = b[:len(b)+m]
-		if err != nil {
-			return nil, fmt.Errorf("%d bytes of a frame of %d: %w", len(b), n, noEOF(err))
-		}
+	b, err := bodyread.Read(r, nil, int(n), chunkBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes of a frame of %d: %w", len(b), n, err)
 	}
 	return b, nil
-}
-
-// noEOF replaces io.EOF within a frame by io.ErrUnexpectedEOF.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // send sends a call on a link. c.mu is held.

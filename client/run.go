@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -130,7 +131,7 @@ func (c *Client) readIn(l *link) error {
 func (c *Client) skip(l *link, large *TooLargeError) error {
 	head := make([]byte, min(large.Size, proto.ReplyHeaderBytes))
 	if _, err := io.ReadFull(l.in, head); err != nil {
-		return fmt.Errorf("%w: %w", large, noEOF(err))
+		return fmt.Errorf("%w: %w", large, bodyread.Within(err))
 	}
 	var h proto.ReplyHeader
 	d := jute.NewDecoder(head)

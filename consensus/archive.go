@@ -86,12 +86,10 @@ func ReplayLog(path string, entries iter.Seq2[LogEntry, error], sm StateMachine)
 	if err != nil {
 		return SavedState{}, err
 	}
-	r := recovered{meta: held.meta, state: core.LogState{Term: held.Term, Commit: held.Index}}
-	storage := raft.NewMemoryStorage()
-	if err := r.fill(storage); err != nil {
-		return SavedState{}, err
+	r := recovered{
+		meta: held.meta, state: core.LogState{Term: held.Term, Commit: held.Index, Incarnation: math.MaxUint64 - 1},
 	}
-	p, err := newReplayer(held.meta, storage, math.MaxUint64, func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) })
+	p, err := r.replayer(func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) })
 	if err != nil {
 		return SavedState{}, err
 	}
@@ -123,16 +121,20 @@ type replayer struct {
 	from    uint64 // index of the checkpoint
 }
 
-// newReplayer returns a replayer that begins with a checkpoint. No entry may be of the incarnation.
-func newReplayer(
-	meta core.Meta, storage *raft.MemoryStorage, incarnation uint64, handOut func(*raftpb.Entry, []Batch),
-) (*replayer, error) {
+// replayer returns a replayer that begins with the checkpoint. No entry may be of an incarnation
+// after that of the state.
+func (r *recovered) replayer(handOut func(*raftpb.Entry, []Batch)) (*replayer, error) {
+	storage := raft.NewMemoryStorage()
+	if err := r.fill(storage); err != nil {
+		return nil, err
+	}
 	c, err := core.New(core.Config{
-		ID: meta.Member, Incarnation: incarnation, Storage: storage, Meta: meta, Retention: core.DefaultRetention(),
-		Random: func() uint64 { return 0 }, // for a stream that this core never has
-		Logger: raftLogger{hclog.NewNullLogger()},
+		ID: r.meta.Member, Incarnation: r.state.Incarnation + 1, Storage: storage, Meta: r.meta,
+		Retention: core.DefaultRetention(),
+		Random:    func() uint64 { return 0 }, // for a stream that this core never has
+		Logger:    raftLogger{hclog.NewNullLogger()},
 	})
-	return &replayer{c, handOut, meta.Index}, err
+	return &replayer{c, handOut, r.meta.Index}, err
 }
 
 func (p *replayer) apply(e *raftpb.Entry) error {

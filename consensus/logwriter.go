@@ -120,11 +120,9 @@ func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
 		if err := w.checkpoints.replace(r.Path); err != nil {
 			return err
 		}
-		if err := w.log.Append(wal.Batch{State: w.state.Append(nil), Reset: r.Meta.Index}); err != nil {
+		if err := w.append(wal.Batch{State: w.state.Append(nil), Reset: r.Meta.Index}); err != nil {
 			return err
 		}
-		w.written = w.state
-		w.size.Store(w.log.Size())
 	}
 	if err := w.storage.ApplySnapshot(m.GetSnapshot()); err != nil {
 		return err
@@ -188,7 +186,12 @@ func (w *logWriter) write() error {
 	w.batches[0].State = w.data[at:len(w.data):len(w.data)]
 	w.watch.begin()
 	defer w.watch.end()
-	if err := w.log.Append(w.batches...); err != nil {
+	return w.append(w.batches...)
+}
+
+// append appends batches, the first of which has the newest state.
+func (w *logWriter) append(batches ...wal.Batch) error {
+	if err := w.log.Append(batches...); err != nil {
 		return err
 	}
 	w.written = w.state
@@ -199,9 +202,5 @@ func (w *logWriter) write() error {
 // begin writes the first state of a member of a new ensemble.
 func (w *logWriter) begin(first core.LogState) error {
 	w.state.Term, w.state.Vote, w.state.Commit = first.Term, first.Vote, first.Commit
-	if err := w.log.Append(wal.Batch{State: w.state.Append(nil), Reset: first.Commit}); err != nil {
-		return err
-	}
-	w.written = w.state
-	return nil
+	return w.append(wal.Batch{State: w.state.Append(nil), Reset: first.Commit})
 }

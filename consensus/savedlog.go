@@ -96,20 +96,21 @@ func readLog(where dataPaths, sm StateMachine) (SavedLog, error) {
 // ReadSegment reads one segment file of a log. The result has no checkpoint.
 func ReadSegment(path string) (SavedLog, error) {
 	rec, err := wal.ReadSegment(path)
-	if err != nil && !errors.Is(err, wal.ErrCorrupt) {
-		return SavedLog{}, err
-	}
-	return newSavedLog(core.Meta{}, false, rec, dataPaths{log: path}, err)
+	return withoutCheckpoint(path, rec, err)
 }
 
 // ReadWAL reads the directory of a log without the data directory that it belongs to. The result
 // has no checkpoint.
 func ReadWAL(dir string) (SavedLog, error) {
 	rec, err := wal.Read(dir, wal.Config{})
+	return withoutCheckpoint(dir, rec, err)
+}
+
+func withoutCheckpoint(path string, rec wal.Recovered, err error) (SavedLog, error) {
 	if err != nil && !errors.Is(err, wal.ErrCorrupt) {
 		return SavedLog{}, err
 	}
-	return newSavedLog(core.Meta{}, false, rec, dataPaths{log: dir}, err)
+	return newSavedLog(core.Meta{}, false, rec, dataPaths{log: path}, err)
 }
 
 func newSavedLog(meta core.Meta, found bool, rec wal.Recovered, where dataPaths, damage error) (SavedLog, error) {

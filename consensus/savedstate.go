@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
@@ -106,11 +105,7 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 
 // replay hands out the batches of the log's entries, from a core that is used for nothing else.
 func (r *recovered) replay(apply func(e *raftpb.Entry, batches []Batch)) (SavedState, error) {
-	storage := raft.NewMemoryStorage()
-	if err := r.fill(storage); err != nil {
-		return SavedState{}, err
-	}
-	p, err := newReplayer(r.meta, storage, r.state.Incarnation+1, apply)
+	p, err := r.replayer(apply)
 	if err != nil {
 		return SavedState{}, err
 	}

@@ -119,14 +119,20 @@ func (t *Tree) configDone(x *txn) proto.ErrCode {
 	rec.version, rec.current = x.Zxid, done
 	t.setEnsemble(rec)
 
-	n := t.get(configPath)
-	znode := n.record()
-	znode.setData([]byte(done.Text(x.Zxid)))
-	znode.version = -1
-	znode.mzxid, znode.mtimeMs = x.Zxid, x.TimeMs
-	t.replace(n, &znode)
+	n := t.setConfigText([]byte(done.Text(x.Zxid)), x.Zxid, x.TimeMs)
 	t.emit(x, proto.EventDataChanged, n)
-	znode = n.record()
+	znode := n.record()
 	x.res.Data, x.res.Stat = znode.bytes(), t.stat(n, &znode)
 	return proto.OK
+}
+
+// setConfigText sets the data of /zookeeper/config, whose version is -1 after every reconfig.
+func (st *state) setConfigText(text []byte, zxid proto.Zxid, timeMs int64) *znode {
+	n := st.get(configPath)
+	rec := n.record()
+	rec.setData(text)
+	rec.version = -1
+	rec.mzxid, rec.mtimeMs = zxid, timeMs
+	st.replace(n, &rec)
+	return n
 }

@@ -33,11 +33,6 @@ func (t *Tree) Refound(epoch uint32, timeMs int64) Refounded {
 	}
 	t.lastZxid = t.lastZxid.Next()
 	t.setEnsemble(ensembleRecord{})
-	n := t.get(configPath)
-	rec := n.record()
-	rec.setData([]byte{}) // as on a standalone server
-	rec.version = -1      // as after every reconfig
-	rec.mzxid, rec.mtimeMs = t.lastZxid, timeMs
-	t.replace(n, &rec)
+	t.setConfigText([]byte{}, t.lastZxid, timeMs) // as on a standalone server
 	return done
 }

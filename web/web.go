@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -92,12 +93,8 @@ type Handler struct {
 
 // New returns a Handler for s, which need not be started yet.
 func New(s *server.Server, o Options) *Handler {
-	if o.MaxBody == 0 {
-		o.MaxBody = int64(s.MaxBuffer())
-	}
-	if o.Rate == 0 {
-		o.Rate = defaultRate
-	}
+	o.MaxBody = cmp.Or(o.MaxBody, int64(s.MaxBuffer()))
+	o.Rate = cmp.Or(o.Rate, defaultRate)
 	h := &Handler{server: s, bounds: newBounds(o.Rate)}
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/server"
 )
@@ -161,18 +162,14 @@ func (e *Ensemble) Heal() { e.cluster.Heal() }
 // eventually waits until f returns nil. It fails the test with the last error.
 func (s *Service) eventually(f func() error) {
 	s.t.Helper()
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	late := time.NewTimer(waitTimeout)
-	defer late.Stop()
+	ctx, cancel := s.context()
+	defer cancel()
 	for {
 		err := f()
 		if err == nil {
 			return
 		}
-		select {
-		case <-poll.C:
-		case <-late.C:
+		if !backoff.Sleep(ctx, 2*time.Millisecond) {
 			s.t.Fatalf("zktest: gave up after %v: %v", waitTimeout, err)
 		}
 	}

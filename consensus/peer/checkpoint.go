@@ -26,18 +26,8 @@ func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.W
 	}
 	defer n.wg.Done()
 	both, cancel := context.WithCancelCause(life)
-	ended := make(chan struct{})
-	defer func() { <-ended }()
 	defer cancel(nil)
-	// Stopped by cancel or ctx, awaited by the deferred function above.
-	go func() {
-		defer close(ended)
-		select {
-		case <-ctx.Done():
-			cancel(context.Cause(ctx))
-		case <-both.Done():
-		}
-	}()
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	err = n.with(both, to, address, kindCheckpoint, silenceTimeout, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 		return sendCheckpoint(ctx, cancel, conn, to, checked, write)
 	})

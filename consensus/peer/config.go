@@ -113,14 +113,8 @@ type Handler interface {
 
 func (c *Config) ensureDefaults() error {
 	var errs []error
-	if c.Self == 0 {
-		errs = append(errs, errors.New("peer: Self is required"))
-	}
-	if c.Listener == nil {
-		errs = append(errs, errors.New("peer: Listener is required"))
-	}
-	if c.Handler == nil {
-		errs = append(errs, errors.New("peer: Handler is required"))
+	if c.Self == 0 || c.Listener == nil || c.Handler == nil {
+		errs = append(errs, errors.New("peer: Self, Listener and Handler are required"))
 	}
 	if len(c.Secret) > 0 && len(c.Secret) < MinSecret {
 		errs = append(errs, fmt.Errorf("peer: Secret has %d bytes, it must have at least %d", len(c.Secret), MinSecret))

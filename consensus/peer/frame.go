@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/gozkd/gozkd/internal/bodyread"
 )
 
 const (
@@ -102,34 +104,11 @@ func (f *frameReader) next(reuse []byte) (typ uint32, payload []byte, err error)
 	if uint64(n) > uint64(f.max) {
 		return 0, nil, fmt.Errorf("%w: frame of %d bytes, the maximum is %d", ErrCorrupt, n, f.max)
 	}
-	if payload, err = readBody(f.r, reuse, int(n)); err != nil {
+	if payload, err = bodyread.Read(f.r, reuse, int(n), maxPrealloc); err != nil {
 		return 0, nil, err
 	}
 	if want, got := binary.LittleEndian.Uint32(f.head[8:]), checksum(f.head[:8], payload); want != got {
 		return 0, nil, fmt.Errorf("%w: a frame of %d bytes has checksum %08x, want %08x", ErrCorrupt, n, got, want)
 	}
 	return typ, payload, nil
-}
-
-// readBody reads n bytes. It allocates at most maxPrealloc before they arrive, and then at most
-// twice as much as has arrived. So a sender of wrong lengths must send as much as this side
-// allocates.
-func readBody(r io.Reader, reuse []byte, n int) ([]byte, error) {
-	body := reuse[:0]
-	if cap(body) < n {
-		body = make([]byte, 0, min(n, maxPrealloc))
-	}
-	for {
-		have := len(body)
-		body = body[:min(n, cap(body))]
-		if _, err := io.ReadFull(r, body[have:]); err != nil {
-			return nil, noEOF(err)
-		}
-		if len(body) == n {
-			return body, nil
-		}
-		grown := make([]byte, len(body), min(n, 2*cap(body)))
-		copy(grown, body)
-		body = grown
-	}
 }

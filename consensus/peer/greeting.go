@@ -2,12 +2,12 @@ package peer
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 
 	"github.com/gozkd/gozkd/internal/accept"
+	"github.com/gozkd/gozkd/internal/bodyread"
 )
 
 const (
@@ -79,7 +79,7 @@ func readGreeting(r io.Reader) (greeting, error) {
 		if theirs != version {
 			return greeting{}, &versionError{theirs}
 		}
-		return greeting{}, noEOF(err)
+		return greeting{}, bodyread.Within(err)
 	}
 	g := greeting{
 		kind: binary.LittleEndian.Uint32(head[12:]),
@@ -97,7 +97,7 @@ func readGreeting(r io.Reader) (greeting, error) {
 		return greeting{}, fmt.Errorf("%w: hello of %d bytes, the maximum is %d", ErrCorrupt, n, limit)
 	}
 	var err error
-	if g.contents, err = readBody(r, nil, int(n)); err != nil {
+	if g.contents, err = bodyread.Read(r, nil, int(n), maxPrealloc); err != nil {
 		return greeting{}, err
 	}
 	if want, got := binary.LittleEndian.Uint32(head[36:]), checksum(head[:36], g.contents); want != got {
@@ -112,12 +112,4 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // checksum returns the CRC-32C of a header and its body.
 func checksum(head, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body)
-}
-
-// noEOF turns io.EOF in the middle of a message into io.ErrUnexpectedEOF.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

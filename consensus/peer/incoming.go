@@ -262,9 +262,6 @@ func (n *Network) peerReached(from uint64) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if p := n.peers[from]; p != nil && !p.connected {
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
+		signal(p.wake)
 	}
 }

@@ -10,12 +10,7 @@ import (
 )
 
 // signalLinks wakes moveLinks.
-func (n *Network) signalLinks() {
-	select {
-	case n.linksChanged <- struct{}{}:
-	default:
-	}
-}
+func (n *Network) signalLinks() { signal(n.linksChanged) }
 
 // moveLinks makes connections again that are outdated, one at a time. A connection stays until the
 // peer accepts a trial connection.

@@ -64,9 +64,7 @@ func (p *peer) move(life context.Context, address string) {
 // cannot. So a connection stays until moveLinks has made it again; an attempt to connect ends at
 // once. The caller must hold net.mu.
 func (p *peer) readdress(life context.Context, address string) {
-	if p.former == "" {
-		p.former = p.address
-	}
+	p.former = cmp.Or(p.former, p.address)
 	if !p.connected {
 		p.move(life, address)
 	}

@@ -39,9 +39,12 @@ func (q *queue) put(frame []byte) bool {
 }
 
 // signal wakes the writing goroutine.
-func (q *queue) signal() {
+func (q *queue) signal() { signal(q.more) }
+
+// signal fills a channel of capacity 1.
+func signal(c chan struct{}) {
 	select {
-	case q.more <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

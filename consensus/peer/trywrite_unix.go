@@ -16,29 +16,15 @@ import (
 // nil if w is no socket. The function must not be called while w.Write runs, since the call would
 // wait for that write.
 func newTryWriter(w io.Writer) func(b []byte) (n int, err error) {
-	sc, ok := w.(syscall.Conn)
-	if !ok {
-		return nil
-	}
-	rc, err := sc.SyscallConn()
-	if err != nil {
+	rc := rawio.Socket(w)
+	if rc == nil {
 		return nil
 	}
 	return func(b []byte) (n int, err error) {
 		closed := rc.Write(func(fd uintptr) bool {
-			for n < len(b) && err == nil {
-				var m int
-				m, err = rawio.Write(fd, b[n:], false, false)
-				n += max(m, 0)
-				if errors.Is(err, syscall.EINTR) {
-					err = nil
-				}
-			}
+			n, err = rawio.Write(fd, b, false, false)
 			return true // never wait
 		})
-		if errors.Is(err, syscall.EAGAIN) {
-			err = nil
-		}
 		return n, errors.Join(closed, err)
 	}
 }
@@ -55,12 +41,8 @@ type rawReader struct {
 
 // newRawReader returns conn if it is no socket.
 func newRawReader(conn net.Conn) io.Reader {
-	sc, ok := conn.(syscall.Conn)
-	if !ok {
-		return conn
-	}
-	rc, err := sc.SyscallConn()
-	if err != nil {
+	rc := rawio.Socket(conn)
+	if rc == nil {
 		return conn
 	}
 	r := &rawReader{rc: rc}
@@ -87,8 +69,5 @@ func (r *rawReader) Read(b []byte) (int, error) {
 // once is called by the runtime, and after a false result again when the socket is readable.
 func (r *rawReader) once(fd uintptr) bool {
 	r.n, r.err = rawio.Read(fd, r.b)
-	for errors.Is(r.err, syscall.EINTR) {
-		r.n, r.err = rawio.Read(fd, r.b)
-	}
 	return !errors.Is(r.err, syscall.EAGAIN)
 }

@@ -29,6 +29,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/memlimit", there: true},
 	{pkg: "internal/tcpport", there: true},
+	{pkg: "internal/bodyread", there: true},
 	{pkg: "internal/memberdir", there: true},
 	{pkg: "internal/lastzxid", there: true},
 	{pkg: "internal/connectstring", there: true, may: []arrow{{"proto", "the rules of paths"}}},
@@ -100,6 +101,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/zklearner", there: true, may: []arrow{
 		{"datatree", "replays the transactions of the source"},
 		{"internal/printable", "the names of its servers"},
+		{"internal/bodyread", "packets of any length"},
 		{"internal/serverlist", "the server lines of the source"},
 		{"internal/zkfiles", "the records that a leader sends"},
 		{"proto", "zxids and op codes"},
@@ -112,6 +114,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/fair", "places of strangers, and their log lines"},
 		{"internal/accept", "accepts connections, and tells TLS by the first byte"},
+		{"internal/bodyread", "frames of any length"},
 		{"internal/standstill", "callers that gave up while the process stood still"},
 		{"internal/tlsreason", "why a handshake failed"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
@@ -166,6 +169,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/cluster", there: true, may: []arrow{
 		{"server", "starts servers through the embedding API"},
 		{"internal/memberdir", "where each member has its data"},
+		{"internal/backoff", "looks again after a pause"},
 		{"internal/memnet", "the network between members"},
 		{"internal/tcpport", "ports that members keep while they are down"},
 		{"internal/faultproxy", "faults on client connections"},
@@ -181,10 +185,12 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/clientauth", there: true, may: []arrow{
 		{"proto", "error codes"},
+		{"proto/jute", "the encoding of tokens"},
 		{"sasl", "the mechanism is handed in"},
 	}},
 	{pkg: "client", there: true, may: []arrow{
 		{"internal/backoff", "pauses between attempts"},
+		{"internal/bodyread", "replies of any length"},
 		{"internal/connectstring", "parses a list of servers"},
 		{"internal/clientauth", "TLS and SASL on a new connection"},
 		{"sasl", "the mechanism is handed in"},
@@ -201,6 +207,7 @@ var table = slices.Concat(webTable, []box{
 		{"client", "a client that it connects"},
 		{"recipes", "a client that it connects"},
 		{"internal/testca", "certificates"},
+		{"internal/backoff", "looks again after a pause"},
 		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
 		{"internal/cluster", "servers, and faults in them"},
 		{"internal/faultproxy", "the kinds of faults"},

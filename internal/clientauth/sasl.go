@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -34,9 +35,6 @@ const (
 	// maxToken bounds the tokens of both sides in bytes. A ticket with the groups of a user has
 	// some tens of KiB.
 	maxToken = 128 << 10
-
-	requestHeader = 4 + 4 // xid, op code
-	replyHeader   = 4 + 8 + 4
 )
 
 // SASL runs the exchange right after the server has given the connection a session. No other
@@ -51,7 +49,7 @@ func SASL(conn io.ReadWriter, client sasl.Client, address string) error {
 		return err
 	}
 	var challenge []byte
-	for xid := uint32(1); xid <= maxSteps; xid++ {
+	for xid := int32(1); xid <= maxSteps; xid++ {
 		token, done, err := exchange.Step(challenge)
 		if err != nil || done && token == nil {
 			return err
@@ -72,21 +70,18 @@ func SASL(conn io.ReadWriter, client sasl.Client, address string) error {
 
 // writeToken sends a GetSASLRequest. A nil token is sent as an empty one: servers close the
 // connection for a missing token.
-func writeToken(w io.Writer, xid uint32, token []byte) error {
+func writeToken(w io.Writer, xid int32, token []byte) error {
 	if len(token) > maxToken {
 		return fmt.Errorf("a token of %d bytes is too long", len(token))
 	}
-	b := make([]byte, 0, 4+requestHeader+4+len(token))
-	b = binary.BigEndian.AppendUint32(b, uint32(requestHeader+4+len(token)))
-	b = binary.BigEndian.AppendUint32(b, xid)
-	b = binary.BigEndian.AppendUint32(b, uint32(proto.OpSASL))
-	b = binary.BigEndian.AppendUint32(b, uint32(len(token)))
-	_, err := w.Write(append(b, token...))
+	b := jute.AppendInt(nil, int32(proto.RequestHeaderBytes+4+len(token)))
+	b = (&proto.RequestHeader{Xid: xid, Op: proto.OpSASL}).Append(b)
+	_, err := w.Write(append(jute.AppendInt(b, int32(len(token))), token...))
 	return err
 }
 
 // readToken reads the reply and returns its token, which may be nil.
-func readToken(r io.Reader, xid uint32) (token []byte, err error) {
+func readToken(r io.Reader, xid int32) (token []byte, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -95,28 +90,30 @@ func readToken(r io.Reader, xid uint32) (token []byte, err error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head[:])
-	if n < replyHeader || n > replyHeader+4+maxToken {
+	if n < proto.ReplyHeaderBytes || n > proto.ReplyHeaderBytes+4+maxToken {
 		return nil, fmt.Errorf("a reply of %d bytes", int32(n))
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(r, b); err != nil {
 		return nil, err
 	}
-	if got := binary.BigEndian.Uint32(b); got != xid {
-		return nil, fmt.Errorf("a reply to request %d instead of %d", int32(got), xid)
+	d := jute.NewDecoder(b)
+	var h proto.ReplyHeader
+	switch h.Decode(&d); {
+	case h.Xid != xid:
+		return nil, fmt.Errorf("a reply to request %d instead of %d", h.Xid, xid)
+	case h.Err != proto.OK:
+		return nil, &RefusedError{h.Err}
 	}
-	if code := proto.ErrCode(int32(binary.BigEndian.Uint32(b[12:]))); code != proto.OK {
-		return nil, &RefusedError{code}
-	}
-	if b = b[replyHeader:]; len(b) < 4 {
+	if d.Remaining() < 4 {
 		return nil, io.ErrUnexpectedEOF
 	}
-	length := int32(binary.BigEndian.Uint32(b))
-	switch b = b[4:]; {
+	length := int(d.Int())
+	switch token = d.Rest(); {
 	case length < 0:
 		return nil, nil
-	case int(length) != len(b):
-		return nil, fmt.Errorf("a token of %d bytes in a reply with %d", length, len(b))
+	case length != len(token):
+		return nil, fmt.Errorf("a token of %d bytes in a reply with %d", length, len(token))
 	}
-	return b, nil
+	return token, nil
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,24 +69,12 @@ type Config struct {
 }
 
 func (c *Config) ensureDefaults() error {
-	if c.Members == 0 {
-		c.Members = 1
-	}
-	if c.Host == "" {
-		c.Host = "127.0.0.1"
-	}
-	if c.Logger == nil {
-		c.Logger = hclog.NewNullLogger()
-	}
-	if c.Server.Tick == 0 {
-		c.Server.Tick = tick
-	}
-	if c.Server.MaxSessionTimeout == 0 {
-		c.Server.MaxSessionTimeout = maxSessionTimeout
-	}
-	if c.Server.MaxClientConns == 0 {
-		c.Server.MaxClientConns = -1
-	}
+	c.Members = cmp.Or(c.Members, 1)
+	c.Host = cmp.Or(c.Host, "127.0.0.1")
+	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger())
+	c.Server.Tick = cmp.Or(c.Server.Tick, tick)
+	c.Server.MaxSessionTimeout = cmp.Or(c.Server.MaxSessionTimeout, maxSessionTimeout)
+	c.Server.MaxClientConns = cmp.Or(c.Server.MaxClientConns, -1)
 	if c.Server.Words == nil {
 		c.Server.Words = []string{"*"}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -20,8 +21,6 @@ const (
 // Leader waits until a member leads and all connected members agree on that member. Without a
 // majority Leader waits a moment for another goroutine to restore it, and then returns an error.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
-	poll := time.NewTicker(pollTime)
-	defer poll.Stop()
 	enough := time.Now()
 	for {
 		if c.closed.Load() {
@@ -39,9 +38,7 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 		default:
 			return nil, errorf(ErrState, "cluster: no majority of the members can serve: %s", c.states())
 		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pollTime) {
 			return nil, fmt.Errorf("cluster: wait for a leader: %s: %w", c.states(), ctx.Err())
 		}
 	}
@@ -51,21 +48,15 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 // ensemble, to become voters. Until then the loss of another member could cost an ensemble of three
 // its quorum.
 func (c *Cluster) awaitVoters(ctx context.Context) {
-	poll := time.NewTicker(pollTime)
-	defer poll.Stop()
-	late := time.NewTimer(noMajorityGrace)
-	defer late.Stop()
+	ctx, cancel := context.WithTimeout(ctx, noMajorityGrace)
+	defer cancel()
 	for len(c.majority()) > 1 {
 		if m := c.leader(); m != nil {
 			if s := m.Server(); s != nil && s.Status().Whole {
 				return
 			}
 		}
-		select {
-		case <-poll.C:
-		case <-late.C:
-			return
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pollTime) {
 			return
 		}
 	}
@@ -129,16 +120,9 @@ func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server,
 	// Ends when f has returned; awaited above.
 	go func() {
 		defer close(watching)
-		poll := time.NewTicker(5 * pollTime)
-		defer poll.Stop()
-		for {
-			select {
-			case <-poll.C:
-				if !c.serves(m, s) {
-					cancel(errMemberGone)
-				}
-			case <-ctx.Done():
-				return
+		for backoff.Sleep(ctx, 5*pollTime) {
+			if !c.serves(m, s) {
+				cancel(errMemberGone)
 			}
 		}
 	}()

@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -162,10 +163,7 @@ func (g *Gate) Close() error {
 // The gate keeps listening.
 func (g *Gate) CloseConns() {
 	g.mu.Lock()
-	conns := make([]*conn, 0, len(g.conns))
-	for c := range g.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(g.conns))
 	var waiting []net.Conn
 	g.arrived = slices.DeleteFunc(g.arrived, func(a arrival) bool {
 		if a.nc != nil {
@@ -175,9 +173,7 @@ func (g *Gate) CloseConns() {
 	})
 	g.changed.Broadcast()
 	g.mu.Unlock()
-	for _, c := range conns {
-		_ = c.shut(true) // an error means that it is closed already
-	}
+	shutAll(conns)
 	for _, nc := range waiting {
 		_ = reset(nc) // as above
 	}
@@ -186,14 +182,15 @@ func (g *Gate) CloseConns() {
 // CloseConn breaks the connections to which the session is attached and reports whether there were
 // any.
 func (g *Gate) CloseConn(session int64) bool {
-	found := false
-	for _, c := range g.attached() {
-		if c.attachedTo() == proto.SessionID(session) {
-			found = true
-			_ = c.shut(true) // an error means that it is closed already
-		}
+	return shutAll(g.which(func(c *conn) bool { return session != 0 && c.attachedTo() == proto.SessionID(session) }))
+}
+
+// shutAll breaks connections, and reports whether there are any.
+func shutAll(conns []*conn) bool {
+	for _, c := range conns {
+		_ = c.shut(true) // an error means that it is closed already
 	}
-	return found
+	return len(conns) > 0
 }
 
 // Cut begins or ends a cut between the server and its clients. During a cut no byte passes in
@@ -225,8 +222,8 @@ func (g *Gate) Sessions() []int64 {
 		return nil
 	}
 	var ids []int64
-	for _, c := range g.attached() {
-		if id := c.attachedTo(); id != 0 {
+	for _, c := range g.which(func(c *conn) bool { return c.attachedTo() != 0 }) {
+		if id := c.attachedTo(); id != 0 { // it may have closed meanwhile
 			ids = append(ids, int64(id))
 		}
 	}
@@ -240,7 +237,7 @@ func (g *Gate) Opaque() (addresses []string) {
 	if g.stall.Load() != nil {
 		return nil
 	}
-	for _, c := range g.opaque() {
+	for _, c := range g.which((*conn).isOpaque) {
 		addresses = append(addresses, c.RemoteAddr().String())
 	}
 	return addresses
@@ -248,21 +245,8 @@ func (g *Gate) Opaque() (addresses []string) {
 
 // CloseOpaque breaks the connections of Opaque with that remote address and reports whether there
 // were any. It also does so during a cut.
-func (g *Gate) CloseOpaque(address string) (found bool) {
-	for _, c := range g.opaque() {
-		if c.RemoteAddr().String() == address {
-			found = true
-			_ = c.shut(true) // an error means that it is closed already
-		}
-	}
-	return found
-}
-
-func (g *Gate) opaque() []*conn { return g.which((*conn).isOpaque) }
-
-// attached returns the connections with a session.
-func (g *Gate) attached() []*conn {
-	return g.which(func(c *conn) bool { return c.attachedTo() != 0 })
+func (g *Gate) CloseOpaque(address string) bool {
+	return shutAll(g.which(func(c *conn) bool { return c.isOpaque() && c.RemoteAddr().String() == address }))
 }
 
 // which returns the connections for which is holds.

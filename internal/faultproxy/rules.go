@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -27,9 +28,7 @@ func (r *Rules) Add(f Fault) (*Armed, error) {
 		return nil, err
 	}
 	a := &Armed{rules: r, fault: f, meaning: m, times: f.Times, done: make(chan struct{}), gone: make(chan struct{})}
-	if a.times == 0 {
-		a.times = 1
-	}
+	a.times = cmp.Or(a.times, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := append(slices.Clone(r.armed()), a)

@@ -7,15 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read reads what has arrived.
-func Read(fd uintptr, b []byte) (int, error) {
+func read(fd uintptr, b []byte) (int, error) {
 	return transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-// Write writes what the socket takes. With more, further bytes follow soon. With last, the end of
-// the stream follows b in the same packet; the end is not left to close, because that resets the
-// connection, without these bytes, if something that the peer sent was not read.
-func Write(fd uintptr, b []byte, more, last bool) (int, error) {
+// write sends the end of the stream, with last, in the same packet as b; the end is not left to
+// close, because that resets the connection, without these bytes, if something that the peer sent
+// was not read.
+func write(fd uintptr, b []byte, more, last bool) (int, error) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	switch {
 	case more:

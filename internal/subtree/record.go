@@ -3,6 +3,7 @@ package subtree
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,9 +61,7 @@ const (
 // Record returns the record of a znode.
 func (n *Znode) Record() Record {
 	r := Record{Path: n.Rel, Creations: creations(n.Stat)}
-	if r.Path == "" {
-		r.Path = "/"
-	}
+	r.Path = cmp.Or(r.Path, "/")
 	switch {
 	case n.Stat.EphemeralOwner != 0:
 		r.Kind, r.Owner = Ephemeral, n.Stat.EphemeralOwner.String()

@@ -1,6 +1,7 @@
 package testca
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -110,9 +111,7 @@ func issue(t testing.TB, s Spec, ca *CA, authority bool) *Cert {
 	if s.NotAfter.IsZero() {
 		template.NotAfter = End
 	}
-	if s.CN == "" {
-		s.CN = "test"
-	}
+	s.CN = cmp.Or(s.CN, "test")
 	if s.Subject == nil {
 		s.Subject = Name{{{OID: CN, Value: s.CN}}}
 	}

@@ -2,6 +2,7 @@ package zklearner
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,12 +69,8 @@ func (s *Status) Lag() int64 {
 
 // New returns a Learner, which does nothing until Run.
 func New(cfg Config) *Learner {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 30 * time.Second
-	}
-	if cfg.Retry == 0 {
-		cfg.Retry = 200 * time.Millisecond
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
+	cfg.Retry = cmp.Or(cfg.Retry, 200*time.Millisecond)
 	if cfg.Changed == nil {
 		cfg.Changed = func(Status) {}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -63,33 +64,19 @@ func ReadPacket(r *bufio.Reader) (Packet, error) {
 		return Packet{}, fmt.Errorf("a packet of type %d has %d bytes of data, and may have %d", p.Type, n, MaxPacket)
 	}
 	if n >= 0 {
-		p.Data = []byte{}
-	}
-	for len(p.Data) < n {
-		piece := min(n-len(p.Data), chunk)
-		p.Data = slices.Grow(p.Data, piece)
-		got, err := io.ReadFull(r, p.Data[len(p.Data):len(p.Data)+piece])
-		p.Data = p.Data[:len(p.Data)+got]
-		if err != nil {
-			return Packet{}, unexpected(err)
+		var err error
+		if p.Data, err = bodyread.Read(r, nil, n, chunk); err != nil {
+			return Packet{}, err
 		}
 	}
 	var ids [4]byte
 	if _, err := io.ReadFull(r, ids[:]); err != nil {
-		return Packet{}, unexpected(err)
+		return Packet{}, bodyread.Within(err)
 	}
 	if n := int32(binary.BigEndian.Uint32(ids[:])); n > 0 {
 		return Packet{}, fmt.Errorf("a packet of type %d has %d identities: no ZooKeeper sends them", p.Type, n)
 	}
 	return p, nil
-}
-
-// unexpected returns the error for a packet that ends early.
-func unexpected(err error) error {
-	if err == io.EOF { //nolint:errorlint // io.ReadFull returns it bare
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // Append appends the encoding of a packet.
@@ -106,7 +93,7 @@ func readSnapEnd(r *bufio.Reader) error {
 	want := jute.AppendString(nil, snapEnd)
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(r, got); err != nil {
-		return unexpected(err)
+		return bodyread.Within(err)
 	}
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("the tree ends with %q, want %q", got, want)

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -65,9 +66,7 @@ var _ sasl.Client = (*Client)(nil)
 func NewClient(config ClientConfig) (*Client, error) {
 	c := &Client{config: config}
 	c.tickets = c.fromKDC
-	if c.config.Service == "" {
-		c.config.Service = DefaultService
-	}
+	c.config.Service = cmp.Or(c.config.Service, DefaultService)
 	login, err := c.login()
 	if err != nil {
 		return nil, err
@@ -80,9 +79,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 func (c *Client) login() (*client.Client, error) {
 	noFAST := client.DisablePAFXFAST(true) // Active Directory refuses gokrb5's
 	name, realm, _ := strings.Cut(c.config.Principal, "@")
-	if realm == "" {
-		realm = c.config.Conf.DefaultRealm()
-	}
+	realm = cmp.Or(realm, c.config.Conf.DefaultRealm())
 	if c.config.KeyTab != "" {
 		file, err := os.ReadFile(c.config.KeyTab)
 		if err != nil {

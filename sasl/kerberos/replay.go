@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"sync"
@@ -32,9 +33,7 @@ func (r *replays) add(authenticator []byte, now time.Time) error {
 	sum := sha256.Sum256(authenticator)
 	id := [16]byte(sum[:16])
 	limit := r.limit
-	if limit == 0 {
-		limit = maxReplays
-	}
+	limit = cmp.Or(limit, maxReplays)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if age := now.Sub(r.turned); r.newer == nil || age >= r.keep {

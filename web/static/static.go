@@ -3,6 +3,7 @@ package static
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -80,9 +81,7 @@ func Handler(root string) http.Handler {
 			return
 		}
 		name := strings.TrimPrefix(r.URL.Path, root)
-		if name == "" {
-			name = "index.html"
-		}
+		name = cmp.Or(name, "index.html")
 		f, ok := load()[name]
 		if !ok {
 			http.NotFound(w, r)

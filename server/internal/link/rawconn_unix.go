@@ -32,12 +32,8 @@ type rawConn struct {
 
 // newRawConn returns nil if nc is not a socket.
 func newRawConn(nc net.Conn) *rawConn {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return nil
-	}
-	rc, err := sc.SyscallConn()
-	if err != nil {
+	rc := rawio.Socket(nc)
+	if rc == nil {
 		return nil
 	}
 	s := &rawConn{rc: rc}
@@ -66,9 +62,6 @@ func (s *rawConn) fill(in *Input) error {
 func (s *rawConn) readOnce(fd uintptr) bool {
 	s.in.borrow()
 	s.inN, s.inErr = rawio.Read(fd, s.in.buf)
-	for errors.Is(s.inErr, syscall.EINTR) {
-		s.inN, s.inErr = rawio.Read(fd, s.in.buf)
-	}
 	if errors.Is(s.inErr, syscall.EAGAIN) {
 		s.in.Release()
 		s.in.waited = true
@@ -98,18 +91,7 @@ func (s *rawConn) tryWrite(b []byte, more bool) (n int, err error) {
 
 // writeAll never asks the runtime to wait.
 func (s *rawConn) writeAll(fd uintptr) bool {
-	for len(s.out) > 0 {
-		n, err := rawio.Write(fd, s.out, s.more, s.last)
-		switch {
-		case err == nil:
-			s.out = s.out[n:]
-		case errors.Is(err, syscall.EINTR):
-		case errors.Is(err, syscall.EAGAIN):
-			return true
-		default:
-			s.outErr = err
-			return true
-		}
-	}
+	n, err := rawio.Write(fd, s.out, s.more, s.last)
+	s.out, s.outErr = s.out[n:], err
 	return true
 }

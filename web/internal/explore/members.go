@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"net"
@@ -137,9 +138,7 @@ func linesOf(text string) map[string]string {
 // clientAddress returns where a member serves clients, "" if that is not known. otherwise is the
 // port of a member whose server line has none.
 func clientAddress(m server.MemberStatus, otherwise int) string {
-	if m.ClientAddress == "" {
-		m.ClientAddress = ":" + strconv.Itoa(otherwise)
-	}
+	m.ClientAddress = cmp.Or(m.ClientAddress, ":"+strconv.Itoa(otherwise))
 	host, port, err := net.SplitHostPort(m.ClientAddress)
 	if err != nil || port == "0" {
 		return ""
