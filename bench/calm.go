@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,9 +74,14 @@ func benchCalm(ctx context.Context, s *settings) {
 	if chosen == 0 {
 		must.Failf("nothing that goes on begins with %q: there are %s, %s, %s", s.rows, checkpointing, catchingUp, reconnecting)
 	}
-	s.out.table(fmt.Sprintf("%d paced writes of %d bytes per second, while something goes on: latency in µs from when each was due, and how many times that without",
-		s.rate, dataBytes), []string{"while", "server", "p50", "ratio", "p99", "ratio", "p99.9", "ratio", "max", "ratio", "sent late, p99.9", "what went on"}, calmTable(all))
-	must.Do(s.out.readings("calm", calmReadings(all)))
+	s.out.report("calm", fmt.Sprintf("%d paced writes of %d bytes per second, while something goes on: latency from when each was due, and how many times that without",
+		s.rate, dataBytes), calmReadings(all))
+	for _, m := range all {
+		if m.note != "" {
+			s.out.printf("\n* %s, %s: %s", m.server, m.what, m.note)
+		}
+	}
+	s.out.printf("\n")
 }
 
 // calmQuantiles are the quantiles reported for each situation.
@@ -94,24 +100,6 @@ func (m *moment) before(all []moment) *moment {
 	return nil
 }
 
-func calmTable(all []moment) (table [][]string) {
-	for i := range all {
-		m := &all[i]
-		row := []string{m.what, m.server}
-		for _, q := range calmQuantiles {
-			v, than := m.seen.latencies.quantile(q.q), m.before(all)
-			row = append(row, micros(v))
-			if than == nil {
-				row = append(row, "")
-			} else {
-				row = append(row, fmt.Sprintf("%.2f", float64(v)/float64(than.seen.latencies.quantile(q.q))))
-			}
-		}
-		table = append(table, append(row, micros(m.seen.late.quantile(0.999)), m.note))
-	}
-	return table
-}
-
 func calmReadings(all []moment) (list []reading) {
 	for i := range all {
 		m := &all[i]
@@ -123,6 +111,7 @@ func calmReadings(all []moment) (list []reading) {
 				list = append(list, reading{row, q.name + " ratio", m.server, once(float64(v) / float64(than.seen.latencies.quantile(q.q)))})
 			}
 		}
+		list = append(list, reading{row, "sent late, p99.9 µs", m.server, once(float64(m.seen.late.quantile(0.999)) / 1e3)})
 		if m.took != nil {
 			list = append(list, reading{row, "took ms", m.server, spreadOf(m.took)})
 		}
@@ -234,16 +223,9 @@ const catchUps = 3
 func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment) {
 	e := k.startEnsemble(ctx, nMembers, keys())
 	defer must.Finally(e.Stop)
-	leader := must.Get(e.Leader(ctx))
-	var lagging *server.Member
-	var addrs []string // of the other members
-	for _, m := range e.Members {
-		if m != leader && lagging == nil {
-			lagging = m
-		} else {
-			addrs = append(addrs, m.Addr())
-		}
-	}
+	addrs := followersFirst(ctx, e)
+	lagging := e.Members[slices.Index(e.Addrs(), addrs[0])]
+	addrs = addrs[1:] // of the other members
 	prepareAll(e.Addrs())
 	sets := workloadNamed("set 100 B")
 	quiet := pacedFor(ctx, addrs, s.rate, sets, sleepFor(s.calm))

@@ -50,22 +50,17 @@ type outage struct {
 
 // benchFailover kills leaders, the ensembles in turn.
 func benchFailover(ctx context.Context, s *settings) {
-	var table [][]string
 	var list []reading
 	for _, tick := range s.ticks {
-		s.out.attempt(ctx, failoverRow(tick), "", func() {
-			rows, figures := failoverAt(ctx, s, tick)
-			table, list = append(table, rows...), append(list, figures...)
-		})
+		s.out.attempt(ctx, failoverRow(tick), "", func() { list = append(list, failoverAt(ctx, s, tick)...) })
 	}
-	s.out.table(fmt.Sprintf("kill -9 of the leader of %d members (ms)", nMembers), []string{"server", "tickTime", "kills",
-		"no write succeeded: median", "max", "until every client of the others wrote: median", "max", "connections to the others lost"}, table)
-	must.Do(s.out.readings("failover", list))
+	title := fmt.Sprintf("kill -9 of the leader of %d members, %d times, under %d clients of each", nMembers, s.kills, writersEach)
+	s.out.report("failover", title, list)
 }
 
 func failoverRow(tick int) string { return fmt.Sprintf("leader killed, tickTime %d", tick) }
 
-func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, list []reading) {
+func failoverAt(ctx context.Context, s *settings, tick int) (list []reading) {
 	var ensembles []*server.Ensemble
 	config := keys()
 	config["tickTime"] = strconv.Itoa(tick)
@@ -101,16 +96,12 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 		for _, o := range seen[j] {
 			without, all, lost = append(without, o.without), append(all, o.all), lost+o.lost
 		}
-		n := len(seen[j])
 		row := failoverRow(tick)
 		list = append(list, reading{row, "no write ms", e.Name(), spreadOf(milliseconds(without))},
 			reading{row, "until all wrote ms", e.Name(), spreadOf(milliseconds(all))},
 			reading{row, "clients of the others cut", e.Name(), once(float64(lost))})
-		midWithout, midAll := median(without), median(all) // sorts
-		table = append(table, []string{e.Name(), fmt.Sprint(tick), fmt.Sprint(n), millis(midWithout), millis(without[n-1]),
-			millis(midAll), millis(all[n-1]), fmt.Sprintf("%d of %d", lost, n*(nMembers-1)*writersEach)})
 	}
-	return table, list
+	return list
 }
 
 func milliseconds(ds []time.Duration) []float64 {

@@ -23,10 +23,8 @@ const (
 // benchLimits measures what no server on this machine can beat: the disk's syncs and bandwidth, the
 // loopback, and a bare Go server.
 func benchLimits(ctx context.Context, s *settings) {
-	var table [][]string
 	var list []reading
 	note := func(row, what string, v float64) {
-		table = append(table, []string{row, what, number(v)})
 		list = append(list, reading{row, what, machineItself, once(v)})
 		progress("limits: %s, %s: %s", row, what, number(v))
 	}
@@ -37,8 +35,7 @@ func benchLimits(ctx context.Context, s *settings) {
 	h, _ := timeFor(round, limitTime)
 	note(loopback, "p50 µs", float64(h.quantile(0.5))/1e3)
 	note(loopback, "p99 µs", float64(h.quantile(0.99))/1e3)
-	s.out.table("The disk and the loopback alone", []string{"what", "quantity", "value"}, table)
-	must.Do(s.out.readings("limits", list))
+	s.out.report("limits", "The disk and the loopback alone", list)
 	bareLimits(ctx, s)
 }
 

@@ -266,6 +266,30 @@ type contents struct {
 	Failed     []problem    `json:"failed,omitempty"`
 }
 
+// report prints the readings, with the ratio of the first server's median to the last server's, and
+// writes them as <name>.json if there is a directory.
+func (o *output) report(name, title string, list []reading) {
+	byRow := make(map[[2]string][]reading)
+	for _, r := range list {
+		key := [2]string{r.Row, r.What}
+		byRow[key] = append(byRow[key], r)
+	}
+	var table [][]string
+	for _, r := range list {
+		cells := []string{r.Row, r.What, r.Server, number(r.Value.Median)}
+		if r.Value.Min != r.Value.Max {
+			cells[3] += fmt.Sprintf(" (%s to %s)", number(r.Value.Min), number(r.Value.Max))
+		}
+		same := byRow[[2]string{r.Row, r.What}]
+		if last := same[len(same)-1]; len(same) > 1 && r == same[0] && last.Value.Median != 0 {
+			cells = append(cells, fmt.Sprintf("%.2f", r.Value.Median/last.Value.Median))
+		}
+		table = append(table, cells)
+	}
+	o.table(title, []string{"what", "quantity", "server", "median (min to max)", "ratio"}, table)
+	must.Do(o.readings(name, list))
+}
+
 // readings writes the figures as <name>.json if there is a directory.
 func (o *output) readings(name string, list []reading) error {
 	return o.json(name, contents{Readings: list})

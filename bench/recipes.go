@@ -62,7 +62,11 @@ func benchRecipes(ctx context.Context, s *settings) {
 			k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) { list = append(list, recipesOn(ctx, s, k, p, peers)...) })
 		})
 	}
-	must.Do(s.out.readings("recipes", list))
+	s.out.report("recipes", "Recipes, by library; requests and CPU of the client for each", list)
+	for _, row := range recipeRows {
+		s.out.printf("\n* %s: %s", row.name, row.title)
+	}
+	s.out.printf("\n")
 }
 
 // recipesOn measures all peers on a server in turn.
@@ -85,16 +89,22 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 			}
 		}
 		for _, peer := range peers {
-			var per, p50 []float64
-			for _, r := range results[peer.name] {
-				per, p50 = append(per, float64(r.N)/r.Seconds), append(p50, r.P50)
+			if results[peer.name] == nil {
+				continue
 			}
-			if per != nil {
-				name := row.name + ", " + peer.name
-				list = append(list, reading{name, row.unit + "s/s", p.Name(), spreadOf(per)}, reading{name, "p50 µs", p.Name(), spreadOf(p50)})
+			note := func(what string, of func(peerResult) float64) {
+				var v []float64
+				for _, r := range results[peer.name] {
+					v = append(v, of(r))
+				}
+				list = append(list, reading{row.name + ", " + peer.name, what, p.Name(), spreadOf(v)})
 			}
+			note(row.unit+"s/s", func(r peerResult) float64 { return float64(r.N) / r.Seconds })
+			note("p50 µs", func(r peerResult) float64 { return r.P50 })
+			note("p99 µs", func(r peerResult) float64 { return r.P99 })
+			note("requests per "+row.unit, func(r peerResult) float64 { return float64(r.requests) / float64(r.All) })
+			note("client CPU µs per "+row.unit, func(r peerResult) float64 { return float64(r.cpu.Microseconds()) / float64(r.All) })
 		}
-		printRecipeRow(s.out, k.Name, row.title, row.unit, peers, results)
 	}
 	return list
 }
@@ -127,41 +137,6 @@ func packets(ctx context.Context, addr string) int64 {
 	}
 	must.Failf("srvr of %s says nothing of what it received: %q", addr, text)
 	return 0
-}
-
-func printRecipeRow(o *output, server, title, unit string, peers []peer, results map[string][]peerResult) {
-	middle := func(all []peerResult, f func(peerResult) float64) float64 {
-		var v []float64
-		for _, r := range all {
-			v = append(v, f(r))
-		}
-		return median(v)
-	}
-	number := func(v float64, digits int) string {
-		if v == 0 {
-			return "–"
-		}
-		if v >= 1000 {
-			return thousands(v)
-		}
-		return strconv.FormatFloat(v, 'f', digits, 64)
-	}
-	var rows [][]string
-	for _, peer := range peers {
-		all := results[peer.name]
-		if len(all) == 0 {
-			continue
-		}
-		rows = append(rows, []string{
-			peer.name,
-			number(middle(all, func(r peerResult) float64 { return float64(r.N) / r.Seconds }), 0),
-			number(middle(all, func(r peerResult) float64 { return r.P50 }), 0),
-			number(middle(all, func(r peerResult) float64 { return r.P99 }), 0),
-			number(middle(all, func(r peerResult) float64 { return float64(r.requests) / float64(r.All) }), 1),
-			number(middle(all, func(r peerResult) float64 { return float64(r.cpu.Microseconds()) / float64(r.All) }), 0),
-		})
-	}
-	o.table(server+": "+title, []string{"library", unit + "s/s", "p50 µs", "p99 µs", "requests per " + unit, "client CPU µs per " + unit}, rows)
 }
 
 func recipePeers(ctx context.Context) []peer {

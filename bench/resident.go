@@ -31,7 +31,7 @@ const residentQuiet = 5 * time.Second // a new server's time to settle
 // benchResident measures the resident memory of new servers: empty, after load, with sessions, with
 // znodes. Collectors get no extra time to give memory back.
 func benchResident(ctx context.Context, s *settings) {
-	var lines []memoryLine
+	var list []reading
 	for _, k := range s.servers {
 		for _, part := range []struct {
 			row string
@@ -41,65 +41,36 @@ func benchResident(ctx context.Context, s *settings) {
 			{residentSessions, func(p *server.Process) []*client { return openIdle(ctx, p.Addr(), s.sessions, 1) }},
 			{residentZnodes, func(p *server.Process) []*client { fillMany(ctx, p.Addr(), s.znodes, payload); return nil }},
 		} {
-			var more []memoryLine
-			if !s.out.attempt(ctx, part.row, k.Name, func() { more = residentOf(ctx, k, part.row, part.do) }) {
-				continue
-			}
-			if part.row != residentLoaded {
-				more = more[1:] // the empty server is reported once
-			}
-			for _, l := range more {
-				progress("%s: %s: %s MB, peak %s MB", l.when, l.server, number(float64(l.memory.rss)/1e6), number(float64(l.memory.peak)/1e6))
-			}
-			lines = append(lines, more...)
-		}
-	}
-	if lines == nil {
-		return // all failed
-	}
-	var table [][]string
-	for _, l := range lines {
-		first := lines[0].server
-		of := func(bytes func(memory) int64) string {
-			for _, o := range lines {
-				if l.server == first && o.when == l.when && o.server != first {
-					return fmt.Sprintf("%.2f", float64(bytes(l.memory))/float64(bytes(o.memory)))
+			s.out.attempt(ctx, part.row, k.Name, func() {
+				more := residentOf(ctx, k, part.row, part.do)
+				if part.row != residentLoaded {
+					more = more[2:] // the empty server is reported once
 				}
-			}
-			return ""
+				for _, r := range more {
+					progress("%s: %s: %s %s", r.Row, r.Server, number(r.Value.Median), r.What)
+				}
+				list = append(list, more...)
+			})
 		}
-		rss, peak := func(m memory) int64 { return m.rss }, func(m memory) int64 { return m.peak }
-		table = append(table, []string{l.when, l.server, number(float64(l.memory.rss) / 1e6), of(rss), number(float64(l.memory.peak) / 1e6), of(peak)})
 	}
-	s.out.table(fmt.Sprintf("Resident memory at once, in MB of 10^6 bytes; %s sessions, %s znodes", thousands(float64(s.sessions)), thousands(float64(s.znodes))),
-		[]string{"what", "server", "at the end", "ratio", "at the peak", "ratio"}, table)
-	must.Do(s.out.readings("resident", memoryReadings(lines)))
-}
-
-// memoryLine is a server's memory in a state.
-type memoryLine struct {
-	server, when string
-	memory       memory
-}
-
-func memoryReadings(lines []memoryLine) (list []reading) {
-	for _, l := range lines {
-		list = append(list, reading{l.when, "RSS MB", l.server, once(float64(l.memory.rss) / 1e6)},
-			reading{l.when, "peak MB", l.server, once(float64(l.memory.peak) / 1e6)})
-	}
-	return list
+	s.out.report("resident", fmt.Sprintf("Resident memory at once, in MB of 10^6 bytes; %s sessions, %s znodes",
+		thousands(float64(s.sessions)), thousands(float64(s.znodes))), list)
 }
 
 // residentOf starts a server and measures it empty and after do, which may return open sessions.
-func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) []*client) (lines []memoryLine) {
+func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) []*client) (list []reading) {
+	note := func(p *server.Process, when string, m memory) {
+		list = append(list, reading{when, "RSS MB", p.Name(), once(float64(m.rss) / 1e6)},
+			reading{when, "peak MB", p.Name(), once(float64(m.peak) / 1e6)})
+	}
 	k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) {
 		must.Sleep(ctx, residentQuiet)
-		before := memoryOf(p.Pid())
+		note(p, residentEmpty, memoryOf(p.Pid()))
 		opened := do(p)
 		defer must.Finally(func() error { return closeIdle(opened) })
-		lines = []memoryLine{{p.Name(), residentEmpty, before}, {p.Name(), row, memoryOf(p.Pid())}}
+		note(p, row, memoryOf(p.Pid()))
 	})
-	return lines
+	return list
 }
 
 // loadWithFew runs each of residentRows for a while.

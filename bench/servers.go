@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"strconv"
-	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -58,8 +57,8 @@ var jvmFlags = []string{"-Xms1g", "-Xmx4g"}
 // kinds returns the servers of the comma-separated list. binary is the gozkd to use; if it is
 // empty, gozkd is built into dir.
 func kinds(ctx context.Context, list, binary, dir string) (found []kind) {
-	for name := range strings.SplitSeq(list, ",") {
-		found = append(found, kind{server.KindNamed(ctx, name, binary, dir)})
+	for _, k := range server.Kinds(ctx, list, binary, dir) {
+		found = append(found, kind{k})
 	}
 	return found
 }

@@ -73,13 +73,8 @@ func benchStart(ctx context.Context, s *settings) {
 		note(startAgain, "wall ms", again[0].name, took)
 		note(startAgain, "CPU ms", again[0].name, cpu)
 	}
-	var table [][]string
-	for _, r := range list {
-		table = append(table, []string{r.Row, r.Server, r.What, number(r.Value.Median), number(r.Value.Min), number(r.Value.Max)})
-	}
-	s.out.table(fmt.Sprintf("Start of the process to the first answered create; after kill -9 with %s znodes to the first answered read", thousands(float64(s.znodes))),
-		[]string{"what", "server", "quantity", "median", "min", "max"}, table)
-	must.Do(s.out.readings("start", list))
+	title := "Start of the process to the first answered create; after kill -9 with %s znodes to the first answered read"
+	s.out.report("start", fmt.Sprintf(title, thousands(float64(s.znodes))), list)
 }
 
 // startsAfterKill fills a server, kills it, and starts and kills it a few times on its data.

@@ -197,14 +197,11 @@ func benchEnsemble(ctx context.Context, s *settings) {
 
 // followersFirst returns the members' client addresses, the leader's last.
 func followersFirst(ctx context.Context, e *server.Ensemble) []string {
-	leader := must.Get(e.Leader(ctx))
 	var addrs []string
-	for _, m := range e.Members {
-		if m != leader {
-			addrs = append(addrs, m.Addr())
-		}
+	for _, m := range must.Get(e.LeaderFirst(ctx)) {
+		addrs = append(addrs, m.Addr())
 	}
-	return append(addrs, leader.Addr())
+	return append(addrs[1:], addrs[0])
 }
 
 // chosenForEnsembles returns the rows of ensembleRows whose name begins with prefix.

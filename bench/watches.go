@@ -45,23 +45,16 @@ type fired struct {
 
 // benchWatches measures how long changes take to reach all watchers, and the server's CPU time.
 func benchWatches(ctx context.Context, s *settings) {
-	var table [][]string
 	var list []reading
 	for _, f := range fanOuts {
 		f := f.fitting()
-		if !s.out.attempt(ctx, f.String(), "", func() {
-			rows, figures := compareFanOut(ctx, s, f)
-			table, list = append(table, rows...), append(list, figures...)
-		}) {
-			table = append(table, []string{f.String(), "failed"})
-		}
+		s.out.attempt(ctx, f.String(), "", func() { list = append(list, compareFanOut(ctx, s, f)...) })
 	}
-	s.out.table(fmt.Sprintf("Watches: from the first set to the last event, each of %d times; µs per event", watchBlocks*(watchRounds-watchSkipped)),
-		[]string{"watchers of znodes", "server", "time: median (min to max)", "ratio", "server CPU: median (min to max)", "ratio"}, table)
-	must.Do(s.out.readings("watches", list))
+	s.out.report("watches", fmt.Sprintf("Watches: from the first set to the last event, each of %d times; µs per event",
+		watchBlocks*(watchRounds-watchSkipped)), list)
 }
 
-func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string, list []reading) {
+func compareFanOut(ctx context.Context, s *settings, f fanOut) (list []reading) {
 	var servers []*server.Process
 	for _, k := range s.servers {
 		p := k.start(ctx, server.Options{Keys: keys()})
@@ -81,20 +74,12 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 			must.Doing(p.Name(), func() { fireBlock(ctx, p, f, warm, &seen[i]) })
 		}
 	}
-	cell := func(s spread) string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Min, s.Max) }
-	last := len(servers) - 1
 	for i, p := range servers {
 		took, cpu := spreadOf(seen[i].took), spreadOf(seen[i].cpu)
+		progress("watches: %v, %s: %.2f µs per event, %.2f of CPU", f, p.Name(), took.Median, cpu.Median)
 		list = append(list, reading{f.String(), "µs per event", p.Name(), took}, reading{f.String(), "CPU µs per event", p.Name(), cpu})
-		row := []string{f.String(), p.Name(), cell(took), "", cell(cpu), ""}
-		if i == 0 && last > 0 {
-			row[3] = fmt.Sprintf("%.2f", took.Median/spreadOf(seen[last].took).Median)
-			row[5] = fmt.Sprintf("%.2f", cpu.Median/spreadOf(seen[last].cpu).Median)
-		}
-		progress("watches: %s", strings.Join(row, "  "))
-		table = append(table, row)
 	}
-	return table, list
+	return list
 }
 
 // fireBlock opens the connections and measures some rounds, after unmeasured rounds for at least

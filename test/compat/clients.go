@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -45,8 +44,8 @@ type client struct {
 }
 
 // runsOn reports whether the client applies to a server.
-func (c client) runsOn(t target) bool {
-	return t.name != c.notOn && (c.faults == nil || t.startForTests != nil)
+func (c client) runsOn(t server.Kind) bool {
+	return t.Name != c.notOn && (c.faults == nil || t.Name == server.Gozkd)
 }
 
 func (c client) flagName() string { return c.name }
@@ -188,29 +187,11 @@ func runEssentials(ctx context.Context, root, addr string) (cases.Report, error)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	runErr := cmd.Run()
-	report := cases.Report{Version: gozk.Version(), Log: errOut.String()}
-	output := make(map[string]string)
-	for d := json.NewDecoder(&out); d.More(); {
-		var e struct{ Action, Package, Test, Output string }
-		if err := d.Decode(&e); err != nil {
-			return report, errors.Join(fmt.Errorf("read what go test says: %w", err), runErr)
-		}
-		_, pkg, _ := strings.Cut(e.Package, "/recipes")
-		name := "recipes" + pkg + "." + e.Test
-		switch {
-		case e.Test == "" && e.Action == "fail":
-			report.Log += "FAIL " + e.Package + "\n"
-		case e.Test == "":
-		case e.Action == "output":
-			output[name] += e.Output
-		case e.Action == "pass":
-			report.Results = append(report.Results, cases.Result{Name: name})
-		case e.Action == "fail", e.Action == "skip": // nothing may be skipped on a real server
-			report.Results = append(report.Results, cases.Result{Name: name, Err: fmt.Errorf("%s: %s", e.Action, output[name])})
-		}
-	}
+	// Nothing may be skipped on a real server.
+	report, err := cases.ParseTests(&out, func(output string) string { return output })
+	report.Version, report.Log = gozk.Version(), errOut.String()+report.Log
 	if runErr != nil && report.OK() { // a package that does not build, or a leak after its tests
-		return report, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), runErr)
+		err = errors.Join(fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), runErr), err)
 	}
-	return report, nil
+	return report, err
 }

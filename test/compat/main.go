@@ -10,9 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/choose"
@@ -36,13 +34,8 @@ func run(ctx context.Context, args []string) {
 	root := install.Root(ctx)
 	dir := must.Get(os.MkdirTemp("", "gozkd-compat-bin-"))
 	defer must.Finally(func() error { return os.RemoveAll(dir) })
-	build := sync.OnceValues(func() (string, error) {
-		if *binary != "" {
-			return filepath.Abs(*binary)
-		}
-		return server.BuildGozkd(ctx, root, dir)
-	})
-	chosenServers, chosenClients := must.Get(choose.From(servers(root, build), target.flagName, *serverNames)), must.Get(choose.From(clients(), client.flagName, *clientNames))
+	chosenServers := server.Kinds(ctx, *serverNames, *binary, dir)
+	chosenClients := must.Get(choose.From(clients(), client.flagName, *clientNames))
 	rows := runAll(ctx, root, chosenServers, chosenClients, *jobs, *verbose)
 	if len(rows) == 0 {
 		must.Failf("none of these clients runs on any of these servers")

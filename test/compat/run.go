@@ -28,61 +28,6 @@ const clientTimeout = 3 * time.Minute
 // ownTimeout bounds the tests of a client that start their servers themselves.
 const ownTimeout = 10 * time.Minute
 
-// target is a server that clients can be run on.
-type target struct {
-	name  string
-	start func(ctx context.Context, opts server.Options) (*server.Process, error)
-	// script writes a zkServer.sh that starts such a server into dir.
-	script func(ctx context.Context, dir string) error
-	// startForTests starts an ensemble in one process with an endpoint for faults. nil: not
-	// available.
-	startForTests func(ctx context.Context) (*server.Process, error)
-	// tries is how often a client runs at most until it passes. On ZooKeeper the run only checks
-	// the script, and a slow election there says nothing about it. A failure on gozkd stands.
-	tries int
-}
-
-func (t target) flagName() string { return t.name }
-
-// servers returns the servers to choose from. build returns the path of gozkd's binary.
-func servers(root string, build func() (string, error)) []target {
-	zooKeeper := func(version string) target {
-		return target{
-			name: "zookeeper-" + version,
-			start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
-				return server.StartZooKeeper(ctx, version, opts)
-			},
-			script: func(ctx context.Context, dir string) error { return server.WriteZooKeeperScript(ctx, version, dir) },
-			tries:  3,
-		}
-	}
-	return []target{
-		zooKeeper(server.Debian),
-		zooKeeper(server.Maven),
-		{
-			name: "gozkd",
-			start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
-				binary, err := build()
-				if err != nil {
-					return nil, err
-				}
-				return server.StartGozkd(ctx, binary, opts)
-			},
-			script: func(_ context.Context, dir string) error {
-				binary, err := build()
-				if err != nil {
-					return err
-				}
-				return server.WriteGozkdScript(binary, dir)
-			},
-			startForTests: func(ctx context.Context) (*server.Process, error) {
-				return server.StartTestkit(ctx, root)
-			},
-			tries: 1,
-		},
-	}
-}
-
 // row is a line of the table.
 type row struct {
 	client, server string
@@ -98,14 +43,14 @@ func (r row) ok() bool { return r.err == nil && r.report.OK() }
 // pair is a client and a server to run it on.
 type pair struct {
 	client client
-	target target
+	target server.Kind
 	row    int // its place in the table
 }
 
 // runAll installs the clients, runs each on every server that it applies to, jobs at once, and
 // returns the rows of the table. Each pair has a server process of its own, so that clients do not
 // affect each other.
-func runAll(ctx context.Context, root string, targets []target, list []client, jobs int, verbose bool) []row {
+func runAll(ctx context.Context, root string, targets []server.Kind, list []client, jobs int, verbose bool) []row {
 	installed := make(map[string]error)
 	for _, c := range list {
 		installed[c.name] = must.Try(func() {
@@ -121,7 +66,7 @@ func runAll(ctx context.Context, root string, targets []target, list []client, j
 		for i := int(next.Add(1)) - 1; i < len(turns) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 			for _, p := range turns[i] {
 				if err := installed[p.client.name]; err != nil {
-					rows[p.row] = row{client: p.client.name, server: p.target.name, err: err}
+					rows[p.row] = row{client: p.client.name, server: p.target.Name, err: err}
 				} else {
 					rows[p.row] = runTries(ctx, root, p, verbose)
 				}
@@ -136,7 +81,7 @@ func runAll(ctx context.Context, root string, targets []target, list []client, j
 // plan returns the pairs, and how many they are. Pairs of a turn run in sequence: the servers
 // of a client that starts them itself may draw the same ports. These turns take longest and come
 // first.
-func plan(targets []target, list []client) (turns [][]pair, n int) {
+func plan(targets []server.Kind, list []client) (turns [][]pair, n int) {
 	alone := make(map[string][]pair)
 	for _, t := range targets {
 		for _, c := range list {
@@ -155,6 +100,15 @@ func plan(targets []target, list []client) (turns [][]pair, n int) {
 	return slices.Insert(turns, 0, slices.Collect(maps.Values(alone))...), n
 }
 
+// tries returns how often a client runs at most until it passes. On ZooKeeper the run only checks
+// the script, and a slow election there says nothing about it. A failure on gozkd stands.
+func tries(t server.Kind) int {
+	if t.Name == server.Gozkd {
+		return 1
+	}
+	return 3
+}
+
 // runTries runs a pair until it passes, as often as its server permits. A client that starts its
 // servers itself repeats only the cases that failed.
 func runTries(ctx context.Context, root string, p pair, verbose bool) row {
@@ -165,7 +119,7 @@ func runTries(ctx context.Context, root string, p pair, verbose bool) row {
 		return runPair(ctx, root, p.target, p.client)
 	}
 	r := run(nil)
-	for try := 2; try <= p.target.tries && !r.ok() && ctx.Err() == nil; try++ {
+	for try := 2; try <= tries(p.target) && !r.ok() && ctx.Err() == nil; try++ {
 		r.again = true
 		fmt.Print(formatRow(r, verbose))
 		var only []string
@@ -181,15 +135,16 @@ func runTries(ctx context.Context, root string, p pair, verbose bool) row {
 	return r
 }
 
-func runPair(ctx context.Context, root string, t target, c client) (r row) {
-	r = row{client: c.name, server: t.name}
+func runPair(ctx context.Context, root string, t server.Kind, c client) (r row) {
+	r = row{client: c.name, server: t.Name}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	start := func(ctx context.Context) (*server.Process, error) { return t.start(ctx, server.Options{}) }
+	start := func(ctx context.Context) (*server.Process, error) { return t.Start(ctx, server.Options{}) }
 	run := func(ctx context.Context, p *server.Process) (cases.Report, error) { return c.run(ctx, root, p.Addr()) }
 	switch {
 	case c.faults != nil:
-		start, run = t.startForTests, func(ctx context.Context, p *server.Process) (cases.Report, error) {
+		start = func(ctx context.Context) (*server.Process, error) { return server.StartTestkit(ctx, root) }
+		run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
 			return c.faults(ctx, root, p.PortFile())
 		}
 	case c.secure != nil || c.sasl != nil:
@@ -236,12 +191,12 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 
 // withIdentity returns how to start a server for a client with TLS or SASL, and how to run the
 // client. The keys are in dir.
-func (c client) withIdentity(ctx context.Context, root string, t target, dir string) (
+func (c client) withIdentity(ctx context.Context, root string, t server.Kind, dir string) (
 	start func(context.Context) (*server.Process, error), run func(context.Context, *server.Process) (cases.Report, error), err error,
 ) {
 	if c.sasl != nil {
 		keys, user, err := server.WithUser(dir)
-		start = func(ctx context.Context) (*server.Process, error) { return t.start(ctx, server.Options{Keys: keys}) }
+		start = func(ctx context.Context) (*server.Process, error) { return t.Start(ctx, server.Options{Keys: keys}) }
 		run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
 			return c.sasl(ctx, root, p.Addr(), user)
 		}
@@ -249,7 +204,7 @@ func (c client) withIdentity(ctx context.Context, root string, t target, dir str
 	}
 	stores, err := server.MakeStores(ctx, dir)
 	start = func(ctx context.Context) (*server.Process, error) {
-		return t.start(ctx, server.Options{TLS: &stores, Format: c.format})
+		return t.Start(ctx, server.Options{TLS: &stores, Format: c.format})
 	}
 	run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
 		return c.secure(ctx, root, p.SecureAddr(), stores)
@@ -258,8 +213,8 @@ func (c client) withIdentity(ctx context.Context, root string, t target, dir str
 }
 
 // runOwn runs the named cases of a client that starts its servers itself; all, without names.
-func runOwn(ctx context.Context, root string, t target, c client, only []string) (r row) {
-	r = row{client: c.name, server: t.name}
+func runOwn(ctx context.Context, root string, t server.Kind, c client, only []string) (r row) {
+	r = row{client: c.name, server: t.Name}
 	dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
 	if err != nil {
 		r.err = err
@@ -268,7 +223,7 @@ func runOwn(ctx context.Context, root string, t target, c client, only []string)
 	defer func() { r.err = errors.Join(r.err, os.RemoveAll(dir)) }()
 	scriptCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if r.err = t.script(scriptCtx, dir); r.err != nil {
+	if r.err = t.WriteScript(scriptCtx, dir); r.err != nil {
 		return r
 	}
 	clientCtx, cancelClient := context.WithTimeout(ctx, ownTimeout)

@@ -3,19 +3,21 @@
 package jepsenlite
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/url"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // authority issues the certificates of the members.
@@ -27,54 +29,41 @@ type authority struct {
 
 func newAuthority() (*authority, error) {
 	a := &authority{}
-	var err error
-	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, fmt.Errorf("jepsenlite: %w", err)
-	}
-	template := a.template("members")
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	if err != nil {
-		return nil, fmt.Errorf("jepsenlite: %w", err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		return nil, fmt.Errorf("jepsenlite: %w", err)
-	}
-	return a, nil
+	return a, must.Try(func() {
+		template := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+		var der []byte
+		der, a.key = a.sign("members", template, nil)
+		a.cert = must.Get(x509.ParseCertificate(der))
+	})
 }
 
-func (a *authority) template(name string) *x509.Certificate {
+// sign makes a key, and a certificate for it from a template, signed by the authority; by itself
+// without a parent.
+func (a *authority) sign(name string, template, parent *x509.Certificate) (der []byte, key *ecdsa.PrivateKey) {
+	key = must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	a.serial++
-	return &x509.Certificate{
-		SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	template.SerialNumber, template.Subject = big.NewInt(a.serial), pkix.Name{CommonName: name}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	if parent == nil {
+		return must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)), key
 	}
+	return must.Get(x509.CreateCertificate(rand.Reader, template, parent, key.Public(), a.key)), key
 }
 
 // issue writes a new key and certificate of a member, atomically.
 func (a *authority) issue(m *Member) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("jepsenlite: %w", err)
-	}
-	template := a.template(m.String())
-	template.DNSNames = []string{hostName(m.ID)}
-	template.URIs = []*url.URL{{Scheme: "gozkd", Host: "jepsen", Path: fmt.Sprintf("/%d", m.ID)}}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		return fmt.Errorf("jepsenlite: %w", err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return fmt.Errorf("jepsenlite: %w", err)
-	}
-	var b bytes.Buffer
-	// Writing to a buffer does not fail.
-	_ = pem.Encode(&b, &pem.Block{Type: "PRIVATE KEY", Bytes: secret})
-	_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return replaceFile(m.keyStore(), b.Bytes())
+	return must.Try(func() {
+		der, key := a.sign(m.String(), &x509.Certificate{
+			DNSNames:    []string{hostName(m.ID)},
+			URIs:        []*url.URL{{Scheme: "gozkd", Host: "jepsen", Path: fmt.Sprintf("/%d", m.ID)}},
+			KeyUsage:    x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}, a.cert)
+		secret := must.Get(x509.MarshalPKCS8PrivateKey(key))
+		text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+		must.Do(replaceFile(m.keyStore(), text))
+	})
 }
 
 // trust writes the certificate of the authority.
@@ -87,11 +76,5 @@ func (m *Member) trustStore() string { return filepath.Join(m.dir, "ca.pem") }
 
 // replaceFile writes a file atomically.
 func replaceFile(path string, content []byte) error {
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return fmt.Errorf("jepsenlite: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("jepsenlite: %w", err)
-	}
-	return nil
+	return errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path))
 }

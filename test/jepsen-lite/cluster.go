@@ -178,6 +178,16 @@ func (c *Cluster) Leader(ctx context.Context) *Member {
 	return nil
 }
 
+// isolate cuts a member off from all others.
+func (c *Cluster) isolate(m *Member) {
+	for _, o := range c.Members {
+		if o != m {
+			c.Links.Block(m.ID, o.ID)
+			c.Links.Block(o.ID, m.ID)
+		}
+	}
+}
+
 // Addresses returns the members' client addresses, in the order of their ids.
 func (c *Cluster) Addresses() []string {
 	var addrs []string

@@ -14,6 +14,23 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
+// An injection is how a fault disturbs the ensemble.
+type injection func(ctx context.Context, n *nemesis) (what string, heal func(context.Context) error, err error)
+
+// ofAny returns the injection of a fault that any member may have, and ofLeader of one that the
+// leader has.
+func ofAny(one func(*nemesis, *Member) (string, func(context.Context) error, error)) injection {
+	return func(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+		return one(n, n.any())
+	}
+}
+
+func ofLeader(one func(*nemesis, *Member) (string, func(context.Context) error, error)) injection {
+	return func(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+		return one(n, n.leader(ctx))
+	}
+}
+
 // A fault is a way to disturb the ensemble.
 type fault struct {
 	name   string
@@ -21,7 +38,7 @@ type fault struct {
 	// inject disturbs the ensemble and returns a description and the function that heals it,
 	// possibly along with an error. Only the heal of a whole fault may wait until members serve:
 	// another fault may still disturb them.
-	inject func(ctx context.Context, n *nemesis) (what string, heal func(context.Context) error, err error)
+	inject injection
 	// longest bounds its duration.
 	longest time.Duration
 	// whole: only when every member serves, and the next fault only when they serve again. For
@@ -44,14 +61,14 @@ type fault struct {
 // faults returns all kinds of faults.
 func faults() []fault {
 	return []fault{
-		{name: "kill", weight: 3, longest: 4 * time.Second, minority: true, inject: killAny},
-		{name: "kill-leader", weight: 3, longest: 4 * time.Second, minority: true, inject: killLeader},
+		{name: "kill", weight: 3, longest: 4 * time.Second, minority: true, inject: ofAny(killOne)},
+		{name: "kill-leader", weight: 3, longest: 4 * time.Second, minority: true, inject: ofLeader(killOne)},
 		{name: "restart-all", weight: 1, longest: 2 * time.Second, inject: killAll},
-		{name: "pause", weight: 2, longest: 6 * time.Second, minority: true, inject: pauseAny},
-		{name: "pause-leader", weight: 2, longest: 6 * time.Second, minority: true, inject: pauseLeader},
+		{name: "pause", weight: 2, longest: 6 * time.Second, minority: true, inject: ofAny(freeze)},
+		{name: "pause-leader", weight: 2, longest: 6 * time.Second, minority: true, inject: ofLeader(freeze)},
 		{name: "pause-all", weight: 1, longest: 14 * time.Second, strict: true, inject: pauseAll},
-		{name: "partition", weight: 2, longest: 6 * time.Second, minority: true, inject: partitionAny},
-		{name: "partition-leader", weight: 2, longest: 6 * time.Second, minority: true, inject: partitionLeader},
+		{name: "partition", weight: 2, longest: 6 * time.Second, minority: true, inject: ofAny(isolate)},
+		{name: "partition-leader", weight: 2, longest: 6 * time.Second, minority: true, inject: ofLeader(isolate)},
 		{name: "one-way", weight: 2, longest: 6 * time.Second, minority: true, inject: oneWay},
 		{name: "ring", weight: 1, longest: 6 * time.Second, minority: true, inject: breakOneLink},
 		{name: "delay", weight: 2, longest: 6 * time.Second, inject: delay},
@@ -132,20 +149,9 @@ func reconfigAt(ctx context.Context, address string, joining, leaving []string) 
 	return err
 }
 
-func partitionAny(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return isolate(n, n.any())
-}
-
-func partitionLeader(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return isolate(n, n.leader(ctx))
-}
-
 // isolate cuts a member off from all others.
 func isolate(n *nemesis, m *Member) (string, func(context.Context) error, error) {
-	for _, o := range n.others(m) {
-		n.cluster.Links.Block(m.ID, o.ID)
-		n.cluster.Links.Block(o.ID, m.ID)
-	}
+	n.cluster.isolate(m)
 	return m.String(), n.healLinks, nil
 }
 
@@ -216,14 +222,6 @@ func (n *nemesis) healLinks(ctx context.Context) error {
 	return nil
 }
 
-func killAny(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return killOne(n, n.any())
-}
-
-func killLeader(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return killOne(n, n.leader(ctx))
-}
-
 // killOne kills a member with kill -9 until healed.
 func killOne(n *nemesis, m *Member) (string, func(context.Context) error, error) {
 	return m.String(), func(context.Context) error { return n.cluster.Start(m) }, n.cluster.Kill(m)
@@ -246,16 +244,8 @@ func killAll(_ context.Context, n *nemesis) (string, func(context.Context) error
 	return "all", n.startAll, errors.Join(errs...)
 }
 
-func pauseAny(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return freeze(n.any())
-}
-
-func pauseLeader(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return freeze(n.leader(ctx))
-}
-
 // freeze stops a member with SIGSTOP until healed: its connections stay, and its clocks go on.
-func freeze(m *Member) (string, func(context.Context) error, error) {
+func freeze(_ *nemesis, m *Member) (string, func(context.Context) error, error) {
 	if !m.Running() {
 		return m.String() + ", which does not run", nil, errImpossible
 	}
@@ -323,9 +313,7 @@ func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context)
 		n.cluster.Links.Heal()
 		return n.awaitServing(ctx)
 	}
-	if _, _, err := isolate(n, late); err != nil {
-		return late.String(), heal, err
-	}
+	n.cluster.isolate(late)
 	if err := pause(ctx, n.between(500*time.Millisecond, 3*time.Second)); err != nil {
 		return "nobody: the round ends", heal, nil
 	}

@@ -64,7 +64,26 @@ func lostSession(history []*Record, refused *Record) LostSession {
 	return l
 }
 
-// add counts a round.
+// count counts a round that ended after took since the start of the run.
+func (r *Report) count(res *roundResult, took time.Duration) {
+	r.Rounds++
+	r.Took = took
+	r.add(res.history, res.began, res.ended)
+	for k, n := range res.faults {
+		r.Faults[k] += n
+	}
+	r.LongestToHeal = max(r.LongestToHeal, res.longestToHeal)
+}
+
+// leave notes that dir has the files of a failure, if there was one.
+func (r *Report) leave(dir string) *Report {
+	if len(r.Anomalies) > 0 {
+		r.Left = dir
+	}
+	return r
+}
+
+// add counts the records of a round.
 func (r *Report) add(history []*Record, began, ended time.Duration) {
 	if r.Operations == nil {
 		r.Operations = map[string]int{}
@@ -145,9 +164,7 @@ func (r *Report) Print(w io.Writer) {
 	for _, n := range r.Operations {
 		total += n
 	}
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-34s %s\n", name, fmt.Sprintf(format, args...))
-	}
+	row := rowsTo(w)
 	row("server", "%s", r.Server)
 	row("seed", "%d", r.Seed)
 	row("rounds", "%d in %v", r.Rounds, r.Took.Round(time.Second))
@@ -161,12 +178,24 @@ func (r *Report) Print(w io.Writer) {
 	}
 	row("longest without a successful write", "%v", r.LongestGap.Round(time.Millisecond))
 	row("longest until all served again", "%v", r.LongestToHeal.Round(time.Millisecond))
-	row("anomalies", "%d", len(r.Anomalies))
-	for _, a := range r.Anomalies {
+	printAnomalies(w, r.Anomalies, r.Left)
+}
+
+// rowsTo returns a function that prints a row of a report.
+func rowsTo(w io.Writer) func(name, format string, args ...any) {
+	return func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-34s %s\n", name, fmt.Sprintf(format, args...))
+	}
+}
+
+func printAnomalies(w io.Writer, list []Anomaly, left string) {
+	row := rowsTo(w)
+	row("anomalies", "%d", len(list))
+	for _, a := range list {
 		fmt.Fprintln(w, "  "+shorten(a.String()))
 	}
-	if r.Left != "" {
-		row("history, logs, pictures", "%s", r.Left)
+	if left != "" {
+		row("history, logs, pictures", "%s", left)
 	}
 }
 
@@ -235,9 +264,7 @@ func quantile(values []time.Duration, q float64) time.Duration {
 
 // Print writes the report for people.
 func (r *KillReport) Print(w io.Writer) {
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-34s %s\n", name, fmt.Sprintf(format, args...))
-	}
+	row := rowsTo(w)
 	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 	row("server", "%s, tickTime %v", r.Server, r.Tick)
 	row("seed", "%d", r.Seed)
@@ -246,11 +273,5 @@ func (r *KillReport) Print(w io.Writer) {
 	row("without a successful write", "median %v, p90 %v, longest %v", ms(quantile(r.Gaps, 0.5)), ms(quantile(r.Gaps, 0.9)), ms(quantile(r.Gaps, 1)))
 	row("clients of the other members", "%d connections closed, %d turned away later", r.Closed, r.Refused)
 	row("sessions lost", "%d", r.SessionsLost)
-	row("anomalies", "%d", len(r.Anomalies))
-	for _, a := range r.Anomalies {
-		fmt.Fprintln(w, "  "+shorten(a.String()))
-	}
-	if r.Left != "" {
-		row("history, logs, pictures", "%s", r.Left)
-	}
+	printAnomalies(w, r.Anomalies, r.Left)
 }

@@ -24,6 +24,8 @@ type round struct {
 	faults  []fault
 	rec     *Recorder
 	log     hclog.Logger
+	// struck: the loads make no final reads, and killed members start again after them.
+	struck bool
 }
 
 // A roundResult holds the data that is judged after a round.
@@ -49,9 +51,10 @@ func (r *round) rand(name string) *rand.Rand {
 
 func (r *round) root() string { return fmt.Sprintf("/round-%d", r.number) }
 
-// run returns an error if the round could not run, which says nothing about the ensemble.
-func (r *round) run(ctx context.Context) (*roundResult, error) {
-	res := &roundResult{}
+// underTraffic lets clients work while work runs, and reads everything in the end. An error means
+// that the round could not run, which says nothing about the ensemble. The result is never nil.
+func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResult) error) (*roundResult, error) {
+	res := &roundResult{faults: map[string]int{}}
 	serving, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	if err := r.cluster.StartAll(serving); err != nil {
@@ -60,31 +63,40 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 	}
 	traffic, err := StartTraffic(ctx, serving, r.traffic())
 	if err != nil {
-		return nil, err
+		return res, err
 	}
 	res.began = r.rec.Now()
-	n := &nemesis{cluster: r.cluster, rec: r.rec, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: map[string]int{}}
-	n.healed = func() { traffic.GoHome(n.rng) }
-	res.faults = n.counts
-	breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
-	err = n.run(breaking)
-	cancelBreaking()
-	if errors.Is(err, errUnrecovered) && ctx.Err() == nil {
-		res.unrecovered, err = err, nil
-	}
-	healed := r.rec.Now()
-	if err == nil && res.unrecovered == nil {
-		res.unrecovered = n.awaitServing(ctx)
-		res.longestToHeal = r.rec.Now() - healed
-		err = pause(ctx, afterwards)
-	}
+	err = work(traffic, res)
 	res.ended = r.rec.Now()
-	res.unrecovered = errors.Join(res.unrecovered, traffic.End(err == nil && res.unrecovered == nil))
+	settle := err == nil && res.unrecovered == nil && !r.struck
+	res.unrecovered = errors.Join(res.unrecovered, traffic.End(settle))
 	if err == nil && res.unrecovered == nil {
-		res.unrecovered = r.lookAtAll(traffic)
+		res.unrecovered = r.lookAtAll(ctx, traffic)
 	}
 	res.history = r.rec.Take()
 	return res, err
+}
+
+// run lets faults happen, and the ensemble recover.
+func (r *round) run(ctx context.Context) (*roundResult, error) {
+	return r.underTraffic(ctx, func(traffic *Traffic, res *roundResult) error {
+		n := &nemesis{cluster: r.cluster, rec: r.rec, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: res.faults}
+		n.healed = func() { traffic.GoHome(n.rng) }
+		breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
+		err := n.run(breaking)
+		cancelBreaking()
+		switch {
+		case errors.Is(err, errUnrecovered) && ctx.Err() == nil:
+			res.unrecovered = err
+			return nil
+		case err != nil:
+			return err
+		}
+		healed := r.rec.Now()
+		res.unrecovered = n.awaitServing(ctx)
+		res.longestToHeal = r.rec.Now() - healed
+		return pause(ctx, afterwards)
+	})
 }
 
 // traffic returns the configuration of the round's clients.
@@ -96,7 +108,14 @@ func (r *round) traffic() TrafficConfig {
 
 // lookAtAll reads the round's znodes from every member and removes them, so that rounds do not
 // become slower.
-func (r *round) lookAtAll(t *Traffic) error {
+func (r *round) lookAtAll(ctx context.Context, t *Traffic) error {
+	if r.struck {
+		serving, cancel := context.WithTimeout(ctx, recovery)
+		defer cancel()
+		if err := r.cluster.StartAll(serving); err != nil {
+			return err
+		}
+	}
 	paths, err := t.Dump()
 	if err != nil {
 		return err

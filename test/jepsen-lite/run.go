@@ -40,8 +40,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := NewCluster(ClusterConfig{
-		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick,
+	cluster, err := o.newCluster(ClusterConfig{
 		SmallDisk: slices.ContainsFunc(kinds, func(f fault) bool { return f.small }),
 		LoopDisks: slices.ContainsFunc(kinds, func(f fault) bool { return f.loop }),
 		Burst:     slices.ContainsFunc(kinds, func(f fault) bool { return f.alone }),
@@ -51,37 +50,51 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 	report := &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
-	began, rec := time.Now(), NewRecorder()
-	for report.Rounds == 0 || time.Since(began) < o.Time || report.bursts() < o.Kills {
-		report.Rounds++
-		o.Logger.Info("round", "number", report.Rounds)
-		r := &round{
-			number: report.Rounds, seed: o.Seed, length: o.Round, pace: o.Pace, cluster: cluster,
-			loads: loads(), faults: kinds, rec: rec, log: o.Logger,
-		}
-		res, err := r.run(ctx)
-		if err != nil {
-			return nil, errors.Join(err, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), rec.Take()))
-		}
-		report.Took = time.Since(began)
-		report.add(res.history, res.began, res.ended)
-		for k, n := range res.faults {
-			report.Faults[k] += n
-		}
-		report.LongestToHeal = max(report.LongestToHeal, res.longestToHeal)
+	began := time.Now()
+	more := func() bool { return time.Since(began) < o.Time || report.bursts() < o.Kills }
+	run := func(r *round) (*roundResult, error) {
+		o.Logger.Info("round", "number", r.number)
+		r.length, r.faults = o.Round, kinds
+		return r.run(ctx)
+	}
+	report.Anomalies, err = o.rounds(cluster, loads(), more, run, func(r *round, res *roundResult) []Anomaly {
+		report.count(res, time.Since(began))
 		gap, at := longestGap(res.history, res.began, res.ended)
-		o.Logger.Info("round ended", "number", report.Rounds, "records", len(res.history),
-			"without_write", gap.Round(time.Millisecond), "since", rec.start.Add(at).UTC().Format("15:04:05.000"))
-		anomalies := append(Check(res.history), CheckRegisters(res.history, o.Dir)...)
+		o.Logger.Info("round ended", "number", r.number, "records", len(res.history),
+			"without_write", gap.Round(time.Millisecond), "since", r.rec.start.Add(at).UTC().Format("15:04:05.000"))
+		return nil
+	})
+	return report.leave(o.Dir), err
+}
+
+// newCluster prepares a cluster for a run.
+func (o *Options) newCluster(cfg ClusterConfig) (*Cluster, error) {
+	cfg.Product, cfg.Members, cfg.Dir, cfg.Tick = o.Product, o.Members, o.Dir, o.Tick
+	return NewCluster(cfg)
+}
+
+// rounds runs rounds while there is to be one more, up to the first with anomalies, which it
+// returns. judge counts a round and returns anomalies besides those of its history. The history of
+// a round that failed or has anomalies is written to Dir.
+func (o *Options) rounds(cluster *Cluster, loads []load, more func() bool, run func(*round) (*roundResult, error),
+	judge func(*round, *roundResult) []Anomaly) ([]Anomaly, error) {
+	file := filepath.Join(o.Dir, "history.jsonl")
+	rec := NewRecorder()
+	for n := 1; n == 1 || more(); n++ {
+		r := &round{number: n, seed: o.Seed, pace: o.Pace, cluster: cluster, loads: loads, rec: rec, log: o.Logger}
+		res, err := run(r)
+		if err != nil {
+			return nil, errors.Join(err, WriteHistory(file, append(res.history, rec.Take()...)))
+		}
+		anomalies := slices.Concat(Check(res.history), CheckRegisters(res.history, o.Dir), judge(r, res))
 		if res.unrecovered != nil {
 			anomalies = append(anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})
 		}
 		if len(anomalies) > 0 {
-			report.Anomalies, report.Left = anomalies, o.Dir
-			return report, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), res.history)
+			return anomalies, WriteHistory(file, res.history)
 		}
 	}
-	return report, nil
+	return nil, nil
 }
 
 // chooseFaults returns the kinds of faults that may happen.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -44,7 +45,7 @@ func RunTLSChange(ctx context.Context, o Options, how string) (_ *Report, err er
 	if how != ByReload && how != ByRestart {
 		return nil, fmt.Errorf("jepsenlite: no way %q to change TLS: know %s and %s", how, ByReload, ByRestart)
 	}
-	cluster, err := NewCluster(ClusterConfig{Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick, Direct: true})
+	cluster, err := o.newCluster(ClusterConfig{Direct: true})
 	if err != nil {
 		return nil, err
 	}
@@ -53,36 +54,22 @@ func RunTLSChange(ctx context.Context, o Options, how string) (_ *Report, err er
 	if err != nil {
 		return nil, err
 	}
-	c := &tlsChange{cluster: cluster, ca: ca, how: how, options: o, began: time.Now()}
+	c := &tlsChange{cluster: cluster, ca: ca, how: how}
 	for _, m := range cluster.Members {
 		if err := errors.Join(ca.issue(m), ca.trust(m), c.configure(m, plainStep)); err != nil {
 			return nil, err
 		}
 	}
 	report := &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
-	rec := NewRecorder()
-	for report.Rounds == 0 || time.Since(c.began) < o.Time {
-		report.Rounds++
-		r := &round{number: report.Rounds, seed: o.Seed, pace: o.Pace, cluster: cluster, loads: loads(), rec: rec, log: o.Logger}
-		res, err := c.round(ctx, r)
-		if err != nil {
-			return nil, errors.Join(err, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), rec.Take()))
-		}
-		report.Took = time.Since(c.began)
+	began := time.Now()
+	more := func() bool { return time.Since(began) < o.Time }
+	run := func(r *round) (*roundResult, error) { return c.round(ctx, r) }
+	report.Anomalies, err = o.rounds(cluster, loads(), more, run, func(_ *round, res *roundResult) []Anomaly {
 		before := report.ConnsLost
-		report.add(res.history, res.began, res.ended)
-		report.Faults["TLS step"] += len(there) + len(back)
-		anomalies := append(Check(res.history), CheckRegisters(res.history, o.Dir)...)
-		anomalies = append(anomalies, c.judge(report, report.ConnsLost-before)...)
-		if res.unrecovered != nil {
-			anomalies = append(anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})
-		}
-		if len(anomalies) > 0 {
-			report.Anomalies, report.Left = anomalies, o.Dir
-			return report, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), res.history)
-		}
-	}
-	return report, nil
+		report.count(res, time.Since(began))
+		return c.judge(report, report.ConnsLost-before)
+	})
+	return report.leave(o.Dir), err
 }
 
 // The steps of a round.
@@ -96,8 +83,6 @@ type tlsChange struct {
 	cluster *Cluster
 	ca      *authority
 	how     string
-	options Options
-	began   time.Time
 }
 
 // configure writes the zoo.cfg of a member at a step.
@@ -109,43 +94,25 @@ func (c *tlsChange) configure(m *Member, s tlsStep) error {
 
 // round takes all steps there and back under load.
 func (c *tlsChange) round(ctx context.Context, r *round) (*roundResult, error) {
-	res := &roundResult{faults: map[string]int{}}
-	serving, cancel := context.WithTimeout(ctx, recovery)
-	defer cancel()
-	if err := r.cluster.StartAll(serving); err != nil {
-		res.unrecovered = err
-		return res, nil
-	}
-	traffic, err := StartTraffic(ctx, serving, r.traffic())
-	if err != nil {
-		return nil, err
-	}
-	res.began = r.rec.Now()
-	err = pause(ctx, warm)
-	for _, s := range append(there[:len(there):len(there)], back...) {
-		for _, m := range r.cluster.Members {
-			if err == nil {
-				err = c.step(ctx, m, s)
+	return r.underTraffic(ctx, func(_ *Traffic, res *roundResult) error {
+		err := pause(ctx, warm)
+		for _, s := range slices.Concat(there, back) {
+			for _, m := range r.cluster.Members {
+				if err == nil {
+					err = c.step(ctx, m, s)
+				}
 			}
+			if err == nil {
+				err = c.awaitLinks(ctx, s)
+			}
+			r.log.Info("step", "name", s.name, "error", err)
+			res.faults["TLS step"]++
 		}
 		if err == nil {
-			err = c.awaitLinks(ctx, s)
+			err = pause(ctx, afterwards)
 		}
-		r.log.Info("step", "name", s.name, "error", err)
-	}
-	if err == nil {
-		err = pause(ctx, afterwards)
-	}
-	res.ended = r.rec.Now()
-	stuckErr := traffic.End(err == nil)
-	if err == nil {
-		res.unrecovered = stuckErr
-	}
-	if err == nil && stuckErr == nil {
-		res.unrecovered = r.lookAtAll(traffic)
-	}
-	res.history = r.rec.Take()
-	return res, err
+		return err
+	})
 }
 
 // step takes a member to a step, with a new certificate.

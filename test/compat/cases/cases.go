@@ -5,6 +5,7 @@ package cases
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,4 +169,36 @@ func Parse(r io.Reader) (Report, error) {
 		return report, errors.New("cases: the script reported no version or no case")
 	}
 	return report, nil
+}
+
+// ParseTests reads what go test -json prints and makes a result of each test, named "PACKAGE.TEST"
+// without the module. Subtests belong to their test. said extracts the reason from what a failed or
+// skipped test printed. The log has the output of these tests and names the packages that failed.
+func ParseTests(r io.Reader, said func(output string) string) (Report, error) {
+	var report Report
+	printed := map[string]string{} // by test
+	for d := json.NewDecoder(r); ; {
+		var e struct{ Action, Package, Test, Output string }
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
+			return report, nil
+		} else if err != nil {
+			return report, fmt.Errorf("cases: read what go test says: %w", err)
+		}
+		test, _, isSub := strings.Cut(e.Test, "/")
+		name := e.Package[strings.LastIndex(e.Package, "/")+1:] + "." + test
+		switch {
+		case test == "" && e.Action == "fail":
+			report.Log += "FAIL " + e.Package + "\n"
+		case test == "":
+		case e.Action == "output":
+			printed[name] += e.Output
+		case isSub:
+		case e.Action == "pass":
+			report.Results = append(report.Results, Result{Name: name})
+		case e.Action == "fail", e.Action == "skip":
+			err := errors.New(e.Action + ": " + said(printed[name]))
+			report.Results = append(report.Results, Result{Name: name, Err: err})
+			report.Log += printed[name]
+		}
+	}
 }

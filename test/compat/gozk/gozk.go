@@ -6,10 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -76,21 +74,17 @@ func (s *script) wrap(w work) cases.Case {
 	}}
 }
 
-// connect is connectTo with the default timeout.
+// connect returns a client with a session, as connectBy does.
 func (s *script) connect(ctx context.Context) *zk.Conn {
-	return s.connectTo(ctx, s.addr, sessionTimeout, new(recorder))
+	return s.connectBy(ctx, sessionTimeout, new(line))
 }
 
-// connectTo returns a client with a session; events gets all its events. The client closes when the
-// context ends, or earlier by the caller.
-func (s *script) connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) *zk.Conn {
-	dial := net.DialTimeout
-	if s.secure != nil {
-		dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
-			return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, address, s.secure)
-		}
-	}
-	c, _ := must.Get2(zk.Connect([]string{addr}, timeout, zk.WithLogger(silent{}), zk.WithEventCallback(events.add), zk.WithDialer(dial)))
+// connectBy returns a client with a session, whose connections and events go by the line. The
+// client closes when the context ends, or earlier by the caller.
+func (s *script) connectBy(ctx context.Context, timeout time.Duration, l *line) *zk.Conn {
+	l.secure = s.secure
+	c, _ := must.Get2(zk.Connect([]string{s.addr}, timeout,
+		zk.WithLogger(silent{}), zk.WithEventCallback(l.add), zk.WithDialer(l.dial)))
 	// The client's calls take no context: a hanging call returns with an error when its connection
 	// closes.
 	context.AfterFunc(ctx, c.Close)
@@ -101,31 +95,6 @@ func (s *script) connectTo(ctx context.Context, addr string, timeout time.Durati
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
-
-// recorder collects events. It is safe for concurrent use.
-type recorder struct {
-	mu     sync.Mutex
-	events []zk.Event
-}
-
-func (r *recorder) add(e zk.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, e)
-}
-
-// count returns how often the session was in the state.
-func (r *recorder) count(state zk.State) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, e := range r.events {
-		if e.Type == zk.EventSession && e.State == state {
-			n++
-		}
-	}
-	return n
-}
 
 // want ends the case unless err is target.
 func want(what string, err, target error) {

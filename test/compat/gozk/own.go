@@ -100,33 +100,14 @@ func allServe(addrs []string) bool {
 }
 `
 
-// event is a line of go test -json.
-type event struct{ Action, Test, Output string }
-
-// parseEvents makes a result of each test, subtests included. The log has the output of failed
-// tests.
+// parseEvents parses the output of go test -json.
 func parseEvents(r io.Reader) (cases.Report, error) {
-	report := cases.Report{Version: Version()}
-	printed := map[string]string{} // by test
-	for d := json.NewDecoder(r); ; {
-		var e event
-		if err := d.Decode(&e); errors.Is(err, io.EOF) {
-			return report, nil
-		} else if err != nil {
-			return report, fmt.Errorf("gozk: read what go test says: %w", err)
-		}
-		test, _, isSub := strings.Cut(e.Test, "/")
-		switch {
-		case e.Action == "output":
-			printed[test] += e.Output
-		case test == "" || isSub:
-		case e.Action == "pass":
-			report.Results = append(report.Results, cases.Result{Name: test})
-		case e.Action == "fail", e.Action == "skip":
-			report.Results = append(report.Results, cases.Result{Name: test, Err: errors.New(e.Action + ": " + saidBy(printed[test]))})
-			report.Log += printed[test]
-		}
+	report, err := cases.ParseTests(r, saidBy)
+	report.Version = Version()
+	for i := range report.Results {
+		_, report.Results[i].Name, _ = strings.Cut(report.Results[i].Name, ".") // all are of one package
 	}
+	return report, err
 }
 
 // saidBy returns the lines that a test itself printed, without its servers', a panic's first: no

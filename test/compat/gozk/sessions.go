@@ -37,31 +37,27 @@ func (s *script) closeRemovesEphemerals(ctx context.Context, c *zk.Conn, root st
 }
 
 func (s *script) reconnectKeepsSession(ctx context.Context, c *zk.Conn, root string) {
-	p := must.Get(newProxy(s.addr))
-	defer p.close()
-	var states recorder
-	other := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
+	var l line
+	other := s.connectBy(ctx, sessionTimeout, &l)
 	defer other.Close()
 	must.Get(other.Create(root+"/e", nil, zk.FlagEphemeral, open()))
 	for range 3 {
-		s.reconnect(ctx, p, other, &states)
+		l.reconnect(ctx, other)
 	}
 	exists, stat := must.Get2(c.Exists(root + "/e"))
 	if !exists || stat.EphemeralOwner != other.SessionID() {
 		must.Failf("exists %t, %+v, session 0x%x", exists, stat, other.SessionID())
 	}
-	cases.Expect("expired sessions", states.count(zk.StateExpired), 0)
+	cases.Expect("expired sessions", l.count(zk.StateExpired), 0)
 }
 
 func (s *script) reconnectKeepsAuth(ctx context.Context, _ *zk.Conn, root string) {
-	p := must.Get(newProxy(s.addr))
-	defer p.close()
-	var states recorder
-	joe := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
+	var l line
+	joe := s.connectBy(ctx, sessionTimeout, &l)
 	defer joe.Close()
 	must.Do(joe.AddAuth("digest", []byte("joe:secret")))
 	must.Get(joe.Create(root+"/a", nil, 0, zk.AuthACL(zk.PermAll)))
-	s.reconnect(ctx, p, joe, &states)
+	l.reconnect(ctx, joe)
 	// The client resends its credentials some time after the session is back.
 	cases.Eventually(ctx, "access", func() bool {
 		_, _, err := joe.Get(root + "/a")
@@ -71,18 +67,15 @@ func (s *script) reconnectKeepsAuth(ctx context.Context, _ *zk.Conn, root string
 
 // expiry keeps a client away for longer than its timeout.
 func (s *script) expiry(ctx context.Context, c *zk.Conn, root string) {
-	p := must.Get(newProxy(s.addr))
-	defer p.close()
-	var states recorder
-	other := s.connectTo(ctx, p.addr(), time.Second, &states)
+	var l line
+	other := s.connectBy(ctx, time.Second, &l)
 	defer other.Close()
 	session := other.SessionID()
 	must.Get(other.Create(root+"/e", nil, zk.FlagEphemeral, open()))
-	p.hold()
-	p.cut()
+	l.hold(true)
 	awaitGone(ctx, c, root+"/e")
-	p.release()
-	cases.Eventually(ctx, "expired", func() bool { return states.count(zk.StateExpired) == 1 })
+	l.cut()
+	cases.Eventually(ctx, "expired", func() bool { return l.count(zk.StateExpired) == 1 })
 	cases.Eventually(ctx, "a new session", func() bool { return other.State() == zk.StateHasSession })
 	if other.SessionID() == session {
 		must.Failf("the expired session came back")
@@ -93,8 +86,8 @@ func (s *script) expiry(ctx context.Context, c *zk.Conn, root string) {
 // session.
 func (s *script) idleSessionLives(ctx context.Context, c *zk.Conn, root string) {
 	const timeout = time.Second
-	var states recorder
-	other := s.connectTo(ctx, s.addr, timeout, &states)
+	var l line
+	other := s.connectBy(ctx, timeout, &l)
 	defer other.Close()
 	must.Get(other.Create(root+"/e", nil, zk.FlagEphemeral, open()))
 	_, _, gone := must.Get3(c.ExistsW(root + "/e"))
@@ -104,7 +97,7 @@ func (s *script) idleSessionLives(ctx context.Context, c *zk.Conn, root string) 
 	case e := <-gone:
 		must.Failf("the ephemeral of a living session: %+v", e)
 	case <-timer.C:
-		cases.Expect("sessions", states.count(zk.StateHasSession), 1)
+		cases.Expect("sessions", l.count(zk.StateHasSession), 1)
 	case <-ctx.Done():
 		must.Do(ctx.Err())
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
 func (s *script) watches() []work {
@@ -94,10 +93,8 @@ func watchMany(ctx context.Context, c *zk.Conn, root string) {
 // watchesSurvive sets more watches than a setWatches request carries, cuts the connection, and
 // expects every event of changes after the reconnect.
 func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) {
-	p := must.Get(newProxy(s.addr))
-	defer p.close()
-	var states recorder
-	watcher := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
+	var l line
+	watcher := s.connectBy(ctx, sessionTimeout, &l)
 	defer watcher.Close()
 	const n = 3000 // with paths this long several requests
 	watches := make(map[string]<-chan zk.Event, n)
@@ -107,7 +104,7 @@ func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) {
 		watches[path] = events
 	}
 	_, _, children := must.Get3(watcher.ChildrenW(root))
-	s.reconnect(ctx, p, watcher, &states)
+	l.reconnect(ctx, watcher)
 	changed := 0
 	for path, events := range watches {
 		if changed++; changed > 20 {
@@ -121,10 +118,8 @@ func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) {
 
 // watchesMissed changes watched znodes while the client is away: setWatches must report it.
 func (s *script) watchesMissed(ctx context.Context, c *zk.Conn, root string) {
-	p := must.Get(newProxy(s.addr))
-	defer p.close()
-	var states recorder
-	watcher := s.connectTo(ctx, p.addr(), sessionTimeout, &states)
+	var l line
+	watcher := s.connectBy(ctx, sessionTimeout, &l)
 	defer watcher.Close()
 	for _, name := range []string{"/changed", "/deleted", "/parent"} {
 		must.Get(c.Create(root+name, nil, 0, open()))
@@ -135,23 +130,14 @@ func (s *script) watchesMissed(ctx context.Context, c *zk.Conn, root string) {
 	_, _, deleted := must.Get3(watcher.GetW(root + "/deleted"))
 	_, _, created := must.Get3(watcher.ExistsW(root + "/created"))
 	_, _, parent := must.Get3(watcher.ChildrenW(root + "/parent"))
-	p.hold()
-	p.cut()
+	l.hold(true)
 	must.Get(c.Set(root+"/changed", []byte("1"), -1))
 	must.Do(c.Delete(root+"/deleted", -1))
 	must.Get(c.Create(root+"/created", nil, 0, open()))
 	must.Get(c.Create(root+"/parent/child", nil, 0, open()))
-	p.release()
+	l.cut()
 	next(ctx, changed, zk.EventNodeDataChanged, root+"/changed")
 	next(ctx, deleted, zk.EventNodeDeleted, root+"/deleted")
 	next(ctx, created, zk.EventNodeCreated, root+"/created")
 	next(ctx, parent, zk.EventNodeChildrenChanged, root+"/parent")
-}
-
-// reconnect cuts the connection and waits until the client has its session again.
-func (s *script) reconnect(ctx context.Context, p *proxy, c *zk.Conn, states *recorder) {
-	session, had := c.SessionID(), states.count(zk.StateHasSession)
-	p.cut()
-	cases.Eventually(ctx, "connected again", func() bool { return states.count(zk.StateHasSession) > had })
-	cases.Expect("session", c.SessionID(), session)
 }

@@ -40,6 +40,17 @@ func KindNamed(ctx context.Context, name, binary, dir string, flags ...string) K
 	return k
 }
 
+// Kinds returns the kinds that a comma-separated list names, or all, as KindNamed does.
+func Kinds(ctx context.Context, list, binary, dir string) (kinds []Kind) {
+	if list == "all" {
+		list = ZooKeeper38 + "," + ZooKeeper39 + "," + Gozkd
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		kinds = append(kinds, KindNamed(ctx, name, binary, dir))
+	}
+	return kinds
+}
+
 // Twins returns the ZooKeeper that gozkd must equal, and gozkd, as KindNamed does.
 func Twins(ctx context.Context, binary, dir string) [2]Kind {
 	return [2]Kind{KindNamed(ctx, ZooKeeper39, "", dir), KindNamed(ctx, Gozkd, binary, dir)}
@@ -62,4 +73,13 @@ func (k *Kind) StartEnsemble(ctx context.Context, opts EnsembleOptions) (*Ensemb
 		return StartGozkdEnsemble(ctx, k.binary, opts)
 	}
 	return StartZooKeeperEnsemble(ctx, k.version, opts)
+}
+
+// WriteScript writes a zkServer.sh that starts such a server, with WriteGozkdScript or
+// WriteZooKeeperScript.
+func (k *Kind) WriteScript(ctx context.Context, dir string) error {
+	if k.version == "" {
+		return WriteGozkdScript(k.binary, dir)
+	}
+	return WriteZooKeeperScript(ctx, k.version, dir)
 }
