@@ -82,6 +82,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/zkfiles", there: true, may: []arrow{
 		{"proto", "zxids, ACLs and op codes"},
 		{"proto/jute", "ZooKeeper's files are in the encoding of its protocol"},
+		{"internal/bodyread", "values whose length came before them"},
 	}},
 	{pkg: "internal/memberid", there: true},
 	{pkg: "internal/serverlist", there: true, may: []arrow{{"internal/memberid", "the numbers of servers"}, {"proto", "zxids and error codes"}}},

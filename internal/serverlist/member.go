@@ -186,6 +186,16 @@ func (m Member) ClientAddress() string {
 	return net.JoinHostPort(m.ClientHost, strconv.Itoa(m.ClientPort))
 }
 
+// Dialed returns the host:port at which a client reaches the member: on its host for other members
+// if it listens on all addresses, and at a port if its line has none.
+func (m Member) Dialed(port int) string {
+	host := m.ClientHost
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = m.Host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(cmp.Or(m.ClientPort, port)))
+}
+
 // Key returns "server.N".
 func (m Member) Key() string { return "server." + strconv.FormatUint(memberid.Number(m.ID), 10) }
 

@@ -104,7 +104,7 @@ func incremental(cur Set, joining, leaving []string, several bool) (Set, error) 
 
 func full(text string, least int, several bool) (Set, error) {
 	var next Set
-	for key, value := range lines(strings.ReplaceAll(text, ",", "\n")) {
+	for key, value := range Lines(strings.ReplaceAll(text, ",", "\n")) {
 		if key == "version" { // allowed, and ignored
 			if _, err := parseVersion(value); err != nil {
 				return nil, proto.ErrMarshallingError

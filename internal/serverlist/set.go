@@ -39,7 +39,7 @@ func NewSet(members ...Member) (Set, error) {
 func ParseConfig(text string) (Set, proto.Zxid, error) {
 	var list []Member
 	var version proto.Zxid
-	for key, value := range lines(text) {
+	for key, value := range Lines(text) {
 		if key == "version" {
 			v, err := parseVersion(value)
 			if err != nil {
@@ -61,9 +61,9 @@ func ParseConfig(text string) (Set, proto.Zxid, error) {
 	return s, version, nil
 }
 
-// lines yields the keys and values of a text of key=value lines, without surrounding white space.
+// Lines yields the keys and values of a text of key=value lines, without surrounding white space.
 // Blank lines and comments are skipped. A line without "=" is a key.
-func lines(text string) func(yield func(key, value string) bool) {
+func Lines(text string) func(yield func(key, value string) bool) {
 	return func(yield func(key, value string) bool) {
 		for line := range strings.SplitSeq(text, "\n") {
 			line = strings.TrimSpace(line)

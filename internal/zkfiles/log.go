@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"hash/adler32"
 	"io"
-	"slices"
 
+	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
@@ -112,12 +112,13 @@ func (l *LogReader) next() (*Record, error) {
 		return nil, l.damaged("a record of %d bytes", n)
 	}
 	s.take(recordHead, "a record")
-	entry, err := l.upTo(int(n))
-	if err != nil {
-		return nil, err
-	}
-	if len(entry) < int(n) {
+	entry, err := bodyread.Read(s.r, nil, int(n), chunk)
+	s.off += int64(len(entry))
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, l.incomplete(sum, entry)
+	case err != nil:
+		return nil, fmt.Errorf("at byte %d: %w", s.off, err)
 	}
 	end, err := s.r.ReadByte()
 	switch {
@@ -144,25 +145,6 @@ func (l *LogReader) next() (*Record, error) {
 		return nil, fmt.Errorf("at byte %d: %w", l.at, err)
 	}
 	return r, nil
-}
-
-// upTo reads n bytes, or as many as there are.
-func (l *LogReader) upTo(n int) ([]byte, error) {
-	var b []byte
-	for len(b) < n {
-		piece := min(n-len(b), chunk)
-		b = slices.Grow(b, piece)
-		got, err := io.ReadFull(l.s.r, b[len(b):len(b)+piece])
-		b = b[:len(b)+got]
-		l.s.off += int64(got)
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return b, nil
-		case err != nil:
-			return nil, fmt.Errorf("at byte %d: %w", l.s.off, err)
-		}
-	}
-	return b, nil
 }
 
 func (l *LogReader) torn() error { return fmt.Errorf("%w at byte %d", ErrTorn, l.at) }

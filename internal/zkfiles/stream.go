@@ -8,8 +8,8 @@ import (
 	"hash"
 	"hash/adler32"
 	"io"
-	"slices"
 
+	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
@@ -60,16 +60,10 @@ func (s *stream) take(n int, what string) []byte {
 	if s.err != nil {
 		return nil
 	}
-	b := s.scratch[:0]
-	for len(b) < n {
-		piece := min(n-len(b), chunk)
-		b = slices.Grow(b, piece)
-		got, err := io.ReadFull(s.r, b[len(b):len(b)+piece])
-		b = b[:len(b)+got]
-		if err != nil {
-			s.failed(err, what)
-			return nil
-		}
+	b, err := bodyread.Read(s.r, s.scratch, n, chunk)
+	if err != nil {
+		s.failed(err, what)
+		return nil
 	}
 	s.scratch = b
 	_, _ = s.sum.Write(b) // never fails

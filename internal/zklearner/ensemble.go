@@ -30,8 +30,7 @@ const maxServerLine = 4096
 // parseEnsemble reads the server lines that a leader sends.
 func parseEnsemble(text string) Ensemble {
 	var e Ensemble
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+	for key, value := range serverlist.Lines(text) {
 		switch {
 		case strings.HasPrefix(key, "group."), strings.HasPrefix(key, "weight."):
 			e.Groups = true

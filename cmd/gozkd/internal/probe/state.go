@@ -194,8 +194,7 @@ type Settings struct {
 // members. It skips server lines that serverlist.Parse rejects, such as those with two addresses.
 func ParseSettings(conf string) Settings {
 	var s Settings
-	for line := range strings.Lines(conf) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+	for key, value := range serverlist.Lines(conf) {
 		switch {
 		case key == "serverId":
 			if number, err := strconv.ParseUint(value, 10, 64); err == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -43,23 +42,12 @@ func (c *call) printConfig(config, heading string, st proto.Stat) error {
 func clientAddresses(config string) string {
 	var addresses []string
 	version := ""
-	for line := range strings.Lines(config) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+	for key, value := range serverlist.Lines(config) {
 		if key == "version" {
 			version = value
+		} else if m, err := serverlist.Parse(key, value); err == nil {
+			addresses = append(addresses, m.ClientAddress())
 		}
-		if !ok || !strings.HasPrefix(key, "server.") {
-			continue
-		}
-		m, err := serverlist.Parse(key, value)
-		if err != nil {
-			continue
-		}
-		address := ""
-		if m.ClientPort != 0 {
-			address = m.ClientAddress()
-		}
-		addresses = append(addresses, address)
 	}
 	return version + " " + strings.Join(addresses, ",")
 }
@@ -116,11 +104,7 @@ func (c *call) remarkMembers(ctx context.Context, before, after []byte) {
 		if _, member := old.Get(m.ID); member || m.ClientPort == 0 {
 			continue
 		}
-		host := m.ClientHost
-		if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-			host = m.PeerHosts()[0]
-		}
-		address := net.JoinHostPort(host, strconv.Itoa(m.ClientPort))
+		address := m.Dialed(0)
 		conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", address)
 		if err == nil {
 			err = conn.Close()
@@ -139,13 +123,7 @@ func readMembers(name string) (string, error) {
 		return "", err
 	}
 	var list []string
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' || line[0] == '!' {
-			continue
-		}
-		key, value, _ := strings.Cut(line, "=")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+	for key, value := range serverlist.Lines(string(data)) {
 		switch {
 		case key == "version":
 		case strings.HasPrefix(key, "server."):

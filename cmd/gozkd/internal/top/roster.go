@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -140,20 +139,7 @@ func (r *roster) address(m serverlist.Member) string {
 	if r.securePort != 0 {
 		m.ClientPort = r.securePort
 	}
-	return clientAddress(m, r.port)
-}
-
-// clientAddress returns the address for clients of a member. If the member listens on a wildcard
-// address, the host of the peer address is used.
-func clientAddress(m serverlist.Member, port int) string {
-	host := m.ClientHost
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = m.Host
-	}
-	if m.ClientPort != 0 {
-		port = m.ClientPort
-	}
-	return net.JoinHostPort(host, strconv.Itoa(port))
+	return m.Dialed(r.port)
 }
 
 // discoverer returns a function that learns the identity of a member and the other members as a
