@@ -227,8 +227,7 @@ func (c *copying) transaction(ctx context.Context) error {
 		return nil
 	}
 	_, err := c.To.ZK.Multi(ctx, ops...)
-	var e *client.Error
-	if errors.As(err, &e) && !e.Unknown && Within(e.Path, c.From.Path) {
+	if e, ok := errors.AsType[*client.Error](err); ok && !e.Unknown && Within(e.Path, c.From.Path) {
 		switch e.Code {
 		case proto.ErrBadVersion, proto.ErrNotEmpty, proto.ErrNoNode:
 			return fmt.Errorf("%s has changed, nothing was done: %w", e.Path, err)

@@ -80,8 +80,8 @@ func (p *Patch) note(kind StepKind, c Change, count creation) error {
 // which have no transactions.
 func (p *Patch) Apply(ctx context.Context) error {
 	err := p.apply(ctx)
-	var e *client.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
 		return err
 	}
 	switch e.Code {

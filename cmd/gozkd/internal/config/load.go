@@ -164,8 +164,7 @@ func (r *resolver) readFile(path string) []property {
 
 // unreadable adds the problem of an unreadable file.
 func (r *resolver) unreadable(path string, err error) {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err // the problem contains the path already
 	}
 	r.problem(Origin{Source: path}, "", "cannot be read: %v", err)

@@ -102,8 +102,7 @@ func (r *resolver) dynamicFile(named won) {
 // parseLine parses a server line, or adds a problem.
 func (r *resolver) parseLine(c *Config, line won, key string) (serverlist.Member, bool) {
 	m, err := serverlist.Parse(key, line.value)
-	var bad *serverlist.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*serverlist.Error](err); ok {
 		r.problem(line.from, line.key, "is %q: %s; allowed: server.N=%s", line.value, bad.Problem, serverlist.LineFormat)
 	}
 	if err == nil && strings.Contains(strings.TrimRight(line.value, serverlist.AddressSeparator), serverlist.AddressSeparator) && !c.Server.MultiAddress {

@@ -239,8 +239,8 @@ func (f *follower) pass(ctx context.Context, t todo) (d subtree.Mirrored, err er
 // conflict reports whether a znode changed between its comparison and the write, as when the source
 // deletes and creates it at that time.
 func conflict(err error) bool {
-	var e *client.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
 		return false
 	}
 	switch e.Code {

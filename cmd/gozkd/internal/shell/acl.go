@@ -63,8 +63,8 @@ func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, ve
 		if len(acl) > 0 {
 			_, err = c.zk.SetACL(ctx, p, acl, version)
 		}
-		var e *client.Error
-		if !errors.As(err, &e) {
+		e, ok := errors.AsType[*client.Error](err)
+		if !ok {
 			return err
 		}
 		failed = true

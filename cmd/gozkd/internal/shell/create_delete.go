@@ -68,8 +68,7 @@ func runCreate(ctx context.Context, c *call) error {
 // invalidACL prints an error that the shell then prints again in other words, as zkCli.sh does
 // after create.
 func (c *call) invalidACL(err error) error {
-	var e *client.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*client.Error](err); ok {
 		shown := *e
 		if e.Path == javaNull {
 			shown.Path = ""

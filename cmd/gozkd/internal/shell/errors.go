@@ -68,8 +68,8 @@ var aboutPath = map[proto.ErrCode]string{
 
 // message returns an error in zkCli.sh's words.
 func message(err error) string {
-	var e *client.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
 		return err.Error()
 	}
 	if interrupted(e) {

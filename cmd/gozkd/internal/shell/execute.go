@@ -65,8 +65,7 @@ func (s *Shell) dispatch(ctx context.Context, words []string) error {
 		c.trimSlash(args, given)
 	}
 	err = c.run(ctx, &call{Shell: s, command: c, args: args, given: given})
-	var e *client.Error
-	if errors.As(err, &e) && e.Code == proto.ErrBadArguments && e.Cause != nil { // refused by the client
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Code == proto.ErrBadArguments && e.Cause != nil { // refused by the client
 		if wrong := checkPath(e.Path); wrong != nil {
 			return wrong
 		}

@@ -80,8 +80,7 @@ func runSync(ctx context.Context, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	_, err := c.zk.Sync(ctx, path)
-	var e *client.Error
-	if errors.As(err, &e) && ctx.Err() == nil {
+	if e, ok := errors.AsType[*client.Error](err); ok && ctx.Err() == nil {
 		c.note(fmt.Sprintf("Sync has failed. rc=%d", int32(e.Code)))
 		return errFailed
 	}
