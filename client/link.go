@@ -143,7 +143,7 @@ func (c *Client) authenticate(l *link) error {
 	if c.cfg.SASL == nil {
 		return nil
 	}
-	if err := clientauth.SASL(linkStream{l}, c.cfg.SASL, l.address); err != nil {
+	if err := exchangeSASL(linkStream{l}, c.cfg.SASL, l.address); err != nil {
 		return fmt.Errorf("%w: %w", ErrSASL, err)
 	}
 	return nil

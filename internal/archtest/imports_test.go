@@ -147,7 +147,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/requesthook", there: true},
 	{pkg: "recipes", there: true, may: []arrow{
 		{"recipes/internal/znodepath", "joins and splits paths"},
-		{"recipes/internal/author", "what only recipes need"},
+		{"recipes/internal/coalesce", "callers that search together for their znodes"},
 		{"internal/backoff", "pauses between attempts"},
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
@@ -184,16 +184,12 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "paths and error codes"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
-	{pkg: "internal/clientauth", there: true, may: []arrow{
-		{"proto", "error codes"},
-		{"proto/jute", "the encoding of tokens"},
-		{"sasl", "the mechanism is handed in"},
-	}},
+	{pkg: "internal/clientauth", there: true},
 	{pkg: "client", there: true, may: []arrow{
 		{"internal/backoff", "pauses between attempts"},
 		{"internal/bodyread", "replies of any length"},
 		{"internal/connectstring", "parses a list of servers"},
-		{"internal/clientauth", "TLS and SASL on a new connection"},
+		{"internal/clientauth", "TLS on a new connection"},
 		{"sasl", "the mechanism is handed in"},
 		{"proto", "replies and events"},
 		{"proto/jute", "requests and replies"},

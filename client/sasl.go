@@ -1,4 +1,4 @@
-package clientauth
+package client
 
 import (
 	"encoding/binary"
@@ -12,21 +12,21 @@ import (
 	"github.com/gozkd/gozkd/sasl"
 )
 
-// ErrNoSASL means that the server answered without a token: it has no SASL configured, or it lets
+// errNoSASL means that the server answered without a token: it has no SASL configured, or it lets
 // clients continue whose authentication has failed (allowSaslFailedClients).
-var ErrNoSASL = errors.New("the server gave no identity: it has no SASL configured, or ignores that the authentication failed")
+var errNoSASL = errors.New("the server gave no identity: it has no SASL configured, or ignores that the authentication failed")
 
-// RefusedError is the error of an exchange that the server has refused.
-type RefusedError struct{ Code proto.ErrCode }
+// saslRefusal is the error of an exchange that the server has refused.
+type saslRefusal struct{ code proto.ErrCode }
 
 // Error returns the code, and says where to find the reason.
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the server refused the credentials (%v); its log has the reason", e.Code)
+func (e *saslRefusal) Error() string {
+	return fmt.Sprintf("the server refused the credentials (%v); its log has the reason", e.code)
 }
 
-// Is makes every RefusedError a proto.ErrAuthFailed.
-func (e *RefusedError) Is(target error) bool {
-	return target == proto.ErrAuthFailed || target == e.Code
+// Is makes every saslRefusal a proto.ErrAuthFailed.
+func (e *saslRefusal) Is(target error) bool {
+	return target == proto.ErrAuthFailed || target == e.code
 }
 
 const (
@@ -37,9 +37,9 @@ const (
 	maxToken = 128 << 10
 )
 
-// SASL runs the exchange right after the server has given the connection a session. No other
-// request may be under way.
-func SASL(conn io.ReadWriter, client sasl.Client, address string) error {
+// exchangeSASL runs the exchange right after the server has given the connection a session. No
+// other request may be under way. The deadline of the connection bounds the time.
+func exchangeSASL(conn io.ReadWriter, client sasl.Client, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func SASL(conn io.ReadWriter, client sasl.Client, address string) error {
 			return err
 		}
 		if challenge == nil {
-			return ErrNoSASL
+			return errNoSASL
 		}
 	}
 	return fmt.Errorf("the exchange has no end after %d requests", maxSteps)
@@ -103,7 +103,7 @@ func readToken(r io.Reader, xid int32) (token []byte, err error) {
 	case h.Xid != xid:
 		return nil, fmt.Errorf("a reply to request %d instead of %d", h.Xid, xid)
 	case h.Err != proto.OK:
-		return nil, &RefusedError{h.Err}
+		return nil, &saslRefusal{h.Err}
 	}
 	if d.Remaining() < 4 {
 		return nil, io.ErrUnexpectedEOF
