@@ -2,29 +2,19 @@ package recipes
 
 import (
 	"context"
-	"errors"
-	"fmt"
-
-	"github.com/gozkd/gozkd/recipes/internal/author"
+	"log/slog"
 )
 
-// forRecipes implements author.Client.
-type forRecipes struct{ *Client }
+// The methods and functions of this file are for authors of recipes: all recipes of the packages
+// below are written with what this package exports.
 
-func init() {
-	author.Of = func(client any) author.Client { return forRecipes{client.(*Client)} }
-	author.JoinHolds = func(a, b any) any { return joinHolds(a.(*Hold), b.(*Hold)) }
-	author.EndHold = func(hold any) { hold.(*Hold).cancel(ErrNotHeld) }
-	author.Session = func(hold any) any { return hold.(*Hold).session }
-	author.Refused = func(err error) bool {
-		var e *Error
-		return errors.As(err, &e) && (!e.Unknown && classify(e.Err) == answered || errors.Is(err, ErrHungUp))
-	}
-}
-
-func (c forRecipes) NewHold(h author.Hold) any { return c.newHold(h) }
-
-func (c forRecipes) Background(ctx context.Context, f func(ctx context.Context)) error {
+// Background runs f in its own goroutine, for work that must finish although nobody waits for it.
+// Requests that f makes with its ctx, or with a context derived from that ctx, are still sent while
+// Close waits for calls in progress. Then Close ends that ctx and waits for f.
+//
+// After Close has begun, only a caller whose ctx comes from another Background may call Background.
+// For all others the error is ErrClosed, and f does not run.
+func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) error {
 	k := c.core
 	if !k.beginCall(ctx) {
 		return &Error{"go on in the background", c.absolute("/"), ErrClosed, false}
@@ -32,10 +22,6 @@ func (c forRecipes) Background(ctx context.Context, f func(ctx context.Context))
 	defer k.calls.done()
 	k.background(func(ctx context.Context) { f(context.WithValue(ctx, backgroundKey{}, k)) })
 	return nil
-}
-
-func (c forRecipes) Logf(format string, args ...any) {
-	c.core.cfg.log.Warn(fmt.Sprintf(format, args...))
 }
 
 // backgroundKey is the context key under which the ctx of Background holds its core.
@@ -51,16 +37,24 @@ func (k *core) beginCall(ctx context.Context) bool {
 	return k.calls.tryAdd()
 }
 
-func (c forRecipes) Shared(key any, make func() any) any {
-	k := sharedKey{c.root, key}
-	if v, ok := c.core.shared.Load(k); ok {
-		return v
+// Logger returns the logger of the option Logger or Slog.
+func (c *Client) Logger() *slog.Logger { return c.core.cfg.log }
+
+// Shared returns the value that create returned on the first call with key, for all Clients of this
+// connection and namespace. Recipes share znodes and requests this way, however often a recipe is
+// constructed. The value is kept as long as the Client. As with context keys, the type of key must
+// be the recipe's own. create may be called and its result discarded.
+func Shared[K comparable, V any](c *Client, key K, create func() V) V {
+	k := sharedKey[K, V]{c.root, key}
+	v, there := c.core.shared.Load(k)
+	if !there {
+		v, _ = c.core.shared.LoadOrStore(k, create())
 	}
-	v, _ := c.core.shared.LoadOrStore(k, make())
-	return v
+	return v.(V) // part of the key
 }
 
-type sharedKey struct {
+// sharedKey is the key of a value of type V.
+type sharedKey[K comparable, V any] struct {
 	root string
-	key  any
+	key  K
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/requesthook"
-	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes/internal/coalesce"
 )
 
 // core is the state that a Client and its namespaces share.
@@ -28,9 +28,9 @@ type core struct {
 	ready     chan struct{} // closed when the first session is established
 	refused   chan error    // gets the reason if a server refused the credentials; capacity 1
 
-	noContainers atomic.Bool              // the server does not support containers
-	shared       sync.Map                 // by sharedKey; see Client.Shared
-	siblings     author.Calls[readResult] // of protected creates, by parent
+	noContainers atomic.Bool                // the server does not support containers
+	shared       sync.Map                   // by sharedKey; see Shared
+	siblings     coalesce.Calls[readResult] // of protected creates, by parent
 
 	mu           sync.Mutex // guards the fields below; never held while waiting
 	state        ConnState

@@ -71,6 +71,15 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err}
 }
 
+// Refused reports whether err is an *Error that says that the server refused a request, or that the
+// request was invalid: nothing was applied, and a repetition would fail again. So it does for
+// ErrHungUp, after which something may have been applied. Otherwise the connection was lost, ctx
+// ended, or the Client was closed.
+func Refused(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (!e.Unknown && classify(e.Err) == answered || errors.Is(err, ErrHungUp))
+}
+
 // ambiguousError is the server's answer to a repeated write, or to a read after a lost answer, that
 // leaves open whether the first attempt was applied.
 type ambiguousError struct{ error }

@@ -14,7 +14,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // TestEssentials loses the answer to each frame in turn, and checks that every operation is done
@@ -47,7 +46,7 @@ func TestEssentials(t *testing.T) {
 		if err != nil || len(names) != 1 {
 			t.Fatalf("children: %q, %v", names, err)
 		}
-		h := contend.Hold(n, session, created, stat.Czxid)
+		h := n.NewHold(recipes.HoldSpec{Session: session, Path: created, Token: stat.Czxid})
 		if _, err := h.Commit(ctx, &zk.SetDataRequest{Path: "/q", Data: []byte("z"), Version: -1}); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}

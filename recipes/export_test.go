@@ -24,12 +24,6 @@ func RememberedEphemerals(c *Client) int {
 	return len(w.ephemerals)
 }
 
-func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) error {
-	return forRecipes{c}.Background(ctx, f)
-}
-
-func (c *Client) Shared(key any, make func() any) any { return forRecipes{c}.Shared(key, make) }
-
 func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseFunc) {
 	return checkedctx.WithCancel(s.ctx)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
@@ -41,9 +40,25 @@ const (
 	watchRetryPause = 100 * time.Millisecond
 )
 
-// newHold implements author.Client.NewHold. If somebody deletes the znode, the watch ends the Hold
-// a moment later. If the session ends, the Hold ends before the server can serve another client.
-func (c *Client) newHold(o author.Hold) *Hold {
+// HoldSpec describes a Hold, which lasts as long as an ephemeral.
+type HoldSpec struct {
+	Session *Session // that owns the ephemeral
+	Path    string   // of the ephemeral
+	// Token is a zxid greater than that of every earlier holder that excludes this holder: the zxid
+	// of the znode's creation, or the Pzxid of the parent when the caller saw that its turn had
+	// come, because the deletions of earlier holders' znodes changed that Pzxid.
+	Token   int64
+	Checks  []any                                      // zk.CheckVersionRequests that fail once the Hold is lost
+	Release func(ctx context.Context, lost bool) error // nil deletes the ephemeral
+	// Context and Cancel are of a Hold without an ephemeral and a Session.
+	Context context.Context
+	Cancel  context.CancelCauseFunc
+}
+
+// NewHold returns a Hold. No request is sent: the caller must know that the znode exists and that
+// its turn has come. If somebody deletes the znode, a watch ends the Hold a moment later. If the
+// session ends, the Hold ends before the server can serve another client.
+func (c *Client) NewHold(o HoldSpec) *Hold {
 	h := &Hold{client: c, path: o.Path, token: o.Token, checks: o.Checks, ownChecks: 1, ctx: o.Context, cancel: o.Cancel, release: o.Release}
 	h.revoked, h.revoke = context.WithCancel(context.Background())
 	if h.release == nil {
@@ -57,7 +72,7 @@ func (c *Client) newHold(o author.Hold) *Hold {
 	if h.ctx != nil {
 		return h
 	}
-	h.session = o.Session.(*Session)
+	h.session = o.Session
 	h.checks = append([]any{&zk.CheckVersionRequest{Path: o.Path, Version: -1}}, o.Checks...)
 	h.ctx, h.cancel = checkedctx.WithCancel(h.session.ctx)
 	k := c.core
@@ -77,9 +92,9 @@ func (c *Client) newHold(o author.Hold) *Hold {
 	return h
 }
 
-// joinHolds returns a Hold that lasts as long as both a and b, of which b is younger. Release
+// JoinHolds returns a Hold that lasts as long as both a and b, of which b is younger. Release
 // releases both.
-func joinHolds(a, b *Hold) *Hold {
+func JoinHolds(a, b *Hold) *Hold {
 	h := &Hold{client: a.client, session: b.session, path: a.path, token: b.token, checks: slices.Concat(a.checks, b.checks)}
 	h.ownChecks = len(h.checks)
 	h.revoked, h.revoke = context.WithCancel(context.Background())
@@ -116,6 +131,9 @@ func (h *Hold) Token() int64 { return h.token }
 
 // Path is the path of the znode.
 func (h *Hold) Path() string { return h.path }
+
+// Session returns the session that owns the znode; nil for a lease, which outlives the session.
+func (h *Hold) Session() *Session { return h.session }
 
 // Guard returns ops preceded by checks that make the whole multi fail if the Hold is lost: one; two
 // for an item; one for each of several locks. The multi's first results are those of the checks.
@@ -164,6 +182,10 @@ func (h *Hold) Release(ctx context.Context) error {
 	h.cancel(ErrNotHeld)
 	return h.release(ctx, lost)
 }
+
+// End ends Context and keeps the znode, for callers that delete the znode together with others, or
+// hand the znode over.
+func (h *Hold) End() { h.cancel(ErrNotHeld) }
 
 // watch ends the Hold when the znode is gone. The watch is on the data and not on the existence,
 // because an exists watch on a missing znode would stay armed.

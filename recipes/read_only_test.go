@@ -14,8 +14,6 @@ import (
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/election"
 	"github.com/gozkd/gozkd/recipes/group"
-	"github.com/gozkd/gozkd/recipes/internal/author"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -56,7 +54,7 @@ func cannotWrite(t *testing.T, c *recipes.Client) {
 	t.Helper()
 	var e *recipes.Error
 	_, err := c.Create(t.Context(), "/no", nil, recipes.CreateOptions{})
-	if !errors.Is(err, proto.ErrNotReadOnly) || !errors.As(err, &e) || e.Unknown || author.Refused(err) {
+	if !errors.Is(err, proto.ErrNotReadOnly) || !errors.As(err, &e) || e.Unknown || recipes.Refused(err) {
 		t.Errorf("create: %v", err)
 	}
 	if err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrNotReadOnly) {
@@ -112,7 +110,7 @@ func TestReadOnly(t *testing.T) {
 		}
 		awaitStates(t, states, recipes.Lost, recipes.Reconnected)
 		<-fires
-		if held, err = latch.Await(ctx); err != nil || contend.Session(held) == lost {
+		if held, err = latch.Await(ctx); err != nil || held.Session() == lost {
 			t.Errorf("%v", err)
 		}
 		if err := tree.Wait(ctx); err != nil {

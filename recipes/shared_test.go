@@ -4,23 +4,27 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/recipes"
 )
 
 func TestShared(t *testing.T) {
 	type key string
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
-		one := c.Shared(key("a"), func() any { return new(int) })
-		if c.Shared(key("a"), func() any { return new(int) }) != one {
-			t.Error("make was called twice for one key")
+		value := func(c *recipes.Client) *int {
+			return recipes.Shared(c, key("a"), func() *int { return new(int) })
 		}
-		if c.Namespace("/n").Shared(key("a"), func() any { return new(int) }) == one {
+		one := value(c)
+		if value(c) != one {
+			t.Error("create was called twice for one key")
+		}
+		if value(c.Namespace("/n")) == one {
 			t.Error("the value is shared between namespaces")
 		}
-		if c.Namespace("/n").Shared(key("a"), nil) != c.Namespace("/n").Shared(key("a"), nil) {
-			t.Error("make was called twice in a namespace")
+		if value(c.Namespace("/n")) != value(c.Namespace("/n")) {
+			t.Error("create was called twice in a namespace")
 		}
-		if c.Shared("a", func() any { return new(int) }) == one || other.Shared(key("a"), func() any { return new(int) }) == one {
+		if recipes.Shared(c, "a", func() *int { return new(int) }) == one || value(other) == one {
 			t.Error("the value is shared with another Client")
 		}
 	})

@@ -12,7 +12,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -172,7 +171,7 @@ func TestHeld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := contend.Hold(c, c.Session(), path, int64(s.Znode(path).Stat.Czxid))
+			h := c.NewHold(recipes.HoldSpec{Session: c.Session(), Path: path, Token: int64(s.Znode(path).Stat.Czxid)})
 			if h.Path() != path || h.Context().Err() != nil {
 				t.Errorf("hold %q: %v", h.Path(), h.Context().Err())
 			}
@@ -235,7 +234,7 @@ func TestHeld(t *testing.T) {
 		s.AssertMissing(last.Path())
 		// Nobody asks whether the Hold lasts, so only the watch can end it, also when somebody else
 		// deletes the znode.
-		none := contend.Hold(c, c.Session(), last.Path(), 0)
+		none := c.NewHold(recipes.HoldSpec{Session: c.Session(), Path: last.Path(), Token: 0})
 		gone := hold()
 		time.Sleep(time.Second)
 		if err := c.Delete(ctx, gone.Path(), -1); err != nil {
@@ -286,7 +285,7 @@ func TestClose_Anytime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				contend.Hold(c, c.Session(), path, 1)
+				c.NewHold(recipes.HoldSpec{Session: c.Session(), Path: path, Token: 1})
 				time.Sleep(time.Second)
 			}
 			begun := time.Now()

@@ -14,7 +14,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // TestWatchTree checks that calls with the same path share a watch of the server, which survives a
@@ -80,7 +79,7 @@ func TestWatchTree(t *testing.T) {
 func TestWatchTree_Wrap(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		err := w.Open(recipetest.Wrap).WatchPersistent(t.Context(), "/", true, func(zk.Event) {})
-		if !author.Refused(err) || !errors.Is(err, proto.ErrUnimplemented) {
+		if !recipes.Refused(err) || !errors.Is(err, proto.ErrUnimplemented) {
 			t.Errorf("%v", err)
 		}
 	})

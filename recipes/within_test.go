@@ -10,8 +10,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -32,7 +30,7 @@ func TestHeld_Within(t *testing.T) {
 		}
 		type key struct{}
 		outer, stop := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-		held := contend.Hold(c, c.Session(), path, 1)
+		held := c.NewHold(recipes.HoldSpec{Session: c.Session(), Path: path, Token: 1})
 		one, cancel := held.Within(outer)
 		defer cancel()
 		two, cancelTwo := held.Within(t.Context())
@@ -40,8 +38,8 @@ func TestHeld_Within(t *testing.T) {
 		if one.Err() != nil || one.Value(key{}) != "value" {
 			t.Errorf("context: %v, value %v", one.Err(), one.Value(key{}))
 		}
-		early := contend.Hold(c, c.Session(), path, 1)
-		author.EndHold(early)
+		early := c.NewHold(recipes.HoldSpec{Session: c.Session(), Path: path, Token: 1})
+		early.End()
 		if early.Context().Err() == nil || held.Context().Err() != nil {
 			t.Errorf("Context ended early: %v, of the Hold: %v", early.Context().Err(), held.Context().Err())
 		}
@@ -55,7 +53,7 @@ func TestHeld_Within(t *testing.T) {
 			t.Errorf("context: %v, cause %v", two.Err(), context.Cause(two))
 		}
 		<-two.Done()
-		if contend.Hold(c, c.Session(), path, 1).Context().Err() == nil {
+		if c.NewHold(recipes.HoldSpec{Session: c.Session(), Path: path, Token: 1}).Context().Err() == nil {
 			t.Error("the Hold outlives its session")
 		}
 	})

@@ -72,7 +72,7 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 		}
 		return nil, contend.Undo(ctx, d.client, s, err, e.ownPath)
 	}
-	return &Participant{contend.Hold(d.client, s, e.ownPath, e.pzxid), d}, nil
+	return &Participant{d.client.NewHold(recipes.HoldSpec{Session: s, Path: e.ownPath, Token: e.pzxid}), d}, nil
 }
 
 // With enters, runs f, and leaves. The context of f has the values of ctx, and ends with ctx or

@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -25,7 +24,7 @@ func (m *Participant) Leave(ctx context.Context) error {
 		lost, err := contend.Release(ctx, m.Hold, "leave barrier") // the znode may exist
 		return contend.WithCleanup(lost, err)
 	}
-	in, cancel := contend.Session(m.Hold).Within(ctx)
+	in, cancel := m.Hold.Session().Within(ctx)
 	defer cancel()
 	l := &leaving{Double: m.double, member: m}
 	if err := l.leave(in); err != nil {
@@ -117,7 +116,7 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	if l.ready == nil {
 		return true, m.Release(ctx)
 	}
-	author.EndHold(m.Hold)
+	m.Hold.End()
 	_, err = l.client.Multi(ctx,
 		&zk.DeleteRequest{Path: m.Path(), Version: -1}, &zk.DeleteRequest{Path: l.readyPath(), Version: l.ready.Version})
 	return isApplied(ctx, err)

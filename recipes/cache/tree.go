@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -44,7 +44,7 @@ func (g *engine) handlePrepared(res result) time.Duration {
 		g.needsSync = false
 	case res.err == nil:
 		g.needsWatch, g.tree = false, make(chan zk.Event)
-	case res.q.kind == queryTree && author.Refused(res.err):
+	case res.q.kind == queryTree && recipes.Refused(res.err):
 		g.needsWatch = false // the server has no recursive watches: each query has its own watch
 	default:
 		return retryPause

@@ -12,7 +12,6 @@ import (
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -73,7 +72,7 @@ func (c *candidate) Explain(ctx context.Context) (recipes.Contention, error) {
 
 // isFinal reports whether joining again is useless: the server refuses, or the Client is closed.
 func isFinal(err error) bool {
-	return errors.Is(err, recipes.ErrClosed) || author.Refused(err) && !contend.IsLost(err)
+	return errors.Is(err, recipes.ErrClosed) || recipes.Refused(err) && !contend.IsLost(err)
 }
 
 // pauseBeforeRetry waits before the next attempt after err, or until ctx ends. After the loss of a

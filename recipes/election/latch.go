@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
@@ -160,7 +159,7 @@ func (l *Latch) lead(held *recipes.Hold) {
 	select {
 	case <-held.Context().Done():
 	case <-l.runCtx.Done():
-		author.EndHold(held)
+		held.End()
 	}
 	l.setHold(nil)
 }

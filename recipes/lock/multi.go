@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
@@ -68,7 +67,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 			return nil, contend.WithCleanup(err, released)
 		}
 		// The last lock has the greatest token: its znode was created while the others were held.
-		all = author.JoinHolds(all, l.Hold).(*recipes.Hold)
+		all = recipes.JoinHolds(all, l.Hold)
 	}
 	return newLock(all, nil), nil
 }

@@ -120,7 +120,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 		err = &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}
 	}
 	if err == nil {
-		return newLock(contend.Hold(m.client, contend.Session(w), path, stat.Pzxid), nil), nil
+		return newLock(m.client.NewHold(recipes.HoldSpec{Session: w.Session(), Path: path, Token: stat.Pzxid}), nil), nil
 	}
-	return nil, contend.Undo(ctx, m.client, contend.Session(w), err, path)
+	return nil, contend.Undo(ctx, m.client, w.Session(), err, path)
 }

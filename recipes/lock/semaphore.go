@@ -119,7 +119,7 @@ func (s *Semaphore) check(ctx context.Context, n int) error {
 // take creates n leases while turn is held, waits until they fit under the maximum if wait is set,
 // and releases turn.
 func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*Lock, error) {
-	session := contend.Session(turn.Hold)
+	session := turn.Hold.Session()
 	in, cancel := turn.Within(ctx)
 	defer cancel()
 	paths, err := s.create(in, n)
@@ -136,7 +136,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	}
 	leases := make([]*Lock, len(paths))
 	for i, path := range paths {
-		leases[i] = newLock(contend.Hold(s.client, session, path, token), nil)
+		leases[i] = newLock(s.client.NewHold(recipes.HoldSpec{Session: session, Path: path, Token: token}), nil)
 	}
 	return leases, nil
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -161,7 +159,7 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 		}
 	}
 	if p.request.locked {
-		author.EndHold(result.item.Hold)
+		result.item.Hold.End()
 		_ = e.unlock(ctx, r.Session, p.name, r.Marker, r.Zxid) // nobody waits for the result
 		return
 	}
@@ -190,7 +188,7 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 		i.turn <- struct{}{}
 		// The name of the lock does not tell whose it is: the next holder's is the same.
 		marked := &zk.CheckVersionRequest{Path: r.Marker, Version: -1}
-		i.Hold = contend.NewHold(e.client, author.Hold{Session: r.Session, Path: e.lock(x.name), Token: r.Zxid, Checks: []any{marked}, Release: i.giveBack})
+		i.Hold = e.client.NewHold(recipes.HoldSpec{Session: r.Session, Path: e.lock(x.name), Token: r.Zxid, Checks: []any{marked}, Release: i.giveBack})
 		e.trackHeld(i.Hold)
 	}
 	return takeResult{i, err}

@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
@@ -69,7 +68,7 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 	}
 	e.putWriter = exactlyonce.New(c, e.members)
 	e.consumer = consumer{writer: exactlyonce.New(c, e.members), batchSize: firstClaim}
-	return author.Of(c).Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
+	return recipes.Shared(c, engineKey{path, items, l, e.locks, e.max}, func() *engine { return e })
 }
 
 // Close deletes the znodes of this Client that are not items, which would otherwise exist until the

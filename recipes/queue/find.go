@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
@@ -136,7 +136,8 @@ func (e *engine) skip(x *entry, why error) {
 	}
 	c.skipped[x.name] = why
 	e.mu.Unlock()
-	author.Of(e.client).Logf("queue %s: item %s cannot be taken and is passed over: %v; delete its children, or grant READ and DELETE", e.path, x.name, why)
+	e.client.Logger().Warn(fmt.Sprintf("queue %s: item %s cannot be taken and is passed over: %v; "+
+		"delete its children, or grant READ and DELETE", e.path, x.name, why))
 }
 
 // remove removes an entry from the list.

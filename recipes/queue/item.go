@@ -9,7 +9,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
@@ -41,7 +40,7 @@ func (i *Item) Done(ctx context.Context) error {
 }
 
 func (i *Item) done(ctx context.Context) error {
-	e, s := i.engine, contend.Session(i.Hold)
+	e, s := i.engine, i.Hold.Session()
 	if err := contend.Await(ctx, "done", e.path, i.turn); err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func (i *Item) done(ctx context.Context) error {
 		case errors.Is(results[1].Error, zk.ErrNoNode):
 			i.endHold()
 			// Ends with the server's answer or with s. Client.Close ends s and waits.
-			_ = author.Of(e.client).Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
+			_ = e.client.Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
 			i.endHold()
@@ -96,7 +95,7 @@ func (i *Item) done(ctx context.Context) error {
 
 func (i *Item) endHold() {
 	i.unlocked = true
-	author.EndHold(i.Hold)
+	i.Hold.End()
 }
 
 func (i *Item) notHeld() error {
@@ -105,7 +104,7 @@ func (i *Item) notHeld() error {
 
 // giveBack deletes the lock if this Item still has it. It is the release function of the Hold.
 func (i *Item) giveBack(ctx context.Context, lost bool) error {
-	e, s := i.engine, contend.Session(i.Hold)
+	e, s := i.engine, i.Hold.Session()
 	if s.Context().Err() != nil {
 		return nil
 	}
@@ -168,7 +167,7 @@ func (e *engine) isLocked(ctx context.Context, s *recipes.Session, name string, 
 			stat, err = e.client.Exists(in, e.lock(name))
 			locked = stat != nil && stat.Czxid == token
 		}
-		return err == nil || author.Refused(err)
+		return err == nil || recipes.Refused(err)
 	})
 	if !done {
 		err = ctx.Err()
@@ -179,7 +178,7 @@ func (e *engine) isLocked(ctx context.Context, s *recipes.Session, name string, 
 // repeatable reports whether a write was not applied and may succeed later, while ctx is alive: the
 // RetryPolicy stopped, or the session ended.
 func repeatable(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrClosed) && !author.Refused(err)
+	return ctx.Err() == nil && !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrClosed) && !recipes.Refused(err)
 }
 
 // deleteLock deletes the lock on an item if marker exists, and reports whether marker existed. The
@@ -216,7 +215,7 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 		if err == nil && r.Session == s {
 			marked, err = e.deleteLock(in, name, r.Marker)
 		}
-		if marked && err == nil || author.Refused(err) && !errors.Is(err, recipes.ErrHungUp) {
+		if marked && err == nil || recipes.Refused(err) && !errors.Is(err, recipes.ErrHungUp) {
 			return
 		}
 		backoff.Sleep(in, dropPause)

@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -54,7 +53,7 @@ func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) err
 	e.sending = true
 	e.mu.Unlock()
 	if start {
-		if err := author.Of(e.client).Background(ctx, e.sendLoop); err != nil {
+		if err := e.client.Background(ctx, e.sendLoop); err != nil {
 			e.failWaitingPuts(err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
@@ -177,7 +176,7 @@ func (e *engine) lead(ctx context.Context, t *takeRequest) {
 		e.passLeadership()
 		return
 	}
-	err = author.Of(e.client).Background(ctx, func(ctx context.Context) {
+	err = e.client.Background(ctx, func(ctx context.Context) {
 		e.claim(ctx, found)
 		e.passLeadership()
 	})

@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -140,7 +139,7 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*r
 		return nil, err
 	}
 	now := results[len(results)-1].Stat
-	h := author.Hold{Path: holder, Token: now.Mzxid, Checks: []any{&zk.CheckVersionRequest{Path: holder, Version: now.Version}}}
+	h := recipes.HoldSpec{Path: holder, Token: now.Mzxid, Checks: []any{&zk.CheckVersionRequest{Path: holder, Version: now.Version}}}
 	h.Context, h.Cancel = untilTime(end)
 	h.Release = func(ctx context.Context, lost bool) error {
 		if lost {
@@ -148,7 +147,7 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*r
 		}
 		return l.release(ctx, holder, now.Version)
 	}
-	return contend.NewHold(l.client, h), nil
+	return l.client.NewHold(h), nil
 }
 
 // checkFree returns the Stat of the holder's znode, nil if missing, or an error if the lease must

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -60,7 +59,7 @@ type atomicValue[T any] struct {
 }
 
 func newAtomicValue[T any](c *recipes.Client, path string, codec codec[T], opts []Option) *atomicValue[T] {
-	writer := author.Of(c).Shared(writerKey(path), func() any { return exactlyonce.New(c, path) }).(*exactlyonce.Writer)
+	writer := recipes.Shared(c, writerKey(path), func() *exactlyonce.Writer { return exactlyonce.New(c, path) })
 	return &atomicValue[T]{c, path, codec, newConfig(opts), writer}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // Acquire takes a place in the line of dir and waits for its turn. If the place is lost meanwhile,
@@ -47,19 +46,6 @@ func TryAcquire(ctx context.Context, c *recipes.Client, dir, name string, data [
 	}
 	return nil, p.Leave(ctx)
 }
-
-// Hold returns the Hold of the ephemeral at path; see author.Hold.
-func Hold(c *recipes.Client, s *recipes.Session, path string, token int64) *recipes.Hold {
-	return NewHold(c, author.Hold{Session: s, Path: path, Token: token})
-}
-
-// NewHold is author.Client.NewHold.
-func NewHold(c *recipes.Client, h author.Hold) *recipes.Hold {
-	return author.Of(c).NewHold(h).(*recipes.Hold)
-}
-
-// Session returns the session of h; see author.Session.
-func Session(h *recipes.Hold) *recipes.Session { return author.Session(h).(*recipes.Session) }
 
 // IsLost reports whether err says that a Hold or a place in line was lost: with its session, or
 // because somebody deleted its znode.
@@ -133,7 +119,7 @@ func Await[T any](ctx context.Context, op, path string, fires <-chan T) error {
 // and the error's Unknown is set.
 func Finish(ctx context.Context, c *recipes.Client, op, path string, f func(ctx context.Context) error) error {
 	done := make(chan error, 1) // capacity 1: nobody may wait
-	if err := author.Of(c).Background(ctx, func(ctx context.Context) { done <- f(ctx) }); err != nil {
+	if err := c.Background(ctx, func(ctx context.Context) { done <- f(ctx) }); err != nil {
 		return err
 	}
 	select {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
@@ -20,7 +19,7 @@ func TestRegress_CanceledIsRefused(t *testing.T) {
 	cancelPlain()
 	for _, ctx := range []context.Context{deadline, canceled, plain} {
 		err := contend.Await(ctx, "wait at", "/a", make(chan struct{}))
-		if author.Refused(err) || !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
+		if recipes.Refused(err) || !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
 			t.Errorf("%#v", err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
+	"github.com/gozkd/gozkd/recipes/internal/coalesce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -136,7 +136,8 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	}
 	// Every znode that this contender had to wait for is gone from this state. Its deletion raised
 	// Pzxid, so Pzxid is greater than its token.
-	return Hold(p.client, p.session, p.path, line.stat.Pzxid), "", nil
+	turn := recipes.HoldSpec{Session: p.session, Path: p.path, Token: line.stat.Pzxid}
+	return p.client.NewHold(turn), "", nil
 }
 
 // awaitGone waits until the znode called name changes or is deleted. The watch is on the data and
@@ -160,9 +161,8 @@ type linesKey struct{}
 // readLine returns a state of dir that is no older than the call. The contenders of a Client share
 // the reads.
 func readLine(ctx context.Context, c *recipes.Client, dir string) (line, error) {
-	a := author.Of(c)
-	lines := a.Shared(linesKey{}, func() any { return &author.Calls[line]{} }).(*author.Calls[line])
-	call, err := lines.Ask(dir, func(run func(context.Context)) error { return a.Background(ctx, run) },
+	lines := recipes.Shared(c, linesKey{}, func() *coalesce.Calls[line] { return &coalesce.Calls[line]{} })
+	call, err := lines.Ask(dir, func(run func(context.Context)) error { return c.Background(ctx, run) },
 		func(ctx context.Context) (line, error) {
 			children, stat, err := c.Children(ctx, dir)
 			return line{sequence.Sequential(children), stat}, err

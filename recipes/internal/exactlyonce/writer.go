@@ -26,7 +26,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -109,7 +108,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
-	case errors.As(err, &e) && !author.Refused(err):
+	case errors.As(err, &e) && !recipes.Refused(err):
 		e.Unknown = DeleteLater(context.Background(), w.client, marker) == nil || e.Unknown
 	}
 	return err
@@ -231,13 +230,13 @@ func (w *Writer) dropMarker() {
 // request that creates it may be sent in the next session. The sync waits until that has happened.
 // The name must be random, so that nobody else uses it.
 func DeleteLater(ctx context.Context, c *recipes.Client, path string) error {
-	return author.Of(c).Background(ctx, func(ctx context.Context) {
+	return c.Background(ctx, func(ctx context.Context) {
 		backoff.Retry(ctx, func() bool {
 			err := c.Sync(ctx, path)
 			if err == nil {
 				err = c.Idempotent().Delete(ctx, path, -1)
 			}
-			return err == nil || author.Refused(err) && !errors.Is(err, recipes.ErrHungUp)
+			return err == nil || recipes.Refused(err) && !errors.Is(err, recipes.ErrHungUp)
 		})
 	})
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/owner"
 )
@@ -194,7 +193,7 @@ func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	case errors.Is(err, zk.ErrNoAuth): // the znode's ACL forbids replacing it
 		k.takeOverPending = false
 		return nil
-	case author.Refused(err):
+	case recipes.Refused(err):
 		return nil // the znode was changed or deleted
 	}
 	return err
@@ -355,7 +354,7 @@ func (k *maintainer) remove() error {
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
 			return true
-		case errors.Is(err, recipes.ErrClosed), author.Refused(err) && !errors.Is(err, recipes.ErrHungUp):
+		case errors.Is(err, recipes.ErrClosed), recipes.Refused(err) && !errors.Is(err, recipes.ErrHungUp):
 			result = k.wrapErr(err)
 			return true
 		}

@@ -31,7 +31,6 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/author"
 )
 
 // Znode is a znode that is kept in existence. When the session ends, an ephemeral is created again
@@ -207,7 +206,7 @@ func (n *Znode) await(ctx context.Context, cond func() bool) error {
 			return n.wrapErr(recipes.ErrClosed)
 		case met:
 			return nil
-		case author.Refused(lastErr):
+		case recipes.Refused(lastErr):
 			return lastErr
 		}
 		select {

@@ -1,4 +1,5 @@
-package author
+// Package coalesce lets callers that want the same at the same time make one request.
+package coalesce
 
 import (
 	"context"
