@@ -144,7 +144,7 @@ func nothing(context.Context, string) {}
 // for faults.
 func javaScript(library string) func(ctx context.Context, root, where string) (cases.Report, error) {
 	return func(ctx context.Context, root, where string) (cases.Report, error) {
-		java := interop.Java(root, install.JavaClient(ctx, root))
+		java := install.Java(root, "256m", install.JavaClient(ctx, root))
 		// Curator does not know its own version at run time.
 		curator := install.MavenVersion(root, "curator-recipes")
 		return script(ctx, java[0], append(java[1:], "Compat", library, where, server.SuperPassword, curator)...)
@@ -154,7 +154,7 @@ func javaScript(library string) func(ctx context.Context, root, where string) (c
 // javaTLS is javaScript with TLS and stores in a format.
 func javaTLS(library, format string) func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
 	return func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
-		java := interop.Java(root, install.JavaClient(ctx, root))
+		java := install.Java(root, "256m", install.JavaClient(ctx, root))
 		args := slices.Concat(stores.JavaFlags(format), java[1:], []string{"Compat", library, addr, server.SuperPassword, install.MavenVersion(root, "curator-recipes")})
 		return script(ctx, java[0], args...)
 	}

@@ -20,80 +20,52 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	ok, err := run(ctx)
-	cancel()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
-}
+func main() { must.Program("mutants", run) }
 
-func run(ctx context.Context) (ok bool, err error) {
-	only := flag.String("run", "", "only the mutants whose names match this regular expression")
-	part := flag.String("subset", "", "i/n: every n-th mutant, from number i modulo n on")
-	list := flag.Bool("list", false, "list the mutants and run nothing")
-	verbose := flag.Bool("v", false, "print how each check fails")
-	flag.Parse()
-	match, err := regexp.Compile(*only)
-	if err != nil {
-		return false, err
-	}
-	top, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
-	if err != nil {
-		return false, fmt.Errorf("not in a clone of the repository: %w", err)
-	}
-	root := strings.TrimSpace(string(top))
-	mutants, err := load(filepath.Join(root, "test", "mutants"))
-	if err != nil {
-		return false, err
-	}
-	mutants, err = subset(choose(mutants, match), *part)
-	if err != nil {
-		return false, err
-	}
+func run(ctx context.Context, args []string) {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	only := flags.String("run", "", "only the mutants whose names match this regular expression")
+	part := flags.String("subset", "", "i/n: every n-th mutant, from number i modulo n on")
+	list := flags.Bool("list", false, "list the mutants and run nothing")
+	verbose := flags.Bool("v", false, "print how each check fails")
+	must.Parsed(flags.Parse(args))
+	match := must.Get(regexp.Compile(*only))
+	root := strings.TrimSpace(string(must.Get(exec.Command("git", "rev-parse", "--show-toplevel").Output())))
+	mutants := must.Get(subset(choose(must.Get(load(filepath.Join(root, "test", "mutants"))), match), *part))
 	if *list {
 		for _, m := range mutants {
 			fmt.Printf("%-40s %s\n%40s %s\n", m.name, m.bug, "", m.check)
 		}
-		return true, nil
+		return
 	}
-	dir, err := os.MkdirTemp("", "mutants-")
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	dir := must.Get(os.MkdirTemp("", "mutants-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
 	b := &bench{root: root, dir: dir, controls: map[string]outcome{}}
-	ok = len(mutants) > 0
 	var results []outcome
 	for _, m := range mutants {
-		o, err := b.try(ctx, m)
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", m.name, err)
-		}
+		var o outcome
+		must.Doing(m.name, func() { o = must.Get(b.try(ctx, m)) })
 		results = append(results, o)
-		ok = ok && o.verdict == found
 		fmt.Printf("%-8s %6.1fs  %-40s %s\n", o.verdict, o.took.Seconds(), m.name, m.check)
 		if *verbose || o.verdict != found {
 			fmt.Print(o.excerpt())
 		}
 	}
 	fmt.Printf("%d of %d found\n", count(results, found), len(results))
-	return ok, nil
+	if n := count(results, found); n == 0 || n < len(results) {
+		must.Failf("%d of %d mutants were not found", len(results)-n, len(results))
+	}
 }
 
 func count(results []outcome, v verdict) (n int) {

@@ -13,11 +13,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,12 +46,7 @@ var foreign = []struct{ module, version, pkg string }{
 	{"github.com/minio/minio-go/v7", "v7.0.80", "github.com/minio/minio-go/v7"},
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	status := must.Main("release", flag.ErrHelp, func() { run(ctx, os.Args[1:]) })
-	stop()
-	os.Exit(status)
-}
+func main() { must.Program("release", run) }
 
 func run(ctx context.Context, args []string) {
 	if len(args) != 1 {

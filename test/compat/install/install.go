@@ -170,6 +170,12 @@ func MavenZooKeeper(ctx context.Context, root string) (classPath string) {
 	return Maven(ctx, root, "java", filepath.Join(root, "test", "compat", "java", "pom.xml"))
 }
 
+// Java returns a java command for short programs with this heap, without the main class.
+func Java(root, heap, classPath string) []string {
+	return []string{"java", "-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dlogback.configurationFile=" + filepath.Join(root, "test", "compat", "java", "logback.xml"), "-cp", classPath}
+}
+
 // Maven returns the class path of a pom's dependencies. name is a directory in the cache.
 func Maven(ctx context.Context, root, name, pom string) (classPath string) {
 	defer alone(ctx, root, "m2")()

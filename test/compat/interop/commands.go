@@ -13,15 +13,9 @@ import (
 // Language installs the libraries of a language's recipes, and returns how to start its peer.
 type Language func(ctx context.Context, root string) Command
 
-// Java returns a java command for short programs, without the main class.
-func Java(root, classPath string) []string {
-	return []string{"java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml", "-cp", classPath}
-}
-
 // CuratorPeer is the Language of Curator.
 func CuratorPeer(ctx context.Context, root string) Command {
-	java := Java(root, install.JavaClient(ctx, root))
+	java := install.Java(root, "256m", install.JavaClient(ctx, root))
 	return Command{Lang: Curator, Args: slices.Concat(java, []string{"Peer"}), After: []string{install.MavenVersion(root, "curator-recipes")}}
 }
 

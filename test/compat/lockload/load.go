@@ -52,8 +52,8 @@ func Start(ctx context.Context, root string, addrs, clients []string) *Load {
 			l.startScript("kazoo", exec.Command(install.Kazoo(ctx, root), root+"/test/compat/lockload/locks.py", strings.Join(addrs, ",")))
 		},
 		"curator": func() {
-			l.startScript("curator", exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-				"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "LockLoad", strings.Join(addrs, ",")))
+			java := append(install.Java(root, "128m", install.JavaClient(ctx, root)), "LockLoad", strings.Join(addrs, ","))
+			l.startScript("curator", exec.Command(java[0], java[1:]...))
 		},
 	}
 	for _, name := range clients {
@@ -129,18 +129,15 @@ func (l *Load) AwaitWrites(ctx context.Context, limit time.Duration) error {
 		defer l.mu.Unlock()
 		return l.now.Done
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no client wrote for %v", limit))
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for before := done(); done() == before; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+	before := done()
+	return must.Try(func() {
+		must.Await(ctx, limit, "a client writes", func() error {
+			if done() == before {
+				return errors.New("none did")
+			}
+			return nil
+		})
+	})
 }
 
 // End stops the clients. The error says how many sessions were lost and how many errors were fatal

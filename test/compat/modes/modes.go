@@ -44,9 +44,10 @@ func played(ctx context.Context, root, upgrades string, k *server.Kind) cases.Pl
 		if upgrades == "false" {
 			p.slowReaders()
 		} else {
+			java := install.Java(root, "256m", install.JavaClient(ctx, root))
 			p.readOnly([]*script{
 				startScript(ctx, "kazoo", install.Kazoo(ctx, root), root+"/test/compat/kazoo/modes.py", strings.Join(e.Addrs(), ",")),
-				startScript(ctx, "Java", "java", "-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml", "-cp", install.JavaClient(ctx, root), "Modes", strings.Join(e.Addrs(), ",")),
+				startScript(ctx, "Java", append(java, "Modes", strings.Join(e.Addrs(), ","))...),
 			})
 		}
 	})

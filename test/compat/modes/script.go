@@ -23,8 +23,8 @@ type script struct {
 }
 
 // startScript starts a program, which ends with its standard input, or with ctx.
-func startScript(ctx context.Context, name, program string, args ...string) *script {
-	s := &script{name: name, cmd: exec.CommandContext(ctx, program, args...)}
+func startScript(ctx context.Context, name string, command ...string) *script {
+	s := &script{name: name, cmd: exec.CommandContext(ctx, command[0], command[1:]...)}
 	s.cmd.Stderr = os.Stderr
 	s.in = must.Get(s.cmd.StdinPipe())
 	s.out = bufio.NewScanner(must.Get(s.cmd.StdoutPipe()))

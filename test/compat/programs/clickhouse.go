@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -167,15 +166,7 @@ func (c *clickHouse) more(ctx context.Context, n int) {
 
 // query sends a query with its data to a replica and returns the answer.
 func (c *clickHouse) query(ctx context.Context, r *clickHouseReplica, query, data string) (answer string, err error) {
-	err = must.Try(func() {
-		place := fmt.Sprintf("http://127.0.0.1:%d/?query=%s", r.http, url.QueryEscape(query))
-		request := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, place, strings.NewReader(data)))
-		reply := must.Get(http.DefaultClient.Do(request))
-		defer must.Finally(reply.Body.Close)
-		answer = string(must.Get(io.ReadAll(reply.Body)))
-		if reply.StatusCode != http.StatusOK {
-			must.Failf("%s: %s: %s", r.name, query, tail(answer))
-		}
-	})
-	return answer, err
+	place := fmt.Sprintf("http://127.0.0.1:%d/?query=%s", r.http, url.QueryEscape(query))
+	text, err := httpDo(ctx, http.MethodPost, place, data)
+	return string(text), err
 }

@@ -139,16 +139,14 @@ func (h *hdfs) awaitActive(ctx context.Context, except *nameNode) (active *nameN
 
 // state returns the state that a NameNode shows.
 func (h *hdfs) state(ctx context.Context, n *nameNode) (state string, err error) {
-	err = must.Try(func() {
-		place := fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus", n.http)
-		request := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, place, nil))
-		reply := must.Get(http.DefaultClient.Do(request))
-		defer must.Finally(reply.Body.Close)
-		var answer struct{ Beans []struct{ State string } }
-		must.Do(json.NewDecoder(reply.Body).Decode(&answer))
-		for _, bean := range answer.Beans {
-			state = bean.State
-		}
-	})
+	place := fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus", n.http)
+	var status struct{ Beans []struct{ State string } }
+	text, err := httpDo(ctx, http.MethodGet, place, "")
+	if err == nil {
+		err = json.Unmarshal(text, &status)
+	}
+	for _, bean := range status.Beans {
+		state = bean.State
+	}
 	return state, err
 }

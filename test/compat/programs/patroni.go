@@ -159,12 +159,10 @@ func (p *patroni) shown(ctx context.Context) []shownMember {
 	var errs []error
 	for _, m := range p.members {
 		var cluster struct{ Members []shownMember }
-		err := must.Try(func() {
-			request := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/cluster", m.rest), nil))
-			reply := must.Get(http.DefaultClient.Do(request))
-			defer must.Finally(reply.Body.Close)
-			must.Do(json.NewDecoder(reply.Body).Decode(&cluster))
-		})
+		text, err := httpDo(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/cluster", m.rest), "")
+		if err == nil {
+			err = json.Unmarshal(text, &cluster)
+		}
 		if err == nil && len(cluster.Members) > 0 {
 			return cluster.Members
 		}

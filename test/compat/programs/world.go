@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,22 +97,20 @@ func (w *world) ask(ctx context.Context, name string, cmd *exec.Cmd) string {
 
 // await polls until ready returns nil.
 func (w *world) await(ctx context.Context, what string, ready func() error) {
-	const interval, patience = 200 * time.Millisecond, 3 * time.Minute
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		err := must.Try(func() { must.Do(ready()) })
-		if err == nil {
-			return
+	const patience = 3 * time.Minute
+	must.Await(ctx, patience, what, func() error { return must.Try(func() { must.Do(ready()) }) })
+}
+
+// httpDo sends a request and returns the body of the answer. An answer other than 200 is an error.
+func httpDo(ctx context.Context, method, url, body string) (answer []byte, err error) {
+	err = must.Try(func() {
+		reply := must.Get(http.DefaultClient.Do(must.Get(http.NewRequestWithContext(ctx, method, url, strings.NewReader(body)))))
+		defer must.Finally(reply.Body.Close)
+		if answer = must.Get(io.ReadAll(reply.Body)); reply.StatusCode != http.StatusOK {
+			must.Failf("%s: %s: %s", url, reply.Status, tail(string(answer)))
 		}
-		select {
-		case <-ctx.Done():
-			must.Failf("waiting for %s: %w; last: %w", what, ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
+	})
+	return answer, err
 }
 
 // killLeader kills the ensemble's leader as kill -9 does, and returns when the others serve.

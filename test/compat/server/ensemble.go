@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // EnsembleOptions configure an ensemble.
@@ -60,29 +62,28 @@ type Member struct {
 // StartZooKeeperEnsemble installs Apache ZooKeeper if necessary, starts an ensemble, and returns
 // when a leader and all members serve. version is Debian or Maven. ctx bounds the start only.
 func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOptions) (*Ensemble, error) {
-	classPath, err := zooKeeperClassPath(ctx, version)
-	if err != nil {
-		return nil, err
-	}
-	return startEnsemble(ctx, "ZooKeeper", opts, func(dir string, keys map[string]string) ([]string, error) {
-		o := Options{Keys: keys, JVMFlags: opts.JVMFlags}
-		if opts.Audit {
-			o.AuditLog = auditLog(dir)
-		}
-		args, err := zooKeeperArgs(classPath, dir, o)
-		return append([]string{"java"}, args...), err
+	return try(func() *Ensemble {
+		classPath := zooKeeperClassPath(ctx, version)
+		return startEnsemble(ctx, "ZooKeeper", opts, func(dir string, keys map[string]string) []string {
+			o := Options{Keys: keys, JVMFlags: opts.JVMFlags}
+			if opts.Audit {
+				o.AuditLog = auditLog(dir)
+			}
+			return append([]string{"java"}, zooKeeperArgs(classPath, dir, o)...)
+		})
 	})
 }
 
 // StartGozkdEnsemble starts an ensemble of binary and returns when a leader and all members serve.
 // ctx bounds the start only.
 func StartGozkdEnsemble(ctx context.Context, binary string, opts EnsembleOptions) (*Ensemble, error) {
-	return startEnsemble(ctx, "gozkd", opts, func(dir string, keys map[string]string) ([]string, error) {
-		if opts.Audit {
-			keys["gozkd.audit.format"], keys["gozkd.audit.file"] = "zookeeper", auditLog(dir)
-		}
-		config, err := writeConfig(dir, keys)
-		return []string{binary, "serve", config}, err
+	return try(func() *Ensemble {
+		return startEnsemble(ctx, "gozkd", opts, func(dir string, keys map[string]string) []string {
+			if opts.Audit {
+				keys["gozkd.audit.format"], keys["gozkd.audit.file"] = "zookeeper", auditLog(dir)
+			}
+			return []string{binary, "serve", writeConfig(dir, keys)}
+		})
 	})
 }
 
@@ -258,54 +259,38 @@ func modeOf(srvr string) string {
 // startEnsemble starts n members and waits for them. command writes a member's configuration into
 // dir and returns its command line.
 func startEnsemble(ctx context.Context, product string, opts EnsembleOptions,
-	command func(dir string, keys map[string]string) ([]string, error)) (*Ensemble, error) {
+	command func(dir string, keys map[string]string) []string) *Ensemble {
 	for attempt := 1; ; attempt++ {
-		e, err := tryEnsemble(ctx, product, opts, command)
-		if err == nil || attempt == startAttempts || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
-			return e, err
+		e := &Ensemble{name: product, dir: must.Get(os.MkdirTemp("", "gozkd-ensemble-"))}
+		err := must.Try(func() { e.start(ctx, opts, command) })
+		if err == nil {
+			return e
+		}
+		err = errors.Join(err, e.Stop())
+		if attempt == startAttempts || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
+			must.Do(err)
 		}
 	}
 }
 
-func tryEnsemble(ctx context.Context, product string, opts EnsembleOptions,
-	command func(dir string, keys map[string]string) ([]string, error)) (_ *Ensemble, err error) {
-	dir, err := os.MkdirTemp("", "gozkd-ensemble-")
-	if err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
-	e := &Ensemble{name: product, dir: dir}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, e.Stop())
-		}
-	}()
-	if err := e.layOut(opts, command); err != nil {
-		return nil, err
-	}
+func (e *Ensemble) start(ctx context.Context, opts EnsembleOptions, command func(string, map[string]string) []string) {
+	e.layOut(opts, command)
 	if opts.Starting != nil {
 		opts.Starting(e.Addrs())
 	}
 	for _, m := range e.Members {
-		if err := m.Start(); err != nil {
-			return nil, err
-		}
+		must.Do(m.Start())
 	}
-	if err := e.AwaitServing(ctx); err != nil {
-		return nil, err
-	}
+	must.Do(e.AwaitServing(ctx))
 	if n := len(e.running()); n < opts.Members {
-		return nil, fmt.Errorf("server: %d of %d members ended\n%s", opts.Members-n, opts.Members, e.Log())
+		must.Failf("server: %d of %d members ended\n%s", opts.Members-n, opts.Members, e.Log())
 	}
-	return e, nil
 }
 
 // layOut creates the members' directories and configurations.
-func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]string) ([]string, error)) error {
+func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]string) []string) {
 	const portsEach = 3 // for other members, for elections, for clients
-	ports, err := FreePorts(portsEach * opts.Members)
-	if err != nil {
-		return err
-	}
+	ports := must.Get(FreePorts(portsEach * opts.Members))
 	keys := map[string]string{"initLimit": "10", "syncLimit": "5"}
 	if opts.Keys == nil {
 		opts.Keys = Defaults()
@@ -326,21 +311,12 @@ func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]
 	for _, m := range e.Members {
 		m.dir = filepath.Join(e.dir, strconv.Itoa(m.ID))
 		data := m.DataDir()
-		if err := os.MkdirAll(data, 0o755); err != nil {
-			return fmt.Errorf("server: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(data, "myid"), fmt.Appendln(nil, m.ID), 0o644); err != nil {
-			return fmt.Errorf("server: %w", err)
-		}
+		must.Do(os.MkdirAll(data, 0o755))
+		must.Do(os.WriteFile(filepath.Join(data, "myid"), fmt.Appendln(nil, m.ID), 0o644))
 		if opts.Prepare != nil {
-			if err := opts.Prepare(data); err != nil {
-				return err
-			}
+			must.Do(opts.Prepare(data))
 		}
 		keys["dataDir"] = data
-		if m.command, err = command(m.dir, maps.Clone(keys)); err != nil {
-			return err
-		}
+		m.command = command(m.dir, maps.Clone(keys))
 	}
-	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // SuperPassword is the password of the user super under Defaults.
@@ -83,49 +85,39 @@ func (o Options) command(name string, args ...string) *exec.Cmd {
 	return exec.Command(all[0], all[1:]...)
 }
 
-// prepare fills in defaults. work is a new temporary directory for the configuration, the log, and
-// the data if the caller named no directory.
-func (o Options) prepare() (opts Options, work string, err error) {
+// in fills in defaults. The data is in work unless the caller named a directory.
+func (o Options) in(work string) Options {
 	if o.Keys == nil {
 		o.Keys = Defaults()
 	}
 	o.Keys = maps.Clone(o.Keys)
-	work, err = os.MkdirTemp("", "gozkd-compat-")
-	if err != nil {
-		return o, "", fmt.Errorf("server: %w", err)
-	}
 	if o.DataDir == "" {
 		o.DataDir = filepath.Join(work, "data")
 	}
-	return o, work, nil
+	return o
 }
 
 // secure adds the keys of the secure port, and returns its address, if the port is wanted.
-func (o *Options) secure() (addr string, err error) {
+func (o *Options) secure() (addr string) {
 	if o.TLS == nil {
-		return "", nil
+		return ""
 	}
-	ports, err := FreePorts(1)
-	if err != nil {
-		return "", err
-	}
+	port := strconv.Itoa(must.Get(FreePorts(1))[0])
 	maps.Copy(o.Keys, o.TLS.Keys("ssl.", "server", o.Format))
-	o.Keys["secureClientPort"], o.Keys["secureClientPortAddress"] = strconv.Itoa(ports[0]), "127.0.0.1"
+	o.Keys["secureClientPort"], o.Keys["secureClientPortAddress"] = port, "127.0.0.1"
 	o.Keys["serverCnxnFactory"] = "org.apache.zookeeper.server.NettyServerCnxnFactory"
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), nil
+	return net.JoinHostPort("127.0.0.1", port)
 }
 
 // writeConfig writes zoo.cfg into dir, sorted by key, and returns its path.
-func writeConfig(dir string, keys map[string]string) (string, error) {
+func writeConfig(dir string, keys map[string]string) string {
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		fmt.Fprintf(&b, "%s=%s\n", k, keys[k])
 	}
 	path := filepath.Join(dir, "zoo.cfg")
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-		return "", fmt.Errorf("server: %w", err)
-	}
-	return path, nil
+	must.Do(os.WriteFile(path, []byte(b.String()), 0o644))
+	return path
 }
 
 // FreePorts returns n different ports that were free a moment ago on each of the addresses, or on
@@ -166,16 +158,10 @@ func FreePorts(n int, ips ...string) (ports []int, err error) {
 // process, so that a signal reaches the server. It installs ZooKeeper if necessary. version is
 // Debian or Maven.
 func WriteZooKeeperScript(ctx context.Context, version, dir string) error {
-	classPath, err := zooKeeperClassPath(ctx, version)
-	if err != nil {
-		return err
-	}
-	logging, err := writeLogging(dir, "")
-	if err != nil {
-		return err
-	}
-	return writeScript(dir, fmt.Sprintf("java %s $SERVER_JVMFLAGS -Dlogback.configurationFile=%s -cp %s %s",
-		strings.Join(quickJVM(), " "), quote(logging), quote(classPath), zooKeeperMain))
+	return must.Try(func() {
+		must.Do(writeScript(dir, fmt.Sprintf("java %s $SERVER_JVMFLAGS -Dlogback.configurationFile=%s -cp %s %s",
+			strings.Join(quickJVM(), " "), quote(writeLogging(dir, "")), quote(zooKeeperClassPath(ctx, version)), zooKeeperMain)))
+	})
 }
 
 // WriteGozkdScript writes the same script for binary with additional flags.

@@ -8,9 +8,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // stopTimeout is how long Stop waits for a process to end by itself.
@@ -29,6 +32,33 @@ type Process struct {
 	tempDir    string // removed with the process; empty if the caller owns the directory
 	cmd        *exec.Cmd
 	done       chan struct{} // closed once the process was waited for
+}
+
+// try returns the result of work, or the error that ended it.
+func try[T any](work func() T) (result T, err error) {
+	err = must.Try(func() { result = work() })
+	return result, err
+}
+
+// launch starts a server with files in a new directory, and waits for it. prepare writes the files
+// and returns the command. After an error nothing is left.
+func launch(prepare func(work string) *exec.Cmd, await func(p *Process)) (p *Process, err error) {
+	work, err := os.MkdirTemp("", "gozkd-compat-")
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	err = must.Try(func() {
+		p = must.Get(start(prepare(work), filepath.Join(work, "server.log")))
+		p.tempDir = work
+		await(p)
+	})
+	switch {
+	case err == nil:
+		return p, nil
+	case p != nil:
+		return nil, errors.Join(err, p.Kill())
+	}
+	return nil, errors.Join(err, os.RemoveAll(work))
 }
 
 // Start runs cmd, a program that is not a ZooKeeper server, with its output appended to logPath.
@@ -162,28 +192,35 @@ func (p *Process) removeTemp() error {
 // endedEarly is part of the error for a process that is gone.
 const endedEarly = "ended before it answered"
 
-// awaitAnswer polls srvr until the server answers, and takes the name from the first line.
-func (p *Process) awaitAnswer(ctx context.Context, product string) error {
-	const interval = 20 * time.Millisecond
+// await polls ready until it is true. An error says what the process did not do.
+func (p *Process) await(ctx context.Context, interval time.Duration, what string, ready func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	first, _, _ := strings.Cut(p.addr, ",")
-	for {
-		answer, err := FourLetterWord(ctx, first, "srvr")
-		if err == nil && strings.Contains(answer, "Mode: ") {
-			p.name = product + " " + versionOf(answer)
-			return nil
-		}
+	for !ready() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("server: %s at %s does not answer: %w\n%s", product, p.addr, ctx.Err(), p.Log())
+			must.Failf("server: %s %s: %w\n%s", p.name, what, ctx.Err(), p.Log())
 		case <-p.done:
-			return fmt.Errorf("server: %s %s:\n%s", product, endedEarly, p.Log())
+			must.Failf("server: %s %s:\n%s", p.name, endedEarly, p.Log())
 		case <-tick.C:
 		}
 	}
+}
+
+// awaitAnswer polls srvr until the server answers, and takes the name from the first line.
+func (p *Process) awaitAnswer(ctx context.Context, product string) {
+	p.name = product
+	first, _, _ := strings.Cut(p.addr, ",")
+	p.await(ctx, 20*time.Millisecond, "does not answer at "+p.addr, func() bool {
+		answer, err := FourLetterWord(ctx, first, "srvr")
+		if err != nil || !strings.Contains(answer, "Mode: ") {
+			return false
+		}
+		p.name += " " + versionOf(answer)
+		return true
+	})
 }
 
 // versionOf extracts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...". gozkd
@@ -217,24 +254,19 @@ func Monitored(ctx context.Context, addr string) (map[string]string, error) {
 const wordTimeout = 5 * time.Second
 
 // FourLetterWord sends a four-letter word to a client port and returns the whole answer.
-func FourLetterWord(ctx context.Context, addr, word string) (string, error) {
+func FourLetterWord(ctx context.Context, addr, word string) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	err = must.Try(func() {
+		conn := must.Get(new(net.Dialer).DialContext(ctx, "tcp", addr))
+		defer func() { _ = conn.Close() }() // the answer is complete, or the error reported
+		deadline, _ := ctx.Deadline()
+		must.Do(conn.SetDeadline(deadline))
+		must.Get(io.WriteString(conn, word))
+		answer = string(must.Get(io.ReadAll(conn)))
+	})
 	if err != nil {
 		return "", fmt.Errorf("server: %s: %w", word, err)
 	}
-	defer func() { _ = conn.Close() }() // the answer is complete, or the error reported
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return "", fmt.Errorf("server: %s: %w", word, err)
-	}
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", fmt.Errorf("server: %s: %w", word, err)
-	}
-	answer, err := io.ReadAll(conn)
-	if err != nil {
-		return "", fmt.Errorf("server: %s: %w", word, err)
-	}
-	return string(answer), nil
+	return answer, nil
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // StorePassword is the password of all key stores.
@@ -26,14 +27,12 @@ const ClientSubject = `CN=alice,OU=Eng,O=Example\, Inc.,C=DE`
 // MakeStores makes the files in dir, with openssl and the JDK's keytool.
 func MakeStores(ctx context.Context, dir string) (Stores, error) {
 	s := Stores{dir}
+	return s, must.Try(func() { s.make(ctx) })
+}
+
+func (s Stores) make(ctx context.Context) {
 	pass := "pass:" + StorePassword
 	p := s.File
-	run := func(name string, args ...string) error {
-		if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("server: %s %q: %w\n%s", name, args, err, out)
-		}
-		return nil
-	}
 	newKey := []string{"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"}
 	steps := [][]string{
 		append([]string{"openssl", "req", "-x509", "-days", "2", "-subj", "/CN=compat-ca", "-keyout", p("ca.key"), "-out", p("ca.pem")}, newKey...),
@@ -41,9 +40,7 @@ func MakeStores(ctx context.Context, dir string) (Stores, error) {
 		{"keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", p("ca.pem"), "-keystore", p("trust.jks"), "-storetype", "JKS", "-storepass", StorePassword},
 	}
 	for who, subject := range map[string]string{"server": "/CN=localhost", "client": "/C=DE/O=Example, Inc./OU=Eng/CN=alice"} {
-		if err := os.WriteFile(p(who+".ext"), []byte("subjectAltName=IP:127.0.0.1,DNS:localhost\n"), 0o600); err != nil {
-			return s, err
-		}
+		must.Do(os.WriteFile(p(who+".ext"), []byte("subjectAltName=IP:127.0.0.1,DNS:localhost\n"), 0o600))
 		steps = append(steps,
 			append([]string{"openssl", "req", "-new", "-subj", subject, "-keyout", p(who + ".key"), "-out", p(who + ".csr")}, newKey...),
 			[]string{"openssl", "x509", "-req", "-days", "2", "-in", p(who + ".csr"), "-CA", p("ca.pem"), "-CAkey", p("ca.key"), "-CAcreateserial",
@@ -55,24 +52,14 @@ func MakeStores(ctx context.Context, dir string) (Stores, error) {
 		)
 	}
 	for _, step := range steps {
-		if err := run(step[0], step[1:]...); err != nil {
-			return s, err
+		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
+			must.Failf("server: %q: %w\n%s", step, err, out)
 		}
 	}
 	for _, who := range []string{"server", "client"} {
-		var all []byte
-		for _, file := range []string{who + ".key", who + ".crt"} {
-			b, err := os.ReadFile(p(file))
-			if err != nil {
-				return s, err
-			}
-			all = append(all, b...)
-		}
-		if err := os.WriteFile(p(who+".pem"), all, 0o600); err != nil {
-			return s, err
-		}
+		both := append(must.Get(os.ReadFile(p(who+".key"))), must.Get(os.ReadFile(p(who+".crt")))...)
+		must.Do(os.WriteFile(p(who+".pem"), both, 0o600))
 	}
-	return s, nil
 }
 
 // File returns the path of a file: ca.pem; for server and client .key, .crt, .pem with both, .p12

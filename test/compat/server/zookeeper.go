@@ -2,11 +2,10 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,80 +31,56 @@ const startAttempts = 3
 // when it answers. version is Debian, Maven or a release. ctx bounds the start only: the process
 // runs until Stop or Kill.
 func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process, error) {
-	classPath, err := zooKeeperClassPath(ctx, version)
-	if err != nil {
-		return nil, err
-	}
-	for attempt := 1; ; attempt++ {
-		p, err := startZooKeeper(ctx, classPath, opts)
-		// A process that ends may have found its port taken; releases without a logger do not say
-		// so.
-		if err == nil || opts.Port != 0 || attempt == startAttempts || !strings.Contains(err.Error(), endedEarly) {
-			return p, err
-		}
-	}
-}
-
-func zooKeeperClassPath(ctx context.Context, version string) (classPath string, err error) {
-	err = must.Try(func() {
-		switch version {
-		case Debian:
-			classPath = install.DebianZooKeeper(ctx)
-		case Maven:
-			classPath = install.MavenZooKeeper(ctx, install.Root(ctx))
-		default:
-			if strings.Count(version, ".") != 2 {
-				must.Failf("server: no ZooKeeper %q: know %s, %s, and releases such as 3.4.14", version, Debian, Maven)
+	return try(func() *Process {
+		classPath := zooKeeperClassPath(ctx, version)
+		for attempt := 1; ; attempt++ {
+			p, err := startZooKeeper(ctx, classPath, opts)
+			if err == nil {
+				return p
 			}
-			classPath = install.ZooKeeperRelease(ctx, install.Root(ctx), version)
+			// A process that ends may have found its port taken; releases without a logger do not
+			// say so.
+			if opts.Port != 0 || attempt == startAttempts || !strings.Contains(err.Error(), endedEarly) {
+				must.Do(err)
+			}
 		}
 	})
-	return classPath, err
 }
 
-func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Process, err error) {
-	opts, work, err := opts.prepare()
-	if err != nil {
-		return nil, err
+func zooKeeperClassPath(ctx context.Context, version string) string {
+	switch version {
+	case Debian:
+		return install.DebianZooKeeper(ctx)
+	case Maven:
+		return install.MavenZooKeeper(ctx, install.Root(ctx))
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(work))
+	if strings.Count(version, ".") != 2 {
+		must.Failf("server: no ZooKeeper %q: know %s, %s, and releases such as 3.4.14", version, Debian, Maven)
+	}
+	return install.ZooKeeperRelease(ctx, install.Root(ctx), version)
+}
+
+func startZooKeeper(ctx context.Context, classPath string, opts Options) (*Process, error) {
+	var addr, secureAddr string
+	prepare := func(work string) *exec.Cmd {
+		opts := opts.in(work)
+		if opts.Port == 0 {
+			opts.Port = must.Get(FreePorts(1))[0] // ZooKeeper takes clientPort=0 for "none"
 		}
-	}()
-	if opts.Port == 0 {
-		ports, err := FreePorts(1) // ZooKeeper takes clientPort=0 for "none"
-		if err != nil {
-			return nil, err
-		}
-		opts.Port = ports[0]
+		opts.Keys["dataDir"] = opts.DataDir
+		opts.Keys["clientPort"], opts.Keys["clientPortAddress"] = strconv.Itoa(opts.Port), "127.0.0.1"
+		addr, secureAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.Port)), opts.secure()
+		return opts.command("java", zooKeeperArgs(classPath, work, opts)...)
 	}
-	opts.Keys["dataDir"] = opts.DataDir
-	opts.Keys["clientPort"] = strconv.Itoa(opts.Port)
-	opts.Keys["clientPortAddress"] = "127.0.0.1"
-	secureAddr, err := opts.secure()
-	if err != nil {
-		return nil, err
-	}
-	args, err := zooKeeperArgs(classPath, work, opts)
-	if err != nil {
-		return nil, err
-	}
-	p, err := start(opts.command("java", args...), filepath.Join(work, "server.log"))
-	if err != nil {
-		return nil, err
-	}
-	p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.Port))
-	p.tempDir, p.secureAddr = work, secureAddr
-	if err := p.awaitAnswer(ctx, "ZooKeeper"); err != nil {
-		return nil, errors.Join(err, p.Kill())
-	}
-	return p, nil
+	return launch(prepare, func(p *Process) {
+		p.addr, p.secureAddr = addr, secureAddr
+		p.awaitAnswer(ctx, "ZooKeeper")
+	})
 }
 
 // zooKeeperArgs writes zoo.cfg and a logging configuration into dir and returns the arguments of
 // java. Nil JVMFlags mean a quick start and a small heap.
-func zooKeeperArgs(classPath, dir string, opts Options) ([]string, error) {
+func zooKeeperArgs(classPath, dir string, opts Options) []string {
 	args := slices.Clone(opts.JVMFlags)
 	if args == nil {
 		args = quickJVM()
@@ -119,15 +94,8 @@ func zooKeeperArgs(classPath, dir string, opts Options) ([]string, error) {
 			delete(keys, k)
 		}
 	}
-	config, err := writeConfig(dir, keys)
-	if err != nil {
-		return nil, err
-	}
-	logging, err := writeLogging(dir, opts.AuditLog)
-	if err != nil {
-		return nil, err
-	}
-	return append(args, "-Dlogback.configurationFile="+logging, "-cp", classPath, zooKeeperMain, config), nil
+	return append(args, "-Dlogback.configurationFile="+writeLogging(dir, opts.AuditLog), "-cp", classPath,
+		zooKeeperMain, writeConfig(dir, keys))
 }
 
 // quickJVM returns flags for a quick start and a small heap.
@@ -138,7 +106,7 @@ func quickJVM() []string {
 // writeLogging writes a logback configuration for warnings and errors, and returns its path.
 // ZooKeeperServer warns of each client that does not ask for read-only mode, so it logs errors
 // only. auditLog is the file of the audit log, or empty.
-func writeLogging(dir, auditLog string) (string, error) {
+func writeLogging(dir, auditLog string) string {
 	config := `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
@@ -155,8 +123,6 @@ func writeLogging(dir, auditLog string) (string, error) {
 	}
 	config += "</configuration>\n"
 	path := filepath.Join(dir, "logback.xml")
-	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
-		return "", fmt.Errorf("server: %w", err)
-	}
-	return path, nil
+	must.Do(os.WriteFile(path, []byte(config), 0o644))
+	return path
 }

@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	_ "embed" // zkcli.txt
-	"path/filepath"
 	"regexp"
 	"slices"
 
@@ -27,9 +26,7 @@ func MavenZkCli(ctx context.Context, root, addr string, flags ...string) (cases.
 // mavenShell returns the command that the newer zkCli.sh runs; the artifact in Maven has no shell
 // script.
 func mavenShell(ctx context.Context, root, addr string) []string {
-	return []string{"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dlogback.configurationFile=" + filepath.Join(root, "test", "compat", "java", "logback.xml"),
-		"-cp", install.MavenZooKeeper(ctx, root), "org.apache.zookeeper.ZooKeeperMain", "-server", addr}
+	return append(install.Java(root, "128m", install.MavenZooKeeper(ctx, root)), "org.apache.zookeeper.ZooKeeperMain", "-server", addr)
 }
 
 //go:embed zkcli.txt

@@ -4,11 +4,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
@@ -16,17 +13,9 @@ import (
 	"github.com/gozkd/gozkd/test/compat/shell"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := must.Try(func() { run(ctx) })
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "record:", err)
-		os.Exit(1)
-	}
-}
+func main() { must.Program("record", run) }
 
-func run(ctx context.Context) {
+func run(ctx context.Context, _ []string) {
 	root := install.Root(ctx)
 	p := must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{}))
 	defer must.Finally(p.Stop)
