@@ -10,7 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/secretfile"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // access is the permission that a command needs.
@@ -75,15 +75,16 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	if err != nil {
 		host = "" // on a socket without ports, no client has an address
 	}
-	check := h.server.AuthorizeSuper
+	authority := h.server.Identities()
+	check := authority.AuthorizeSuper
 	if h.options.Open {
-		check = h.server.Authorize
+		check = authority.Authorize
 		if first, _ := httplocal.ForwardedFor(r); h.options.ForwardedFor && first != "" {
 			host = first
 		}
 	}
 	switch err := check(scheme, credentials, host); {
-	case errors.Is(err, server.ErrNotAuthenticated):
+	case errors.Is(err, identity.ErrNotAuthenticated):
 		return http.StatusUnauthorized, errNotAuthenticated
 	case err != nil:
 		return http.StatusForbidden, errNotAuthorized

@@ -38,7 +38,7 @@ func (h *handler) callerIDs(r *http.Request) (ids []proto.ID) {
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		// An error says that the certificate names nobody.
-		proved, _ := h.server.IdentifyCertificate(r.TLS.PeerCertificates[0])
+		proved, _ := h.server.Identities().IdentifyCertificate(r.TLS.PeerCertificates[0])
 		ids = append(ids, proved...)
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)

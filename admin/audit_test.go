@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // TestCallerIDs_Certificate checks that the audit log names who has proved with a certificate who
@@ -56,7 +57,7 @@ func newServer(t *testing.T, cfg server.Config) *server.Server {
 func TestCallerIDs_ConfiguredName(t *testing.T) {
 	var cfg server.Config
 	var err error
-	if cfg.Auth.X509.ID, err = server.CertificateIDOf("san:uri"); err != nil {
+	if cfg.Auth.X509.ID, err = identity.CertificateIDOf("san:uri"); err != nil {
 		t.Fatal(err)
 	}
 	h := &handler{server: newServer(t, cfg)}

@@ -89,13 +89,13 @@ func (k *Decisions) named(a *acl, ids []proto.ID) (perms proto.Perms) {
 					perms |= a.list[i].Perms
 				}
 			}
-		case id.Scheme == SchemeSASLAll:
+		case id.Scheme == proto.SchemeSASLAll:
 			for i := range a.list {
 				if a.list[i].ID.Scheme == "sasl" {
 					perms |= a.list[i].Perms
 				}
 			}
-		case id.Scheme == SchemeSASLAny:
+		case id.Scheme == proto.SchemeSASLAny:
 			perms |= k.named(a, []proto.ID{{Scheme: "sasl", ID: id.ID}})
 		case a.byID != nil:
 			perms |= a.byID[id]

@@ -68,7 +68,7 @@ func TestACL_IDsOfSchemes(t *testing.T) {
 			}
 		}
 	}
-	for _, scheme := range []string{"super", "ensemble", "key", datatree.SchemeSASLAll, datatree.SchemeSASLAny} {
+	for _, scheme := range []string{"super", "ensemble", "key", proto.SchemeSASLAll, proto.SchemeSASLAny} {
 		if got := newAnswerer(t).create("/a", ^datatree.RequestFlags(0), proto.ID{Scheme: scheme, ID: "x"}); got != proto.ErrInvalidACL {
 			t.Errorf("%s: %v", scheme, got)
 		}
@@ -90,8 +90,8 @@ func TestACL_SASLMatches(t *testing.T) {
 	}{
 		{[]proto.ID{id("sasl", "bob")}, "/bob"},
 		{[]proto.ID{id("sasl", "BOB")}, ""},
-		{[]proto.ID{id("sasl", "eve"), id(datatree.SchemeSASLAny, "X")}, "/anyone"},
-		{[]proto.ID{id("sasl", "super"), id(datatree.SchemeSASLAll, "")}, "/anyone/bob"},
+		{[]proto.ID{id("sasl", "eve"), id(proto.SchemeSASLAny, "X")}, "/anyone"},
+		{[]proto.ID{id("sasl", "super"), id(proto.SchemeSASLAll, "")}, "/anyone/bob"},
 		{[]proto.ID{id("sasl", "super")}, ""},
 		{[]proto.ID{id("x509", "CN=bob")}, "/x509"},
 		{[]proto.ID{id("super", "")}, "/anyone/bob/digest/x509"},
@@ -107,7 +107,7 @@ func TestACL_SASLMatches(t *testing.T) {
 		}
 	}
 	// The entries that auth stands for are the identities that others see.
-	bob := []proto.ID{id("sasl", "bob"), id(datatree.SchemeSASLAny, "X"), id(datatree.SchemeSASLAll, "")}
+	bob := []proto.ID{id("sasl", "bob"), id(proto.SchemeSASLAny, "X"), id(proto.SchemeSASLAll, "")}
 	if code := a.create("/own", datatree.FlagSASL, id("auth", ""), bob...); code != proto.OK {
 		t.Fatal(code)
 	}

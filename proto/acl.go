@@ -2,6 +2,7 @@ package proto
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto/jute"
@@ -61,6 +62,27 @@ func (i ID) User() string {
 
 // Shown returns scheme:user, without the hash of a password.
 func (i ID) Shown() string { return i.Scheme + ":" + i.User() }
+
+// Schemes of identities that only ACLs are compared with: they belong to a client beside its
+// identity of scheme sasl. Source: SASLAuthenticationProvider.matches.
+const (
+	// SchemeSASLAll is the identity of the user super, who is granted whatever any entry of scheme
+	// sasl grants.
+	SchemeSASLAll = "sasl-all"
+	// SchemeSASLAny is an identity of every user where letAnySaslUserDoX is set: its id is granted
+	// what the entry of scheme sasl with that id grants.
+	SchemeSASLAny = "sasl-any"
+)
+
+// ShownIDs returns identities without those that only ACLs are compared with, which are not for
+// others to see.
+func ShownIDs(ids []ID) []ID {
+	hidden := func(id ID) bool { return id.Scheme == SchemeSASLAll || id.Scheme == SchemeSASLAny }
+	if !slices.ContainsFunc(ids, hidden) {
+		return ids
+	}
+	return slices.DeleteFunc(slices.Clone(ids), hidden)
+}
 
 // ACL is an entry of a znode's access control list.
 type ACL struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/accept"
+	"github.com/gozkd/gozkd/server/identity"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -20,21 +21,20 @@ func (s *Server) accept(ctx context.Context, l net.Listener, kind portKind) {
 		if k == portPlain && s.live.Load().PortUnification {
 			k = portUnified
 		}
-		s.admit(nc, k)
+		s.admit(nc, k, nil)
 	})
 }
 
-// admit starts to serve a connection, or closes it if there are too many.
-func (s *Server) admit(nc net.Conn, kind portKind) {
+// admit starts to serve a connection, or closes it if there are too many. caller is nil unless
+// DialAs made it.
+func (s *Server) admit(nc net.Conn, kind portKind, caller *Caller) {
 	addr := nc.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		addr = host
 	}
 	c := newConn(s, nc, kind, addr)
-	caller, called := nc.(*callerConn)
-	if called {
-		c.ids = append(c.ids, caller.IDs...)
-		orderIDs(c.ids)
+	if c.as = caller; caller != nil {
+		c.Client = identity.NewClient(addr, caller.IDs...)
 	}
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -43,13 +43,13 @@ func (s *Server) admit(nc net.Conn, kind portKind) {
 	case s.conns.closing:
 	case maxConns > 0 && len(s.conns.byID) >= maxConns:
 		c.logger().Warn("connection refused: too many connections; maxCnxns or, if it is 0, the process's limit of file descriptors (ulimit -n) bounds them", "max", maxConns)
-	case !called && limits.MaxClientConns > 0 && s.conns.perAddr[addr] >= limits.MaxClientConns:
+	case caller == nil && limits.MaxClientConns > 0 && s.conns.perAddr[addr] >= limits.MaxClientConns:
 		c.logger().Warn("connection refused: too many connections from this address", "maxClientCnxns", limits.MaxClientConns)
 	default:
 		s.conns.lastID++
 		c.id = s.conns.lastID
 		s.conns.byID[c.id] = c
-		if !called {
+		if caller == nil {
 			s.conns.perAddr[addr]++
 		}
 		// Stopped by closing the connection, awaited by shutdown, which waits only after

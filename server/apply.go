@@ -301,7 +301,7 @@ func (a *applier) deliver(e *datatree.Event) {
 			continue
 		}
 		c.Lock()
-		if s.state.tree.Readable(e.ACL, c.caller(c.ids)) {
+		if s.state.tree.Readable(e.ACL, c.caller(c.IDs)) {
 			c.Out.AppendShared(frame)
 			c.stats.Sent++
 			a.batch.Event(len(frame))

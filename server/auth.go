@@ -1,33 +1,55 @@
 package server
 
 import (
-	"crypto"
-	_ "crypto/sha1" //nolint:gosec // the digest scheme's hash unless configured otherwise
-	_ "crypto/sha256"
-	_ "crypto/sha3"
-	_ "crypto/sha512"
-	"crypto/subtle"
-	"encoding/base64"
+	"crypto/x509"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/identity"
+	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// superID passes every ACL check.
-var superID = proto.ID{Scheme: "super"}
+// Authentication is how clients prove who they are, except for the digest scheme.
+type Authentication = identity.Authentication
+
+// X509 is the scheme x509.
+type X509 = identity.X509
+
+// Identities proves who callers of the embedding program are, by the rules for clients. It may be
+// called at any time; SASL users have no identities before Start has returned.
+func (s *Server) Identities() *identity.Authority { return &s.identities }
+
+// identities returns the rules about who a client is.
+func (c *Config) identities() identity.Settings {
+	return identity.Settings{
+		Authentication: c.Auth, SuperDigest: c.SuperDigest, DigestAlgorithm: c.DigestAlgorithm, DisableDigest: c.DisableDigest,
+	}
+}
 
 // answerAuth answers an auth packet.
 func (c *conn) answerAuth(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) pause {
-	code, answered := c.authenticate(d)
-	if !answered {
+	var r proto.AuthRequest
+	r.Decode(d)
+	code := proto.ErrAuthFailed
+	if d.Err() == nil {
+		code = c.Auth(&c.server.identities, r.Scheme, r.Auth)
+		switch code {
+		case proto.ErrBadArguments:
+			c.logger().Warn("connection closed: the client looks for another ensemble (ensembleAuthName)", "name", inLog(string(r.Auth)))
+		case proto.ErrAuthFailed:
+			c.logger().Warn("authentication failed", "scheme", inLog(r.Scheme))
+		}
+	}
+	c.server.trail.Auth(c, r.Scheme, code)
+	if code == proto.ErrBadArguments {
 		c.CloseLocked()
 		return pauseClosed
 	}
@@ -38,122 +60,106 @@ func (c *conn) answerAuth(h proto.RequestHeader, d *jute.Decoder, now time.Time,
 	return pauseNone
 }
 
-// authenticate adds an identity to the connection, for requests that come after it. If answered is
-// false, the connection must be closed without an answer: after an answer, the client would not try
-// the next server.
-func (c *conn) authenticate(d *jute.Decoder) (code proto.ErrCode, answered bool) {
-	var r proto.AuthRequest
-	r.Decode(d)
-	defer func() { c.server.trail.Auth(c, r.Scheme, code) }()
-	if d.Err() != nil {
-		return proto.ErrAuthFailed, true
-	}
-	switch {
-	case r.Scheme == schemeIP: // every connection has this identity already
-		return proto.OK, true
-	case r.Scheme == schemeX509 && c.leaf != nil: // a client with a verified certificate has this identity already
-		return proto.OK, true
-	case r.Scheme == schemeEnsemble && c.server.live.Load().Auth.Ensemble:
-		if c.server.live.Load().Auth.ensembleNamed(r.Auth) {
-			return proto.OK, true
-		}
-		c.server.meter.Count(meter.AuthFailed)
-		c.logger().Warn("connection closed: the client looks for another ensemble (ensembleAuthName)",
-			"name", strings.Clone(printable.Text(printable.Shortened(string(r.Auth), 64))))
-		return proto.ErrBadArguments, false
-	case r.Scheme == schemeDigest && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addIDs(c.server.digestIDs(jute.Text(r.Auth))...):
-		return proto.OK, true
-	}
+// inLog returns the beginning of a client's text for the log.
+func inLog(text string) string { return strings.Clone(printable.Text(printable.Shortened(text, 64))) }
+
+// refuseAnonymous answers the first request of a client without an identity that is required, and
+// closes the connection. The session ages out.
+func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.BatchStats) pause {
 	c.server.meter.Count(meter.AuthFailed)
-	c.logger().Warn("authentication failed", "scheme", strings.Clone(printable.Text(printable.Shortened(r.Scheme, 64))))
-	return proto.ErrAuthFailed, true
+	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
+		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
+	c.server.trail.Auth(c, "none before "+h.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
+	c.status(h, proto.ErrSessionClosedRequireSASLAuth, 0, true, now, t)
+	return pauseEnd
 }
 
-// maxIDBytes bounds the identities of a connection: each of its writes carries them into the log.
-const maxIDBytes = 8 << 10
-
-// defaultDigestAlgorithm is what ZooKeeper's digest scheme has always used.
-const defaultDigestAlgorithm = "SHA1"
-
-// digestHashes has the hashes of Config.DigestAlgorithm.
-var digestHashes = map[string]crypto.Hash{
-	defaultDigestAlgorithm: crypto.SHA1,
-	"SHA-224":              crypto.SHA224, "SHA-256": crypto.SHA256, "SHA-384": crypto.SHA384, "SHA-512": crypto.SHA512,
-	"SHA3-224": crypto.SHA3_224, "SHA3-256": crypto.SHA3_256, "SHA3-384": crypto.SHA3_384, "SHA3-512": crypto.SHA3_512,
+// answerSASL answers a request of a SASL exchange. The mechanism may take milliseconds, so
+// answerSASL returns pauseSASL first: then stepSASL must be called without locks.
+func (c *conn) answerSASL(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) (pause, error) {
+	var r proto.TokenRecord
+	if r.Decode(d); d.Err() != nil || r.Token == nil {
+		return pauseNone, errors.New("sasl request without a token")
+	}
+	answer, ok := c.Answer(&c.server.identities)
+	switch {
+	case !ok:
+		return pauseSASL, nil
+	case answer.Err != nil:
+		c.server.trail.Auth(c, identity.SchemeSASL, proto.ErrAuthFailed)
+		c.logger().Warn("authentication failed", "scheme", identity.SchemeSASL,
+			"reason", strings.Clone(printable.Text(answer.Err.Error())))
+	case answer.Done:
+		c.logger().Debug("authenticated", "scheme", identity.SchemeSASL, "id", inLog(answer.ID))
+		c.server.trail.Auth(c, identity.SchemeSASL, proto.OK)
+	}
+	c.push(&queuedStatus{ // a reply with an error has a body, too
+		op: h.Op, xid: h.Xid, code: answer.Code, closes: answer.Code != proto.OK, received: now,
+		body: jute.AppendBuffer(make([]byte, 0, 4+len(answer.Reply)), answer.Reply),
+	}, t)
+	if answer.Code != proto.OK {
+		return pauseEnd, nil
+	}
+	return pauseNone, nil
 }
 
-func (c *Config) ensureDigest() (errs []error) {
-	setDefault(&c.DigestAlgorithm, defaultDigestAlgorithm)
-	if _, ok := digestHashes[c.DigestAlgorithm]; !ok {
-		errs = append(errs, fmt.Errorf("server: DigestAlgorithm %q is unknown; known: %s", c.DigestAlgorithm, strings.Join(slices.Sorted(maps.Keys(digestHashes)), ", ")))
+// stepSASL hands the token of the request in front to the mechanism. No lock is held.
+func (c *conn) stepSASL(in *link.Input) {
+	s := c.server
+	s.conns.turns.begin()
+	defer s.conns.turns.end()
+	if c.SASL == nil {
+		c.SASL = s.identities.Exchange(time.Now())
 	}
-	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
-		errs = append(errs, errors.New("server: SuperDigest is not user:base64(hash(user:password))")) // it may be a password, so it is not shown
+	if c.SASL == nil {
+		return // Reload has removed it since
 	}
-	return errs
+	at := in.At()
+	frame, _ := in.Frame(s.cfg.MaxBuffer) // it was decoded before, without an error
+	in.Back(at)
+	d := jute.NewDecoder(frame)
+	var h proto.RequestHeader
+	var r proto.TokenRecord
+	h.Decode(&d)
+	r.Decode(&d)
+	c.SASL.Step(r.Token, s.standstill.Elapsed(c.SASL.Begun, time.Now()), s.live.Load().HandshakeTimeout)
 }
 
-// digestIDs returns the identities of a user with that password.
-func (s *Server) digestIDs(userPassword string) []proto.ID {
-	user, _, _ := strings.Cut(userPassword, ":")
-	hash := digestHashes[s.cfg.DigestAlgorithm].New()
-	_, _ = hash.Write([]byte(userPassword)) // never fails
-	id := user + ":" + base64.StdEncoding.EncodeToString(hash.Sum(nil))
-	ids := []proto.ID{{Scheme: "digest", ID: id}}
-	if super := s.live.Load().SuperDigest; super != "" && subtle.ConstantTimeCompare([]byte(super), []byte(id)) == 1 {
-		ids = append(ids, superID)
+// identifyCertificate adds the identities that the verified certificate proves. c is locked.
+func (c *conn) identifyCertificate(leaf *x509.Certificate) {
+	code := proto.OK
+	if err := c.Certified(&c.server.identities, leaf); err != nil {
+		c.logger().Warn("the client has no identity x509", "subject", leaf.Subject.String(), "error", err)
+		code = proto.ErrAuthFailed
 	}
-	return ids
+	c.server.trail.Auth(c, identity.SchemeX509, code)
 }
 
-// Errors of Authorize.
-var (
-	// ErrNotAuthenticated means that the credentials identify nobody.
-	ErrNotAuthenticated = errors.New("server: not authenticated")
-	// ErrNotAuthorized means that the caller is not an administrator.
-	ErrNotAuthorized = errors.New("server: not authorized")
-)
+// hasLevel reports whether requests may have what a feature level has brought.
+func (s *Server) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
 
-// Authorize checks whether a caller is the superuser, or somebody to whom the ACL of the root znode
-// gives all permissions by name. What the ACL gives to everybody does not count, nor does
-// Config.SkipACL. The ACL proves little: while it is open, as it is initially, every client can
-// enter itself there. AuthorizeSuper does not ask the ACL.
-//
-// scheme and credentials are those of a client's addauth: digest and user:password, or ip. address
-// is the host that the request comes from, and is used for ip. Authorize returns nil,
-// ErrNotAuthenticated or ErrNotAuthorized.
-func (s *Server) Authorize(scheme, credentials, address string) error {
-	ids, err := s.identify(scheme, credentials, address)
-	if err != nil || slices.Contains(ids, superID) {
-		return err
+// requestFlags returns the settings that are part of a client's request.
+func (s *Server) requestFlags() (f datatree.RequestFlags) {
+	cfg := s.live.Load()
+	names := func(scheme string) bool { return slices.Contains(cfg.Auth.ACLSchemes, scheme) }
+	f = onlyIf(cfg.EnforceQuota, datatree.FlagEnforceQuota) | onlyIf(cfg.SkipACL, datatree.FlagSkipACL)
+	level2 := onlyIf(names(identity.SchemeX509), datatree.FlagX509) |
+		onlyIf(names(identity.SchemeX509) && cfg.Auth.X509.TextIDs, datatree.FlagX509Text) |
+		onlyIf(names(identity.SchemeSASL), datatree.FlagSASL) |
+		onlyIf(cfg.RefuseTTL, datatree.FlagRefuseTTL) | onlyIf(cfg.OneVoter, datatree.FlagOneVoter)
+	if level2 != 0 && s.hasLevel(consensus.Level2) {
+		f |= level2
 	}
-	s.state.RLock()
-	defer s.state.RUnlock()
-	if !s.state.tree.Granted("/", proto.PermAll, ids) {
-		return ErrNotAuthorized
+	if cfg.MultiAddress && s.hasLevel(consensus.Level3) {
+		f |= datatree.FlagMultiAddress
 	}
-	return nil
+	return f
 }
 
-// AuthorizeSuper checks whether a caller is the superuser (Config.SuperDigest). Arguments and
-// errors are those of Authorize.
-func (s *Server) AuthorizeSuper(scheme, credentials, address string) error {
-	ids, err := s.identify(scheme, credentials, address)
-	if err == nil && !slices.Contains(ids, superID) {
-		err = ErrNotAuthorized
+// onlyIf returns f if the condition holds, otherwise no flag.
+func onlyIf(holds bool, f datatree.RequestFlags) datatree.RequestFlags {
+	if !holds {
+		f = 0
 	}
-	return err
-}
-
-// identify returns the identities that credentials prove. Source: ZooKeeper's
-// Commands.handleAuthentication.
-func (s *Server) identify(scheme, credentials, address string) ([]proto.ID, error) {
-	switch cfg := s.live.Load(); {
-	case scheme == "ip" && address != "":
-		return []proto.ID{{Scheme: "ip", ID: address}}, nil
-	case scheme == "digest" && credentials != "" && !cfg.DisableDigest:
-		return s.digestIDs(credentials), nil
-	}
-	s.meter.Count(meter.AuthFailed)
-	return nil, ErrNotAuthenticated
+	return f
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // only restores a tree.
@@ -264,7 +265,7 @@ func TestDigestAlgorithm_Configured(t *testing.T) {
 		"SHA3-256": "super:cRy/KPYuDpW/dtsepniTMpuiuupnWgdU9txltIfv3hA=",
 	} {
 		s := start(t, server.Config{DigestAlgorithm: algorithm, SuperDigest: super})
-		if err := s.AuthorizeSuper("digest", "super:test", "127.0.0.1"); err != nil {
+		if err := s.Identities().AuthorizeSuper("digest", "super:test", "127.0.0.1"); err != nil {
 			t.Errorf("%q: super:test is not the superuser: %v", algorithm, err)
 		}
 	}
@@ -287,19 +288,19 @@ func TestAuthorize(t *testing.T) {
 					break
 				}
 			}
-			if err := s.Authorize(scheme, credentials, "127.0.0.1"); !errors.Is(err, want) {
+			if err := s.Identities().Authorize(scheme, credentials, "127.0.0.1"); !errors.Is(err, want) {
 				t.Errorf("%s, %q: %v, want %v", what, who, err, want)
 			}
 		}
 	}
 	never := map[string]error{
-		"": server.ErrNotAuthenticated, "digest": server.ErrNotAuthenticated, "DIGEST a:b": server.ErrNotAuthenticated,
-		"world anyone": server.ErrNotAuthenticated, "super x": server.ErrNotAuthenticated, "x509": server.ErrNotAuthenticated,
+		"": identity.ErrNotAuthenticated, "digest": identity.ErrNotAuthenticated, "DIGEST a:b": identity.ErrNotAuthenticated,
+		"world anyone": identity.ErrNotAuthenticated, "super x": identity.ErrNotAuthenticated, "x509": identity.ErrNotAuthenticated,
 	}
 	authorize("always", never)
 	authorize("open", map[string]error{
-		"digest a:b": server.ErrNotAuthorized, "digest :": server.ErrNotAuthorized, "digest nocolon": server.ErrNotAuthorized,
-		"ip": server.ErrNotAuthorized, "digest super:test": nil,
+		"digest a:b": identity.ErrNotAuthorized, "digest :": identity.ErrNotAuthorized, "digest nocolon": identity.ErrNotAuthorized,
+		"ip": identity.ErrNotAuthorized, "digest super:test": nil,
 	})
 	c := dialIn(t, s, 10*time.Second)
 	acl := append(zk.DigestACL(zk.PermAll, "root", "pw"), zk.WorldACL(zk.PermRead)...)
@@ -308,11 +309,11 @@ func TestAuthorize(t *testing.T) {
 	}
 	authorize("closed", never)
 	authorize("closed", map[string]error{
-		"digest root:pw": nil, "digest super:test": nil, "digest root:no": server.ErrNotAuthorized, "digest super:no": server.ErrNotAuthorized,
-		"digest :": server.ErrNotAuthorized, "ip": server.ErrNotAuthorized,
+		"digest root:pw": nil, "digest super:test": nil, "digest root:no": identity.ErrNotAuthorized, "digest super:no": identity.ErrNotAuthorized,
+		"digest :": identity.ErrNotAuthorized, "ip": identity.ErrNotAuthorized,
 	})
-	for credentials, want := range map[string]error{"super:test": nil, "root:pw": server.ErrNotAuthorized, "": server.ErrNotAuthenticated} {
-		if err := s.AuthorizeSuper("digest", credentials, "127.0.0.1"); !errors.Is(err, want) {
+	for credentials, want := range map[string]error{"super:test": nil, "root:pw": identity.ErrNotAuthorized, "": identity.ErrNotAuthenticated} {
+		if err := s.Identities().AuthorizeSuper("digest", credentials, "127.0.0.1"); !errors.Is(err, want) {
 			t.Errorf("as the superuser, %q: %v, want %v", credentials, err, want)
 		}
 	}
@@ -321,7 +322,7 @@ func TestAuthorize(t *testing.T) {
 // Config.SkipACL opens the tree to every client, and makes nobody an administrator.
 func TestAuthorize_SkipACL(t *testing.T) {
 	s := start(t, server.Config{SkipACL: true})
-	if err := s.Authorize("digest", "a:b", "127.0.0.1"); !errors.Is(err, server.ErrNotAuthorized) {
+	if err := s.Identities().Authorize("digest", "a:b", "127.0.0.1"); !errors.Is(err, identity.ErrNotAuthorized) {
 		t.Errorf("%v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // as opens a client session of a caller.
@@ -116,22 +117,22 @@ func TestIdentify(t *testing.T) {
 		{"sasl", "bob", "secret", super},
 		{"digest", "super", "admin", super},
 	} {
-		ids, err := s.Identify(c.scheme, c.user, c.password)
+		ids, err := s.Identities().Identify(c.scheme, c.user, c.password)
 		if err != nil || !slices.Contains(ids, c.want) {
 			t.Errorf("%s %s: %v, %v", c.scheme, c.user, ids, err)
 		}
 	}
-	if ids, err := s.Identify("digest", "super", "wrong"); err != nil || slices.Contains(ids, super) {
+	if ids, err := s.Identities().Identify("digest", "super", "wrong"); err != nil || slices.Contains(ids, super) {
 		t.Errorf("%v, %v", ids, err)
 	}
 	for _, c := range [][3]string{{"sasl", "bob", "wrong"}, {"sasl", "eve", "secret"}, {"sasl", "bob", ""}, {"sasl", "", ""}, {"x509", "bob", "secret"}, {"", "", ""}} {
-		if ids, err := s.Identify(c[0], c[1], c[2]); !errors.Is(err, server.ErrNotAuthenticated) {
+		if ids, err := s.Identities().Identify(c[0], c[1], c[2]); !errors.Is(err, identity.ErrNotAuthenticated) {
 			t.Errorf("%v: %v, %v", c, ids, err)
 		}
 	}
 	without := start(t, server.Config{InProcess: true, DisableDigest: true})
 	for _, scheme := range []string{"sasl", "digest"} {
-		if ids, err := without.Identify(scheme, "bob", "secret"); !errors.Is(err, server.ErrNotAuthenticated) {
+		if ids, err := without.Identities().Identify(scheme, "bob", "secret"); !errors.Is(err, identity.ErrNotAuthenticated) {
 			t.Errorf("%s: %v, %v", scheme, ids, err)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // maxMaxBuffer keeps a single request below the size that one append of the log may have.
@@ -308,6 +309,7 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.ContainerNeverUsed, 5*time.Minute)
 	setDefault(&c.HandshakeTimeout, 10*time.Second)
 	setDefault(&c.Version, Version)
+	setDefault(&c.DigestAlgorithm, identity.DefaultDigestAlgorithm)
 	c.Logger = sloglog.Choose(c.Slog, c.Logger)
 	if c.Now == nil {
 		c.Now = time.Now
@@ -318,7 +320,7 @@ func (c *Config) ensureDefaults() error {
 	} else {
 		c.Rand = &serialReader{r: c.Rand}
 	}
-	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers(), c.ensureDigest())
+	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers(), new(c.identities()).Check())
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
 	for name, d := range map[string]time.Duration{
 		"Tick": c.Tick, "MinSessionTimeout": c.MinSessionTimeout, "MaxSessionTimeout": c.MaxSessionTimeout,
@@ -347,7 +349,6 @@ func (c *Config) ensureDefaults() error {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
 	}
 	errs = append(errs, c.checkAddresses()...)
-	errs = append(errs, c.Auth.check()...)
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"net"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/identity"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -21,7 +21,8 @@ import (
 type conn struct {
 	id     watch.ConnID
 	server *Server
-	addr   string // without the port
+	addr   string  // without the port
+	as     *Caller // of DialAs; nil: the client came by itself
 
 	link.Link
 	port portKind
@@ -34,7 +35,9 @@ type conn struct {
 
 	// Link.Lock guards all below.
 
-	identity
+	identity.Client
+	known   datatree.Decisions // about Client
+	skipACL bool               // no ACL is checked
 	attachment
 
 	queue       queue
@@ -44,20 +47,10 @@ type conn struct {
 	stats meter.ConnStats
 }
 
-// identity holds the identities that the client has proved, and what they permit. The lock of the
-// connection guards an identity.
-type identity struct {
-	ids     []proto.ID // replaced, never changed in place; ShownIDs are for others to see
-	known   datatree.Decisions
-	skipACL bool              // no ACL is checked
-	leaf    *x509.Certificate // of the client, verified, with an identity x509; nil: none
-	sasl    *saslExchange     // owned by serve; nil: it has not begun
-}
-
 // caller returns the client with its identities of some time. The connection stays locked while the
 // result is used.
-func (i *identity) caller(ids []proto.ID) datatree.Caller {
-	return datatree.Caller{IDs: ids, SkipACL: i.skipACL, Known: &i.known}
+func (c *conn) caller(ids []proto.ID) datatree.Caller {
+	return datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known}
 }
 
 // attachment is the session of a connection.
@@ -81,9 +74,9 @@ const (
 func newConn(s *Server, nc net.Conn, kind portKind, addr string) *conn {
 	now := s.cfg.Now()
 	c := &conn{
-		server: s, addr: addr, port: kind,
-		stats:    meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
-		identity: identity{ids: []proto.ID{{Scheme: schemeIP, ID: addr}}, skipACL: s.cfg.SkipACL},
+		server: s, addr: addr, port: kind, skipACL: s.cfg.SkipACL,
+		stats:  meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
+		Client: identity.NewClient(addr),
 	}
 	c.Link.Init(&s.conns.links, c, nc)
 	c.NoteHeard(now)
@@ -101,24 +94,21 @@ func (c *conn) logger() hclog.Logger {
 // encrypted reports whether the client's connection has TLS: here, below Config.Listener, or in the
 // program that called DialAs. c is locked, or the handshake is over.
 func (c *conn) encrypted() bool {
-	if caller, ok := c.NetConn().(*callerConn); ok {
-		return caller.TLS
-	}
 	_, below := c.NetConn().(interface{ ConnectionState() tls.ConnectionState })
-	return below || c.Secured()
+	return below || c.Secured() || c.as != nil && c.as.TLS
 }
 
 // AuditEvent implements trail.Client. c is locked, or Apply calls.
 func (c *conn) AuditEvent(ids []proto.ID) audit.Event {
 	origin := ""
-	if caller, ok := c.NetConn().(*callerConn); ok {
-		origin = caller.Origin
+	if c.as != nil {
+		origin = c.as.Origin
 	}
 	if ids == nil {
-		ids = c.ids
+		ids = c.IDs
 	}
 	return audit.Event{
-		Session: c.session, IDs: ShownIDs(ids), Client: c.NetConn().RemoteAddr().String(), Origin: origin,
+		Session: c.session, IDs: proto.ShownIDs(ids), Client: c.NetConn().RemoteAddr().String(), Origin: origin,
 		TLS: c.encrypted(),
 	}
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,15 +70,7 @@ func (t *connTable) ofSession(id proto.SessionID) *conn {
 func (t *connTable) all() []*conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.allLocked()
-}
-
-func (t *connTable) allLocked() []*conn {
-	conns := make([]*conn, 0, len(t.byID))
-	for _, c := range t.byID {
-		conns = append(conns, c)
-	}
-	return conns
+	return slices.Collect(maps.Values(t.byID))
 }
 
 // refuse lets no new connection in, and returns the open connections.
@@ -84,7 +78,7 @@ func (t *connTable) refuse() []*conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closing = true
-	return t.allLocked()
+	return slices.Collect(maps.Values(t.byID))
 }
 
 func (t *connTable) count() int {
@@ -115,7 +109,7 @@ func (t *connTable) remove(c *conn) {
 	defer t.mu.Unlock()
 	c.removed = true
 	delete(t.byID, c.id)
-	if _, called := c.NetConn().(*callerConn); called {
+	if c.as != nil {
 		return
 	}
 	if t.perAddr[c.addr]--; t.perAddr[c.addr] == 0 {

@@ -190,7 +190,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bo
 	if d.Err() != nil {
 		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
 	}
-	if !c.admitted(h.Op, c.server.live.Load().Auth.Required) {
+	if !c.Admitted(h.Op, c.server.live.Load().Auth.Required) {
 		return c.refuseAnonymous(h, now, t), nil
 	}
 	if c.reconfiging != nil {
@@ -297,7 +297,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	}
 	w.req = datatree.Request{
 		Session: session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
-		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
+		IDs: c.IDs, Body: body, Server: s.cfg.MemberID,
 	}
 	if code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
 		s.writes.Release(len(body), big)
@@ -335,7 +335,7 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 	} else if c.queue.len() == 0 {
 		c.Out.Borrow()
 		at := c.Out.Len()
-		if !c.read(t, h.Op, h.Xid, body, c.ids) {
+		if !c.read(t, h.Op, h.Xid, body, c.IDs) {
 			return false
 		}
 		t.Answered(h.Op, now, false, c.Out.Len()-at)
@@ -347,7 +347,7 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 		return true
 	}
 	c.queue.push(&queuedRead{
-		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.ids, barrier: c.barrier, heard: c.LastHeard(), received: now,
+		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.IDs, barrier: c.barrier, heard: c.LastHeard(), received: now,
 	})
 	return true
 }

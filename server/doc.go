@@ -13,8 +13,7 @@
 // the following, which are not covered by the promise of compatibility of version 1:
 //
 //	archive   Backup, Capture, KeepLog, LogPosition, ReplicatedLog
-//	callers   Audit, Authorize, AuthorizeSuper, DialAs, HasSuper, Identify, IdentifyCertificate,
-//	          IdentifySASL
+//	callers   Audit, DialAs, Identities (see package identity)
 //	words     ResetConnectionStats, SetTraceMask, TraceMask
 //	time      CatchUp, ExpireDue, MoveClock
 package server

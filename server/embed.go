@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 )
@@ -49,12 +48,7 @@ func (s *Server) ConnectString() string {
 // without system calls. Dial does not wait: ctx only makes it usable as a dial function. A server
 // that still looks for a leader answers when it has found a leader.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
-	if err := s.dialable(ctx); err != nil {
-		return nil, err
-	}
-	client, ours := memnet.Pipe(inProcessAddress, inProcessAddress)
-	s.admit(ours, portPlain)
-	return client, nil
+	return s.dial(ctx, inProcessAddress, nil)
 }
 
 // Dialer returns Dial with the signature of go-zookeeper's Dialer, for zk.WithDialer. Dialer

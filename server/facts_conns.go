@@ -36,7 +36,7 @@ func (c *conn) facts() Connection {
 	}
 	f.MinMs, f.AvgMs, f.MaxMs = st.Latencies()
 	f.Heard = c.LastHeard().Round(0) // by the wall clock alone, for others
-	for _, id := range ShownIDs(c.ids) {
+	for _, id := range proto.ShownIDs(c.IDs) {
 		if id.Scheme != "ip" {
 			f.Identities = append(f.Identities, id.Shown())
 		}

@@ -26,11 +26,8 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	if err := c.NetConn().SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
 		return false, nil // closed already
 	}
-	for in.Len() < 4 {
-		if err := in.Fill(&c.Link); err != nil {
-			c.noteUnattached(err)
-			return false, nil
-		}
+	if !c.begins(in) {
+		return false, nil
 	}
 	if word := string(in.Bytes()[:4]); fourletter.Is(word) {
 		c.answerWord(word, in)
@@ -87,6 +84,17 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 		return ok, err
 	}
 	return c.attach(&req)
+}
+
+// begins waits for the first 4 bytes. It returns false if the connection ends before.
+func (c *conn) begins(in *link.Input) bool {
+	for in.Len() < 4 {
+		if err := in.Fill(&c.Link); err != nil {
+			c.noteUnattached(err)
+			return false
+		}
+	}
+	return true
 }
 
 // connectRequest returns the first frame, or nil if the connection is to be closed.

@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/identity"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -244,9 +245,9 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 
 // appendWhoAmI appends the user of each identity, which for the superuser is empty.
 func appendWhoAmI(out []byte, ids []proto.ID) []byte {
-	users := slices.Clone(ShownIDs(ids))
+	users := slices.Clone(proto.ShownIDs(ids))
 	for i := range users {
-		if users[i].ID = users[i].User(); users[i].Scheme == superID.Scheme {
+		if users[i].ID = users[i].User(); users[i].Scheme == identity.SchemeSuper {
 			users[i].ID = ""
 		}
 	}

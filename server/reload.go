@@ -9,8 +9,8 @@ import (
 )
 
 // reloads names the fields of Config that Reload changes. Each is read from Server.live at its
-// place of use, so a reader sees either the old or the new value, and no other state of the server
-// depends on these fields.
+// place of use, so a reader sees either the old or the new value, or Reload hands it to the part
+// that owns its rules.
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "ConnectionThrottle", "RequestThrottle",
 	"OutstandingLimit", "ClientMemory", "WatchMemory", "HandshakeTimeout",
@@ -63,6 +63,7 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	}
 	next.Words, next.Settings = slices.Clone(next.Words), slices.Clone(next.Settings)
 	s.live.Store(&next)
+	s.identities.Set(next.identities())
 	s.writes.SetMax(next.maxWrites())
 	s.conns.links.Memory.Limit.Store(next.ClientMemory)
 	if s.life.Accepting.Load() {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -25,6 +24,14 @@ const (
 	portSecure
 	portUnified // both
 )
+
+// Certificates is what the program that embeds a server knows about its certificates.
+type Certificates struct {
+	// Reloads is how often changed files were taken over, Refused how often they could not be used.
+	Reloads, Refused int64
+	// Expires is when the first certificate of this server ends; zero if there is none.
+	Expires time.Time
+}
 
 // ensureTLS sets the fields for TLS that are zero to their defaults, and returns the errors in the
 // others.
@@ -70,11 +77,8 @@ func (c *conn) secure(in *link.Input) bool {
 		return false // closed already
 	}
 	in.SetSmall(true)
-	for in.Len() < 4 {
-		if err := in.Fill(&c.Link); err != nil {
-			c.noteUnattached(err)
-			return false
-		}
+	if !c.begins(in) {
+		return false
 	}
 	if !accept.BeginsTLS(in.Bytes()) {
 		if c.port == portUnified {
@@ -150,20 +154,4 @@ func (c *conn) countPlain() {
 	} else {
 		c.server.meter.Count(meter.PlainLocal)
 	}
-}
-
-// identifyCertificate adds the identities that the verified certificate proves. c is locked.
-func (c *conn) identifyCertificate(leaf *x509.Certificate) {
-	ids, err := c.server.IdentifyCertificate(leaf)
-	if err == nil && !c.addIDs(ids...) {
-		err = fmt.Errorf("the identity is longer than %d bytes", maxIDBytes)
-	}
-	if err != nil {
-		c.server.meter.Count(meter.AuthFailed)
-		c.logger().Warn("the client has no identity x509", "subject", leaf.Subject.String(), "error", err)
-		c.server.trail.Auth(c, schemeX509, proto.ErrAuthFailed)
-		return
-	}
-	c.leaf = leaf
-	c.server.trail.Auth(c, schemeX509, proto.OK)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/standstill"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/identity"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/server/internal/liveness"
@@ -45,6 +46,7 @@ type Server struct {
 	expiry     expiry
 	writes     bounds.Writes
 	trail      trail.Trail
+	identities identity.Authority
 	traceMask  atomic.Int64 // of the words gtmk and stmk
 	peers      *members.Addresses
 	configured struct {
@@ -80,6 +82,12 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.state.init(&cfg, s.life.Serving.Load)
 	s.live.Store(&cfg)
+	s.identities.Set(cfg.identities())
+	s.identities.Init(identity.Hooks{
+		Granted: s.state.rootGrants,
+		Level2:  func() bool { return s.hasLevel(consensus.Level2) },
+		Failed:  func() { s.meter.Count(meter.AuthFailed) },
+	})
 	s.life.Init()
 	s.conns.init(s)
 	s.port.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)

@@ -94,6 +94,13 @@ func (s *state) stats() facts.Stats {
 	}
 }
 
+// rootGrants reports whether the ACL of the root znode gives all permissions to ids by name.
+func (s *state) rootGrants(ids []proto.ID) bool {
+	s.RLock()
+	defer s.RUnlock()
+	return s.tree.Granted("/", proto.PermAll, ids)
+}
+
 // waitList wakes goroutines that wait for the state of the server to change.
 type waitList struct {
 	mu sync.Mutex

@@ -21,6 +21,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // A session over TLS is as one without, on each kind of port and of connection, and in each
@@ -268,7 +269,7 @@ func TestTLS_Identities(t *testing.T) {
 	} {
 		cfg := server.Config{Auth: server.Authentication{X509: server.X509{SuperUser: tc.super, TextIDs: tc.id != ""}, ACLSchemes: []string{"x509"}}}
 		var err error
-		if cfg.Auth.X509.ID, err = server.CertificateIDOf(tc.id); err != nil {
+		if cfg.Auth.X509.ID, err = identity.CertificateIDOf(tc.id); err != nil {
 			t.Fatal(err)
 		}
 		s := startTLS(t, cfg, c.server(t, tls.VerifyClientCertIfGiven))
@@ -303,7 +304,7 @@ func TestTLS_Identities(t *testing.T) {
 			}
 		}
 	}
-	if _, err := server.CertificateIDOf("san:uuid"); err == nil {
+	if _, err := identity.CertificateIDOf("san:uuid"); err == nil {
 		t.Error("an unknown kind is accepted")
 	}
 }

@@ -100,7 +100,8 @@ func New(s *server.Server, o Options) *Handler {
 	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
 		Logger: sloglog.Choose(o.Slog, o.Logger), Now: time.Now})
 	h.gate = access.New(access.Config{
-		Server: s, Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
+		Realm: s.Identities(), Audit: s.Audit,
+		Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
 	})
 	api := http.NewServeMux()
 	h.sessions = restv1.NewSessions(func(ctx context.Context, who *access.Caller) (*client.Client, error) {
@@ -179,7 +180,7 @@ func (h *Handler) kind(path string, czxid proto.Zxid) (kind string, ttlMs int64)
 
 func (h *Handler) whoIs(c *access.Caller) *restv2.Who {
 	shown, st := *c, h.server.Status()
-	shown.IDs = server.ShownIDs(c.IDs)
+	shown.IDs = proto.ShownIDs(c.IDs)
 	return restv2.WhoIs(restv2.ServerInfo{ID: memberid.Number(st.Member), Version: server.Version, Mode: st.Mode},
 		h.gate, &shown)
 }

@@ -18,7 +18,7 @@ import (
 var promised = []string{
 	"admin", "audit", "client", "metrics", "proto", "proto/jute", "recipes", "recipes/agree", "recipes/barrier", "recipes/cache",
 	"recipes/discovery", "recipes/election", "recipes/group", "recipes/lock", "recipes/queue", "recipes/shared",
-	"sasl", "sasl/kerberos", "sasl/kerberos/principal", "server", "server/facts", "web", "zktest",
+	"sasl", "sasl/kerberos", "sasl/kerberos/principal", "server", "server/facts", "server/identity", "web", "zktest",
 }
 
 // apiOffenders are the types that promised packages show nevertheless. The list may only shrink.

@@ -199,7 +199,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "internal/httplocal", there: true},
-	{pkg: "admin", there: true, may: []arrow{{"internal/memberid", "the numbers of servers"}, {"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"audit", "events of its commands"}, {"internal/printable", "names in these events"}, {"proto", "identities in them"}}},
+	{pkg: "admin", there: true, may: []arrow{{"internal/memberid", "the numbers of servers"}, {"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"server/identity", "why a caller is refused"}, {"audit", "events of its commands"}, {"internal/printable", "names in these events"}, {"proto", "identities in them"}}},
 	{pkg: "zktest", there: true, may: []arrow{
 		{"client", "a client that it connects"},
 		{"recipes", "a client that it connects"},
@@ -225,6 +225,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"cmd/gozkd/internal/archive/store", "checks the URL of an archive"},
 		{"server", "keys point to the fields of its Config"},
+		{"server/identity", "the identity of a certificate"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
 		{"cmd/gozkd/internal/tlsconf", "the ssl keys"},
 		{"sasl", "JAAS files"},

@@ -20,7 +20,7 @@ const (
 	// Level1 is everything that versions without feature levels read and write.
 	Level1 Level = 1
 	// Level2 has the request flags FlagX509, FlagSASL, FlagRefuseTTL, FlagOneVoter and FlagX509Text
-	// of package datatree, and its identities with the schemes SchemeSASLAll and SchemeSASLAny.
+	// of package datatree, and identities with proto.SchemeSASLAll and proto.SchemeSASLAny.
 	Level2 Level = 2
 	// Level3 has the request flag FlagMultiAddress, and createSession for a local session.
 	Level3 Level = 3

@@ -57,18 +57,18 @@ func (c *Caller) All() []proto.ID {
 	return append(slices.Clone(c.IDs), proto.ID{Scheme: "ip", ID: c.Host})
 }
 
-// Server proves identities, and records logins. See package server.
-type Server interface {
+// Realm proves identities. See identity.Authority.
+type Realm interface {
 	Identify(scheme, user, password string) ([]proto.ID, error)
 	IdentifySASL(id string) []proto.ID
 	IdentifyCertificate(cert *x509.Certificate) ([]proto.ID, error)
 	HasSuper() bool
-	Audit(e audit.Event)
 }
 
 // Config configures a Gate.
 type Config struct {
-	Server Server
+	Realm Realm
+	Audit func(audit.Event) // records logins
 	// Anonymous is the role of callers on this machine without a login.
 	Anonymous Role
 	// Roles are the roles of identities, which are written SCHEME:ID. The superuser has Admin.
@@ -122,7 +122,7 @@ func (g *Gate) Identify(r *http.Request) (Caller, error) {
 		}
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		ids, err := g.Server.IdentifyCertificate(r.TLS.PeerCertificates[0])
+		ids, err := g.Realm.IdentifyCertificate(r.TLS.PeerCertificates[0])
 		if err != nil {
 			return c, answer.Errorf(http.StatusUnauthorized, "the certificate names nobody: %v", err)
 		}
@@ -178,7 +178,7 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 	right := false
 	defer func() { end(right) }()
 	for _, scheme := range schemes {
-		ids, err := g.Server.Identify(scheme, user, password)
+		ids, err := g.Realm.Identify(scheme, user, password)
 		if err != nil {
 			continue
 		}
@@ -207,7 +207,7 @@ func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	if len(users) != 1 || users[0] == "" || len(users[0]) > maxUser {
 		return c, answer.Errorf(http.StatusUnauthorized, "the proxy has not named a user in the header %s", g.ProxyHeader)
 	}
-	c.IDs = g.Server.IdentifySASL(users[0])
+	c.IDs = g.Realm.IdentifySASL(users[0])
 	return c, g.assign(&c)
 }
 
@@ -230,7 +230,7 @@ func (g *Gate) roleOf(ids []proto.ID) (role Role) {
 }
 
 // LoginPossible reports whether somebody could log in with a password.
-func (g *Gate) LoginPossible() bool { return len(g.Roles) > 0 || g.Server.HasSuper() }
+func (g *Gate) LoginPossible() bool { return len(g.Roles) > 0 || g.Realm.HasSuper() }
 
 // Remedy says how a caller could get a role.
 func (g *Gate) Remedy(c *Caller, role Role) string {
@@ -251,7 +251,7 @@ func (g *Gate) audit(c *Caller, user string, code proto.ErrCode) {
 	if code != proto.OK {
 		ids = append(ids, proto.ID{Scheme: "claimed", ID: user})
 	}
-	g.Server.Audit(audit.Event{
+	g.Audit(audit.Event{
 		Operation: audit.Authenticate, Result: audit.ResultOf(code), Err: code, IDs: ids,
 		Client: net.JoinHostPort(c.Host, "0"), Origin: Origin, TLS: c.TLS, Detail: "web login",
 	})

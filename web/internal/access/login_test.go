@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
-// realm is a Server whose users have the password right.
+// realm is a Realm whose users have the password right.
 type realm struct{}
 
 func (realm) Identify(scheme, user, password string) ([]proto.ID, error) {
@@ -35,13 +35,11 @@ func (realm) IdentifyCertificate(cert *x509.Certificate) ([]proto.ID, error) {
 
 func (realm) HasSuper() bool { return false }
 
-func (realm) Audit(audit.Event) {}
-
 // gate returns a Gate, and its clock.
 func gate() (*Gate, *time.Time) {
 	now := time.Unix(1_000_000, 0)
 	return New(Config{
-		Server: realm{}, Roles: map[string]Role{"sasl:ann": Read, "x509:ann": Write}, Now: func() time.Time { return now },
+		Realm: realm{}, Audit: func(audit.Event) {}, Roles: map[string]Role{"sasl:ann": Read, "x509:ann": Write}, Now: func() time.Time { return now },
 	}), &now
 }
 
@@ -201,7 +199,7 @@ func TestGuesses_AtTheSameTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, _ := gate()
 				s := &slowRealm{comparing: make(chan string, 100), may: make(chan bool)}
-				g.Server = s
+				g.Realm = s
 				var answered sync.WaitGroup
 				for range 30 {
 					answered.Go(func() { _, _ = logIn(t, g, from("192.0.2.1"), password) })

@@ -157,7 +157,7 @@ func (c *Call) Audit(detail string, code proto.ErrCode) {
 	if len(detail) > maxDetail {
 		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
 	}
-	c.gate.Server.Audit(audit.Event{
+	c.gate.Audit(audit.Event{
 		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),
 		Client: net.JoinHostPort(c.Caller.Host, "0"), Origin: access.Origin, TLS: c.Caller.TLS, Detail: detail,
 	})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server"
 )
 
 const (
@@ -69,7 +68,7 @@ func newVersion(c *history.Change, inside bool) version {
 	v := version{Change: c.Kind, Zxid: idText(int64(c.Zxid)), Time: c.Time.UnixMilli(), Op: c.Op}
 	if inside && c.Session != 0 {
 		v.Session = idText(int64(c.Session))
-		for _, id := range server.ShownIDs(c.IDs) {
+		for _, id := range proto.ShownIDs(c.IDs) {
 			v.By = append(v.By, id.Shown())
 		}
 	}

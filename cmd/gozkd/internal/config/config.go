@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // Config is the configuration of a server: every supported key, resolved, with defaults. Durations
@@ -138,7 +139,7 @@ func (c Config) ForServer() server.Config {
 // CertificateID returns the function that makes an identity of the configured part of a
 // certificate.
 func (c Config) CertificateID() func(*x509.Certificate) (string, error) {
-	id, err := server.CertificateIDOf(c.X509ID)
+	id, err := identity.CertificateIDOf(c.X509ID)
 	if err != nil { // cannot be: the key's kind has the parts
 		return func(*x509.Certificate) (string, error) { return "", err }
 	}

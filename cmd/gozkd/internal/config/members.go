@@ -165,7 +165,7 @@ func sameHost(a, b string) bool {
 }
 
 // ensemble checks the server lines of an ensemble and returns the role of this server.
-func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role {
+func (r *resolver) ensemble(c *Config, lines []won, me self) serverlist.Role {
 	before := len(r.problems)
 	line := make(map[uint64]won)
 	var set serverlist.Set
@@ -217,7 +217,7 @@ func commonAddress(a, b serverlist.Member) string {
 // ownHost returns a server line's member. In the line of this server, 0.0.0.0 means to listen for
 // the others on all addresses: they know its address from their own lines, and clients are told the
 // name of this machine. In the line of another server, 0.0.0.0 is a problem.
-func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me identity) serverlist.Member {
+func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me self) serverlist.Member {
 	unspecified := slices.IndexFunc(m.PeerHosts(), func(host string) bool {
 		ip, err := netip.ParseAddr(host)
 		return err == nil && ip.IsUnspecified()
@@ -295,8 +295,8 @@ func (r *resolver) ensembleKeys(c *Config) {
 	}
 }
 
-// identity is the number of this server, as far as it is known.
-type identity struct {
+// self is the number of this server, as far as it is known.
+type self struct {
 	id    int64
 	from  Origin
 	key   string // the key as written; empty for the file myid
@@ -310,10 +310,10 @@ type identity struct {
 // identity determines the number of this server: the key myid, or the file myid in the data
 // directory, as in ZooKeeper. Both must agree. A standalone server needs neither, but an unreadable
 // file is a problem in any case.
-func (r *resolver) identity(c *Config) identity {
-	var me identity
+func (r *resolver) identity(c *Config) self {
+	var me self
 	if w, ok := r.won["myid"]; ok {
-		me = identity{id: int64(memberid.Number(c.MyID)), from: w.from, key: w.key, known: true, wrong: c.MyID == 0}
+		me = self{id: int64(memberid.Number(c.MyID)), from: w.from, key: w.key, known: true, wrong: c.MyID == 0}
 	}
 	if c.Server.Dir == "" {
 		return me
@@ -357,7 +357,7 @@ func ParseMyID(data []byte) (int64, error) {
 
 // check reports whether a server line has the number, and adds a problem if not. first is the first
 // server line.
-func (me identity) check(r *resolver, first won, set serverlist.Set) bool {
+func (me self) check(r *resolver, first won, set serverlist.Set) bool {
 	if me.wrong {
 		return false
 	}

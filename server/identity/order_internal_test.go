@@ -1,4 +1,4 @@
-package server
+package identity
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 )
 
 // The orders are those of a set of org.apache.zookeeper.data.Id in ZooKeeper 3.9.5 on JDK 17.
-func TestOrderIDs_AsZooKeeper(t *testing.T) {
+func TestOrder_AsZooKeeper(t *testing.T) {
 	parse := func(text string) (ids []proto.ID) {
 		for _, id := range strings.Split(text, "  ") {
 			scheme, id, _ := strings.Cut(id, "|")
@@ -27,7 +27,7 @@ func TestOrderIDs_AsZooKeeper(t *testing.T) {
 		{"ip|10.1.2.3  super|  digest|super:D/InIHSb7yEEbrWz8b9l71RjZJU=  sasl|bob", "super|  sasl|bob  ip|10.1.2.3  digest|super:D/InIHSb7yEEbrWz8b9l71RjZJU="},
 	} {
 		ids := parse(c.added)
-		if orderIDs(ids); !slices.Equal(ids, parse(c.want)) {
+		if order(ids); !slices.Equal(ids, parse(c.want)) {
 			t.Errorf("%v, want %s", ids, c.want)
 		}
 	}
