@@ -98,7 +98,7 @@ func (c *simChecks) levelChange(m *simMember, e *raftpb.Entry) {
 // TestSim_Levels runs upgrades and downgrades under faults. Without the other kinds of steps of
 // TestSim, all members are often of the newer version.
 func TestSim_Levels(t *testing.T) {
-	exhaustive.Checks(t, 10, 100)
+	exhaustive.Checks(t, 5, 100)
 	kinds := []stepKind{
 		stepUpgrade, stepUpgrade, stepUpgrade, stepUpgrade, stepDowngrade, stepPowerLoss, stepKillLeader, stepCutOff, stepCutOneWay,
 		stepCrashAtOp, stepTarget, stepEmptyDir, stepHandOver, stepCheckpoint, stepStop,

@@ -171,6 +171,7 @@ func TestNew_SaysAllThatIsWrong(t *testing.T) {
 }
 
 func TestExpireSession(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{})
 	c := dialIn(t, s, time.Hour)
 	must[string](t)(c.Create("/e", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))

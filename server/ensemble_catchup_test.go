@@ -239,7 +239,7 @@ func TestEnsemble_InstallClosesConnections(t *testing.T) {
 		// Its joiners do not run: it fails while the victim is cut off.
 		admin.request(7, proto.OpReconfig, change{joining: strings.Join(e.lines()[3:], ",")})
 		var watching sync.WaitGroup
-		for range exhaustive.Or(4, 20) { // each reads all the time
+		for range exhaustive.Or(2, 20) { // each reads all the time
 			r := e.connect(victim, time.Hour)
 			watching.Go(func() { r.watchUntilClosed("/x") }) // ends when the server closes the connection
 		}

@@ -186,6 +186,7 @@ func TestEnsemble_RestartOfAll(t *testing.T) {
 
 // The same over sockets, with go-zookeeper.
 func TestEnsemble_Loopback(t *testing.T) {
+	t.Parallel()
 	e := newEnsemble(t, 3, nil)
 	e.each(func(c *server.Config) { c.Tick = 200 * time.Millisecond })
 	e.startAll()

@@ -84,6 +84,7 @@ func (m *movingEnsemble) settled(when string) {
 // A reconfig moves peer ports: of one server after the other, of all at once, in a ring. Clients
 // stay connected. A restart with the former lines keeps the ports.
 func TestReconfig_PeerPortsMove(t *testing.T) {
+	t.Parallel()
 	m := newMovingEnsemble(t)
 	for id := range 3 {
 		m.moves(map[int]*tcpport.Port{id + 1: reservePort(t)})
@@ -112,6 +113,7 @@ func TestReconfig_PeerPortsMove(t *testing.T) {
 // A server whose new port is in use goes on at its former port, says why, and moves when the port
 // is free. A member that was down while all others moved finds them, and they it.
 func TestReconfig_PeerPortInUse(t *testing.T) {
+	t.Parallel()
 	m := newMovingEnsemble(t)
 	id, down := m.followers()[0], m.followers()[1]
 	m.m(down).stop()
@@ -144,6 +146,7 @@ func TestReconfig_PeerPortInUse(t *testing.T) {
 // A peer port moves to an address with a name, to one of IPv6, and back, with TLS and without a
 // proof. Restarted with their former lines, the members find each other.
 func TestReconfig_PeerPortsMoveToNames(t *testing.T) {
+	t.Parallel()
 	v6, err := tcpport.Reserve("[::1]:0")
 	if err != nil {
 		t.Skipf("this machine has no IPv6: %v", err)
@@ -176,6 +179,7 @@ func TestReconfig_PeerPortsMoveToNames(t *testing.T) {
 // A member whose former line has several addresses listens on all of them after a restart with that
 // line, as long as another member may know only these.
 func TestReconfig_SeveralFormerPeerPorts(t *testing.T) {
+	t.Parallel()
 	second := reservePort(t)
 	several := false
 	m := newMovingEnsembleWith(t, func(m *ensembleMember, c *server.Config) {

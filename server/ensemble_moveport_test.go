@@ -14,6 +14,7 @@ import (
 // is in use is retried, and leaves the previous one closed, as in ZooKeeper. A restart keeps the
 // port.
 func TestReconfig_ClientPortMoves(t *testing.T) {
+	t.Parallel()
 	e := newEnsemble(t, 3, nil)
 	e.onDisk()
 	e.each(func(c *server.Config) { c.Tick, c.NoSync, c.SuperDigest = 200*time.Millisecond, true, superDigest() })

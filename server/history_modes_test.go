@@ -15,7 +15,7 @@ import (
 // not older than what its client has seen, and what it refuses never happens; a session with an
 // ephemeral znode is never lost.
 func TestHistory_Modes(t *testing.T) {
-	exhaustive.Checks(t, 3, 100)
+	exhaustive.Checks(t, 2, 100)
 	reads := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)

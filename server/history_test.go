@@ -78,7 +78,7 @@ func drawPlan(t *rapid.T) plan {
 // each client's view is sequential, zxids are in one order everywhere, and no session is lost. The
 // flag -rapid.checks sets the number of runs, -rapid.seed repeats a run.
 func TestHistory(t *testing.T) {
-	exhaustive.Checks(t, 3, 100)
+	exhaustive.Checks(t, 2, 100)
 	runs, actions, unknown := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)

@@ -134,6 +134,7 @@ func TestWatch_FiresBeforeOwnReply(t *testing.T) {
 // The client library reconnects by itself, and relies on the session, the ephemerals and
 // setWatches.
 func TestRestart_KeepsSessionsEphemeralsAndWatches(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, err := server.New(server.Config{Dir: dir, SnapCount: 3})
 	if err != nil {

@@ -60,13 +60,9 @@ func (e *ensemble) monitor(id int) map[string]string {
 // awaits waits for a condition, with the bubble's time.
 func (e *ensemble) awaits(what string, condition func() bool) {
 	e.t.Helper()
-	for range 6000 {
-		if condition() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !e.becomes(condition) {
+		e.t.Fatalf("not in a minute: %s", what)
 	}
-	e.t.Fatalf("not in a minute: %s", what)
 }
 
 // settled waits until the ensemble has its members in /zookeeper/config and the leader has all the
