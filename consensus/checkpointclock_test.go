@@ -12,6 +12,7 @@ import (
 // The wall clock goes back by an hour whenever it is read. Checkpoints are written when they are
 // due anyway, and only then.
 func TestCheckpoint_DueThoughTheClockGoesBack(t *testing.T) {
+	t.Parallel()
 	const every = 10
 	var back atomic.Int64
 	start := time.Now()

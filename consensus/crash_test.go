@@ -87,6 +87,7 @@ func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 // Each operation of the disk fails once: Run returns that error, and every answered request is on
 // disk.
 func TestC5_DiskErrors(t *testing.T) {
+	t.Parallel()
 	fault := fmt.Errorf("no space: %w", syscall.ENOSPC)
 	for _, kind := range []vfstest.OpKind{vfstest.OpWrite, vfstest.OpSync, vfstest.OpPreallocate, vfstest.OpCreate, vfstest.OpRename, vfstest.OpSyncDir} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -277,6 +278,7 @@ func childConfig(dir string, m StateMachine) Config {
 // moments: also in the middle of a checkpoint, and between a checkpoint and the compaction of the
 // log.
 func TestC2C3C4_KilledProcess(t *testing.T) {
+	t.Parallel()
 	dir, lives := t.TempDir(), 25
 	if testing.Short() {
 		lives = 4

@@ -61,6 +61,7 @@ func mustBeCorrupt(t *testing.T, path string, err error) {
 // Every page of a checkpoint is damaged in several ways: Open returns an error, or the state is
 // right anyway. The state is never silently wrong, and nothing stays locked.
 func TestC4_DamagedPages(t *testing.T) {
+	t.Parallel()
 	cfg, items := smallCheckpoint(t)
 	path := cfg.checkpointPath()
 	good := readFile(t, path)

@@ -67,6 +67,7 @@ func fallbackDir(t *testing.T) (cfg Config, items []string, written []int) {
 // C4: a start that finds the newest checkpoint damaged begins with the previous checkpoint and the
 // log, loses nothing, and writes later checkpoints that are good.
 func TestC4_PreviousCheckpoint(t *testing.T) {
+	t.Parallel()
 	cfg, items, written := fallbackDir(t)
 	if len(written) == 0 {
 		t.Fatal("the newest checkpoint wrote no page")

@@ -152,6 +152,7 @@ func TestFound_Refuses(t *testing.T) {
 // After a power loss before any operation of the log's disk, or before the rename of the
 // checkpoint, the directory is as new, or refused, or complete.
 func TestFound_PowerLossAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	from := t.TempDir()
 	n := open(t, Config{Dir: from})
 	n.put(t, "a", "b", "c")
@@ -321,6 +322,7 @@ func TestReadCheckpoint_FindsDamage(t *testing.T) {
 // A file of many megabytes is written in parts, and room is called before each of them. Its error
 // ends the writing.
 func TestWriteCheckpoint_AsksForRoom(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := open(t, Config{Dir: dir})
 	for range 24 {

@@ -64,6 +64,7 @@ func TestNode_ReadSeesWhatWasAnswered(t *testing.T) {
 // After restarts in the middle of a load, with many checkpoints, the state is the same as without
 // them.
 func TestC3_RestartsUnderLoad(t *testing.T) {
+	t.Parallel()
 	for _, every := range []int{3, 50, 1_000_000, inMemory} {
 		t.Run(fmt.Sprintf("checkpoint every %d", every), func(t *testing.T) {
 			var checkpoints atomic.Int64

@@ -51,8 +51,8 @@ var bugHunts = [numBugs][]stepKind{
 	bugLevelTooEarly:     {stepUpgrade},
 }
 
-// firstPlans are the plans with which the search for the rare bugs begins. The first plan, or one soon
-// after it, finds the bug.
+// firstPlans are the plans with which the search for the rare bugs begins. The first plan, or one
+// soon after it, finds the bug.
 var firstPlans = [numBugs]int{bugVotesEmpty: 23, bugExpiryOfOldLeader: 3, bugOneFileForTwo: 42}
 
 func (b plantedBug) String() string { return bugNames[b] }

@@ -65,8 +65,8 @@ func withEnsemble(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 	})
 }
 
-// withNumbers runs f with servers that are numbered from 1 and, in make exhaustive, with servers that
-// are numbered from 0. make test has TestEnsemble_NumbersFromZero.
+// withNumbers runs f with servers that are numbered from 1 and, in make exhaustive, with servers
+// that are numbered from 0. make test has TestEnsemble_NumbersFromZero.
 func withNumbers(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 	t.Helper()
 	t.Run("from 1", func(t *testing.T) { withEnsemble(t, n, f) })
@@ -377,8 +377,8 @@ func (c *pausedClock) resume() {
 	}
 }
 
-// becomes reports whether condition becomes true within a minute: of the bubble, or, on loopback, of a
-// machine without other load.
+// becomes reports whether condition becomes true within a minute: of the bubble, or, on loopback,
+// of a machine without other load.
 func (e *ensemble) becomes(condition func() bool) bool {
 	e.t.Helper()
 	if condition() {
