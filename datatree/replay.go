@@ -92,8 +92,25 @@ func (r *Replay) setOwner(rec *record, owner int64) error {
 // transaction closes it, or [Replay.Finish] does.
 const unknownTimeout = 0
 
-// Session adds a session of a snapshot.
-func (r *Replay) Session(s zkfiles.Session) { r.setSession(s.ID, s.TimeoutMs) }
+// Load adds the sessions and znodes of a snapshot. It calls each after every znode, and ends with
+// the error of each.
+func (r *Replay) Load(s *zkfiles.SnapshotReader, each func() error) error {
+	for _, session := range s.Sessions {
+		r.setSession(session.ID, session.TimeoutMs)
+	}
+	for z, err := range s.Znodes() {
+		if err != nil {
+			return err
+		}
+		if err := r.addZnode(&z, s.ACLs); err != nil {
+			return fmt.Errorf("%w: at byte %d: znode %q: %w", zkfiles.ErrDamaged, s.Offset(), z.Path, err)
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // setSession adds a session or sets its timeout. The session is connected to no server.
 func (r *Replay) setSession(id proto.SessionID, timeoutMs int32) {
@@ -104,8 +121,8 @@ func (r *Replay) setSession(id proto.SessionID, timeoutMs int32) {
 // snapshot. The list permits nothing to anybody, and the log has the right one.
 const unresolvedScheme = "not-in-snapshot"
 
-// Znode adds a znode of a snapshot. acls is the snapshot's table.
-func (r *Replay) Znode(z *zkfiles.Znode, acls map[int64][]proto.ACL) error {
+// addZnode adds a znode of a snapshot. acls is the snapshot's table.
+func (r *Replay) addZnode(z *zkfiles.Znode, acls map[int64][]proto.ACL) error {
 	t := r.t
 	rec := record{
 		czxid: z.Stat.Czxid, mzxid: z.Stat.Mzxid, pzxid: z.Stat.Pzxid, ctimeMs: z.Stat.CtimeMs, mtimeMs: z.Stat.MtimeMs,

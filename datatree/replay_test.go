@@ -192,10 +192,10 @@ func TestReplay_OfAFuzzySnapshot(t *testing.T) {
 		}
 		got := NewReplay(New(Options{TrackDirty: true}))
 		for _, session := range s.sessions {
-			got.Session(session)
+			got.setSession(session.ID, session.TimeoutMs)
 		}
 		for i := range s.znodes {
-			if err := got.Znode(&s.znodes[i], s.acls); err != nil {
+			if err := got.addZnode(&s.znodes[i], s.acls); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -292,7 +292,7 @@ func TestReplay_LaterZnodeAtThePath(t *testing.T) {
 func TestReplay_FuzzySnapshotWithoutItsLog(t *testing.T) {
 	r := NewReplay(New(Options{}))
 	z := zkfiles.Znode{Path: "/a", ACL: 7, Stat: zkfiles.Stat{Czxid: 9, Mzxid: 9, Pzxid: 9}}
-	if err := r.Znode(&z, nil); err != nil {
+	if err := r.addZnode(&z, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.SetZxid(8)
@@ -318,7 +318,7 @@ func TestReplay_FuzzySnapshotWithoutItsLog(t *testing.T) {
 func TestReplay_EphemeralOfNoSession(t *testing.T) {
 	r := NewReplay(New(Options{}))
 	z := zkfiles.Znode{Path: "/e", ACL: zkfiles.OpenKey, Stat: zkfiles.Stat{Czxid: 1, Mzxid: 1, Pzxid: 1, Owner: 5}}
-	if err := r.Znode(&z, nil); err != nil {
+	if err := r.addZnode(&z, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.SetZxid(1)

@@ -67,16 +67,8 @@ func (r *Replica) load(in *bufio.Reader, zxid proto.Zxid) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range tree.Sessions {
-		r.replay.Session(s)
-	}
-	for z, err := range tree.Znodes() {
-		if err != nil {
-			return err
-		}
-		if err := r.replay.Znode(&z, tree.ACLs); err != nil {
-			return fmt.Errorf("znode %q: %w", z.Path, err)
-		}
+	if err := r.replay.Load(tree, func() error { return nil }); err != nil {
+		return err
 	}
 	r.last = zxid
 	r.replay.SetZxid(zxid)

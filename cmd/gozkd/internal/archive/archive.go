@@ -158,11 +158,11 @@ func (a *Archive) At(m history.Moment) (Span, error) {
 		return Span{}, fmt.Errorf("%w: %v has no complete base yet", history.ErrNotCovered, a)
 	case s.Base == "":
 		return Span{}, fmt.Errorf("%w: it begins at %s, zxid %#x",
-			history.ErrNotCovered, shown(timeOf(all[0].ms)), all[0].zxid)
+			history.ErrNotCovered, TimeText(timeOf(all[0].ms)), all[0].zxid)
 	case a.End() > s.Last && after == nil && !m.Time.IsZero() && m.Time.After(s.End):
-		return Span{}, fmt.Errorf("%w: it has a gap after %s, which no complete base follows; choose that moment or one before", history.ErrNotCovered, shown(s.End))
+		return Span{}, fmt.Errorf("%w: it has a gap after %s, which no complete base follows; choose that moment or one before", history.ErrNotCovered, TimeText(s.End))
 	case after != nil && s.Last < after.index && !m.Time.IsZero() && m.Time.After(s.End):
-		return Span{}, fmt.Errorf("%w: it has a gap from %s to %s; choose a moment before or after it", history.ErrNotCovered, shown(s.End), shown(timeOf(after.ms)))
+		return Span{}, fmt.Errorf("%w: it has a gap from %s to %s; choose a moment before or after it", history.ErrNotCovered, TimeText(s.End), TimeText(timeOf(after.ms)))
 	}
 	return s, nil
 }
@@ -181,7 +181,8 @@ func (a *Archive) End() uint64 {
 	return end.index
 }
 
-func shown(t time.Time) string {
+// TimeText returns the time of a batch in a text for users; zero: there was none before.
+func TimeText(t time.Time) string {
 	if t.IsZero() {
 		return "the first write"
 	}

@@ -240,22 +240,15 @@ func (p *partReport) restorable(ctx context.Context, a *archive.Archive, span ar
 	}
 }
 
-func shownTime(t time.Time) string {
-	if t.IsZero() {
-		return "the first write"
-	}
-	return t.Format(time.RFC3339Nano)
-}
-
 // print prints the report, and its problems as errors.
 func (c *command) print(r *report) {
 	c.Line("archive", "%s", r.Archive)
 	for _, p := range r.Parts {
 		for _, m := range p.Restorable {
-			c.Line("moments", "%s to %s, zxid %s to %s", shownTime(m.From), shownTime(m.To), m.FirstZxid, m.LastZxid)
+			c.Line("moments", "%s to %s, zxid %s to %s", archive.TimeText(m.From), archive.TimeText(m.To), m.FirstZxid, m.LastZxid)
 		}
 		if len(p.Restorable) == 0 {
-			c.Line("moments", "none from %s to %s, entries %d to %d", shownTime(p.From), shownTime(p.To), p.FirstEntry, p.LastEntry)
+			c.Line("moments", "none from %s to %s, entries %d to %d", archive.TimeText(p.From), archive.TimeText(p.To), p.FirstEntry, p.LastEntry)
 		}
 		if p.Digest == "" {
 			continue

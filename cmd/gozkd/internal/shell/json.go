@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -115,17 +114,13 @@ type jsonEvent struct {
 func eventOf(e client.Event) jsonEvent {
 	j := jsonEvent{Type: eventName(e), State: e.State.KeeperState(), Path: e.Path}
 	if e.Zxid != proto.NoZxid {
-		j.Zxid = hex(int64(e.Zxid))
+		j.Zxid = e.Zxid.String()
 	}
 	return j
 }
 
 // jsonDate formats a time in Unix milliseconds as JSON has it: in UTC, with milliseconds.
 func jsonDate(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// hex formats zxids and session ids as ZooKeeper does. Numbers of their size would exceed what
-// JavaScript can represent.
-func hex(n int64) string { return "0x" + strconv.FormatUint(uint64(n), 16) }
 
 // jsonData holds a znode's data under one of two keys, for embedding: "data" is a string, or null
 // if the znode has no data; "data_base64" is for data that is not UTF-8.

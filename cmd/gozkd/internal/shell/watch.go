@@ -241,7 +241,7 @@ func (l watchLine) String() string {
 		line += l.kind + " " + l.path
 	}
 	if l.zxid != proto.NoZxid {
-		line += " zxid=" + hex(int64(l.zxid))
+		line += " zxid=" + l.zxid.String()
 	}
 	switch {
 	case !l.withData:
@@ -270,7 +270,7 @@ func (l watchLine) MarshalJSON() ([]byte, error) {
 	}
 	h := head{Time: jsonDate(l.at.UnixMilli()), Type: l.kind, Path: l.path, Why: l.why}
 	if l.zxid != proto.NoZxid {
-		h.Zxid = hex(int64(l.zxid))
+		h.Zxid = l.zxid.String()
 	}
 	if !l.since.IsZero() {
 		h.Since = jsonDate(l.since.UnixMilli())

@@ -131,20 +131,12 @@ func (l *loader) snapshot(s File) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, session := range r.Sessions {
-		l.replay.Session(session)
-	}
-	for z, err := range r.Znodes() {
-		if err != nil {
-			return err
-		}
-		if err := l.replay.Znode(&z, r.ACLs); err != nil {
-			return fmt.Errorf("%w: at byte %d: znode %q: %w", zkfiles.ErrDamaged, r.Offset(), z.Path, err)
-		}
+	err = l.replay.Load(r, func() error {
 		l.done.Znodes++
-		if err := l.tick("znodes", l.done.Znodes); err != nil {
-			return err
-		}
+		return l.tick("znodes", l.done.Znodes)
+	})
+	if err != nil {
+		return err
 	}
 	if l.trailer, err = r.Trailer(); err != nil {
 		return err
