@@ -369,6 +369,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/shell/console", there: true, may: []arrow{
 		{"internal/vfs", "replaces the history"},
+		{"cmd/gozkd/internal/cli", "reads that a context ends"},
 		{"golang.org/x/term", "the line editor"},
 		{"golang.org/x/sys", "console modes on Windows"},
 	}},

@@ -196,19 +196,9 @@ func (r *subtreeRestore) behind(p *subtree.Patch) error {
 // confirmed asks the user.
 func (r *subtreeRestore) confirmed(ctx context.Context) bool {
 	cli.Print(r.Env.Err, fmt.Sprintf("Make these changes at %s? yes or no: ", r.destination))
-	answer := make(chan string, 1)
-	// Ends with the answer; after an interrupt, with the process, because a read cannot be
-	// interrupted.
-	go func() {
-		line, _ := bufio.NewReader(r.Env.In).ReadString('\n') // after an error, the answer is not yes
-		answer <- line
-	}()
-	select {
-	case line := <-answer:
-		return strings.TrimSpace(line) == "yes"
-	case <-ctx.Done():
-		return false
-	}
+	answer := cli.NewInput(func() (string, error) { return bufio.NewReader(r.Env.In).ReadString('\n') })
+	line, _ := answer.Next(ctx) // after an error, the answer is not yes
+	return strings.TrimSpace(line) == "yes"
 }
 
 // show prints what a patch changes.

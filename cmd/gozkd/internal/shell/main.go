@@ -141,41 +141,21 @@ type lineReader interface {
 
 // scriptReader reads lines from standard input that is not a terminal, each line when the shell
 // needs it.
-type scriptReader struct {
-	in      *bufio.Reader
-	lines   chan scriptLine // capacity 1: a reader must be able to exit when nobody waits
-	reading bool            // a reader is running
-}
+type scriptReader struct{ lines *cli.Input[string] }
 
-type scriptLine struct {
-	text string
-	err  error
-}
-
-func newScriptReader(in io.Reader) *scriptReader {
-	return &scriptReader{in: bufio.NewReader(in), lines: make(chan scriptLine, 1)}
+func newScriptReader(from io.Reader) *scriptReader {
+	in := bufio.NewReader(from)
+	return &scriptReader{cli.NewInput(func() (string, error) {
+		text, err := in.ReadString('\n')
+		if text != "" && errors.Is(err, io.EOF) {
+			err = nil // the last line need not end in a newline
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), err
+	})}
 }
 
 func (r *scriptReader) readLine(ctx context.Context, _ func() string) (string, error) {
-	if !r.reading {
-		r.reading = true
-		// Stopped by the next line or the end of the input, because a read cannot be interrupted.
-		// This call or the next call waits for the goroutine; nobody does when the program exits.
-		go func() {
-			text, err := r.in.ReadString('\n')
-			if text != "" && errors.Is(err, io.EOF) {
-				err = nil // the last line need not end in a newline
-			}
-			r.lines <- scriptLine{strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), err}
-		}()
-	}
-	select {
-	case l := <-r.lines:
-		r.reading = false
-		return l.text, l.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+	return r.lines.Next(ctx)
 }
 
 func (r *scriptReader) running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 )
 
 // ErrInterrupted is returned by ReadLine for Ctrl-C. The line is discarded.
@@ -31,20 +33,13 @@ type Config struct {
 // Console is a terminal. Write is safe for concurrent use, also during ReadLine. Only one goroutine
 // at a time may call ReadLine.
 type Console struct {
-	cfg     Config
-	keys    keys
-	chunks  chan chunk // capacity 1: a reader must be able to exit when nobody waits
-	reading bool       // a reader is running
+	cfg   Config
+	keys  keys
+	input *cli.Input[[]byte]
 
 	mu     sync.Mutex // guards the fields below, and orders output
 	editor *term.Terminal
 	prompt func() string
-}
-
-// chunk is the result of a read from the terminal.
-type chunk struct {
-	data []byte
-	err  error
 }
 
 // IsTerminal reports whether in and out can be used for a Console.
@@ -54,7 +49,14 @@ func IsTerminal(in, out *os.File) bool {
 
 // New returns a Console. The terminal stays unchanged before ReadLine.
 func New(cfg Config) *Console {
-	return &Console{cfg: cfg, chunks: make(chan chunk, 1)}
+	return &Console{cfg: cfg, input: cli.NewInput(func() ([]byte, error) {
+		buf := make([]byte, 1024)
+		n, err := cfg.In.Read(buf)
+		if n > 0 {
+			err = nil // the next read reports an error again
+		}
+		return buf[:n], err
+	})}
 }
 
 // Width returns the number of columns. If the terminal does not report a width, Width returns 80.
@@ -155,36 +157,11 @@ func (d *device) Read(p []byte) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		data, err := d.c.next(d.ctx)
+		data, err := d.c.input.Next(d.ctx)
 		if err != nil {
 			return 0, err
 		}
 		d.c.keys.add(data)
 		d.c.resize()
-	}
-}
-
-// next waits for input from the terminal.
-func (c *Console) next(ctx context.Context) ([]byte, error) {
-	if !c.reading {
-		c.reading = true
-		// Stopped by the next key or the end of the terminal, because a read from a terminal cannot
-		// be interrupted. This call or the next call waits for the goroutine; nobody does when the
-		// program exits.
-		go func() {
-			buf := make([]byte, 1024)
-			n, err := c.cfg.In.Read(buf)
-			c.chunks <- chunk{buf[:n], err}
-		}()
-	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case got := <-c.chunks:
-		c.reading = false
-		if len(got.data) > 0 {
-			return got.data, nil // the next read reports an error again
-		}
-		return nil, got.err
 	}
 }
