@@ -170,13 +170,9 @@ func (m systemd) reloading() {
 // watch serves the service manager's watchdog until stop is called.
 func (m systemd) watch(s *server.Server) (stop func()) {
 	alive, dead := context.WithCancel(context.Background())
-	watched := make(chan struct{})
-	// Stopped and awaited by stop.
-	go func() {
-		defer close(watched)
-		m.watchdog(alive, func() { s.Status() })
-	}()
-	return func() { dead(); <-watched }
+	var watching sync.WaitGroup
+	watching.Go(func() { m.watchdog(alive, func() { s.Status() }) }) // stopped and awaited by stop
+	return func() { dead(); watching.Wait() }
 }
 
 // watchdog reports until ctx ends that the server is alive, twice per interval of the service

@@ -47,7 +47,7 @@ type endpoints struct {
 	admin, metrics string
 	web            *web.Handler // nil: not served
 	servers        []*http.Server
-	ended          []chan struct{}
+	serving        sync.WaitGroup
 	conns          sync.WaitGroup // open connections, including their running handlers
 }
 
@@ -124,15 +124,12 @@ func (e *endpoints) open(ctx context.Context, at endpoint, h http.Handler, log h
 			e.conns.Done()
 		}
 	}
-	ended := make(chan struct{})
-	e.servers, e.ended = append(e.servers, server), append(e.ended, ended)
-	// Stopped and awaited by close.
-	go func() {
-		defer close(ended)
+	e.servers = append(e.servers, server)
+	e.serving.Go(func() { // stopped and awaited by close
 		if err := server.Serve(secured(bounded, at.tls, at.unified)); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("no longer served: "+what, "error", err)
 		}
-	}()
+	})
 	return u
 }
 
@@ -155,10 +152,10 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 // the file of an unfinished snapshot.
 func (e *endpoints) close() error {
 	var errs []error
-	for i, s := range e.servers {
+	for _, s := range e.servers {
 		errs = append(errs, s.Close())
-		<-e.ended[i]
 	}
+	e.serving.Wait()
 	e.conns.Wait()
 	return errors.Join(errs...)
 }

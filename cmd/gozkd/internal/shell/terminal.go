@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
@@ -83,18 +84,16 @@ func (t *terminalReader) dropInterrupt() {
 // command has returned.
 func (t *terminalReader) running(ctx context.Context) (command context.Context, done func()) {
 	command, cancel := context.WithCancelCause(ctx)
-	stopped := make(chan struct{})
-	// Stopped by done, which waits for the goroutine.
-	go func() {
-		defer close(stopped)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { // stopped and awaited by done
 		select {
 		case <-t.interrupts:
 			_, _ = io.WriteString(t.console, "\n") // the terminal has printed ^C
 			cancel(errInterrupted)
 		case <-command.Done():
 		}
-	}()
-	return command, func() { cancel(nil); <-stopped }
+	})
+	return command, func() { cancel(nil); waiting.Wait() }
 }
 
 // prompt returns zkCli.sh's prompt: the servers, the state of the session, the number of the line.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -125,16 +126,13 @@ func show(ctx context.Context, w *watcher, o options, terminal ...tea.ProgramOpt
 	})
 	// main handles signals and ends ctx.
 	p := tea.NewProgram(m, append(terminal, tea.WithContext(ctx), tea.WithoutSignalHandler())...)
-	watched := make(chan struct{})
+	var watching sync.WaitGroup
 	// Ended by cancel, and awaited below. Send returns at once when the program has ended.
-	go func() {
-		defer close(watched)
-		w.run(ctx, func(r Report) { p.Send(r) })
-	}()
+	watching.Go(func() { w.run(ctx, func(r Report) { p.Send(r) }) })
 	_, err := p.Run()
 	signalled := ctx.Err() != nil
 	cancel()
-	<-watched
+	watching.Wait()
 	if signalled && errors.Is(err, tea.ErrProgramKilled) {
 		return nil
 	}
