@@ -11,13 +11,9 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/clientauth"
-	"github.com/gozkd/gozkd/internal/connectstring"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
 )
-
-// DefaultPort is the port of a server whose address has no port.
-const DefaultPort = connectstring.DefaultPort
 
 const (
 	defaultSessionTimeout = 30 * time.Second
@@ -165,15 +161,6 @@ func (cfg Config) withDefaults() (Config, error) {
 		return cfg, fmt.Errorf("client: %w", err)
 	}
 	return cfg, nil
-}
-
-// ParseServers splits a connect string such as host[:port],[::1]:2181,.../chroot into the fields of
-// Config. Servers without a port get DefaultPort. chroot is "" if there is none.
-func ParseServers(connect string) (servers []string, chroot string, err error) {
-	if servers, chroot, err = connectstring.Parse(connect); err != nil {
-		return nil, "", fmt.Errorf("client: %w", err)
-	}
-	return servers, chroot, nil
 }
 
 // configPath is the znode in which servers publish the membership.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/connectstring"
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/requesthook"
 )
 
@@ -37,7 +37,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	if i := slices.IndexFunc(servers, func(s string) bool { return strings.Contains(s, "/") }); i >= 0 && i < len(servers)-1 {
 		return nil, fmt.Errorf("recipes: connect: %q has a chroot and is not the last of the servers", servers[i])
 	}
-	servers, chroot, err := connectstring.Parse(strings.Join(servers, ","))
+	servers, chroot, err := client.ParseServers(strings.Join(servers, ","))
 	if err != nil {
 		return nil, fmt.Errorf("recipes: connect: %w", err)
 	}

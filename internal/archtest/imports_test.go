@@ -32,7 +32,6 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/bodyread", there: true},
 	{pkg: "internal/memberdir", there: true},
 	{pkg: "internal/lastzxid", there: true},
-	{pkg: "internal/connectstring", there: true, may: []arrow{{"proto", "the rules of paths"}}},
 	{pkg: "internal/archtest", there: true},
 	{pkg: "internal/testca", there: true},
 	{pkg: "internal/tlsreason", there: true},
@@ -154,7 +153,6 @@ var table = slices.Concat(webTable, []box{
 		{"internal/requesthook", "lets tests intercept requests"},
 		{"client", "the sessions that recipes run in; never our server"},
 		{"proto", "errors, events and Stats of package client"},
-		{"internal/connectstring", "parses a list of servers"},
 		{"sasl", "the mechanism is handed in"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations; connections of Wrap"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
@@ -188,7 +186,6 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "client", there: true, may: []arrow{
 		{"internal/backoff", "pauses between attempts"},
 		{"internal/bodyread", "replies of any length"},
-		{"internal/connectstring", "parses a list of servers"},
 		{"internal/clientauth", "TLS on a new connection"},
 		{"sasl", "the mechanism is handed in"},
 		{"proto", "replies and events"},

@@ -1,5 +1,4 @@
-// Package connectstring parses the connect strings of ZooKeeper's clients.
-package connectstring
+package client
 
 import (
 	"fmt"
@@ -13,22 +12,22 @@ import (
 // DefaultPort is the port of a server whose address has no port.
 const DefaultPort = "2181"
 
-// Parse splits a connect string such as host[:port],[::1]:2181,.../chroot. Servers without a port
-// get DefaultPort. chroot is "" if there is none.
-func Parse(connect string) (servers []string, chroot string, err error) {
+// ParseServers splits a connect string such as host[:port],[::1]:2181,.../chroot into the fields of
+// Config. Servers without a port get DefaultPort. chroot is "" if there is none.
+func ParseServers(connect string) (servers []string, chroot string, err error) {
 	list := connect
 	if i := strings.IndexByte(connect, '/'); i >= 0 {
 		list, chroot = connect[:i], connect[i:]
 		if chroot == "/" {
 			chroot = ""
 		} else if err := proto.ValidatePath(chroot); err != nil {
-			return nil, "", fmt.Errorf("connect string %q: %w", connect, err)
+			return nil, "", fmt.Errorf("client: connect string %q: %w", connect, err)
 		}
 	}
 	for s := range strings.SplitSeq(list, ",") {
 		address, err := parseServer(strings.TrimSpace(s))
 		if err != nil {
-			return nil, "", fmt.Errorf("connect string %q: %w", connect, err)
+			return nil, "", fmt.Errorf("client: connect string %q: %w", connect, err)
 		}
 		servers = append(servers, address)
 	}
