@@ -80,6 +80,12 @@ func Refused(err error) bool {
 	return errors.As(err, &e) && (!e.Unknown && classify(e.Err) == answered || errors.Is(err, ErrHungUp))
 }
 
+// IsLost reports whether err says that a Hold or a place in line was lost: with its session, or
+// because somebody deleted its znode.
+func IsLost(err error) bool {
+	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrNotHeld)
+}
+
 // ambiguousError is the server's answer to a repeated write, or to a read after a lost answer, that
 // leaves open whether the first attempt was applied.
 type ambiguousError struct{ error }

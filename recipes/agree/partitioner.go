@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -91,7 +91,7 @@ func (p *Partitioner) join(ctx context.Context) (*partitionMember, error) {
 func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts map[string]*recipes.Hold) error) error {
 	for {
 		m, err := p.join(ctx)
-		lost := contend.IsLost(err)
+		lost := recipes.IsLost(err)
 		if err == nil {
 			lost, err = m.run(ctx, f)
 		}
@@ -106,15 +106,15 @@ func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts
 func (m *partitionMember) run(ctx context.Context, f func(ctx context.Context, parts map[string]*recipes.Hold) error) (lost bool, err error) {
 	defer func() {
 		m.cancel(recipes.ErrNotHeld)
-		err = contend.Undo(ctx, m.client, m.session, err, m.znode())
+		err = cleanup.Undo(ctx, m.client, m.session, err, m.znode())
 	}()
 	for {
 		share, err := m.acquire(ctx)
 		if err != nil {
-			return contend.IsLost(err), err
+			return recipes.IsLost(err), err
 		}
 		if again, err := share.run(ctx, f); !again {
-			return m.ctx.Err() != nil && contend.IsLost(err), err
+			return m.ctx.Err() != nil && recipes.IsLost(err), err
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (m *partitionMember) acquire(ctx context.Context) (*share, error) {
 			err = &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(in)}
 		}
 		if in.Err() != nil || !errors.Is(err, errMembersChanged) && !errors.Is(err, recipes.ErrNotHeld) {
-			return nil, contend.WithCleanup(err, released)
+			return nil, cleanup.Join(err, released)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -83,7 +84,7 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 	case <-s.Context().Done():
 		return false, nil
 	case <-ctx.Done():
-		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: contend.ContextError(ctx)}
+		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: calls.ContextError(ctx)}
 	}
 }
 
@@ -100,7 +101,7 @@ func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
 			return false, err
 		case ctx.Err() != nil: // a lost answer to a check leaves nothing unknown
-			return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: contend.ContextError(ctx)}
+			return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: calls.ContextError(ctx)}
 		}
 	}
 }

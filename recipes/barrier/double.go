@@ -9,7 +9,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -70,7 +73,7 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 		if e.ownPath == "" { // not created, or deleted by Create
 			return nil, err
 		}
-		return nil, contend.Undo(ctx, d.client, s, err, e.ownPath)
+		return nil, cleanup.Undo(ctx, d.client, s, err, e.ownPath)
 	}
 	return &Participant{d.client.NewHold(recipes.HoldSpec{Session: s, Path: e.ownPath, Token: e.pzxid}), d}, nil
 }
@@ -78,7 +81,7 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 // With enters, runs f, and leaves. The context of f has the values of ctx, and ends with ctx or
 // when the member is no longer in. If f panics, With does not wait for the other members.
 func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) error {
-	if err := contend.CheckFunc(f == nil); err != nil {
+	if err := holding.CheckFunc(f == nil); err != nil {
 		return err
 	}
 	m, err := d.Enter(ctx)
@@ -146,7 +149,7 @@ func (e *entering) enter(ctx context.Context) (err error) {
 				return nil
 			}
 		case <-ctx.Done():
-			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: contend.ContextError(ctx)}
+			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: calls.ContextError(ctx)}
 		}
 	}
 }

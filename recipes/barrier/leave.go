@@ -9,7 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -21,14 +23,14 @@ import (
 // if the member was not in.
 func (m *Participant) Leave(ctx context.Context) error {
 	if m.Context().Err() != nil {
-		lost, err := contend.Release(ctx, m.Hold, "leave barrier") // the znode may exist
-		return contend.WithCleanup(lost, err)
+		lost, err := holding.Release(ctx, m.Hold, "leave barrier") // the znode may exist
+		return cleanup.Join(lost, err)
 	}
 	in, cancel := m.Hold.Session().Within(ctx)
 	defer cancel()
 	l := &leaving{Double: m.double, member: m}
 	if err := l.leave(in); err != nil {
-		return contend.WithCleanup(err, m.Release(ctx))
+		return cleanup.Join(err, m.Release(ctx))
 	}
 	return l.awaitGone(in)
 }
@@ -102,7 +104,7 @@ func (l *leaving) waitToLeave(ctx context.Context) (gone bool, err error) {
 			l.others, l.maxCzxid, l.watch = slices.Delete(names, i, i+1), min(l.maxCzxid, now.pzxid), watch
 			return true, m.Release(ctx)
 		default:
-			if err := contend.Await(ctx, "leave barrier", m.Path(), watch); err != nil {
+			if err := calls.Await(ctx, "leave barrier", m.Path(), watch); err != nil {
 				return false, err
 			}
 		}
@@ -125,7 +127,7 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 // awaitGone waits until all others have left.
 func (l *leaving) awaitGone(ctx context.Context) error {
 	for len(l.others) > 0 {
-		if err := contend.Await(ctx, "leave barrier", l.member.Path(), l.watch); err != nil {
+		if err := calls.Await(ctx, "leave barrier", l.member.Path(), l.watch); err != nil {
 			return err
 		}
 		for again := true; again; {

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )
 
@@ -95,13 +96,13 @@ func (r *Registration[T]) Wait(ctx context.Context) (path string, err error) {
 // Close ends the registration and waits until the znode is gone. After the session timeout Close
 // returns recipes.ErrOutcomeUnknown, and the deletion continues in the background until the Client
 // is closed.
-func (r *Registration[T]) Close() error { return contend.Close(r.client, r.znode.Close) }
+func (r *Registration[T]) Close() error { return calls.Close(r.client, r.znode.Close) }
 
 // With registers, runs f, and unregisters, also if f panics. f gets ctx itself: a registration is
 // restored automatically, so its loss is no reason to stop f. With waits for the deletion of the
 // znode even if ctx has ended; see Registration.Close.
 func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx context.Context) error) (err error) {
-	if err := contend.CheckFunc(f == nil); err != nil {
+	if err := holding.CheckFunc(f == nil); err != nil {
 		return err
 	}
 	r, err := d.Register(ctx, in)

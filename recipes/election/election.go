@@ -72,13 +72,13 @@ func (c *candidate) Explain(ctx context.Context) (recipes.Contention, error) {
 
 // isFinal reports whether joining again is useless: the server refuses, or the Client is closed.
 func isFinal(err error) bool {
-	return errors.Is(err, recipes.ErrClosed) || recipes.Refused(err) && !contend.IsLost(err)
+	return errors.Is(err, recipes.ErrClosed) || recipes.Refused(err) && !recipes.IsLost(err)
 }
 
 // pauseBeforeRetry waits before the next attempt after err, or until ctx ends. After the loss of a
 // session or place there is no pause.
 func pauseBeforeRetry(ctx context.Context, err error) {
-	if !contend.IsLost(err) {
+	if !recipes.IsLost(err) {
 		backoff.Sleep(ctx, retryPause)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
@@ -80,7 +81,7 @@ func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 		case <-changed:
 		case <-runCtx.Done():
 		case <-ctx.Done():
-			return nil, &recipes.Error{Op: "await leadership", Path: l.path, Err: contend.ContextError(ctx)}
+			return nil, &recipes.Error{Op: "await leadership", Path: l.path, Err: calls.ContextError(ctx)}
 		}
 	}
 }
@@ -106,7 +107,7 @@ func (l *Latch) Close() error {
 	}
 	l.mu.Unlock()
 	l.stop()
-	return contend.Close(l.client, func(ctx context.Context) error {
+	return calls.Close(l.client, func(ctx context.Context) error {
 		defer context.AfterFunc(ctx, l.stopWaiting)()
 		<-l.done // soon, even if ctx has ended: cleanup then continues in the background
 		return l.leaveErr

@@ -5,7 +5,10 @@ import (
 	"errors"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 )
 
 // Selector calls a function while leading: Curator's LeaderSelector. Safe for concurrent use: each
@@ -60,7 +63,7 @@ func (s *Selector) Run(ctx context.Context, f func(ctx context.Context, held *re
 			pauseBeforeRetry(ctx, err)
 		}
 		if ctx.Err() != nil {
-			return errors.Join(err, &recipes.Error{Op: "stand", Path: s.path, Err: contend.ContextError(ctx)})
+			return errors.Join(err, &recipes.Error{Op: "stand", Path: s.path, Err: calls.ContextError(ctx)})
 		}
 	}
 }
@@ -71,8 +74,8 @@ func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f func(ctx cont
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
-		gone, cleanup := contend.Release(ctx, held, "lead")
-		lost, err = gone != nil, errors.Join(err, gone, contend.WithCleanup(nil, cleanup))
+		gone, unfinished := holding.Release(ctx, held, "lead")
+		lost, err = gone != nil, errors.Join(err, gone, cleanup.Join(nil, unfinished))
 	}()
 	return false, f(in, held)
 }

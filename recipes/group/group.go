@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -90,7 +91,7 @@ func (g *Group) Join(ctx context.Context, id string, payload []byte) (*Persisten
 // automatically, so its loss is no reason to stop f. With waits for the deletion of the znode even
 // if ctx has ended; see PersistentZnode.Close.
 func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx context.Context) error) (err error) {
-	if err := contend.CheckFunc(f == nil); err != nil {
+	if err := holding.CheckFunc(f == nil); err != nil {
 		return err
 	}
 	m, err := g.Join(ctx, id, payload)

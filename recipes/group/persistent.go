@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )
 
@@ -58,4 +58,4 @@ func (p *PersistentZnode) Path() (path string, err error) { return p.znode.Path(
 // a TTL stays until its TTL is over, because other processes may keep the znode too. After the
 // session timeout Close returns recipes.ErrOutcomeUnknown, and the deletion continues in the
 // background until the Client is closed.
-func (p *PersistentZnode) Close() error { return contend.Close(p.client, p.znode.Close) }
+func (p *PersistentZnode) Close() error { return calls.Close(p.client, p.znode.Close) }

@@ -6,7 +6,9 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 )
 
 // Locker is implemented by *Mutex, and by *RWMutex, which is then locked for writing; see
@@ -63,28 +65,28 @@ func (l *Lock) Release(ctx context.Context) error {
 	case 0:
 		return &recipes.Error{Op: "release", Path: l.Path(), Err: recipes.ErrNotHeld}
 	case 1:
-		return errors.Join(contend.Release(ctx, l.Hold, "release"))
+		return errors.Join(holding.Release(ctx, l.Hold, "release"))
 	}
 	return nil
 }
 
 // with runs f with a lock that acquire returns.
 func with(ctx context.Context, acquire func(context.Context) (*Lock, error), f func(context.Context) error) error {
-	if err := contend.CheckFunc(f == nil); err != nil {
+	if err := holding.CheckFunc(f == nil); err != nil {
 		return err
 	}
 	l, err := acquire(ctx)
 	if err != nil {
 		return err
 	}
-	return contend.With(ctx, l.Hold, f)
+	return holding.With(ctx, l.Hold, f)
 }
 
 // handOver is Release by a holder that has something in place of l, which stays valid if the
 // deletion of l continues in the background, or if somebody has deleted its znode.
 func (l *Lock) handOver(ctx context.Context) error {
 	err := l.Release(ctx)
-	if contend.OnlyUnknown(err) || errors.Is(err, recipes.ErrNotHeld) {
+	if cleanup.Continues(err) || errors.Is(err, recipes.ErrNotHeld) {
 		return nil
 	}
 	return err

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 )
 
 // Multi combines several locks, and acquires all of them or none. Safe for concurrent use.
@@ -39,7 +41,7 @@ func NewMulti(lockers ...Locker) *Multi {
 // exceeds the token of every earlier holder of any of these locks, including holders of a different
 // combination. Release releases the last lock first.
 func (m *Multi) Lock(ctx context.Context) (*Lock, error) {
-	return contend.Again(ctx, func() (*Lock, error) { return m.lockAll(ctx, Locker.Lock) })
+	return calls.Again(ctx, func() (*Lock, error) { return m.lockAll(ctx, Locker.Lock) })
 }
 
 // TryLock returns recipes.ErrNotAcquired if not all locks can be acquired at once.
@@ -63,8 +65,8 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 		l, err := lock(locker, in)
 		cancel()
 		if err != nil {
-			_, released := contend.Release(ctx, all, "release")
-			return nil, contend.WithCleanup(err, released)
+			_, released := holding.Release(ctx, all, "release")
+			return nil, cleanup.Join(err, released)
 		}
 		// The last lock has the greatest token: its znode was created while the others were held.
 		all = recipes.JoinHolds(all, l.Hold)

@@ -11,7 +11,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
+	"github.com/gozkd/gozkd/recipes/internal/parallel"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -91,7 +93,7 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lock, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err
 	}
-	return contend.Again(ctx, func() ([]*Lock, error) {
+	return calls.Again(ctx, func() ([]*Lock, error) {
 		turn, err := s.mutex.Lock(ctx)
 		if err != nil {
 			return nil, err
@@ -128,11 +130,11 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 		token, err = s.awaitLeases(in, paths, wait)
 	}
 	if err != nil {
-		err = contend.Undo(ctx, s.client, session, err, paths...)
-		return nil, contend.WithCleanup(err, turn.Release(ctx))
+		err = cleanup.Undo(ctx, s.client, session, err, paths...)
+		return nil, cleanup.Join(err, turn.Release(ctx))
 	}
 	if err := turn.handOver(ctx); err != nil {
-		return nil, contend.Undo(ctx, s.client, session, err, paths...)
+		return nil, cleanup.Undo(ctx, s.client, session, err, paths...)
 	}
 	leases := make([]*Lock, len(paths))
 	for i, path := range paths {
@@ -145,7 +147,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 // created.
 func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 	paths := make([]string, n)
-	err := contend.Each(n, func(i int) (err error) {
+	err := parallel.Each(n, func(i int) (err error) {
 		o := recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}
 		paths[i], err = s.client.Create(ctx, znodepath.Join(s.leases, leaseName), s.data, o)
 		return err
@@ -192,7 +194,7 @@ func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) 
 		case <-fires:
 		case <-changed:
 		case <-ctx.Done():
-			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, contend.ContextError(ctx))
+			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, calls.ContextError(ctx))
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -75,7 +75,7 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 // session ends. Close is for programs that use many queues in turn. Znodes that other users of the
 // same Client need for a Put, a Take or a held Item stay until the next Close. The queue can be
 // used after Close. Close waits for the session timeout at most.
-func (e *engine) Close() error { return contend.Close(e.client, e.close) }
+func (e *engine) Close() error { return calls.Close(e.client, e.close) }
 
 func (e *engine) close(ctx context.Context) error {
 	err := e.putWriter.Close(ctx)
@@ -164,5 +164,5 @@ const maxPathTries = 5
 // contextError is the error of a call whose ctx has ended. unknown means that the call may have had
 // an effect.
 func (e *engine) contextError(ctx context.Context, op string, unknown bool) error {
-	return &recipes.Error{Op: op, Path: e.path, Err: contend.ContextError(ctx), Unknown: unknown}
+	return &recipes.Error{Op: op, Path: e.path, Err: calls.ContextError(ctx), Unknown: unknown}
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -34,14 +35,14 @@ type Item struct {
 func (i *Item) Done(ctx context.Context) error {
 	err := i.done(ctx)
 	if errors.Is(err, recipes.ErrNotHeld) { // the lock still exists if only the connection was lost
-		err = contend.WithCleanup(err, i.Release(ctx))
+		err = cleanup.Join(err, i.Release(ctx))
 	}
 	return err
 }
 
 func (i *Item) done(ctx context.Context) error {
 	e, s := i.engine, i.Hold.Session()
-	if err := contend.Await(ctx, "done", e.path, i.turn); err != nil {
+	if err := calls.Await(ctx, "done", e.path, i.turn); err != nil {
 		return err
 	}
 	defer func() { i.turn <- struct{}{} }()
@@ -87,7 +88,7 @@ func (i *Item) done(ctx context.Context) error {
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
 			i.endHold()
-			return contend.Finish(ctx, e.client, "done", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker, i.Token()) })
+			return calls.Finish(ctx, e.client, "done", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker, i.Token()) })
 		}
 		return err
 	}
@@ -108,8 +109,8 @@ func (i *Item) giveBack(ctx context.Context, lost bool) error {
 	if s.Context().Err() != nil {
 		return nil
 	}
-	return contend.Finish(ctx, e.client, "release", e.path, func(ctx context.Context) error {
-		if err := contend.Await(ctx, "release", e.path, i.turn); err != nil {
+	return calls.Finish(ctx, e.client, "release", e.path, func(ctx context.Context) error {
+		if err := calls.Await(ctx, "release", e.path, i.turn); err != nil {
 			return err
 		}
 		defer func() { i.turn <- struct{}{} }()
@@ -240,7 +241,7 @@ func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *I
 	returned := false
 	defer func() {
 		if !returned || err != nil {
-			err = contend.WithCleanup(err, i.Release(ctx)) // continues in the background if ctx ends first
+			err = cleanup.Join(err, i.Release(ctx)) // continues in the background if ctx ends first
 		}
 	}()
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -260,7 +261,7 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 		if ctx.Err() != nil {
 			return none, e.contextError(ctx, "put", false)
 		}
-		if !contend.IsLost(err) {
+		if !recipes.IsLost(err) {
 			return none, err
 		}
 	}
@@ -273,7 +274,7 @@ func (e *engine) watchForRoom(ctx context.Context) error {
 		if err != nil || len(names) < e.max {
 			return contend.IgnoreMissing(err)
 		}
-		if err := contend.Await(ctx, "put", e.path, watch); err != nil {
+		if err := calls.Await(ctx, "put", e.path, watch); err != nil {
 			return err
 		}
 	}

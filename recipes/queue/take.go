@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
 
 // takeRequest is a call of Take or of a variant, in progress.
@@ -129,7 +129,7 @@ func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 	}
 	e.waitingTakes = slices.Delete(e.waitingTakes, i, i+1)
 	leads := len(t.becomeLeader) > 0
-	err := contend.ContextError(ctx)
+	err := calls.ContextError(ctx)
 	if skipped := e.consumer.skipped; len(skipped) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(skipped)))
 		err = fmt.Errorf("%w; %d items cannot be taken and are passed over, such as %s: %w", err, len(skipped), e.child(first), skipped[first])

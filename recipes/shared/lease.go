@@ -11,8 +11,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -77,7 +79,7 @@ func (l *Lease) Obtain(ctx context.Context) (*recipes.Hold, error) {
 // With obtains the lease, runs f, and releases the lease, whether f fails or not. The context of f
 // ends with ctx and when the lease is over.
 func (l *Lease) With(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	if err := contend.CheckFunc(f == nil); err != nil {
+	if err := holding.CheckFunc(f == nil); err != nil {
 		return err
 	}
 	held, err := l.Obtain(ctx)
@@ -170,7 +172,7 @@ func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) 
 // release writes the present time as the end. After a deletion the versions would begin again, and
 // a repeated request after a lost answer could end the next holder's lease.
 func (l *Lease) release(ctx context.Context, path string, version int32) error {
-	return contend.Finish(ctx, l.client, "release", path, func(ctx context.Context) error {
+	return calls.Finish(ctx, l.client, "release", path, func(ctx context.Context) error {
 		_, err := l.client.Idempotent().Set(ctx, path, encodeLease(l.holder, time.Now()), version)
 		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
 			err = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -57,7 +58,7 @@ func (n *Names) Claim(ctx context.Context) (name string, held *recipes.Hold, err
 			return name, held, nil
 		case err == nil:
 			collisions = before
-		case ctx.Err() != nil || !contend.IsLost(err):
+		case ctx.Err() != nil || !recipes.IsLost(err):
 			return "", nil, err
 		}
 	}
@@ -66,14 +67,14 @@ func (n *Names) Claim(ctx context.Context) (name string, held *recipes.Hold, err
 // With claims a name, runs f, and releases the name. The context of f ends with ctx and when the
 // name is no longer held. The error joins that of f and the loss of the name.
 func (n *Names) With(ctx context.Context, f func(ctx context.Context, name string) error) error {
-	if err := contend.CheckFunc(f == nil); err != nil {
+	if err := holding.CheckFunc(f == nil); err != nil {
 		return err
 	}
 	name, held, err := n.Claim(ctx)
 	if err != nil {
 		return err
 	}
-	return contend.With(ctx, held, func(ctx context.Context) error { return f(ctx, name) })
+	return holding.With(ctx, held, func(ctx context.Context) error { return f(ctx, name) })
 }
 
 // Explain returns the holder of each name that is taken. Waiters of a name will try another in

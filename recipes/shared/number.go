@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
 
 // Number is a Value that is a number; 0 if there is no znode or the znode has no data. Safe for
@@ -92,7 +92,7 @@ func NewIDs(number *Number[int64], block int64) *IDs {
 
 // Next returns the next number. The first is the present value of the Number, usually 0.
 func (d *IDs) Next(ctx context.Context) (int64, error) {
-	if err := contend.Await(ctx, "take a number of", d.number.path, d.turn); err != nil {
+	if err := calls.Await(ctx, "take a number of", d.number.path, d.turn); err != nil {
 		return 0, err
 	}
 	defer func() { d.turn <- struct{}{} }()

@@ -12,6 +12,8 @@ import (
 
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -68,7 +70,7 @@ type writerKey string
 
 // Close deletes the child that the first change created; the next change creates another. Close
 // waits for the session timeout at most.
-func (v *atomicValue[T]) Close() error { return contend.Close(v.client, v.writer.Close) }
+func (v *atomicValue[T]) Close() error { return calls.Close(v.client, v.writer.Close) }
 
 // Get returns the value according to the Client's server. After Client.Sync that is the latest.
 func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
@@ -96,7 +98,7 @@ func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versione
 		case stat != nil && stat.Mzxid > after.Zxid:
 			return v.decode(data, stat)
 		}
-		if err := contend.Await(ctx, "wait for a change of", v.path, fires); err != nil {
+		if err := calls.Await(ctx, "wait for a change of", v.path, fires); err != nil {
 			return Versioned[T]{}, err
 		}
 	}
@@ -179,7 +181,7 @@ func (v *atomicValue[T]) updateOptimistic(ctx context.Context, f func(T) (T, err
 			return false, nil
 		}
 		if !backoff.Sleep(ctx, wait) {
-			return false, &recipes.Error{Op: "update", Path: v.path, Err: contend.ContextError(ctx)}
+			return false, &recipes.Error{Op: "update", Path: v.path, Err: calls.ContextError(ctx)}
 		}
 	}
 }
@@ -194,7 +196,7 @@ func (v *atomicValue[T]) updateLocked(ctx context.Context, f func(T) (T, error),
 	}
 	defer func() {
 		if released := held.Release(ctx); err == nil {
-			err = contend.WithCleanup(nil, released)
+			err = cleanup.Join(nil, released)
 		}
 	}()
 	for {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
 
 // TestRegress_CanceledIsRefused checks the error of a wait whose ctx ends: no server refused it.
@@ -18,7 +18,7 @@ func TestRegress_CanceledIsRefused(t *testing.T) {
 	plain, cancelPlain := context.WithCancel(t.Context())
 	cancelPlain()
 	for _, ctx := range []context.Context{deadline, canceled, plain} {
-		err := contend.Await(ctx, "wait at", "/a", make(chan struct{}))
+		err := calls.Await(ctx, "wait at", "/a", make(chan struct{}))
 		if recipes.Refused(err) || !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
 			t.Errorf("%#v", err)
 		}

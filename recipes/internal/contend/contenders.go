@@ -5,38 +5,15 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/parallel"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
-
-// maxConcurrent is how many calls Each makes at a time.
-const maxConcurrent = 64
-
-// Each calls f for 0 to n-1, maxConcurrent at a time, and joins the errors.
-func Each(n int, f func(i int) error) error {
-	var wg sync.WaitGroup
-	slots, errs := make(chan struct{}, maxConcurrent), make([]error, n)
-	for i := range n {
-		if i == n-1 { // without another goroutine
-			errs[i] = f(i)
-			break
-		}
-		slots <- struct{}{}
-		// Ends with f; awaited below.
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = f(i)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
 
 // ChildNames returns the names of dir's children, none if dir is missing.
 func ChildNames(ctx context.Context, c *recipes.Client, dir string) ([]string, error) {
@@ -90,7 +67,7 @@ func Contention(ctx context.Context, c *recipes.Client, dir string, match func(n
 // are gone. Of those that may not be read, it returns the path alone.
 func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []string) ([]recipes.Contender, error) {
 	all := make([]recipes.Contender, len(names))
-	err := Each(len(names), func(i int) error {
+	err := parallel.Each(len(names), func(i int) error {
 		path := znodepath.Join(dir, names[i])
 		data, stat, err := c.Get(ctx, path)
 		switch {

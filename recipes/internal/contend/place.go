@@ -20,6 +20,8 @@ import (
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/coalesce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -91,7 +93,7 @@ func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 			err = p.awaitGone(in, before)
 		}
 		if err != nil {
-			return nil, WithCleanup(err, p.Leave(ctx))
+			return nil, cleanup.Join(err, p.Leave(ctx))
 		}
 	}
 }
@@ -102,7 +104,7 @@ func (p *Place) Try(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	defer cancel()
 	held, _, err := p.check(in, rule)
 	if err != nil {
-		return nil, WithCleanup(err, p.Leave(ctx))
+		return nil, cleanup.Join(err, p.Leave(ctx))
 	}
 	return held, nil
 }
@@ -147,7 +149,7 @@ func (p *Place) awaitGone(ctx context.Context, name string) error {
 	if err != nil {
 		return IgnoreMissing(err)
 	}
-	return Await(ctx, "wait in line", p.path, fires)
+	return calls.Await(ctx, "wait in line", p.path, fires)
 }
 
 // line is one state of a directory.
@@ -170,7 +172,7 @@ func readLine(ctx context.Context, c *recipes.Client, dir string) (line, error) 
 	if err != nil {
 		return line{}, err
 	}
-	if err := Await(ctx, "children", dir, call.Done); err != nil {
+	if err := calls.Await(ctx, "children", dir, call.Done); err != nil {
 		return line{}, err
 	}
 	return call.Value, call.Err

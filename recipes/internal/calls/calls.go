@@ -1,0 +1,65 @@
+// Package calls has how a call waits: until its ctx ends, for what goes on in the background, and
+// again after a loss.
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gozkd/gozkd/recipes"
+)
+
+// Again calls try until ctx ends, or try succeeds or fails for another reason than a loss; see
+// recipes.IsLost.
+func Again[T any](ctx context.Context, try func() (T, error)) (T, error) {
+	for {
+		v, err := try()
+		if err == nil || ctx.Err() != nil || !recipes.IsLost(err) {
+			return v, err
+		}
+	}
+}
+
+// Await waits until something is received from fires, or fires is closed. If ctx ends first, the
+// error names the operation and the path.
+func Await[T any](ctx context.Context, op, path string, fires <-chan T) error {
+	select {
+	case <-fires:
+		return nil
+	case <-ctx.Done():
+		return &recipes.Error{Op: op, Path: path, Err: ContextError(ctx)}
+	}
+}
+
+// Finish runs f in the background of c, and waits for its result. If ctx ends first, f continues
+// and the error's Unknown is set.
+func Finish(ctx context.Context, c *recipes.Client, op, path string, f func(ctx context.Context) error) error {
+	done := make(chan error, 1) // capacity 1: nobody may wait
+	if err := c.Background(ctx, func(ctx context.Context) { done <- f(ctx) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &recipes.Error{Op: op, Path: path, Err: ContextError(ctx), Unknown: true}
+	}
+}
+
+// Close calls f with a context that ends after the session timeout. A znode that f could not delete
+// by then ends with the session, which a server that stands still ends later.
+func Close(c *recipes.Client, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout())
+	defer cancel()
+	return f(ctx)
+}
+
+// ContextError returns an error that wraps both ctx.Err and the cause of ctx.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,0 +1,42 @@
+// Package holding runs functions while something is held.
+package holding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/cleanup"
+)
+
+// With runs f while held lasts and then releases held, also when f panics. The error joins that of
+// f and the loss of held. A release that continues in the background is no error.
+func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error) (err error) {
+	in, cancel := held.Within(ctx)
+	defer func() {
+		cancel()
+		lost, unfinished := Release(ctx, held, "release")
+		if e := errors.Join(lost, cleanup.Join(nil, unfinished)); e != nil {
+			err = errors.Join(err, e)
+		}
+	}()
+	return f(in)
+}
+
+// Release releases h. lost is the error of op if h had been lost before; err says why releasing
+// failed.
+func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) {
+	if h.Context().Err() != nil {
+		lost = &recipes.Error{Op: op, Path: h.Path(), Err: context.Cause(h.Context())}
+	}
+	return lost, h.Release(ctx)
+}
+
+// CheckFunc returns an error if the function of a With is nil, before anything is held.
+func CheckFunc(isNil bool) error {
+	if isNil {
+		return fmt.Errorf("%w: the function is nil", recipes.ErrArgument)
+	}
+	return nil
+}
