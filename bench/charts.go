@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
-	"maps"
 	"math"
 	"slices"
 
@@ -17,94 +16,61 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-var (
-	blue = color.RGBA{0x42, 0x69, 0xd0, 0xff}
-	pale = color.RGBA{0x97, 0xbb, 0xf5, 0xff}
-)
-
-// newPlot returns an empty plot in a font that every viewer has.
-func newPlot(title string) *plot.Plot {
-	plot.DefaultFont.Variant = "Sans"
-	drawn := plot.New()
-	drawn.Title.Text = title
-	return drawn
-}
-
-// bar is a row of a chart of ratios: its values, drawn from 1 to the left or right.
-type bar struct {
-	label   string
-	values  []float64 // NaN: no value
-	colours []color.Color
-}
-
-// barsPicture draws ratios as horizontal bars on a logarithmic axis, the first row on top. legend
-// names the colours.
-func barsPicture(title string, bars []bar, legend map[string]color.Color) ([]byte, error) {
+// ratiosPicture draws, for each row and shape, how many times as fast the first server was as the
+// last, and how many times less CPU it used per operation: horizontal bars from 1 to the left or
+// right on a logarithmic axis, the first row on top.
+func ratiosPicture(all []comparison) ([]byte, error) {
 	const thickness = vg.Length(7)
-	drawn := newPlot(title)
+	plot.DefaultFont.Variant = "Sans" // every viewer has this font
+	drawn := plot.New()
 	drawn.Legend.Top = true
-	low, high := -1.0, 1.0 // powers of two
-	labels := make([]string, len(bars))
-	for i, b := range bars {
-		at := len(bars) - 1 - i
-		labels[at] = b.label
-		for j, v := range b.values {
-			if v = math.Log2(v); math.IsNaN(v) || math.IsInf(v, 0) {
-				continue
-			}
-			low, high = min(low, v), max(high, v)
-			row := make(plotter.Values, len(bars))
-			row[at] = v
-			chart, err := plotter.NewBarChart(row, thickness)
-			if err != nil {
-				return nil, err
-			}
-			chart.Horizontal, chart.Color, chart.LineStyle.Width = true, b.colours[j], 0
-			chart.Offset = thickness * vg.Length(float64(len(b.values)-1)/2-float64(j))
-			drawn.Add(chart)
+	log2 := func(v float64) float64 {
+		if v = math.Log2(v); math.IsNaN(v) || math.IsInf(v, 0) {
+			return 0 // no bar
 		}
+		return v
 	}
-	for _, name := range slices.Sorted(maps.Keys(legend)) {
-		chart, err := plotter.NewBarChart(plotter.Values{0}, thickness)
+	var labels []string
+	var speed, cpu plotter.Values
+	for _, c := range slices.Backward(all) {
+		if c.Servers == nil { // failed
+			continue
+		}
+		a, b := c.Servers[0], c.Servers[len(c.Servers)-1]
+		drawn.Title.Text = fmt.Sprintf("%s against %s: how many times better", a.Server, b.Server)
+		labels = append(labels, c.key())
+		speed = append(speed, log2(a.OpsPerSecond.Median/b.OpsPerSecond.Median))
+		cpu = append(cpu, log2(b.CPU.Median/a.CPU.Median))
+	}
+	for i, series := range []struct {
+		name   string
+		colour color.Color
+		values plotter.Values
+	}{
+		{"operations per second", color.RGBA{0x42, 0x69, 0xd0, 0xff}, speed},
+		{"operations per second of CPU", color.RGBA{0x97, 0xbb, 0xf5, 0xff}, cpu},
+	} {
+		chart, err := plotter.NewBarChart(series.values, thickness)
 		if err != nil {
 			return nil, err
 		}
-		chart.Color = legend[name]
-		drawn.Legend.Add(name, chart)
+		chart.Horizontal, chart.Color, chart.LineStyle.Width = true, series.colour, 0
+		chart.Offset = thickness * vg.Length(0.5-float64(i))
+		drawn.Add(chart)
+		drawn.Legend.Add(series.name, chart)
 	}
 	drawn.NominalY(labels...)
-	drawn.X.Min, drawn.X.Max = math.Floor(low), math.Ceil(high)+1 // room for the legend
+	values := slices.Concat(speed, cpu)
+	drawn.X.Min, drawn.X.Max = math.Floor(min(-1, slices.Min(values))), math.Ceil(max(1, slices.Max(values)))+1 // room for the legend
 	var ticks plot.ConstantTicks
 	for v := drawn.X.Min; v <= drawn.X.Max; v++ {
 		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprint(math.Exp2(v))})
 	}
 	drawn.X.Tick.Marker = ticks
 	drawn.Add(plotter.NewGrid())
-	canvas := vgsvg.New(25*vg.Centimeter, vg.Length(len(bars))*0.75*vg.Centimeter+4*vg.Centimeter)
+	canvas := vgsvg.New(25*vg.Centimeter, vg.Length(len(labels))*0.75*vg.Centimeter+4*vg.Centimeter)
 	drawn.Draw(draw.New(canvas))
-	return svg(canvas)
-}
-
-// ratiosPicture draws, for each row and shape, how many times as fast the first server was as the
-// last, and how many times less CPU it used per operation.
-func ratiosPicture(all []comparison) ([]byte, error) {
-	var bars []bar
-	title := ""
-	for _, c := range all {
-		if c.Servers == nil { // failed
-			continue
-		}
-		a, b := c.Servers[0], c.Servers[len(c.Servers)-1]
-		title = fmt.Sprintf("%s against %s: how many times better", a.Server, b.Server)
-		bars = append(bars, bar{
-			c.key(), []float64{a.OpsPerSecond.Median / b.OpsPerSecond.Median, b.CPU.Median / a.CPU.Median}, []color.Color{blue, pale},
-		})
-	}
-	return barsPicture(title, bars, map[string]color.Color{"operations per second": blue, "operations per second of CPU": pale})
-}
-
-func svg(c *vgsvg.Canvas) ([]byte, error) {
 	var b bytes.Buffer
-	_, err := c.WriteTo(&b)
+	_, err := canvas.WriteTo(&b)
 	return b.Bytes(), err
 }

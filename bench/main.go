@@ -113,21 +113,9 @@ func run(ctx context.Context, args []string) {
 	if s.kills < 1 {
 		must.Failf("%d kills: want at least one", s.kills)
 	}
-	commands := map[string]func(context.Context, *settings){
-		"limits":     benchLimits,
-		"start":      benchStart,
-		"throughput": benchThroughput,
-		"scale":      benchScale,
-		"tls":        benchTLS,
-		"calm":       benchCalm,
-		"connects":   benchConnects,
-		"watches":    benchWatches,
-		"ensemble":   benchEnsemble,
-		"failover":   benchFailover,
-		"growth":     benchGrowth,
-		"recipes":    benchRecipes,
-		"resident":   benchResident,
-		"targets":    benchTargets,
+	run := map[string]func(context.Context, *settings){"growth": benchGrowth}
+	for _, part := range compareParts() {
+		run[part.name] = part.run
 	}
 	switch {
 	case *withTLS && command != "load" && command != "throughput" && command != "connects":
@@ -144,7 +132,7 @@ func run(ctx context.Context, args []string) {
 	case command == "bare" || command == "bare-synced": // started by limits
 		serveBare(command == "bare-synced")
 		return
-	case command != "compare" && commands[command] == nil:
+	case command != "compare" && run[command] == nil:
 		flags.Usage()
 		must.Failf("no command %q", command)
 	}
@@ -164,7 +152,7 @@ func run(ctx context.Context, args []string) {
 		return
 	}
 	must.Do(s.out.begin(command, args))
-	must.Do(s.out.end(command, must.Try(func() { commands[command](ctx, &s) })))
+	must.Do(s.out.end(command, must.Try(func() { run[command](ctx, &s) })))
 }
 
 // comparePart is a command that compare runs, and how it changes the settings.

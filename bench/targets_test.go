@@ -7,9 +7,7 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
-	"image/color"
 	"io"
-	"math"
 	"strings"
 	"testing"
 )
@@ -95,9 +93,16 @@ func TestTargets_RowsExist(t *testing.T) {
 	}
 }
 
-func TestBarsPicture_IsXML(t *testing.T) {
-	bars := []bar{{"a < b", []float64{1.5}, []color.Color{blue}}, {"none", []float64{0}, []color.Color{pale}}, {"not there", []float64{math.NaN()}, []color.Color{pale}}}
-	svg, err := barsPicture("a < b", bars, map[string]color.Color{"a & b": blue})
+// Names need escapes, and ratios may be infinite or no numbers.
+func TestRatiosPicture_IsXML(t *testing.T) {
+	row := func(name string, ops, cpu float64) comparison {
+		return comparison{Row: name, Shape: "1x1", Servers: []figures{
+			{Server: "a & b", OpsPerSecond: once(ops), CPU: once(cpu)}, {Server: "c < d", OpsPerSecond: once(1.5), CPU: once(0)},
+		}}
+	}
+	noNumbers := row("not there", 0, 0)
+	noNumbers.Servers[1].OpsPerSecond = once(0)
+	svg, err := ratiosPicture([]comparison{row("a < b", 3, 2), row("none", 0, 1), noNumbers, {Row: "failed"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (p *probe) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hello := &proto.ConnectRequest{TimeoutMs: 30000, Passwd: make([]byte, proto.PasswdBytes)}
+	hello := rawclient.NewSession(sessionTimeoutMs)
 	if _, err := c.Handshake(hello, 5*time.Second); err != nil {
 		_ = c.Close() // the handshake failed already
 		return err

@@ -3,19 +3,17 @@ package jepsenlite
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // A rawConn is a tapped connection with a session, on which requests are sent without waiting for
 // replies. The tap matches and records the replies. A goroutine may send while another receives.
 type rawConn struct {
 	*tap
+	conn    *rawclient.Conn // on the tap
 	session proto.ConnectResponse
 	xid     int32
 }
@@ -33,25 +31,15 @@ func openRaw(rec *Recorder, name, address string, member int, timeout time.Durat
 	if err != nil {
 		return nil, err
 	}
-	c := &rawConn{tap: t}
-	passwd := last.Passwd
-	if passwd == nil {
-		passwd = make([]byte, proto.PasswdBytes)
+	c := &rawConn{tap: t, conn: rawclient.New(t)}
+	req := rawclient.NewSession(int32(timeout.Milliseconds()))
+	req.LastZxidSeen = lastZxid
+	if last.Passwd != nil {
+		req.SessionID, req.Passwd = last.SessionID, last.Passwd
 	}
-	req := proto.ConnectRequest{LastZxidSeen: lastZxid, TimeoutMs: int32(timeout.Milliseconds()), SessionID: last.SessionID, Passwd: passwd}
-	frame, err := []byte(nil), t.SetWriteDeadline(time.Now().Add(rawPatience))
-	if err == nil {
-		_, err = c.Write(rawclient.AppendFrame(nil, req.Append(nil)))
-	}
-	if err == nil {
-		frame, err = c.receive()
-	}
-	if err == nil {
-		d := jute.NewDecoder(frame)
-		c.session.Decode(&d)
-		if err = d.Err(); err == nil && c.session.TimeoutMs <= 0 {
-			err = errExpired
-		}
+	c.session, err = c.conn.Handshake(req, rawPatience)
+	if err == nil && c.session.TimeoutMs <= 0 {
+		err = errExpired
 	}
 	if err != nil {
 		_ = c.Close() // the earlier error says more
@@ -61,22 +49,7 @@ func openRaw(rec *Recorder, name, address string, member int, timeout time.Durat
 }
 
 // receive returns the payload of the next frame.
-func (c *rawConn) receive() ([]byte, error) {
-	if err := c.SetReadDeadline(time.Now().Add(rawPatience)); err != nil {
-		return nil, err
-	}
-	var head [4]byte
-	if _, err := io.ReadFull(c.tap, head[:]); err != nil {
-		return nil, err
-	}
-	n := int(uint32(head[0])<<24 | uint32(head[1])<<16 | uint32(head[2])<<8 | uint32(head[3]))
-	if n > rawclient.MaxFrameBytes {
-		return nil, fmt.Errorf("jepsenlite: a frame of %d bytes", n)
-	}
-	frame := make([]byte, n)
-	_, err := io.ReadFull(c.tap, frame)
-	return frame, err
-}
+func (c *rawConn) receive() ([]byte, error) { return c.conn.ReadFrame(rawPatience) }
 
 // request appends a request with the next xid.
 func (c *rawConn) request(b []byte, op proto.OpCode, body []byte) []byte {
@@ -85,13 +58,7 @@ func (c *rawConn) request(b []byte, op proto.OpCode, body []byte) []byte {
 }
 
 // send writes requests.
-func (c *rawConn) send(b []byte) error {
-	if err := c.SetWriteDeadline(time.Now().Add(rawPatience)); err != nil {
-		return err
-	}
-	_, err := c.Write(b)
-	return err
-}
+func (c *rawConn) send(b []byte) error { return c.conn.Write(b, rawPatience) }
 
 // pingXid is the xid of pings and of their replies.
 const pingXid = -2

@@ -114,16 +114,12 @@ func Expect[T comparable](what string, got, want T) {
 
 // Eventually polls condition until true. The case ends if the context ends first.
 func Eventually(ctx context.Context, what string, condition func() bool) {
-	const interval = 5 * time.Millisecond
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-ctx.Done():
-			must.Failf("never came true: %s: %w", what, ctx.Err())
-		case <-tick.C:
+	must.Await(ctx, Timeout, what, func() error {
+		if !condition() {
+			return errors.New("it never came true")
 		}
-	}
+		return nil
+	})
 }
 
 // EventuallyEqual polls get until get returns want. The case ends if the context ends first.

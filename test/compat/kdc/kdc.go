@@ -42,42 +42,27 @@ type KDC struct {
 }
 
 // Start installs a KDC if necessary, starts a KDC with an empty database, and returns when the KDC
-// answers.
-func Start(ctx context.Context, repository string) (_ *KDC, err error) {
-	k := new(KDC)
-	if err := must.Try(func() { k.root = install.Debs(ctx, repository, "kdc", packages...) }); err != nil {
-		return nil, err
-	}
-	if k.dir, err = os.MkdirTemp("", "gozkd-kdc-"); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(k.dir))
-		}
-	}()
-	ports, err := server.FreePorts(1)
+// answers. Errors of this package end the work (see package must).
+func Start(ctx context.Context, repository string) *KDC {
+	k := &KDC{root: install.Debs(ctx, repository, "kdc", packages...), dir: must.Get(os.MkdirTemp("", "gozkd-kdc-"))}
+	err := must.Try(func() {
+		port := must.Get(server.FreePorts(1))[0]
+		k.configure(port)
+		k.Run(ctx, "usr/sbin/kdb5_util", "create", "-s", "-r", Realm, "-P", "master")
+		k.start(ctx, port)
+	})
 	if err != nil {
-		return nil, err
+		must.Do(errors.Join(err, k.Stop()))
 	}
-	if err := k.configure(ports[0]); err != nil {
-		return nil, err
-	}
-	if _, err := k.Run(ctx, "usr/sbin/kdb5_util", "create", "-s", "-r", Realm, "-P", "master"); err != nil {
-		return nil, err
-	}
-	return k, k.start(ctx, ports[0])
+	return k
 }
 
-func (k *KDC) configure(port int) error {
+func (k *KDC) configure(port int) {
 	k.Conf = filepath.Join(k.dir, "krb5.conf")
 	profile := filepath.Join(k.dir, "kdc.conf")
-	modules, err := filepath.Glob(filepath.Join(k.root, "usr/lib/*/krb5/plugins/kdb"))
-	if err != nil {
-		return fmt.Errorf("kdc: %w", err)
-	}
+	modules := must.Get(filepath.Glob(filepath.Join(k.root, "usr/lib/*/krb5/plugins/kdb")))
 	if len(modules) == 0 {
-		return fmt.Errorf("kdc: no database module below %s", k.root)
+		must.Failf("kdc: no database module below %s", k.root)
 	}
 	k.env = append(os.Environ(), "LD_LIBRARY_PATH="+install.DebLibraries(k.root), "KRB5_CONFIG="+k.Conf, "KRB5_KDC_PROFILE="+profile,
 		"SASL_PATH="+filepath.Join(install.DebLibraries(k.root), "sasl2"))
@@ -111,44 +96,38 @@ func (k *KDC) configure(port int) error {
 [logging]
   kdc = FILE:%[3]s/kdc.log
 `, Realm, port, k.dir)
-	return errors.Join(os.WriteFile(k.Conf, []byte(conf), 0o644), os.WriteFile(profile, []byte(kdcConf), 0o644))
+	must.Do(errors.Join(os.WriteFile(k.Conf, []byte(conf), 0o644), os.WriteFile(profile, []byte(kdcConf), 0o644)))
 }
 
-func (k *KDC) start(ctx context.Context, port int) error {
+func (k *KDC) start(ctx context.Context, port int) {
 	const patience = 20 * time.Second
 	cmd := exec.Command(filepath.Join(k.root, "usr/sbin/krb5kdc"), "-n", "-r", Realm)
 	cmd.Env = k.env
-	var err error
-	if k.process, err = server.Start("KDC", cmd, filepath.Join(k.dir, "output.log")); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	k.process = must.Get(server.Start("KDC", cmd, filepath.Join(k.dir, "output.log")))
+	must.Await(ctx, patience, "the KDC answers", func() error {
+		if !k.process.Running() {
+			must.Failf("kdc: it ended:\n%s", k.process.Log())
+		}
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return conn.Close()
+		if err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("kdc: it does not answer: %w", err), k.Stop())
-		case <-k.process.Done():
-			return fmt.Errorf("kdc: it ended:\n%s", k.process.Log())
-		case <-tick.C:
-		}
-	}
+		return conn.Close()
+	})
 }
 
 // Only returns the KDC as seen by a client that permits a single encryption type. Stop must not be
 // called on the result.
-func (k *KDC) Only(enctype string) (*KDC, error) {
+func (k *KDC) Only(enctype string) *KDC {
 	other := *k
 	other.Conf = filepath.Join(k.dir, enctype+".conf")
-	text := "[libdefaults]\n  permitted_enctypes = " + enctype + "\n  default_tgs_enctypes = " + enctype + "\n  default_tkt_enctypes = " + enctype + "\ninclude " + k.Conf + "\n"
+	text := "[libdefaults]\n"
+	for _, key := range []string{"permitted", "default_tgs", "default_tkt"} {
+		text += "  " + key + "_enctypes = " + enctype + "\n"
+	}
 	other.env = append(slices.Clone(k.env), "KRB5_CONFIG="+other.Conf)
-	return &other, os.WriteFile(other.Conf, []byte(text), 0o644)
+	must.Do(os.WriteFile(other.Conf, []byte(text+"include "+k.Conf+"\n"), 0o644))
+	return &other
 }
 
 // Env returns the environment in which MIT's programs and libraries use this KDC.
@@ -158,53 +137,54 @@ func (k *KDC) Env() []string { return k.env }
 func (k *KDC) Python() string { return filepath.Join(k.root, "usr/lib/python3/dist-packages") }
 
 // CompileWithSASL compiles a C program with Cyrus SASL.
-func (k *KDC) CompileWithSASL(ctx context.Context, source string) (program string, err error) {
+func (k *KDC) CompileWithSASL(ctx context.Context, source string) (program string) {
 	program = filepath.Join(k.dir, strings.TrimSuffix(filepath.Base(source), ".c"))
 	libraries := install.DebLibraries(k.root)
 	out, err := exec.CommandContext(ctx, "gcc", "-std=gnu11", "-Wall", "-Wextra", "-I"+filepath.Join(k.root, "usr/include"),
 		"-o", program, source, "-L"+libraries, "-lsasl2", "-Wl,-rpath-link,"+libraries).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("kdc: compile %s: %w\n%s", source, err, out)
+		must.Failf("kdc: compile %s: %w\n%s", source, err, out)
 	}
-	return program, nil
+	return program
 }
 
 // Run runs a program of the KDC's packages and returns its output.
-func (k *KDC) Run(ctx context.Context, program string, args ...string) (string, error) {
+func (k *KDC) Run(ctx context.Context, program string, args ...string) string {
 	cmd := exec.CommandContext(ctx, filepath.Join(k.root, program), args...)
 	cmd.Env = k.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("kdc: %s %s: %w\n%s", program, strings.Join(args, " "), err, out)
+		must.Failf("kdc: %s %s: %w\n%s", program, strings.Join(args, " "), err, out)
 	}
-	return string(out), nil
+	return string(out)
 }
 
 // Export adds principals with random keys and returns a keytab with them. A principal that exists
 // gets new keys of the next version.
-func (k *KDC) Export(ctx context.Context, keytab string, principals ...string) (file string, err error) {
+func (k *KDC) Export(ctx context.Context, keytab string, principals ...string) (file string) {
 	file = filepath.Join(k.dir, keytab)
 	for _, p := range principals {
-		if _, err := k.Run(ctx, "usr/sbin/kadmin.local", "-r", Realm, "-q", "addprinc -randkey "+p); err != nil {
-			return "", err
-		}
-		out, err := k.Run(ctx, "usr/sbin/kadmin.local", "-r", Realm, "-q", "ktadd -k "+file+" "+p)
-		if err != nil {
-			return "", err
-		}
+		k.Run(ctx, "usr/sbin/kadmin.local", "-r", Realm, "-q", "addprinc -randkey "+p)
+		out := k.Run(ctx, "usr/sbin/kadmin.local", "-r", Realm, "-q", "ktadd -k "+file+" "+p)
 		if !strings.Contains(out, "added to keytab") {
-			return "", fmt.Errorf("kdc: export %s: %s", p, out)
+			must.Failf("kdc: export %s: %s", p, out)
 		}
 	}
-	return file, nil
+	return file
 }
 
 // Cache logs in with a keytab and returns a ticket cache.
-func (k *KDC) Cache(ctx context.Context, name, keytab, principal string) (file string, err error) {
+func (k *KDC) Cache(ctx context.Context, name, keytab, principal string) (file string) {
 	file = filepath.Join(k.dir, name)
-	_, err = k.Run(ctx, "usr/bin/kinit", "-c", "FILE:"+file, "-k", "-t", keytab, principal)
-	return file, err
+	k.Run(ctx, "usr/bin/kinit", "-c", "FILE:"+file, "-k", "-t", keytab, principal)
+	return file
 }
 
 // Stop ends the KDC and removes its files.
-func (k *KDC) Stop() error { return errors.Join(k.process.Stop(), os.RemoveAll(k.dir)) }
+func (k *KDC) Stop() error {
+	var err error
+	if k.process != nil {
+		err = k.process.Stop()
+	}
+	return errors.Join(err, os.RemoveAll(k.dir))
+}

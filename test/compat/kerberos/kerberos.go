@@ -4,7 +4,6 @@ package kerberos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -43,8 +42,8 @@ func Scripts(ctx context.Context, dir string, gozkd *server.Kind) (list []cases.
 	}
 	rotation := func(ctx context.Context, k *server.Kind) (p cases.Played) {
 		if k.Name == server.Gozkd {
-			if log, err := w.rotation(ctx); err != nil {
-				p.Wrong = []string{fmt.Sprintf("%v\n%s", err, log)}
+			if err := must.Try(func() { w.rotation(ctx) }); err != nil {
+				p.Wrong = []string{err.Error()}
 			}
 		}
 		return p
@@ -97,16 +96,16 @@ func prepare(ctx context.Context, root, dir, binary string) *world {
 	w.classPath = install.MavenZooKeeper(ctx, root)
 	w.python = install.KazooWith(ctx, root, install.PureSASL)
 	must.Do(os.MkdirAll(dir, 0o755))
-	w.kdc = must.Get(kdc.Start(ctx, root))
-	w.cyrus = must.Get(w.kdc.CompileWithSASL(ctx, filepath.Join(root, "test/compat/kerberos/cyrus/cyrus.c")))
-	keys := must.Get(w.kdc.Export(ctx, "zk.keytab", service))
-	w.keytab = must.Get(w.kdc.Export(ctx, "clients.keytab", principals...))
+	w.kdc = kdc.Start(ctx, root)
+	w.cyrus = w.kdc.CompileWithSASL(ctx, filepath.Join(root, "test/compat/kerberos/cyrus/cyrus.c"))
+	keys := w.kdc.Export(ctx, "zk.keytab", service)
+	w.keytab = w.kdc.Export(ctx, "clients.keytab", principals...)
 	login := fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false isInitiator=false principal="%s"`, keys, service)
 	w.serverJaas = w.write("server.jaas", "Server", login)
 	w.cacheJaas = w.write("cache.jaas", "Client", "useTicketCache=true")
 	w.bothJaas = w.write("both.jaas", "Server", login+";\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\""+password+"\"")
 	for i, p := range principals {
-		w.caches[p] = must.Get(w.kdc.Cache(ctx, fmt.Sprintf("cache-%d", i), w.keytab, p))
+		w.caches[p] = w.kdc.Cache(ctx, fmt.Sprintf("cache-%d", i), w.keytab, p)
 		w.jaas[p] = w.write(fmt.Sprintf("client-%d.jaas", i), "Client", fmt.Sprintf(`useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false principal="%s"`, w.keytab, p))
 	}
 	return w
@@ -128,47 +127,34 @@ func (w *world) keys(jaas string) map[string]string {
 // password is that of bob, a user of DIGEST-MD5.
 const password = "hush-hush"
 
-// rotation runs one gozkd with both mechanisms while the KDC gives the service a new key, and
-// returns the log of the server.
-func (w *world) rotation(ctx context.Context) (log string, err error) {
-	p, err := server.StartGozkd(ctx, w.binary, server.Options{Keys: w.keys(w.bothJaas), Memory: true})
-	if err != nil {
-		return "", err
-	}
-	defer func() { log, err = p.Log(), errors.Join(err, p.Stop()) }()
+// rotation runs one gozkd with both mechanisms while the KDC gives the service a new key.
+func (w *world) rotation(ctx context.Context) {
+	p := must.Get(server.StartGozkd(ctx, w.binary, server.Options{Keys: w.keys(w.bothJaas), Memory: true}))
+	defer must.Finally(p.Stop)
 	secret := filepath.Join(w.dir, "password")
-	if err := os.WriteFile(secret, []byte(password), 0o600); err != nil {
-		return "", err
-	}
-	alice := "id sasl:" + principals[0]
-	for _, c := range []struct {
-		name, want string
-		run        func() (string, error)
-	}{
-		{"a ticket with the first key", alice, func() (string, error) {
-			return w.own(ctx, p.Addr(), w.kdc.Conf, kerberos.ClientConfig{KeyTab: w.keytab, Principal: principals[0]})
-		}},
-		{"DIGEST-MD5", "sasl: bob", func() (string, error) {
-			return w.output(ctx, w.binary, "cli", "-server", p.Addr(), "--sasl-user", "bob", "--sasl-password-file", secret, "whoami")
-		}},
-		{"a ticket with the second key", alice, func() (string, error) {
-			if _, err := w.kdc.Export(ctx, "zk.keytab", service); err != nil {
-				return "", err
-			}
-			return w.own(ctx, p.Addr(), w.kdc.Conf, kerberos.ClientConfig{KeyTab: w.keytab, Principal: principals[0], Mutual: true})
-		}},
-		{"DIGEST-MD5 again", "sasl: bob", func() (string, error) {
-			return w.output(ctx, w.binary, "cli", "-server", p.Addr(), "--sasl-user", "bob", "--sasl-password-file", secret, "whoami")
-		}},
-	} {
-		if got, err := c.run(); err != nil || !strings.Contains(got, c.want) {
-			return "", fmt.Errorf("%s: %q, want %q: %w", c.name, got, c.want, err)
+	must.Do(os.WriteFile(secret, []byte(password), 0o600))
+	expect := func(what, want, got string, err error) {
+		if err != nil || !strings.Contains(got, want) {
+			must.Failf("%s: %q, want %q: %w\n%s", what, got, want, err, p.Log())
 		}
 	}
-	if !strings.Contains(p.Log(), "the keytab was read again") || strings.Contains(p.Log(), password) {
-		return "", errors.New("the log does not say that the keytab was read again, or has a password")
+	ticket := func(what string, c kerberos.ClientConfig) {
+		c.KeyTab, c.Principal = w.keytab, principals[0]
+		got, err := w.own(ctx, p.Addr(), w.kdc.Conf, c)
+		expect(what, "id sasl:"+principals[0], got, err)
 	}
-	return "", nil
+	digest := func(what string) {
+		got, err := w.output(ctx, w.binary, "cli", "-server", p.Addr(), "--sasl-user", "bob", "--sasl-password-file", secret, "whoami")
+		expect(what, "sasl: bob", got, err)
+	}
+	ticket("a ticket with the first key", kerberos.ClientConfig{})
+	digest("DIGEST-MD5")
+	w.kdc.Export(ctx, "zk.keytab", service)
+	ticket("a ticket with the second key", kerberos.ClientConfig{Mutual: true})
+	digest("DIGEST-MD5 again")
+	if !strings.Contains(p.Log(), "the keytab was read again") || strings.Contains(p.Log(), password) {
+		must.Failf("the log does not say that the keytab was read again, or has a password:\n%s", p.Log())
+	}
 }
 
 // clientCase is a client with a principal.
@@ -216,18 +202,12 @@ func (w *world) cases() []clientCase {
 	}
 	for _, enctype := range enctypes {
 		add("Cyrus SASL with "+enctype, principals[0], func(ctx context.Context, addr string) (string, error) {
-			kdc, cache, err := w.only(ctx, enctype)
-			if err != nil {
-				return "", err
-			}
+			kdc, cache := w.only(ctx, enctype)
 			_, port, _ := strings.Cut(addr, ":")
 			return w.output(ctx, "env", "KRB5_CONFIG="+kdc.Conf, "KRB5CCNAME=FILE:"+cache, w.cyrus, port, "zookeeper", "localhost", "0")
 		})
 		add("gozkd's client with "+enctype, principals[0], func(ctx context.Context, addr string) (string, error) {
-			kdc, cache, err := w.only(ctx, enctype)
-			if err != nil {
-				return "", err
-			}
+			kdc, cache := w.only(ctx, enctype)
 			return w.own(ctx, addr, kdc.Conf, kerberos.ClientConfig{TicketCache: cache, Mutual: true})
 		})
 	}
@@ -238,13 +218,9 @@ func (w *world) cases() []clientCase {
 var enctypes = []string{"aes128-cts-hmac-sha1-96", "aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha256-128", "aes256-cts-hmac-sha384-192"}
 
 // only logs in with one encryption type.
-func (w *world) only(ctx context.Context, enctype string) (*kdc.KDC, string, error) {
-	k, err := w.kdc.Only(enctype)
-	if err != nil {
-		return nil, "", err
-	}
-	cache, err := k.Cache(ctx, enctype, w.keytab, principals[0])
-	return k, cache, err
+func (w *world) only(ctx context.Context, enctype string) (k *kdc.KDC, cache string) {
+	k = w.kdc.Only(enctype)
+	return k, k.Cache(ctx, enctype, w.keytab, principals[0])
 }
 
 // own authenticates our client, and returns its identities, one on each line.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -38,7 +39,7 @@ func ReadScript(text string) ([]*Sequence, error) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		if err := r.line(line); err != nil {
+		if err := must.Try(func() { r.line(line) }); err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrScript, n, err)
 		}
 	}
@@ -50,87 +51,74 @@ type scriptReader struct {
 	xids map[int]int32 // the last, by slot
 }
 
-func (r *scriptReader) line(line string) error {
+func (r *scriptReader) line(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	if word == "sequence" {
 		r.list, r.xids = append(r.list, &Sequence{Name: rest}), make(map[int]int32)
-		return nil
+		return
 	}
 	if len(r.list) == 0 {
-		return errOutOfPlace
+		must.Do(errOutOfPlace)
 	}
 	s := r.list[len(r.list)-1]
 	if word == "reconnects" {
 		s.Reconnects = true
-		return nil
+		return
 	}
 	kind := word
 	if kind == "connect" || kind == "drop" || kind == "raw" {
 		word, rest, _ = strings.Cut(rest, " ")
 	}
-	slot, err := strconv.Atoi(word)
-	if err != nil {
-		return err
-	}
-	step := Step{Conn: slot, Drop: kind == "drop"}
+	step := Step{Conn: must.Get(strconv.Atoi(word)), Drop: kind == "drop"}
 	switch kind {
 	case "drop":
 	case "connect":
-		step.Connect = &Connect{Session: slot, How: HowNew, TimeoutMs: 30000}
+		step.Connect = &Connect{Session: step.Conn, How: HowNew, TimeoutMs: 30000}
 		if rest != "" {
-			err = json.Unmarshal([]byte(rest), step.Connect)
+			must.Do(json.Unmarshal([]byte(rest), step.Connect))
 		}
 		step.Closes = step.Connect.Refused()
 	case "raw":
-		var bytes string
-		bytes, err = strconv.Unquote(rest)
-		step.Raw, step.Closes = Hex(bytes), true
+		step.Raw, step.Closes = Hex(must.Get(strconv.Unquote(rest))), true
 	default:
 		if rest, ok := strings.CutPrefix(rest, "& "); ok {
-			if len(s.Steps) == 0 || s.Steps[len(s.Steps)-1].Conn != slot {
-				return errOutOfPlace
+			if len(s.Steps) == 0 || s.Steps[len(s.Steps)-1].Conn != step.Conn {
+				must.Do(errOutOfPlace)
 			}
-			return r.request(&s.Steps[len(s.Steps)-1], rest)
+			r.request(&s.Steps[len(s.Steps)-1], rest)
+			return
 		}
-		err = r.request(&step, rest)
+		r.request(&step, rest)
 	}
 	s.Steps = append(s.Steps, step)
-	return err
 }
 
 // request adds a request to a step.
-func (r *scriptReader) request(step *Step, text string) error {
+func (r *scriptReader) request(step *Step, text string) {
 	var req Request
 	numbered := false
 	for {
 		option, rest, _ := strings.Cut(text, " ")
 		name, value, _ := strings.Cut(option, "=")
-		var n int64
-		var err error
+		number := func() int { return int(must.Get(strconv.ParseInt(value, 10, 32))) }
 		switch name {
 		case "closes":
 			step.Closes = true
 		case "xid":
-			n, err = strconv.ParseInt(value, 10, 32)
-			req.Xid, numbered = int32(n), true
+			req.Xid, numbered = int32(number()), true
 		case "until":
-			n, err = strconv.ParseInt(value, 10, 32)
-			step.Until = proto.ErrCode(n)
+			step.Until = proto.ErrCode(number())
 		case "zxidOf":
-			n, err = strconv.ParseInt(value, 10, 32)
-			at := int(n)
+			at := number()
 			req.ZxidOf = &at
 		default:
 			if !numbered {
 				r.xids[step.Conn]++
 				req.Xid = r.xids[step.Conn]
 			}
-			req.Op, req.Body, err = ParseRequest(text)
+			req.Op, req.Body = must.Get2(ParseRequest(text))
 			step.Send = append(step.Send, req)
-			return err
-		}
-		if err != nil {
-			return err
+			return
 		}
 		text = rest
 	}

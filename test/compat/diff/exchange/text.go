@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -95,7 +96,7 @@ func ReadText(r io.Reader) ([]*Transcript, error) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if err := p.line(line); err != nil {
+		if err := must.Try(func() { p.line(line) }); err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrText, n, err)
 		}
 	}
@@ -110,98 +111,69 @@ type textReader struct {
 
 var errOutOfPlace = errors.New("out of place")
 
-func (p *textReader) line(line string) error {
+func (p *textReader) line(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	if word == "sequence" {
 		p.list = append(p.list, &Transcript{Sequence: &Sequence{Name: rest}, Flush: make(map[int][]Item), Sessions: make(map[int]Session)})
 		p.slot = -1
-		return nil
+		return
 	}
 	if len(p.list) == 0 {
-		return errOutOfPlace
+		must.Do(errOutOfPlace)
 	}
 	t := p.list[len(p.list)-1]
 	switch word {
 	case "session":
-		return t.readSession(rest)
+		var slot int
+		var id uint64
+		var passwd []byte
+		must.Get(fmt.Sscanf(rest, "%d %x %x", &slot, &id, &passwd))
+		t.Sessions[slot] = Session{proto.SessionID(id), passwd}
 	case "step":
 		var step Step
-		if err := json.Unmarshal([]byte(rest), &step); err != nil {
-			return err
-		}
+		must.Do(json.Unmarshal([]byte(rest), &step))
 		t.Sequence.Steps = append(t.Sequence.Steps, step)
 		t.Steps = append(t.Steps, nil)
-		return nil
 	case "flush":
-		var err error
-		p.slot, err = strconv.Atoi(rest)
+		p.slot = must.Get(strconv.Atoi(rest))
 		t.Flush[p.slot] = nil
-		return err
 	case ">":
-		return t.readRequest(rest)
+		t.readRequest(rest)
 	case "<":
-		frame, err := hex.DecodeString(rest)
-		if err != nil {
-			return err
-		}
-		return p.item(t, Item{Frame: frame})
+		p.item(t, Item{Frame: must.Get(hex.DecodeString(rest))})
 	case "!":
-		return p.item(t, Item{Note: Note(rest)})
+		p.item(t, Item{Note: Note(rest)})
+	default:
+		must.Failf("unknown word %q", word)
 	}
-	return fmt.Errorf("unknown word %q", word)
 }
 
-func (p *textReader) item(t *Transcript, it Item) error {
+func (p *textReader) item(t *Transcript, it Item) {
+	last := len(t.Steps) - 1
 	switch {
 	case p.slot >= 0:
 		t.Flush[p.slot] = append(t.Flush[p.slot], it)
-	case len(t.Steps) > 0:
-		last := len(t.Steps) - 1
-		t.Steps[last] = append(t.Steps[last], it)
+	case last < 0:
+		must.Do(errOutOfPlace)
 	default:
-		return errOutOfPlace
+		t.Steps[last] = append(t.Steps[last], it)
 	}
-	return nil
 }
 
-func (t *Transcript) readSession(text string) error {
-	var slot int
-	var id uint64
-	var passwd []byte
-	if _, err := fmt.Sscanf(text, "%d %x %x", &slot, &id, &passwd); err != nil {
-		return err
-	}
-	t.Sessions[slot] = Session{proto.SessionID(id), passwd}
-	return nil
-}
-
-func (t *Transcript) readRequest(text string) error {
+func (t *Transcript) readRequest(text string) {
 	words := strings.Fields(text)
 	if len(words) < 3 || len(t.Sequence.Steps) == 0 {
-		return errOutOfPlace
+		must.Do(errOutOfPlace)
 	}
-	xid, err := strconv.ParseInt(words[0], 10, 32)
-	if err != nil {
-		return err
-	}
-	op, err := strconv.ParseInt(words[1], 10, 32)
-	if err != nil {
-		return err
-	}
+	xid, op := must.Get(strconv.ParseInt(words[0], 10, 32)), must.Get(strconv.ParseInt(words[1], 10, 32))
 	r := Request{Xid: int32(xid), Op: proto.OpCode(op)}
 	if words[2] != "-" {
-		if r.Body, err = hex.DecodeString(words[2]); err != nil {
-			return err
-		}
+		r.Body = must.Get(hex.DecodeString(words[2]))
 	}
 	if len(words) > 3 {
-		var of int
-		if _, err := fmt.Sscanf(words[3], "zxidOf=%d", &of); err != nil {
-			return err
-		}
-		r.ZxidOf = &of
+		r.ZxidOf = new(int)
+		must.Get(fmt.Sscanf(words[3], "zxidOf=%d", r.ZxidOf))
 	}
 	last := &t.Sequence.Steps[len(t.Sequence.Steps)-1]
 	last.Send = append(last.Send, r)
-	return nil
 }
