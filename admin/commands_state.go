@@ -39,7 +39,7 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
 		return
 	}
-	b, err := h.server.Backup(r.Context())
+	b, err := h.server.Backups().Make(r.Context())
 	_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
 	if err != nil {
 		if r.Context().Err() == nil { // a client that leaves uses up its interval
@@ -119,7 +119,7 @@ func shed(h *handler, r *http.Request) (object, error) {
 // both are -1 if there is none.
 func lastSnapshot(s *server.Server) object {
 	zxid, seconds := int64(-1), int64(-1)
-	if last, at, ok := s.LastSnapshot(); ok {
+	if last, at, ok := s.Backups().LastSnapshot(); ok {
 		zxid, seconds = last, at.Unix()
 	}
 	return object{{"zxid", strconv.FormatUint(uint64(zxid), 16)}, {"timestamp", seconds}}

@@ -58,7 +58,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 // Capture returns the changes since the last checkpoint.
 func (a *applier) Capture() consensus.Changes {
 	// No lock: only the goroutine of Apply changes the tree, and that goroutine calls Capture.
-	a.s.checkpoint.capturing.Store(int64(a.s.state.tree.LastZxid()))
+	a.s.backups.capturing.Store(int64(a.s.state.tree.LastZxid()))
 	return a.s.state.tree.Capture()
 }
 
@@ -77,7 +77,7 @@ func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 // install replaces the state by t: at the start, or when another member has sent its state.
 func (a *applier) install(t *datatree.Tree) {
 	s := a.s
-	s.checkpoint.onDisk.Store(int64(t.LastZxid()))
+	s.backups.onDisk.Store(int64(t.LastZxid()))
 	s.state.install(t, func() {
 		if s.node != nil {
 			// Watches did not fire for the skipped changes, and requests of clients may be among

@@ -33,7 +33,7 @@ func TestLogPosition_WithoutALeader(t *testing.T) {
 		e.m(2).stop()
 		e.m(3).stop()
 		e.awaits("no leader", func() bool { return e.m(1).s.Status().Leader == 0 })
-		if p := e.m(1).s.LogPosition(); p.Members != 3 || p.Turn != 0 {
+		if p := e.m(1).s.Backups().LogPosition(); p.Members != 3 || p.Turn != 0 {
 			t.Errorf("member %d of %d, want 0 of 3", p.Turn, p.Members)
 		}
 	})

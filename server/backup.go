@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // backupFolder is the prefix of the names of folders in which backups are made. No other folder has
@@ -27,6 +30,29 @@ type Backup = facts.Backup
 // Capture is the state at one moment, in memory.
 type Capture = facts.Capture
 
+// LogPosition describes how far a server has applied the replicated log.
+type LogPosition = facts.LogPosition
+
+// ArchiveStats is what the program that archives the log knows about the archive.
+type ArchiveStats = facts.ArchiveStats
+
+// Backups makes copies of the state and of the replicated log, and knows the last checkpoint on
+// disk. Its methods may be called from any goroutine, and at any time.
+//
+// Invariants: a copy has everything that was committed before the call. No copy takes the room that
+// the log needs.
+type Backups struct {
+	*standing
+	capturing atomic.Int64 // zxid of the checkpoint that is being written
+	onDisk    atomic.Int64 // zxid of the last checkpoint on disk
+	// logRoom is how many bytes a backup must leave free on the disk, because the server stops when
+	// its log has no room. Set before Start returns.
+	logRoom int64
+}
+
+// Backups returns what makes copies of this server's state and log.
+func (s *Server) Backups() *Backups { return &s.backups }
+
 // backupFile is the file of a Backup, in a folder of its own.
 type backupFile struct {
 	*os.File
@@ -38,32 +64,32 @@ func (b backupFile) Close() error { return errors.Join(b.File.Close(), os.Remove
 
 // captured is the state of a Capture.
 type captured struct {
-	server *Server
-	zxid   int64
-	held   consensus.SavedState
-	state  consensus.Changes
+	backups *Backups
+	zxid    int64
+	held    consensus.SavedState
+	state   consensus.Changes
 }
 
-// Backup makes a backup that contains everything that was committed anywhere before the call. Any
+// Make makes a backup that contains everything that was committed anywhere before the call. Any
 // member can make it. Clients are served meanwhile, but nothing is applied while the list of znodes
 // is copied, which takes time in proportion to their number. The file is made in the data
 // directory, or in the system's folder for temporary files if there is none, and needs about as
-// much room as a checkpoint. In the data directory, Backup leaves room for two segments of the log.
+// much room as a checkpoint. In the data directory, Make leaves room for two segments of the log.
 //
 // Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if ctx ends first, for example because
 // there is no leader; any error of the disk, which does not stop the server.
-func (s *Server) Backup(ctx context.Context) (*Backup, error) {
-	c, err := s.Capture(ctx)
+func (b *Backups) Make(ctx context.Context) (*Backup, error) {
+	c, err := b.Capture(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return c.File(ctx)
 }
 
-// Capture is the first half of Backup, without the file.
-func (s *Server) Capture(ctx context.Context) (*Capture, error) {
-	if !s.life.Accepting.Load() {
-		return nil, s.life.WhyNot()
+// Capture is the first half of Make, without the file.
+func (b *Backups) Capture(ctx context.Context) (*Capture, error) {
+	if !b.life.Accepting.Load() {
+		return nil, b.life.WhyNot()
 	}
 	alive, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -72,37 +98,37 @@ func (s *Server) Capture(ctx context.Context) (*Capture, error) {
 	go func() {
 		defer close(watched)
 		select {
-		case <-s.life.Stopping():
+		case <-b.life.Stopping():
 			cancel()
 		case <-alive.Done():
 		}
 	}()
-	held, state, err := s.node.Snapshot(alive)
+	held, state, err := b.node.Snapshot(alive)
 	cancel()
 	<-watched
 	if err != nil {
-		if !s.life.Accepting.Load() {
-			err = s.life.WhyNot()
+		if !b.life.Accepting.Load() {
+			err = b.life.WhyNot()
 		}
 		return nil, err
 	}
-	c := captured{s, int64(state.(*datatree.Changes).Zxid()), held, state}
+	c := captured{b, int64(state.(*datatree.Changes).Zxid()), held, state}
 	return &Capture{Zxid: c.zxid, Index: held.Index, Term: held.Term, Time: held.Time, File: c.file}, nil
 }
 
 // file makes the backup's file.
 func (c captured) file(ctx context.Context) (*Backup, error) {
-	s := c.server
-	folder, err := os.MkdirTemp(s.cfg.Dir, backupFolder)
+	b := c.backups
+	folder, err := os.MkdirTemp(b.cfg.Dir, backupFolder)
 	if err != nil {
 		return nil, fmt.Errorf("server: backup: %w", err)
 	}
 	backup, err := openBackup(folder, func(path string) error {
 		return c.held.WriteCheckpoint(path, c.state, func() error {
-			if err := ctx.Err(); err != nil || s.cfg.Dir == "" {
+			if err := ctx.Err(); err != nil || b.cfg.Dir == "" {
 				return err
 			}
-			return roomIn(folder, s.checkpoint.logRoom)
+			return roomIn(folder, b.logRoom)
 		})
 	})
 	if err != nil {
@@ -136,38 +162,100 @@ func openBackup(folder string, write func(path string) error) (*Backup, error) {
 	return &Backup{Size: info.Size(), ReadCloser: backupFile{f, folder}}, nil
 }
 
-// removeBackups removes the folders that a crash has left. removeBackups must be called before the
-// log is opened, which may need the room. If the data directory is in use, removeBackups does
-// nothing: opening the log then fails with that reason.
-func (s *Server) removeBackups() {
-	if s.cfg.Dir == "" {
+// removeLeftovers removes the folders that a crash has left. It must be called before the log is
+// opened, which may need the room. If the data directory is in use, removeLeftovers does nothing:
+// opening the log then fails with that reason.
+func (b *Backups) removeLeftovers() {
+	if b.cfg.Dir == "" {
 		return
 	}
-	lock, err := vfs.LockForReading(filepath.Join(s.cfg.Dir, "LOCK"))
+	lock, err := vfs.LockForReading(filepath.Join(b.cfg.Dir, "LOCK"))
 	if err != nil {
 		return
 	}
-	leftovers, _ := filepath.Glob(filepath.Join(s.cfg.Dir, backupFolder+"*")) // the only error is that of a bad pattern
+	leftovers, _ := filepath.Glob(filepath.Join(b.cfg.Dir, backupFolder+"*")) // the only error is that of a bad pattern
 	for _, folder := range leftovers {
 		if err := os.RemoveAll(folder); err != nil {
-			s.cfg.Logger.Warn("the folder of an unfinished backup could not be removed; delete it", "folder", folder, "error", err)
+			b.cfg.Logger.Warn("the folder of an unfinished backup could not be removed; delete it", "folder", folder, "error", err)
 		}
 	}
 	if err := lock.Close(); err != nil {
-		s.cfg.Logger.Warn("the data directory could not be unlocked", "error", err)
+		b.cfg.Logger.Warn("the data directory could not be unlocked", "error", err)
 	}
 }
 
 // LastSnapshot returns the zxid and the time of the last checkpoint on disk, whether this server,
 // an earlier process or another member wrote the checkpoint. ok is false if there is none, and for
 // a server in memory.
-func (s *Server) LastSnapshot() (zxid int64, at time.Time, ok bool) {
-	if s.cfg.Dir == "" || !s.life.Accepting.Load() {
+func (b *Backups) LastSnapshot() (zxid int64, at time.Time, ok bool) {
+	if b.cfg.Dir == "" || !b.life.Accepting.Load() {
 		return 0, time.Time{}, false
 	}
-	info, err := os.Stat(filepath.Join(s.cfg.Dir, "checkpoint.db"))
+	info, err := os.Stat(filepath.Join(b.cfg.Dir, "checkpoint.db"))
 	if err != nil {
 		return 0, time.Time{}, false
 	}
-	return s.checkpoint.onDisk.Load(), info.ModTime(), true
+	return b.onDisk.Load(), info.ModTime(), true
+}
+
+// checkpointed is called by consensus after each checkpoint that this server made.
+func (b *Backups) checkpointed(took time.Duration, changes int) {
+	b.meter.Record(meter.Checkpoints, int64(took), 1)
+	b.onDisk.Store(b.capturing.Load())
+	b.cfg.Logger.Info("checkpoint", "changes", changes, "took_ms", took.Milliseconds())
+}
+
+// LogPosition returns the present position. It is zero before the server has opened its data, and
+// after Close.
+func (b *Backups) LogPosition() LogPosition {
+	if !b.life.Accepting.Load() {
+		return LogPosition{}
+	}
+	st := b.node.Status()
+	p := LogPosition{Ensemble: b.node.Cluster(), Applied: st.Applied, Leads: st.Leading && st.Current}
+	order := slices.Concat(slices.Sorted(slices.Values(st.Learners)), slices.Sorted(slices.Values(st.Voters)))
+	if i := slices.Index(order, st.Leader); i >= 0 { // a leader is known
+		order = append(slices.Delete(order, i, i+1), st.Leader)
+	}
+	p.Turn = max(slices.Index(order, uint64(b.cfg.MemberID)), 0)
+	p.Members = len(order)
+	return p
+}
+
+// ReplicatedLog returns applied entries of the log from an index on, as many as have size bytes,
+// but at least one if there is one. If the first entry is not in the log any more, the error is
+// consensus.ErrCompacted.
+func (b *Backups) ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error) {
+	if !b.life.Accepting.Load() {
+		return nil, b.life.WhyNot()
+	}
+	return b.node.Log(from, size)
+}
+
+// KeepLog says that all entries before an index are archived. Until it is called for the first
+// time, nothing is. Entries that are not archived stay in the log, up to Config.ArchiveBytes.
+func (b *Backups) KeepLog(from uint64) {
+	if b.life.Accepting.Load() {
+		b.node.KeepFrom(from)
+	}
+}
+
+// addFacts appends what the program knows about the archive.
+func (b *Backups) addFacts(l *facts.Values) {
+	if b.cfg.ArchiveStats == nil {
+		return
+	}
+	a := b.cfg.ArchiveStats()
+	verified := int64(0)
+	if !a.Verified.IsZero() {
+		verified = a.Verified.Unix()
+	}
+	l.Add("gozkd_archive_lag_seconds", float64(a.Lag.Milliseconds())/1000)
+	l.Add("gozkd_archive_shipper", flag(a.Shipper))
+	l.Add("gozkd_archive_objects_total", a.Objects)
+	l.Add("gozkd_archive_bytes_total", a.Bytes)
+	l.Add("gozkd_archive_errors_total", a.Errors)
+	l.Add("gozkd_archive_gaps_total", a.Gaps)
+	l.Add("gozkd_archive_verified_seconds", verified)
+	l.Add("gozkd_archive_verify_failed", flag(a.VerifyFailed))
 }

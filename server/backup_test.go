@@ -61,7 +61,7 @@ func TestBackup(t *testing.T) {
 			}()
 			for range 5 {
 				before := s.Status().Zxid
-				b, err := s.Backup(t.Context())
+				b, err := s.Backups().Make(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +105,7 @@ func TestBackup_WithoutAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Backup(t.Context()); !errors.Is(err, server.ErrNotStarted) {
+	if _, err := s.Backups().Make(t.Context()); !errors.Is(err, server.ErrNotStarted) {
 		t.Errorf("before the start: %v", err)
 	}
 	if err := s.Start(t.Context()); err != nil {
@@ -113,7 +113,7 @@ func TestBackup_WithoutAServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if b, err := s.Backup(ctx); err == nil {
+	if b, err := s.Backups().Make(ctx); err == nil {
 		t.Error(b.Close()) // the server may be faster than the check of the context
 	} else if !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
@@ -121,7 +121,7 @@ func TestBackup_WithoutAServer(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Backup(t.Context()); !errors.Is(err, server.ErrClosed) {
+	if _, err := s.Backups().Make(t.Context()); !errors.Is(err, server.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -169,14 +169,14 @@ func TestBackup_NoRoom(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, server.Config{Dir: dir})
 	s.LeaveRoom(math.MaxInt64)
-	if b, err := s.Backup(t.Context()); !errors.Is(err, server.ErrNoRoom) {
+	if b, err := s.Backups().Make(t.Context()); !errors.Is(err, server.ErrNoRoom) {
 		t.Errorf("%v %v", b, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".gozkd-backup-*")); left != nil {
 		t.Errorf("left: %v", left)
 	}
 	s.LeaveRoom(1)
-	b, err := s.Backup(t.Context())
+	b, err := s.Backups().Make(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,13 +187,13 @@ func TestBackup_NoRoom(t *testing.T) {
 
 // Until there is another snapshot, the last one is that of the start.
 func TestLastSnapshot(t *testing.T) {
-	if _, _, ok := start(t, server.Config{}).LastSnapshot(); ok {
+	if _, _, ok := start(t, server.Config{}).Backups().LastSnapshot(); ok {
 		t.Error("a server in memory has a snapshot")
 	}
 	cfg := server.Config{Dir: t.TempDir(), SnapCount: 10}
 	begun := time.Now().Add(-2 * time.Second) // clocks of file systems are coarse
 	s := start(t, cfg)
-	if zxid, at, ok := s.LastSnapshot(); !ok || zxid != 0 || at.Before(begun) {
+	if zxid, at, ok := s.Backups().LastSnapshot(); !ok || zxid != 0 || at.Before(begun) {
 		t.Errorf("at first: 0x%x %v %t", zxid, at, ok)
 	}
 	c := dialIn(t, s, time.Minute)
@@ -207,7 +207,7 @@ func TestLastSnapshot(t *testing.T) {
 		if _, err := c.Set("/", nil, -1); err != nil {
 			t.Fatal(err)
 		}
-		last, _, _ = s.LastSnapshot()
+		last, _, _ = s.Backups().LastSnapshot()
 	}
 	if now := s.Status().Zxid; last > now {
 		t.Errorf("of zxid 0x%x, now it is 0x%x", last, now)
@@ -216,11 +216,11 @@ func TestLastSnapshot(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, ok := s.LastSnapshot(); ok {
+	if _, _, ok := s.Backups().LastSnapshot(); ok {
 		t.Error("a closed server has a last snapshot")
 	}
 	s = start(t, cfg)
-	if zxid, _, ok := s.LastSnapshot(); !ok || zxid < last {
+	if zxid, _, ok := s.Backups().LastSnapshot(); !ok || zxid < last {
 		t.Errorf("after a restart: 0x%x %t, it was 0x%x", zxid, ok, last)
 	}
 }

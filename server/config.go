@@ -193,7 +193,7 @@ type Config struct {
 	// SegmentBytes is the size of a log segment (preAllocSize). Default: 64 MiB.
 	SegmentBytes int64
 	// ArchiveBytes bounds how much of the log is kept, in memory and on disk, because it is not
-	// archived yet: see Server.KeepLog. 0: there is no archive.
+	// archived yet: see Backups.KeepLog. 0: there is no archive.
 	ArchiveBytes int
 	// ArchiveStats tells the metrics about the archive. It is called for each answer, from any
 	// goroutine. Nil: there are no such metrics.

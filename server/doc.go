@@ -12,7 +12,7 @@
 // words, and may be used likewise: see package facts. The gozkd command and package web also need
 // the following, which are not covered by the promise of compatibility of version 1:
 //
-//	archive   Backup, Capture, KeepLog, LogPosition, ReplicatedLog
+//	archive   Backups, for backups and an archive of the log
 //	callers   Audit, DialAs, Identities (see package identity)
 //	words     ResetConnectionStats, SetTraceMask, TraceMask
 //	time      CatchUp, ExpireDue, MoveClock

@@ -64,7 +64,7 @@ func Corrupt(s *Server) {
 }
 
 // LeaveRoom sets how much room a backup leaves on the disk. No backup may be made meanwhile.
-func (s *Server) LeaveRoom(bytes int64) { s.checkpoint.logRoom = bytes }
+func (s *Server) LeaveRoom(bytes int64) { s.backups.logRoom = bytes }
 
 // ProposeRaw proposes any bytes as a request.
 func ProposeRaw(s *Server, payload []byte) { s.node.Propose(payload, nil) }

@@ -47,7 +47,7 @@ func (s *Server) Monitor() []facts.Value {
 	list.Add("gozkd_watch_memory_bytes", s.state.watches.Bytes())
 	list.Add("gozkd_watch_memory_limit_bytes", s.live.Load().WatchMemory)
 	s.addCertificates(&list)
-	s.addArchive(&list)
+	s.backups.addFacts(&list)
 	if counter, ok := s.cfg.Audit.(audit.Counter); ok {
 		events, dropped := counter.Counts()
 		list.Add("gozkd_audit_events_total", events)

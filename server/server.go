@@ -53,19 +53,10 @@ type Server struct {
 		begun atomic.Bool // the state names the ensemble's members, or is about to
 		done  atomic.Bool // it names them
 	}
-	leader     leaderContact
-	loop       sessionLoop
-	digests    members.Digests
-	checkpoint checkpoints
-}
-
-// checkpoints follows the checkpoints of the state.
-type checkpoints struct {
-	capturing atomic.Int64 // zxid of the checkpoint that is being written
-	onDisk    atomic.Int64 // zxid of the last checkpoint on disk
-	// logRoom is how many bytes a backup must leave free on the disk, because the server stops when
-	// its log has no room. Set before Start returns.
-	logRoom int64
+	leader  leaderContact
+	loop    sessionLoop
+	digests members.Digests
+	backups Backups
 }
 
 // New checks cfg and makes a server. Before Start, nothing runs and no file is touched.
@@ -80,6 +71,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		standing: &standing{cfg: &cfg, members: set},
 	}
+	s.backups.standing = s.standing
 	s.state.init(&cfg, s.life.Serving.Load)
 	s.live.Store(&cfg)
 	s.identities.Set(cfg.identities())
@@ -138,7 +130,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err := s.checkDiverged(); err != nil {
 		return err
 	}
-	s.removeBackups()
+	s.backups.removeLeftovers()
 	if err := s.openNode(ctx); err != nil {
 		return err
 	}
@@ -211,7 +203,7 @@ func (s *Server) openNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.checkpoint.logRoom = 2 * cmp.Or(s.cfg.SegmentBytes, 64<<20)
+	s.backups.logRoom = 2 * cmp.Or(s.cfg.SegmentBytes, 64<<20)
 	opening, machine := time.Now(), newApplier(s)
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
@@ -221,7 +213,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
 		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: machine,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
-		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Led,
+		OnSync: s.synced, OnCheckpoint: s.backups.checkpointed, OnLeaderChange: s.meter.Led,
 		ArchiveBytes: s.cfg.ArchiveBytes, Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),
 		Logger: s.cfg.Logger.Named("consensus"),
 	})
@@ -257,11 +249,4 @@ func (s *Server) synced(took time.Duration, appends, bytes int) {
 		s.meter.Count(meter.SlowSyncs)
 		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
 	}
-}
-
-// checkpointed is called by consensus after each checkpoint that this server made.
-func (s *Server) checkpointed(took time.Duration, changes int) {
-	s.meter.Record(meter.Checkpoints, int64(took), 1)
-	s.checkpoint.onDisk.Store(s.checkpoint.capturing.Load())
-	s.cfg.Logger.Info("checkpoint", "changes", changes, "took_ms", took.Milliseconds())
 }

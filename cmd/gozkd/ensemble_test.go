@@ -36,12 +36,12 @@ func TestNewMembers_KeepNoLogForAnArchive(t *testing.T) {
 		}
 	}()
 	conn, late := connect(t, addresses[0]), watchdog.Context(t, time.Minute)
-	first := servers[0].LogPosition().Applied
+	first := servers[0].Backups().LogPosition().Applied
 	for i := 0; ; i++ {
 		if _, err := conn.Create(fmt.Sprintf("/%d", i), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := servers[0].ReplicatedLog(first, 1); errors.Is(err, consensus.ErrCompacted) {
+		if _, err := servers[0].Backups().ReplicatedLog(first, 1); errors.Is(err, consensus.ErrCompacted) {
 			return
 		} else if err != nil || late.Err() != nil {
 			t.Fatalf("after %d writes entry %d is still in the log: %v", i+1, first, err)

@@ -53,7 +53,7 @@ func (a *archiver) history(s *server.Server) web.History {
 	if a == nil {
 		return nil
 	}
-	return backup.NewHistory(a.place, func() uint64 { return s.LogPosition().Ensemble })
+	return backup.NewHistory(a.place, func() uint64 { return s.Backups().LogPosition().Ensemble })
 }
 
 // start begins to archive the server's log.
@@ -67,7 +67,7 @@ func (a *archiver) start(s *server.Server) {
 	// Stopped and awaited by stop; if the storage blocks it, it ends with the process.
 	go func() {
 		defer close(a.done)
-		a.shipper.Run(ctx, s)
+		a.shipper.Run(ctx, s.Backups())
 	}()
 }
 

@@ -67,7 +67,7 @@ func (e *explorer) ensemble(*request) (any, error) {
 		UptimeMs: stats.Uptime.Milliseconds(), Values: make(map[string]any),
 	}
 	v.CheckBytes, v.LogBytes = s.DirSizes()
-	if _, at, ok := s.LastSnapshot(); ok {
+	if _, at, ok := s.Backups().LastSnapshot(); ok {
 		v.LastSnapshot = at.UnixMilli()
 	}
 	peers := make(map[int]map[string]int64)

@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// Source is a server whose log is archived: a server.Server.
+// Source is a server whose log is archived: server.Backups.
 type Source interface {
 	LogPosition() facts.LogPosition
 	ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error)

@@ -99,7 +99,7 @@ func (s *shipping) start(id int) {
 	ctx, p.cancel = context.WithCancel(context.Background())
 	go func() { // stopped by cancel, awaited by kill
 		defer close(p.done)
-		p.shipper.Run(ctx, s.member(id).Server())
+		p.shipper.Run(ctx, s.member(id).Server().Backups())
 	}()
 	s.procs[id] = p
 }

@@ -54,7 +54,7 @@ func TestInspect_ArchiveOfTwoWriters(t *testing.T) {
 			shipper := archive.New(archive.Config{Store: s, Logger: hclog.NewNullLogger(), Interval: 20 * time.Millisecond, BaseInterval: every, BaseBytes: 1 << 30})
 			want := len(matching(folder, pattern)) + more
 			// Stopped by stop, awaited below.
-			go func() { defer close(ended); shipper.Run(ctx, srv) }()
+			go func() { defer close(ended); shipper.Run(ctx, srv.Backups()) }()
 			for look := time.Tick(20 * time.Millisecond); len(matching(folder, pattern)) < want; <-look {
 				if late.Err() != nil {
 					t.Fatalf("%s is not in %s within a minute", pattern, folder)
@@ -120,7 +120,7 @@ func TestInspect_Archive(t *testing.T) {
 		ended := make(chan struct{})
 		shipper := archive.New(archive.Config{Store: s, Logger: hclog.NewNullLogger(), Interval: 20 * time.Millisecond, BaseInterval: time.Hour, BaseBytes: 1 << 30})
 		// Stopped by stop, awaited below.
-		go func() { defer close(ended); shipper.Run(ctx, srv) }()
+		go func() { defer close(ended); shipper.Run(ctx, srv.Backups()) }()
 		look := time.NewTicker(20 * time.Millisecond)
 		defer look.Stop()
 		based := false // the first base has everything so far; then come the writes of the archive's log
