@@ -61,7 +61,7 @@ func TestCallerIDs_ConfiguredName(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &handler{server: newServer(t, cfg)}
-	cert := testca.New(t, "root").Issue(t, testca.Spec{Subject: testca.Name{}, Hosts: []string{"spiffe://example/admin"}}).Leaf
+	cert := testca.New(t, "root").Issue(t, testca.Spec{RawSubject: []byte{0x30, 0}, Hosts: []string{"spiffe://example/admin"}}).Leaf
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/commands/reload", nil)
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
 	want := []proto.ID{{Scheme: "x509", ID: "spiffe://example/admin"}, {Scheme: "ip", ID: "192.0.2.1"}}

@@ -1,10 +1,13 @@
 package certhost_test
 
 import (
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/certhost"
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 func TestVerify(t *testing.T) {
@@ -30,7 +33,7 @@ func TestVerify(t *testing.T) {
 		{testca.Spec{CN: "zk.example", Hosts: []string{"other.example"}}, "zk.example", false},
 		{testca.Spec{CN: "zk.example", Hosts: []string{"10.1.2.3"}}, "zk.example", false},
 		{testca.Spec{CN: "zk.example"}, "", false},
-		{testca.Spec{Subject: testca.Name{{{OID: testca.O, Value: "zk"}}}}, "", false},
+		{testca.Spec{RawSubject: must.Get(asn1.Marshal(pkix.Name{Organization: []string{"zk"}}.ToRDNSequence()))}, "", false},
 	} {
 		if err := certhost.Verify(ca.Issue(t, c.spec).Leaf, c.host); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)

@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// Begin and End bound the validity of certificates and revocation lists unless the test says
-// otherwise.
+// Begin and End bound the validity of certificates unless the test says otherwise.
 var (
 	Begin = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
 	End   = time.Date(2190, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -38,11 +37,9 @@ const (
 // Spec describes a certificate. The zero Spec is a certificate of the subject CN=test for both
 // sides of a connection, without names of hosts.
 type Spec struct {
-	// Subject is the subject in the order of the certificate; RawSubject is its DER, if the test
-	// wants what Subject cannot express. CN is short for a subject of a common name.
-	Subject    Name
-	RawSubject []byte
+	// CN is the common name, which is the subject unless RawSubject is a subject in DER.
 	CN         string
+	RawSubject []byte
 
 	// Hosts are host names, IP addresses and URIs for the subject alternative name.
 	Hosts []string
@@ -111,13 +108,7 @@ func issue(t testing.TB, s Spec, ca *CA, authority bool) *Cert {
 	if s.NotAfter.IsZero() {
 		template.NotAfter = End
 	}
-	s.CN = cmp.Or(s.CN, "test")
-	if s.Subject == nil {
-		s.Subject = Name{{{OID: CN, Value: s.CN}}}
-	}
-	if s.RawSubject == nil {
-		template.RawSubject = s.Subject.DER(t)
-	}
+	template.Subject.CommonName = cmp.Or(s.CN, "test") // RawSubject counts instead
 	for _, h := range s.Hosts {
 		u, err := url.Parse(h)
 		if ip := net.ParseIP(h); ip != nil {
@@ -171,26 +162,6 @@ func serial(t testing.TB) *big.Int {
 		t.Fatal(err)
 	}
 	return n.Add(n, big.NewInt(1))
-}
-
-// CRL returns a revocation list in DER, valid from begin to end, which default to Begin and End.
-func (ca *CA) CRL(t testing.TB, begin, end time.Time, revoked ...*Cert) []byte {
-	t.Helper()
-	if begin.IsZero() {
-		begin = Begin
-	}
-	if end.IsZero() {
-		end = End
-	}
-	list := &x509.RevocationList{Number: serial(t), ThisUpdate: begin, NextUpdate: end}
-	for _, c := range revoked {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: begin})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, ca.Leaf, ca.PrivateKey.(crypto.Signer))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der
 }
 
 // Pool returns a pool with the certificate of ca.

@@ -2,7 +2,6 @@ package testca
 
 import (
 	"bytes"
-	"encoding/pem"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,9 +38,4 @@ func WriteFile(t testing.TB, path string, parts ...[]byte) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// CRLPEM returns a revocation list as PEM.
-func CRLPEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/x509name"
 )
@@ -22,25 +21,25 @@ const golden = "testdata/names.txt"
 
 // subjects are those of the golden file.
 func subjects(t *testing.T) (all [][]byte) {
-	one := func(a ...testca.Attr) testca.Name { return testca.Name{a} }
-	cn := func(tag int, value string) testca.Name {
-		return one(testca.Attr{OID: testca.CN, Tag: tag, Value: value})
+	one := func(a ...Attr) Name { return Name{a} }
+	cn := func(tag int, value string) Name {
+		return one(Attr{OID: CN, Tag: tag, Value: value})
 	}
-	names := []testca.Name{
+	names := []Name{
 		{},
-		{{{OID: testca.C, Tag: testca.Printable, Value: "DE"}}, {{OID: testca.ST, Value: "Berlin"}}, {{OID: testca.L, Value: "Mitte"}},
-			{{OID: testca.O, Value: "Example, Inc."}}, {{OID: testca.OU, Value: "Eng"}}, {{OID: testca.CN, Value: "alice"}}},
-		{{{OID: testca.DC, Tag: testca.IA5, Value: "com"}}, {{OID: testca.DC, Tag: testca.IA5, Value: "example"}}, {{OID: testca.UID, Value: "bob"}}},
-		{{{OID: testca.O, Value: "Ex"}}, {{OID: testca.CN, Value: "m"}, {OID: testca.UID, Value: "u1"}}},
-		{{{OID: testca.UID, Value: "u1"}, {OID: testca.CN, Value: "m"}, {OID: testca.Email, Tag: testca.IA5, Value: "a@b"}}},
-		{{{OID: testca.CN, Value: "twice"}, {OID: testca.CN, Value: "again"}}, {{OID: testca.CN, Value: "thrice"}}},
-		one(testca.Attr{OID: testca.SerialNumber, Tag: testca.Printable, Value: "42"}), one(testca.Attr{OID: testca.PostalCode, Value: "10115"}),
-		one(testca.Attr{OID: testca.Email, Tag: testca.IA5, Value: "b@x.org"}), one(testca.Attr{OID: testca.Email, Value: "b@x.org"}),
-		one(testca.Attr{OID: testca.Title, Value: "Dr"}), one(testca.Attr{OID: testca.Street, Value: "Road 1"}),
-		one(testca.Attr{OID: []int{1, 3, 6, 1, 4, 1, 99999, 1}, Value: "own"}), one(testca.Attr{OID: []int{2, 999, 3}, Value: "wide"}),
-		one(testca.Attr{OID: []int{2, 5, 4, 4}, Value: "surname"}), one(testca.Attr{OID: []int{2, 5, 4, 42}, Value: "given"}),
+		{{{OID: C, Tag: Printable, Value: "DE"}}, {{OID: ST, Value: "Berlin"}}, {{OID: L, Value: "Mitte"}},
+			{{OID: O, Value: "Example, Inc."}}, {{OID: OU, Value: "Eng"}}, {{OID: CN, Value: "alice"}}},
+		{{{OID: DC, Tag: IA5, Value: "com"}}, {{OID: DC, Tag: IA5, Value: "example"}}, {{OID: UID, Value: "bob"}}},
+		{{{OID: O, Value: "Ex"}}, {{OID: CN, Value: "m"}, {OID: UID, Value: "u1"}}},
+		{{{OID: UID, Value: "u1"}, {OID: CN, Value: "m"}, {OID: Email, Tag: IA5, Value: "a@b"}}},
+		{{{OID: CN, Value: "twice"}, {OID: CN, Value: "again"}}, {{OID: CN, Value: "thrice"}}},
+		one(Attr{OID: SerialNumber, Tag: Printable, Value: "42"}), one(Attr{OID: PostalCode, Value: "10115"}),
+		one(Attr{OID: Email, Tag: IA5, Value: "b@x.org"}), one(Attr{OID: Email, Value: "b@x.org"}),
+		one(Attr{OID: Title, Value: "Dr"}), one(Attr{OID: Street, Value: "Road 1"}),
+		one(Attr{OID: []int{1, 3, 6, 1, 4, 1, 99999, 1}, Value: "own"}), one(Attr{OID: []int{2, 999, 3}, Value: "wide"}),
+		one(Attr{OID: []int{2, 5, 4, 4}, Value: "surname"}), one(Attr{OID: []int{2, 5, 4, 42}, Value: "given"}),
 	}
-	for _, tag := range []int{testca.UTF8, testca.Printable, testca.IA5, testca.T61, testca.General, testca.BMP, testca.Universal, testca.Numeric, 4, 26, 3, 2} {
+	for _, tag := range []int{UTF8, Printable, IA5, T61, General, BMP, Universal, Numeric, 4, 26, 3, 2} {
 		for _, value := range []string{"x1 y", "", " ", "ü"} {
 			names = append(names, cn(tag, value))
 		}
@@ -50,9 +49,9 @@ func subjects(t *testing.T) (all [][]byte) {
 		"\xff", "\xc3", "a\xe6\x9d", "\xe6\x9dx", "\xf0\x9f\x98", "\xf0\x9f\x98x", "\xed\xa0\x80", "\xc0\x80", "\xe0\x80\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xc2 ",
 		"\u00a0nbsp\u00a0", "\u2028", "\ufeffbom", "'/?*!@&_",
 	} {
-		names = append(names, cn(testca.UTF8, value))
+		names = append(names, cn(UTF8, value))
 		if len(value) < 8 {
-			names = append(names, cn(testca.T61, value))
+			names = append(names, cn(T61, value))
 		}
 	}
 	for _, n := range names {

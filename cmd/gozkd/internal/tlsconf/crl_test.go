@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/pem"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -20,6 +21,46 @@ import (
 	"github.com/gozkd/gozkd/internal/tlsreason"
 )
 
+// crl returns a revocation list of an authority in DER, valid from begin to end, which default to
+// testca.Begin and testca.End.
+func crl(t *testing.T, ca *testca.CA, begin, end time.Time, revoked ...*testca.Cert) []byte {
+	t.Helper()
+	if begin.IsZero() {
+		begin = testca.Begin
+	}
+	if end.IsZero() {
+		end = testca.End
+	}
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: begin, NextUpdate: end}
+	for _, c := range revoked {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: begin})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, ca.Leaf, ca.PrivateKey.(crypto.Signer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+// crlPEM returns a revocation list as PEM.
+func crlPEM(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}) }
+
+func TestCRL_NamesTheRevoked(t *testing.T) {
+	ca := testca.New(t, "root")
+	bad := ca.Issue(t, testca.Spec{})
+	list, err := x509.ParseRevocationList(crl(t, ca, time.Time{}, time.Time{}, bad))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := list.CheckSignatureFrom(ca.Leaf); err != nil {
+		t.Error(err)
+	}
+	if len(list.RevokedCertificateEntries) != 1 || list.RevokedCertificateEntries[0].SerialNumber.Cmp(bad.Leaf.SerialNumber) != 0 {
+		t.Errorf("%v", list.RevokedCertificateEntries)
+	}
+}
+
 func TestCRL_Refuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testca.New(t, "root")
@@ -28,7 +69,7 @@ func TestCRL_Refuses(t *testing.T) {
 		direct, below, bad := ca.Issue(t, testca.Spec{CN: "direct"}), sub.Issue(t, testca.Spec{CN: "below"}), sub.Issue(t, testca.Spec{CN: "bad"})
 		dir := t.TempDir()
 		var none time.Time
-		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(ca.CRL(t, none, none)))
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), crlPEM(crl(t, ca, none, none)))
 		o := options(Server, server.Files(t))
 		o.CRL, o.CRLLocation = true, dir
 		s := load(t, o)
@@ -41,15 +82,15 @@ func TestCRL_Refuses(t *testing.T) {
 		}
 		serves(direct, "")
 		serves(below, tlsreason.NoRevocation) // no list of sub
-		testca.WriteFile(t, filepath.Join(dir, "sub.crl"), sub.CRL(t, none, none, bad))
+		testca.WriteFile(t, filepath.Join(dir, "sub.crl"), crl(t, sub, none, none, bad))
 		later()
 		serves(below, "")
 		serves(bad, tlsreason.Revoked)
-		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(ca.CRL(t, none, none, direct, sub.Cert)))
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), crlPEM(crl(t, ca, none, none, direct, sub.Cert)))
 		later()
 		serves(direct, tlsreason.Revoked)
 		serves(below, tlsreason.Revoked) // its issuer is revoked
-		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(ca.CRL(t, none, time.Now().Add(time.Minute))))
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), crlPEM(crl(t, ca, none, time.Now().Add(time.Minute))))
 		later()
 		serves(direct, "")
 		time.Sleep(2 * time.Minute)
@@ -62,7 +103,7 @@ func TestCRL_Refuses(t *testing.T) {
 
 		// A list that somebody else signed is not taken over.
 		failures := s.Stats().Failures
-		testca.WriteFile(t, filepath.Join(dir, "root.pem"), testca.CRLPEM(testca.New(t, "root").CRL(t, none, none)))
+		testca.WriteFile(t, filepath.Join(dir, "root.pem"), crlPEM(crl(t, testca.New(t, "root"), none, none)))
 		later()
 		serves(direct, tlsreason.NoRevocation)
 		if st := s.Stats(); st.Failures != failures+1 || !strings.Contains(st.LastError.Error(), "signature") {
@@ -75,7 +116,7 @@ func TestCRL_OfTheServer(t *testing.T) {
 	ca := testca.New(t, "root")
 	server, client := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}), ca.Issue(t, testca.Spec{})
 	o := options(Client, client.Files(t))
-	o.CRL, o.CRLLocation = true, testca.WriteFile(t, filepath.Join(t.TempDir(), "list"), ca.CRL(t, time.Time{}, time.Time{}, server))
+	o.CRL, o.CRLLocation = true, testca.WriteFile(t, filepath.Join(t.TempDir(), "list"), crl(t, ca, time.Time{}, time.Time{}, server))
 	if got := tlsreason.Of(shake(server.Server(), load(t, o).Client("zk")).clientErr); got != tlsreason.Revoked {
 		t.Errorf("%q", got)
 	}

@@ -94,7 +94,7 @@ func TestT5_RefusedWithTheReason(t *testing.T) {
 	expired := here
 	expired.NotAfter = time.Now().Add(-time.Hour)
 	var none time.Time
-	list, old := ca.CRL(t, none, none, revoked), ca.CRL(t, none, time.Now().Add(-time.Hour))
+	list, old := crl(t, ca, none, none, revoked), crl(t, ca, none, time.Now().Add(-time.Hour))
 	for _, c := range []struct {
 		name string
 		cert *testca.Cert // of member 2

@@ -1,4 +1,4 @@
-package testca
+package x509name_test
 
 import (
 	"bytes"
