@@ -32,7 +32,7 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 			if res.Err == proto.ErrMarshallingError {
 				return proto.ErrMarshallingError
 			}
-			t.results = failedMulti(t.results[:0], len(ops), i, res.Err)
+			t.results = proto.AppendFailedMulti(t.results[:0], len(ops), i, res.Err)
 			x.res.MultiFailed = true
 			break
 		}
@@ -87,20 +87,4 @@ func deriveOp(op *proto.MultiOp) bool {
 		op.Op = proto.OpCreateContainer
 	}
 	return true
-}
-
-// failedMulti appends the results of a multi of n operations whose operation at index failed has
-// failed with code.
-func failedMulti(results []proto.MultiResult, n, failed int, code proto.ErrCode) []proto.MultiResult {
-	for i := range n {
-		res := proto.MultiResult{Op: proto.OpError}
-		switch {
-		case i == failed:
-			res.Err = code
-		case i > failed:
-			res.Err = proto.ErrRuntimeInconsistency
-		}
-		results = append(results, res)
-	}
-	return results
 }

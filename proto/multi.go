@@ -110,6 +110,22 @@ type MultiResult struct {
 	Children []string
 }
 
+// AppendFailedMulti appends the results of a multi of n operations whose operation at index failed
+// has failed with code: earlier operations were rolled back, later ones were not tried.
+func AppendFailedMulti(results []MultiResult, n, failed int, code ErrCode) []MultiResult {
+	for i := range n {
+		res := MultiResult{Op: OpError}
+		switch {
+		case i == failed:
+			res.Err = code
+		case i > failed:
+			res.Err = ErrRuntimeInconsistency
+		}
+		results = append(results, res)
+	}
+	return results
+}
+
 // MultiResponse is the response of multi and multiRead.
 type MultiResponse struct{ Results []MultiResult }
 

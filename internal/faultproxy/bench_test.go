@@ -18,7 +18,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}{
 		{"bare", false, nil},
 		{"gate", true, nil},
-		{"rule", true, &Fault{Kind: Fail, Op: OpGet, PathPrefix: "/elsewhere", Code: proto.ErrNoNode}},
+		{"rule", true, &Fault{Kind: Fail, Op: "get", PathPrefix: "/elsewhere", Code: proto.ErrNoNode}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +96,7 @@ func BenchmarkFilter(b *testing.B) {
 	for _, c := range []struct {
 		name  string
 		fault *Fault
-	}{{"gate", nil}, {"rule", &Fault{Kind: Fail, Op: OpGet, PathPrefix: "/elsewhere", Code: proto.ErrNoNode}}} {
+	}{{"gate", nil}, {"rule", &Fault{Kind: Fail, Op: "get", PathPrefix: "/elsewhere", Code: proto.ErrNoNode}}} {
 		b.Run(c.name, func(b *testing.B) {
 			var rules Rules
 			if c.fault != nil {

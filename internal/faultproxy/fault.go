@@ -109,30 +109,11 @@ func (f Fault) String() string {
 // Op names requests by their purpose: all op codes of a group in proto's table of operations.
 type Op string
 
-// The requests. OpAny selects every request that a program makes; it excludes requests that client
-// libraries send on their own: connect, auth, sasl, ping, setWatches and close.
+// The requests that are no group. OpAny selects every request that a program makes; it excludes
+// requests that client libraries send on their own: connect, auth, sasl, ping, setWatches and close.
 const (
-	OpAny           Op = "any"
-	OpConnect       Op = "connect" // the handshake, which creates or resumes a session
-	OpAuth          Op = "auth"
-	OpSASL          Op = "sasl"
-	OpPing          Op = "ping"
-	OpClose         Op = "close"    // the end of a session
-	OpCreate        Op = "create"   // create, create2, createContainer, createTTL
-	OpDelete        Op = "delete"   // delete, deleteContainer
-	OpExists        Op = "exists"   //
-	OpGet           Op = "get"      // getData
-	OpSet           Op = "set"      // setData
-	OpGetACL        Op = "getACL"   //
-	OpSetACL        Op = "setACL"   //
-	OpChildren      Op = "children" // getChildren, getChildren2
-	OpSync          Op = "sync"
-	OpMulti         Op = "multi" // multi, multiRead
-	OpReconfig      Op = "reconfig"
-	OpWatch         Op = "watch" // addWatch, checkWatches, removeWatches, setWatches, setWatches2
-	OpEphemerals    Op = "ephemerals"
-	OpChildrenCount Op = "childrenCount" // getAllChildrenNumber
-	OpWhoAmI        Op = "whoAmI"
+	OpAny     Op = "any"
+	OpConnect Op = "connect" // the handshake, which creates or resumes a session
 )
 
 // meaning describes the requests that an Op selects.
@@ -194,23 +175,8 @@ func failedMulti(r *request, prefix string, code proto.ErrCode) []byte {
 	if len(ops) == 0 {
 		return nil
 	}
-	failed := 0
-	for i := range ops {
-		if prefix != "" && pathHasPrefix(ops[i].Path, prefix) {
-			failed = i
-			break
-		}
-	}
-	results := make([]proto.MultiResult, len(ops))
-	for i := range results {
-		results[i] = proto.MultiResult{Op: proto.OpError, Err: proto.OK}
-		switch {
-		case i == failed:
-			results[i].Err = code
-		case i > failed:
-			results[i].Err = proto.ErrRuntimeInconsistency
-		}
-	}
+	failed := slices.IndexFunc(ops, func(op proto.MultiOp) bool { return prefix != "" && pathHasPrefix(op.Path, prefix) })
+	results := proto.AppendFailedMulti(nil, len(ops), max(failed, 0), code)
 	return (&proto.MultiResponse{Results: results}).Append(nil)
 }
 

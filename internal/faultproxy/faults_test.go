@@ -32,7 +32,7 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 
 func TestFail_ServerDoesNotSeeIt(t *testing.T) {
 	w := tcpWorld(t)
-	a := w.arm(Fault{Kind: Fail, Op: OpCreate, PathPrefix: "/a", Code: proto.ErrNodeExists, Times: 2})
+	a := w.arm(Fault{Kind: Fail, Op: "create", PathPrefix: "/a", Code: proto.ErrNodeExists, Times: 2})
 	c, _ := w.connect()
 	stand := func(xid int32) []byte { return requestFrame(xid, proto.OpExists, path("/")) }
 	for _, r := range []struct {
@@ -64,7 +64,7 @@ func TestFail_ServerDoesNotSeeIt(t *testing.T) {
 // Pipelined requests are answered in order, including those that fail.
 func TestFail_InItsPlace(t *testing.T) {
 	w := tcpWorld(t)
-	w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoAuth, Times: -1})
+	w.arm(Fault{Kind: Fail, Op: "get", Code: proto.ErrNoAuth, Times: -1})
 	c, _ := w.connect()
 	var all []byte
 	for xid := int32(1); xid <= 6; xid++ {
@@ -88,8 +88,8 @@ func TestFail_InItsPlace(t *testing.T) {
 func TestRules_InOrder(t *testing.T) {
 	w := tcpWorld(t)
 	first := w.arm(Fault{Kind: Fail, Op: OpAny, Code: proto.ErrNoAuth})
-	second := w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoNode, Times: -1})
-	third := w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrBadVersion})
+	second := w.arm(Fault{Kind: Fail, Op: "get", Code: proto.ErrNoNode, Times: -1})
+	third := w.arm(Fault{Kind: Fail, Op: "get", Code: proto.ErrBadVersion})
 	c, _ := w.connect()
 	fails := func(xid int32, code proto.ErrCode) {
 		t.Helper()
@@ -107,7 +107,7 @@ func TestRules_InOrder(t *testing.T) {
 	expectCount(t, first, 1, true)
 	expectCount(t, second, 2, true)
 	expectCount(t, third, 1, true)
-	w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrBadVersion})
+	w.arm(Fault{Kind: Fail, Op: "get", Code: proto.ErrBadVersion})
 	w.rules.Clear()
 	c.send(requestFrame(5, proto.OpGetData, path("/")))
 	c.expect(replyFrame(5, 105, proto.OK, path("/").Append(nil)))
@@ -139,7 +139,7 @@ func TestFail_Multi(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tcpWorld(t)
-			w.arm(Fault{Kind: Fail, Op: OpMulti, PathPrefix: c.prefix, Code: c.code})
+			w.arm(Fault{Kind: Fail, Op: "multi", PathPrefix: c.prefix, Code: c.code})
 			cl, _ := w.connect()
 			cl.send(requestFrame(1, c.op, c.body))
 			cl.expect(replyFrame(1, 101, c.header, c.reply))
@@ -150,7 +150,7 @@ func TestFail_Multi(t *testing.T) {
 // A multi that is malformed or too long matches no path.
 func TestPath_MultiWithoutOne(t *testing.T) {
 	w := tcpWorld(t)
-	a := w.arm(Fault{Kind: Fail, Op: OpMulti, PathPrefix: "/", Code: proto.ErrNoNode})
+	a := w.arm(Fault{Kind: Fail, Op: "multi", PathPrefix: "/", Code: proto.ErrNoNode})
 	c, _ := w.connect()
 	for i, body := range []record{bare("rubbish"), bare(make([]byte, maxMultiBytes)), multi()} {
 		f := requestFrame(int32(i), proto.OpMulti, body)
@@ -162,7 +162,7 @@ func TestPath_MultiWithoutOne(t *testing.T) {
 
 func TestDropReply(t *testing.T) {
 	w := tcpWorld(t)
-	a := w.arm(Fault{Kind: DropReply, Op: OpCreate})
+	a := w.arm(Fault{Kind: DropReply, Op: "create"})
 	c, _ := w.connect()
 	get, lost := requestFrame(1, proto.OpGetData, path("/a")), requestFrame(2, proto.OpCreate, create("/a"))
 	c.send(append(get, lost...))
@@ -181,7 +181,7 @@ func TestDropReply(t *testing.T) {
 // server.
 func TestDropReply_WhatWasBeforeArrives(t *testing.T) {
 	w := tcpWorld(t)
-	w.arm(Fault{Kind: DropReply, Op: OpCreate})
+	w.arm(Fault{Kind: DropReply, Op: "create"})
 	c, _ := w.connect()
 	if err := c.nc.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
@@ -203,15 +203,15 @@ func TestDropReply_WhatWasBeforeArrives(t *testing.T) {
 func TestDropReply_SecondPing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		c, _ := w.connect()
-		hold := w.arm(Fault{Kind: Delay, Op: OpExists, Delay: time.Minute})
+		hold := w.arm(Fault{Kind: Delay, Op: "exists", Delay: time.Minute})
 		_ = c.nc.SetDeadline(time.Time{})
-		a := w.arm(Fault{Kind: DropReply, Op: OpPing})
+		a := w.arm(Fault{Kind: DropReply, Op: "ping"})
 		go func() { // ends when it is read, or with the connection
 			_, _ = c.nc.Write(append(requestFrame(1, proto.OpExists, path("/a")), requestFrame(proto.XidPing, proto.OpPing, nil)...))
 		}()
 		<-hold.Done()
 		a.Remove()
-		a = w.arm(Fault{Kind: DropReply, Op: OpPing, Times: 1})
+		a = w.arm(Fault{Kind: DropReply, Op: "ping", Times: 1})
 		c.expect(replyFrame(1, 101, proto.OK, path("/a").Append(nil)))
 		c.expectEnd()
 		expectCount(t, a, 1, true)
@@ -254,7 +254,7 @@ func TestOutstanding_KeepsNoMoreThanItMust(t *testing.T) {
 func TestDropReply_ArmedAgain(t *testing.T) {
 	var rules Rules
 	g := NewGate(nil, &rules)
-	a, err := rules.Add(Fault{Kind: DropReply, Op: OpCreate})
+	a, err := rules.Add(Fault{Kind: DropReply, Op: "create"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestDropReply_ArmedAgain(t *testing.T) {
 func TestDropReply_RemovedBeforeTheAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		c, _ := w.connect()
-		a := w.arm(Fault{Kind: DropReply, Op: OpCreate})
+		a := w.arm(Fault{Kind: DropReply, Op: "create"})
 		f := requestFrame(1, proto.OpCreate, create("/a"))
 		c.send(f[:len(f)-1])
 		synctest.Wait()
@@ -336,7 +336,7 @@ func TestSessionFilter(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	for _, op := range []Op{OpConnect, OpCreate} {
+	for _, op := range []Op{OpConnect, "create"} {
 		bubble(t, func(t *testing.T, w *world) {
 			a := w.arm(Fault{Kind: Delay, Op: op, Delay: time.Hour})
 			c := w.open()
@@ -369,7 +369,7 @@ func expectAfter(t *testing.T, a *Armed, at time.Time, d time.Duration, f func()
 
 func TestDelay_EndsWithItsRule(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		a := w.arm(Fault{Kind: Delay, Op: OpCreate, Delay: time.Hour, Times: -1})
+		a := w.arm(Fault{Kind: Delay, Op: "create", Delay: time.Hour, Times: -1})
 		c, _ := w.connect()
 		at := time.Now()
 		c.send(requestFrame(2, proto.OpCreate, create("/a")))

@@ -14,7 +14,7 @@ import (
 // Frames that arrive byte by byte, or are longer than any buffer, are judged like others.
 func TestFrames_AnySize(t *testing.T) {
 	w := tcpWorld(t)
-	a := w.arm(Fault{Kind: Fail, Op: OpSet, PathPrefix: "/a", Code: proto.ErrBadVersion, Times: -1})
+	a := w.arm(Fault{Kind: Fail, Op: "set", PathPrefix: "/a", Code: proto.ErrBadVersion, Times: -1})
 	c, _ := w.connect()
 	set := func(p string, size int) record { return &proto.SetDataRequest{Path: p, Data: make([]byte, size)} }
 	for _, b := range requestFrame(1, proto.OpSetData, set("/a", 3)) {
@@ -37,7 +37,7 @@ func TestFail_SwallowsTheRest(t *testing.T) {
 		in := slices.Concat(connectFrame(0), requestFrame(1, proto.OpSetData, bare(make([]byte, size))), next)
 		for _, piece := range []int{20, 100, 3 * readBytes} {
 			rules.Clear()
-			if _, err := rules.Add(Fault{Kind: Fail, Op: OpSet, Code: proto.ErrNoAuth}); err != nil {
+			if _, err := rules.Add(Fault{Kind: Fail, Op: "set", Code: proto.ErrNoAuth}); err != nil {
 				t.Fatal(err)
 			}
 			c := newConn(NewGate(nil, &rules), &script{in: in, piece: func(most int) int { return min(most, piece) }})
@@ -67,7 +67,7 @@ func TestRules_XidOfEvents(t *testing.T) {
 // client's, both directions if they were the server's.
 func TestBlind(t *testing.T) {
 	var rules Rules
-	a, err := rules.Add(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoAuth, Times: -1})
+	a, err := rules.Add(Fault{Kind: Fail, Op: "get", Code: proto.ErrNoAuth, Times: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestBlind(t *testing.T) {
 func TestRules_NotTakenByTheDead(t *testing.T) {
 	var rules Rules
 	var armed []*Armed
-	for _, f := range []Fault{{Kind: DropReply, Op: OpConnect}, {Kind: DropReply, Op: OpGet}} {
+	for _, f := range []Fault{{Kind: DropReply, Op: OpConnect}, {Kind: DropReply, Op: "get"}} {
 		a, err := rules.Add(f)
 		if err != nil {
 			t.Fatal(err)

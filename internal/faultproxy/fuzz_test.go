@@ -27,7 +27,7 @@ func FuzzHostileBytes(f *testing.F) {
 		var rules Rules
 		for _, fault := range []Fault{
 			{Kind: Fail, Op: OpAny, PathPrefix: "/no fuzzer comes up with this path by itself", Code: proto.ErrNoNode},
-			{Kind: DropReply, Op: OpWatch, PathPrefix: "/nor is this one among those that it will try", Times: -1},
+			{Kind: DropReply, Op: "watch", PathPrefix: "/nor is this one among those that it will try", Times: -1},
 			{Kind: Delay, Op: OpConnect, Session: 0x1c32_9f70_aa55_1234, Delay: 1},
 		} {
 			if _, err := rules.Add(fault); err != nil {

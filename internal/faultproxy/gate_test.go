@@ -303,7 +303,7 @@ func TestClose_BeforeAccept(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	for name, hold := range map[string]func(w *world){
 		"cut":   func(w *world) { w.gate.Cut(true) },
-		"delay": func(w *world) { w.arm(Fault{Kind: Delay, Op: OpPing, Delay: 24 * time.Hour}) },
+		"delay": func(w *world) { w.arm(Fault{Kind: Delay, Op: "ping", Delay: 24 * time.Hour}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -412,7 +412,7 @@ func TestDeadlines_WriteDuringCut(t *testing.T) {
 
 func TestDelay_CloseEndsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		a := w.arm(Fault{Kind: Delay, Op: OpPing, Delay: time.Hour})
+		a := w.arm(Fault{Kind: Delay, Op: "ping", Delay: time.Hour})
 		c, _ := w.connect()
 		c.send(requestFrame(1, proto.OpPing, nil))
 		<-a.Done()

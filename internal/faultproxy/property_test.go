@@ -45,11 +45,11 @@ func (r *modelRule) matches(q modelRequest) bool {
 }
 
 var modelOps = map[Op][]proto.OpCode{
-	OpGet:      {proto.OpGetData},
-	OpChildren: {proto.OpGetChildren, proto.OpGetChildren2},
-	OpMulti:    {proto.OpMulti},
-	OpPing:     {proto.OpPing},
-	OpWatch:    {proto.OpAddWatch, proto.OpSetWatches},
+	"get":      {proto.OpGetData},
+	"children": {proto.OpGetChildren, proto.OpGetChildren2},
+	"multi":    {proto.OpMulti},
+	"ping":     {proto.OpPing},
+	"watch":    {proto.OpAddWatch, proto.OpSetWatches},
 	OpAny:      {proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2, proto.OpMulti, proto.OpAddWatch},
 }
 
@@ -76,11 +76,11 @@ func drawRequest(t *rapid.T, i int) modelRequest {
 func drawRule(t *rapid.T, rules *Rules) *modelRule {
 	f := Fault{
 		Kind:    rapid.SampledFrom([]Kind{DropReply, Delay, Fail}).Draw(t, "kind"),
-		Op:      rapid.SampledFrom([]Op{OpGet, OpChildren, OpMulti, OpPing, OpWatch, OpAny}).Draw(t, "op"),
+		Op:      rapid.SampledFrom([]Op{"get", "children", "multi", "ping", "watch", OpAny}).Draw(t, "op"),
 		Session: rapid.SampledFrom([]int64{0, 0, modelSession, 8}).Draw(t, "session"),
 		Times:   rapid.IntRange(-1, 3).Draw(t, "times"),
 	}
-	if f.Op == OpPing && f.Kind == Fail {
+	if f.Op == "ping" && f.Kind == Fail {
 		f.Kind = DropReply
 	}
 	switch f.Kind {
@@ -89,7 +89,7 @@ func drawRule(t *rapid.T, rules *Rules) *modelRule {
 	case Delay:
 		f.Delay = 1
 	}
-	if f.Op != OpPing {
+	if f.Op != "ping" {
 		f.PathPrefix = rapid.SampledFrom([]string{"", "/", "/a", "/a/", "/q/item-", "/long/long"}).Draw(t, "prefix")
 	}
 	a, err := rules.Add(f)

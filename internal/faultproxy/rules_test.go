@@ -9,8 +9,8 @@ import (
 
 // named are the Ops with a constant, except OpAny.
 var named = []Op{
-	OpConnect, OpAuth, OpSASL, OpPing, OpClose, OpCreate, OpDelete, OpExists, OpGet, OpSet, OpGetACL, OpSetACL, OpChildren, OpSync,
-	OpMulti, OpReconfig, OpWatch, OpEphemerals, OpChildrenCount, OpWhoAmI,
+	OpConnect, "auth", "sasl", "ping", "close", "create", "delete", "exists", "get", "set", "getACL", "setACL", "children", "sync",
+	"multi", "reconfig", "watch", "ephemerals", "childrenCount", "whoAmI",
 }
 
 func TestLookup(t *testing.T) {
@@ -68,22 +68,22 @@ func TestOps_CoverTheProtocol(t *testing.T) {
 func TestAdd_RefusesNonsense(t *testing.T) {
 	for want, f := range map[string]Fault{
 		`no op ""`:                       {Kind: DropReply},
-		"unknown kind 0":                 {Op: OpGet},
-		"unknown kind 4":                 {Op: OpGet, Kind: 4},
+		"unknown kind 0":                 {Op: "get"},
+		"unknown kind 4":                 {Op: "get", Kind: 4},
 		"connect can't be made":          {Kind: Fail, Op: OpConnect, Code: proto.ErrNoNode},
-		"auth can't be made":             {Kind: Fail, Op: OpAuth, Code: proto.ErrNoNode},
-		"sasl can't be made":             {Kind: Fail, Op: OpSASL, Code: proto.ErrNoNode},
-		"ping can't be made":             {Kind: Fail, Op: OpPing, Code: proto.ErrNoNode},
-		"close can't be made":            {Kind: Fail, Op: OpClose, Code: proto.ErrNoNode},
-		"can't fail with code 0":         {Kind: Fail, Op: OpGet},
-		"can't fail with code 1":         {Kind: Fail, Op: OpGet, Code: 1},
-		"code -101 of a fault":           {Kind: DropReply, Op: OpGet, Code: proto.ErrNoNode},
-		"a delay of 0s":                  {Kind: Delay, Op: OpGet},
-		"a delay of -1ns":                {Kind: Delay, Op: OpGet, Delay: -1},
-		"delay 1ns of a fault":           {Kind: DropReply, Op: OpGet, Delay: 1},
-		`"a" does not begin`:             {Kind: DropReply, Op: OpGet, PathPrefix: "a"},
-		"ping names no path":             {Kind: DropReply, Op: OpPing, PathPrefix: "/"},
-		"a delay of 0s\nfaultproxy: pat": {Kind: Delay, Op: OpGet, PathPrefix: "a"}, // all problems at once
+		"auth can't be made":             {Kind: Fail, Op: "auth", Code: proto.ErrNoNode},
+		"sasl can't be made":             {Kind: Fail, Op: "sasl", Code: proto.ErrNoNode},
+		"ping can't be made":             {Kind: Fail, Op: "ping", Code: proto.ErrNoNode},
+		"close can't be made":            {Kind: Fail, Op: "close", Code: proto.ErrNoNode},
+		"can't fail with code 0":         {Kind: Fail, Op: "get"},
+		"can't fail with code 1":         {Kind: Fail, Op: "get", Code: 1},
+		"code -101 of a fault":           {Kind: DropReply, Op: "get", Code: proto.ErrNoNode},
+		"a delay of 0s":                  {Kind: Delay, Op: "get"},
+		"a delay of -1ns":                {Kind: Delay, Op: "get", Delay: -1},
+		"delay 1ns of a fault":           {Kind: DropReply, Op: "get", Delay: 1},
+		`"a" does not begin`:             {Kind: DropReply, Op: "get", PathPrefix: "a"},
+		"ping names no path":             {Kind: DropReply, Op: "ping", PathPrefix: "/"},
+		"a delay of 0s\nfaultproxy: pat": {Kind: Delay, Op: "get", PathPrefix: "a"}, // all problems at once
 	} {
 		var rules Rules
 		a, err := rules.Add(f)
@@ -98,9 +98,9 @@ func TestAdd_RefusesNonsense(t *testing.T) {
 
 func TestArmed_String(t *testing.T) {
 	for want, f := range map[string]Fault{
-		"drop reply of create at /a, session 0x1, once; happened 0 times": {Kind: DropReply, Op: OpCreate, PathPrefix: "/a", Session: 1},
+		"drop reply of create at /a, session 0x1, once; happened 0 times": {Kind: DropReply, Op: "create", PathPrefix: "/a", Session: 1},
 		"delay of any by 1ns, until removed; happened 0 times":            {Kind: Delay, Op: OpAny, Delay: 1, Times: -1},
-		"fail of set with bad version (-103), 3 times; happened 0 times":  {Kind: Fail, Op: OpSet, Code: proto.ErrBadVersion, Times: 3},
+		"fail of set with bad version (-103), 3 times; happened 0 times":  {Kind: Fail, Op: "set", Code: proto.ErrBadVersion, Times: 3},
 	} {
 		var rules Rules
 		a, err := rules.Add(f)
@@ -142,7 +142,7 @@ func TestPathPrefix(t *testing.T) {
 		}
 		// A rule decides as soon as it can, and never differently with fewer bytes.
 		whole := requestFrame(1, proto.OpGetData, path(c.path))
-		a := &Armed{fault: Fault{Kind: DropReply, Op: OpGet, PathPrefix: c.prefix}, meaning: meaning{codes: []proto.OpCode{proto.OpGetData}}}
+		a := &Armed{fault: Fault{Kind: DropReply, Op: "get", PathPrefix: c.prefix}, meaning: meaning{codes: []proto.OpCode{proto.OpGetData}}}
 		for n := requestBytes; n <= len(whole); n++ {
 			r := request{seen: whole[:n], bytes: len(whole), header: proto.RequestHeader{Xid: 1, Op: proto.OpGetData}}
 			if got := a.selects(&r); got != unknown && (got == yes) != c.want || got == unknown && n == len(whole) {
@@ -154,7 +154,7 @@ func TestPathPrefix(t *testing.T) {
 
 // A false length matches nothing, and no bytes are held back for it.
 func TestPath_LengthLies(t *testing.T) {
-	a := &Armed{fault: Fault{Kind: Fail, Op: OpGet, PathPrefix: "/a", Code: -101}, meaning: meaning{codes: []proto.OpCode{proto.OpGetData}}}
+	a := &Armed{fault: Fault{Kind: Fail, Op: "get", PathPrefix: "/a", Code: -101}, meaning: meaning{codes: []proto.OpCode{proto.OpGetData}}}
 	for name, body := range map[string][]byte{
 		"null": {0xff, 0xff, 0xff, 0xff}, "negative": {0x80, 0, 0, 0, '/', 'a'}, "longer than the frame": {0, 0, 0, 9, '/', 'a'},
 		"huge": {0x7f, 0xff, 0xff, 0xff, '/', 'a'}, "no length": {0, 0}, "none": {},

@@ -115,7 +115,7 @@ func (l *behindGate) createAtLast(c *zk.Conn, path string) error {
 func TestServer_Fail(t *testing.T) {
 	l := start(t)
 	c := l.zk()
-	a := l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.OpCreate, PathPrefix: "/a", Code: proto.ErrNodeExists})
+	a := l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: "create", PathPrefix: "/a", Code: proto.ErrNodeExists})
 	l.expect("create elsewhere", l.create(c, "/b"), nil)
 	l.expect("create", l.create(c, "/a"), zk.ErrNodeExists)
 	l.expectExists(c, "/a", false)
@@ -123,15 +123,15 @@ func TestServer_Fail(t *testing.T) {
 	<-a.Done()
 	// Every kind of request can fail, with every body.
 	codes := map[faultproxy.Op]func() error{
-		faultproxy.OpGet:      func() error { _, _, err := c.Get("/a"); return err },
-		faultproxy.OpSet:      func() error { _, err := c.Set("/a", make([]byte, 500_000), -1); return err },
-		faultproxy.OpExists:   func() error { _, _, err := c.Exists("/a"); return err },
-		faultproxy.OpChildren: func() error { _, _, err := c.Children("/"); return err },
-		faultproxy.OpDelete:   func() error { return c.Delete("/a", -1) },
-		faultproxy.OpSync:     func() error { _, err := c.Sync("/"); return err },
-		faultproxy.OpGetACL:   func() error { _, _, err := c.GetACL("/a"); return err },
-		faultproxy.OpSetACL:   func() error { _, err := c.SetACL("/a", zk.WorldACL(zk.PermAll), -1); return err },
-		faultproxy.OpReconfig: func() error { _, err := c.IncrementalReconfig(nil, nil, -1); return err },
+		"get":      func() error { _, _, err := c.Get("/a"); return err },
+		"set":      func() error { _, err := c.Set("/a", make([]byte, 500_000), -1); return err },
+		"exists":   func() error { _, _, err := c.Exists("/a"); return err },
+		"children": func() error { _, _, err := c.Children("/"); return err },
+		"delete":   func() error { return c.Delete("/a", -1) },
+		"sync":     func() error { _, err := c.Sync("/"); return err },
+		"getACL":   func() error { _, _, err := c.GetACL("/a"); return err },
+		"setACL":   func() error { _, err := c.SetACL("/a", zk.WorldACL(zk.PermAll), -1); return err },
+		"reconfig": func() error { _, err := c.IncrementalReconfig(nil, nil, -1); return err },
 	}
 	for op, call := range codes {
 		for _, by := range []faultproxy.Op{op, faultproxy.OpAny} {
@@ -149,7 +149,7 @@ func TestServer_DropReply(t *testing.T) {
 	l := start(t)
 	c := l.zk()
 	id := c.SessionID()
-	a := l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpCreate, PathPrefix: "/q/item-"})
+	a := l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: "create", PathPrefix: "/q/item-"})
 	l.expect("create", l.create(c, "/q"), nil)
 	_, err := c.Create("/q/item-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	l.expect("sequential create", err, zk.ErrConnectionClosed)
@@ -183,7 +183,7 @@ func TestServer_DropReplyBehindEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpCreate})
+	l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: "create"})
 	l.expect("create", l.create(c, "/a"), zk.ErrConnectionClosed)
 	if e := <-events; e.Type != zk.EventNodeCreated {
 		t.Errorf("event %v", e)
@@ -193,7 +193,7 @@ func TestServer_DropReplyBehindEvent(t *testing.T) {
 func TestServer_Delay(t *testing.T) {
 	l := start(t)
 	c, other := l.zk(), l.zk()
-	a := l.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: faultproxy.OpCreate, Session: c.SessionID(), Delay: time.Hour})
+	a := l.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: "create", Session: c.SessionID(), Delay: time.Hour})
 	done := make(chan error)
 	go func() { done <- l.create(c, "/a") }() // received below
 	<-a.Done()
@@ -203,7 +203,7 @@ func TestServer_Delay(t *testing.T) {
 	l.expect("create", <-done, nil)
 	l.expectExists(other, "/a", true)
 
-	a = l.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: faultproxy.OpGet, Delay: 50 * time.Millisecond})
+	a = l.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: "get", Delay: 50 * time.Millisecond})
 	at := time.Now()
 	_, _, err := c.Get("/a")
 	l.expect("get", err, nil)
@@ -232,7 +232,7 @@ func TestServer_Session(t *testing.T) {
 func TestServer_Multi(t *testing.T) {
 	l := start(t)
 	c := l.zk()
-	l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.OpMulti, PathPrefix: "/b", Code: proto.ErrNodeExists})
+	l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: "multi", PathPrefix: "/b", Code: proto.ErrNodeExists})
 	ops := func() []any {
 		var ops []any
 		for _, p := range []string{"/a", "/b", "/c"} {
@@ -251,11 +251,11 @@ func TestServer_Multi(t *testing.T) {
 	}
 	l.expectExists(c, "/a", false)
 
-	l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.OpMulti, Code: proto.ErrSessionMoved})
+	l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: "multi", Code: proto.ErrSessionMoved})
 	_, err = c.Multi(ops()...)
 	l.expect("multi", err, zk.ErrSessionMoved)
 
-	l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpMulti, PathPrefix: "/c"})
+	l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: "multi", PathPrefix: "/c"})
 	_, err = c.Multi(ops()...)
 	l.expect("multi", err, zk.ErrConnectionClosed)
 	l.expectExists(c, "/a", true)
