@@ -109,8 +109,9 @@ func (f Fault) String() string {
 // Op names requests by their purpose: all op codes of a group in proto's table of operations.
 type Op string
 
-// The requests that are no group. OpAny selects every request that a program makes; it excludes
-// requests that client libraries send on their own: connect, auth, sasl, ping, setWatches and close.
+// The requests that are no group. OpAny selects every request that a program makes. It excludes
+// requests that client libraries send on their own: connect, auth, sasl, ping, setWatches and
+// close.
 const (
 	OpAny     Op = "any"
 	OpConnect Op = "connect" // the handshake, which creates or resumes a session
