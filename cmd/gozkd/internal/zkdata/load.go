@@ -22,7 +22,6 @@ type Options struct {
 
 // Loaded describes a state that was read from ZooKeeper's files.
 type Loaded struct {
-	From     string // the directory
 	Tree     *datatree.Tree
 	Replay   *datatree.Replay // of Tree
 	Snapshot File             // its Path is "" if the logs begin with the first transaction
@@ -32,7 +31,6 @@ type Loaded struct {
 	Records     int64 // of the log
 	Compared    int64 // how often the digest was compared and equal
 	Torn        []string
-	LastTimeMs  int64
 	lastApplied proto.Zxid // of the log; 0: none
 	Unknown     int        // sessions that owned ephemerals and were in no table
 }
@@ -47,7 +45,6 @@ func Load(ctx context.Context, d *Directory, opt Options) (*Loaded, error) {
 		opt.Until = history.Moment{Zxid: z}
 	}
 	l := &loader{ctx: ctx, d: d, opt: opt}
-	l.done.From = d.Name
 	for i, s := range d.Snapshots {
 		if opt.Until.Zxid != 0 && s.Zxid > opt.Until.Zxid {
 			continue
@@ -221,7 +218,6 @@ func (l *loader) apply(r *zkfiles.Record) error {
 		return err
 	}
 	l.done.Records++
-	l.done.LastTimeMs = r.TimeMs
 	if err := l.compareRecord(r, zkfiles.Follows(last, r.Zxid)); err != nil {
 		return err
 	}
