@@ -4,13 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 // versions are the programs between which the ensemble moves.
@@ -24,12 +23,12 @@ func build(ctx context.Context, root, dir, from string) versions {
 	v := versions{from: filepath.Join(dir, "from"), this: filepath.Join(dir, "this"), next: filepath.Join(dir, "next")}
 	source, archive := filepath.Join(dir, "source"), filepath.Join(dir, "source.tar")
 	must.Do(os.Mkdir(source, 0o755))
-	command(ctx, root, "git", "archive", "-o", archive, from)
-	command(ctx, source, "tar", "-xf", archive)
+	install.Output(ctx, root, "git", "archive", "-o", archive, from)
+	install.Output(ctx, source, "tar", "-xf", archive)
 	overlay, level := oneLevelMore(root, dir)
 	v.nextLevel = level
 	for _, b := range []struct{ in, out, overlay string }{{source, v.from, ""}, {root, v.this, ""}, {root, v.next, overlay}} {
-		command(ctx, b.in, "go", "build", "-overlay", b.overlay, "-o", b.out, "./cmd/gozkd")
+		install.Output(ctx, b.in, "go", "build", "-overlay", b.overlay, "-o", b.out, "./cmd/gozkd")
 	}
 	return v
 }
@@ -50,12 +49,4 @@ func oneLevelMore(root, dir string) (overlay string, level int) {
 	overlay = filepath.Join(dir, "overlay.json")
 	must.Do(os.WriteFile(overlay, must.Get(json.Marshal(map[string]map[string]string{"Replace": {path: replacement}})), 0o644))
 	return overlay, must.Get(strconv.Atoi(string(match[2]))) + 1
-}
-
-func command(ctx context.Context, dir, name string, args ...string) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		must.Failf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
-	}
 }

@@ -47,6 +47,12 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 	return out.String(), nil
 }
 
+// Output runs a program in dir and returns its standard output. If the program fails, the work ends
+// with all that it printed.
+func Output(ctx context.Context, dir, name string, args ...string) string {
+	return must.Get(output(ctx, dir, name, args...))
+}
+
 // newer reports whether file exists and is at least as new as every source.
 func newer(file string, sources ...string) bool {
 	have, err := os.Stat(file)

@@ -2,11 +2,9 @@ package interop
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"slices"
 
-	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
@@ -28,10 +26,6 @@ func KazooPeer(ctx context.Context, root string) Command {
 // GoPeer is the Language of our recipes.
 func GoPeer(ctx context.Context, root string) Command {
 	binary := filepath.Join(root, ".cache", "compat", "go", "gopeer")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/compat/interop/gopeer")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		must.Failf("build the Go peer: %w\n%s", err, out)
-	}
+	install.Output(ctx, root, "go", "build", "-o", binary, "./test/compat/interop/gopeer")
 	return Command{Lang: Go, Args: []string{binary}}
 }

@@ -303,19 +303,13 @@ func (s *siege) rest(ctx context.Context, d time.Duration) {
 
 // settled repeats a request of the driver until the members answer.
 func settled[T any](ctx context.Context, what string, ask func() (T, error)) (v T) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		v, err := ask()
-		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			return v
+	must.Await(ctx, lateTime, what, func() (err error) {
+		if v, err = ask(); errors.Is(err, zk.ErrNoNode) {
+			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			must.Failf("%s: %w", what, err)
-		}
-	}
+		return err
+	})
+	return v
 }
 
 // losses returns how often the connections of foreign peers were lost.

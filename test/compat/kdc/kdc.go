@@ -140,11 +140,8 @@ func (k *KDC) Python() string { return filepath.Join(k.root, "usr/lib/python3/di
 func (k *KDC) CompileWithSASL(ctx context.Context, source string) (program string) {
 	program = filepath.Join(k.dir, strings.TrimSuffix(filepath.Base(source), ".c"))
 	libraries := install.DebLibraries(k.root)
-	out, err := exec.CommandContext(ctx, "gcc", "-std=gnu11", "-Wall", "-Wextra", "-I"+filepath.Join(k.root, "usr/include"),
-		"-o", program, source, "-L"+libraries, "-lsasl2", "-Wl,-rpath-link,"+libraries).CombinedOutput()
-	if err != nil {
-		must.Failf("kdc: compile %s: %w\n%s", source, err, out)
-	}
+	install.Output(ctx, "", "gcc", "-std=gnu11", "-Wall", "-Wextra", "-I"+filepath.Join(k.root, "usr/include"),
+		"-o", program, source, "-L"+libraries, "-lsasl2", "-Wl,-rpath-link,"+libraries)
 	return program
 }
 

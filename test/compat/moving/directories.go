@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -37,11 +37,7 @@ type answer struct {
 func (w *world) directories(root string, record bool) {
 	test := filepath.Join(root, "cmd", "gozkd", "internal", "zkdata")
 	file := filepath.Join(test, "testdata", "directories.json")
-	write := exec.CommandContext(w.ctx, "go", "test", "-run", "^TestDirectories$", ".", "-directories", w.work)
-	write.Dir = test
-	if out, err := write.CombinedOutput(); err != nil {
-		must.Failf("%s: %w\n%s", write, err, out)
-	}
+	install.Output(w.ctx, test, "go", "test", "-run", "^TestDirectories$", ".", "-directories", w.work)
 	var list []directory
 	must.Do(json.Unmarshal(must.Get(os.ReadFile(filepath.Join(w.work, "list.json"))), &list))
 	answers, recorded := make(map[string]answer), make(map[string]answer)

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -200,16 +199,7 @@ func (w *world) imports(into string, from string) (r report) {
 }
 
 // run runs a command of gozkd and returns its output.
-func (w *world) run(args ...string) string {
-	cmd := exec.CommandContext(w.ctx, w.gozkd, args...)
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		must.Failf("gozkd %s: %w\n%s%s", strings.Join(args, " "), err, out, errs.String())
-	}
-	return string(out)
-}
+func (w *world) run(args ...string) string { return install.Output(w.ctx, "", w.gozkd, args...) }
 
 func (w *world) zooKeeper(release, data, logs, compression string) *server.Process {
 	return must.Get(w.tryZooKeeper(release, data, logs, compression))

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 
-	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // javaProgram is a program from Maven and our client of it.
@@ -28,14 +27,6 @@ func installMaven(ctx context.Context, root, name, artifact string) javaProgram 
 
 // command returns the command that runs a class.
 func (j javaProgram) command(w *world, class string, args ...string) *exec.Cmd {
-	logging := filepath.Join(w.dir, "logback.xml")
-	must.Do(os.WriteFile(logging, []byte(`<configuration>
-  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
-  </appender>
-  <root level="WARN"><appender-ref ref="OUT"/></root>
-</configuration>
-`), 0o644))
 	return exec.Command("java", slices.Concat([]string{"-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dlogback.configurationFile=" + logging, "-cp", j.classPath}, j.flags, []string{class}, args)...)
+		"-Dlogback.configurationFile=" + server.WriteLogging(w.dir, ""), "-cp", j.classPath}, j.flags, []string{class}, args)...)
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,26 +10,23 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 // BuildGozkd builds cmd/gozkd of the repository at root into dir, as make build does, and returns
 // the path of the binary. flags, such as -race, which needs cgo, are further flags of go build.
 func BuildGozkd(ctx context.Context, root, dir string, flags ...string) (string, error) {
-	return build(ctx, root, dir, "gozkd", flags...)
+	return try(func() string { return build(ctx, root, dir, "gozkd", flags...) })
 }
 
-func build(ctx context.Context, root, dir, name string, flags ...string) (string, error) {
+func build(ctx context.Context, root, dir, name string, flags ...string) string {
 	binary := filepath.Join(dir, name)
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-trimpath", "-o", binary}, flags, []string{"./cmd/" + name})...)
-	cmd.Dir = root
+	args := slices.Concat([]string{"go", "build", "-trimpath", "-o", binary}, flags, []string{"./cmd/" + name})
 	if !slices.Contains(flags, "-race") {
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // cgo would add the pages of the C library to each measurement
+		args = slices.Insert(args, 0, "CGO_ENABLED=0") // cgo would add the pages of the C library to each measurement
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("server: build %s: %w\n%s", name, err, out)
-	}
-	return binary, nil
+	install.Output(ctx, root, "env", args...)
+	return binary
 }
 
 // StartGozkd starts binary as a standalone server and returns when it answers. ctx bounds the start
@@ -63,7 +59,7 @@ func StartTestkit(ctx context.Context, root string) (*Process, error) {
 	var portFile string
 	return launch(func(work string) *exec.Cmd {
 		portFile = filepath.Join(work, "port.json")
-		binary := must.Get(build(ctx, root, work, "gozkd-testkit"))
+		binary := build(ctx, root, work, "gozkd-testkit")
 		return exec.Command(binary, "--ensemble", "3", "--port-file", portFile)
 	}, func(p *Process) { p.awaitGozkd(ctx, portFile) })
 }

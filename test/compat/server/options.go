@@ -160,7 +160,7 @@ func FreePorts(n int, ips ...string) (ports []int, err error) {
 func WriteZooKeeperScript(ctx context.Context, version, dir string) error {
 	return must.Try(func() {
 		must.Do(writeScript(dir, fmt.Sprintf("java %s $SERVER_JVMFLAGS -Dlogback.configurationFile=%s -cp %s %s",
-			strings.Join(quickJVM(), " "), quote(writeLogging(dir, "")), quote(zooKeeperClassPath(ctx, version)), zooKeeperMain)))
+			strings.Join(quickJVM(), " "), quote(WriteLogging(dir, "")), quote(zooKeeperClassPath(ctx, version)), zooKeeperMain)))
 	})
 }
 

@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 // StorePassword is the password of all key stores.
@@ -52,9 +52,7 @@ func (s Stores) make(ctx context.Context) {
 		)
 	}
 	for _, step := range steps {
-		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
-			must.Failf("server: %q: %w\n%s", step, err, out)
-		}
+		install.Output(ctx, "", step[0], step[1:]...)
 	}
 	for _, who := range []string{"server", "client"} {
 		both := append(must.Get(os.ReadFile(p(who+".key"))), must.Get(os.ReadFile(p(who+".crt")))...)

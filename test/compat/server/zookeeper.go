@@ -94,7 +94,7 @@ func zooKeeperArgs(classPath, dir string, opts Options) []string {
 			delete(keys, k)
 		}
 	}
-	return append(args, "-Dlogback.configurationFile="+writeLogging(dir, opts.AuditLog), "-cp", classPath,
+	return append(args, "-Dlogback.configurationFile="+WriteLogging(dir, opts.AuditLog), "-cp", classPath,
 		zooKeeperMain, writeConfig(dir, keys))
 }
 
@@ -103,10 +103,10 @@ func quickJVM() []string {
 	return []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }
 
-// writeLogging writes a logback configuration for warnings and errors, and returns its path.
+// WriteLogging writes a logback configuration for warnings and errors, and returns its path.
 // ZooKeeperServer warns of each client that does not ask for read-only mode, so it logs errors
 // only. auditLog is the file of the audit log, or empty.
-func writeLogging(dir, auditLog string) string {
+func WriteLogging(dir, auditLog string) string {
 	config := `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/zkclitwin"
 	"github.com/gozkd/gozkd/test/compat/cases"
+	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 // Twin runs the newer ZooKeeper's shell and then gozkd cli through the same script on the server at
@@ -63,11 +64,6 @@ func runScript(ctx context.Context, command []string, addr string) (string, erro
 func CLIPath(root string) string { return filepath.Join(root, ".cache", "compat", "cli", "gozkd") }
 
 // BuildCLI builds that gozkd.
-func BuildCLI(ctx context.Context, root string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", CLIPath(root), "./cmd/gozkd")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("shell: build gozkd: %w\n%s", err, out)
-	}
-	return nil
+func BuildCLI(ctx context.Context, root string) {
+	install.Output(ctx, root, "go", "build", "-o", CLIPath(root), "./cmd/gozkd")
 }

@@ -14,16 +14,8 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
-
-// logback configures the output of the tests.
-const logback = `<configuration>
-  <appender name="CONSOLE" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
-  </appender>
-  <root level="WARN"><appender-ref ref="CONSOLE"/></root>
-</configuration>
-`
 
 // portRanges is more than the number of classes that run at once.
 const portRanges = 16
@@ -60,11 +52,7 @@ func testData(ctx context.Context, root string) string {
 	must.Do(os.RemoveAll(ssl))
 	must.Do(os.MkdirAll(ssl, 0o755))
 	keytool := func(args ...string) {
-		cmd := exec.CommandContext(ctx, "keytool", append(args, "-storetype", "JKS", "-storepass", "testpass", "-alias", "key")...)
-		cmd.Dir = ssl
-		if out, err := cmd.CombinedOutput(); err != nil {
-			must.Failf("%v: %w\n%s", cmd.Args, err, out)
-		}
+		install.Output(ctx, ssl, "keytool", append(args, "-storetype", "JKS", "-storepass", "testpass", "-alias", "key")...)
 	}
 	for _, store := range []string{"testKeyStore.jks", "testUntrustedKeyStore.jks"} {
 		keytool("-genkeypair", "-keystore", store, "-keypass", "testpass", "-keyalg", "EC", "-groupname", "secp256r1",
@@ -99,7 +87,7 @@ func installJava(ctx context.Context, root, shims string, isTests func(jar strin
 	}
 	slices.Sort(in.parts)
 	in.command = func(ctx context.Context, t target, part, dir string) *exec.Cmd {
-		must.Do(os.WriteFile(filepath.Join(dir, "logback.xml"), []byte(logback), 0o644))
+		logging := server.WriteLogging(dir, "")
 		must.Do(os.Mkdir(filepath.Join(dir, "tmp"), 0o755))
 		classPath := libs
 		if !t.own {
@@ -107,7 +95,7 @@ func installJava(ctx context.Context, root, shims string, isTests func(jar strin
 		}
 		// As ZooKeeper's and Curator's builds run them.
 		cmd := exec.CommandContext(ctx, "java", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.io.tmpdir="+filepath.Join(dir, "tmp"),
-			"-Dbuild.test.dir="+filepath.Join(dir, "build"), "-Dlogback.configurationFile="+filepath.Join(dir, "logback.xml"),
+			"-Dbuild.test.dir="+filepath.Join(dir, "build"), "-Dlogback.configurationFile="+logging,
 			"-Dzookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
 			"-cp", classPath, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--details=none",
 			"--reports-dir="+dir, "--config=junit.jupiter.execution.timeout.default=180s", "--select-class="+part)
