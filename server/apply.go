@@ -72,7 +72,7 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			}
 		}
 		a.trace.EndBatch(b, role)
-		s.digests.Note(b.Index, s.state.tree.Digest())
+		s.leader.digests.Note(b.Index, s.state.tree.Digest())
 	}
 	if invariants.Enabled {
 		if err := s.state.tree.Check(); err != nil {
@@ -85,7 +85,7 @@ func (a *applier) Apply(batches []consensus.Batch) {
 	a.trace.Applied(end)
 	if a.membersChanged {
 		a.membersChanged = false
-		s.retarget() // writes a file, which must not happen under the lock
+		s.followMembers() // writes a file, which must not happen under the lock
 	}
 	s.state.wake()
 	a.flush(&a.replied) // the client that changed a znode must not wait until a thousand watchers are told

@@ -16,11 +16,8 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 	s := a.s
 	switch req.Op {
 	case proto.OpCreateSession, proto.OpReattachSession:
-		if res.Err != proto.OK {
-			return
-		}
 		info, ok := s.state.tree.Session(res.SessionID)
-		if !ok {
+		if res.Err != proto.OK || !ok {
 			return
 		}
 		var c *conn
@@ -32,19 +29,15 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		// Bind before updating the tracker: if MoveClock runs in between, it must see the session
 		// as connected.
 		s.conns.bind(info.ID, c)
-		s.expiry.mu.Lock()
-		s.expiry.Attached(info.ID, timeoutOf(info), req.Op == proto.OpCreateSession, now)
-		s.expiry.mu.Unlock()
+		s.sessions.expiry.Attached(info.ID, timeoutOf(info), req.Op == proto.OpCreateSession, now)
 	case proto.OpCloseSession, proto.OpExpireSession:
 		if res.Err == proto.ErrBadVersion { // a previous leader decided this; the present leader gave every session a new timeout
-			s.expiry.touch(req.Session, now)
+			s.sessions.expiry.Touch(req.Session, now)
 		}
 		if res.Err != proto.OK {
 			return
 		}
-		s.expiry.mu.Lock()
-		s.expiry.Remove(req.Session)
-		s.expiry.mu.Unlock()
+		s.sessions.expiry.Remove(req.Session)
 		if req.Op == proto.OpExpireSession {
 			s.meter.Count(meter.SessionsExpired)
 			s.meter.LostSinceElection.Add(1)
@@ -83,17 +76,17 @@ func (a *applier) install(t *datatree.Tree) {
 			// Watches did not fire for the skipped changes, and requests of clients may be among
 			// these changes: clients must reconnect to see them. Drop the connections before the
 			// lock is released: otherwise a read could show a change without its event (V3).
-			s.dropConns()
+			s.conns.drop()
 		}
 	})
 	if s.node == nil { // the start
 		return
 	}
-	s.adoptSessions()
+	s.sessions.adopt()
 	for _, w := range a.reconfigs {
 		a.auditLost(&w.clientRequest)
 	}
 	clear(a.reconfigs) // their connections are closed
-	s.retarget()
+	s.followMembers()
 	s.state.wake()
 }

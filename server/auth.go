@@ -136,10 +136,10 @@ func (c *conn) identifyCertificate(leaf *x509.Certificate) {
 }
 
 // hasLevel reports whether requests may have what a feature level has brought.
-func (s *Server) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
+func (s *standing) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
 
 // requestFlags returns the settings that are part of a client's request.
-func (s *Server) requestFlags() (f datatree.RequestFlags) {
+func (s *standing) requestFlags() (f datatree.RequestFlags) {
 	cfg := s.live.Load()
 	names := func(scheme string) bool { return slices.Contains(cfg.Auth.ACLSchemes, scheme) }
 	f = onlyIf(cfg.EnforceQuota, datatree.FlagEnforceQuota) | onlyIf(cfg.SkipACL, datatree.FlagSkipACL)

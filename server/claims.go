@@ -77,7 +77,7 @@ func (s *Server) heardOwner(id proto.SessionID, passwd []byte, now time.Time) (k
 	info, known, _ := s.state.session(id)
 	if right = known && subtle.ConstantTimeCompare(info.Passwd[:], passwd) == 1; right {
 		s.conns.noteOwner(id, now)
-		s.expiry.touch(id, now)
+		s.sessions.expiry.Touch(id, now)
 	}
 	return known, right
 }

@@ -73,12 +73,18 @@ func (t *connTable) all() []*conn {
 	return slices.Collect(maps.Values(t.byID))
 }
 
-// refuse lets no new connection in, and returns the open connections.
-func (t *connTable) refuse() []*conn {
+// drop closes every connection; their clients may reconnect.
+func (t *connTable) drop() {
+	for _, c := range t.all() {
+		c.Close()
+	}
+}
+
+// refuse lets no new connection in.
+func (t *connTable) refuse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closing = true
-	return slices.Collect(maps.Values(t.byID))
 }
 
 func (t *connTable) count() int {

@@ -71,7 +71,7 @@ func (t *ConnectionThrottle) rate(renew, local bool) (r *bounds.Rate, tokens int
 // throttled reports whether the throttle of connections drops a connect request.
 func (c *conn) throttled(r *proto.ConnectRequest) bool {
 	s := c.server
-	rate, tokens := s.live.Load().ConnectionThrottle.rate(r.SessionID != 0, s.opensLocal())
+	rate, tokens := s.live.Load().ConnectionThrottle.rate(r.SessionID != 0, s.sessions.opensLocal())
 	ok, drop, missing := s.port.throttle.Admit(rate, tokens, time.Now(), rand.Float64())
 	s.meter.DropShare.Store(math.Float64bits(drop))
 	if !ok {

@@ -284,7 +284,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	case big && !turn: // Refusal takes some time
 		return pauseTurn
 	case !s.writes.Try(len(body), big):
-		return pauseLimit
+		return pauseWrites
 	case !c.waitsSince.IsZero() && c.refuseThrottled(h, body, now, t):
 		s.writes.Release(len(body), big)
 		return pauseNone

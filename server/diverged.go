@@ -16,7 +16,7 @@ const divergedFile = "DIVERGED"
 
 // diverged stops this server for good: its answers may be wrong, and it must not take part in
 // decisions.
-func (s *Server) diverged(index uint64) {
+func (s *leadership) diverged(index uint64) {
 	err := fmt.Errorf("%w since entry %d at the latest", ErrDiverged, index)
 	if s.cfg.Dir != "" {
 		path := filepath.Join(s.cfg.Dir, divergedFile)
@@ -32,7 +32,7 @@ func (s *Server) diverged(index uint64) {
 }
 
 // checkDiverged refuses a data directory that was marked by diverged.
-func (s *Server) checkDiverged() error {
+func (s *leadership) checkDiverged() error {
 	if s.cfg.Dir == "" {
 		return nil
 	}

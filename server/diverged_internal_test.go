@@ -20,9 +20,9 @@ func TestDiverged_PowerLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.life.Cancel = func() {} // Start was not called
-	s.diverged(16)
+	s.leader.diverged(16)
 	s.cfg.dirFS = disk.Crash(func(int) int { return 0 })
-	if err := s.checkDiverged(); !errors.Is(err, ErrDiverged) {
+	if err := s.leader.checkDiverged(); !errors.Is(err, ErrDiverged) {
 		t.Errorf("the mark did not survive: %v", err)
 	}
 }
@@ -39,7 +39,7 @@ func TestDiverged_Unreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.checkDiverged(); !errors.Is(err, syscall.EIO) {
+	if err := s.leader.checkDiverged(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("a start with a disk that cannot be read: %v", err)
 	}
 }

@@ -92,7 +92,7 @@ func (s *Server) Status() facts.Status {
 	node := s.node.Status()
 	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.state.lastZxid())
 	st.Serving = s.ready() && node.Current
-	st.LeavesClients = s.leavesClients(node)
+	st.LeavesClients = s.leader.leavesClients(node)
 	set, _ := s.ensemble()
 	st.Whole = s.alone() || !node.Joining && slices.Equal(slices.Sorted(slices.Values(node.Voters)), slices.Sorted(slices.Values(set.Voters())))
 	return st

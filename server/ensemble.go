@@ -49,10 +49,10 @@ func (s *Server) peerAddress() string {
 	return own.PeerAddress()
 }
 
-// retarget tells consensus the membership that the state wants, and the addresses of the members.
-// retarget must be called after the membership in the state may have changed, on the goroutine of
+// followMembers tells consensus the membership that the state wants, and the addresses of the members.
+// followMembers must be called after the membership in the state may have changed, on the goroutine of
 // Apply or before that goroutine runs.
-func (s *Server) retarget() {
+func (s *Server) followMembers() {
 	if s.alone() {
 		return
 	}
@@ -90,21 +90,12 @@ func (s *Server) membersKnown() bool {
 }
 
 // beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out
-// of a standalone server: the membership that this leader is configured with.
+// of a standalone server, which must wait for others: the membership that this leader is configured
+// with.
 func (s *Server) beginEnsemble() {
-	if s.alone() || s.configured.begun.Load() {
-		return
+	if !s.alone() && !s.configured.begun.Load() && s.quorumConnected(s.members) {
+		s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
 	}
-	there := 1 // this server; a server that grows into an ensemble must wait for others
-	for _, id := range s.node.Connected() {
-		if m, ok := s.members.Get(id); ok && m.Role == serverlist.Participant {
-			there++
-		}
-	}
-	if there <= len(s.members.Voters())/2 {
-		return
-	}
-	s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
 }
 
 // reconciled is called by consensus, on the leader, when raft has adopted the pending members, or

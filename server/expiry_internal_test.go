@@ -21,7 +21,7 @@ func TestHeardOwner(t *testing.T) {
 	body := datatree.CreateSessionBody{TimeoutMs: 4000, Passwd: [proto.PasswdBytes]byte{1, 2, 3}}
 	res, _ := s.state.tree.Apply(datatree.Header{Zxid: 1}, &datatree.Request{Op: proto.OpCreateSession, Body: body.Append(nil)})
 	id, start := res.SessionID, time.Unix(1_000_000_000, 0)
-	s.expiry.Attached(id, 4*time.Second, true, start)
+	s.sessions.expiry.Attached(id, 4*time.Second, true, start)
 	heard := func() (at time.Time) {
 		s.conns.heardSince(start, func(_ proto.SessionID, heard time.Time) { at = heard })
 		return at
@@ -29,11 +29,11 @@ func TestHeardOwner(t *testing.T) {
 	wrong := [proto.PasswdBytes]byte{1, 2, 4}
 	s.heardOwner(id, wrong[:], start.Add(time.Second))
 	s.heardOwner(id+1, body.Passwd[:], start.Add(time.Second))
-	if at := heard(); !at.IsZero() || !slices.Contains(s.expiry.Due(start.Add(4*time.Second)), id) {
+	if at := heard(); !at.IsZero() || !slices.Contains(s.sessions.expiry.Due(start.Add(4*time.Second)), id) {
 		t.Errorf("heard at %v from a client without the password", at)
 	}
 	s.heardOwner(id, body.Passwd[:], start.Add(time.Second))
-	if at := heard(); !at.Equal(start.Add(time.Second)) || slices.Contains(s.expiry.Due(start.Add(4*time.Second)), id) {
+	if at := heard(); !at.Equal(start.Add(time.Second)) || slices.Contains(s.sessions.expiry.Due(start.Add(4*time.Second)), id) {
 		t.Errorf("the owner was heard at %v, want a second after the start", at)
 	}
 }

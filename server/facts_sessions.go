@@ -59,10 +59,7 @@ func (s *Server) Expiries() []facts.Expiry {
 	if mode := s.mode(); mode != facts.Standalone && mode != facts.Leader {
 		return nil
 	}
-	s.expiry.mu.Lock()
-	buckets := s.expiry.Buckets()
-	s.expiry.mu.Unlock()
-	return expiriesOf(buckets)
+	return expiriesOf(s.sessions.expiry.Expiries())
 }
 
 // LocalExpiries returns when the sessions that only this server knows expire, the next first, or

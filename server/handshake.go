@@ -66,7 +66,7 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	// A request to re-attach must not wait longer than s.await does: when the client gives up, the
 	// request cannot be recalled, and would take the session away from the server that the client
 	// has found by then.
-	if !readOnly && (!s.await(s.answersClients) || s.leavesClients(s.node.Status())) {
+	if !readOnly && (!s.await(s.answersClients) || s.leader.leavesClients(s.node.Status())) {
 		s.meter.Count(meter.NotServed)
 		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
@@ -77,7 +77,7 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	// A server that has lost the quorum forgets its local sessions when it becomes read-only. A
 	// client that accepts a read-only server must not get a session that is about to be forgotten,
 	// so it waits for a quorum, or until its connection is closed.
-	if !readOnly && req.ReadOnly && req.SessionID == 0 && s.live.Load().ReadOnlyMode && s.opensLocal() && !c.awaitCurrent() {
+	if !readOnly && req.ReadOnly && req.SessionID == 0 && s.live.Load().ReadOnlyMode && s.sessions.opensLocal() && !c.awaitCurrent() {
 		return false, nil
 	}
 	if ok, done, err := c.attachLocal(&req, readOnly); done {

@@ -1,94 +1,111 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/server/internal/liveness"
+	"github.com/gozkd/gozkd/server/internal/members"
 )
 
-// leaderContact records whether this server is in touch with a leader.
-type leaderContact struct {
-	lost atomic.Bool // there was no contact for too long: clients are refused, unless readOnly is set
+// leadership is how this server stands to the leader, or as the leader to the others: whether it is
+// in touch with one, and so whether its clients are served, only read-only (readonly.go), or sent
+// away; what members report to each other (reports.go), and whether the states differ (diverged.go).
+//
+// The goroutine of runSessions follows the leader and reports; before it begins, that of Start waits
+// for one. Consensus brings messages, which count once the server serves. lost and readOnly may be
+// read anywhere. Clients are let in again only after readOnly has ended.
+type leadership struct {
+	*standing
+	sessions *sessions
+	conns    *connTable
+	lines    *members.Lines
+	fail     func(error) // stops the server
+	contact  liveness.Contact
+	digests  members.Digests
+	lost     atomic.Bool // there was no contact for too long: clients are refused, unless readOnly is set
 	// readOnly: clients that accept a read-only server are served. Set while there is no contact
 	// for too long, or at the start not yet.
 	readOnly atomic.Bool
-	// confirmed is when the leader last said that it hears this server, in nanoseconds since
-	// Server.startedMono.
-	confirmed atomic.Int64
-	stamp     atomic.Pointer[leaderStamp] // nil: the leader has not answered a report yet
-	contact   liveness.Contact            // owned by the goroutine of runSessions
-	// sentAway is when this server became the leader that closed its clients' connections
-	// (Status.Since). Owned by the goroutine of runSessions.
-	sentAway time.Time
+	sentAway time.Time // Status.Since of the leadership in which clients were sent away
+	log      transitions
 }
 
-// watchLeader follows the leadership. watchLeader runs twice a tick and whenever the leadership
-// changes, on the goroutine of runSessions.
-//
-// A server that for syncLimit ticks knows no leader, or hears a leader but is not heard by it,
-// closes its client connections, as ZooKeeper does: then clients know that they may be cut off, and
-// try other servers. Sessions live on.
-func (s *Server) watchLeader(st consensus.Status) {
-	s.expiry.mu.Lock()
-	s.takeLead()
-	s.expiry.mu.Unlock()
-	confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load()))
-	lastGood := s.leader.contact.Last(st.Leading, st.Leader != 0, st.Since, confirmed, time.Now())
+// await waits until there is a leader and this server has applied everything that was committed
+// before that leader's time. If that takes long, await logs the reason, less and less often.
+func (s *leadership) await(ctx context.Context, failed <-chan error) error {
+	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	look := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			s.readOnlyStart()
+		case <-s.node.Ready():
+			return nil
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("server: the wait for a leader ended: %w", context.Cause(ctx))
+		case <-timer.C:
+			s.log.logWaiting()
+			patience *= 2
+			timer.Reset(patience)
+		}
+	}
+}
+
+// watch follows the leadership. A server that for syncLimit ticks knows no leader, or hears a leader
+// but is not heard by it, closes its client connections, as ZooKeeper does: then clients know that
+// they may be cut off, and try other servers. Sessions live on.
+func (s *leadership) watch(st consensus.Status) {
+	lastGood := s.contact.Last(st.Leading, st.Leader != 0, st.Since, time.Now())
 	switch inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
 	case st.Leader != 0 && inTime:
-		if s.leader.lost.Load() {
+		if s.lost.Load() {
 			s.endReadOnly()
-			s.leader.lost.Store(false)
+			s.lost.Store(false)
 			s.cfg.Logger.Info("serving clients again", "leader", memberid.Number(st.Leader))
 		}
 	case !inTime:
-		if !s.leader.lost.Swap(true) {
+		if !s.lost.Swap(true) {
 			why := "no leader for syncLimit ticks"
 			if st.Leader != 0 {
 				why = "the leader has not heard this server for syncLimit ticks"
 			}
 			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
-				"since_ms", time.Since(lastGood).Milliseconds(), "leader", memberid.Number(st.Leader), "voters", memberid.Numbers(st.Voters), "connected", memberid.Numbers(s.node.Connected()))
-			s.dropConns()
+				"since_ms", time.Since(lastGood).Milliseconds(), "leader", memberid.Number(st.Leader),
+				"voters", memberid.Numbers(st.Voters), "connected", memberid.Numbers(s.node.Connected()))
+			s.conns.drop()
 			s.conns.locals.Clear() // as in ZooKeeper; see attachLocal for those that connect at this moment
 			s.beginReadOnly(st)
 		}
-		if last := &s.loop.lastLogged; last.mode != modeQuorumGone && logQuorumGone(s, st) {
-			last.mode = modeQuorumGone
+		if s.log.mode != modeQuorumGone && s.log.logQuorumGone(st) {
+			s.log.mode = modeQuorumGone
 		}
 	}
-	if st.Leading {
-		s.beginEnsemble()
-	}
-	s.sendAway(st)
-	s.state.wake()
-	s.logRole(st)
 }
 
 // leavesClients reports whether this server leaves clients to the other members.
-func (s *Server) leavesClients(st consensus.Status) bool {
+func (s *leadership) leavesClients(st consensus.Status) bool {
 	return s.cfg.LeaderWithoutClients && st.Leading && len(st.Voters)+len(st.Learners) > 1
 }
 
 // sendAway closes the connections of all clients once per leadership in which this server leaves
 // clients to the other members. A connection that is made later is refused by its handshake.
-func (s *Server) sendAway(st consensus.Status) {
+func (s *leadership) sendAway(st consensus.Status) {
 	switch {
 	case !s.leavesClients(st):
-		s.leader.sentAway = time.Time{}
-	case !s.leader.sentAway.Equal(st.Since):
-		s.leader.sentAway = st.Since
+		s.sentAway = time.Time{}
+	case !s.sentAway.Equal(st.Since):
+		s.sentAway = st.Since
 		s.cfg.Logger.Info("this server leads and leaves clients to the others (leaderServes=no): their connections are closed", "connections", s.conns.count())
-		s.dropConns()
-	}
-}
-
-// dropConns closes every connection; their clients may reconnect.
-func (s *Server) dropConns() {
-	for _, c := range s.conns.all() {
-		c.Close()
+		s.conns.drop()
 	}
 }

@@ -76,9 +76,8 @@ func closeUnused(listeners ...net.Listener) error {
 
 // closeConns closes every connection and lets no other in.
 func (s *Server) closeConns() {
-	for _, c := range s.conns.refuse() {
-		c.Close()
-	}
+	s.conns.refuse()
+	s.conns.drop()
 	s.conns.links.Stop()
 	s.writes.Close()
 }

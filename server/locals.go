@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
@@ -17,32 +16,15 @@ import (
 
 // opensLocal reports whether new sessions are local: if the configuration says so and, where local
 // sessions can become global, if all members know how.
-func (s *Server) opensLocal() bool {
+func (s *sessions) opensLocal() bool {
 	return s.cfg.LocalSessions && !s.alone() && (!s.cfg.LocalSessionUpgrades || s.hasLevel(consensus.Level3))
-}
-
-// expireLocal ends the local sessions that were not heard from in time.
-func (s *Server) expireLocal(now time.Time) {
-	for id, c := range s.conns.locals.Expire(now) {
-		s.cfg.Logger.Info("local session expires", "session", id.String())
-		s.endLocal(id, c)
-	}
-}
-
-// endLocal completes the end of a local session that has been removed.
-func (s *Server) endLocal(id proto.SessionID, c *conn) {
-	s.meter.Count(meter.SessionsExpired)
-	s.Audit(audit.Event{Operation: audit.ExpireSession, Result: audit.Success, Session: id})
-	if c != nil {
-		c.Close()
-	}
 }
 
 // attachLocal opens a local session, or resumes one that this server knows. done is false if the
 // ensemble must decide about the request. readOnly: this server is read-only.
 func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done bool, err error) {
 	s := c.server
-	if req.SessionID == 0 && !readOnly && (!s.opensLocal() || s.conns.locals.Crowded()) {
+	if req.SessionID == 0 && !readOnly && (!s.sessions.opensLocal() || s.conns.locals.Crowded()) {
 		return false, false, nil // a global session
 	}
 	now := s.cfg.Now()
@@ -67,7 +49,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 		c.logger().Warn("client refused: too many clients left without closing their local sessions, which have not expired yet",
 			"max", liveness.MaxIdle)
 	default:
-		id, err = s.openLocal(&e, now)
+		id, err = s.sessions.openLocal(&e, now)
 	}
 	if err == nil && verdict == liveness.Right {
 		c.session, c.timeoutMs, c.local, c.readOnly = id, e.TimeoutMs, true, readOnly
@@ -94,7 +76,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 }
 
 // openLocal adds a local session with a new id and password. The tree's lock is held.
-func (s *Server) openLocal(e *liveness.Local[*conn], now time.Time) (id proto.SessionID, err error) {
+func (s *sessions) openLocal(e *liveness.Local[*conn], now time.Time) (id proto.SessionID, err error) {
 	for {
 		var random [7]byte
 		if _, err := s.cfg.Rand.Read(random[:]); err != nil {

@@ -1,6 +1,11 @@
 package server
 
-import "github.com/gozkd/gozkd/server/internal/link"
+import (
+	"time"
+
+	"github.com/gozkd/gozkd/server/internal/link"
+	"github.com/gozkd/gozkd/server/internal/meter"
+)
 
 // pause is why a burst of requests ended, and says what comes before the next burst. nil is
 // pauseNone: the burst goes on.
@@ -48,11 +53,11 @@ var pauseSync pause = &pauseKind{again: true, await: func(c *conn, in *link.Inpu
 // rest needs another turn.
 var pauseTurn pause = &pauseKind{again: true, holdsInput: true, takesTurn: true, await: func(*conn, *link.Input) bool { return true }}
 
-// pauseLimit: too many writes are under way in the server. pauseBig: the next request is a large
+// pauseWrites: too many writes are under way in the server. pauseBig: the next request is a large
 // multi, and too many of those are.
 var (
-	pauseLimit pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, false) }}
-	pauseBig   pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, true) }}
+	pauseWrites pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, false) }}
+	pauseBig    pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, true) }}
 )
 
 // pauseSASL: the next request is a token for the SASL mechanism.
@@ -81,4 +86,36 @@ func (c *conn) awaitQueue(in *link.Input, inTheWay func() bool) {
 	c.Lock()
 	defer c.Unlock()
 	c.Await(inTheWay)
+}
+
+// awaitWrites waits until another write may be accepted. It returns false if the write that waits
+// is stale, and must be dropped with its connection.
+func (c *conn) awaitWrites(in *link.Input, big bool) bool {
+	s := c.server
+	c.HoldInput(in)
+	begin := time.Now()
+	if c.waitsSince.IsZero() {
+		c.waitsSince = begin
+	}
+	s.meter.Count(meter.ThrottleWaits) // before the wait, so that an operator sees why nothing moves
+	cfg := &s.live.Load().RequestThrottle
+	for free := cfg.Limit == 0 && s.writes.Wait(big, 0); !free; {
+		free = s.writes.Wait(big, cfg.StallTime)
+		c.Lock()
+		closed, timeout := c.ClosedLocked(), time.Duration(c.timeoutMs)*time.Millisecond
+		c.Unlock()
+		switch late := cfg.StaleLatency && time.Since(c.waitsSince) > timeout; {
+		case closed, late && !cfg.KeepStale:
+			s.meter.Count(meter.StaleDropped)
+			if !closed {
+				c.logger().Warn("connection closed: its write waited longer for others than the session's timeout "+
+					"(requestStaleLatencyCheck)", "session", c.session.String())
+			}
+			return false
+		case late && free:
+			s.meter.Count(meter.StaleRequests)
+		}
+	}
+	s.meter.Record(meter.Throttled, int64(time.Since(begin)), 1)
+	return true
 }

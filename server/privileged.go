@@ -63,9 +63,9 @@ func (s *Server) writeOwn(ctx context.Context, r datatree.Request, look func(*da
 	// The schemes of ACLs are those that clients may name.
 	const schemes = datatree.FlagX509 | datatree.FlagX509Text | datatree.FlagSASL
 	r.Flags, r.MaxBuffer = datatree.FlagSkipACL|s.requestFlags()&schemes, s.cfg.MaxBuffer
-	why := ""
-	code, err := s.decide(ctx, r, func(res *datatree.Result) {
-		why = res.Why
+	code, why := proto.OK, ""
+	err := s.decide(ctx, []datatree.Request{r}, func(res *datatree.Result) {
+		code, why = res.Err, res.Why
 		look(res)
 	})
 	switch {

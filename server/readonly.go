@@ -22,24 +22,24 @@ const minReadOnlyPatience = 2 * time.Second
 //	     only a quorum knows whether the session is over, unless its id, which holds the zxid of its
 //	     creation, says that this server has seen its end.
 //	RO4  When the mode begins or ends, all connections are closed, and then all local sessions are
-//	     forgotten. leader.readOnly is read once for a connect request; every connection that may have
+//	     forgotten. leadership.readOnly is read once for a connect request; every connection that may have
 //	     read the old value is closed, and no session is added on a closed connection.
 
 // beginReadOnly makes this server, which is not in touch with a leader, serve reads to clients that
 // accept a read-only server. A server without data has nothing to serve.
-func (s *Server) beginReadOnly(st consensus.Status) {
+func (s *leadership) beginReadOnly(st consensus.Status) {
 	if !s.live.Load().ReadOnlyMode || s.alone() || st.Fresh {
 		return
 	}
-	s.leader.readOnly.Store(true)
+	s.readOnly.Store(true)
 	s.cfg.Logger.Warn("read-only mode: clients that accept a read-only server can read what was committed before", "zxid", s.state.lastZxid().String())
 }
 
 // endReadOnly closes all connections if this server was read-only, so that clients look for a
 // server that serves writes. The caller lets clients in again only afterwards.
-func (s *Server) endReadOnly() {
-	if s.leader.readOnly.Swap(false) {
-		s.dropConns()
+func (s *leadership) endReadOnly() {
+	if s.readOnly.Swap(false) {
+		s.conns.drop()
 		s.conns.locals.Clear() // a client that was let in before closes with its connection, and adds no session
 		s.cfg.Logger.Info("read-only mode ends")
 	}
@@ -47,11 +47,11 @@ func (s *Server) endReadOnly() {
 
 // readOnlyStart makes a server that starts, and has found no leader, read-only after a while, and
 // expires the sessions of the clients that it lets in.
-func (s *Server) readOnlyStart() {
+func (s *leadership) readOnlyStart() {
 	st := s.node.Status()
 	switch {
-	case s.leader.readOnly.Load():
-		s.expireLocal(s.cfg.Now())
+	case s.readOnly.Load():
+		s.sessions.expireLocal(s.cfg.Now())
 	case st.Leader == 0 && time.Since(s.startedMono) >= max(minReadOnlyPatience, s.cfg.Tick):
 		s.beginReadOnly(st)
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -53,42 +52,6 @@ func (c *Config) maxWrites() int {
 		return min(limit, c.OutstandingLimit)
 	}
 	return c.OutstandingLimit
-}
-
-// awaitWrites waits until another write may be accepted. It returns false if the write that waits
-// is stale, and must be dropped with its connection.
-func (c *conn) awaitWrites(in *link.Input, big bool) bool {
-	s := c.server
-	c.HoldInput(in)
-	begin := time.Now()
-	if c.waitsSince.IsZero() {
-		c.waitsSince = begin
-	}
-	s.meter.Count(meter.ThrottleWaits) // before the wait, so that an operator sees why nothing moves
-	cfg := &s.live.Load().RequestThrottle
-	if cfg.Limit == 0 {
-		s.writes.Wait(big, 0)
-	} else {
-		for free := false; !free; {
-			free = s.writes.Wait(big, cfg.StallTime)
-			c.Lock()
-			closed, timeout := c.ClosedLocked(), time.Duration(c.timeoutMs)*time.Millisecond
-			c.Unlock()
-			switch late := cfg.StaleLatency && time.Since(c.waitsSince) > timeout; {
-			case closed, late && !cfg.KeepStale:
-				s.meter.Count(meter.StaleDropped)
-				if !closed {
-					c.logger().Warn("connection closed: its write waited longer for others than the session's timeout (requestStaleLatencyCheck)",
-						"session", c.session.String())
-				}
-				return false
-			case late && free:
-				s.meter.Count(meter.StaleRequests)
-			}
-		}
-	}
-	s.meter.Record(meter.Throttled, int64(time.Since(begin)), 1)
-	return true
 }
 
 // refuseThrottled answers a write that has waited for others for too long. It returns false if the

@@ -43,7 +43,9 @@ type Server struct {
 
 	port       clientPort
 	conns      connTable
-	expiry     expiry
+	sessions   *sessions
+	leader     *leadership
+	lines      *serverLines
 	writes     bounds.Writes
 	trail      trail.Trail
 	identities identity.Authority
@@ -53,9 +55,6 @@ type Server struct {
 		begun atomic.Bool // the state names the ensemble's members, or is about to
 		done  atomic.Bool // it names them
 	}
-	leader  leaderContact
-	loop    sessionLoop
-	digests members.Digests
 	backups Backups
 }
 
@@ -87,8 +86,14 @@ func New(cfg Config) (*Server, error) {
 	s.port.words.init()
 	line, _ := set.Get(uint64(cfg.MemberID))
 	s.port.plain.Init(ports.ClientsConfig{Address: cfg.Listen, Line: line, Listen: cfg.listen, Logger: cfg.Logger})
-	s.expiry.Expiry = liveness.NewExpiry(cfg.MemberID, cfg.Tick)
-	s.leader.contact = liveness.Contact{Tick: cfg.Tick}
+	s.sessions = &sessions{
+		standing: s.standing, conns: &s.conns, audit: s.Audit, expiry: liveness.NewExpiry(cfg.MemberID, cfg.Tick),
+	}
+	s.lines = &serverLines{standing: s.standing}
+	s.leader = &leadership{
+		standing: s.standing, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, fail: s.fail,
+		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{standing: s.standing},
+	}
 	s.trail = trail.Trail{
 		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
 		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,
@@ -127,7 +132,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err := s.listenClients(ctx); err != nil {
 		return err
 	}
-	if err := s.checkDiverged(); err != nil {
+	if err := s.leader.checkDiverged(); err != nil {
 		return err
 	}
 	s.backups.removeLeftovers()
@@ -168,16 +173,16 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if l := s.port.secure.Listener(); l != nil {
 		s.life.Goroutines.Go(func() { s.accept(run, l, portSecure) })
 	}
-	if err := s.awaitLeader(ctx, failed); err != nil {
+	if err := s.leader.await(ctx, failed); err != nil {
 		return err
 	}
-	s.endReadOnly()
-	s.adoptSessions()
+	s.leader.endReadOnly()
+	s.sessions.adopt()
 	s.Audit(audit.Event{Operation: audit.ServerStart, Result: audit.Success})
 	s.life.Serving.Store(true)
 	s.state.wake()
-	s.life.Goroutines.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
-	s.life.Goroutines.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
+	s.life.Goroutines.Go(func() { s.runSessions(run) })           // stopped by cancel, awaited by shutdown
+	s.life.Goroutines.Go(func() { s.sessions.runCollector(run) }) // stopped by cancel, awaited by shutdown
 	st := s.state.stats()
 	ports := []any{"address", s.ConnectString()}
 	if a := s.SecureAddr(); a != nil {
@@ -210,7 +215,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
-		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
+		OnMessage: s.leader.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
 		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: machine,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.backups.checkpointed, OnLeaderChange: s.meter.Led,
@@ -221,7 +226,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		return err
 	}
 	s.meter.Record(meter.Opening, int64(time.Since(opening)), 1)
-	s.retarget()
+	s.followMembers()
 	if !s.alone() {
 		s.cfg.Logger.Info("joining the ensemble",
 			"server", memberid.Number(s.cfg.MemberID), "voters", memberid.Numbers(s.members.Voters()), "observers", memberid.Numbers(s.members.Observers()),

@@ -2,28 +2,30 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"time"
 
+	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/liveness"
-	"github.com/gozkd/gozkd/server/internal/members"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// sessionLoop is the state of runSessions, owned by its goroutine. Other goroutines give lines what
-// members send.
-type sessionLoop struct {
-	// Everything that was heard before reportedUntil has reached the leader. reportedAt is the time
-	// of the last report, reportedMono the same in nanoseconds since Server.startedMono.
-	reportedUntil, reportedAt time.Time
-	reportedMono              int64
-
-	passes      liveness.Passes
-	lastLogged  transitions
-	lines       members.Lines
-	linesLogged proto.Zxid // version of the members for which a difference of the lines was logged
-	linesTried  time.Time  // by the runtime's clock
+// sessions ends what time ends: the sessions of silent clients, and containers and TTL znodes. It
+// owns expiry, by which the leader judges the sessions that all members know, and ends the local
+// sessions in the connection table. Package liveness has the rules.
+//
+// Only the goroutine of runSessions judges, and only in a pass that may; Server.ExpireSession and
+// ExpireDue end sessions from any goroutine. Which sessions end is chosen under the tree's lock.
+type sessions struct {
+	*standing
+	conns  *connTable
+	audit  func(audit.Event)
+	expiry *liveness.Expiry
+	passes liveness.Passes // owned by the goroutine of runSessions
 }
 
 // commitPatience returns the time without progress after which this server counts as unable to
@@ -39,75 +41,86 @@ func (s *Server) runSessions(ctx context.Context) {
 	interval := max(s.cfg.Tick/2, time.Millisecond)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	s.loop.passes = liveness.NewPasses(interval, commitPatience(s.cfg.Tick), time.Now())
+	s.sessions.passes = liveness.NewPasses(interval, commitPatience(s.cfg.Tick), time.Now())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.node.Changed():
-			s.watchLeader(s.node.Status())
+			s.followLeader(s.node.Status())
 			continue
 		case <-ticker.C:
 		}
 		now, st := s.cfg.Now(), s.node.Status()
 		s.meter.Hot.Tick()
-		lost, judges := s.loop.passes.Next(time.Now())
-		if lost > 0 {
-			s.giveBack(lost, now)
+		late, judges := s.sessions.beginPass(now)
+		if late {
 			ticker.Reset(interval) // the connections are read before the next pass
 		}
-		s.watchLeader(st)
-		s.followLines(st)
+		s.followLeader(st)
+		s.lines.follow(st)
 		for _, c := range s.conns.all() {
 			c.NoteProgress(now)
 		}
 		if judges {
-			s.expireLocal(now)
+			s.sessions.expireLocal(now)
 		}
 		switch {
 		case !judges:
 		case st.Leading:
-			s.logPeers(st)
-			if s.canCommit(st, now) {
-				s.touchSessions()
-				s.expireSessions(now)
-			}
+			s.leader.log.logPeers(st)
+			s.sessions.judge(st, now)
 		case st.Leader != 0:
-			s.report(st, now)
+			s.leader.report(st, now)
 		}
 	}
 }
 
-// giveBack lets the time lost, which has just ended, count for no session.
-func (s *Server) giveBack(lost time.Duration, now time.Time) {
-	s.expiry.mu.Lock()
+// followLeader does what a change of the leadership calls for.
+func (s *Server) followLeader(st consensus.Status) {
+	s.sessions.expiry.Lead(st.Leading, st.Since, s.cfg.Now())
+	s.leader.watch(st)
+	if st.Leading {
+		s.beginEnsemble()
+	}
+	s.leader.sendAway(st)
+	s.state.wake()
+	s.leader.log.logRole(st, s.mode())
+}
+
+// beginPass begins a pass of runSessions. late: time was lost, which counts for no session, so the
+// connections must be read before the next pass.
+func (s *sessions) beginPass(now time.Time) (late, judges bool) {
+	lost, judges := s.passes.Next(time.Now())
+	if lost == 0 {
+		return false, judges
+	}
 	s.expiry.GiveBack(lost, now)
-	s.expiry.mu.Unlock()
 	s.conns.locals.GiveBack(lost, now)
 	if lost > max(s.cfg.Tick, time.Second) {
-		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; look for a paused process or virtual machine, or for a machine that is overloaded",
+		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; "+
+			"look for a paused process or virtual machine, or for a machine that is overloaded",
 			"lost_ms", lost.Milliseconds())
 	}
+	return true, judges
 }
 
-// canCommit reports whether this server, which leads, may judge sessions.
-func (s *Server) canCommit(st consensus.Status, now time.Time) bool {
-	can, changed := s.loop.passes.CanCommit(st.Progress, time.Now())
+// judge proposes, on a leader that can commit, to close sessions that were not heard from in time.
+func (s *sessions) judge(st consensus.Status, now time.Time) {
+	can, changed := s.passes.CanCommit(st.Progress, time.Now())
 	switch {
 	case changed && !can:
-		s.cfg.Logger.Warn("nothing can be committed: no session expires until that is over; look at the log's disk, here and on a quorum of the members",
+		s.cfg.Logger.Warn("nothing can be committed: no session expires until that is over; "+
+			"look at the log's disk, here and on a quorum of the members",
 			"waits_ms", time.Since(st.Progress).Milliseconds())
 	case changed:
-		s.expiry.mu.Lock()
 		s.expiry.ResetAll(now)
-		s.expiry.mu.Unlock()
 		s.cfg.Logger.Info("requests are committed again: every session has its full timeout")
 	}
-	return can
-}
-
-// expireSessions proposes to close the sessions that were not heard from in time.
-func (s *Server) expireSessions(now time.Time) {
+	if !can {
+		return
+	}
+	s.touchConnected()
 	infos, epoch := s.choose(func() []proto.SessionID {
 		return s.expiry.Expired(now, func(id proto.SessionID) (uint8, time.Duration, bool) {
 			info, ok := s.state.tree.Session(id)
@@ -120,8 +133,173 @@ func (s *Server) expireSessions(now time.Time) {
 	}
 }
 
+// touchConnected records when each connected session was last heard from.
+func (s *sessions) touchConnected() {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	for id, c := range s.conns.bySession {
+		s.expiry.Touch(id, c.Heard())
+	}
+	clear(s.conns.unattachedAt) // forget and heardOwner have touched these
+}
+
+// choose returns the sessions that ids chooses to be closed, and the present epoch. It holds the
+// tree's lock so that no session re-attaches meanwhile: a session that re-attached after expiry had
+// given up on it would be closed under its new epoch.
+func (s *sessions) choose(ids func() []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	for _, id := range ids() {
+		if info, ok := s.state.tree.Session(id); ok {
+			infos = append(infos, info)
+		}
+	}
+	return infos, s.state.tree.LastZxid().Epoch()
+}
+
+// expiryRequest returns the request that ends a session. The request names the connection epoch
+// that was seen, so a session that re-attaches in the meantime lives, and the epoch of this leader,
+// so the session also lives if another leader takes over.
+func expiryRequest(info datatree.SessionInfo, epoch uint32) datatree.Request {
+	return datatree.Request{
+		Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpExpireSession,
+		Body: datatree.ExpireSessionBody{Epoch: epoch}.Append(nil),
+	}
+}
+
+func timeoutOf(info datatree.SessionInfo) time.Duration {
+	return time.Duration(info.TimeoutMs) * time.Millisecond
+}
+
+// timeouts yields the sessions of a member or, for member 0, all sessions. The tree's lock is held.
+func (s *sessions) timeouts(member uint8) iter.Seq2[proto.SessionID, time.Duration] {
+	return func(yield func(proto.SessionID, time.Duration) bool) {
+		for info := range s.state.tree.Sessions() {
+			if (member == 0 || info.Server == member) && !yield(info.ID, timeoutOf(info)) {
+				return
+			}
+		}
+	}
+}
+
+// adopt makes expiry know the sessions of a state that was restored.
+func (s *sessions) adopt() {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	s.expiry.Adopt(s.timeouts(0), s.cfg.Now())
+}
+
+// reported records a report of another member, whose touches are recorded already.
+func (s *sessions) reported(from uint8, r liveness.Report) {
+	if r.FirstOfProcess {
+		s.state.RLock() // for the sessions
+		defer s.state.RUnlock()
+	}
+	s.expiry.Reported(from, r, s.timeouts(from))
+}
+
+// expireLocal ends the local sessions that were not heard from in time.
+func (s *sessions) expireLocal(now time.Time) {
+	for id, c := range s.conns.locals.Expire(now) {
+		s.cfg.Logger.Info("local session expires", "session", id.String())
+		s.endLocal(id, c)
+	}
+}
+
+// endLocal completes the end of a local session that has been removed.
+func (s *sessions) endLocal(id proto.SessionID, c *conn) {
+	s.meter.Count(meter.SessionsExpired)
+	s.audit(audit.Event{Operation: audit.ExpireSession, Result: audit.Success, Session: id})
+	if c != nil {
+		c.Close()
+	}
+}
+
+// expireNow is Server.ExpireSession. A local session that is upgrading is waited for: it will be
+// global, and the request that makes it so would bring it back.
+func (s *sessions) expireNow(ctx context.Context, id proto.SessionID) error {
+	ended := false
+	what := fmt.Sprintf("session %v becomes a global one, and has not ended", id)
+	err := s.state.await(ctx, &s.life, what, func() bool {
+		c, known, upgrading := s.conns.locals.Remove(id)
+		if ended = known && !upgrading; ended {
+			s.endLocal(id, c)
+		}
+		return !upgrading
+	})
+	if ended || err != nil {
+		return err
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	for {
+		info, known, epoch := s.state.session(id)
+		if !known {
+			return fmt.Errorf("%w: 0x%x", ErrNoSession, uint64(id))
+		}
+		var code proto.ErrCode
+		end := []datatree.Request{expiryRequest(info, epoch)}
+		err := s.decide(ctx, end, func(res *datatree.Result) { code = res.Err })
+		if err != nil || code == proto.OK {
+			return err
+		}
+		// The session was re-attached, or another server leads now: try again.
+	}
+}
+
+// moveClock is Server.MoveClock.
+func (s *sessions) moveClock(move func() (connected []int64)) {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	if s.life.Accepting.Load() { // otherwise a new leader would give full timeouts after the jump
+		st := s.node.Status()
+		s.expiry.Lead(st.Leading, st.Since, s.cfg.Now())
+	}
+	s.expiry.Jump(func() (now time.Time, heard []int64) {
+		s.conns.locals.Jump(func() (time.Time, []int64) {
+			heard, now = move(), s.cfg.Now()
+			return now, heard
+		})
+		if heard == nil {
+			for id := range s.conns.bySession {
+				heard = append(heard, int64(id))
+			}
+		}
+		return now, heard
+	})
+}
+
+// expireDue is Server.ExpireDue.
+func (s *sessions) expireDue(ctx context.Context) error {
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	for {
+		if !s.node.Status().Leading {
+			return ErrNotLeading
+		}
+		now := s.cfg.Now()
+		s.touchConnected()
+		// This includes sessions that a tick has found already: their end may not be applied yet.
+		infos, epoch := s.choose(func() []proto.SessionID { return s.expiry.Due(now) })
+		var due []datatree.Request
+		for _, info := range infos {
+			due = append(due, expiryRequest(info, epoch))
+		}
+		due = append(due, s.collectable(now, s.live.Load().ContainerMaxPerMinute)...)
+		changed := false
+		err := s.decide(ctx, due, func(res *datatree.Result) {
+			changed = changed || res.Err == proto.OK || res.Err == errUnknownOutcome
+		})
+		if err != nil || !changed { // a change may have emptied a container
+			return err
+		}
+	}
+}
+
 // runCollector collects empty containers and expired TTL znodes.
-func (s *Server) runCollector(ctx context.Context) {
+func (s *sessions) runCollector(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.ContainerInterval)
 	defer ticker.Stop()
 	for {
@@ -143,12 +321,13 @@ func (s *Server) runCollector(ctx context.Context) {
 }
 
 // collectable returns requests that delete empty containers and expired TTL znodes.
-func (s *Server) collectable(now time.Time, limit int) (requests []datatree.Request) {
+func (s *sessions) collectable(now time.Time, limit int) (requests []datatree.Request) {
 	s.state.RLock()
 	paths := s.state.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
 	s.state.RUnlock()
 	for _, path := range paths {
-		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)})
+		body := (&proto.PathRequest{Path: &path}).Append(nil)
+		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: body})
 	}
 	return requests
 }

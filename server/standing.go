@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/serverlist"
-	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -32,6 +32,23 @@ type standing struct {
 // alone reports whether this server has no other members to talk to.
 func (s *standing) alone() bool { return len(s.members) == 0 }
 
+// quorumConnected reports whether this server is connected to a majority of the voters of a set.
+func (s *standing) quorumConnected(set serverlist.Set) bool {
+	voters, there := set.Voters(), append(s.node.Connected(), uint64(s.cfg.MemberID))
+	away := slices.DeleteFunc(slices.Clone(voters), func(id uint64) bool { return slices.Contains(there, id) })
+	return len(voters)-len(away) > len(voters)/2
+}
+
+// catchUp is Server.CatchUp.
+func (s *standing) catchUp(ctx context.Context) error {
+	if !s.life.Accepting.Load() {
+		return s.life.WhyNot()
+	}
+	done := make(chan struct{})
+	s.node.Read(func() { close(done) })
+	return s.life.Await(ctx, done, "not caught up yet")
+}
+
 // propose proposes a request of the server itself. applied, if not nil, is called with the result,
 // which does not outlive the call, under the tree's lock, unless the server stops first.
 func (s *standing) propose(r datatree.Request, applied func(*datatree.Result)) {
@@ -39,24 +56,10 @@ func (s *standing) propose(r datatree.Request, applied func(*datatree.Result)) {
 	s.node.Propose(r.Append(nil), &serverWrite{req: r, applied: applied})
 }
 
-// decide proposes a request of the server's own and returns its result code. look is called with
-// the result, which does not outlive the call, under the tree's lock. If decide returns an error,
-// the outcome is unknown.
-func (s *standing) decide(
-	ctx context.Context, r datatree.Request, look ...func(*datatree.Result),
-) (code proto.ErrCode, err error) {
-	err = s.proposeAll(ctx, []datatree.Request{r}, func(res *datatree.Result) {
-		code = res.Err
-		for _, f := range look {
-			f(res)
-		}
-	})
-	return code, err
-}
-
-// proposeAll proposes requests in order, and returns when look was called with all results. After
-// an error look is not called any more.
-func (s *standing) proposeAll(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
+// decide proposes requests of the server's own in order, and returns when look was called with all
+// results, which do not outlive the calls, under the tree's lock. After an error look is not called
+// any more, and the outcome is unknown.
+func (s *standing) decide(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
 	switch {
 	case !s.life.Accepting.Load():
 		return s.life.WhyNot()

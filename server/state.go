@@ -107,21 +107,16 @@ type waitList struct {
 	ch chan struct{} // nil: nobody waits
 }
 
-// changed returns a channel that the next wake closes.
-func (l *waitList) changed() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ch == nil {
-		l.ch = make(chan struct{})
-	}
-	return l.ch
-}
-
 // await waits until cond, which is called now and after each wake, returns true. Errors are as of
 // Life.Await.
 func (l *waitList) await(ctx context.Context, life *lifecycle.Life, what string, cond func() bool) error {
 	for {
-		changed := l.changed()
+		l.mu.Lock()
+		if l.ch == nil {
+			l.ch = make(chan struct{})
+		}
+		changed := l.ch
+		l.mu.Unlock()
 		if cond() {
 			return nil
 		}

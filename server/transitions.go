@@ -1,63 +1,34 @@
 package server
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memberid"
 )
 
-// transitions is the server's part in the ensemble as last logged, so that each change is logged
-// once. Owned by the goroutine of runSessions.
+// transitions logs each change of the server's part in the ensemble once. It holds what was logged
+// last.
 type transitions struct {
+	*standing
 	mode   string
 	leader uint64
 	epoch  uint32
-	peers  map[uint64]phase // on the leader
+	peers  map[uint64]string // on the leader: the states of the other members
 }
 
-// phase is the state of another member as the leader sees it.
-type phase uint8
-
+// The states of another member as the leader sees it, as they are logged.
 const (
-	phaseInStep phase = iota // also that of a new member, so that a member in step is not logged
-	phaseSilent
-	phaseCheckpoint
-	phaseLog
+	phaseInStep     = "a server is in step"
+	phaseSilent     = "a server does not answer"
+	phaseCheckpoint = "a server receives a checkpoint: it lacks entries that the log no longer has"
+	phaseLog        = "a server catches up by the log"
 )
 
-// awaitLeader waits until there is a leader and this server has applied everything that was
-// committed before that leader's time. If that takes long, awaitLeader logs the reason, less and
-// less often.
-func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
-	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	look := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C:
-			s.readOnlyStart()
-		case <-s.node.Ready():
-			return nil
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			return fmt.Errorf("server: the wait for a leader ended: %w", context.Cause(ctx))
-		case <-timer.C:
-			s.logWaiting()
-			patience *= 2
-			timer.Reset(patience)
-		}
-	}
-}
-
 // logWaiting logs why the server does not serve yet.
-func (s *Server) logWaiting() {
+func (s *transitions) logWaiting() {
 	if s.alone() {
 		return // it applies its own log, and waits for nobody
 	}
@@ -66,7 +37,7 @@ func (s *Server) logWaiting() {
 	case st.Leader != 0:
 		log.Info("not serving clients yet: catching up with the leader",
 			"leader", memberid.Number(st.Leader), "applied_index", st.Applied)
-	case logQuorumGone(s, st):
+	case s.logQuorumGone(st):
 	case st.Fresh:
 		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + howToJoin(s.cfg)
 		switch {
@@ -99,7 +70,7 @@ const modeQuorumGone = "quorum gone"
 
 // logQuorumGone logs, and reports, that too few voters are left that have data. The others do not
 // vote until a leader lets them in, so there will be none.
-func logQuorumGone(s *Server, st consensus.Status) (gone bool) {
+func (s *transitions) logQuorumGone(st consensus.Status) (gone bool) {
 	voters := st.Voters
 	if st.Fresh {
 		voters = s.members.Voters()
@@ -121,36 +92,31 @@ func logQuorumGone(s *Server, st consensus.Status) (gone bool) {
 }
 
 // logRole logs a new role, leader or epoch.
-func (s *Server) logRole(st consensus.Status) {
+func (s *transitions) logRole(st consensus.Status, mode string) {
 	if s.alone() {
 		return
 	}
-	if st.Current {
-		zxid := s.state.lastZxid()
-		last := &s.loop.lastLogged
-		now := transitions{mode: s.mode(), leader: st.Leader, epoch: zxid.Epoch(), peers: last.peers}
-		if now.mode != last.mode || now.leader != last.leader || now.epoch != last.epoch {
-			s.cfg.Logger.Info("role",
-				"mode", now.mode, "leader", memberid.Number(now.leader), "epoch", fmt.Sprintf("0x%x", now.epoch), "term", st.Term,
-				"zxid", zxid.String())
-		}
-		*last = now
+	zxid := s.state.lastZxid()
+	if epoch := zxid.Epoch(); st.Current && (mode != s.mode || st.Leader != s.leader || epoch != s.epoch) {
+		s.mode, s.leader, s.epoch = mode, st.Leader, epoch
+		s.cfg.Logger.Info("role", "mode", mode, "leader", memberid.Number(st.Leader),
+			"epoch", fmt.Sprintf("0x%x", epoch), "term", st.Term, "zxid", zxid.String())
 	}
 	if !st.Leading {
-		s.loop.lastLogged.peers = nil
+		s.peers = nil
 	}
 }
 
 // fewEntries is a lag that is not logged: such a lag is gone before anybody reads the line.
 const fewEntries = 256
 
-// logPeers logs, on the leader, members that fall silent, catch up, or are in step again. logPeers
-// runs twice a tick, and misses shorter transitions.
-func (s *Server) logPeers(st consensus.Status) {
-	now := make(map[uint64]phase, len(st.Peers))
+// logPeers logs, on the leader, members that fall silent, catch up, or are in step again. It runs
+// twice a tick, and misses shorter transitions.
+func (s *transitions) logPeers(st consensus.Status) {
+	now := make(map[uint64]string, len(st.Peers))
 	for _, p := range st.Peers {
-		before := s.loop.lastLogged.peers[p.ID]
-		after := phaseOf(p, before)
+		before := cmp.Or(s.peers[p.ID], phaseInStep) // so that a new member in step is not logged
+		after := stateOf(p, before)
 		now[p.ID] = after
 		if after == before {
 			continue
@@ -159,21 +125,16 @@ func (s *Server) logPeers(st consensus.Status) {
 		if lagKnown(p) {
 			log = log.With("lag_entries", p.Lag)
 		}
-		switch after {
-		case phaseSilent:
-			log.Warn("a server does not answer")
-		case phaseCheckpoint:
-			log.Info("a server receives a checkpoint: it lacks entries that the log no longer has")
-		case phaseLog:
-			log.Info("a server catches up by the log")
-		case phaseInStep:
-			log.Info("a server is in step")
+		if after == phaseSilent {
+			log.Warn(after)
+		} else {
+			log.Info(after)
 		}
 	}
-	s.loop.lastLogged.peers = now
+	s.peers = now
 }
 
-func phaseOf(p consensus.PeerStatus, before phase) phase {
+func stateOf(p consensus.PeerStatus, before string) string {
 	switch {
 	case !p.Active:
 		return phaseSilent

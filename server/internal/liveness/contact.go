@@ -1,37 +1,75 @@
 package liveness
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
-// Contact follows when this server was last in touch with a leader. A Contact is not safe for
-// concurrent use.
+// Contact follows when this server was last in touch with a leader, and what its reports to the
+// leader must say. Contact is safe for concurrent use; its lock is a leaf.
 type Contact struct {
 	Tick time.Duration
+
+	mu sync.Mutex // guards the rest
 	// followedSince is when the last leadership of another server began; zero: there was none since
 	// this server started or led.
 	followedSince time.Time
+	confirmed     time.Time // when a leader last said that it hears this server
+	// The leader whose leadership began at leader has named the time leaderMs in its last answer.
+	leaderMs uint64
+	leader   time.Time
+	// Everything that was heard before reportedUntil has reached the leader. reportedAt is the time of
+	// the last report, which was answered, or not yet. Both times are by Config.Now.
+	reportedUntil, reportedAt time.Time
+	answered                  bool
 }
 
 // Last returns when this server was last in touch with a leader. Without a leader, that is when the
 // leader was lost. If the lost leader had not confirmed for more than a tick that it hears this
-// server, it is when the leader last did so, or when its leadership began.
-//
-//	leading    this server leads
-//	known      there is a leader
-//	since      when the leadership last changed
-//	confirmed  when a leader last confirmed that it hears this server
-func (c *Contact) Last(leading, known bool, since, confirmed, now time.Time) time.Time {
+// server, it is when the leader last did so, or when its leadership began. leading: this server
+// leads; known: there is a leader; since: when that last changed.
+func (c *Contact) Last(leading, known bool, since, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case leading:
 		c.followedSince = time.Time{}
 		return now
 	case known:
 		c.followedSince = since
-		return later(since, confirmed)
+		return later(since, c.confirmed)
 	case c.followedSince.IsZero():
 		return since
 	}
-	if last := later(c.followedSince, confirmed); since.Sub(last) > c.Tick {
+	if last := later(c.followedSince, c.confirmed); since.Sub(last) > c.Tick {
 		return last
 	}
 	return since
+}
+
+// Answered records that the leader has answered a report. since is when the leadership began, ms the
+// time that the answer names, if it names one. Under another leader that time means nothing.
+func (c *Contact) Answered(since time.Time, ms uint64, named bool, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.confirmed, c.answered = now, true
+	if named {
+		c.leaderMs, c.leader = ms, since
+	}
+}
+
+// NextReport begins a report at now, by Config.Now. It returns after which time the sessions that the
+// report names were heard from, and the time in the leader's last answer, 0 if there was none. Each
+// report begins a tick before the last report, because the leader's answer may be to an earlier one.
+func (c *Contact) NextReport(since, now time.Time) (heardAfter time.Time, leaderMs uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered {
+		c.reportedUntil = c.reportedAt.Add(-c.Tick)
+	}
+	c.reportedAt, c.answered = now, false
+	if c.leader.Equal(since) {
+		leaderMs = c.leaderMs
+	}
+	return c.reportedUntil, leaderMs
 }

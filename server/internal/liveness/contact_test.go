@@ -27,14 +27,54 @@ func TestLast(t *testing.T) {
 		{"still", false, 12, 5, 8},
 		{"a new one", true, 20, 5, 20},
 	} {
-		if got := c.Last(false, step.known, at(step.since), at(step.confirmed), at(step.since)); !got.Equal(at(step.want)) {
+		if step.confirmed > 0 {
+			c.Answered(at(step.since), 0, false, at(step.confirmed))
+		}
+		if got := c.Last(false, step.known, at(step.since), at(step.since)); !got.Equal(at(step.want)) {
 			t.Errorf("%s: %v, want %ds", step.what, got.Sub(begin), step.want)
 		}
 	}
-	if got := c.Last(true, true, at(21), at(5), at(25)); !got.Equal(at(25)) {
+	if got := c.Last(true, true, at(21), at(25)); !got.Equal(at(25)) {
 		t.Errorf("leading: %v, want 25s", got.Sub(begin))
 	}
-	if got := c.Last(false, false, at(30), at(5), at(31)); !got.Equal(at(30)) {
+	if got := c.Last(false, false, at(30), at(31)); !got.Equal(at(30)) {
 		t.Errorf("after leading: %v", got.Sub(begin))
+	}
+}
+
+// A report names what was heard a tick before the last report that has arrived, and later. The time
+// that the leader's answer names is repeated to that leader only.
+func TestNextReport(t *testing.T) {
+	c, mono, wall := Contact{Tick: 2 * time.Second}, time.Unix(1_000_000, 0), time.Unix(2_000_000, 0)
+	first, second := mono, mono.Add(time.Minute) // when two leaderships began
+	never := time.Duration(-1)
+	for _, step := range []struct {
+		what     string
+		at       time.Duration
+		answered time.Duration // never: no answer came since the last step
+		names    uint64        // the time in the answer; 0: none
+		leader   time.Time
+		after    time.Duration // never: the report names every session
+		repeats  uint64
+	}{
+		{"the first report", 1 * time.Second, never, 0, first, never, 0},
+		{"no answer", 2 * time.Second, never, 0, first, never, 0},
+		{"an answer", 5 * time.Second, 3 * time.Second, 7, first, 0, 7},
+		{"the next is lost", 6 * time.Second, never, 0, first, 0, 7},
+		{"an answer without a time", 8 * time.Second, 7 * time.Second, 0, first, 4 * time.Second, 7},
+		{"another leader", 90 * time.Second, never, 0, second, 4 * time.Second, 0},
+		{"it answers", 92 * time.Second, 91 * time.Second, 9, second, 88 * time.Second, 9},
+	} {
+		if step.answered != never {
+			c.Answered(step.leader, step.names, step.names > 0, mono.Add(step.answered))
+		}
+		after, repeats := c.NextReport(step.leader, wall.Add(step.at))
+		want := time.Time{}
+		if step.after != never {
+			want = wall.Add(step.after)
+		}
+		if !after.Equal(want) || repeats != step.repeats {
+			t.Errorf("%s: after %v, repeats %d, want %v and %d", step.what, after, repeats, want, step.repeats)
+		}
 	}
 }

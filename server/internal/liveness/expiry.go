@@ -2,18 +2,22 @@ package liveness
 
 import (
 	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/session"
 )
 
-// Expiry decides when sessions expire; the package comment has the rules. Not safe for concurrent
-// use.
+// Expiry decides when sessions expire; the package comment has the rules. Expiry is safe for
+// concurrent use. Its lock is taken after those of connections, and held while it calls arguments.
 type Expiry struct {
-	*session.Tracker
-	own      uint8 // this server's member id
-	tick     time.Duration
+	own  uint8 // this server's member id
+	tick time.Duration
+
+	mu       sync.Mutex // guards the rest
+	tracker  *session.Tracker
 	reported map[uint8]Report // the last report of each other member
 	// resetAt is when every session last got a full timeout.
 	resetAt time.Time
@@ -37,40 +41,57 @@ type Report struct {
 
 // NewExpiry returns an Expiry without sessions for the server with that member id.
 func NewExpiry(own uint8, tick time.Duration) *Expiry {
-	return &Expiry{own: own, tick: tick, Tracker: session.New(tick), reported: make(map[uint8]Report)}
+	return &Expiry{own: own, tick: tick, tracker: session.New(tick), reported: make(map[uint8]Report)}
 }
 
 // Attached records that a client connected with a new or an existing session.
 func (e *Expiry) Attached(id proto.SessionID, timeout time.Duration, isNew bool, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	now = later(now, e.lastJump)
 	if isNew {
-		e.Add(id, timeout, now)
+		e.tracker.Add(id, timeout, now)
 	} else {
-		e.SetTimeout(id, timeout, now)
+		e.tracker.SetTimeout(id, timeout, now)
 	}
 }
 
-// Adopt replaces the sessions by those of a state that was restored, each with a full timeout:
-// while no server served, no client could be heard.
+// Touch records that a session was heard from at that time. Older news changes nothing.
+func (e *Expiry) Touch(id proto.SessionID, at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tracker.Touch(id, at)
+}
+
+// Remove forgets a session, which has ended.
+func (e *Expiry) Remove(id proto.SessionID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tracker.Remove(id)
+}
+
+// Adopt replaces the sessions by those of a state that was restored, each with a full timeout.
 func (e *Expiry) Adopt(sessions iter.Seq2[proto.SessionID, time.Duration], now time.Time) {
-	e.Tracker, e.resetAt = session.New(e.tick), now
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tracker, e.resetAt = session.New(e.tick), now
 	for id, timeout := range sessions {
-		e.Add(id, timeout, now)
+		e.tracker.Add(id, timeout, now)
 	}
 }
 
-// Reported records a report of another member, whose touches are recorded already. If it is the
-// first report of a process, the previous process may have heard clients that it did not report,
-// until its next report was due: these clients count as heard at that time. sessions yields the
-// member's sessions with their timeouts.
+// Reported records a report of another member, whose touches are recorded already. sessions yields
+// the member's sessions with their timeouts, if the report is the first of a process.
 func (e *Expiry) Reported(from uint8, r Report, sessions iter.Seq2[proto.SessionID, time.Duration]) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	last, known := e.reported[from]
 	r.processStarted = last.processStarted
 	if known && r.FirstOfProcess && !last.FirstOfProcess {
 		r.processStarted = earlier(last.Arrived.Add(e.tick), r.Arrived)
 		for id, timeout := range sessions {
-			if !e.Silent(id, last.processStarted.Add(timeout)) { // a client of that process
-				e.Touch(id, r.processStarted)
+			if !e.tracker.Silent(id, last.processStarted.Add(timeout)) { // a client of that process
+				e.tracker.Touch(id, r.processStarted)
 			}
 		}
 	}
@@ -79,78 +100,97 @@ func (e *Expiry) Reported(from uint8, r Report, sessions iter.Seq2[proto.Session
 
 // ResetAll gives every session a full timeout.
 func (e *Expiry) ResetAll(now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.resetAt = now
-	e.Tracker.ResetAll(now)
+	e.tracker.ResetAll(now)
 }
 
 // GiveBack lets the time lost, which has just ended, count for no session and for no report.
 func (e *Expiry) GiveBack(lost time.Duration, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.resetAt = earlier(e.resetAt.Add(lost), now)
 	for id, r := range e.reported {
 		r.Arrived = earlier(r.Arrived.Add(lost), now)
 		e.reported[id] = r
 	}
-	e.Tracker.GiveBack(lost, now)
+	e.tracker.GiveBack(lost, now)
 }
 
-// Lead gives every session a full timeout if this server has become the leader, because the
-// previous leader's record of sessions is lost. Lead reports whether it did. since is when the
-// present leadership began.
+// Lead gives every session a full timeout if this server has become the leader, and reports whether
+// it did. since is when the present leadership began.
 func (e *Expiry) Lead(leading bool, since, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	switch {
 	case !leading:
 		e.leadingSince = time.Time{}
 	case !since.Equal(e.leadingSince):
-		e.leadingSince = since
-		e.ResetAll(now)
+		e.leadingSince, e.resetAt = since, now
+		e.tracker.ResetAll(now)
 		return true
 	}
 	return false
 }
 
-// Jumped records that the clock has jumped to now.
-func (e *Expiry) Jumped(now time.Time) { e.lastJump = now }
+// Jump calls move, which makes the clock jump, while no session can expire. Afterwards the sessions
+// that move returns count as heard from at the time that it returns.
+func (e *Expiry) Jump(move func() (now time.Time, heard []int64)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now, heard := move()
+	e.lastJump = now
+	for _, id := range heard {
+		e.tracker.Touch(proto.SessionID(id), now)
+	}
+}
+
+// Due returns the sessions whose timeout is over, also those that are marked as closing. The caller
+// owns the result.
+func (e *Expiry) Due(now time.Time) []proto.SessionID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tracker.Due(now)
+}
+
+// Expiries returns when the sessions expire, the next first. The caller owns the result.
+func (e *Expiry) Expiries() []session.Bucket {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tracker.Buckets()
+}
 
 // Expired returns the sessions that must be closed now, sorted, and marks them as closing. find
 // returns a session's server and timeout, or false if its end is being applied. The caller owns
 // the result.
 func (e *Expiry) Expired(now time.Time, find func(proto.SessionID) (uint8, time.Duration, bool)) []proto.SessionID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var ids []proto.SessionID
-	for _, id := range e.Tracker.Expired(now) {
+	for _, id := range e.tracker.Expired(now) {
 		server, timeout, ok := find(id)
 		switch {
 		case !ok:
 		case e.silenceKnown(id, server, timeout, now):
 			ids = append(ids, id)
 		default:
-			e.Retry(id)
+			e.tracker.Retry(id)
 		}
 	}
 	return ids
 }
 
 // silenceKnown reports whether it is certain that a session was silent for its timeout, which is
-// over as far as this server knows. For a session of another member, that member must have made a
-// report after the end of the timeout. A member that does not report is waited for until the
-// timeout has passed after its next report was due: until then it may have heard the client.
+// over as far as this server knows: what the session's server has said, or could not say.
 func (e *Expiry) silenceKnown(id proto.SessionID, server uint8, timeout time.Duration, now time.Time) bool {
 	report := e.reported[server]
-	if server == e.own || e.Silent(id, report.MadeAfter) {
+	if server == e.own || e.tracker.Silent(id, report.MadeAfter) {
 		return true
 	}
 	return now.Sub(later(report.Arrived, e.resetAt)) > timeout+e.tick
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

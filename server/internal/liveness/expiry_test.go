@@ -40,11 +40,10 @@ func TestAttached_DuringAJump(t *testing.T) {
 	e.Attached(1, timeout, true, start)
 	e.Attached(2, timeout, true, start)
 	jumped := start.Add(time.Hour)
-	e.Jumped(jumped)
-	e.Touch(1, jumped)
+	e.Jump(func() (time.Time, []int64) { return jumped, []int64{1} })
 	e.Attached(3, timeout, true, start)
 	for id, want := range map[proto.SessionID]bool{1: false, 2: true, 3: false} {
-		if got := e.Silent(id, jumped); got != want {
+		if got := e.tracker.Silent(id, jumped); got != want {
 			t.Errorf("session %d is silent after the jump: %v", id, got)
 		}
 	}

@@ -23,6 +23,7 @@ type Digests struct {
 	recent  [digestCount]Digest // at index/digestEvery
 	last    Digest
 	differs map[uint64]opinion // on the leader: by member
+	since   time.Time          // when the leadership began under which differs was formed
 }
 
 // Digest is the hash of the state after the entry with an index.
@@ -62,13 +63,14 @@ const (
 	OwnDiverged                  // this server's state is wrong
 )
 
-// Compare compares a member's digest. If more members differ from this server than agree with it,
-// this server is wrong. Opinions from before since do not count.
-func (d *Digests) Compare(from uint64, theirs Digest, now, since time.Time) Verdict {
+// Compare compares a member's digest, on a server that leads since then: a new leader judges for
+// itself. If more members differ from this server than agree with it, this server is wrong. Opinions
+// from before after do not count.
+func (d *Digests) Compare(from uint64, theirs Digest, since, now, after time.Time) Verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.differs == nil {
-		d.differs = make(map[uint64]opinion)
+	if !d.since.Equal(since) || d.differs == nil {
+		d.since, d.differs = since, make(map[uint64]opinion)
 	}
 	ours := d.recent[theirs.Index/digestEvery%digestCount]
 	if theirs.Index == 0 || ours.Index != theirs.Index {
@@ -82,7 +84,7 @@ func (d *Digests) Compare(from uint64, theirs Digest, now, since time.Time) Verd
 	agree, differ := 1, 0
 	for _, o := range d.differs {
 		switch {
-		case o.at.Before(since):
+		case o.at.Before(after):
 		case o.times > 0:
 			differ++
 		default:
@@ -96,11 +98,4 @@ func (d *Digests) Compare(from uint64, theirs Digest, now, since time.Time) Verd
 		return OtherDiverged
 	}
 	return Undecided
-}
-
-// Forget discards all opinions. A new leader judges for itself.
-func (d *Digests) Forget() {
-	d.mu.Lock()
-	clear(d.differs)
-	d.mu.Unlock()
 }
