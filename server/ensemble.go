@@ -49,9 +49,9 @@ func (s *Server) peerAddress() string {
 	return own.PeerAddress()
 }
 
-// followMembers tells consensus the membership that the state wants, and the addresses of the members.
-// followMembers must be called after the membership in the state may have changed, on the goroutine of
-// Apply or before that goroutine runs.
+// followMembers tells consensus the membership that the state wants, and the members' addresses. It
+// must be called after the membership in the state may have changed, on the goroutine of Apply or
+// before that goroutine runs.
 func (s *Server) followMembers() {
 	if s.alone() {
 		return

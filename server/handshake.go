@@ -77,7 +77,8 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	// A server that has lost the quorum forgets its local sessions when it becomes read-only. A
 	// client that accepts a read-only server must not get a session that is about to be forgotten,
 	// so it waits for a quorum, or until its connection is closed.
-	if !readOnly && req.ReadOnly && req.SessionID == 0 && s.live.Load().ReadOnlyMode && s.sessions.opensLocal() && !c.awaitCurrent() {
+	mayForget := !readOnly && s.live.Load().ReadOnlyMode
+	if mayForget && req.ReadOnly && req.SessionID == 0 && s.sessions.opensLocal() && !c.awaitCurrent() {
 		return false, nil
 	}
 	if ok, done, err := c.attachLocal(&req, readOnly); done {

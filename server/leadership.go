@@ -13,12 +13,12 @@ import (
 )
 
 // leadership is how this server stands to the leader, or as the leader to the others: whether it is
-// in touch with one, and so whether its clients are served, only read-only (readonly.go), or sent
-// away; what members report to each other (reports.go), and whether the states differ (diverged.go).
+// in touch with one, and so whether clients are served, only read-only (readonly.go), or sent away;
+// what members report to each other (reports.go), and whether states differ (diverged.go).
 //
-// The goroutine of runSessions follows the leader and reports; before it begins, that of Start waits
-// for one. Consensus brings messages, which count once the server serves. lost and readOnly may be
-// read anywhere. Clients are let in again only after readOnly has ended.
+// The goroutine of runSessions follows the leader and reports; before it begins, that of Start
+// waits for one. Consensus brings messages, which count once the server serves. lost and readOnly
+// may be read anywhere. Clients are let in again only after readOnly has ended.
 type leadership struct {
 	*standing
 	sessions *sessions
@@ -61,9 +61,9 @@ func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 	}
 }
 
-// watch follows the leadership. A server that for syncLimit ticks knows no leader, or hears a leader
-// but is not heard by it, closes its client connections, as ZooKeeper does: then clients know that
-// they may be cut off, and try other servers. Sessions live on.
+// watch follows the leadership. A server that for syncLimit ticks knows no leader, or hears one but
+// is not heard by it, closes its client connections, as ZooKeeper does: then clients know that they
+// may be cut off, and try other servers. Sessions live on.
 func (s *leadership) watch(st consensus.Status) {
 	lastGood := s.contact.Last(st.Leading, st.Leader != 0, st.Since, time.Now())
 	switch inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {

@@ -55,10 +55,11 @@ var pauseTurn pause = &pauseKind{again: true, holdsInput: true, takesTurn: true,
 
 // pauseWrites: too many writes are under way in the server. pauseBig: the next request is a large
 // multi, and too many of those are.
-var (
-	pauseWrites pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, false) }}
-	pauseBig    pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, true) }}
-)
+var pauseWrites, pauseBig pause = pauseUntilFree(false), pauseUntilFree(true)
+
+func pauseUntilFree(big bool) pause {
+	return &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, big) }}
+}
 
 // pauseSASL: the next request is a token for the SASL mechanism.
 var pauseSASL pause = &pauseKind{again: true, holdsInput: true, await: func(c *conn, in *link.Input) bool {

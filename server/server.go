@@ -67,9 +67,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	slow := cfg.Logger // the lines of slow requests have a limit of their own
 	cfg.Logger = lograte.New(cfg.Logger)
-	s := &Server{
-		standing: &standing{cfg: &cfg, members: set},
-	}
+	s := &Server{standing: &standing{cfg: &cfg, members: set}}
 	s.backups.standing = s.standing
 	s.state.init(&cfg, s.life.Serving.Load)
 	s.live.Store(&cfg)

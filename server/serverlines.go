@@ -74,9 +74,8 @@ func (s *serverLines) note(current serverlist.Set) {
 func (s *serverLines) changeMembers(wanted serverlist.Set, version proto.Zxid) {
 	text, _, _ := strings.Cut(wanted.Text(0), "\nversion=")
 	flags := s.requestFlags() | datatree.FlagSkipACL
-	request := serverlist.Request{
-		NewMembers: &text, OneVoter: flags&datatree.FlagOneVoter != 0, MultiAddress: flags&datatree.FlagMultiAddress != 0,
-	}
+	one, multi := flags&datatree.FlagOneVoter != 0, flags&datatree.FlagMultiAddress != 0
+	request := serverlist.Request{NewMembers: &text, OneVoter: one, MultiAddress: multi}
 	if _, code, _ := serverlist.Reconfigure(nil, request); code != proto.OK {
 		s.cfg.Logger.Error("the server lines of a majority cannot become the members of the ensemble: "+
 			"two participants are the least unless standaloneEnabled=false, and no two servers may share an address",

@@ -219,8 +219,7 @@ func (s *sessions) endLocal(id proto.SessionID, c *conn) {
 // global, and the request that makes it so would bring it back.
 func (s *sessions) expireNow(ctx context.Context, id proto.SessionID) error {
 	ended := false
-	what := fmt.Sprintf("session %v becomes a global one, and has not ended", id)
-	err := s.state.await(ctx, &s.life, what, func() bool {
+	err := s.state.await(ctx, &s.life, fmt.Sprintf("session %v becomes global, and has not ended", id), func() bool {
 		c, known, upgrading := s.conns.locals.Remove(id)
 		if ended = known && !upgrading; ended {
 			s.endLocal(id, c)
@@ -239,8 +238,7 @@ func (s *sessions) expireNow(ctx context.Context, id proto.SessionID) error {
 			return fmt.Errorf("%w: 0x%x", ErrNoSession, uint64(id))
 		}
 		var code proto.ErrCode
-		end := []datatree.Request{expiryRequest(info, epoch)}
-		err := s.decide(ctx, end, func(res *datatree.Result) { code = res.Err })
+		err := s.decide(ctx, []datatree.Request{expiryRequest(info, epoch)}, func(r *datatree.Result) { code = r.Err })
 		if err != nil || code == proto.OK {
 			return err
 		}

@@ -15,11 +15,11 @@ type Contact struct {
 	// this server started or led.
 	followedSince time.Time
 	confirmed     time.Time // when a leader last said that it hears this server
-	// The leader whose leadership began at leader has named the time leaderMs in its last answer.
+	// The leader whose leadership began at ledSince has named the time leaderMs in its last answer.
 	leaderMs uint64
-	leader   time.Time
-	// Everything that was heard before reportedUntil has reached the leader. reportedAt is the time of
-	// the last report, which was answered, or not yet. Both times are by Config.Now.
+	ledSince time.Time
+	// Everything that was heard before reportedUntil has reached the leader. reportedAt is the time
+	// of the last report, which was answered, or not yet. Both times are by Config.Now.
 	reportedUntil, reportedAt time.Time
 	answered                  bool
 }
@@ -47,20 +47,20 @@ func (c *Contact) Last(leading, known bool, since, now time.Time) time.Time {
 	return since
 }
 
-// Answered records that the leader has answered a report. since is when the leadership began, ms the
-// time that the answer names, if it names one. Under another leader that time means nothing.
+// Answered records that the leader, whose leadership began at since, has answered a report. ms is
+// the time that the answer names, if it names one. Under another leader that time means nothing.
 func (c *Contact) Answered(since time.Time, ms uint64, named bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.confirmed, c.answered = now, true
 	if named {
-		c.leaderMs, c.leader = ms, since
+		c.leaderMs, c.ledSince = ms, since
 	}
 }
 
-// NextReport begins a report at now, by Config.Now. It returns after which time the sessions that the
-// report names were heard from, and the time in the leader's last answer, 0 if there was none. Each
-// report begins a tick before the last report, because the leader's answer may be to an earlier one.
+// NextReport begins a report at now, by Config.Now. It returns after which time the sessions in the
+// report were heard from, and the time in the leader's last answer, or 0. Each report begins a tick
+// before the last report, because the leader's answer may be to an earlier one.
 func (c *Contact) NextReport(since, now time.Time) (heardAfter time.Time, leaderMs uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Contact) NextReport(since, now time.Time) (heardAfter time.Time, leader
 		c.reportedUntil = c.reportedAt.Add(-c.Tick)
 	}
 	c.reportedAt, c.answered = now, false
-	if c.leader.Equal(since) {
+	if c.ledSince.Equal(since) {
 		leaderMs = c.leaderMs
 	}
 	return c.reportedUntil, leaderMs

@@ -282,10 +282,7 @@ func (l *Locals[C]) GiveBack(lost time.Duration, now time.Time) {
 	l.tracker.GiveBack(lost, now)
 }
 
-// Jump calls move, which makes the clock jump, while no session can expire. Afterwards the sessions
-// that move returns count as heard from at the time that it returns; without any, those that are
-// connected. A time that was read from the clock before the jump is too old for a client that
-// connects afterwards.
+// Jump is Expiry.Jump. If move returns no sessions, those that are connected count as heard from.
 func (l *Locals[C]) Jump(move func() (now time.Time, heard []int64)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -64,8 +64,8 @@ const (
 )
 
 // Compare compares a member's digest, on a server that leads since then: a new leader judges for
-// itself. If more members differ from this server than agree with it, this server is wrong. Opinions
-// from before after do not count.
+// itself. If more members differ from this server than agree with it, this server is wrong.
+// Opinions from before after do not count.
 func (d *Digests) Compare(from uint64, theirs Digest, since, now, after time.Time) Verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// LeaderTime in the place of a session in a report comes with the time that the leader's last answer
-// names, or 0. It tells the leader when the report was made, however long it was under way.
+// LeaderTime in the place of a session in a report comes with the time in the leader's last answer,
+// or 0. It tells the leader when the report was made, however long it was under way.
 const LeaderTime = proto.SessionID(0)
 
 // AppendState begins a report to the leader. The sessions that were heard from follow: AppendHeard.
