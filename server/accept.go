@@ -38,7 +38,7 @@ func (s *Server) admit(nc net.Conn, kind portKind, caller *Caller) {
 	}
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
-	limits, maxConns := s.live.Load(), s.maxConns()
+	limits, maxConns := s.live.Load(), s.ports.maxConns()
 	switch {
 	case s.conns.closing:
 	case maxConns > 0 && len(s.conns.byID) >= maxConns:

@@ -16,7 +16,7 @@ func TestListenBacklog(t *testing.T) {
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	socket, err := s.port.plain.Listener().(*net.TCPListener).SyscallConn()
+	socket, err := s.ports.plain.Listener().(*net.TCPListener).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) liveness.
 
 // claimAllowed counts a claim without merit, and reports whether it is to be answered.
 func (c *conn) claimAllowed() bool {
-	wait, _ := c.server.port.claims.Take(c.addr, time.Now())
+	wait, _ := c.server.strangers.claims.Take(c.addr, time.Now())
 	if wait > 0 {
 		c.server.meter.Count(meter.ConnectionsRejected)
 		c.logger().Warn("client refused: too many connect requests of this address with a wrong password or for a session that is over",

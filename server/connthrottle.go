@@ -72,7 +72,7 @@ func (t *ConnectionThrottle) rate(renew, local bool) (r *bounds.Rate, tokens int
 func (c *conn) throttled(r *proto.ConnectRequest) bool {
 	s := c.server
 	rate, tokens := s.live.Load().ConnectionThrottle.rate(r.SessionID != 0, s.sessions.opensLocal())
-	ok, drop, missing := s.port.throttle.Admit(rate, tokens, time.Now(), rand.Float64())
+	ok, drop, missing := s.strangers.throttle.Admit(rate, tokens, time.Now(), rand.Float64())
 	s.meter.DropShare.Store(math.Float64bits(drop))
 	if !ok {
 		s.meter.Count(meter.ConnectionsRejected)

@@ -26,11 +26,11 @@ const inProcessAddress = "127.0.0.1:0"
 
 // Addr returns the address of the client port, or nil before Start has opened it and if
 // Config.InProcess is set.
-func (s *Server) Addr() net.Addr { return s.port.plain.Addr() }
+func (s *Server) Addr() net.Addr { return s.ports.plain.Addr() }
 
 // SecureAddr returns the address of the port for TLS, or nil before Start has opened it and if
 // there is none.
-func (s *Server) SecureAddr() net.Addr { return s.port.secure.Addr() }
+func (s *Server) SecureAddr() net.Addr { return s.ports.secure.Addr() }
 
 // ConnectString returns host:port for a client's connect string, or "" before Start has opened the
 // port. With Config.InProcess, clients accept the address, but only Dialer can reach it.

@@ -40,15 +40,6 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 	return set, errors.Join(errs...)
 }
 
-// peerAddress returns where the other members reach this one, by its own line.
-func (s *Server) peerAddress() string {
-	own, ok := s.members.Get(uint64(s.cfg.MemberID))
-	if !ok {
-		return ""
-	}
-	return own.PeerAddress()
-}
-
 // followMembers tells consensus the membership that the state wants, and the members' addresses. It
 // must be called after the membership in the state may have changed, on the goroutine of Apply or
 // before that goroutine runs.
@@ -71,11 +62,7 @@ func (s *Server) followMembers() {
 	s.configured.begun.Store(version != 0 || changing)
 	s.configured.done.Store(version != 0)
 	s.node.SetTarget(t)
-	if err := s.peers.Update(current, version, wanted); err != nil {
-		s.cfg.Logger.Warn("the addresses of the other servers cannot be saved for the next start", "error", err)
-	}
-	s.node.SetMembers(s.peers.ByMember())
-	s.movePorts(current, version)
+	s.ports.move(current, version, wanted)
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
 		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; "+howToJoin(s.cfg),
 			"members", len(current))

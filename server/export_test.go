@@ -119,4 +119,4 @@ func StandStill(s *Server) {
 }
 
 // PeerPorts returns the addresses on which a server listens for other members.
-func PeerPorts(s *Server) string { return s.port.peers.Listener().Addr().String() }
+func PeerPorts(s *Server) string { return s.ports.peers.Listener().Addr().String() }

@@ -35,7 +35,7 @@ func (s *Server) Monitor() []facts.Value {
 	if !s.alone() { // a standalone ZooKeeper has no elections and no proposals
 		counts = s.meter.CountsSinceReset(func() consensus.Counts { return s.node.Status().Counts })
 	}
-	s.meter.AddCounts(&list, counts, int64(s.port.handshakes.Len()))
+	s.meter.AddCounts(&list, counts, int64(s.strangers.handshakes.Len()))
 	s.meter.AddTimes(&list)
 	s.meter.AddNamespaces(&list)
 	s.addQuotas(&list)

@@ -96,7 +96,7 @@ func (c *conn) secure(in *link.Input) bool {
 		return false
 	}
 	limit := s.live.Load().HandshakeLimit
-	if out, full := s.port.handshakes.Enter(c, fair.Host(c.NetConn().RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
+	if out, full := s.strangers.handshakes.Enter(c, fair.Host(c.NetConn().RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
 		s.meter.Count(meter.HandshakesExceeded)
 		out.logger().Warn("connection refused: too many TLS handshakes are under way", "limit", limit)
 		if out == c {
@@ -105,7 +105,7 @@ func (c *conn) secure(in *link.Input) bool {
 		out.Close()
 	}
 	err := c.shakeHands(in, deadline)
-	s.port.handshakes.Leave(c)
+	s.strangers.handshakes.Leave(c)
 	if err != nil && !c.IsClosed() {
 		c.refused(tlsreason.Of(err), err)
 	}

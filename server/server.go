@@ -21,9 +21,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/server/internal/liveness"
-	"github.com/gozkd/gozkd/server/internal/members"
 	"github.com/gozkd/gozkd/server/internal/meter"
-	"github.com/gozkd/gozkd/server/internal/ports"
 	"github.com/gozkd/gozkd/server/internal/trail"
 )
 
@@ -41,7 +39,8 @@ type Server struct {
 	reloading  sync.Mutex        // held during Reload, and while start sets what Reload sets
 	standstill *standstill.Watch // of this process; noted from Start on
 
-	port       clientPort
+	ports      serverPorts
+	strangers  strangers
 	conns      connTable
 	sessions   *sessions
 	leader     *leadership
@@ -50,7 +49,6 @@ type Server struct {
 	trail      trail.Trail
 	identities identity.Authority
 	traceMask  atomic.Int64 // of the words gtmk and stmk
-	peers      *members.Addresses
 	configured struct {
 		begun atomic.Bool // the state names the ensemble's members, or is about to
 		done  atomic.Bool // it names them
@@ -79,11 +77,10 @@ func New(cfg Config) (*Server, error) {
 	})
 	s.life.Init()
 	s.conns.init(s)
-	s.port.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
+	s.strangers.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
 	s.standstill = standstill.New(max(cfg.Tick, time.Second))
-	s.port.words.init()
-	line, _ := set.Get(uint64(cfg.MemberID))
-	s.port.plain.Init(ports.ClientsConfig{Address: cfg.Listen, Line: line, Listen: cfg.listen, Logger: cfg.Logger})
+	s.strangers.words.init()
+	s.ports.init(s.standing)
 	s.sessions = &sessions{
 		standing: s.standing, conns: &s.conns, audit: s.Audit, expiry: liveness.NewExpiry(cfg.MemberID, cfg.Tick),
 	}
@@ -127,7 +124,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 			err = errors.Join(err, s.cfg.PeerListener.Close())
 		}
 	}()
-	if err := s.listenClients(ctx); err != nil {
+	if err := s.ports.openClients(ctx); err != nil {
 		return err
 	}
 	if err := s.leader.checkDiverged(); err != nil {
@@ -157,20 +154,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// Stopped by closing the listeners, awaited by shutdown.
-	acceptFrom := func(l net.Listener) { s.life.Goroutines.Go(func() { s.accept(run, l, portPlain) }) }
-	if l := s.port.plain.Listener(); l != nil {
-		acceptFrom(l)
-	}
-	if s.cfg.Listener == nil && !s.cfg.InProcess && !s.cfg.ListenFixed && !s.alone() {
-		s.life.Goroutines.Go(func() { s.port.plain.Follow(run, acceptFrom) }) // stopped by cancel, awaited by shutdown
-	}
-	if m := s.port.peers; m != nil {
-		s.life.Goroutines.Go(func() { m.Follow(run, s.connectedAt) }) // the same
-	}
-	if l := s.port.secure.Listener(); l != nil {
-		s.life.Goroutines.Go(func() { s.accept(run, l, portSecure) })
-	}
+	s.ports.serve(run, func(l net.Listener, kind portKind) { s.accept(run, l, kind) })
 	if err := s.leader.await(ctx, failed); err != nil {
 		return err
 	}
@@ -198,11 +182,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 
 // openNode opens the data and the port for other members.
 func (s *Server) openNode(ctx context.Context) error {
-	var err error
-	if s.peers, err = members.OpenAddresses(s.cfg.dirFS, s.cfg.Dir, s.members); err != nil {
-		return err
-	}
-	peerListener, err := s.listenPeers(ctx)
+	peerListener, err := s.ports.openPeers(ctx)
 	if err != nil {
 		return err
 	}
@@ -210,7 +190,7 @@ func (s *Server) openNode(ctx context.Context) error {
 	opening, machine := time.Now(), newApplier(s)
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
-		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
+		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.ports.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.leader.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,

@@ -99,7 +99,7 @@ func (c *conn) answerWord(word string, in *link.Input) {
 func (c *conn) sendWord(word string, allowed bool, patience time.Duration) error {
 	s, end := c.server, time.Now().Add(patience)
 	long := allowed && fourletter.IsLong(word)
-	w, back, ok := s.port.words.take(long, patience, s.life.Stopping())
+	w, back, ok := s.strangers.words.take(long, patience, s.life.Stopping())
 	if !ok {
 		return errWordsBusy
 	}

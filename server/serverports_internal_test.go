@@ -31,7 +31,7 @@ func TestMaxConns_Default(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.maxConns(); !want(got) {
+		if got := s.ports.maxConns(); !want(got) {
 			t.Errorf("MaxConns %d with %d file descriptors: %d connections", configured, limit, got)
 		}
 		if err := s.Close(); err != nil {
@@ -42,8 +42,8 @@ func TestMaxConns_Default(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.listenClients(t.Context()); err != nil || s.maxConns() != 0 {
-		t.Errorf("in process: %v, %d connections", err, s.maxConns())
+	if err := s.ports.openClients(t.Context()); err != nil || s.ports.maxConns() != 0 {
+		t.Errorf("in process: %v, %d connections", err, s.ports.maxConns())
 	}
 }
 
