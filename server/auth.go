@@ -17,11 +17,11 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// Authentication is how clients prove who they are, except for the digest scheme.
-type Authentication = identity.Authentication
-
-// X509 is the scheme x509.
-type X509 = identity.X509
+// How clients prove who they are, except for the digest scheme.
+type (
+	Authentication = identity.Authentication
+	X509           = identity.X509
+)
 
 // Identities proves who callers of the embedding program are, by the rules for clients. It may be
 // called at any time; SASL users have no identities before Start has returned.

@@ -24,17 +24,13 @@ const backupFolder = ".gozkd-backup-"
 // ErrNoRoom means that the disk of the data directory has no room for a backup.
 var ErrNoRoom = errors.New("server: no room for a backup")
 
-// Backup is a copy of the state at one moment.
-type Backup = facts.Backup
-
-// Capture is the state at one moment, in memory.
-type Capture = facts.Capture
-
-// LogPosition describes how far a server has applied the replicated log.
-type LogPosition = facts.LogPosition
-
-// ArchiveStats is what the program that archives the log knows about the archive.
-type ArchiveStats = facts.ArchiveStats
+// What Backups returns, and what the program that archives the log knows about the archive.
+type (
+	Backup       = facts.Backup
+	Capture      = facts.Capture
+	LogPosition  = facts.LogPosition
+	ArchiveStats = facts.ArchiveStats
+)
 
 // Backups makes copies of the state and of the replicated log, and knows the last checkpoint on
 // disk. Its methods may be called from any goroutine, and at any time.
@@ -246,16 +242,12 @@ func (b *Backups) addFacts(l *facts.Values) {
 		return
 	}
 	a := b.cfg.ArchiveStats()
-	verified := int64(0)
-	if !a.Verified.IsZero() {
-		verified = a.Verified.Unix()
-	}
 	l.Add("gozkd_archive_lag_seconds", float64(a.Lag.Milliseconds())/1000)
 	l.Add("gozkd_archive_shipper", flag(a.Shipper))
 	l.Add("gozkd_archive_objects_total", a.Objects)
 	l.Add("gozkd_archive_bytes_total", a.Bytes)
 	l.Add("gozkd_archive_errors_total", a.Errors)
 	l.Add("gozkd_archive_gaps_total", a.Gaps)
-	l.Add("gozkd_archive_verified_seconds", verified)
+	l.Add("gozkd_archive_verified_seconds", max(0, a.Verified.Unix())) // the zero time is before 1970
 	l.Add("gozkd_archive_verify_failed", flag(a.VerifyFailed))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net"
 
@@ -27,11 +28,7 @@ type Caller struct {
 // identities without a proof. Config.MaxClientConns neither bounds nor counts these connections, so
 // the program must bound them.
 func (s *Server) DialAs(ctx context.Context, caller Caller) (net.Conn, error) {
-	host, _, _ := net.SplitHostPort(inProcessAddress) // it is valid
-	if caller.Address != "" {
-		host = caller.Address
-	}
-	return s.dial(ctx, net.JoinHostPort(host, "0"), &caller)
+	return s.dial(ctx, net.JoinHostPort(cmp.Or(caller.Address, inProcessHost), "0"), &caller)
 }
 
 // dial connects a client within the process. caller is nil for one without other identities.

@@ -22,7 +22,7 @@ var (
 
 // inProcessAddress is the address at both ends of a connection within the process: for ACLs such a
 // client is on this machine. Nobody listens there.
-const inProcessAddress = "127.0.0.1:0"
+const inProcessHost, inProcessAddress = "127.0.0.1", "127.0.0.1:0"
 
 // Addr returns the address of the client port, or nil before Start has opened it and if
 // Config.InProcess is set.

@@ -51,7 +51,7 @@ func (s *Server) shutdown(started, handOver bool) (err error) {
 	if !started {
 		err = closeUnused(s.cfg.Listener, s.cfg.SecureListener, s.cfg.PeerListener)
 	}
-	err = errors.Join(err, s.ports.close())
+	err = errors.Join(err, s.ports.plain.Close(), s.ports.secure.Close())
 	s.closeConns()
 	switch {
 	case s.life.Cancel != nil:

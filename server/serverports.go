@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -52,21 +51,17 @@ func (p *serverPorts) init(s *standing) {
 }
 
 // openClients opens the ports for clients, unless there are none.
-func (p *serverPorts) openClients(ctx context.Context) (err error) {
-	c := p.cfg
-	l := c.Listener
-	if l == nil && !c.InProcess {
-		if l, err = c.listen(ctx, c.Listen); err != nil {
-			return fmt.Errorf("server: client port: %w", err)
-		}
+func (p *serverPorts) openClients(ctx context.Context) error {
+	c, address := p.cfg, p.cfg.Listen
+	if c.InProcess {
+		address = ""
 	}
-	p.opened(&p.plain.Port, l)
-	if l = c.SecureListener; l == nil && c.SecureListen != "" {
-		if l, err = c.listen(ctx, c.SecureListen); err != nil {
-			return fmt.Errorf("server: secure client port: %w", err)
-		}
+	if err := p.open(ctx, &p.plain.Port, c.Listener, address); err != nil {
+		return fmt.Errorf("server: client port: %w", err)
 	}
-	p.opened(&p.secure, l)
+	if err := p.open(ctx, &p.secure, c.SecureListener, c.SecureListen); err != nil {
+		return fmt.Errorf("server: secure client port: %w", err)
+	}
 	return nil
 }
 
@@ -104,10 +99,13 @@ func (c *Config) listen(ctx context.Context, address string) (net.Listener, erro
 	return l, err
 }
 
-// opened makes l, unless it is nil, the listener of a port.
-func (p *serverPorts) opened(port *ports.Port, l net.Listener) {
-	if l == nil {
-		return
+// open makes l, or else a new one on address, the listener of a port. Without both there is none.
+func (p *serverPorts) open(ctx context.Context, port *ports.Port, l net.Listener, address string) (err error) {
+	if l == nil && address != "" {
+		l, err = p.cfg.listen(ctx, address)
+	}
+	if l == nil || err != nil {
+		return err
 	}
 	port.Replace(l)
 	switch l.Addr().Network() {
@@ -116,6 +114,7 @@ func (p *serverPorts) opened(port *ports.Port, l net.Listener) {
 			p.sockets = socketLimit(open, limit)
 		}
 	}
+	return nil
 }
 
 // socketLimit returns how many clients may be connected to a process that has open descriptors and
@@ -222,6 +221,3 @@ func (p *serverPorts) peerAddress() string {
 	}
 	return own.PeerAddress()
 }
-
-// close closes the ports for clients; the one for members closes with the node.
-func (p *serverPorts) close() error { return errors.Join(p.plain.Close(), p.secure.Close()) }

@@ -251,11 +251,8 @@ func provePassword(mechanism sasl.Server, user, password string) (id string, err
 			return "", errors.Join(err, sasl.ErrRefused)
 		}
 		var done bool
-		if token, id, done, err = server.Step(reply); err != nil {
-			return "", err
-		}
-		if done {
-			return id, nil
+		if token, id, done, err = server.Step(reply); done || err != nil {
+			return id, err
 		}
 		if clientDone {
 			break

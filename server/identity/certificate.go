@@ -23,25 +23,18 @@ func CertificateID(cert *x509.Certificate) (string, error) {
 // "san:email" are the subject alternative name of that kind. A certificate without such a name, or
 // with several, is an error: chance would decide which name counts.
 func CertificateIDOf(part string) (func(*x509.Certificate) (string, error), error) {
-	var names func(*x509.Certificate) []string
-	switch part {
-	case "", "subject":
+	names, known := map[string]func(*x509.Certificate) []string{
+		"cn":        commonNames,
+		"san:uri":   uris,
+		"san:dns":   func(cert *x509.Certificate) []string { return cert.DNSNames },
+		"san:email": func(cert *x509.Certificate) []string { return cert.EmailAddresses },
+	}[part]
+	switch {
+	case part == "", part == "subject":
 		return CertificateID, nil
-	case "cn":
-		names = commonNames
-	case "san:uri":
-		names = func(cert *x509.Certificate) (all []string) {
-			for _, u := range cert.URIs {
-				all = append(all, u.String())
-			}
-			return all
-		}
-	case "san:dns":
-		names = func(cert *x509.Certificate) []string { return cert.DNSNames }
-	case "san:email":
-		names = func(cert *x509.Certificate) []string { return cert.EmailAddresses }
-	default:
-		return nil, fmt.Errorf("server: the identity of a certificate is %q, allowed are subject, cn, san:uri, san:dns and san:email", part)
+	case !known:
+		return nil, fmt.Errorf("server: the identity of a certificate is %q, "+
+			"allowed are subject, cn, san:uri, san:dns and san:email", part)
 	}
 	return func(cert *x509.Certificate) (string, error) {
 		all := names(cert)
@@ -57,6 +50,13 @@ func commonNames(cert *x509.Certificate) (all []string) {
 		if text, ok := a.Value.(string); ok && a.Type.String() == "2.5.4.3" {
 			all = append(all, text)
 		}
+	}
+	return all
+}
+
+func uris(cert *x509.Certificate) (all []string) {
+	for _, u := range cert.URIs {
+		all = append(all, u.String())
 	}
 	return all
 }
