@@ -266,8 +266,8 @@ func FuzzHandler(f *testing.F) {
 				t.Errorf("%q is in %.500q", word, answer)
 			}
 		}
-		if reloads > 0 || len(s.Connections()) != 1 || s.TraceMask() != 306 {
-			t.Fatalf("%d reloads, %d connections, trace mask %d", reloads, len(s.Connections()), s.TraceMask())
+		if reloads > 0 || len(s.Facts().Connections()) != 1 || s.Facts().TraceMask() != 306 {
+			t.Fatalf("%d reloads, %d connections, trace mask %d", reloads, len(s.Facts().Connections()), s.Facts().TraceMask())
 		}
 	})
 }

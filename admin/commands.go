@@ -40,7 +40,7 @@ var commands = []command{
 	{name: "hot", access: local, run: facts(hot)},
 	{name: "initial_configuration", aliases: []string{"icfg"}, access: local, run: initialConfiguration},
 	{name: "is_read_only", aliases: []string{"isro"}, run: facts(isReadOnly)},
-	{name: "last_snapshot", aliases: []string{"lsnp"}, run: facts(lastSnapshot)},
+	{name: "last_snapshot", aliases: []string{"lsnp"}, run: lastSnapshot},
 	{name: "leader", aliases: []string{"lead"}, run: leader},
 	{name: "monitor", aliases: []string{"mntr"}, run: monitor},
 	{name: "observer_connection_stat_reset", aliases: []string{"orst"}, access: changes, run: facts(resetObserverStats)},
@@ -76,8 +76,8 @@ func (h *handler) find(name string) (command, bool) {
 func (h *handler) has(c *command) bool { return c.given == nil || c.given(&h.options) }
 
 // facts makes a command's run from a function that needs only the server and cannot fail.
-func facts(f func(*server.Server) object) func(*handler, *http.Request) (object, error) {
-	return func(h *handler, _ *http.Request) (object, error) { return f(h.server), nil }
+func facts(f func(*server.Facts) object) func(*handler, *http.Request) (object, error) {
+	return func(h *handler, _ *http.Request) (object, error) { return f(h.server.Facts()), nil }
 }
 
 // Options configure the handler of New. Names in parentheses are ZooKeeper's keys.

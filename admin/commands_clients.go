@@ -13,13 +13,13 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-func connections(s *server.Server) object {
+func connections(s *server.Facts) object {
 	return connectionLists(s, true)
 }
 
 // connectionLists returns an object for each connection, the oldest first, with those of the secure
 // port apart: all that is known if full is set, otherwise the fields of the command stats.
-func connectionLists(s *server.Server, full bool) object {
+func connectionLists(s *server.Facts, full bool) object {
 	list, secure := []object{}, []object{}
 	for _, c := range s.Connections() {
 		o := object{
@@ -61,7 +61,7 @@ func connectionLists(s *server.Server, full bool) object {
 	return object{{"connections", list}, {"secure_connections", secure}}
 }
 
-func resetConnectionStats(s *server.Server) object {
+func resetConnectionStats(s *server.Facts) object {
 	s.ResetConnectionStats()
 	return nil
 }
@@ -85,7 +85,7 @@ func expireSession(h *handler, r *http.Request) (object, error) {
 	return object{{"session_id", fmt.Sprintf("0x%x", id)}}, nil
 }
 
-func dump(s *server.Server) object {
+func dump(s *server.Facts) object {
 	expiries := object{}
 	at := make(map[int64][]int64)
 	for _, e := range slices.Concat(s.LocalExpiries(), s.Expiries()) {
@@ -97,11 +97,11 @@ func dump(s *server.Server) object {
 	return object{{"expiry_time_to_session_ids", expiries}, {"session_id_to_ephemeral_paths", bySession(s.Ephemerals())}}
 }
 
-func watches(s *server.Server) object {
+func watches(s *server.Facts) object {
 	return object{{"session_id_to_watched_paths", bySession(s.Watches())}}
 }
 
-func watchesByPath(s *server.Server) object {
+func watchesByPath(s *server.Facts) object {
 	sessions := make(map[string][]int64)
 	for _, w := range s.Watches() {
 		for _, path := range w.Paths {
@@ -115,7 +115,7 @@ func watchesByPath(s *server.Server) object {
 	return object{{"path_to_session_ids", byPath}}
 }
 
-func watchSummary(s *server.Server) object {
+func watchSummary(s *server.Facts) object {
 	conns, paths, watches := s.WatchCounts()
 	return object{{"num_connections", conns}, {"num_paths", paths}, {"num_total_watches", watches}}
 }

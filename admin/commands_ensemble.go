@@ -16,7 +16,7 @@ import (
 )
 
 // member returns the member with that number, if there is one.
-func member(s *server.Server, id int) (server.MemberStatus, bool) {
+func member(s *server.Facts, id int) (server.MemberStatus, bool) {
 	all := s.Members()
 	if i := slices.IndexFunc(all, func(m server.MemberStatus) bool { return m.ID == id }); i >= 0 {
 		return all[i], true
@@ -25,7 +25,7 @@ func member(s *server.Server, id int) (server.MemberStatus, bool) {
 }
 
 func leader(h *handler, _ *http.Request) (object, error) {
-	s := h.server
+	s := h.server.Facts()
 	if len(s.Members()) == 0 {
 		return nil, errors.New("server is not initialized") // ZooKeeper's text if there is no ensemble
 	}
@@ -35,7 +35,7 @@ func leader(h *handler, _ *http.Request) (object, error) {
 	return object{{"is_leader", st.Leader == st.Member}, {"leader_id", memberid.NumberOrNone(st.Leader)}, {"leader_ip", host}}, nil
 }
 
-func votingView(s *server.Server) object {
+func votingView(s *server.Facts) object {
 	config := object{}
 	for _, m := range s.Members() {
 		if m.Observer {
@@ -53,7 +53,7 @@ func votingView(s *server.Server) object {
 
 // peers answers with what the connections of this server to and from the other members use: plain,
 // a version of TLS, or "" if there is no connection.
-func peers(s *server.Server) object {
+func peers(s *server.Facts) object {
 	list, self := []object{}, s.Status().Member
 	for _, m := range s.Members() {
 		if m.ID != self {
@@ -65,7 +65,7 @@ func peers(s *server.Server) object {
 }
 
 // observers answers with the observers that this server sends the log to.
-func observers(s *server.Server) object {
+func observers(s *server.Facts) object {
 	values, list := s.Monitor(), []object{}
 	for _, m := range s.Members() {
 		fed := func(v server.Value) bool { return v.Name == "gozkd_peer_observing" && v.Peer == m.ID }
@@ -78,9 +78,9 @@ func observers(s *server.Server) object {
 
 // resetObserverStats has nothing to reset, because nothing is counted for the connections of
 // observers.
-func resetObserverStats(*server.Server) object { return nil }
+func resetObserverStats(*server.Facts) object { return nil }
 
-func zabState(s *server.Server) object {
+func zabState(s *server.Facts) object {
 	st := s.Status()
 	own, known := member(s, st.Member)
 	if !known {
@@ -159,7 +159,7 @@ func transferLeadership(h *handler, r *http.Request) (object, error) {
 			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("to is %.64q; allowed: the number of a voter", text)}
 		}
 		to = int(memberid.Of(number))
-		if m, ok := member(h.server, to); !ok || m.Observer {
+		if m, ok := member(h.server.Facts(), to); !ok || m.Observer {
 			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("server %d is not a voter of this ensemble", number)}
 		}
 	}
@@ -170,7 +170,7 @@ func transferLeadership(h *handler, r *http.Request) (object, error) {
 	case errors.Is(err, server.ErrNotLeading) && to != 0 && h.server.Status().Leader == to:
 		leader = to // as wished already
 	case errors.Is(err, server.ErrNotLeading):
-		return nil, &failedError{http.StatusConflict, notLeader(h.server)}
+		return nil, &failedError{http.StatusConflict, notLeader(h.server.Facts())}
 	case err != nil:
 		return nil, &failedError{http.StatusServiceUnavailable, err.Error()}
 	}
@@ -178,7 +178,7 @@ func transferLeadership(h *handler, r *http.Request) (object, error) {
 }
 
 // notLeader says why a server cannot hand the lead over, and whom to ask.
-func notLeader(s *server.Server) string {
+func notLeader(s *server.Facts) string {
 	id := s.Status().Leader
 	m, ok := member(s, id)
 	switch {

@@ -11,18 +11,18 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-func ruok(*server.Server) object { return nil }
+func ruok(*server.Facts) object { return nil }
 
-func isReadOnly(s *server.Server) object { return object{{"read_only", readOnly(s)}} }
+func isReadOnly(s *server.Facts) object { return object{{"read_only", readOnly(s)}} }
 
 // readOnly reports whether the server is in read-only mode.
-func readOnly(s *server.Server) bool { return s.Status().Mode == "read-only" }
+func readOnly(s *server.Facts) bool { return s.Status().Mode == "read-only" }
 
 // monitor answers with the lines of the mntr word. Those per namespace have paths in their keys,
 // and are only for callers that may see paths.
 func monitor(h *handler, r *http.Request) (answer object, _ error) {
 	_, err := h.admit(r, local)
-	for _, v := range h.server.Monitor() {
+	for _, v := range h.server.Facts().Monitor() {
 		if err != nil && strings.HasSuffix(v.Name, "_per_namespace") {
 			continue
 		}
@@ -41,7 +41,7 @@ func value(values []server.Value, name string) any {
 	return nil
 }
 
-func serverStats(s *server.Server) object {
+func serverStats(s *server.Facts) object {
 	values := s.Monitor()
 	pick := func(name string) any { return value(values, name) }
 	settings := settingsOf(s)
@@ -78,16 +78,16 @@ func serverStats(s *server.Server) object {
 	return append(answer, field{"node_count", pick("znode_count")})
 }
 
-func stats(s *server.Server) object {
+func stats(s *server.Facts) object {
 	return append(serverStats(s), connectionLists(s, false)...)
 }
 
-func resetStats(s *server.Server) object {
+func resetStats(s *server.Facts) object {
 	s.ResetStats()
 	return nil
 }
 
-func environment(s *server.Server) (answer object) {
+func environment(s *server.Facts) (answer object) {
 	for _, setting := range s.Environment() {
 		answer = append(answer, field{setting.Key, setting.Value})
 	}
@@ -95,7 +95,7 @@ func environment(s *server.Server) (answer object) {
 }
 
 // settingsOf returns the settings. Numbers are int64.
-func settingsOf(s *server.Server) map[string]any {
+func settingsOf(s *server.Facts) map[string]any {
 	settings := make(map[string]any)
 	for _, setting := range s.Settings() {
 		settings[setting.Key] = setting.Value
@@ -107,7 +107,7 @@ func settingsOf(s *server.Server) map[string]any {
 }
 
 // configuration answers with the settings that ZooKeeper has there. The conf word has more.
-func configuration(s *server.Server) object {
+func configuration(s *server.Facts) object {
 	settings := settingsOf(s)
 	return object{
 		{"client_port", settings["clientPort"]},
@@ -122,18 +122,18 @@ func configuration(s *server.Server) object {
 	}
 }
 
-func dirs(s *server.Server) object {
+func dirs(s *server.Facts) object {
 	settings := settingsOf(s)
 	return object{{"datadir_size", settings["dataDirSize"]}, {"logdir_size", settings["dataLogSize"]}}
 }
 
 // hash answers with the newest digest. The digest is signed, because ZooKeeper's is a Java long.
-func hash(s *server.Server) object {
+func hash(s *server.Facts) object {
 	zxid, digest := s.Digest()
 	return object{{"digests", []object{{{"zxid", zxid}, {"digest", int64(digest)}}}}}
 }
 
-func traceMask(s *server.Server) object { return object{{"tracemask", s.TraceMask()}} }
+func traceMask(s *server.Facts) object { return object{{"tracemask", s.TraceMask()}} }
 
 func setTraceMask(h *handler, r *http.Request) (object, error) {
 	const wrong = "setTraceMask requires long traceMask argument"
@@ -145,6 +145,6 @@ func setTraceMask(h *handler, r *http.Request) (object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, got %s", wrong, text)
 	}
-	h.server.SetTraceMask(mask)
+	h.server.Facts().SetTraceMask(mask)
 	return object{{"tracemask", mask}}, nil
 }

@@ -117,15 +117,15 @@ func shed(h *handler, r *http.Request) (object, error) {
 
 // lastSnapshot answers as ZooKeeper does: the zxid in hexadecimal without 0x, the time in seconds;
 // both are -1 if there is none.
-func lastSnapshot(s *server.Server) object {
+func lastSnapshot(h *handler, _ *http.Request) (object, error) {
 	zxid, seconds := int64(-1), int64(-1)
-	if last, at, ok := s.Backups().LastSnapshot(); ok {
+	if last, at, ok := h.server.Backups().LastSnapshot(); ok {
 		zxid, seconds = last, at.Unix()
 	}
-	return object{{"zxid", strconv.FormatUint(uint64(zxid), 16)}, {"timestamp", seconds}}
+	return object{{"zxid", strconv.FormatUint(uint64(zxid), 16)}, {"timestamp", seconds}}, nil
 }
 
-func hot(s *server.Server) object {
+func hot(s *server.Facts) object {
 	spots := s.Hot()
 	return object{{"paths", spots.Paths}, {"clients", spots.Clients}, {"window_s", spots.Window}}
 }

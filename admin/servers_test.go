@@ -72,7 +72,7 @@ func startThree(t *testing.T) map[string]*server.Server {
 	}
 	starting.Wait()
 	inStep := func(s *server.Server) (n int) {
-		for _, v := range s.Monitor() {
+		for _, v := range s.Facts().Monitor() {
 			if v.Name == "gozkd_peer_in_step" && v.Is == int64(1) {
 				n++
 			}

@@ -12,17 +12,17 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// New returns a collector of the values of s.Monitor. The collector may be registered before the
+// New returns a collector of the values of f.Monitor. The collector may be registered before the
 // server starts, and stay registered after it is closed: then it collects nothing.
 //
 // To register several servers in a registry, give each a label with
 // prometheus.WrapRegistererWith. All values of a scrape come from a single call of Monitor. The
 // collector is safe for concurrent use, also by several registries.
-func New(s *server.Server) prometheus.Collector { return collector{s, descriptions()} }
+func New(f *server.Facts) prometheus.Collector { return collector{f, descriptions()} }
 
 type collector struct {
-	server *server.Server
-	descs  map[string]*prometheus.Desc
+	facts *server.Facts
+	descs map[string]*prometheus.Desc
 }
 
 func descriptions() map[string]*prometheus.Desc {
@@ -53,7 +53,7 @@ var (
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	for _, v := range c.server.Monitor() {
+	for _, v := range c.facts.Monitor() {
 		m, ok := table[v.Name]
 		if !ok {
 			continue // a text, which cannot be a metric
@@ -98,9 +98,9 @@ func quantiles(s server.Summary) map[float64]float64 {
 //
 // Handler answers in every state of the server. Before Start and after Close there are only the
 // metrics of runtime and process, and those of more.
-func Handler(s *server.Server, more ...prometheus.Collector) http.Handler {
+func Handler(f *server.Facts, more ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(New(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(New(f), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(more...)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -51,7 +51,7 @@ func startThree(t *testing.T) []*server.Server {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for late := watchdog.Context(t, time.Minute); late.Err() == nil; <-look.C {
-		if v := servers[0].Monitor(); is(v, "synced_followers") == int64(2) && is(v, "gozkd_peer_lag_entries") != nil {
+		if v := servers[0].Facts().Monitor(); is(v, "synced_followers") == int64(2) && is(v, "gozkd_peer_lag_entries") != nil {
 			return servers
 		}
 	}
@@ -109,8 +109,8 @@ func TestCollector_HasAllOfMonitor(t *testing.T) {
 	servers := append(startThree(t), start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true}))
 	for i, s := range servers {
 		work(t, s)
-		lines := exposed(t, metrics.New(s))
-		for _, v := range s.Monitor() {
+		lines := exposed(t, metrics.New(s.Facts()))
+		for _, v := range s.Facts().Monitor() {
 			sample := v.Name
 			switch v.Is.(type) {
 			case string:
@@ -140,7 +140,7 @@ func TestCollector_HasAllOfMonitor(t *testing.T) {
 
 // These are metrics that dashboards and alert rules for ZooKeeper use.
 func TestCollector_NamesAndTypes(t *testing.T) {
-	lines := exposed(t, metrics.New(start(t, server.Config{Dir: t.TempDir()})))
+	lines := exposed(t, metrics.New(start(t, server.Config{Dir: t.TempDir()}).Facts()))
 	for name, typ := range map[string]string{
 		"znode_count": "gauge", "num_alive_connections": "gauge", "approximate_data_size": "gauge", "watch_count": "gauge",
 		"packets_received": "gauge", "outstanding_requests": "gauge", "min_latency": "gauge", "max_latency": "gauge", "avg_latency": "gauge",
@@ -159,7 +159,7 @@ func TestCollector_NamesAndTypes(t *testing.T) {
 func TestCollector_Lint(t *testing.T) {
 	for _, s := range startThree(t) {
 		work(t, s)
-		problems, err := testutil.CollectAndLint(metrics.New(s))
+		problems, err := testutil.CollectAndLint(metrics.New(s.Facts()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestCollector_Lint(t *testing.T) {
 func TestCollector_SeveralServers(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	register := func(name string, s *server.Server) {
-		prometheus.WrapRegistererWith(prometheus.Labels{"member": name}, registry).MustRegister(metrics.New(s))
+		prometheus.WrapRegistererWith(prometheus.Labels{"member": name}, registry).MustRegister(metrics.New(s.Facts()))
 	}
 	count := func() int {
 		t.Helper()
@@ -203,8 +203,8 @@ func TestCollector_SeveralServers(t *testing.T) {
 		t.Errorf("%d servers have metrics, want 1: one is closed", n)
 	}
 	alone := prometheus.NewRegistry()
-	alone.MustRegister(metrics.New(idle))
-	if err := alone.Register(metrics.New(closed)); err == nil {
+	alone.MustRegister(metrics.New(idle.Facts()))
+	if err := alone.Register(metrics.New(closed.Facts())); err == nil {
 		t.Error("a second collector without a label was accepted")
 	}
 }
@@ -216,7 +216,7 @@ func TestCollector_WhileClosing(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(metrics.New(s))
+	registry.MustRegister(metrics.New(s.Facts()))
 	over := make(chan struct{})
 	var scraping sync.WaitGroup
 	// Stopped by over, awaited below.

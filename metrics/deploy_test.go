@@ -145,7 +145,7 @@ func TestTable_HasAllThatTheCodeAdds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := described(metrics.New(s))
+	known := described(metrics.New(s.Facts()))
 	texts := []string{"version", "server_state", "peer_state"}
 	added := 0
 	err = filepath.WalkDir("../server", func(path string, d fs.DirEntry, err error) error {
@@ -197,13 +197,13 @@ func TestTable_HasAllThatTheCodeAdds(t *testing.T) {
 func TestDeploy_DashboardAndAlerts(t *testing.T) {
 	there := map[string]bool{"up": true, "ALERTS": true, "process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
 	servers := startThree(t)
-	known := described(metrics.New(servers[0]))
+	known := described(metrics.New(servers[0].Facts()))
 	for _, name := range conditional {
 		there[name] = known[name]
 	}
 	for _, s := range servers {
 		work(t, s)
-		for line := range exposed(t, metrics.New(s)) {
+		for line := range exposed(t, metrics.New(s.Facts())) {
 			there[strings.SplitN(line, "{", 2)[0]] = true
 		}
 	}

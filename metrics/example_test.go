@@ -23,7 +23,7 @@ func ExampleNew() {
 			log.Fatal(err)
 		}
 		defer s.Close()
-		prometheus.WrapRegistererWith(prometheus.Labels{"instance": name}, registry).MustRegister(metrics.New(s))
+		prometheus.WrapRegistererWith(prometheus.Labels{"instance": name}, registry).MustRegister(metrics.New(s.Facts()))
 	}
 
 	families, err := registry.Gather()

@@ -13,7 +13,7 @@ import (
 // only the last two.
 func TestHandler(t *testing.T) {
 	s := start(t, server.Config{})
-	handler := metrics.Handler(s)
+	handler := metrics.Handler(s.Facts())
 	scrape := func() string {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))

@@ -83,7 +83,7 @@ func TestZooKeepersNames(t *testing.T) {
 	for role, s := range servers {
 		work(t, s)
 		theirs := formsOf(read(t, filepath.Join("testdata", "metrics-3.9.5-"+role+".txt")))
-		ours := formsOf(exposed(t, metrics.New(s)))
+		ours := formsOf(exposed(t, metrics.New(s.Facts())))
 		for name, is := range theirs {
 			seen[name] = true
 			switch status, got := says[name], ours[name]; {
@@ -102,7 +102,7 @@ func TestZooKeepersNames(t *testing.T) {
 		for name := range ours {
 			there[name] = true
 		}
-		for _, v := range s.Monitor() {
+		for _, v := range s.Facts().Monitor() {
 			if n, ok := v.Is.(int64); says[v.Name] == "constant" && ok && n != 0 {
 				t.Errorf("%s: %s should be constant, but is %d", role, v.Name, n)
 			}
@@ -141,7 +141,7 @@ func TestZooKeepersWord(t *testing.T) {
 	for role, s := range map[string]*server.Server{"standalone": start(t, server.Config{EnforceQuota: true}), "leader": three[0], "follower": three[1]} {
 		work(t, s)
 		ours := make(map[string]bool)
-		for _, v := range s.Monitor() {
+		for _, v := range s.Facts().Monitor() {
 			for key := range v.Lines() {
 				ours[key] = true
 			}
@@ -176,7 +176,7 @@ func TestZooKeepersWord(t *testing.T) {
 func TestAlerts(t *testing.T) {
 	three := startThree(t)
 	for role, s := range map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir()}), "leader": three[0], "follower": three[1]} {
-		samples := exposed(t, metrics.New(s))
+		samples := exposed(t, metrics.New(s.Facts()))
 		wanted := []string{
 			// ZooKeeper's own alert rules.
 			"znode_count", "num_alive_connections", "approximate_data_size", "watch_count", "election_time_count", "open_file_descriptor_count",
@@ -220,7 +220,7 @@ func work(t *testing.T, s *server.Server) {
 	if _, err = c.Create("/locks/b", nil, 0, zk.WorldACL(zk.PermAll)); errors.Is(err, zk.ErrNodeExists) {
 		err = nil // created through another member
 	}
-	if enforced := is(s.Monitor(), "quorum_size") == nil; (err != nil) != enforced { // only the standalone server enforces quotas
+	if enforced := is(s.Facts().Monitor(), "quorum_size") == nil; (err != nil) != enforced { // only the standalone server enforces quotas
 		t.Fatalf("beyond the quota: %v", err)
 	}
 	if _, _, err := c.Get("/locks/a"); err != nil {

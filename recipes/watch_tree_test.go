@@ -41,7 +41,7 @@ func TestWatchTree(t *testing.T) {
 		expect := func(what string, watches int, want ...string) {
 			t.Helper()
 			time.Sleep(time.Second)
-			if _, _, n := w.Leader().Server().WatchCounts(); n != watches {
+			if _, _, n := w.Leader().Server().Facts().WatchCounts(); n != watches {
 				t.Errorf("%s: %d watches, want %d", what, n, watches)
 			}
 			mu.Lock()
@@ -115,7 +115,7 @@ func TestWatchTree_SessionsEnd(t *testing.T) {
 			w.ExpireSession(c.Session().ID())
 			time.Sleep(recipetest.Timeout)
 		}
-		if _, _, watches := w.Leader().Server().WatchCounts(); watches != 1 || ctx.n.Load() != 1 {
+		if _, _, watches := w.Leader().Server().Facts().WatchCounts(); watches != 1 || ctx.n.Load() != 1 {
 			t.Errorf("%d watches, and ctx has %d functions; want one of each", watches, ctx.n.Load())
 		}
 	})
@@ -178,7 +178,7 @@ func TestWatchPersistent_OneZnode(t *testing.T) {
 		if want := "EventNodeCreated/d EventNodeChildrenChanged/d EventNodeDataChanged/d"; strings.Join(got, " ") != want {
 			t.Errorf("got %q, want %s", got, want)
 		}
-		if _, _, watches := w.Leader().Server().WatchCounts(); watches != 0 {
+		if _, _, watches := w.Leader().Server().Facts().WatchCounts(); watches != 0 {
 			t.Errorf("%d watches are left", watches)
 		}
 	})

@@ -240,7 +240,7 @@ func TestShedConnections(t *testing.T) {
 		for _, step := range []struct{ percent, closed, left int }{{0, 0, 10}, {-5, 0, 10}, {25, 3, 7}, {1, 1, 6}, {100, 6, 0}, {200, 0, 0}} {
 			got := s.ShedConnections(step.percent)
 			synctest.Wait()
-			if left := len(s.Connections()); got != step.closed || left != step.left {
+			if left := len(s.Facts().Connections()); got != step.closed || left != step.left {
 				t.Errorf("%d %%: %d closed and %d left, want %d and %d", step.percent, got, left, step.closed, step.left)
 			}
 		}
@@ -250,8 +250,8 @@ func TestShedConnections(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = nc.Close() })
 		again := &raw{t: t, nc: nc}
-		if again.connect(30000, first.id, first.pass); again.id != first.id || len(s.Sessions()) != 10 {
-			t.Errorf("session %v came back as %v, there are %d", first.id, again.id, len(s.Sessions()))
+		if again.connect(30000, first.id, first.pass); again.id != first.id || len(s.Facts().Sessions()) != 10 {
+			t.Errorf("session %v came back as %v, there are %d", first.id, again.id, len(s.Facts().Sessions()))
 		}
 	})
 }

@@ -84,7 +84,7 @@ func TestClaims_MemberBehind(t *testing.T) {
 		for i := range 5 {
 			c := e.connect(ahead, 30*time.Second)
 			c.call(1, proto.OpCreate, create{path: fmt.Sprintf("/e%d", i), mode: proto.ModeEphemeral})
-			for _, known := range e.m(behind).s.Sessions() {
+			for _, known := range e.m(behind).s.Facts().Sessions() {
 				if known.ID == int64(c.id) {
 					t.Fatal("the member knows the session already")
 				}

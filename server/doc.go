@@ -5,15 +5,15 @@
 //
 //	life      Start, Ready, Err, Close, Abort, Reload
 //	clients   Addr, SecureAddr, ConnectString, Dial, Dialer
-//	state     Status, Members, Sessions, Walk, Digest
+//	state     Status, Facts, Walk
 //	changes   Load, Multi, SetACL, ExpireSession, HandOver
 //
-// The methods that return other facts are for packages admin and metrics and for the four-letter
-// words, and may be used likewise: see package facts. The gozkd command and package web also need
-// the following, which are not covered by the promise of compatibility of version 1:
+// Facts has what packages admin and metrics and the four-letter words show. The gozkd command and
+// package web also need the following, which are not covered by the promise of compatibility of
+// version 1:
 //
 //	archive   Backups, for backups and an archive of the log
 //	callers   Audit, DialAs, Identities (see package identity)
-//	words     ResetConnectionStats, SetTraceMask, TraceMask
+//	words     ResetConnectionStats, SetTraceMask and TraceMask of Facts
 //	time      CatchUp, ExpireDue, MoveClock
 package server

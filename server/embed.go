@@ -90,7 +90,7 @@ func (s *Server) Status() facts.Status {
 		return st
 	}
 	node := s.node.Status()
-	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.state.lastZxid())
+	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.facts.mode(), int64(s.state.lastZxid())
 	st.Serving = s.ready() && node.Current
 	st.LeavesClients = s.leader.leavesClients(node)
 	set, _ := s.ensemble()

@@ -176,7 +176,7 @@ func TestExpireSession(t *testing.T) {
 	c := dialIn(t, s, time.Hour)
 	must[string](t)(c.Create("/e", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
 	old := c.SessionID()
-	if got := s.Sessions(); len(got) != 1 || got[0].ID != old || !got[0].Connected || got[0].Ephemerals != 1 || got[0].Timeout != 40*time.Second {
+	if got := s.Facts().Sessions(); len(got) != 1 || got[0].ID != old || !got[0].Connected || got[0].Ephemerals != 1 || got[0].Timeout != 40*time.Second {
 		t.Errorf("%+v", got)
 	}
 	if err := s.ExpireSession(t.Context(), old); err != nil {
@@ -221,7 +221,7 @@ func TestExpireDue_ToTheInstant(t *testing.T) {
 		if err := s.ExpireDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Sessions(); len(got) != c.left {
+		if got := s.Facts().Sessions(); len(got) != c.left {
 			t.Errorf("%v later: %+v", c.d, got)
 		}
 	}
@@ -262,15 +262,15 @@ func TestMoveClock(t *testing.T) {
 	gone.call(1, proto.OpCreate, create{path: "/gone", op: proto.OpCreate, mode: proto.ModeEphemeral})
 	_ = gone.nc.Close()
 	must[string](t)(here.Create("/here", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
-	for s.Sessions()[1].Connected { // until the server has noticed that the connection is closed
+	for s.Facts().Sessions()[1].Connected { // until the server has noticed that the connection is closed
 		time.Sleep(time.Millisecond)
 	}
 	advance(9 * time.Second)
-	if n := len(s.Sessions()); n != 2 {
+	if n := len(s.Facts().Sessions()); n != 2 {
 		t.Fatalf("%d sessions after 9 s of 10", n)
 	}
 	advance(5 * time.Second)
-	if got := s.Sessions(); len(got) != 1 || got[0].ID != here.SessionID() {
+	if got := s.Facts().Sessions(); len(got) != 1 || got[0].ID != here.SessionID() {
 		t.Fatalf("after 14 s: %+v", got)
 	}
 	if s.Walk("/gone", func(server.Znode) bool { return true }) {

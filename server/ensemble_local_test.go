@@ -200,7 +200,7 @@ func TestLocalSession_Upgrade(t *testing.T) {
 			}
 			e.sameZxid()
 			for _, m := range e.members {
-				if !slices.ContainsFunc(m.s.Sessions(), func(s server.Session) bool { return s.ID == int64(c.id) && s.Ephemerals == 1 }) {
+				if !slices.ContainsFunc(m.s.Facts().Sessions(), func(s server.Session) bool { return s.ID == int64(c.id) && s.Ephemerals == 1 }) {
 					t.Errorf("member %d does not know %v", m.id, c.id)
 				}
 				if n := e.monitor(m.id)["zk_local_sessions"]; n != "0" {
@@ -275,7 +275,9 @@ func TestLocalSession_UpgradeUnderWay(t *testing.T) {
 			t.Errorf("%s local sessions", n)
 		}
 		e.m(id).isolate(false)
-		e.awaits("the session is over", func() bool { return len(e.m(id).s.Sessions()) == 0 && e.monitor(id)["zk_local_sessions"] == "0" })
+		e.awaits("the session is over", func() bool {
+			return len(e.m(id).s.Facts().Sessions()) == 0 && e.monitor(id)["zk_local_sessions"] == "0"
+		})
 		e.sameZxid()
 		if w := e.connect(id, time.Minute); w.exists("/e") {
 			t.Error("a znode without a session")

@@ -43,7 +43,7 @@ func TestEnsemble_PeerTLSStepByStep(t *testing.T) {
 		links := func(want string) {
 			t.Helper()
 			for _, m := range e.members {
-				for _, o := range m.s.Members() {
+				for _, o := range m.s.Facts().Members() {
 					if o.ID != m.id && (o.LinkTo != want || o.LinkFrom != want) {
 						t.Errorf("member %d: %+v, want %s", m.id, o, want)
 					}

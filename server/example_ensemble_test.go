@@ -66,7 +66,7 @@ func Example_ensemble() {
 	}
 	created, _, err := c.Create(context.Background(), "/app", nil, client.CreateOptions{})
 	fmt.Println(created, err)
-	for _, m := range all[0].Members() {
+	for _, m := range all[0].Facts().Members() {
 		if m.ID != all[0].Status().Member {
 			fmt.Println(m.ID, m.LinkTo)
 		}

@@ -3,12 +3,14 @@ package server
 import (
 	"net"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -33,39 +35,66 @@ type (
 	Setting      = facts.Setting
 )
 
+// Facts is what an operator asks a server for: admin, metrics, web and the four-letter words show
+// it. It reads the parts of a server under their own locks, and holds none of them itself. It
+// changes nothing but what srst, crst and stmk change. Its methods may be called at any time, also
+// before the server starts and after it has closed. Status and NotServing are those of the Server.
+type Facts struct {
+	*standing
+	serving
+	conns     *connTable
+	sessions  *sessions
+	leader    *leadership
+	writes    *bounds.Writes
+	ports     *serverPorts
+	strangers *strangers
+	backups   *Backups
+
+	traceMask atomic.Int64 // of the words gtmk and stmk
+}
+
+// serving is what Facts ask the Server.
+type serving interface {
+	NotServing() error
+	Status() facts.Status
+}
+
+// Facts returns the facts of this server, always the same.
+func (s *Server) Facts() *Facts { return s.facts }
+
 // Stats returns the values of the words srvr and stat.
-func (s *Server) Stats() facts.Stats {
-	st := s.state.stats()
-	st.Version, st.Connections, st.Outstanding = s.versionLine(), s.conns.count(), s.writes.Outstanding()
-	st.Received, st.Sent = s.meter.Counted(meter.PacketsReceived), s.meter.Counted(meter.PacketsSent)
-	st.ReplyBytes, st.ProposalBytes = s.meter.Replies.Read(), s.meter.Proposals.Read()
-	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = s.meter.Latencies()
-	if s.life.Accepting.Load() {
-		st.Mode, st.Uptime = s.mode(), max(0, s.cfg.Now().Sub(s.startedWall))
+func (f *Facts) Stats() facts.Stats {
+	st := f.state.stats()
+	st.Version, st.Connections, st.Outstanding = f.versionLine(), f.conns.count(), f.writes.Outstanding()
+	st.Received, st.Sent = f.meter.Counted(meter.PacketsReceived), f.meter.Counted(meter.PacketsSent)
+	st.ReplyBytes, st.ProposalBytes = f.meter.Replies.Read(), f.meter.Proposals.Read()
+	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = f.meter.Latencies()
+	if f.life.Accepting.Load() {
+		st.Mode, st.Uptime = f.mode(), max(0, f.cfg.Now().Sub(f.startedWall))
 	}
 	return st
 }
 
 // Digest returns the last zxid and a hash of the state after it. Servers of an ensemble with the
 // same zxid have the same digest.
-func (s *Server) Digest() (zxid int64, digest uint64) {
-	s.state.RLock()
-	defer s.state.RUnlock()
-	return int64(s.state.tree.LastZxid()), s.state.tree.Digest()
+func (f *Facts) Digest() (zxid int64, digest uint64) {
+	f.state.RLock()
+	defer f.state.RUnlock()
+	return int64(f.state.tree.LastZxid()), f.state.tree.Digest()
 }
 
 // Settings returns the settings in effect under the names and in the order of the conf word,
 // followed by Config.Settings. A setting of Config.Settings with the name of an earlier line
 // replaces the value of that line. Settings reads the directories for their sizes.
-func (s *Server) Settings() []facts.Setting {
-	c := s.live.Load()
-	data, log := s.DirSizes()
+func (f *Facts) Settings() []facts.Setting {
+	c := f.live.Load()
+	data, log := f.DirSizes()
 	lines := []Setting{
-		{Key: "clientPort", Value: port(s.Addr())},
-		{Key: "secureClientPort", Value: port(s.SecureAddr())},
+		{Key: "clientPort", Value: port(f.ports.plain.Addr())},
+		{Key: "secureClientPort", Value: port(f.ports.secure.Addr())},
 		{Key: "dataDir", Value: c.Dir},
 		{Key: "dataDirSize", Value: strconv.FormatInt(data, 10)},
-		{Key: "dataLogDir", Value: s.logDir()},
+		{Key: "dataLogDir", Value: f.logDir()},
 		{Key: "dataLogSize", Value: strconv.FormatInt(log, 10)},
 		{Key: "tickTime", Value: ms(c.Tick)},
 		{Key: "maxClientCnxns", Value: strconv.Itoa(max(0, c.MaxClientConns))},
@@ -75,8 +104,8 @@ func (s *Server) Settings() []facts.Setting {
 		// A standalone ZooKeeper has no number and says 0. Ours is in the session ids.
 		{Key: "serverId", Value: strconv.Itoa(int(memberid.Number(c.MemberID)))},
 	}
-	if !s.alone() {
-		lines = append(lines, s.memberSettings()...)
+	if !f.alone() {
+		lines = append(lines, f.memberSettings()...)
 	}
 	for _, setting := range c.Settings {
 		known := false
@@ -93,19 +122,19 @@ func (s *Server) Settings() []facts.Setting {
 }
 
 // memberSettings returns the settings that only a member of an ensemble has.
-func (s *Server) memberSettings() []Setting {
-	set, _ := s.ensemble()
-	own, known := set.Get(uint64(s.cfg.MemberID))
+func (f *Facts) memberSettings() []Setting {
+	set, _ := f.ensemble()
+	own, known := set.Get(uint64(f.cfg.MemberID))
 	if !known {
-		own, _ = s.members.Get(uint64(s.cfg.MemberID))
+		own, _ = f.members.Get(uint64(f.cfg.MemberID))
 	}
 	peerType := "0"
 	if own.Role == serverlist.Observer {
 		peerType = "1"
 	}
 	return []Setting{
-		{Key: "initLimit", Value: strconv.Itoa(s.cfg.InitLimit)},
-		{Key: "syncLimit", Value: strconv.Itoa(s.cfg.SyncLimit)},
+		{Key: "initLimit", Value: strconv.Itoa(f.cfg.InitLimit)},
+		{Key: "syncLimit", Value: strconv.Itoa(f.cfg.SyncLimit)},
 		{Key: "electionAlg", Value: "3"}, // the only algorithm that ZooKeeper still has
 		{Key: "electionPort", Value: strconv.Itoa(own.ElectionPort)},
 		{Key: "quorumPort", Value: strconv.Itoa(own.PeerPort)},
@@ -126,37 +155,37 @@ func port(a net.Addr) string {
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-func (s *Server) logDir() string {
-	if s.cfg.LogDir != "" {
-		return s.cfg.LogDir
+func (f *Facts) logDir() string {
+	if f.cfg.LogDir != "" {
+		return f.cfg.LogDir
 	}
-	return s.cfg.Dir
+	return f.cfg.Dir
 }
 
 // DirSizes returns the bytes of all files below the data directory and below the directory of the
 // log. As in ZooKeeper, if both are the same directory, both results are its whole size. In memory
 // both are 0.
-func (s *Server) DirSizes() (data, log int64) {
-	if s.cfg.Dir == "" {
+func (f *Facts) DirSizes() (data, log int64) {
+	if f.cfg.Dir == "" {
 		return 0, 0
 	}
-	data = vfs.SizeBelow(s.cfg.Dir)
-	if s.logDir() == s.cfg.Dir {
+	data = vfs.SizeBelow(f.cfg.Dir)
+	if f.logDir() == f.cfg.Dir {
 		return data, data
 	}
-	return data, vfs.SizeBelow(s.logDir())
+	return data, vfs.SizeBelow(f.logDir())
 }
 
 // TraceMask returns the mask of the gtmk word. The mask has no other effect.
-func (s *Server) TraceMask() int64 { return s.traceMask.Load() }
+func (f *Facts) TraceMask() int64 { return f.traceMask.Load() }
 
 // SetTraceMask sets the mask, like the stmk word.
-func (s *Server) SetTraceMask(mask int64) { s.traceMask.Store(mask) }
+func (f *Facts) SetTraceMask(mask int64) { f.traceMask.Store(mask) }
 
 // ResetStats resets all counts and measurements, like the srst word.
-func (s *Server) ResetStats() {
-	s.meter.Reset()
-	if s.life.Accepting.Load() {
-		s.meter.ResetCounts(s.node.Status().Counts)
+func (f *Facts) ResetStats() {
+	f.meter.Reset()
+	if f.life.Accepting.Load() {
+		f.meter.ResetCounts(f.node.Status().Counts)
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Connections returns the connections of clients, the oldest first. The caller owns the result.
-func (s *Server) Connections() []facts.Connection {
-	conns := s.conns.all()
+func (f *Facts) Connections() []facts.Connection {
+	conns := f.conns.all()
 	slices.SortFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
 	all := make([]Connection, 0, len(conns))
 	for _, c := range conns {
@@ -52,8 +52,8 @@ func (c *conn) facts() Connection {
 }
 
 // ResetConnectionStats resets the counts of all connections, like the crst word.
-func (s *Server) ResetConnectionStats() {
-	for _, c := range s.conns.all() {
+func (f *Facts) ResetConnectionStats() {
+	for _, c := range f.conns.all() {
 		c.Lock()
 		c.stats.Reset()
 		c.Unlock()
@@ -64,8 +64,8 @@ func (s *Server) ResetConnectionStats() {
 // data, persistent and recursive watches, as in the wchc word. Connections that open or close
 // during the call may be missing. The caller owns the result. The cost grows with the number of
 // watches, and setting and firing watches waits meanwhile.
-func (s *Server) Watches() []facts.SessionPaths {
-	byConn, ids := s.state.watches.ByConn(), s.sessionIDs()
+func (f *Facts) Watches() []facts.SessionPaths {
+	byConn, ids := f.state.watches.ByConn(), f.sessionIDs()
 	all := make([]SessionPaths, 0, len(byConn))
 	for _, c := range slices.Sorted(maps.Keys(byConn)) {
 		if id, ok := ids[c]; ok {
@@ -85,15 +85,15 @@ var watchKinds = [...]struct {
 // true, ordered by session and path, and whether there are more than limit. keep is called with a
 // path only if it returned true for the session with the path "". It must be quick: setting and
 // firing watches waits while one session's watches are looked at. The caller owns the result.
-func (s *Server) FindWatches(keep func(session int64, path string) bool, limit int) (found []facts.Watch, more bool) {
-	ids := s.sessionIDs()
+func (f *Facts) FindWatches(keep func(session int64, path string) bool, limit int) (found []facts.Watch, more bool) {
+	ids := f.sessionIDs()
 	for _, c := range slices.SortedFunc(maps.Keys(ids), func(a, b watch.ConnID) int { return cmp.Compare(ids[a], ids[b]) }) {
 		id := int64(ids[c])
 		if !keep(id, "") {
 			continue
 		}
 		modes := make(map[string]watch.Kind)
-		s.state.watches.OfConn(c, func(path string, k watch.Kind) bool {
+		f.state.watches.OfConn(c, func(path string, k watch.Kind) bool {
 			if _, known := modes[path]; known || keep(id, path) {
 				more = more || !known && len(found)+len(modes) == limit
 				if !known && more {
@@ -121,12 +121,12 @@ func (s *Server) FindWatches(keep func(session int64, path string) bool, limit i
 
 // WatchCounts returns how many connections have watches of the kinds that Watches returns, on how
 // many paths, and how many pairs of both there are.
-func (s *Server) WatchCounts() (connections, paths, watches int) { return s.state.watches.Stats() }
+func (f *Facts) WatchCounts() (connections, paths, watches int) { return f.state.watches.Stats() }
 
 // sessionIDs returns the session of each connection that has a session.
-func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {
+func (f *Facts) sessionIDs() map[watch.ConnID]proto.SessionID {
 	ids := make(map[watch.ConnID]proto.SessionID)
-	for _, c := range s.conns.all() {
+	for _, c := range f.conns.all() {
 		c.Lock()
 		if c.session != 0 {
 			ids[c.id] = c.session
@@ -139,17 +139,17 @@ func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {
 // SlowRequests returns the last slow requests of this server, at most 100, the newest first, and
 // the duration from which on a request is slow; 0: none is. Of more than 10 in a second, the rest
 // is left out, as in the log. The caller owns the result.
-func (s *Server) SlowRequests() (last []facts.SlowRequest, from time.Duration) {
-	return s.meter.Slow.Last(), s.live.Load().SlowRequest
+func (f *Facts) SlowRequests() (last []facts.SlowRequest, from time.Duration) {
+	return f.meter.Slow.Last(), f.live.Load().SlowRequest
 }
 
 // Hot returns the hottest paths and clients of this server. The caller owns the result.
-func (s *Server) Hot() facts.HotSpots {
-	return s.meter.Hot.Spots(func(id proto.SessionID) string {
-		if c := s.conns.ofSession(id); c != nil {
+func (f *Facts) Hot() facts.HotSpots {
+	return f.meter.Hot.Spots(func(id proto.SessionID) string {
+		if c := f.conns.ofSession(id); c != nil {
 			return c.NetConn().RemoteAddr().String()
 		}
-		if e, _ := s.conns.locals.Get(id); e.Conn != nil {
+		if e, _ := f.conns.locals.Get(id); e.Conn != nil {
 			return e.Conn.NetConn().RemoteAddr().String()
 		}
 		return ""

@@ -12,7 +12,7 @@ import (
 
 // Environment returns the lines of the envi word. The keys are those of a JVM. Each value is the
 // closest equivalent for a Go program, or empty if there is none or the system does not tell.
-func (s *Server) Environment() []facts.Setting {
+func (f *Facts) Environment() []facts.Setting {
 	or := func(value string, err error) string {
 		if err != nil {
 			return ""
@@ -29,7 +29,7 @@ func (s *Server) Environment() []facts.Setting {
 	heap := m.HeapSys - m.HeapReleased
 	megabytes := func(n uint64) string { return strconv.FormatUint(n>>20, 10) + "MB" }
 	return []Setting{
-		{Key: "zookeeper.version", Value: s.versionLine()}, // first: kazoo reads once and takes the server's version from here
+		{Key: "zookeeper.version", Value: f.versionLine()}, // first: kazoo reads once and takes the server's version from here
 		{Key: "host.name", Value: or(os.Hostname())},
 		{Key: "java.version", Value: runtime.Version()},
 		{Key: "java.vendor", Value: "The Go Authors"},

@@ -9,18 +9,18 @@ import (
 
 // mode returns the role of the server as srvr and mntr name it. The mode follows from the
 // configured role: a member that does not vote yet, because it lags, is a follower all the same.
-func (s *Server) mode() string {
-	if s.alone() {
+func (f *Facts) mode() string {
+	if f.alone() {
 		return facts.Standalone
 	}
-	set, _ := s.ensemble()
-	return s.modeIn(set, s.node.Status())
+	set, _ := f.ensemble()
+	return f.modeIn(set, f.node.Status())
 }
 
-func (s *Server) modeIn(set serverlist.Set, st consensus.Status) string {
-	own, known := set.Get(uint64(s.cfg.MemberID))
+func (f *Facts) modeIn(set serverlist.Set, st consensus.Status) string {
+	own, known := set.Get(uint64(f.cfg.MemberID))
 	switch {
-	case s.leader.readOnly.Load():
+	case f.leader.readOnly.Load():
 		return facts.ReadOnly
 	case st.Leading:
 		return facts.Leader
@@ -32,7 +32,7 @@ func (s *Server) modeIn(set serverlist.Set, st consensus.Status) string {
 
 // ensemble returns the members as the state has them, or, as long as the state has none, as this
 // server is configured.
-func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
+func (s *standing) ensemble() (set serverlist.Set, version proto.Zxid) {
 	if set, version, _ = s.state.membership(); version == 0 {
 		return s.members, 0
 	}
@@ -41,22 +41,22 @@ func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
 
 // Membership returns the members as text, as the znode /zookeeper/config has them, or "" for a
 // standalone server.
-func (s *Server) Membership() string {
-	if s.alone() {
+func (f *Facts) Membership() string {
+	if f.alone() {
 		return ""
 	}
-	set, version := s.ensemble()
+	set, version := f.ensemble()
 	return set.Text(version)
 }
 
 // Members returns the servers of the ensemble in ascending order of their numbers: the members that
 // the ensemble agreed on, or, as long as this server knows of no agreement, those of its
 // configuration. A standalone server has none. The caller owns the result.
-func (s *Server) Members() []facts.MemberStatus {
-	set, _ := s.ensemble()
+func (f *Facts) Members() []facts.MemberStatus {
+	set, _ := f.ensemble()
 	var links []consensus.PeerLink
-	if s.life.Accepting.Load() {
-		links = s.node.PeerLinks()
+	if f.life.Accepting.Load() {
+		links = f.node.PeerLinks()
 	}
 	all := make([]MemberStatus, 0, len(set))
 	for _, m := range set {

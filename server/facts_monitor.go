@@ -18,49 +18,49 @@ import (
 // although it does not answer the word. The caller owns the result.
 //
 // docs/reference/monitoring.md says which of ZooKeeper's keys differ here, and which are missing.
-func (s *Server) Monitor() []facts.Value {
-	if !s.life.Accepting.Load() {
+func (f *Facts) Monitor() []facts.Value {
+	if !f.life.Accepting.Load() {
 		return nil
 	}
 	list := make(facts.Values, 0, 256)
-	s.addState(&list)
-	if !s.alone() {
-		s.addMember(&list)
+	f.addState(&list)
+	if !f.alone() {
+		f.addMember(&list)
 	}
 	if open, limit, ok := fileDescriptors(); ok {
 		list.Add("open_file_descriptor_count", open)
 		list.Add("max_file_descriptor_count", limit)
 	}
 	var counts consensus.Counts
-	if !s.alone() { // a standalone ZooKeeper has no elections and no proposals
-		counts = s.meter.CountsSinceReset(func() consensus.Counts { return s.node.Status().Counts })
+	if !f.alone() { // a standalone ZooKeeper has no elections and no proposals
+		counts = f.meter.CountsSinceReset(func() consensus.Counts { return f.node.Status().Counts })
 	}
-	s.meter.AddCounts(&list, counts, int64(s.strangers.handshakes.Len()))
-	s.meter.AddTimes(&list)
-	s.meter.AddNamespaces(&list)
-	s.addQuotas(&list)
-	s.meter.AddOwn(&list)
-	list.Add("gozkd_longest_child_list_bytes", int64(s.state.stats().LongestListBytes))
-	list.Add("gozkd_client_memory_unread_bytes", s.conns.links.Memory.Unread.Load())
-	list.Add("gozkd_client_memory_queued_bytes", s.conns.links.Memory.Queued.Load())
-	list.Add("gozkd_client_memory_limit_bytes", s.conns.links.Memory.Limit.Load())
-	list.Add("gozkd_watch_memory_bytes", s.state.watches.Bytes())
-	list.Add("gozkd_watch_memory_limit_bytes", s.live.Load().WatchMemory)
-	s.addCertificates(&list)
-	s.backups.addFacts(&list)
-	if counter, ok := s.cfg.Audit.(audit.Counter); ok {
+	f.meter.AddCounts(&list, counts, int64(f.strangers.handshakes.Len()))
+	f.meter.AddTimes(&list)
+	f.meter.AddNamespaces(&list)
+	f.addQuotas(&list)
+	f.meter.AddOwn(&list)
+	list.Add("gozkd_longest_child_list_bytes", int64(f.state.stats().LongestListBytes))
+	list.Add("gozkd_client_memory_unread_bytes", f.conns.links.Memory.Unread.Load())
+	list.Add("gozkd_client_memory_queued_bytes", f.conns.links.Memory.Queued.Load())
+	list.Add("gozkd_client_memory_limit_bytes", f.conns.links.Memory.Limit.Load())
+	list.Add("gozkd_watch_memory_bytes", f.state.watches.Bytes())
+	list.Add("gozkd_watch_memory_limit_bytes", f.live.Load().WatchMemory)
+	f.addCertificates(&list)
+	f.backups.addFacts(&list)
+	if counter, ok := f.cfg.Audit.(audit.Counter); ok {
 		events, dropped := counter.Counts()
 		list.Add("gozkd_audit_events_total", events)
 		list.Add("gozkd_audit_dropped_total", dropped)
 	}
-	st := s.node.Status()
+	st := f.node.Status()
 	list.Add("gozkd_feature_level", int64(st.Level))
 	list.Add("gozkd_feature_level_max", int64(st.MaxLevel))
 	list.Add("gozkd_checkpoint_reverted", flag(st.Reverted))
-	pending, stalls := s.node.LogPending()
+	pending, stalls := f.node.LogPending()
 	list.Add("gozkd_log_pending_seconds", float64(pending.Milliseconds())/1000)
 	list.Add("gozkd_log_stalls_total", stalls)
-	if !s.alone() {
+	if !f.alone() {
 		list.Add("gozkd_requests_resent_total", counts.Resent)
 		list.Add("gozkd_peer_messages_refused_total", counts.Refused)
 	}
@@ -68,11 +68,11 @@ func (s *Server) Monitor() []facts.Value {
 }
 
 // addCertificates appends what the program knows about its certificates.
-func (s *Server) addCertificates(l *facts.Values) {
-	if s.cfg.Certificates == nil {
+func (f *Facts) addCertificates(l *facts.Values) {
+	if f.cfg.Certificates == nil {
 		return
 	}
-	c := s.cfg.Certificates()
+	c := f.cfg.Certificates()
 	if c.Expires.IsZero() {
 		return
 	}
@@ -83,8 +83,8 @@ func (s *Server) addCertificates(l *facts.Values) {
 
 // addState appends the properties of the server at this moment, and the values next to them in
 // ZooKeeper's mntr.
-func (s *Server) addState(l *facts.Values) {
-	st := s.Stats()
+func (f *Facts) addState(l *facts.Values) {
+	st := f.Stats()
 	l.Add("version", st.Version)
 	l.Add("server_state", st.Mode)
 	l.Add("avg_latency", facts.Round(st.AvgLatencyMs))
@@ -95,11 +95,11 @@ func (s *Server) addState(l *facts.Values) {
 	l.Add("num_alive_connections", int64(st.Connections))
 	l.Add("outstanding_requests", int64(st.Outstanding))
 	l.Add("znode_count", int64(st.Znodes))
-	l.Add("watch_count", int64(s.state.watches.Len()))
+	l.Add("watch_count", int64(f.state.watches.Len()))
 	l.Add("ephemerals_count", int64(st.Ephemerals))
 	l.Add("approximate_data_size", st.DataBytes)
 	l.Add("global_sessions", int64(st.Sessions))
-	l.Add("local_sessions", int64(s.conns.locals.Len()))
+	l.Add("local_sessions", int64(f.conns.locals.Len()))
 	l.Add("last_client_response_size", st.ReplyBytes.Last)
 	l.Add("min_client_response_size", st.ReplyBytes.Min)
 	l.Add("max_client_response_size", st.ReplyBytes.Max)
@@ -107,16 +107,16 @@ func (s *Server) addState(l *facts.Values) {
 }
 
 // addMember appends the values that only a member of an ensemble has: ZooKeeper's, then ours.
-func (s *Server) addMember(l *facts.Values) {
-	st, zxid := s.node.Status(), s.state.lastZxid()
-	set, _ := s.ensemble()
-	mode := s.modeIn(set, st)
+func (f *Facts) addMember(l *facts.Values) {
+	st, zxid := f.node.Status(), f.state.lastZxid()
+	set, _ := f.ensemble()
+	mode := f.modeIn(set, st)
 	l.Add("quorum_size", int64(len(set.Voters())))
 	l.Add("peer_state", peerState(mode, st))
-	l.Add("pending_syncs", s.meter.SyncsWaiting.Load())
+	l.Add("pending_syncs", f.meter.SyncsWaiting.Load())
 	if st.Leading {
 		l.Add("leader_uptime", time.Since(st.Since).Milliseconds())
-		s.addLearners(l, set, st)
+		f.addLearners(l, set, st)
 	} else if mode == facts.Follower {
 		l.Add("synced_observers", int64(len(st.Relays)))
 		for _, id := range st.Relays {
@@ -126,7 +126,7 @@ func (s *Server) addMember(l *facts.Values) {
 		l.Add("observer_master_id", int64(memberid.NumberOrNone(cmp.Or(st.Relay, st.Leader))))
 	}
 
-	links := s.node.PeerLinks()
+	links := f.node.PeerLinks()
 	l.Add("gozkd_leader_id", int64(memberid.NumberOrNone(st.Leader)))
 	l.Add("gozkd_epoch", int64(zxid.Epoch()))
 	l.Add("gozkd_term", int64(st.Term))
@@ -136,13 +136,13 @@ func (s *Server) addMember(l *facts.Values) {
 	l.Add("gozkd_quorum_reachable", flag(st.Leader != 0))
 	voters := int64(0)
 	for _, id := range st.Voters {
-		if to, _ := peerLink(links, id); id == uint64(s.cfg.MemberID) || to != "" {
+		if to, _ := peerLink(links, id); id == uint64(f.cfg.MemberID) || to != "" {
 			voters++
 		}
 	}
 	l.Add("gozkd_voters_connected", voters)
 	for _, m := range set {
-		if m.ID != uint64(s.cfg.MemberID) {
+		if m.ID != uint64(f.cfg.MemberID) {
 			to, from := peerLink(links, m.ID)
 			l.AddPeer("gozkd_peer_connected", m.ID, flag(to != ""))
 			if to != "" {
@@ -153,7 +153,7 @@ func (s *Server) addMember(l *facts.Values) {
 			}
 		}
 	}
-	refused := s.node.PeersRefused()
+	refused := f.node.PeersRefused()
 	for _, reason := range slices.Sorted(maps.Keys(refused)) {
 		l.Add("gozkd_peers_refused_"+reason+"_total", refused[reason])
 	}
@@ -166,7 +166,7 @@ func (s *Server) addMember(l *facts.Values) {
 }
 
 // addLearners appends the leader's values about the other members.
-func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.Status) {
+func (f *Facts) addLearners(l *facts.Values, set serverlist.Set, st consensus.Status) {
 	var learners, followers, notVoting, observers int64
 	for _, p := range st.Peers {
 		if !p.Active {
@@ -188,7 +188,7 @@ func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.S
 			}
 		}
 	}
-	proposals := s.meter.Proposals.Read()
+	proposals := f.meter.Proposals.Read()
 	l.Add("learners", learners)
 	l.Add("followers", learners) // its name before 3.6, for which tools still ask
 	l.Add("synced_followers", followers)

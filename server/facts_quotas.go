@@ -19,8 +19,8 @@ type namespaceQuota struct {
 }
 
 // addQuotas appends the quotas of children of the root.
-func (s *Server) addQuotas(l *facts.Values) {
-	for _, q := range s.quotas() {
+func (f *Facts) addQuotas(l *facts.Values) {
+	for _, q := range f.quotas() {
 		l.AddKey("quota_count_limit_per_namespace", q.name, q.countLimit)
 		l.AddKey("quota_bytes_limit_per_namespace", q.name, q.bytesLimit)
 		l.AddKey("quota_count_usage_per_namespace", q.name, q.count)
@@ -29,10 +29,12 @@ func (s *Server) addQuotas(l *facts.Values) {
 }
 
 // quotas reads the znodes of quotas.
-func (s *Server) quotas() (list []namespaceQuota) {
+func (f *Facts) quotas() (list []namespaceQuota) {
 	const root = "/zookeeper/quota"
 	n := 0
-	s.Walk(root, func(z Znode) bool {
+	f.state.RLock()
+	defer f.state.RUnlock()
+	f.state.tree.Walk(root, func(z Znode) bool {
 		n++
 		// The quota of /name is in the znodes /name/zookeeper_limits and /name/zookeeper_stats
 		// below root, in this order.

@@ -9,30 +9,30 @@ import (
 )
 
 // Sessions returns the sessions that the whole ensemble knows, in ascending order of their ids.
-func (s *Server) Sessions() []facts.Session {
-	s.state.RLock()
-	sessions := make([]Session, 0, s.state.tree.NumSessions())
-	for info := range s.state.tree.Sessions() {
+func (f *Facts) Sessions() []facts.Session {
+	f.state.RLock()
+	sessions := make([]Session, 0, f.state.tree.NumSessions())
+	for info := range f.state.tree.Sessions() {
 		sessions = append(sessions, Session{
 			ID: int64(info.ID), Timeout: time.Duration(info.TimeoutMs) * time.Millisecond, Ephemerals: info.NumEphemerals,
 		})
 	}
-	s.state.RUnlock()
-	s.conns.mu.Lock()
-	defer s.conns.mu.Unlock()
+	f.state.RUnlock()
+	f.conns.mu.Lock()
+	defer f.conns.mu.Unlock()
 	for i := range sessions {
-		sessions[i].Connected = s.conns.bySession[proto.SessionID(sessions[i].ID)] != nil
+		sessions[i].Connected = f.conns.bySession[proto.SessionID(sessions[i].ID)] != nil
 	}
 	return sessions
 }
 
 // Ephemerals returns the ephemeral znodes of the whole ensemble by their owners, in ascending order
 // of the session ids. The caller owns the result.
-func (s *Server) Ephemerals() []facts.SessionPaths {
+func (f *Facts) Ephemerals() []facts.SessionPaths {
 	var all []SessionPaths
-	s.state.RLock()
-	defer s.state.RUnlock()
-	for id, paths := range s.state.tree.EphemeralsBySession() {
+	f.state.RLock()
+	defer f.state.RUnlock()
+	for id, paths := range f.state.tree.EphemeralsBySession() {
 		all = append(all, SessionPaths{Session: int64(id), Paths: paths})
 	}
 	return all
@@ -40,11 +40,11 @@ func (s *Server) Ephemerals() []facts.SessionPaths {
 
 // ZnodeKinds returns the containers and the znodes with a time to live, in no order. Clients cannot
 // see these kinds. The caller owns the result.
-func (s *Server) ZnodeKinds() []facts.ZnodeKind {
+func (f *Facts) ZnodeKinds() []facts.ZnodeKind {
 	var all []ZnodeKind // a copy, so that nobody waits for a reader of the result
-	s.state.RLock()
-	defer s.state.RUnlock()
-	for path, ttlMs := range s.state.tree.ContainersAndTTLs() {
+	f.state.RLock()
+	defer f.state.RUnlock()
+	for path, ttlMs := range f.state.tree.ContainersAndTTLs() {
 		all = append(all, ZnodeKind{Path: path, TTL: time.Duration(ttlMs) * time.Millisecond})
 	}
 	return all
@@ -52,23 +52,23 @@ func (s *Server) ZnodeKinds() []facts.ZnodeKind {
 
 // Expiries returns when sessions expire, the next first. Only the server that decides about expiry
 // knows: a standalone server, or the leader. All others return nil. The caller owns the result.
-func (s *Server) Expiries() []facts.Expiry {
-	if !s.life.Accepting.Load() {
+func (f *Facts) Expiries() []facts.Expiry {
+	if !f.life.Accepting.Load() {
 		return nil
 	}
-	if mode := s.mode(); mode != facts.Standalone && mode != facts.Leader {
+	if mode := f.mode(); mode != facts.Standalone && mode != facts.Leader {
 		return nil
 	}
-	return expiriesOf(s.sessions.expiry.Expiries())
+	return expiriesOf(f.sessions.expiry.Expiries())
 }
 
 // LocalExpiries returns when the sessions that only this server knows expire, the next first, or
 // nil if this server opens no such sessions. The caller owns the result.
-func (s *Server) LocalExpiries() []facts.Expiry {
-	if !s.life.Accepting.Load() || !s.cfg.LocalSessions && !s.leader.readOnly.Load() || s.alone() {
+func (f *Facts) LocalExpiries() []facts.Expiry {
+	if !f.life.Accepting.Load() || !f.cfg.LocalSessions && !f.leader.readOnly.Load() || f.alone() {
 		return nil
 	}
-	return expiriesOf(s.conns.locals.Expiries())
+	return expiriesOf(f.conns.locals.Expiries())
 }
 
 func expiriesOf(buckets []session.Bucket) []Expiry {

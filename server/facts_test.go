@@ -23,26 +23,26 @@ func TestFacts_WheneverAsked(t *testing.T) {
 		if err := s.NotServing(); !errors.Is(err, reason) {
 			t.Errorf("%s: %v, want %v", when, err, reason)
 		}
-		if v := s.Monitor(); v != nil {
+		if v := s.Facts().Monitor(); v != nil {
 			t.Errorf("%s it monitors %v", when, v)
 		}
-		if e := s.Expiries(); e != nil {
+		if e := s.Facts().Expiries(); e != nil {
 			t.Errorf("%s sessions expire: %v", when, e)
 		}
-		conns, paths, watches := s.WatchCounts()
-		if n := len(s.Connections()) + len(s.Watches()) + len(s.Ephemerals()) + conns + paths + watches; n != 0 {
+		conns, paths, watches := s.Facts().WatchCounts()
+		if n := len(s.Facts().Connections()) + len(s.Facts().Watches()) + len(s.Facts().Ephemerals()) + conns + paths + watches; n != 0 {
 			t.Errorf("%s there are %d connections, watches and ephemerals", when, n)
 		}
-		if zxid, _ := s.Digest(); zxid != 0 {
+		if zxid, _ := s.Facts().Digest(); zxid != 0 {
 			t.Errorf("%s: zxid 0x%x", when, zxid)
 		}
-		s.ResetStats()
-		s.ResetConnectionStats()
-		if len(s.Settings()) < 12 || len(s.Environment()) != 18 {
-			t.Errorf("%s: settings %v, environment %v", when, s.Settings(), s.Environment())
+		s.Facts().ResetStats()
+		s.Facts().ResetConnectionStats()
+		if len(s.Facts().Settings()) < 12 || len(s.Facts().Environment()) != 18 {
+			t.Errorf("%s: settings %v, environment %v", when, s.Facts().Settings(), s.Facts().Environment())
 		}
 		const want = "[{1 false 127.0.0.1:2888 127.0.0.1:3888 0.0.0.0:2181  } {2 true h2:2888    } {3 false h3:2888 h3:3888   }]"
-		if got := fmt.Sprint(s.Members()); got != want {
+		if got := fmt.Sprint(s.Facts().Members()); got != want {
 			t.Errorf("%s: members %s, want %s", when, got, want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestMonitor_LongNames(t *testing.T) {
 		}
 	}
 	found := make(map[string]bool)
-	for _, v := range s.Monitor() {
+	for _, v := range s.Facts().Monitor() {
 		if strings.HasSuffix(v.Name, "_per_namespace") {
 			found[v.Name+" "+v.Key] = true
 		}

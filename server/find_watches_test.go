@@ -48,7 +48,7 @@ func TestFindWatches(t *testing.T) {
 		{"", 3, "/ [children], /a [data recursive], /b [persistent] false"},
 		{"/a", 0, " true"},
 	} {
-		found, more := s.FindWatches(func(session int64, path string) bool {
+		found, more := s.Facts().FindWatches(func(session int64, path string) bool {
 			return session == id && (path == "" || strings.HasPrefix(path, c.prefix))
 		}, c.limit)
 		var got []string
@@ -59,10 +59,10 @@ func TestFindWatches(t *testing.T) {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
-	if found, more := s.FindWatches(func(int64, string) bool { return true }, 2); len(found) != 2 || !more {
+	if found, more := s.Facts().FindWatches(func(int64, string) bool { return true }, 2); len(found) != 2 || !more {
 		t.Errorf("limit 2: %v, %v", found, more)
 	}
-	if conns := s.Connections(); len(conns) != 1 || fmt.Sprint(conns[0].Identities) != "[digest:ann]" || conns[0].Heard.IsZero() {
+	if conns := s.Facts().Connections(); len(conns) != 1 || fmt.Sprint(conns[0].Identities) != "[digest:ann]" || conns[0].Heard.IsZero() {
 		t.Errorf("connections %+v", conns)
 	}
 }

@@ -20,7 +20,7 @@ import (
 func TestHot_Exact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := hotServer(t)
-		if hot := s.Hot(); hot.Window != 0 || len(hot.Paths)+len(hot.Clients) != 0 {
+		if hot := s.Facts().Hot(); hot.Window != 0 || len(hot.Paths)+len(hot.Clients) != 0 {
 			t.Errorf("in the first second: %+v", hot)
 		}
 		c.ask(proto.OpCreate, create{path: "/a", op: proto.OpCreate}.Append(nil))
@@ -37,7 +37,7 @@ func TestHot_Exact(t *testing.T) {
 			{Op: proto.OpSetData, Path: "/a", Version: -1}, {Op: proto.OpCheck, Path: "/b", Version: -1},
 		}}).Append(nil))
 		time.Sleep(time.Second)
-		hot := s.Hot()
+		hot := s.Facts().Hot()
 		const want = "paths [{/a 4 1.2} {/nope 0.8 0} {/b 0 0.2}] window 5"
 		if got := fmt.Sprintf("paths %v window %d", hot.Paths, hot.Window); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -49,7 +49,7 @@ func TestHot_Exact(t *testing.T) {
 			t.Error("the client that is there has no address")
 		}
 		time.Sleep(11 * time.Second)
-		if hot := s.Hot(); hot.Window != 10 || len(hot.Paths)+len(hot.Clients) != 0 {
+		if hot := s.Facts().Hot(); hot.Window != 10 || len(hot.Paths)+len(hot.Clients) != 0 {
 			t.Errorf("after the window: %+v", hot)
 		}
 	})
@@ -84,7 +84,7 @@ func TestHot_Hostile(t *testing.T) {
 		c.ask(proto.OpMulti, (&proto.MultiRequest{}).Append(nil)) // of nothing
 		c.ask(proto.OpMulti, (&proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpSetData, Path: "/big", Data: make([]byte, 8<<10)}}}).Append(nil))
 		time.Sleep(time.Second)
-		line := s.Hot().String()
+		line := s.Facts().Hot().String()
 		var back server.HotSpots
 		if err := json.Unmarshal([]byte(line), &back); err != nil {
 			t.Fatalf("%v in %s", err, line)
@@ -158,7 +158,7 @@ func TestHot_Estimates(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		hot := s.Hot()
+		hot := s.Facts().Hot()
 		if len(hot.Paths) != 4 || hot.Paths[3].Path != "/cold" || len(hot.Clients) != 1 || hot.Window != seconds {
 			t.Fatalf("%v", hot)
 		}

@@ -31,7 +31,7 @@ func TestLongList(t *testing.T) {
 		t.Fatalf("%d children, %v", len(names), err)
 	}
 	const reply = 16 + 4 + n*(4+60) + 68
-	if got := s.Stats().LongestListBytes; got != reply {
+	if got := s.Facts().Stats().LongestListBytes; got != reply {
 		t.Errorf("the longest list has %d bytes, want %d", got, reply)
 	}
 	c.Close()
@@ -40,7 +40,7 @@ func TestLongList(t *testing.T) {
 	}
 	cfg.RefuseUnreadable = true
 	s = start(t, cfg)
-	if got := s.Stats().LongestListBytes; got != reply {
+	if got := s.Facts().Stats().LongestListBytes; got != reply {
 		t.Errorf("after a restart the longest list has %d bytes, want %d", got, reply)
 	}
 	c = dialIn(t, s, 10*time.Second)

@@ -17,8 +17,8 @@ func TestMonitor_Concurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.ResetStats()
-	if list := s.Monitor(); list != nil {
+	s.Facts().ResetStats()
+	if list := s.Facts().Monitor(); list != nil {
 		t.Errorf("before the start: %v", list)
 	}
 	stop := make(chan struct{})
@@ -31,7 +31,7 @@ func TestMonitor_Concurrent(t *testing.T) {
 					return
 				default:
 				}
-				for _, v := range s.Monitor() {
+				for _, v := range s.Facts().Monitor() {
 					for name, is := range v.Lines() {
 						switch is := is.(type) {
 						case int64:
@@ -45,7 +45,7 @@ func TestMonitor_Concurrent(t *testing.T) {
 						}
 					}
 				}
-				s.ResetStats()
+				s.Facts().ResetStats()
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func TestMonitor_Concurrent(t *testing.T) {
 	}
 	close(stop)
 	busy.Wait()
-	if list := s.Monitor(); list != nil {
+	if list := s.Facts().Monitor(); list != nil {
 		t.Errorf("after the end: %v", list)
 	}
 }

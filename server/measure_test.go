@@ -18,7 +18,7 @@ import (
 // Keys follow the name.
 func counted(s *server.Server) map[string]int64 {
 	n := make(map[string]int64)
-	for _, v := range s.Monitor() {
+	for _, v := range s.Facts().Monitor() {
 		name := strings.TrimSuffix(v.Name+" "+v.Key, " ")
 		switch is := v.Is.(type) {
 		case int64:
@@ -85,7 +85,7 @@ func TestMonitor_Moves(t *testing.T) {
 			t.Errorf("%s is %d", name, n[name])
 		}
 	}
-	s.ResetStats()
+	s.Facts().ResetStats()
 	for name, n := range counted(s) {
 		if strings.Contains(name, "latency") && n != 0 || strings.HasPrefix(name, "gozkd_request_duration") || name == "fsynctime" && n != 0 {
 			t.Errorf("after the reset %s is %d", name, n)

@@ -48,7 +48,7 @@ type Server struct {
 	writes     bounds.Writes
 	trail      trail.Trail
 	identities identity.Authority
-	traceMask  atomic.Int64 // of the words gtmk and stmk
+	facts      *Facts
 	configured struct {
 		begun atomic.Bool // the state names the ensemble's members, or is about to
 		done  atomic.Bool // it names them
@@ -96,7 +96,11 @@ func New(cfg Config) (*Server, error) {
 	s.writes.Init(cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
-	s.traceMask.Store(defaultTraceMask)
+	s.facts = &Facts{
+		standing: s.standing, serving: s, conns: &s.conns, sessions: s.sessions, leader: s.leader, writes: &s.writes,
+		ports: &s.ports, strangers: &s.strangers, backups: &s.backups,
+	}
+	s.facts.SetTraceMask(defaultTraceMask)
 	return s, nil
 }
 
@@ -173,7 +177,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		}
 		ports = append(ports, "secure_address", a.String())
 	}
-	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.mode(),
+	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.facts.mode(),
 		"znodes", st.Znodes-1, "sessions", st.Sessions, "zxid", proto.Zxid(st.Zxid).String(),
 		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())...)
 	s.state.warnOfLongLists()

@@ -85,7 +85,7 @@ func (s *Server) followLeader(st consensus.Status) {
 	}
 	s.leader.sendAway(st)
 	s.state.wake()
-	s.leader.log.logRole(st, s.mode())
+	s.leader.log.logRole(st, s.facts.mode())
 }
 
 // beginPass begins a pass of runSessions. late: time was lost, which counts for no session, so the

@@ -59,7 +59,7 @@ func TestStandstill_Handshakes(t *testing.T) {
 					if still && !c.guilt && lines.String() != "" {
 						t.Errorf("logged %s", &lines)
 					}
-					if n := s.Stats().Connections; n != 0 {
+					if n := s.Facts().Stats().Connections; n != 0 {
 						t.Errorf("%d connections are left", n)
 					}
 				})
@@ -81,8 +81,8 @@ func TestStandstill_Reload(t *testing.T) {
 		dial("client", "zk:2181", nil)
 		time.Sleep(longer.HandshakeTimeout)
 		synctest.Wait()
-		if n := counted(s)["sessionless_connections_expired"]; n != 0 || s.Stats().Connections != 0 {
-			t.Errorf("%d clients without a session are counted, %d are connected", n, s.Stats().Connections)
+		if n := counted(s)["sessionless_connections_expired"]; n != 0 || s.Facts().Stats().Connections != 0 {
+			t.Errorf("%d clients without a session are counted, %d are connected", n, s.Facts().Stats().Connections)
 		}
 	})
 }

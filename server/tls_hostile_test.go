@@ -89,7 +89,7 @@ func TestTLS_ClientsThatDoNotRead(t *testing.T) {
 	for xid := int32(1); ; xid++ {
 		good.call(xid, proto.OpExists, &proto.PathWatchRequest{Path: "/"})
 		unread, queued, err := server.ClientMemory(s)
-		if s.Stats().Connections == 1 && unread == 0 && queued == 0 && err == nil {
+		if s.Facts().Stats().Connections == 1 && unread == 0 && queued == 0 && err == nil {
 			break
 		}
 	}

@@ -53,7 +53,7 @@ func TestTLS_IdleSessionsAreSmall(t *testing.T) {
 		for _, nc := range open {
 			_ = nc.Close()
 		}
-		for s.Stats().Connections > 0 {
+		for s.Facts().Stats().Connections > 0 {
 			runtime.Gosched()
 		}
 		return per

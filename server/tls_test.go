@@ -43,8 +43,8 @@ func TestTLS_Sessions(t *testing.T) {
 		check := func(t *testing.T, s *server.Server, r *raw) {
 			t.Helper()
 			r.exercise()
-			if !slices.ContainsFunc(s.Connections(), func(c server.Connection) bool { return c.Session != 0 && c.TLS == (with != nil) }) {
-				t.Errorf("%+v", s.Connections())
+			if !slices.ContainsFunc(s.Facts().Connections(), func(c server.Connection) bool { return c.Session != 0 && c.TLS == (with != nil) }) {
+				t.Errorf("%+v", s.Facts().Connections())
 			}
 			if got := r.whoAmI(); got != want {
 				t.Errorf("it is %s, want %s", got, want)
@@ -94,8 +94,8 @@ func TestTLS_Words(t *testing.T) {
 		t.Errorf("mntr: %q, %v", answer, err)
 	}
 	_, port, _ := net.SplitHostPort(s.SecureAddr().String())
-	if !slices.Contains(s.Settings(), server.Setting{Key: "secureClientPort", Value: port}) {
-		t.Errorf("conf: %v", s.Settings())
+	if !slices.Contains(s.Facts().Settings(), server.Setting{Key: "secureClientPort", Value: port}) {
+		t.Errorf("conf: %v", s.Facts().Settings())
 	}
 }
 
@@ -196,7 +196,7 @@ func TestTLS_HandshakesShareTheirPlaces(t *testing.T) {
 		expect("eve came", 10, 3+6, 0)
 		time.Sleep(time.Minute)
 		expect("a minute later", 0, 9, 10)
-		if n := s.Stats().Connections; n != 1 {
+		if n := s.Facts().Stats().Connections; n != 1 {
 			t.Errorf("%d connections, want 1", n)
 		}
 		r.ping()

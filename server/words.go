@@ -84,7 +84,7 @@ func (c *conn) answerWord(word string, in *link.Input) {
 				return
 			}
 		}
-		s.SetTraceMask(int64(binary.BigEndian.Uint64(in.Bytes()[4:])))
+		s.facts.SetTraceMask(int64(binary.BigEndian.Uint64(in.Bytes()[4:])))
 	}
 	if err := c.sendWord(word, allowed, live.HandshakeTimeout); err != nil {
 		c.logger().Debug("four-letter word not answered", "word", word, "error", err)
@@ -106,13 +106,13 @@ func (c *conn) sendWord(word string, allowed bool, patience time.Duration) error
 	if long {
 		defer back()
 		w.Reset(&partWriter{c: c, end: end})
-		fourletter.Write(w, word, s, int64(c.id))
+		fourletter.Write(w, word, s.facts, int64(c.id))
 		return w.Flush()
 	}
 	var answer bytes.Buffer
 	w.Reset(&answer)
 	if allowed {
-		fourletter.Write(w, word, s, int64(c.id))
+		fourletter.Write(w, word, s.facts, int64(c.id))
 	} else {
 		fourletter.Refuse(w, word)
 	}

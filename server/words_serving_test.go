@@ -22,7 +22,7 @@ func TestWords_NotServing(t *testing.T) {
 	} {
 		var b strings.Builder
 		w := fourletter.NewWriter(&b)
-		fourletter.Write(w, word, s, 0)
+		fourletter.Write(w, word, s.Facts(), 0)
 		if err := w.Flush(); err != nil {
 			t.Fatal(err)
 		}

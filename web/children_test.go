@@ -47,7 +47,7 @@ func TestChildren_PagesOfALongList(t *testing.T) {
 		}
 	}
 	lists := func() (n string) {
-		for _, v := range s.s.Monitor() {
+		for _, v := range s.s.Facts().Monitor() {
 			if v.Name == "gozkd_request_duration_seconds" && strings.HasPrefix(v.Key, "getChildren") {
 				n += fmt.Sprint(v.Key, v.Is.(server.Histogram).Count(), " ")
 			}

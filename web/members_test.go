@@ -30,7 +30,7 @@ func TestExplore_OtherMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	addresses := make(map[string]int)
-	for _, other := range m.Server().Members() {
+	for _, other := range m.Server().Facts().Members() {
 		if other.ID != 1 {
 			addresses[other.ClientAddress] = other.ID
 		}

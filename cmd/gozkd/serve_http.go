@@ -266,9 +266,9 @@ func localOnly(h http.Handler) http.Handler {
 // metricsHandler serves the metrics of the server and, if configured, of the process.
 func metricsHandler(c config.Config, s *server.Server, pages *web.Handler) http.Handler {
 	if c.MetricsRuntime {
-		return metrics.Handler(s, webMetrics{pages})
+		return metrics.Handler(s.Facts(), webMetrics{pages})
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.New(s), webMetrics{pages})
+	registry.MustRegister(metrics.New(s.Facts()), webMetrics{pages})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -312,8 +312,8 @@ func TestReloader_FileGone(t *testing.T) {
 	if restart, err := r.reload(); err == nil || err.Error() != file+" is gone" || restart != nil {
 		t.Errorf("%v %v", restart, err)
 	}
-	if !slices.Contains(s.Settings(), server.Setting{Key: "maxClientCnxns", Value: "7"}) {
-		t.Errorf("%v", s.Settings())
+	if !slices.Contains(s.Facts().Settings(), server.Setting{Key: "maxClientCnxns", Value: "7"}) {
+		t.Errorf("%v", s.Facts().Settings())
 	}
 	if err := os.Rename(file+".old", file); err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func TestServer_ReachesMembers(t *testing.T) {
 	}})
 	for _, m := range l.Members() {
 		got := map[string]string{}
-		for _, s := range m.Server().Settings() {
+		for _, s := range m.Server().Facts().Settings() {
 			got[s.Key] = s.Value
 		}
 		for key, want := range map[string]string{

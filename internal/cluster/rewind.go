@@ -90,7 +90,7 @@ func planRewind(s *server.Server, wanted []server.Znode) *rewindPlan {
 		want[wanted[i].Path] = &wanted[i]
 	}
 	alive := make(map[int64]bool)
-	for _, session := range s.Sessions() {
+	for _, session := range s.Facts().Sessions() {
 		alive[session.ID] = true
 	}
 	stay := make(map[string]bool)

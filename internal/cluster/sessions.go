@@ -51,7 +51,7 @@ func (m *Member) opaque() map[string]int64 {
 		return nil
 	}
 	sessions := make(map[string]int64)
-	for _, conn := range now.server.Connections() {
+	for _, conn := range now.server.Facts().Connections() {
 		if conn.Session != 0 && slices.Contains(addresses, conn.Remote) {
 			sessions[conn.Remote] = conn.Session
 		}
@@ -71,7 +71,7 @@ func (c *Cluster) opaque() map[*Member]map[string]int64 {
 // knows reports whether any running member has a session.
 func (c *Cluster) knows(session int64) bool {
 	for _, m := range c.running() {
-		if s := m.Server(); s != nil && slices.ContainsFunc(s.Sessions(), func(known server.Session) bool { return known.ID == session }) {
+		if s := m.Server(); s != nil && slices.ContainsFunc(s.Facts().Sessions(), func(known server.Session) bool { return known.ID == session }) {
 			return true
 		}
 	}
@@ -206,7 +206,7 @@ func (c *Cluster) attached() map[attachment]bool {
 	all := make(map[attachment]bool)
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil && !c.links.isIsolated(m) {
-			for _, session := range s.Sessions() {
+			for _, session := range s.Facts().Sessions() {
 				if session.Connected {
 					all[attachment{m.id, session.ID}] = true
 				}
@@ -236,7 +236,7 @@ func (c *Cluster) settle(ctx context.Context) error {
 func (c *Cluster) Sessions(ctx context.Context) (sessions []server.Session, err error) {
 	err = c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		err := s.CatchUp(ctx)
-		sessions = s.Sessions()
+		sessions = s.Facts().Sessions()
 		return err
 	})
 	for i := range sessions {

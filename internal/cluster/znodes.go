@@ -63,7 +63,7 @@ func (c *Cluster) Dump(w io.Writer) {
 	if most == nil {
 		return
 	}
-	for _, session := range most.Sessions() {
+	for _, session := range most.Facts().Sessions() {
 		at := "not connected"
 		if m, err := c.MemberOf(session.ID); err == nil {
 			at = "connected to " + m.name()

@@ -5,6 +5,6 @@
 // and of nothing else. But while packages admin and metrics import server, package server imports
 // this package: a client sends a word instead of a connect request on the client port, so every
 // server answers words, also a server that is embedded in another program, without any wiring.
-// Hence the Server interface here, which *server.Server implements, and the types of its results in
+// Hence the Server interface here, which *server.Facts implements, and the types of its results in
 // package server/facts.
 package fourletter

@@ -146,7 +146,7 @@ func BenchmarkThroughput(b *testing.B) {
 
 // received returns how many requests a server has received.
 func received(s *zktest.Server) (n int) {
-	for _, v := range s.Server().Monitor() {
+	for _, v := range s.Server().Facts().Monitor() {
 		if v.Name == "packets_received" {
 			n, _ = strconv.Atoi(fmt.Sprint(v.Is))
 		}

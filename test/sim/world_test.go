@@ -208,7 +208,7 @@ func (w *world) sameState() {
 	same := w.await(func() bool {
 		states = states[:0]
 		for _, m := range w.members {
-			zxid, digest := m.life.s.Digest()
+			zxid, digest := m.life.s.Facts().Digest()
 			states = append(states, state{zxid, digest})
 		}
 		for _, s := range states {

@@ -110,7 +110,7 @@ func (w *world) observe(d time.Duration) {
 			s.bodies[name] = ""
 			if running := w.servers[id]; running != nil {
 				answer := httptest.NewRecorder()
-				metrics.Handler(running).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+				metrics.Handler(running.Facts()).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 				s.bodies[name] = answer.Body.String()
 			}
 		}

@@ -129,7 +129,7 @@ func (e *explorer) export(q *request) (any, error) {
 		return nil, err
 	}
 	kinds := subtree.Kinds{}
-	for _, k := range e.Server.ZnodeKinds() {
+	for _, k := range e.Server.Facts().ZnodeKinds() {
 		kinds[k.Path] = k.TTL.Milliseconds()
 	}
 	if _, there, err := zk.Exists(q.Context(), root, false); err != nil || !there {

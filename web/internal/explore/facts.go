@@ -58,7 +58,7 @@ var shown = []string{
 
 // ensemble answers with the members, and the state of this server.
 func (e *explorer) ensemble(*request) (any, error) {
-	s := e.Server
+	s := e.Server.Facts()
 	st, stats := s.Status(), s.Stats()
 	_, digest := s.Digest()
 	v := ensembleView{
@@ -67,7 +67,7 @@ func (e *explorer) ensemble(*request) (any, error) {
 		UptimeMs: stats.Uptime.Milliseconds(), Values: make(map[string]any),
 	}
 	v.CheckBytes, v.LogBytes = s.DirSizes()
-	if _, at, ok := s.Backups().LastSnapshot(); ok {
+	if _, at, ok := e.Server.Backups().LastSnapshot(); ok {
 		v.LastSnapshot = at.UnixMilli()
 	}
 	peers := make(map[int]map[string]int64)
@@ -89,7 +89,7 @@ func (e *explorer) ensemble(*request) (any, error) {
 	}
 	if len(v.Members) == 0 {
 		v.Members = append(v.Members, member{ID: memberid.Number(st.Member), Role: st.Mode, Own: true,
-			Client: s.ConnectString()})
+			Client: e.Server.ConnectString()})
 	}
 	return v, nil
 }
@@ -148,10 +148,10 @@ func quantiles(count uint64, q func(float64) float64, scale float64) any {
 // activity answers with counters, of which two answers make rates, and with the hottest paths and
 // clients.
 func (e *explorer) activity(q *request) (any, error) {
-	st := e.Server.Stats()
+	st := e.Server.Facts().Stats()
 	operations, stages := make(map[string]any), make(map[string]any)
 	values := make(map[string]any)
-	for _, v := range e.Server.Monitor() {
+	for _, v := range e.Server.Facts().Monitor() {
 		switch {
 		case v.Name == "gozkd_request_duration_seconds":
 			operations[v.Key] = number(v.Is)
@@ -167,7 +167,7 @@ func (e *explorer) activity(q *request) (any, error) {
 		"operations": operations, "stages": stages, "values": values,
 	}
 	if isInsider(q.Call) {
-		answer["hot"] = e.Server.Hot()
+		answer["hot"] = e.Server.Facts().Hot()
 		answer["slow"] = e.slow()
 	}
 	return answer, nil
@@ -185,7 +185,7 @@ type slowRow struct {
 
 // slow returns the last slow requests, and the milliseconds from which on a request is slow.
 func (e *explorer) slow() any {
-	last, from := e.Server.SlowRequests()
+	last, from := e.Server.Facts().SlowRequests()
 	list := make([]slowRow, len(last))
 	for i, s := range last {
 		list[i] = slowRow{s.Time.UnixMilli(), float64(s.Took.Microseconds()) / 1000, s.Op, s.Path, idText(s.Session), s.Client}

@@ -38,7 +38,7 @@ func (e *explorer) sessions(q *request) (any, error) {
 		return nil, q.err
 	}
 	conns := e.connections()
-	known := e.Server.Sessions()
+	known := e.Server.Facts().Sessions()
 	global := make(map[int64]bool, len(known))
 	for _, s := range known {
 		global[s.ID] = true
@@ -66,7 +66,7 @@ func (e *explorer) sessions(q *request) (any, error) {
 		row.connection(conns[s.ID])
 		found.Sessions, byID[s.ID] = append(found.Sessions, row), row
 	}
-	e.Server.FindWatches(func(id int64, path string) bool {
+	e.Server.Facts().FindWatches(func(id int64, path string) bool {
 		s := byID[id]
 		if s != nil && path != "" {
 			s.Watches++
@@ -79,7 +79,7 @@ func (e *explorer) sessions(q *request) (any, error) {
 // connections returns the connections with a session by that session.
 func (e *explorer) connections() map[int64]*server.Connection {
 	all := make(map[int64]*server.Connection)
-	list := e.Server.Connections()
+	list := e.Server.Facts().Connections()
 	for i := range list {
 		if list[i].Session != 0 {
 			all[list[i].Session] = &list[i]
@@ -135,14 +135,14 @@ func (e *explorer) watches(q *request) (any, error) {
 	want, address := q.query.Get("path"), q.query.Get("address")
 	below, subtree := strings.CutSuffix(want, "/*")
 	conns := e.connections()
-	list, more := e.Server.FindWatches(func(id int64, path string) bool {
+	list, more := e.Server.Facts().FindWatches(func(id int64, path string) bool {
 		c := conns[id]
 		if path == "" {
 			return (only == 0 || id == only) && (address == "" || c != nil && isAddress(c.Remote, address))
 		}
 		return want == "" || path == want || subtree && (path == below || strings.HasPrefix(path, below+"/"))
 	}, limit)
-	_, paths, watches := e.Server.WatchCounts()
+	_, paths, watches := e.Server.Facts().WatchCounts()
 	found := struct {
 		Watches   []watchRow `json:"watches"`
 		Truncated bool       `json:"truncated,omitempty"`

@@ -119,7 +119,7 @@ func (s *shipping) kill(id int) {
 func (s *shipping) sample() (zxid int64) {
 	if srv := s.member(1 + s.rand.IntN(len(s.cluster.Members()))).Server(); srv != nil && srv.NotServing() == nil {
 		var digest uint64
-		zxid, digest = srv.Digest()
+		zxid, digest = srv.Facts().Digest()
 		if was, ok := s.samples[zxid]; ok && was != digest {
 			s.t.Errorf("two states of zxid %#x", zxid)
 		}
@@ -385,7 +385,7 @@ func TestArchive_Kills(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				wait := s.write(ctx)
 				time.Sleep(10 * time.Second) // the first base is there
-				from, _ := s.member(1).Server().Digest()
+				from, _ := s.member(1).Server().Facts().Digest()
 				for done := 0; done < kills; {
 					for range 1 + s.rand.IntN(10) {
 						time.Sleep(time.Duration(s.rand.IntN(1000)) * time.Millisecond)

@@ -60,7 +60,7 @@ func TestHistory_Changes(t *testing.T) {
 				}
 				version = stat.Version
 			}
-			zxid, _ := s.member(1).Server().Digest()
+			zxid, _ := s.member(1).Server().Facts().Digest()
 			want, zxids = append(want, fmt.Sprint(kind, " ", data, " ", version)), append(zxids, zxid)
 			if _, err := c.Create("/other-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
 				t.Fatal(err)
@@ -97,7 +97,7 @@ func TestHistory_Changes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		large, _ := s.member(1).Server().Digest()
+		large, _ := s.member(1).Server().Facts().Digest()
 		if err := create("exists"); !errors.Is(err, zk.ErrNodeExists) { // a zxid after those
 			t.Fatal(err)
 		}
