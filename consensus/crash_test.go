@@ -278,7 +278,6 @@ func childConfig(dir string, m StateMachine) Config {
 // moments: also in the middle of a checkpoint, and between a checkpoint and the compaction of the
 // log.
 func TestC2C3C4_KilledProcess(t *testing.T) {
-	t.Parallel()
 	dir, lives := t.TempDir(), 25
 	if testing.Short() {
 		lives = 4

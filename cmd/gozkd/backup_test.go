@@ -206,7 +206,6 @@ func write(t *testing.T, addresses string, n int) *writers {
 // others join with empty directories; clients learn that their sessions are over, and go on. The
 // backup is the beginning of yet another one.
 func TestBackupAndQuorumGone(t *testing.T) {
-	t.Parallel()
 	tr := newTrio(t)
 	tr.start(0, 1, 2)
 	var expired atomic.Int32

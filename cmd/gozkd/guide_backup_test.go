@@ -16,7 +16,6 @@ import (
 
 // The commands of docs/guide/backup.md work as they are written, and print what the page shows.
 func TestGuide_Backup(t *testing.T) {
-	t.Parallel()
 	ports := reserveGuidePorts(t)
 	dir := t.TempDir()
 	for _, name := range []string{"bin", "zk1"} {

@@ -24,7 +24,6 @@ import (
 
 // The commands of docs/guide/security.md work as they are written, and print what the page shows.
 func TestGuide_Security(t *testing.T) {
-	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("the commands of docs/guide/security.md need openssl, which is not installed: ", err)
 	}
