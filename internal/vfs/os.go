@@ -100,8 +100,15 @@ func (OS) Lock(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("vfs: lock %s: %w", name, err), f.Close())
 	}
-	return f, nil // closing the file releases the lock
+	return fileLock{f}, nil
 }
+
+// fileLock is a lock that is held until Close.
+type fileLock struct{ *os.File }
+
+// Close releases the lock before it closes the file: a process that is being started has all
+// descriptors of this one for a moment, and would hold the lock.
+func (l fileLock) Close() error { return errors.Join(unlock(l.File), l.File.Close()) }
 
 // openLock opens a lock file. A symbolic link is not followed: its target would be overwritten with
 // the process id.

@@ -19,6 +19,10 @@ func lockFile(f *os.File) error { return lockByte(f, windows.LOCKFILE_EXCLUSIVE_
 
 func lockShared(f *os.File) error { return lockByte(f, 0) }
 
+// unlock does nothing: a process that is started has no descriptors of this one, so closing the file
+// releases the lock.
+func unlock(*os.File) error { return nil }
+
 func lockByte(f *os.File, how uint32) error {
 	at := windows.Overlapped{OffsetHigh: 1}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)

@@ -26,5 +26,5 @@ func LockForReading(name string) (io.Closer, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("vfs: lock %s%s: %w", name, holder, err), f.Close())
 	}
-	return f, nil // closing the file releases the lock
+	return fileLock{f}, nil
 }
