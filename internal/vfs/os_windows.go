@@ -19,8 +19,8 @@ func lockFile(f *os.File) error { return lockByte(f, windows.LOCKFILE_EXCLUSIVE_
 
 func lockShared(f *os.File) error { return lockByte(f, 0) }
 
-// unlock does nothing: a process that is started has no descriptors of this one, so closing the file
-// releases the lock.
+// unlock does nothing: a process that is started has no descriptors of this one, so closing the
+// file releases the lock.
 func unlock(*os.File) error { return nil }
 
 func lockByte(f *os.File, how uint32) error {
