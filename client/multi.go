@@ -10,40 +10,38 @@ import (
 
 // Op is an operation of Multi or MultiRead, made by the functions below.
 type Op struct {
-	op         proto.MultiOp
-	sequential bool
-	err        error
+	Request proto.MultiOp // with the path that the function was given; the ACL nil if open
+	err     error
 }
 
 // CreateOp creates a znode; see Client.Create.
 func CreateOp(path string, data []byte, o CreateOptions) Op {
 	op, mode, err := o.mode()
-	return Op{
-		op:         proto.MultiOp{Op: op, Path: path, Data: data, ACL: o.acl(), Mode: mode, TTL: o.ttlMs()},
-		sequential: o.Sequential, err: err,
-	}
+	return Op{proto.MultiOp{Op: op, Path: path, Data: data, ACL: o.ACL, Mode: mode, TTL: o.ttlMs()}, err}
 }
 
 // DeleteOp deletes a znode; see Client.Delete.
 func DeleteOp(path string, version int32) Op {
-	return Op{op: proto.MultiOp{Op: proto.OpDelete, Path: path, Version: version}}
+	return Op{Request: proto.MultiOp{Op: proto.OpDelete, Path: path, Version: version}}
 }
 
 // SetOp replaces a znode's data; see Client.Set.
 func SetOp(path string, data []byte, version int32) Op {
-	return Op{op: proto.MultiOp{Op: proto.OpSetData, Path: path, Data: data, Version: version}}
+	return Op{Request: proto.MultiOp{Op: proto.OpSetData, Path: path, Data: data, Version: version}}
 }
 
 // CheckOp makes the Multi fail unless the znode exists with that version.
 func CheckOp(path string, version int32) Op {
-	return Op{op: proto.MultiOp{Op: proto.OpCheck, Path: path, Version: version}}
+	return Op{Request: proto.MultiOp{Op: proto.OpCheck, Path: path, Version: version}}
 }
 
 // GetOp reads a znode's data and Stat. For MultiRead.
-func GetOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetData, Path: path}} }
+func GetOp(path string) Op { return Op{Request: proto.MultiOp{Op: proto.OpGetData, Path: path}} }
 
 // ChildrenOp reads the names of a znode's children. For MultiRead.
-func ChildrenOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetChildren, Path: path}} }
+func ChildrenOp(path string) Op {
+	return Op{Request: proto.MultiOp{Op: proto.OpGetChildren, Path: path}}
+}
 
 // Result is the result of an operation of a Multi or MultiRead. Fields that the operation does not
 // have are zero.
@@ -75,17 +73,19 @@ func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) (results 
 	for i := range ops {
 		o := &ops[i]
 		if o.err != nil {
-			return nil, c.refuse(o.op.Op, o.op.Path, o.err)
+			return nil, c.refuse(o.Request.Op, o.Request.Path, o.err)
 		}
-		if reads := o.op.Op == proto.OpGetData || o.op.Op == proto.OpGetChildren; reads != (op == proto.OpMultiRead) {
-			return nil, c.refuse(op, o.op.Path, fmt.Errorf("%w: %v", proto.ErrNotInMulti, o.op.Op))
+		if reads := o.Request.Op == proto.OpGetData || o.Request.Op == proto.OpGetChildren; reads != (op == proto.OpMultiRead) {
+			return nil, c.refuse(op, o.Request.Path, fmt.Errorf("%w: %v", proto.ErrNotInMulti, o.Request.Op))
 		}
-		full, err := c.newPath(o.op.Op, o.op.Path, o.sequential)
+		full, err := c.newPath(o.Request.Op, o.Request.Path, o.Request.Mode&proto.ModePersistentSequential != 0)
 		if err != nil {
 			return nil, err
 		}
-		req.Ops[i] = o.op
-		req.Ops[i].Path = full
+		req.Ops[i] = o.Request
+		if req.Ops[i].Path = full; o.Request.ACL == nil {
+			req.Ops[i].ACL = proto.OpenACL()
+		}
 	}
 	var resp proto.MultiResponse
 	var bad error
@@ -110,7 +110,7 @@ func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) (results 
 
 func (c *Client) result(op *Op, r *proto.MultiResult) Result {
 	if r.Op == proto.OpError && r.Err != proto.OK {
-		return Result{Err: &Error{Op: op.op.Op.String(), Path: op.op.Path, Code: r.Err}}
+		return Result{Err: &Error{Op: op.Request.Op.String(), Path: op.Request.Path, Code: r.Err}}
 	}
 	result := Result{Stat: r.Stat, Data: r.Data, Children: r.Children}
 	if r.Path != "" {

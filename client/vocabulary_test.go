@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/gozk"
 )
 
 // TestOneVocabulary: for every code of a server, the errors of this package and of recipes, on its
@@ -49,7 +50,7 @@ func TestOneVocabulary(t *testing.T) {
 				case "recipes.Connect":
 					r, err = recipes.Connect(t.Context(), []string{"fake:1"}, recipes.Dialer(dial), recipes.Retry(recipes.Times(0, 0)))
 				default:
-					r, err = recipes.Wrap(t.Context(), conn, events, 9*time.Second, recipes.Retry(recipes.Times(0, 0)))
+					r, err = gozk.Wrap(t.Context(), conn, events, 9*time.Second, recipes.Retry(recipes.Times(0, 0)))
 				}
 				if err != nil {
 					t.Fatal(err)

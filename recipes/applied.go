@@ -3,8 +3,6 @@ package recipes
 import (
 	"context"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -14,7 +12,7 @@ import (
 // applied never will be; see S1 in docs/internals/recipes.md.
 
 // lookAfterSync returns the Stat of a znode, nil if there is none, as of now.
-func (k *core) lookAfterSync(ctx context.Context, full string) (*zk.Stat, error) {
+func (k *core) lookAfterSync(ctx context.Context, full string) (*proto.Stat, error) {
 	if err := k.sync(ctx, full); err != nil {
 		return nil, err
 	}
@@ -24,7 +22,7 @@ func (k *core) lookAfterSync(ctx context.Context, full string) (*zk.Stat, error)
 
 // checkUntouched returns an ambiguousError unless the znode exists, and has a zxid up to before:
 // the Mzxid if it was not set since, the Czxid if it was not deleted.
-func (k *core) checkUntouched(ctx context.Context, full string, before int64, zxid func(*zk.Stat) int64) error {
+func (k *core) checkUntouched(ctx context.Context, full string, before int64, zxid func(*proto.Stat) int64) error {
 	stat, err := k.lookAfterSync(ctx, full)
 	switch {
 	case err != nil:
@@ -44,7 +42,7 @@ func (k *core) checkNotCreated(ctx context.Context, full, parent string, before 
 	switch {
 	case err != nil:
 		return ambiguous(err)
-	case stat != nil && stat.Czxid > before:
+	case stat != nil && int64(stat.Czxid) > before:
 		return &ambiguousError{proto.ErrNodeExists}
 	case stat != nil: // the server will refuse
 		return nil
@@ -53,7 +51,7 @@ func (k *core) checkNotCreated(ctx context.Context, full, parent string, before 
 	switch {
 	case err != nil:
 		return ambiguous(err)
-	case !n.exists || n.stat.Pzxid > before:
+	case !n.exists || int64(n.stat.Pzxid) > before:
 		return errNotRepeatable
 	}
 	return nil

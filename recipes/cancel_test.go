@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -115,7 +114,7 @@ func TestCancel_Another(t *testing.T) {
 				if _, err := other.Create(t.Context(), "/name", nil, recipes.CreateOptions{Ephemeral: true}); err != nil {
 					t.Error(err)
 				}
-				return zk.ErrConnectionClosed
+				return proto.ErrConnectionLoss
 			}
 			return nil
 		}, nil)

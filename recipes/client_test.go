@@ -6,9 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -44,7 +43,7 @@ func TestOperations(t *testing.T) {
 		if err := c.Sync(ctx, "/a"); err != nil {
 			t.Error(err)
 		}
-		if err := c.Delete(ctx, "/a/b/c", 0); !errors.Is(err, zk.ErrBadVersion) {
+		if err := c.Delete(ctx, "/a/b/c", 0); !errors.Is(err, proto.ErrBadVersion) {
 			t.Error(err)
 		}
 		if err := c.Delete(ctx, "/a/b/c", 1); err != nil {

@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -21,7 +20,7 @@ type CreateOptions struct {
 	// TTL, if not 0, makes the server delete the znode when it has no children and nobody has
 	// changed it for this time, in whole milliseconds.
 	TTL time.Duration
-	ACL []zk.ACL // nil means the Client's
+	ACL []proto.ACL // nil means the Client's
 	// Parents creates missing parents: as containers if the server supports them, otherwise as
 	// persistent znodes.
 	Parents bool
@@ -125,7 +124,7 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 	switch {
 	case !before || !n.client.idempotent || n.opts.Protected:
 		return created, err
-	case errors.Is(err, zk.ErrNodeExists):
+	case errors.Is(err, proto.ErrNodeExists):
 		return n.adoptExisting(ctx, err)
 	}
 	return created, ambiguous(err)
@@ -135,7 +134,7 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 func (n *createCall) sendWithParents(ctx context.Context) (string, error) {
 	created, err := n.send(ctx)
 	parent := n.lastParent()
-	for tries := 0; errors.Is(err, zk.ErrNoNode) && parent != "" && tries < parentTries; tries++ {
+	for tries := 0; errors.Is(err, proto.ErrNoNode) && parent != "" && tries < parentTries; tries++ {
 		if err := n.client.core.makeParents(ctx, parent); err != nil {
 			return "", err
 		}
@@ -149,7 +148,7 @@ func (n *createCall) sendWithParents(ctx context.Context) (string, error) {
 func (n *createCall) resolveLost(ctx context.Context) (string, error) {
 	k := n.client.core
 	err := k.checkNotCreated(ctx, n.path, znodepath.Parent(n.path), n.before)
-	exists := errors.Is(err, zk.ErrNodeExists)
+	exists := errors.Is(err, proto.ErrNodeExists)
 	switch u := (*ambiguousError)(nil); {
 	case !errors.As(err, &u) || !n.opts.Ephemeral || n.opts.Sequential:
 	case exists:
@@ -196,16 +195,16 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 	there, err := k.read(ctx, readData, n.path, false)
 	switch {
 	// its creator cannot be determined
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
+	case errors.Is(err, proto.ErrNoNode), errors.Is(err, proto.ErrNoAuth):
 		return "", &ambiguousError{exists}
 	case err != nil:
 		return "", ambiguous(err)
-	case there.stat.Version == 0 && bytes.Equal(there.data, n.data) && n.ownerFits(there.stat.EphemeralOwner):
+	case there.stat.Version == 0 && bytes.Equal(there.data, n.data) && n.ownerFits(int64(there.stat.EphemeralOwner)):
 		if n.opts.Ephemeral {
 			k.conn.foundOwn(n.path)
 		}
 		return n.path, nil
-	case there.stat.Czxid <= n.before: // no attempt can have been applied
+	case int64(there.stat.Czxid) <= n.before: // no attempt can have been applied
 		return "", exists
 	}
 	// perhaps created by this call, and changed or created again since
@@ -236,7 +235,7 @@ func (n *createCall) undo(created string) {
 		}
 		err := k.delete(ctx, created, version)
 		switch {
-		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNotEmpty):
+		case errors.Is(err, proto.ErrNoNode), errors.Is(err, proto.ErrBadVersion), errors.Is(err, proto.ErrNotEmpty):
 			return nil
 		}
 		return err
@@ -249,7 +248,7 @@ func (k *core) owns(ctx context.Context, full string) (bool, error) {
 	stat, err := k.lookAfterSync(ctx, full)
 	session, _ := k.conn.place()
 	if err == nil && session == 0 {
-		return false, zk.ErrNoServer
+		return false, ErrNoServer
 	}
-	return stat != nil && stat.EphemeralOwner == session, err
+	return stat != nil && int64(stat.EphemeralOwner) == session, err
 }

@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
@@ -167,7 +165,7 @@ func TestLostReply_Refused(t *testing.T) {
 				go func() { result <- tc.do(t.Context(), c) }() // ends before the test
 				f.Wait()
 				s.FailNext(tc.refused, proto.ErrNoAuth, zktest.OnPath("/dir"))
-				if err := <-result; !errors.Is(err, recipes.ErrOutcomeUnknown) || !errors.Is(err, zk.ErrNoAuth) {
+				if err := <-result; !errors.Is(err, recipes.ErrOutcomeUnknown) || !errors.Is(err, proto.ErrNoAuth) {
 					t.Errorf("error %v, want outcome unknown and not authenticated", err)
 				}
 			})
@@ -208,7 +206,7 @@ func TestLostReply_CreatedAgain(t *testing.T) {
 				theirs()
 			}
 			err := <-result
-			if !errors.Is(err, zk.ErrNodeExists) || errors.Is(err, recipes.ErrOutcomeUnknown) == before {
+			if !errors.Is(err, proto.ErrNodeExists) || errors.Is(err, recipes.ErrOutcomeUnknown) == before {
 				t.Errorf("there before: %v; error %v", before, err)
 			}
 		})

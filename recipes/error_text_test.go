@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
@@ -82,10 +81,10 @@ func everything(ctx context.Context, c *recipes.Client) map[string]error {
 	do("exists", func(ctx context.Context) error { _, err := c.Exists(ctx, "/a"); return err })
 	do("delete", func(ctx context.Context) error { return c.Delete(ctx, "/a", -1) })
 	do("delete guaranteed", func(ctx context.Context) error { return c.DeleteGuaranteed(ctx, "/a") })
-	do("multi", func(ctx context.Context) error { _, err := c.Multi(ctx, &zk.DeleteRequest{Path: "/a"}); return err })
+	do("multi", func(ctx context.Context) error { _, err := c.Multi(ctx, client.DeleteOp("/a", 0)); return err })
 	do("sync", func(ctx context.Context) error { return c.Sync(ctx, "/") })
 	do("ensure", func(ctx context.Context) error { return c.Ensure(ctx, "/b/c") })
-	do("watch", func(ctx context.Context) error { return c.WatchPersistent(ctx, "/a", true, func(zk.Event) {}) })
+	do("watch", func(ctx context.Context) error { return c.WatchPersistent(ctx, "/a", true, func(client.Event) {}) })
 	do("session", func(ctx context.Context) error { _, err := c.AwaitSession(ctx); return err })
 	do("repeat", func(ctx context.Context) error {
 		return c.Repeat(ctx, func(ctx context.Context) error { return c.Delete(ctx, "/a", -1) })

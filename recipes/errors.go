@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/proto"
 )
 
 // Errors of this package. The server's errors are the codes of package proto. With errors.Is they
-// are also the errors of package zk, such as zk.ErrNoNode.
+// are also the errors of package zk, such as proto.ErrNoNode.
 var (
 	// ErrClosed means that the recipe, its Client, or the wrapped connection was closed, or that
 	// the ctx of Start has ended.
 	ErrClosed = errors.New("recipes: closed")
+	// ErrNoServer means that the request was not sent, because there was no connection.
+	ErrNoServer error = noServer{}
 	// ErrSessionLost is the cause of a session's Context once the session has ended or may have.
 	ErrSessionLost = errors.New("recipes: session is lost")
 	// ErrOutcomeUnknown means that a write may have been applied, or may still be: its answer was
@@ -42,6 +42,14 @@ var (
 	// ErrFormat means that the data of a znode are not in the format of the recipe.
 	ErrFormat = errors.New("recipes: data in another format")
 )
+
+// noServer is the type of ErrNoServer.
+type noServer struct{}
+
+func (noServer) Error() string { return "recipes: could not connect to a server" }
+
+// Is reports whether target is zk.ErrNoServer of go-zookeeper, which this package does not import.
+func (noServer) Is(target error) bool { return target.Error() == "zk: could not connect to a server" }
 
 // Error says which operation failed.
 type Error struct {
@@ -134,11 +142,11 @@ func classify(err error) class {
 		return answered
 	case errors.As(err, &gaveUp) && gaveUp.sent, errors.Is(err, ErrHungUp):
 		return notAwaited
-	case gaveUp != nil, errors.Is(err, ErrClosed), errors.Is(err, zk.ErrClosing):
+	case gaveUp != nil, errors.Is(err, ErrClosed):
 		return stopped
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved), errors.Is(err, proto.ErrThrottledOp), errors.Is(err, proto.ErrNotReadOnly):
+	case errors.Is(err, ErrNoServer), errors.Is(err, proto.ErrSessionMoved), errors.Is(err, proto.ErrThrottledOp), errors.Is(err, proto.ErrNotReadOnly):
 		return notSent
-	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, proto.ErrConnectionLoss), errors.Is(err, proto.ErrOperationTimeout):
+	case errors.Is(err, proto.ErrConnectionLoss), errors.Is(err, proto.ErrOperationTimeout):
 		return replyLost
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // a recipe waited for something else
 		return stopped

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -46,8 +45,8 @@ func TestEssentials(t *testing.T) {
 		if err != nil || len(names) != 1 {
 			t.Fatalf("children: %q, %v", names, err)
 		}
-		h := n.NewHold(recipes.HoldSpec{Session: session, Path: created, Token: stat.Czxid})
-		if _, err := h.Commit(ctx, &zk.SetDataRequest{Path: "/q", Data: []byte("z"), Version: -1}); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+		h := n.NewHold(recipes.HoldSpec{Session: session, Path: created, Token: int64(stat.Czxid)})
+		if _, err := h.Commit(ctx, client.SetOp("/q", []byte("z"), -1)); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}
 		if err := h.Release(ctx); err != nil {
@@ -71,7 +70,7 @@ func TestEssentials(t *testing.T) {
 
 func TestConnect_Auth(t *testing.T) {
 	address := recipetest.Servers(t)
-	c, err := recipes.Connect(t.Context(), address, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))
+	c, err := recipes.Connect(t.Context(), address, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +90,7 @@ func TestConnect_Auth(t *testing.T) {
 	if err := other.Sync(t.Context(), path); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := other.Get(t.Context(), path); !errors.Is(err, zk.ErrNoAuth) {
+	if _, _, err := other.Get(t.Context(), path); !errors.Is(err, proto.ErrNoAuth) {
 		t.Error(err)
 	}
 }
@@ -142,8 +141,8 @@ func TestMulti_Paths(t *testing.T) {
 	if err := c.Ensure(t.Context(), "/"); err != nil {
 		t.Fatal(err)
 	}
-	results, err := c.Multi(t.Context(), &zk.CreateRequest{Path: "/a"}, &zk.SetDataRequest{Path: "/a", Version: -1}, &zk.DeleteRequest{Path: "/a", Version: -1})
-	if err != nil || len(results) != 3 || results[0].String != "/a" || results[1].String+results[2].String != "" {
+	results, err := c.Multi(t.Context(), client.CreateOp("/a", nil, client.CreateOptions{}), client.SetOp("/a", nil, -1), client.DeleteOp("/a", -1))
+	if err != nil || len(results) != 3 || results[0].Path != "/a" || results[1].Path+results[2].Path != "" {
 		t.Errorf("%v, %+v", err, results)
 	}
 }

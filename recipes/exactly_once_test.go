@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -68,8 +69,8 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 				version = stat.Version
 				// a multi is never repeated without the caller's knowledge
 				for tries := 0; ; tries++ {
-					_, err := c.Multi(t.Context(), &zk.CreateRequest{Path: fmt.Sprintf("/q/%d-%d", w, r), Acl: zk.WorldACL(zk.PermAll)})
-					if tries > 0 && errors.Is(err, zk.ErrNodeExists) {
+					_, err := c.Multi(t.Context(), client.CreateOp(fmt.Sprintf("/q/%d-%d", w, r), nil, client.CreateOptions{ACL: proto.OpenACL()}))
+					if tries > 0 && errors.Is(err, proto.ErrNodeExists) {
 						err = nil
 					}
 					if err == nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
@@ -18,7 +20,7 @@ func ExponentialWith(base, limit time.Duration, n int, random func(n int64) int6
 
 // RememberedEphemerals returns how many ephemerals the Client of a wrapped connection remembers.
 func RememberedEphemerals(c *Client) int {
-	w := c.core.conn.(*wrapped)
+	w := c.core.conn.(*wrapped[zk.Event])
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.ephemerals)

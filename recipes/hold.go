@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
@@ -20,8 +20,8 @@ type Hold struct {
 	session   *Session
 	path      string
 	token     int64
-	checks    []any // fail once the Hold is lost
-	ownChecks int   // the first checks, whose failure also proves that the Hold is lost
+	checks    []client.Op // fail once the Hold is lost
+	ownChecks int         // the first checks, whose failure also proves that the Hold is lost
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	// release deletes the znode, after the Hold's ctx has ended. lost: the Hold had ended before
@@ -48,7 +48,7 @@ type HoldSpec struct {
 	// of the znode's creation, or the Pzxid of the parent when the caller saw that its turn had
 	// come, because the deletions of earlier holders' znodes changed that Pzxid.
 	Token   int64
-	Checks  []any                                      // zk.CheckVersionRequests that fail once the Hold is lost
+	Checks  []client.Op                                // client.CheckOps that fail once the Hold is lost
 	Release func(ctx context.Context, lost bool) error // nil deletes the ephemeral
 	// Context and Cancel are of a Hold without an ephemeral and a Session.
 	Context context.Context
@@ -73,7 +73,7 @@ func (c *Client) NewHold(o HoldSpec) *Hold {
 		return h
 	}
 	h.session = o.Session
-	h.checks = append([]any{&zk.CheckVersionRequest{Path: o.Path, Version: -1}}, o.Checks...)
+	h.checks = append([]client.Op{client.CheckOp(o.Path, -1)}, o.Checks...)
 	h.ctx, h.cancel = checkedctx.WithCancel(h.session.ctx)
 	k := c.core
 	if !k.calls.tryAdd() { // tryAdd: Close waits for k.loops only after all calls
@@ -137,12 +137,12 @@ func (h *Hold) Session() *Session { return h.session }
 
 // Guard returns ops preceded by checks that make the whole multi fail if the Hold is lost: one; two
 // for an item; one for each of several locks. The multi's first results are those of the checks.
-func (h *Hold) Guard(ops ...any) []any { return slices.Concat(h.checks, ops) }
+func (h *Hold) Guard(ops ...client.Op) []client.Op { return slices.Concat(h.checks, ops) }
 
 // Commit applies all ops, as Client.Multi does, if the Hold still lasts. Otherwise no op is
 // applied, and the error is ErrNotHeld. The results are those of ops. If the Hold ends while Commit
 // waits for the answer, Commit returns at once with the error's Unknown set.
-func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+func (h *Hold) Commit(ctx context.Context, ops ...client.Op) ([]client.Result, error) {
 	if h.ctx.Err() != nil {
 		return nil, &Error{"commit", h.path, ErrNotHeld, false}
 	}
@@ -153,7 +153,7 @@ func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 		return nil, err
 	}
 	for i := range h.checks {
-		if e := results[i].Error; errors.Is(e, zk.ErrNoNode) || errors.Is(e, zk.ErrBadVersion) {
+		if e := results[i].Err; errors.Is(e, proto.ErrNoNode) || errors.Is(e, proto.ErrBadVersion) {
 			if i < h.ownChecks {
 				h.cancel(ErrNotHeld)
 			}
@@ -198,11 +198,11 @@ func (h *Hold) watch() {
 	for k.sleep(h.ctx, wait) == nil {
 		data, stat, fires, err := h.client.GetW(h.ctx, h.path)
 		switch {
-		case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != h.session.ID():
+		case errors.Is(err, proto.ErrNoNode), err == nil && int64(stat.EphemeralOwner) != h.session.ID():
 			h.cancel(ErrNotHeld)
 			return
 		case err != nil:
-			if wait = watchRetryPause; errors.Is(err, zk.ErrNoAuth) { // its ACL will rarely change
+			if wait = watchRetryPause; errors.Is(err, proto.ErrNoAuth) { // its ACL will rarely change
 				wait = h.client.Timeout() / 3
 			}
 			continue

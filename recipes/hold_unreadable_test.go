@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
 )
@@ -16,7 +15,7 @@ import (
 // somebody deletes its znode.
 func TestHold_Unreadable(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		c, h := w.Hooked(recipes.ACL(zk.WorldACL(zk.PermAll &^ zk.PermRead)...))
+		c, h := w.Hooked(recipes.ACL(proto.ACL{Perms: proto.PermAll &^ proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}))
 		if _, err := w.Client().Create(t.Context(), "/l", nil, recipes.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
@@ -201,7 +199,7 @@ func (n *native) replace(conn, reader *client.Client) {
 	close(n.changed)
 	n.changed = make(chan struct{})
 	for key, w := range n.watches {
-		n.fire(key, w, zk.Event{Type: zk.EventNotWatching, State: zk.StateDisconnected, Path: key.path, Err: zk.ErrSessionExpired})
+		n.fire(key, w, client.Event{Type: EventNotWatching, Path: key.path})
 	}
 }
 
@@ -224,7 +222,7 @@ func (n *native) current(ctx context.Context) (*client.Client, error) {
 		select {
 		case <-changed:
 		case <-late.C:
-			return nil, zk.ErrNoServer
+			return nil, ErrNoServer
 		case <-ctx.Done():
 			return nil, newCtxError(ctx, false)
 		case <-n.k.closing:

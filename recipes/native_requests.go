@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -37,16 +35,8 @@ func (n *native) create(ctx context.Context, path string, data []byte, o CreateO
 
 func nativeOptions(o CreateOptions) client.CreateOptions {
 	return client.CreateOptions{
-		Ephemeral: o.Ephemeral, Sequential: o.Sequential, Container: o.Container, TTL: o.TTL, ACL: nativeACL(o.ACL), NoStat: true,
+		Ephemeral: o.Ephemeral, Sequential: o.Sequential, Container: o.Container, TTL: o.TTL, ACL: o.ACL, NoStat: true,
 	}
-}
-
-func nativeACL(acl []zk.ACL) []proto.ACL {
-	all := make([]proto.ACL, 0, len(acl))
-	for _, a := range acl {
-		all = append(all, proto.ACL{Perms: proto.Perms(a.Perms), ID: proto.ID{Scheme: a.Scheme, ID: a.ID}})
-	}
-	return all
 }
 
 func (n *native) delete(ctx context.Context, path string, version int32) error {
@@ -54,10 +44,10 @@ func (n *native) delete(ctx context.Context, path string, version int32) error {
 	return err
 }
 
-func (n *native) set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	return send(ctx, n, func(conn *client.Client) (*zk.Stat, error) {
+func (n *native) set(ctx context.Context, path string, data []byte, version int32) (*proto.Stat, error) {
+	return send(ctx, n, func(conn *client.Client) (*proto.Stat, error) {
 		stat, err := conn.Set(ctx, path, data, version)
-		return zkStat(&stat), err
+		return &stat, err
 	})
 }
 
@@ -83,7 +73,7 @@ func (n *native) read(ctx context.Context, kind readKind, path string, watched b
 		case readChildren:
 			r.children, stat, err = conn.Children(ctx, path, watched)
 		}
-		r.stat = zkStat(&stat)
+		r.stat = &stat
 		if watched {
 			r.watch = n.watchAnswered(key, w, err == nil)
 		}
@@ -91,46 +81,14 @@ func (n *native) read(ctx context.Context, kind readKind, path string, watched b
 	})
 }
 
-func (n *native) multi(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	all := make([]client.Op, 0, len(ops))
-	for _, op := range ops {
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			mode := proto.CreateMode(op.Flags)
-			o := client.CreateOptions{Ephemeral: mode&proto.ModeEphemeral != 0, Sequential: mode&proto.ModePersistentSequential != 0, NoStat: true}
-			if mode > proto.ModeEphemeralSequential {
-				return nil, fmt.Errorf("%w: a multi cannot create znodes with flags %d", zk.ErrInvalidFlags, op.Flags)
-			}
-			o.ACL = nativeACL(op.Acl)
-			all = append(all, client.CreateOp(op.Path, op.Data, o))
-		case *zk.SetDataRequest:
-			all = append(all, client.SetOp(op.Path, op.Data, op.Version))
-		case *zk.DeleteRequest:
-			all = append(all, client.DeleteOp(op.Path, op.Version))
-		case *zk.CheckVersionRequest:
-			all = append(all, client.CheckOp(op.Path, op.Version))
-		}
-	}
-	return send(ctx, n, func(conn *client.Client) ([]zk.MultiResponse, error) {
-		results, err := conn.Multi(ctx, all...)
-		var converted []zk.MultiResponse
+func (n *native) multi(ctx context.Context, ops []client.Op) ([]client.Result, error) {
+	return send(ctx, n, func(conn *client.Client) ([]client.Result, error) {
+		results, err := conn.Multi(ctx, ops...)
 		for i := range results {
-			r := &results[i]
-			one := zk.MultiResponse{String: r.Path, Error: nativeError(ctx, r.Err)}
-			if _, sets := ops[i].(*zk.SetDataRequest); sets {
-				one.Stat = zkStat(&r.Stat)
-			}
-			converted = append(converted, one)
+			results[i].Err = nativeError(ctx, results[i].Err)
 		}
-		return converted, err
+		return results, err
 	})
-}
-
-func zkStat(s *proto.Stat) *zk.Stat {
-	return &zk.Stat{
-		Czxid: int64(s.Czxid), Mzxid: int64(s.Mzxid), Ctime: s.CtimeMs, Mtime: s.MtimeMs, Version: s.Version, Cversion: s.Cversion,
-		Aversion: s.Aversion, EphemeralOwner: int64(s.EphemeralOwner), DataLength: s.DataLength, NumChildren: s.NumChildren, Pzxid: int64(s.Pzxid),
-	}
 }
 
 // nativeError converts an error of package client to one that classify knows.
@@ -150,7 +108,7 @@ func nativeError(ctx context.Context, err error) error {
 	case local && e.Code == proto.ErrBadArguments:
 		return fmt.Errorf("%w: %w", e.Code, e.Cause)
 	case local && e.Code != proto.ErrMarshallingError, e.Code == proto.ErrSessionExpired:
-		return &requestError{zk.ErrNoServer, e}
+		return &requestError{ErrNoServer, e}
 	case local:
 		return err
 	}

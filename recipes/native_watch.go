@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -21,8 +19,8 @@ type watchKey struct {
 
 // watch is a watch that is armed or asked for.
 type watch struct {
-	ch    chan zk.Event // capacity 1; closed after an event
-	asked int           // requests for the watch without an answer
+	ch    chan client.Event // capacity 1; closed after an event
+	asked int               // requests for the watch without an answer
 	armed bool
 }
 
@@ -31,11 +29,11 @@ func (n *native) expectWatch(conn *client.Client, key watchKey) (*watch, error) 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.uses(conn) { // nobody would fire the watch
-		return nil, zk.ErrNoServer
+		return nil, ErrNoServer
 	}
 	w := n.watches[key]
 	if w == nil {
-		w = &watch{ch: make(chan zk.Event, 1)}
+		w = &watch{ch: make(chan client.Event, 1)}
 		n.watches[key] = w
 	}
 	w.asked++
@@ -46,7 +44,7 @@ func (n *native) expectWatch(conn *client.Client, key watchKey) (*watch, error) 
 func (n *native) uses(conn *client.Client) bool { return conn == n.conn || conn == n.reader }
 
 // watchAnswered returns the watch's channel if the watch is armed.
-func (n *native) watchAnswered(key watchKey, w *watch, armed bool) <-chan zk.Event {
+func (n *native) watchAnswered(key watchKey, w *watch, armed bool) <-chan client.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w.asked--
@@ -68,18 +66,18 @@ func (n *native) fireEvent(e client.Event) {
 		}
 		key := watchKey{e.Path, children}
 		if w := n.watches[key]; w != nil {
-			n.fire(key, w, zk.Event{Type: zk.EventType(e.Type), State: zk.StateHasSession, Path: e.Path})
+			n.fire(key, w, e)
 		}
 	}
 	for t := range n.trees {
 		if t.covers(e) {
-			t.f(zk.Event{Type: zk.EventType(e.Type), State: zk.StateHasSession, Path: e.Path})
+			t.f(e)
 		}
 	}
 }
 
 // fire must be called with n.mu held.
-func (n *native) fire(key watchKey, w *watch, e zk.Event) {
+func (n *native) fire(key watchKey, w *watch, e client.Event) {
 	w.ch <- e // the only one
 	close(w.ch)
 	delete(n.watches, key)
@@ -88,7 +86,7 @@ func (n *native) fire(key watchKey, w *watch, e zk.Event) {
 // treeWatch is a call of watchTree. Calls with the same treeKey share a watch of the server.
 type treeWatch struct {
 	treeKey
-	f func(zk.Event)
+	f func(client.Event)
 }
 
 type treeKey struct {
@@ -105,7 +103,7 @@ func (t treeKey) covers(e client.Event) bool {
 }
 
 // watchTree calls f, with n.mu held, for each event that the watch covers, until ctx ends.
-func (n *native) watchTree(ctx context.Context, root string, recursive bool, f func(zk.Event)) error {
+func (n *native) watchTree(ctx context.Context, root string, recursive bool, f func(client.Event)) error {
 	t := &treeWatch{treeKey{root, proto.AddWatchPersistent}, f}
 	if recursive {
 		t.mode = proto.AddWatchPersistentRecursive
@@ -120,7 +118,7 @@ func (n *native) watchTree(ctx context.Context, root string, recursive bool, f f
 		}
 		n.mu.Unlock()
 		if !current {
-			return none, zk.ErrNoServer
+			return none, ErrNoServer
 		}
 		return none, conn.AddWatch(ctx, root, t.mode)
 	})
@@ -146,7 +144,8 @@ func (n *native) watchTreesAgain(conn *client.Client) error {
 		n.mu.Lock()
 		if _, watched := n.trees[t]; watched && err != nil {
 			delete(n.trees, t)
-			t.f(zk.Event{Type: zk.EventNotWatching, State: zk.StateHasSession, Path: t.root, Err: err})
+			n.k.cfg.log.Warn("a watch has ended: the server refused to set it again", "path", t.root, "error", err)
+			t.f(client.Event{Type: EventNotWatching, Path: t.root})
 		}
 		n.mu.Unlock()
 	}

@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
@@ -27,8 +26,8 @@ func TestNoNull(t *testing.T) {
 		if _, err := c.Set(t.Context(), "/set", nil, -1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Multi(t.Context(), &zk.CreateRequest{Path: "/multi"}, &zk.CreateRequest{Path: "/multi-set", Data: []byte("x")},
-			&zk.SetDataRequest{Path: "/multi-set", Version: -1}); err != nil {
+		if _, err := c.Multi(t.Context(), client.CreateOp("/multi", nil, client.CreateOptions{}), client.CreateOp("/multi-set", []byte("x"), client.CreateOptions{}),
+			client.SetOp("/multi-set", nil, -1)); err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range []string{"/parents", "/parents/of", "/parents/of/this", "/set", "/multi", "/multi-set"} {

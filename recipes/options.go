@@ -10,9 +10,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -22,13 +21,13 @@ type Option func(*config)
 type config struct {
 	timeout time.Duration
 	retry   RetryPolicy
-	dialer  zk.Dialer
+	dialer  func(network, address string, timeout time.Duration) (net.Conn, error)
 	// secure makes the connections of a client.Dial TLS connections; nil: none. It is a function,
 	// so that programs without WithTLS do not link crypto/tls.
 	secure   func(client.Dial) client.Dial
 	sasl     sasl.Client // nil: none
 	auth     []credentials
-	acl      []zk.ACL
+	acl      []proto.ACL
 	log      *slog.Logger
 	hooks    client.Hooks
 	readOnly bool // see AcceptReadOnly
@@ -101,11 +100,15 @@ func Auth(scheme string, auth []byte) Option {
 
 // ACL sets the ACL of created znodes and of their created parents, unless an operation gives its
 // own. By default everybody may do everything.
-func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
+func ACL(acl ...proto.ACL) Option { return func(c *config) { c.acl = acl } }
 
 // Logger sets the destination of log lines, including those of package client. By default nothing
 // is logged, except that Connect waits for a session. If l is nil, Connect fails.
-func Logger(l zk.Logger) Option { return Slog(slog.New(printfHandler{l})) }
+func Logger(l interface {
+	Printf(format string, args ...any)
+}) Option {
+	return Slog(slog.New(printfHandler{l}))
+}
 
 // Slog is Logger with levels: what needs attention, such as a lost connection, is a Warn.
 func Slog(l *slog.Logger) Option { return func(c *config) { c.log, c.waitLog = l, l } }
@@ -115,7 +118,11 @@ func Slog(l *slog.Logger) Option { return func(c *config) { c.log, c.waitLog = l
 func Observe(h client.Hooks) Option { return func(c *config) { c.hooks = h } }
 
 // printfHandler writes lines of every level with Printf. The Client uses no groups.
-type printfHandler struct{ zk.Logger }
+type printfHandler struct{ printfLogger }
+
+type printfLogger interface {
+	Printf(format string, args ...any)
+}
 
 func (h printfHandler) Enabled(context.Context, slog.Level) bool { return true }
 func (h printfHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
@@ -135,7 +142,7 @@ func newConfig(opts []Option) (config, error) {
 		timeout: 10 * time.Second,
 		retry:   Exponential(50*time.Millisecond, time.Second, 10),
 		dialer:  net.DialTimeout,
-		acl:     zk.WorldACL(zk.PermAll),
+		acl:     proto.OpenACL(),
 		log:     slog.New(slog.DiscardHandler),
 
 		waitLog:    slog.New(printfHandler{log.Default()}),

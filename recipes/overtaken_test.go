@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -26,18 +25,18 @@ func TestOvertaken(t *testing.T) {
 		"set, changed": {zktest.Set, func(ctx context.Context, c *recipes.Client) error {
 			_, err := c.Idempotent().Set(ctx, "/dir/z", []byte("mine"), 0)
 			return err
-		}, map[string]string{"/dir/z": "other"}, zk.ErrBadVersion},
+		}, map[string]string{"/dir/z": "other"}, proto.ErrBadVersion},
 		"set, deleted": {zktest.Set, func(ctx context.Context, c *recipes.Client) error {
 			_, err := c.Idempotent().Set(ctx, "/dir/z", []byte("mine"), 0)
 			return err
-		}, nil, zk.ErrNoNode},
+		}, nil, proto.ErrNoNode},
 		"create, changed": {zktest.Create, func(ctx context.Context, c *recipes.Client) error {
 			_, err := c.Idempotent().Create(ctx, "/dir/n", []byte("mine"), recipes.CreateOptions{})
 			return err
-		}, map[string]string{"/dir/n": "other"}, zk.ErrNodeExists},
+		}, map[string]string{"/dir/n": "other"}, proto.ErrNodeExists},
 		"delete, made again": {zktest.Delete, func(ctx context.Context, c *recipes.Client) error {
 			return c.Idempotent().Delete(ctx, "/dir/z", 0)
-		}, map[string]string{"/dir/z": "again", "/dir/z/child": ""}, zk.ErrNotEmpty},
+		}, map[string]string{"/dir/z": "again", "/dir/z/child": ""}, proto.ErrNotEmpty},
 	} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 			w.Load(map[string]string{"/dir": "", "/dir/z": "old"})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -40,14 +38,14 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 		return nil
 	}
 	err := k.makeParent(ctx, last)
-	if !errors.Is(err, zk.ErrNoNode) {
+	if !errors.Is(err, proto.ErrNoNode) {
 		return err
 	}
 	if err := k.makeParents(ctx, znodepath.Parent(last)); err != nil {
 		return err
 	}
 	err = k.makeParent(ctx, last)
-	if errors.Is(err, zk.ErrNoNode) {
+	if errors.Is(err, proto.ErrNoNode) {
 		return nil // the server has deleted a container above; the caller notices
 	}
 	return err
@@ -62,7 +60,7 @@ func (k *core) makeParent(ctx context.Context, path string) error {
 		k.noContainers.Store(true)
 		_, err = k.create(ctx, path, nonNil(nil), CreateOptions{ACL: k.cfg.acl}, nil)
 	}
-	if errors.Is(err, zk.ErrNodeExists) {
+	if errors.Is(err, proto.ErrNodeExists) {
 		return nil
 	}
 	return err

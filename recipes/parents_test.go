@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -14,7 +14,7 @@ import (
 func TestEnsure(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
-		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...)).Namespace("/n/s")
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}})).Namespace("/n/s")
 		s.DropReply(zktest.Create)
 		for range 2 {
 			if err := c.Ensure(t.Context(), "/a/b"); err != nil {
@@ -30,8 +30,8 @@ func TestEnsure(t *testing.T) {
 func TestMulti_ACL(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
-		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))
-		_, err := c.Multi(t.Context(), &zk.CreateRequest{Path: "/a"}, &zk.CreateRequest{Path: "/b", Acl: zk.WorldACL(zk.PermRead)})
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}))
+		_, err := c.Multi(t.Context(), client.CreateOp("/a", nil, client.CreateOptions{}), client.CreateOp("/b", nil, client.CreateOptions{ACL: proto.ReadACL()}))
 		if err != nil {
 			t.Fatal(err)
 		}

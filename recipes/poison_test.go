@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
@@ -28,9 +26,9 @@ func tooLarge(t *testing.T, c *recipes.Client) map[string]error {
 	_, join := group.New(c, "/group").Join(t.Context(), "a", large)
 	_, create := c.Create(t.Context(), "/large", large, recipes.CreateOptions{Protected: true})
 	_, set := c.Set(t.Context(), "/small", large, -1)
-	half := &zk.SetDataRequest{Path: "/small", Data: large[:1<<19], Version: -1}
-	_, multi := c.Multi(t.Context(), half, &zk.CreateRequest{Path: "/large", Data: large[:1<<20]})
-	_, commit := held.Commit(t.Context(), &zk.SetDataRequest{Path: "/small", Data: large, Version: -1})
+	half := client.SetOp("/small", large[:1<<19], -1)
+	_, multi := c.Multi(t.Context(), half, client.CreateOp("/large", large[:1<<20], client.CreateOptions{}))
+	_, commit := held.Commit(t.Context(), client.SetOp("/small", large, -1))
 	return map[string]error{
 		"create": create, "set": set, "multi": multi, "commit": commit,
 		"value":   shared.NewValue(c, "/small").Set(t.Context(), large),

@@ -58,7 +58,7 @@ func (n *createCall) checkFound(ctx context.Context, path string) (string, error
 	switch {
 	case err != nil || !there.exists:
 		return "", err
-	case there.stat.EphemeralOwner == k.currentSession().ID():
+	case int64(there.stat.EphemeralOwner) == k.currentSession().ID():
 		k.conn.foundOwn(path)
 		return path, nil
 	}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // readResult is the result of any kind of read.
@@ -12,9 +13,13 @@ type readResult struct {
 	data     []byte
 	children []string
 	exists   bool
-	stat     *zk.Stat
-	watch    <-chan zk.Event
+	stat     *proto.Stat
+	watch    <-chan client.Event
 }
+
+// EventNotWatching is the type of the event of a watch that has ended: with its session, or because
+// a server refused to set it again.
+const EventNotWatching proto.EventType = -2
 
 // readKind is what a request reads of a znode.
 type readKind int
@@ -48,7 +53,7 @@ func (c *Client) request(ctx context.Context, op, path string, f func(ctx contex
 }
 
 // Get returns the data of a znode, which the caller owns, and its Stat.
-func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+func (c *Client) Get(ctx context.Context, path string) ([]byte, *proto.Stat, error) {
 	n, err := c.read(ctx, readData, path, false)
 	return n.data, n.stat, err
 }
@@ -56,13 +61,13 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
 // GetW is Get with a watch. When the znode's data change, the znode is deleted, or the session
 // ends, the channel gets one event and is then closed. ExistsW says what holds for the channels of
 // all watches.
-func (c *Client) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+func (c *Client) GetW(ctx context.Context, path string) ([]byte, *proto.Stat, <-chan client.Event, error) {
 	n, err := c.read(ctx, readData, path, true)
 	return n.data, n.stat, n.watch, err
 }
 
 // Exists returns the Stat of a znode, or nil if there is none.
-func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
+func (c *Client) Exists(ctx context.Context, path string) (*proto.Stat, error) {
 	n, err := c.read(ctx, readExists, path, false)
 	return n.statIfThere(), err
 }
@@ -75,20 +80,20 @@ func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // The event's Path is the server's, not the namespace's. The channel need not be read, and nothing
 // has to be released: when ctx ends, at most one one-shot watch per znode and kind stays armed on
 // the server, and the next caller that watches the same znode reuses that watch.
-func (c *Client) ExistsW(ctx context.Context, path string) (*zk.Stat, <-chan zk.Event, error) {
+func (c *Client) ExistsW(ctx context.Context, path string) (*proto.Stat, <-chan client.Event, error) {
 	n, err := c.read(ctx, readExists, path, true)
 	return n.statIfThere(), n.watch, err
 }
 
 // Children returns the names of a znode's children, in no particular order, and its Stat.
-func (c *Client) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+func (c *Client) Children(ctx context.Context, path string) ([]string, *proto.Stat, error) {
 	n, err := c.read(ctx, readChildren, path, false)
 	return n.children, n.stat, err
 }
 
 // ChildrenW is Children with a watch that fires when a child is created or deleted, the znode
 // itself is deleted, or the session ends. See ExistsW.
-func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *proto.Stat, <-chan client.Event, error) {
 	n, err := c.read(ctx, readChildren, path, true)
 	return n.children, n.stat, n.watch, err
 }
@@ -101,11 +106,11 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat
 // WatchPersistent returns when the server has set the watch, which ZooKeeper has since 3.6; before
 // 3.9 a server keeps one of the two kinds per path. While the connection or the session is lost,
 // changes cause no events. The watch is set again before the state is Reconnected: read again then.
-// If a server refuses that, f gets a last event, zk.EventNotWatching. On a wrapped connection, and
+// If a server refuses that, f gets a last event, EventNotWatching. On a wrapped connection, and
 // on older servers, WatchPersistent fails.
-func (c *Client) WatchPersistent(ctx context.Context, path string, recursive bool, f func(zk.Event)) error {
+func (c *Client) WatchPersistent(ctx context.Context, path string, recursive bool, f func(client.Event)) error {
 	k, full := c.core, c.absolute(path)
-	relative := func(e zk.Event) {
+	relative := func(e client.Event) {
 		e.Path = c.relative(e.Path)
 		f(e)
 	}
@@ -129,7 +134,7 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.request(ctx, "sync", path, func(ctx context.Context) error { return c.core.sync(ctx, full) })
 }
 
-func (n readResult) statIfThere() *zk.Stat {
+func (n readResult) statIfThere() *proto.Stat {
 	if !n.exists {
 		return nil
 	}

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
 	"github.com/gozkd/gozkd/zktest"
@@ -33,8 +32,8 @@ func TestRepeat(t *testing.T) {
 		{"lost reply", sequential, 1, 2, nil},
 		{"the policy stops", sequential, 9, 4, recipes.ErrOutcomeUnknown},
 		{"session lost", fails(recipes.ErrSessionLost), 0, 4, recipes.ErrSessionLost},
-		{"no server", fails(zk.ErrNoServer), 0, 4, zk.ErrNoServer},
-		{"refused", func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/none", -1) }, 0, 1, zk.ErrNoNode},
+		{"no server", fails(recipes.ErrNoServer), 0, 4, recipes.ErrNoServer},
+		{"refused", func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/none", -1) }, 0, 1, proto.ErrNoNode},
 		{"its own error", fails(errRepeat), 0, 1, errRepeat},
 		{"closed", fails(recipes.ErrClosed), 0, 1, recipes.ErrClosed},
 	} {
@@ -67,9 +66,9 @@ func TestRepeat_CtxEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		err := c.Repeat(ctx, func(context.Context) error { return zk.ErrNoServer })
-		if took := time.Since(began); !errors.Is(err, zk.ErrNoServer) || took != time.Minute {
-			t.Errorf("%v after %v, want %v after a minute", err, took, zk.ErrNoServer)
+		err := c.Repeat(ctx, func(context.Context) error { return recipes.ErrNoServer })
+		if took := time.Since(began); !errors.Is(err, recipes.ErrNoServer) || took != time.Minute {
+			t.Errorf("%v after %v, want %v after a minute", err, took, recipes.ErrNoServer)
 		}
 	})
 }

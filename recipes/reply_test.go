@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
@@ -70,7 +69,7 @@ func operations() []operation {
 		{name: "delete", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/dir/z", 0) }, once: true},
 		{name: "delete guaranteed", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.DeleteGuaranteed(ctx, "/dir/z") }},
 		{name: "multi", fault: zktest.Multi, do: func(ctx context.Context, c *recipes.Client) error {
-			_, err := c.Multi(ctx, &zk.SetDataRequest{Path: "/dir/z", Data: []byte("new"), Version: -1})
+			_, err := c.Multi(ctx, client.SetOp("/dir/z", []byte("new"), -1))
 			return err
 		}, children: 1, data: "new", version: 1, once: true},
 		{name: "get", fault: zktest.Get, do: read(func(ctx context.Context, c *recipes.Client) error {

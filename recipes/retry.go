@@ -13,7 +13,7 @@ import (
 //	attempt  the number of attempts so far, at least 1
 //	elapsed  the time since the first attempt began
 //
-// Answers of the server, such as zk.ErrNoNode, are never retried, and the end of ctx ends every
+// Answers of the server, such as proto.ErrNoNode, are never retried, and the end of ctx ends every
 // wait whatever the policy says. All operations of a Client share the policy, which must be safe
 // for concurrent use.
 type RetryPolicy func(attempt int, elapsed time.Duration) (wait time.Duration, again bool)

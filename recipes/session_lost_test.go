@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/server"
@@ -163,19 +163,19 @@ func TestLost_Multi(t *testing.T) {
 			var asleep atomic.Int64 // a time.Duration
 			c := w.Open(kind, recipes.SuspendedFor(func() time.Duration { return time.Duration(asleep.Load()) }))
 			session := c.Session()
-			create := func(path string, flags int32) *zk.CreateRequest {
-				return &zk.CreateRequest{Path: path, Flags: flags}
+			create := func(path string, sequential bool) client.Op {
+				return client.CreateOp(path, nil, client.CreateOptions{Ephemeral: true, Sequential: sequential})
 			}
 			for range 3 {
-				if _, err := c.Multi(t.Context(), create("/d/gone", zk.FlagEphemeral), create("/d/n-", zk.FlagEphemeralSequential)); err != nil {
+				if _, err := c.Multi(t.Context(), create("/d/gone", false), create("/d/n-", true)); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := c.Multi(t.Context(), &zk.DeleteRequest{Path: "/d/gone", Version: -1}); err != nil {
+				if _, err := c.Multi(t.Context(), client.DeleteOp("/d/gone", -1)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			w.DropReply(zktest.Multi)
-			if _, err := c.Multi(t.Context(), create("/d/unknown", zk.FlagEphemeral), create("/d/stays", zk.FlagPersistent)); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			if _, err := c.Multi(t.Context(), create("/d/unknown", false), client.CreateOp("/d/stays", nil, client.CreateOptions{})); !errors.Is(err, recipes.ErrOutcomeUnknown) {
 				t.Error(err)
 			}
 			if kind == recipetest.Wrap {

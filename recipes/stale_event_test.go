@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 )
@@ -14,7 +13,7 @@ import (
 // TestRegress_StaleEvent arms a watch, replaces the znode, and watches the znode again after a
 // reply that shows the replacement. The event of the first watch must not fire the second.
 func TestRegress_StaleEvent(t *testing.T) {
-	replace := []any{&zk.DeleteRequest{Path: "/n", Version: -1}, &zk.CreateRequest{Path: "/n"}}
+	replace := []client.Op{client.DeleteOp("/n", -1), client.CreateOp("/n", nil, client.CreateOptions{})}
 	for _, kind := range recipetest.Kinds() {
 		for name, change := range map[string]func(ctx context.Context, c *recipes.Client) error{
 			"own multi": func(ctx context.Context, c *recipes.Client) error {

@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // transport sends the requests of a Client and reports the sessions to the core. native is that of
@@ -14,13 +15,13 @@ import (
 type transport interface {
 	create(ctx context.Context, path string, data []byte, o CreateOptions) (string, error)
 	delete(ctx context.Context, path string, version int32) error
-	set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error)
+	set(ctx context.Context, path string, data []byte, version int32) (*proto.Stat, error)
 	read(ctx context.Context, kind readKind, path string, watch bool) (readResult, error)
-	multi(ctx context.Context, ops []any) ([]zk.MultiResponse, error)
+	multi(ctx context.Context, ops []client.Op) ([]client.Result, error)
 	sync(ctx context.Context, path string) error
 	// watchTree calls f, which must not block, for each event at path, in order, until ctx ends; if
 	// recursive, also for each below path.
-	watchTree(ctx context.Context, path string, recursive bool, f func(zk.Event)) error
+	watchTree(ctx context.Context, path string, recursive bool, f func(client.Event)) error
 
 	// seenZxid returns a zxid that the Client has seen.
 	seenZxid() int64

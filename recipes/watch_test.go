@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -22,7 +22,7 @@ func TestWatch_Shared(t *testing.T) {
 		s.Load(map[string]string{"/a": "1"})
 		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		time.Sleep(time.Second) // until the event of the first connection is over, which counts as a reconnect
-		var channels []<-chan zk.Event
+		var channels []<-chan client.Event
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
 			for _, path := range []string{"/a", "/none"} {
@@ -43,7 +43,7 @@ func TestWatch_Shared(t *testing.T) {
 			channels = append(channels, data, children)
 			cancel()
 		}
-		different := make(map[<-chan zk.Event]bool)
+		different := make(map[<-chan client.Event]bool)
 		for _, ch := range channels {
 			different[ch] = true
 		}
@@ -84,15 +84,15 @@ func TestWatch_MissesNothing(t *testing.T) {
 		s.Disconnect()
 		s.Load(map[string]string{"/a": "2"})
 		// see TestWatch_FiresAgain
-		closed := func(e zk.Event) bool { return kind == recipetest.Wrap && e == zk.Event{} }
-		if e := <-a; e.Type != zk.EventNodeDataChanged && !closed(e) {
+		closed := func(e client.Event) bool { return kind == recipetest.Wrap && e == client.Event{} }
+		if e := <-a; e.Type != proto.EventDataChanged && !closed(e) {
 			t.Errorf("unexpected event %+v", e)
 		}
 		if len(b) > 0 {
 			t.Error("a watch fired without a change")
 		}
 		s.ExpireSession(c.Session().ID())
-		if e := <-b; e.Type != zk.EventNotWatching && !closed(e) {
+		if e := <-b; e.Type != recipes.EventNotWatching && !closed(e) {
 			t.Errorf("unexpected event %+v", e)
 		}
 	})
@@ -103,14 +103,14 @@ func TestNamespace(t *testing.T) {
 		s := zktest.Start(t)
 		c := recipetest.Open(t, kind, s.Service, 10*time.Second).Namespace("/apps").Namespace("/mine")
 		ctx := t.Context()
-		if _, _, err := c.Get(ctx, "/"); !errors.Is(err, zk.ErrNoNode) {
+		if _, _, err := c.Get(ctx, "/"); !errors.Is(err, proto.ErrNoNode) {
 			t.Error(err)
 		}
 		if path, err := c.Create(ctx, "/a", []byte("x"), recipes.CreateOptions{}); err != nil || path != "/a" {
 			t.Fatalf("create: %q, %v", path, err)
 		}
 		s.AssertData("/apps/mine/a", "x")
-		if _, err := c.Create(ctx, "/b/c", nil, recipes.CreateOptions{}); !errors.Is(err, zk.ErrNoNode) {
+		if _, err := c.Create(ctx, "/b/c", nil, recipes.CreateOptions{}); !errors.Is(err, proto.ErrNoNode) {
 			t.Error(err)
 		}
 		path, err := c.Create(ctx, "/q/n-", nil, recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true})
@@ -122,8 +122,8 @@ func TestNamespace(t *testing.T) {
 		if err != nil || len(names) != 2 {
 			t.Errorf("children: %q, %v", names, err)
 		}
-		op := &zk.CreateRequest{Path: "/m", Acl: zk.WorldACL(zk.PermAll)}
-		if results, err := c.Multi(ctx, op); err != nil || results[0].String != "/m" || op.Path != "/m" {
+		op := client.CreateOp("/m", nil, client.CreateOptions{ACL: proto.OpenACL()})
+		if results, err := c.Multi(ctx, op); err != nil || results[0].Path != "/m" || op.Request.Path != "/m" {
 			t.Errorf("multi: %+v, %v; the caller's op is %+v", results, err, op)
 		}
 		s.AssertExists("/apps/mine/m")
@@ -177,7 +177,7 @@ func TestHeld(t *testing.T) {
 			}
 			return h
 		}
-		set := &zk.SetDataRequest{Path: "/data", Data: []byte("1"), Version: -1}
+		set := client.SetOp("/data", []byte("1"), -1)
 
 		h := hold()
 		if results, err := h.Commit(ctx, set); err != nil || len(results) != 1 || results[0].Stat.Version != 1 {
@@ -220,10 +220,10 @@ func TestHeld(t *testing.T) {
 		if next.Token() <= h.Token() {
 			t.Errorf("token %d is not greater than %d", next.Token(), h.Token())
 		}
-		if _, err := c.Multi(ctx, &zk.DeleteRequest{Path: next.Path(), Version: -1}, set); err != nil {
+		if _, err := c.Multi(ctx, client.DeleteOp(next.Path(), -1), set); err != nil {
 			t.Error(err)
 		}
-		if _, err := c.Multi(ctx, next.Guard(set)...); !errors.Is(err, zk.ErrNoNode) {
+		if _, err := c.Multi(ctx, next.Guard(set)...); !errors.Is(err, proto.ErrNoNode) {
 			t.Error(err)
 		}
 
@@ -337,10 +337,10 @@ func TestNamespace_Configured(t *testing.T) {
 			if created, err := n.Create(t.Context(), invalid, nil, recipes.CreateOptions{Parents: true}); err == nil {
 				t.Errorf("created %q", created)
 			}
-			if _, err := n.Multi(t.Context(), &zk.CreateRequest{Path: invalid}); err == nil {
+			if _, err := n.Multi(t.Context(), client.CreateOp(invalid, nil, client.CreateOptions{})); err == nil {
 				t.Errorf("a multi created %q", invalid)
 			}
-			if _, _, err := n.Children(t.Context(), invalid); !errors.Is(err, zk.ErrInvalidPath) {
+			if _, _, err := n.Children(t.Context(), invalid); !errors.Is(err, proto.ErrBadArguments) {
 				t.Errorf("%q: %v", invalid, err)
 			}
 		}

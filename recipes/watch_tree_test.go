@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
@@ -29,10 +28,10 @@ func TestWatchTree(t *testing.T) {
 		for i, path := range []string{"/d", "/d", "/d/e"} {
 			var ctx context.Context
 			ctx, end[i] = context.WithCancel(t.Context())
-			err := c.Namespace("n").WatchPersistent(ctx, path, true, func(e zk.Event) {
+			err := c.Namespace("n").WatchPersistent(ctx, path, true, func(e client.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				got[i] += " " + strings.TrimPrefix(e.Type.String(), "EventNode") + e.Path
+				got[i] += " " + strings.TrimPrefix(e.Type.String(), "Node") + e.Path
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +77,7 @@ func TestWatchTree(t *testing.T) {
 // TestWatchTree_Wrap checks that a wrapped connection refuses, so that callers can do without.
 func TestWatchTree_Wrap(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		err := w.Open(recipetest.Wrap).WatchPersistent(t.Context(), "/", true, func(zk.Event) {})
+		err := w.Open(recipetest.Wrap).WatchPersistent(t.Context(), "/", true, func(client.Event) {})
 		if !recipes.Refused(err) || !errors.Is(err, proto.ErrUnimplemented) {
 			t.Errorf("%v", err)
 		}
@@ -108,7 +107,7 @@ func TestWatchTree_SessionsEnd(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
 		ctx := &countingCtx{Context: t.Context(), done: make(chan struct{})}
-		if err := c.WatchPersistent(ctx, "/d", true, func(zk.Event) {}); err != nil {
+		if err := c.WatchPersistent(ctx, "/d", true, func(client.Event) {}); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -130,7 +129,7 @@ func TestWatchPersistent_BeforeReconnected(t *testing.T) {
 			t.Fatal(err)
 		}
 		var changes atomic.Int64
-		if err := c.WatchPersistent(t.Context(), "/d", false, func(zk.Event) { changes.Add(1) }); err != nil {
+		if err := c.WatchPersistent(t.Context(), "/d", false, func(client.Event) { changes.Add(1) }); err != nil {
 			t.Fatal(err)
 		}
 		states := c.States(t.Context())
@@ -158,8 +157,8 @@ func TestWatchPersistent_OneZnode(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
 		ctx, cancel := context.WithCancel(t.Context())
-		events := make(chan zk.Event, 20)
-		if err := c.WatchPersistent(ctx, "/d", false, func(e zk.Event) { events <- e }); err != nil {
+		events := make(chan client.Event, 20)
+		if err := c.WatchPersistent(ctx, "/d", false, func(e client.Event) { events <- e }); err != nil {
 			t.Fatal(err)
 		}
 		w.Load(map[string]string{"/d": "", "/dd": ""})
@@ -175,7 +174,7 @@ func TestWatchPersistent_OneZnode(t *testing.T) {
 			e := <-events
 			got = append(got, e.Type.String()+e.Path)
 		}
-		if want := "EventNodeCreated/d EventNodeChildrenChanged/d EventNodeDataChanged/d"; strings.Join(got, " ") != want {
+		if want := "NodeCreated/d NodeChildrenChanged/d NodeDataChanged/d"; strings.Join(got, " ") != want {
 			t.Errorf("got %q, want %s", got, want)
 		}
 		if _, _, watches := w.Leader().Server().Facts().WatchCounts(); watches != 0 {

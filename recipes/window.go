@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -101,7 +99,7 @@ func newWindow(k *core) *window {
 }
 
 // enter waits until r may be under way. Without a connection, sweep ends the wait with
-// zk.ErrNoServer after one to two times longPause. Without an error, leave must be called.
+// ErrNoServer after one to two times longPause. Without an error, leave must be called.
 func (w *window) enter(ctx context.Context, r request) (*turn, error) {
 	w.mu.Lock()
 	t := &turn{request: r, asked: w.k.now(), come: make(chan struct{}), entered: -1}
@@ -116,7 +114,7 @@ func (w *window) enter(ctx context.Context, r request) (*turn, error) {
 		if t.entered >= 0 {
 			return t, nil
 		}
-		return nil, zk.ErrNoServer
+		return nil, ErrNoServer
 	case <-ctx.Done():
 		err = newCtxError(ctx, false)
 	case <-w.k.closing:

@@ -3,55 +3,46 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"net"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/requesthook"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Conn has the methods of *zk.Conn that recipes use.
+// Conn is a connection of another client library, whose events are of type E. Package gozk makes
+// one of go-zookeeper's.
 //
 // A call blocks until the server answers or the connection gives up on the request. Its error is a
-// sentinel of package zk or an error of the network. Safe for concurrent use.
-type Conn interface {
-	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
-	CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (string, error)
-	CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, ttl time.Duration) (string, error)
+// code of package proto: ErrConnectionLoss if the request may have been applied; or it is
+// ErrNoServer or ErrClosed if the request was not sent. Safe for concurrent use.
+type Conn[E any] interface {
+	Create(path string, data []byte, o client.CreateOptions) (string, error)
 	Delete(path string, version int32) error
-	Set(path string, data []byte, version int32) (*zk.Stat, error)
-	Get(path string) ([]byte, *zk.Stat, error)
-	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
-	Exists(path string) (bool, *zk.Stat, error)
-	ExistsW(path string) (bool, *zk.Stat, <-chan zk.Event, error)
-	Children(path string) ([]string, *zk.Stat, error)
-	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
-	Multi(ops ...any) ([]zk.MultiResponse, error)
-	Sync(path string) (string, error)
+	Set(path string, data []byte, version int32) (*proto.Stat, error)
+	Get(path string, watch bool) ([]byte, *proto.Stat, <-chan E, error)
+	Exists(path string, watch bool) (bool, *proto.Stat, <-chan E, error)
+	Children(path string, watch bool) ([]string, *proto.Stat, <-chan E, error)
+	Multi(ops []client.Op) ([]client.Result, error)
+	Sync(path string) error
 
 	AddAuth(scheme string, auth []byte) error
-	SessionID() int64
-	State() zk.State
-	Server() string
+	// Session returns the session's ID, and the server if the connection has one in this session.
+	Session() (id int64, server string)
+	// Event converts an event. Events of the session have one of the states client.Connected,
+	// Connecting and Expired.
+	Event(e E) client.Event
 }
 
-// Wrap makes a Client from an existing connection of go-zookeeper, and returns when conn has
-// answered a request or ctx ends.
+// Wrap makes a Client from an existing connection, and returns when conn has answered a request or
+// ctx ends.
 //
-//	events   the channel that zk.Connect returned with conn; only the Client may read it from now on
-//	timeout  the negotiated session timeout, or less; zk.Conn does not report it. If the value is
+//	events   the events of conn; only the Client may read them from now on
+//	timeout  the negotiated session timeout, or less;  If the value is
 //	         greater than the negotiated timeout, the Client may notice a lost session too late.
 //
 // The Client does not close conn. Prefer Connect, whose promises are stronger:
@@ -64,14 +55,16 @@ type Conn interface {
 //     with zk's own host provider. A request whose ctx has ended may still be sent, even in the
 //     next session.
 //   - All watches fire after a reconnect.
-func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.Duration, opts ...Option) (*Client, error) {
+func Wrap[E any](
+	ctx context.Context, conn Conn[E], events <-chan E, timeout time.Duration, opts ...Option,
+) (*Client, error) {
 	cfg, err := newConfig(append(opts, SessionTimeout(timeout)))
 	if err != nil {
 		return nil, err
 	}
 	k := newCore(cfg)
-	w := &wrapped{k: k, conn: conn, events: events, reconnect: make(chan struct{})}
-	w.watches, w.ephemerals = make(map[watchKey]armedWatch), make(map[string]struct{})
+	w := &wrapped[E]{k: k, conn: conn, events: events, reconnect: make(chan struct{})}
+	w.watches, w.ephemerals = make(map[watchKey]armedWatch[E]), make(map[string]struct{})
 	k.conn, k.hook = w, requesthook.From(ctx)
 	c := &Client{core: k}
 	// Ends with the connection or when the Client is closed. Close waits.
@@ -81,7 +74,7 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	}
 	for _, a := range cfg.auth {
 		if err := c.retry(ctx, "add auth", a.scheme, func(ctx context.Context, _ bool) error {
-			return k.do(ctx, request{}, func(context.Context) error { return wrapError(conn.AddAuth(a.scheme, a.auth)) })
+			return k.do(ctx, request{}, func(context.Context) error { return conn.AddAuth(a.scheme, a.auth) })
 		}); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -90,14 +83,14 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 }
 
 // wrapped is the transport of Wrap.
-type wrapped struct {
+type wrapped[E any] struct {
 	k      *core
-	conn   Conn
-	events <-chan zk.Event // closed when conn has ended
+	conn   Conn[E]
+	events <-chan E // closed when conn has ended
 
 	mu      sync.Mutex // guards the fields below; never held while waiting
 	seen    int64      // the greatest zxid of a Stat
-	watches map[watchKey]armedWatch
+	watches map[watchKey]armedWatch[E]
 	// ephemerals holds the paths of ephemerals of the current session: nobody else can end a
 	// session that was declared lost. Some of them may be gone, or may never have existed.
 	ephemerals map[string]struct{}
@@ -105,37 +98,27 @@ type wrapped struct {
 }
 
 // after is called with the result of each request.
-func (w *wrapped) after(stat *zk.Stat, err error) error {
+func (w *wrapped[E]) after(stat *proto.Stat, err error) error {
 	if stat != nil {
 		w.mu.Lock()
-		w.seen = max(w.seen, stat.Czxid, stat.Mzxid, stat.Pzxid)
+		w.seen = max(w.seen, int64(stat.Czxid), int64(stat.Mzxid), int64(stat.Pzxid))
 		w.mu.Unlock()
 	}
 	// The connection may have a new session already, whose events arrive later.
-	if s := w.k.currentSession(); s != nil && s.id != w.conn.SessionID() {
+	if s := w.k.currentSession(); s != nil && s.id != w.sessionID() {
 		s.end(ErrSessionLost)
 	}
-	return wrapError(err)
+	return err
 }
 
-func (w *wrapped) create(_ context.Context, path string, data []byte, o CreateOptions) (created string, err error) {
-	var flags int32
-	if o.Ephemeral {
-		flags |= zk.FlagEphemeral
-	}
-	if o.Sequential {
-		flags |= zk.FlagSequence
-	}
-	switch {
-	case o.Container:
-		created, err = w.conn.CreateContainer(path, data, zk.FlagContainer, o.ACL)
-	case o.TTL != 0 && o.Sequential:
-		created, err = w.conn.CreateTTL(path, data, zk.FlagPersistentSequentialWithTTL, o.ACL, o.TTL)
-	case o.TTL != 0:
-		created, err = w.conn.CreateTTL(path, data, zk.FlagTTL, o.ACL, o.TTL)
-	default:
-		created, err = w.conn.Create(path, data, flags, o.ACL)
-	}
+// sessionID returns the session of the connection.
+func (w *wrapped[E]) sessionID() int64 {
+	id, _ := w.conn.Session()
+	return id
+}
+
+func (w *wrapped[E]) create(_ context.Context, path string, data []byte, o CreateOptions) (string, error) {
+	created, err := w.conn.Create(path, data, nativeOptions(o))
 	err = w.after(nil, err)
 	switch {
 	case err == nil && o.Ephemeral:
@@ -146,7 +129,7 @@ func (w *wrapped) create(_ context.Context, path string, data []byte, o CreateOp
 	return created, err
 }
 
-func (w *wrapped) delete(_ context.Context, path string, version int32) error {
+func (w *wrapped[E]) delete(_ context.Context, path string, version int32) error {
 	err := w.after(nil, w.conn.Delete(path, version))
 	if err == nil {
 		w.forget(path)
@@ -154,138 +137,97 @@ func (w *wrapped) delete(_ context.Context, path string, version int32) error {
 	return err
 }
 
-func (w *wrapped) set(_ context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+func (w *wrapped[E]) set(_ context.Context, path string, data []byte, version int32) (*proto.Stat, error) {
 	stat, err := w.conn.Set(path, data, version)
 	return stat, w.after(stat, err)
 }
 
-func (w *wrapped) sync(_ context.Context, path string) error {
-	_, err := w.conn.Sync(path)
-	return w.after(nil, err)
+func (w *wrapped[E]) sync(_ context.Context, path string) error {
+	return w.after(nil, w.conn.Sync(path))
 }
 
 // watchTree fails: the methods of Conn set no persistent watches.
-func (w *wrapped) watchTree(context.Context, string, bool, func(zk.Event)) error {
+func (w *wrapped[E]) watchTree(context.Context, string, bool, func(client.Event)) error {
 	return proto.ErrUnimplemented
 }
 
-func (w *wrapped) read(_ context.Context, kind readKind, path string, watch bool) (r readResult, err error) {
+func (w *wrapped[E]) read(_ context.Context, kind readKind, path string, watch bool) (readResult, error) {
 	key := watchKey{path, kind == readChildren}
 	if watch {
 		if ch := w.lookup(key); ch != nil {
-			r, err = w.readOnce(kind, path, false)
+			r, _, err := w.readOnce(kind, path, false)
 			r.watch = ch
 			return r, err
 		}
 	}
 	reconnect := w.nextReconnect()
-	r, err = w.readOnce(kind, path, watch)
-	if r.watch != nil {
-		r.watch = w.registerWatch(key, r.watch, reconnect)
+	r, fires, err := w.readOnce(kind, path, watch)
+	if fires != nil {
+		r.watch = w.registerWatch(key, fires, reconnect)
 	}
 	return r, err
 }
 
-func (w *wrapped) readOnce(kind readKind, path string, watch bool) (r readResult, err error) {
-	switch {
-	case kind == readData && watch:
-		r.data, r.stat, r.watch, err = w.conn.GetW(path)
-	case kind == readData:
-		r.data, r.stat, err = w.conn.Get(path)
-	case kind == readExists && watch:
-		r.exists, r.stat, r.watch, err = w.conn.ExistsW(path)
-	case kind == readExists:
-		r.exists, r.stat, err = w.conn.Exists(path)
-	case watch:
-		r.children, r.stat, r.watch, err = w.conn.ChildrenW(path)
-	default:
-		r.children, r.stat, err = w.conn.Children(path)
+func (w *wrapped[E]) readOnce(kind readKind, path string, watch bool) (r readResult, fires <-chan E, err error) {
+	switch kind {
+	case readData:
+		r.data, r.stat, fires, err = w.conn.Get(path, watch)
+	case readExists:
+		r.exists, r.stat, fires, err = w.conn.Exists(path, watch)
+	case readChildren:
+		r.children, r.stat, fires, err = w.conn.Children(path, watch)
 	}
-	return r, w.after(r.stat, err)
+	return r, fires, w.after(r.stat, err)
 }
 
 // multi remembers and forgets ephemerals. After a lost answer, ephemerals with known names may
 // exist.
-func (w *wrapped) multi(_ context.Context, ops []any) ([]zk.MultiResponse, error) {
-	results, err := w.conn.Multi(ops...)
+func (w *wrapped[E]) multi(_ context.Context, ops []client.Op) ([]client.Result, error) {
+	results, err := w.conn.Multi(ops)
 	err = w.after(nil, err)
 	done := err == nil && len(results) == len(ops)
-	for i, op := range ops {
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			switch {
-			case done && (op.Flags == zk.FlagEphemeral || op.Flags == zk.FlagEphemeralSequential):
-				w.foundOwn(results[i].String)
-			case classify(err) == replyLost && op.Flags == zk.FlagEphemeral:
-				w.foundOwn(op.Path)
-			}
-		case *zk.DeleteRequest:
-			if done {
-				w.forget(op.Path)
-			}
+	for i := range ops {
+		switch r := &ops[i].Request; {
+		case r.Op == proto.OpDelete && done:
+			w.forget(r.Path)
+		case r.Mode&proto.ModeEphemeral == 0 || r.Op != proto.OpCreate:
+		case done:
+			w.foundOwn(results[i].Path)
+		case classify(err) == replyLost && r.Mode == proto.ModeEphemeral:
+			w.foundOwn(r.Path)
 		}
 	}
 	return results, err
 }
 
-// wrapError converts an error of go-zookeeper to one that classify knows. go-zookeeper reports a
-// lost connection as ErrConnectionClosed for requests that wait for their answer, ErrNoServer for
-// requests that were never sent, ErrSessionExpired for requests that waited when the session ended,
-// and the plain network error if writing failed. Its other errors become their codes; a code for
-// which it has no error is only in the text.
-func wrapError(err error) error {
-	var (
-		netErr net.Error
-		errno  syscall.Errno
-	)
-	for code := proto.ErrThrottledOp; err != nil && code < proto.OK; code++ {
-		if errors.Is(code, err) {
-			err = code
-		}
-	}
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, zk.ErrSessionExpired), errors.As(err, &netErr), errors.As(err, &errno), errors.Is(err, io.EOF),
-		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w: %w", proto.ErrConnectionLoss, err)
-	}
-	if text, ok := strings.CutPrefix(err.Error(), "unknown error: "); ok {
-		if code, e := strconv.ParseInt(text, 10, 32); e == nil {
-			return proto.ErrCode(code)
-		}
-	}
-	return err
-}
-
-func (w *wrapped) seenZxid() int64 {
+func (w *wrapped[E]) seenZxid() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.seen
 }
 
-func (w *wrapped) foundOwn(path string) {
+func (w *wrapped[E]) foundOwn(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ephemerals[path] = struct{}{}
 }
 
-func (w *wrapped) forget(path string) {
+func (w *wrapped[E]) forget(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.ephemerals, path)
 }
 
-func (w *wrapped) place() (session int64, server string) {
-	if w.conn.State() != zk.StateHasSession {
+func (w *wrapped[E]) place() (session int64, server string) {
+	if session, server = w.conn.Session(); server == "" {
 		w.k.markSuspended() // the connection may have dropped the event
 		return 0, ""
 	}
-	return w.conn.SessionID(), w.conn.Server()
+	return session, server
 }
 
 // heard needs no proof: nothing else tells when the session was opened or resumed.
-func (w *wrapped) heard(id int64, at time.Duration, _ bool) {
+func (w *wrapped[E]) heard(id int64, at time.Duration, _ bool) {
 	k, s := w.k, w.k.currentSession()
 	if s == nil || s.id != id || !s.extend(at) {
 		if s != nil {
@@ -301,34 +243,38 @@ func (w *wrapped) heard(id int64, at time.Duration, _ bool) {
 	}
 	if k.markConnected() {
 		if s != nil {
-			k.cfg.hooks.Reconnect(w.conn.Server())
+			_, server := w.conn.Session()
+			k.cfg.hooks.Reconnect(server)
 		}
-		w.signalReconnect() // go-zookeeper may have dropped the event that said so
+		w.signalReconnect() // the connection may have dropped the event that said so
 	}
 }
 
 // followEvents follows the connection's state. Some events may be missing.
-func (w *wrapped) followEvents() {
+func (w *wrapped[E]) followEvents() {
 	for {
 		select {
-		case e, open := <-w.events:
-			s := w.k.currentSession()
+		case raw, open := <-w.events:
+			s, e := w.k.currentSession(), client.Event{}
+			if open {
+				e = w.conn.Event(raw)
+			}
 			switch {
-			case !open || e.Type == zk.EventSession && e.State == zk.StateExpired:
+			case !open || e.Type == client.EventSession && e.State == client.Expired:
 				if s != nil {
 					s.end(ErrSessionLost)
 				}
 				if !open { // somebody has closed the connection
 					return
 				}
-			case e.Type != zk.EventSession:
-			case e.State == zk.StateHasSession: // only an answer proves that the session is alive
+			case e.Type != client.EventSession:
+			case e.State == client.Connected: // only an answer proves that the session is alive
 				w.signalReconnect()
 				select {
 				case w.k.probeSoon <- struct{}{}:
 				default:
 				}
-			case e.State == zk.StateDisconnected, e.State == zk.StateConnecting:
+			case e.State == client.Connecting:
 				w.k.markSuspended()
 			}
 		case <-w.k.closing:
@@ -339,16 +285,16 @@ func (w *wrapped) followEvents() {
 
 // deleteEphemerals deletes the ephemerals of a session that the Client has given up and that the
 // connection keeps alive. The error is that of the connection.
-func (w *wrapped) deleteEphemerals(session int64) error {
+func (w *wrapped[E]) deleteEphemerals(session int64) error {
 	w.mu.Lock()
 	paths := slices.Collect(maps.Keys(w.ephemerals))
 	w.mu.Unlock()
 	for _, path := range paths {
-		_, stat, err := w.conn.Exists(path)
-		if err == nil && stat != nil && stat.EphemeralOwner == session {
+		_, stat, _, err := w.conn.Exists(path, false)
+		if err == nil && stat != nil && int64(stat.EphemeralOwner) == session {
 			err = w.conn.Delete(path, -1)
 		}
-		if err = wrapError(err); err != nil && classify(err) != answered {
+		if err != nil && classify(err) != answered {
 			return err
 		}
 		w.forget(path)
@@ -356,12 +302,12 @@ func (w *wrapped) deleteEphemerals(session int64) error {
 	return nil
 }
 
-// leaveServer does nothing: the methods of Conn do not tell go-zookeeper to do so.
-func (w *wrapped) leaveServer() {}
+// leaveServer does nothing: Conn has no method for it.
+func (w *wrapped[E]) leaveServer() {}
 
 // close deletes the ephemerals of the session, which stays alive with the connection, for about
 // half of limit.
-func (w *wrapped) close(s *Session, limit time.Duration) (unanswered int) {
+func (w *wrapped[E]) close(s *Session, limit time.Duration) (unanswered int) {
 	if s != nil {
 		w.k.calls.add()
 		// Ends when the connection has answered or given up; the wait below is for it, too.

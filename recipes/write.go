@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -17,17 +16,17 @@ import (
 //
 // After a lost answer, Set repeats the request only if the znode certainly has not been written
 // since: see Error.Unknown and Idempotent.
-func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *proto.Stat, err error) {
 	k, full, data := c.core, c.absolute(path), nonNil(data)
 	before := k.conn.seenZxid()
 	r := request{op: "set", path: full, bytes: len(data)}
 	err = c.retry(ctx, "set", path, func(ctx context.Context, unknown bool) (err error) {
 		if unknown && !c.idempotent {
-			if err := k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Mzxid }); err != nil {
+			if err := k.checkUntouched(ctx, full, before, func(s *proto.Stat) int64 { return int64(s.Mzxid) }); err != nil {
 				return err
 			}
 		}
-		stat, err = call(ctx, k, r, func(ctx context.Context) (*zk.Stat, error) {
+		stat, err = call(ctx, k, r, func(ctx context.Context) (*proto.Stat, error) {
 			return k.conn.set(ctx, full, data, version)
 		}, nil)
 		if unknown && c.idempotent {
@@ -42,8 +41,8 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 }
 
 // resolveSet returns the result of a repeated Set whose latest attempt had the result stat and err.
-func (k *core) resolveSet(ctx context.Context, full string, data []byte, version int32, stat *zk.Stat, err error) (*zk.Stat, error) {
-	if !errors.Is(err, zk.ErrBadVersion) {
+func (k *core) resolveSet(ctx context.Context, full string, data []byte, version int32, stat *proto.Stat, err error) (*proto.Stat, error) {
+	if !errors.Is(err, proto.ErrBadVersion) {
 		return stat, ambiguous(err)
 	}
 	n, readErr := k.read(ctx, readData, full, false)
@@ -61,13 +60,14 @@ func (k *core) resolveSet(ctx context.Context, full string, data []byte, version
 // Delete deletes a znode without children if the znode has the given version; -1 matches any.
 //
 // After a lost answer, Delete repeats the request only if the znode is there and was not created
-// since: see Error.Unknown and Idempotent. If the znode is missing, the error is also zk.ErrNoNode.
+// since: see Error.Unknown and Idempotent. If the znode is missing, the error is also
+// proto.ErrNoNode.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	k, full := c.core, c.absolute(path)
 	before := k.conn.seenZxid()
 	return c.retry(ctx, "delete", path, func(ctx context.Context, unknown bool) error {
 		if unknown && !c.idempotent {
-			if err := k.checkUntouched(ctx, full, before, func(s *zk.Stat) int64 { return s.Czxid }); err != nil {
+			if err := k.checkUntouched(ctx, full, before, func(s *proto.Stat) int64 { return int64(s.Czxid) }); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 		switch {
 		case !unknown || !c.idempotent:
 			return err
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, proto.ErrNoNode):
 			return nil
 		}
 		return ambiguous(err) // perhaps a new znode
@@ -104,29 +104,25 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	return err
 }
 
-// Multi applies all ops or none. The types of ops are *zk.CreateRequest, *zk.SetDataRequest,
-// *zk.DeleteRequest and *zk.CheckVersionRequest, with paths of the namespace. A create without an
-// ACL gets the Client's. Multi retries only if no server can have received the request. After a
-// lost answer the error's Unknown is set.
-func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+// Multi applies all ops or none, with paths of the namespace. A create without an ACL gets the
+// Client's. The results have no Stat of a create. Multi retries only if no server can have received
+// the request. After a lost answer the error's Unknown is set.
+func (c *Client) Multi(ctx context.Context, ops ...client.Op) ([]client.Result, error) {
 	k := c.core
-	absolute, first, bytes, err := c.absoluteOps(ops)
-	if err != nil {
-		return nil, err
-	}
-	var results []zk.MultiResponse
+	absolute, first, bytes := c.absoluteOps(ops)
+	var results []client.Result
 	r := request{op: "multi", path: first, bytes: bytes}
-	err = c.retry(ctx, "multi", c.absolute("/"), func(ctx context.Context, unknown bool) (err error) {
+	err := c.retry(ctx, "multi", c.absolute("/"), func(ctx context.Context, unknown bool) (err error) {
 		if unknown {
 			return errNotRepeatable
 		}
-		results, err = call(ctx, k, r, func(ctx context.Context) ([]zk.MultiResponse, error) {
+		results, err = call(ctx, k, r, func(ctx context.Context) ([]client.Result, error) {
 			return k.conn.multi(ctx, absolute)
 		}, nil)
 		return err
 	})
 	for i := range results {
-		results[i].String = c.relative(results[i].String)
+		results[i].Path = c.relative(results[i].Path)
 	}
 	return results, err
 }
@@ -136,39 +132,28 @@ var errNotRepeatable error = &ambiguousError{proto.ErrConnectionLoss}
 
 // absoluteOps returns copies of ops with the server's paths, the first of these, and about how many
 // bytes they have.
-func (c *Client) absoluteOps(ops []any) (absolute []any, first string, bytes int, err error) {
-	absolute = make([]any, len(ops))
-	for i, op := range ops {
-		var path *string
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			r := *op
-			if r.Acl == nil {
-				r.Acl = c.core.cfg.acl
+func (c *Client) absoluteOps(ops []client.Op) (absolute []client.Op, first string, bytes int) {
+	absolute = slices.Clone(ops)
+	for i := range absolute {
+		r := &absolute[i].Request
+		if r.Path = c.absolute(r.Path); i == 0 {
+			first = r.Path
+		}
+		switch r.Op {
+		case proto.OpCreate2, proto.OpCreate, proto.OpCreateContainer, proto.OpCreateTTL:
+			if r.Op == proto.OpCreate2 { // servers of ZooKeeper 3.4 know only OpCreate
+				r.Op = proto.OpCreate
 			}
+			if r.ACL == nil {
+				r.ACL = c.core.cfg.acl
+			}
+			fallthrough
+		case proto.OpSetData:
 			r.Data = nonNil(r.Data)
-			bytes += len(r.Data)
-			absolute[i], path = &r, &r.Path
-		case *zk.SetDataRequest:
-			r := *op
-			r.Data = nonNil(r.Data)
-			bytes += len(r.Data)
-			absolute[i], path = &r, &r.Path
-		case *zk.DeleteRequest:
-			r := *op
-			absolute[i], path = &r, &r.Path
-		case *zk.CheckVersionRequest:
-			r := *op
-			absolute[i], path = &r, &r.Path
-		default:
-			return nil, "", 0, fmt.Errorf("recipes: multi: op %d has the unsupported type %T", i, op)
 		}
-		if *path = c.absolute(*path); i == 0 {
-			first = *path
-		}
-		bytes += len(*path)
+		bytes += len(r.Path) + len(r.Data)
 	}
-	return absolute, first, bytes, nil
+	return absolute, first, bytes
 }
 
 // nonNil replaces nil data by empty data. The protocol distinguishes the two, but Curator and kazoo
@@ -182,7 +167,7 @@ func nonNil(data []byte) []byte {
 }
 
 func ignoreNoNode(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
+	if errors.Is(err, proto.ErrNoNode) {
 		return nil
 	}
 	return err
@@ -196,7 +181,7 @@ func (k *core) delete(ctx context.Context, full string, version int32) error {
 func (k *core) deleteOwn(ctx context.Context, full string, session int64) error {
 	if s := k.currentSession(); s.ID() != session || s.ended.Load() {
 		n, err := k.read(ctx, readExists, full, false)
-		if err != nil || !n.exists || n.stat.EphemeralOwner != 0 && n.stat.EphemeralOwner != session {
+		if err != nil || !n.exists || int64(n.stat.EphemeralOwner) != 0 && int64(n.stat.EphemeralOwner) != session {
 			return err
 		}
 	}

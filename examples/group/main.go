@@ -15,9 +15,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/examples/internal/example"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/group"
@@ -33,7 +32,7 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Create(ctx, "/"+name, nil, recipes.CreateOptions{}); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if _, err := c.Create(ctx, "/"+name, nil, recipes.CreateOptions{}); err != nil && !errors.Is(err, proto.ErrNodeExists) {
 		return err
 	}
 	return example.Together(2, func(i int) error {
@@ -102,7 +101,7 @@ func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Co
 // runs this program.
 func deleteGroup(ctx context.Context, c *recipes.Client) error {
 	err := c.Delete(ctx, "/"+name, -1)
-	if errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoNode) {
+	if errors.Is(err, proto.ErrNotEmpty) || errors.Is(err, proto.ErrNoNode) {
 		return nil
 	}
 	return err

@@ -6,8 +6,7 @@ import (
 	"log"
 	"os"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
 )
@@ -21,7 +20,8 @@ func oneLeader() {
 	defer c.Close()
 	// Run instead of Lead stands again after a term.
 	err = election.NewSelector(c, "/planner/leader", "host-7").Lead(ctx, func(ctx context.Context, held *recipes.Hold) error {
-		_, err := held.Commit(ctx, &zk.CreateRequest{Path: "/planner/plan", Data: []byte("v1")}) // fails after a loss
+		// Fails after a loss.
+		_, err := held.Commit(ctx, client.CreateOp("/planner/plan", []byte("v1"), client.CreateOptions{}))
 		fmt.Println("leads", err)
 		return err
 	})

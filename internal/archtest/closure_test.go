@@ -102,3 +102,26 @@ func closuresFor(t *testing.T, goos string) map[string][]string {
 	}
 	return closures
 }
+
+// TestRecipesLinkNoGoZookeeper: a program that uses recipes with Connect does not link
+// go-zookeeper; package gozk does.
+func TestRecipesLinkNoGoZookeeper(t *testing.T) {
+	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{join .Deps \" \"}}", "./recipes/...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := 0
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		packages++
+		if adapter := f[0] == modulePath+"/recipes/gozk"; slices.Contains(f, "github.com/go-zookeeper/zk") != adapter {
+			t.Errorf("%s links go-zookeeper, or is its adapter and does not", f[0])
+		}
+	}
+	if packages < 10 {
+		t.Errorf("%d packages", packages)
+	}
+}

@@ -6,6 +6,7 @@ var harnessTable = []box{
 	{pkg: "internal/testkit/recipetest", there: true, may: []arrow{
 		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
 		{"recipes", "opens clients"},
+		{"recipes/gozk", "opens clients on go-zookeeper"},
 		{"internal/requesthook", "intercepts requests"},
 		{"zktest", "servers, and faults in them"},
 		{"server", "a server for examples, which have no testing.TB"},
@@ -81,6 +82,7 @@ var harnessTable = []box{
 	{pkg: "examples/...", may: []arrow{
 		{"examples/internal/example", "command line, server"},
 		{"recipes/...", "the recipes that they demonstrate"},
-		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
+		{"client", "operations, as a user of recipes has them"},
+		{"proto", "errors, as a user of recipes has them"},
 	}},
 }

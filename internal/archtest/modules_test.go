@@ -18,7 +18,7 @@ import (
 var required = map[string]string{
 	"go.etcd.io/raft/v3":                "consensus",
 	"go.etcd.io/bbolt":                  "a second reader of checkpoints",
-	"github.com/go-zookeeper/zk":        "the client that zktest and recipes know",
+	"github.com/go-zookeeper/zk":        "the client that zktest connects and recipes/gozk wraps",
 	"github.com/hashicorp/go-hclog":     "logging",
 	"pgregory.net/rapid":                "properties in tests",
 	"google.golang.org/protobuf":        "raft's messages; raft requires it",

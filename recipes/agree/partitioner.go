@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
@@ -146,12 +146,12 @@ func (m *partitionMember) acquire(ctx context.Context) (*share, error) {
 
 // awaitQuiet waits until the members have not changed for the quiet time. The result is their names
 // and a channel that says when they have changed.
-func (m *partitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.Event, error) {
+func (m *partitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan client.Event, error) {
 	names, fires, err := cache.PatientChildren(ctx, m.client, znodepath.Join(m.path, partyName), m.quiet)
 	switch {
 	case ctx.Err() != nil:
 		return nil, nil, &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(ctx)}
-	case err != nil && !errors.Is(err, zk.ErrNoNode):
+	case err != nil && !errors.Is(err, proto.ErrNoNode):
 		return nil, nil, err
 	case !slices.Contains(names, m.name): // somebody has deleted the znode
 		m.cancel(recipes.ErrNotHeld)

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/cleanup"
@@ -34,7 +33,7 @@ type share struct {
 }
 
 // newShare returns a share whose parts are not locked yet.
-func (m *partitionMember) newShare(parts, members []string, fires <-chan zk.Event) *share {
+func (m *partitionMember) newShare(parts, members []string, fires <-chan client.Event) *share {
 	s := &share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
 	s.ctx, s.cancel = checkedctx.WithCancel(m.session.Context())
 	s.stable, s.membersChanged = context.WithCancelCause(context.Background())
@@ -135,7 +134,7 @@ func (s *share) lockPart(ctx context.Context, part string) error {
 }
 
 // follow ends s.stable when the members are no longer these.
-func (s *share) follow(members []string, fires <-chan zk.Event) {
+func (s *share) follow(members []string, fires <-chan client.Event) {
 	defer close(s.done)
 	for {
 		select {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -28,11 +28,11 @@ func (b *Barrier) Set(ctx context.Context) error {
 	// Client.Create would delete the znode again if ctx ends meanwhile, although others may rely on
 	// the barrier by then.
 	for {
-		_, err := b.client.Multi(ctx, &zk.CreateRequest{Path: b.path})
+		_, err := b.client.Multi(ctx, client.CreateOp(b.path, nil, client.CreateOptions{}))
 		switch {
-		case errors.Is(err, zk.ErrNodeExists):
+		case errors.Is(err, proto.ErrNodeExists):
 			return nil
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, proto.ErrNoNode):
 			if err := b.client.Ensure(ctx, znodepath.Parent(b.path)); err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 	}
 	select {
 	case e := <-watch:
-		return e.Type == zk.EventNodeDeleted, nil
+		return e.Type == proto.EventDeleted, nil
 	case <-s.Context().Done():
 		return false, nil
 	case <-ctx.Done():
@@ -92,11 +92,11 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 // check changes nothing, so the request may be repeated after a lost answer.
 func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 	for {
-		_, err := b.client.Multi(ctx, &zk.CheckVersionRequest{Path: b.path, Version: -1})
+		_, err := b.client.Multi(ctx, client.CheckOp(b.path, -1))
 		switch {
 		case err == nil:
 			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, proto.ErrNoNode):
 			return false, nil
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
 			return false, err

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/cleanup"
@@ -118,14 +118,14 @@ func (e *entering) enter(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var stale *zk.Stat // a ready znode that was found stale
+	var stale *proto.Stat // a ready znode that was found stale
 	for checked := false; ; {
 		// A read in this session shows at least the state in which the member's znode was created.
 		ready, watch, err := e.client.ExistsW(ctx, e.readyPath())
 		switch {
 		case err != nil:
 			return err
-		case checked && ready != nil && (stale == nil || stale.Mzxid != ready.Mzxid):
+		case checked && ready != nil && (stale == nil || int64(stale.Mzxid) != int64(ready.Mzxid)):
 			return nil // written after this member entered
 		case !checked && ready != nil:
 			v, err := e.checkReady(ctx, ready)
@@ -145,7 +145,7 @@ func (e *entering) enter(ctx context.Context) (err error) {
 		select {
 		case event := <-watch:
 			// otherwise a late event of the ready znode that was seen
-			if event.Type == zk.EventNodeCreated && ready == nil {
+			if event.Type == proto.EventCreated && ready == nil {
 				return nil
 			}
 		case <-ctx.Done():
@@ -165,7 +165,7 @@ const (
 
 // checkReady looks for a member older than the ready znode. If there is such a member, checkReady
 // writes the ready znode again, in a multi with a check that this member is still in.
-func (e *entering) checkReady(ctx context.Context, ready *zk.Stat) (readyCheck, error) {
+func (e *entering) checkReady(ctx context.Context, ready *proto.Stat) (readyCheck, error) {
 	names, err := e.list(ctx)
 	if err != nil {
 		return readyChanged, err
@@ -174,7 +174,7 @@ func (e *entering) checkReady(ctx context.Context, ready *zk.Stat) (readyCheck, 
 	if err != nil {
 		return readyChanged, err
 	}
-	older := func(m recipes.Contender) bool { return m.Zxid < ready.Mzxid }
+	older := func(m recipes.Contender) bool { return m.Zxid < int64(ready.Mzxid) }
 	i := slices.IndexFunc(members, older)
 	switch {
 	case i < 0:
@@ -191,7 +191,7 @@ func (e *entering) checkReady(ctx context.Context, ready *zk.Stat) (readyCheck, 
 
 // open writes the ready znode if enough members are in, in a multi with a check that they are.
 // again means that something has changed meanwhile.
-func (e *entering) open(ctx context.Context, ready *zk.Stat) (open, again bool, err error) {
+func (e *entering) open(ctx context.Context, ready *proto.Stat) (open, again bool, err error) {
 	names, err := e.list(ctx)
 	if err != nil || len(names) < e.members {
 		return false, false, err
@@ -209,15 +209,15 @@ func (e *entering) open(ctx context.Context, ready *zk.Stat) (open, again bool, 
 
 // writeReady creates or sets the ready znode if all members called names exist. The result is false
 // without an error if something has changed.
-func (e *entering) writeReady(ctx context.Context, names []string, ready *zk.Stat) (bool, error) {
-	var ops []any
+func (e *entering) writeReady(ctx context.Context, names []string, ready *proto.Stat) (bool, error) {
+	var ops []client.Op
 	for _, name := range names {
-		ops = append(ops, &zk.CheckVersionRequest{Path: znodepath.Join(e.path, name), Version: -1})
+		ops = append(ops, client.CheckOp(znodepath.Join(e.path, name), -1))
 	}
 	if ready == nil {
-		ops = append(ops, &zk.CreateRequest{Path: e.readyPath()})
+		ops = append(ops, client.CreateOp(e.readyPath(), nil, client.CreateOptions{}))
 	} else {
-		ops = append(ops, &zk.SetDataRequest{Path: e.readyPath(), Version: ready.Version})
+		ops = append(ops, client.SetOp(e.readyPath(), nil, ready.Version))
 	}
 	_, err := e.client.Multi(ctx, ops...)
 	return isApplied(ctx, err)
@@ -226,7 +226,7 @@ func (e *entering) writeReady(ctx context.Context, names []string, ready *zk.Sta
 // isApplied returns false without an error if a multi failed because the state was not as expected,
 // or must be looked at.
 func isApplied(ctx context.Context, err error) (bool, error) {
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion) || repeatable(ctx, err) {
+	if errors.Is(err, proto.ErrNoNode) || errors.Is(err, proto.ErrNodeExists) || errors.Is(err, proto.ErrBadVersion) || repeatable(ctx, err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -257,7 +257,7 @@ func (d *Double) list(ctx context.Context) (memberList, error) {
 		return memberList{}, contend.IgnoreMissing(err) // the server deletes an empty container
 	}
 	slices.Sort(names)
-	l := memberList{names, false, stat.Pzxid}
+	l := memberList{names, false, int64(stat.Pzxid)}
 	if i, found := slices.BinarySearch(names, readyName); found {
 		l.names, l.hasReady = slices.Delete(names, i, i+1), true
 	}
@@ -282,7 +282,7 @@ func (d *Double) Explain(ctx context.Context) (recipes.Contention, error) {
 	}
 	slices.SortFunc(members, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	in := 0 // the ready znode is newer than the members that are in
-	for ready != nil && in < len(members) && members[in].Zxid < ready.Mzxid {
+	for ready != nil && in < len(members) && members[in].Zxid < int64(ready.Mzxid) {
 		in++
 	}
 	return recipes.Contention{Holders: members[:in], Waiters: members[in:]}, nil

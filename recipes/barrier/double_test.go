@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/barrier"
@@ -105,7 +104,7 @@ func TestDouble(t *testing.T) {
 			if line, err := barrier.NewDouble(clients[2], "/both", 1, "").Explain(ctx); err != nil || len(line.Waiters) != 0 || len(line.Holders) != 3 {
 				t.Errorf("explain: %+v, %v", line, err)
 			}
-			if _, err := members[0].Commit(ctx, &zk.SetDataRequest{Path: "/both", Data: []byte("result"), Version: -1}); err != nil {
+			if _, err := members[0].Commit(ctx, client.SetOp("/both", []byte("result"), -1)); err != nil {
 				t.Error(err)
 			}
 			begun := token

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/cleanup"
@@ -43,10 +43,10 @@ func (m *Participant) Leave(ctx context.Context) error {
 type leaving struct {
 	*Double
 	member   *Participant
-	ready    *zk.Stat // nil if missing, which only kazoo's members cause
-	others   []string // the members that Leave waits for; sorted
-	maxCzxid int64    // newer members are not waited for
-	watch    <-chan zk.Event
+	ready    *proto.Stat // nil if missing, which only kazoo's members cause
+	others   []string    // the members that Leave waits for; sorted
+	maxCzxid int64       // newer members are not waited for
+	watch    <-chan client.Event
 }
 
 // leave makes the member whose name sorts first wait until all other members have left. Every other
@@ -59,7 +59,7 @@ func (l *leaving) leave(ctx context.Context) error {
 		}
 		l.ready, l.maxCzxid = ready, math.MaxInt64
 		if ready != nil {
-			l.maxCzxid = ready.Mzxid
+			l.maxCzxid = int64(ready.Mzxid)
 		}
 		gone, err := l.waitToLeave(ctx)
 		if gone || err != nil {
@@ -95,10 +95,10 @@ func (l *leaving) waitToLeave(ctx context.Context) (gone bool, err error) {
 		}
 		_, stat, watch, err := l.client.GetW(ctx, znodepath.Join(l.path, watched))
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, proto.ErrNoNode):
 		case err != nil:
 			return false, err
-		case stat.Czxid > l.maxCzxid:
+		case int64(stat.Czxid) > l.maxCzxid:
 			newer[watched] = true
 		case i > 0:
 			l.others, l.maxCzxid, l.watch = slices.Delete(names, i, i+1), min(l.maxCzxid, now.pzxid), watch
@@ -120,7 +120,7 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	}
 	m.Hold.End()
 	_, err = l.client.Multi(ctx,
-		&zk.DeleteRequest{Path: m.Path(), Version: -1}, &zk.DeleteRequest{Path: l.readyPath(), Version: l.ready.Version})
+		client.DeleteOp(m.Path(), -1), client.DeleteOp(l.readyPath(), l.ready.Version))
 	return isApplied(ctx, err)
 }
 
@@ -156,7 +156,7 @@ func (l *leaving) watchFirst(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	_, stat, watch, err := l.client.GetW(ctx, znodepath.Join(l.path, l.others[0]))
-	if errors.Is(err, zk.ErrNoNode) || err == nil && stat.Czxid > l.maxCzxid {
+	if errors.Is(err, proto.ErrNoNode) || err == nil && int64(stat.Czxid) > l.maxCzxid {
 		l.others = l.others[1:]
 		return true, nil
 	}

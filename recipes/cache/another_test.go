@@ -150,8 +150,8 @@ func TestC1_OtherServers(t *testing.T) {
 		at := one
 		one.Load(map[string]string{"/a": "0"}) // with the same zxid as on the other
 		other.Load(map[string]string{"/a": "1"})
-		if before, after := one.Znode("/a"), other.Znode("/a"); before.Stat.Mzxid != after.Stat.Mzxid {
-			t.Fatalf("0x%x and 0x%x", before.Stat.Mzxid, after.Stat.Mzxid)
+		if before, after := one.Znode("/a"), other.Znode("/a"); int64(before.Stat.Mzxid) != int64(after.Stat.Mzxid) {
+			t.Fatalf("0x%x and 0x%x", int64(before.Stat.Mzxid), int64(after.Stat.Mzxid))
 		}
 		other.Load(map[string]string{"/a/b": "other"})
 		for i := range 10 {

@@ -4,8 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/owner"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -36,19 +35,19 @@ func (g *engine) requestRoot(exist *query) {
 func (g *engine) handleData(res result) bool {
 	q, e, stat := res.q, res.q.entry, res.stat
 	old := e.shown
-	if stat.Mzxid < e.mzxid { // Mzxid never falls, even if the znode is created again
+	if int64(stat.Mzxid) < e.mzxid { // Mzxid never falls, even if the znode is created again
 		return false
 	}
-	e.mzxid = stat.Mzxid
+	e.mzxid = int64(stat.Mzxid)
 	// The listed children are gone with the previous znode, unless the list is of the new znode.
 	switch created := old == nil || old.Stat.Czxid != stat.Czxid; {
 	case !created:
-	case e.list != nil && e.czxid >= stat.Czxid:
+	case e.list != nil && e.czxid >= int64(stat.Czxid):
 		if fired(e.list.fires) {
 			g.request(e.list)
 		}
 	default:
-		lists, oldest := g.lists(e, stat), stat.Czxid
+		lists, oldest := g.lists(e, stat), int64(stat.Czxid)
 		if !lists {
 			oldest = math.MaxInt64
 		}
@@ -73,16 +72,16 @@ func (g *engine) handleData(res result) bool {
 }
 
 // lists reports whether the children of e are cached and e can have any.
-func (g *engine) lists(e *entry, stat *zk.Stat) bool {
-	return e.depth < g.scope.depth && !owner.IsSession(stat.EphemeralOwner) && (g.scope.enter == nil || g.scope.enter(e.path))
+func (g *engine) lists(e *entry, stat *proto.Stat) bool {
+	return e.depth < g.scope.depth && !owner.IsSession(int64(stat.EphemeralOwner)) && (g.scope.enter == nil || g.scope.enter(e.path))
 }
 
 func (g *engine) handleChildren(res result) bool {
 	q, e, stat := res.q, res.q.entry, res.stat
-	if stat.Pzxid < e.pzxid { // never falls either
+	if int64(stat.Pzxid) < e.pzxid { // never falls either
 		return false
 	}
-	e.pzxid, e.czxid = stat.Pzxid, stat.Czxid
+	e.pzxid, e.czxid = int64(stat.Pzxid), int64(stat.Czxid)
 	if g.scope.names {
 		now := &Znode{Path: e.path, Stat: *stat, names: res.names}
 		slices.Sort(now.names)
@@ -109,7 +108,7 @@ func (g *engine) handleChildren(res result) bool {
 	}
 	for name, child := range e.children {
 		// A child that is newer than the list exists, and the list's watch has fired.
-		if _, is := there[name]; !is && child.newest() <= stat.Pzxid {
+		if _, is := there[name]; !is && child.newest() <= int64(stat.Pzxid) {
 			g.remove(e, name)
 		}
 	}

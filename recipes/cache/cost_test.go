@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 )
@@ -69,7 +69,7 @@ func TestCost_Children(t *testing.T) {
 		expectRequests(t, h, "addition", "children+watch /a, get+watch /a/new")
 		must(t, other.Delete(t.Context(), "/a/007", -1))
 		expectRequests(t, h, "removal", "children+watch /a")
-		_, err := other.Multi(t.Context(), &zk.DeleteRequest{Path: "/a/008", Version: -1}, &zk.CreateRequest{Path: "/a/008", Acl: zk.WorldACL(zk.PermAll)})
+		_, err := other.Multi(t.Context(), client.DeleteOp("/a/008", -1), client.CreateOp("/a/008", nil, client.CreateOptions{ACL: proto.OpenACL()}))
 		must(t, err)
 		expectRequests(t, h, "created again", "children+watch /a, get+watch /a/008")
 		w.CloseConnections()

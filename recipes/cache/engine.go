@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -61,7 +61,7 @@ type engine struct {
 	watchEvents chan watchEvent
 	// tree is the watch of all queries while the recursive watch is set, and nil otherwise. It
 	// never fires: treeEvents does.
-	tree       <-chan zk.Event
+	tree       <-chan client.Event
 	treeEvents treeEvents
 	running    sync.WaitGroup
 
@@ -293,14 +293,14 @@ func (g *engine) handleResult(ctx context.Context, res result) time.Duration {
 		if q.entry == g.root {
 			g.view.setRefused(nil)
 		}
-	case errors.Is(res.err, zk.ErrNoNode):
+	case errors.Is(res.err, proto.ErrNoNode):
 		if q.fires == g.tree { // which tells the parent's list of a creation, and not q
 			q.fires = nil
 		}
 		if !g.handleMissing(q) {
 			return 0
 		}
-	case errors.Is(res.err, zk.ErrNoAuth), errors.Is(res.err, zk.ErrInvalidPath):
+	case errors.Is(res.err, proto.ErrNoAuth), errors.Is(res.err, proto.ErrBadArguments):
 		if q.entry == g.root {
 			g.request(q)
 			g.view.setRefused(res.err)
@@ -340,7 +340,7 @@ func (g *engine) startOver() {
 // awaitWatch makes sure that the loop learns when fires fires, once per channel. Reads may share
 // the watch, which may have fired before q was read: then q is requested again, for a new watch. A
 // later event is newer than the answer.
-func (g *engine) awaitWatch(ctx context.Context, q *query, fires <-chan zk.Event) {
+func (g *engine) awaitWatch(ctx context.Context, q *query, fires <-chan client.Event) {
 	switch {
 	case q.dropped:
 	case fired(fires):
@@ -360,10 +360,10 @@ func (g *engine) handleWatch(e watchEvent) {
 		return
 	}
 	q.fires = nil
-	if e.event.Type == zk.EventNotWatching && !q.unanswered {
+	if e.event.Type == recipes.EventNotWatching && !q.unanswered {
 		g.needsSync = true // the session has ended, so the next answer may be older than the last
 	}
-	deleted := e.event.Type == zk.EventNodeDeleted
+	deleted := e.event.Type == proto.EventDeleted
 	switch {
 	case q.state != idle: // will be read, and awaitWatch then checks the watch
 	case q.kind == queryExists:

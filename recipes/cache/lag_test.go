@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
-	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/gozk"
 )
 
 // lagging gives the answers in lag until the first sync, like a server that lags.
@@ -77,7 +77,7 @@ func TestC2_Lagging(t *testing.T) {
 		must(t, err)
 		t.Cleanup(conn.Close)
 		l := &lagging{Conn: conn}
-		c, err := recipes.Wrap(t.Context(), l, events, recipetest.Timeout)
+		c, err := gozk.Wrap(t.Context(), l, events, recipetest.Timeout)
 		must(t, err)
 		t.Cleanup(func() { must(t, c.Close()) })
 		other := w.Client()

@@ -13,10 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 )
@@ -66,13 +67,13 @@ func (r *replay) step(e cache.Event) error {
 		return nil
 	}
 	z := e.New
-	if (e.Type == cache.Changed) != (e.Old != nil && e.Old.Stat.Czxid == z.Stat.Czxid) {
+	if (e.Type == cache.Changed) != (e.Old != nil && int64(e.Old.Stat.Czxid) == int64(z.Stat.Czxid)) {
 		return fmt.Errorf("from %+v to %+v", e.Old, z)
 	}
-	if z.Stat.Mzxid <= r.newest[p] {
-		return fmt.Errorf("mzxid %x after %x", z.Stat.Mzxid, r.newest[p])
+	if int64(z.Stat.Mzxid) <= r.newest[p] {
+		return fmt.Errorf("mzxid %x after %x", int64(z.Stat.Mzxid), r.newest[p])
 	}
-	r.znodes[p], r.newest[p] = z, z.Stat.Mzxid
+	r.znodes[p], r.newest[p] = z, int64(z.Stat.Mzxid)
 	return nil
 }
 
@@ -135,9 +136,9 @@ func (x change) make(ctx context.Context, c *recipes.Client, data string) error 
 		return err
 	case "rebuild": // afterwards the children of /a/x belong to another znode, with the same names
 		_, err := c.Multi(ctx,
-			&zk.DeleteRequest{Path: "/a/x/1", Version: -1}, &zk.DeleteRequest{Path: "/a/x", Version: -1},
-			&zk.CreateRequest{Path: "/a/x", Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)},
-			&zk.CreateRequest{Path: "/a/x/1", Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})
+			client.DeleteOp("/a/x/1", -1), client.DeleteOp("/a/x", -1),
+			client.CreateOp("/a/x", []byte(data), client.CreateOptions{ACL: proto.OpenACL()}),
+			client.CreateOp("/a/x/1", []byte(data), client.CreateOptions{ACL: proto.OpenACL()}))
 		return err
 	case "blink": // it is read because it was set, at the moment when it is missing
 		_, err := c.Set(ctx, x.Path, []byte(data), -1)
@@ -148,8 +149,8 @@ func (x change) make(ctx context.Context, c *recipes.Client, data string) error 
 	case "delete":
 		return c.Delete(ctx, x.Path, -1)
 	default: // deleted and created again, which must not be seen as one step
-		_, err := c.Multi(ctx, &zk.DeleteRequest{Path: x.Path, Version: -1},
-			&zk.CreateRequest{Path: x.Path, Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})
+		_, err := c.Multi(ctx, client.DeleteOp(x.Path, -1),
+			client.CreateOp(x.Path, []byte(data), client.CreateOptions{ACL: proto.OpenACL()}))
 		return err
 	}
 }

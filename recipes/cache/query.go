@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -31,7 +31,7 @@ func (e *entry) first() *query { return cmp.Or(e.data, e.list) }
 func (e *entry) newest() int64 {
 	var zxid int64
 	if e.shown != nil {
-		zxid = e.shown.Stat.Czxid
+		zxid = int64(e.shown.Stat.Czxid)
 	}
 	for _, child := range e.children {
 		zxid = max(zxid, child.newest())
@@ -53,7 +53,7 @@ type query struct {
 	listed     bool // the znode was listed while the request was in flight
 	wasOlder   bool // the latest answer was older than the cache
 
-	fires <-chan zk.Event // nil after firing
+	fires <-chan client.Event // nil after firing
 }
 
 type queryKind int8
@@ -82,23 +82,23 @@ type result struct {
 	q       *query
 	data    []byte
 	names   []string
-	stat    *zk.Stat
-	fires   <-chan zk.Event
+	stat    *proto.Stat
+	fires   <-chan client.Event
 	err     error
-	session *recipes.Session // in which it was answered; nil if that is not certain
-	tree    <-chan zk.Event  // the recursive watch when it was asked
+	session *recipes.Session    // in which it was answered; nil if that is not certain
+	tree    <-chan client.Event // the recursive watch when it was asked
 }
 
 // watchEvent reports that a watch has fired.
 type watchEvent struct {
 	q     *query
-	fires <-chan zk.Event
-	event zk.Event // zero if another receiver got it
+	fires <-chan client.Event
+	event client.Event // zero if another receiver got it
 }
 
 // ask sends the request of q and waits for the answer. A query needs no watch of its own if tree,
 // the recursive watch, is not nil.
-func (g *engine) ask(ctx context.Context, q *query, tree <-chan zk.Event) result {
+func (g *engine) ask(ctx context.Context, q *query, tree <-chan client.Event) result {
 	res := result{q: q, session: g.client.Session(), fires: tree, tree: tree}
 	path := q.entry.path
 	switch own := tree == nil; {
@@ -131,11 +131,11 @@ func (g *engine) ask(ctx context.Context, q *query, tree <-chan zk.Event) result
 }
 
 // forwardWatch reports to the loop when fires fires.
-func (g *engine) forwardWatch(ctx context.Context, q *query, fires <-chan zk.Event) {
+func (g *engine) forwardWatch(ctx context.Context, q *query, fires <-chan client.Event) {
 	// Ends when the watch fires, at the latest with the znode's deletion, or with ctx. Close waits.
 	g.running.Go(func() {
 		var (
-			e    zk.Event
+			e    client.Event
 			more bool
 		)
 		select {
@@ -158,7 +158,7 @@ func (g *engine) forwardWatch(ctx context.Context, q *query, fires <-chan zk.Eve
 }
 
 // fired reports whether a watch has fired or does not exist.
-func fired(fires <-chan zk.Event) bool {
+func fired(fires <-chan client.Event) bool {
 	if fires == nil || len(fires) > 0 {
 		return true
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -15,11 +15,11 @@ import (
 // use.
 type treeEvents struct {
 	mu   sync.Mutex
-	all  []zk.Event
+	all  []client.Event
 	wake chan struct{} // capacity 1: there may be events
 }
 
-func (t *treeEvents) add(e zk.Event) {
+func (t *treeEvents) add(e client.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, e)
@@ -29,7 +29,7 @@ func (t *treeEvents) add(e zk.Event) {
 	}
 }
 
-func (t *treeEvents) take() (all []zk.Event) {
+func (t *treeEvents) take() (all []client.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all, t.all = t.all, nil
@@ -43,7 +43,7 @@ func (g *engine) handlePrepared(res result) time.Duration {
 	case res.err == nil && res.q.kind == querySync:
 		g.needsSync = false
 	case res.err == nil:
-		g.needsWatch, g.tree = false, make(chan zk.Event)
+		g.needsWatch, g.tree = false, make(chan client.Event)
 	case res.q.kind == queryTree && recipes.Refused(res.err):
 		g.needsWatch = false // the server has no recursive watches: each query has its own watch
 	default:
@@ -54,28 +54,28 @@ func (g *engine) handlePrepared(res result) time.Duration {
 
 // handleTreeEvent does for an event of the recursive watch what the watches of the queries would
 // do. An event that is older than the present session causes superfluous requests.
-func (g *engine) handleTreeEvent(e zk.Event) {
+func (g *engine) handleTreeEvent(e client.Event) {
 	entry, parent := g.find(e.Path), (*entry)(nil)
 	if e.Path != g.root.path {
 		parent = g.find(znodepath.Parent(e.Path))
 	}
-	if entry != nil && e.Type != zk.EventNodeCreated {
+	if entry != nil && e.Type != proto.EventCreated {
 		g.fireTree(entry.data, e.Type)
 	}
-	if entry != nil && e.Type == zk.EventNodeDeleted {
+	if entry != nil && e.Type == proto.EventDeleted {
 		g.fireTree(entry.list, e.Type)
 	}
 	switch {
-	case e.Type == zk.EventNodeDataChanged:
+	case e.Type == proto.EventDataChanged:
 	case parent != nil:
-		g.fireTree(parent.list, zk.EventNodeChildrenChanged)
-	case entry != nil && e.Type == zk.EventNodeCreated:
+		g.fireTree(parent.list, proto.EventChildrenChanged)
+	case entry != nil && e.Type == proto.EventCreated:
 		g.fireTree(entry.exist, e.Type)
 	}
 }
 
 // fireTree handles a change of what q reads.
-func (g *engine) fireTree(q *query, event zk.EventType) {
+func (g *engine) fireTree(q *query, event proto.EventType) {
 	if q == nil || g.tree == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (g *engine) fireTree(q *query, event zk.EventType) {
 		q.repeat = true // the answer may be from before the change
 	}
 	if q.fires == g.tree {
-		g.handleWatch(watchEvent{q, q.fires, zk.Event{Type: event}})
+		g.handleWatch(watchEvent{q, q.fires, client.Event{Type: event}})
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -68,22 +68,22 @@ func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
 
 // PatientChildren waits until the children of a znode have not changed for the time quiet. The
 // result is their names and a channel that gets an event or is closed when they may have changed;
-// see recipes.Client.ExistsW. If the znode is missing, the error is zk.ErrNoNode. This is kazoo's
-// PatientChildrenWatch.
-func PatientChildren(ctx context.Context, c *recipes.Client, path string, quiet time.Duration) (names []string, fires <-chan zk.Event, err error) {
+// see recipes.Client.ExistsW. If the znode is missing, the error is proto.ErrNoNode. This is
+// kazoo's PatientChildrenWatch.
+func PatientChildren(ctx context.Context, c *recipes.Client, path string, quiet time.Duration) (names []string, fires <-chan client.Event, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	states := c.States(ctx)
 	<-states // the current state
 	t := time.NewTimer(quiet)
 	defer t.Stop()
-	var seen *zk.Stat
+	var seen *proto.Stat
 	for {
 		names, stat, fires, err := c.ChildrenW(ctx, path)
 		if err != nil {
 			return nil, nil, err
 		}
-		if seen == nil || seen.Czxid != stat.Czxid || seen.Pzxid != stat.Pzxid {
+		if seen == nil || int64(seen.Czxid) != int64(stat.Czxid) || int64(seen.Pzxid) != int64(stat.Pzxid) {
 			t.Reset(quiet)
 		}
 		seen = stat

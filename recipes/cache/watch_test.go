@@ -8,9 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 )
@@ -91,7 +90,7 @@ func TestWatchChildren(t *testing.T) {
 func TestPatientChildren(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		if _, _, err := cache.PatientChildren(t.Context(), c, "/a", time.Second); !errors.Is(err, zk.ErrNoNode) {
+		if _, _, err := cache.PatientChildren(t.Context(), c, "/a", time.Second); !errors.Is(err, proto.ErrNoNode) {
 			t.Error(err)
 		}
 		w.Load(map[string]string{"/a": ""})
@@ -122,19 +121,19 @@ func TestPatientChildren(t *testing.T) {
 // If the root may not be read, Wait says so. A descendant that may not be read is left out.
 func TestRefused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		owner := w.Client(recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))
+		owner := w.Client(recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}))
 		must(t, create(owner, "/a"))
 		c := w.Client()
 		children := cache.NewChildren(c, "/a")
 		defer children.Close()
 		must(t, children.Start(t.Context()))
-		if err := children.Wait(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+		if err := children.Wait(t.Context()); !errors.Is(err, proto.ErrNoAuth) {
 			t.Error(err)
 		}
-		if err := cache.WatchChildren(t.Context(), c, "/a", func([]string) bool { return true }); !errors.Is(err, zk.ErrNoAuth) {
+		if err := cache.WatchChildren(t.Context(), c, "/a", func([]string) bool { return true }); !errors.Is(err, proto.ErrNoAuth) {
 			t.Error(err)
 		}
-		if err := cache.WatchChildren(t.Context(), c, "no path", func([]string) bool { return true }); !errors.Is(err, zk.ErrInvalidPath) {
+		if err := cache.WatchChildren(t.Context(), c, "no path", func([]string) bool { return true }); !errors.Is(err, proto.ErrBadArguments) {
 			t.Error(err)
 		}
 		must(t, owner.Delete(t.Context(), "/a", -1))

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Znode is a cached znode. Its Stat is as of the last read of the data, so the numbers of children
@@ -15,7 +15,7 @@ import (
 type Znode struct {
 	Path string // as the Client names it, relative to its namespace
 	Data []byte
-	Stat zk.Stat
+	Stat proto.Stat
 
 	names []string // of the children, sorted; nil unless the cache keeps names
 }
@@ -64,7 +64,7 @@ func same(a, b *Znode) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && slices.Equal(a.names, b.names) && bytes.Equal(a.Data, b.Data)
+	return int64(a.Stat.Czxid) == int64(b.Stat.Czxid) && int64(a.Stat.Mzxid) == int64(b.Stat.Mzxid) && slices.Equal(a.names, b.names) && bytes.Equal(a.Data, b.Data)
 }
 
 // split returns the parent's path, which is "" for "/", and the name.

@@ -17,8 +17,8 @@ func TestD5_ServersForgot(t *testing.T) {
 		at := one
 		one.Load(map[string]string{"/services/web/a": `{"name":"web","id":"a","port":1}`})
 		anew.Load(map[string]string{"/services/web/a": `{"name":"web","id":"a","port":2}`})
-		if before, after := one.Znode("/services/web/a"), anew.Znode("/services/web/a"); before.Stat.Mzxid != after.Stat.Mzxid {
-			t.Fatalf("0x%x and 0x%x", before.Stat.Mzxid, after.Stat.Mzxid)
+		if before, after := one.Znode("/services/web/a"), anew.Znode("/services/web/a"); int64(before.Stat.Mzxid) != int64(after.Stat.Mzxid) {
+			t.Fatalf("0x%x and 0x%x", int64(before.Stat.Mzxid), int64(after.Stat.Mzxid))
 		}
 		c, err := recipes.Connect(t.Context(), []string{"service:2181"}, recipes.Retry(recipes.Forever(time.Second)),
 			recipes.Dialer(func(network, _ string, timeout time.Duration) (net.Conn, error) {

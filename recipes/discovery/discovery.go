@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -66,7 +64,7 @@ func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[
 	}
 	data, _, err := d.client.Get(ctx, path)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, proto.ErrNoNode):
 		return Instance[T]{}, fmt.Errorf("%w %s", ErrNoInstance, path)
 	case err != nil:
 		return Instance[T]{}, err

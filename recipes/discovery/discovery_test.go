@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/discovery"
@@ -98,7 +98,7 @@ func TestRegister(t *testing.T) {
 			t.Error(err)
 		}
 		for _, bad := range []instance{{}, {Name: "a/b"}, {Name: "a", ID: "b/c"}, {Name: ".."}} {
-			if _, err := d.Register(t.Context(), bad); !errors.Is(err, zk.ErrInvalidPath) {
+			if _, err := d.Register(t.Context(), bad); !errors.Is(err, proto.ErrBadArguments) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}

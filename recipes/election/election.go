@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
@@ -39,7 +37,7 @@ type candidate struct {
 func (c *candidate) ID() string { return c.id }
 
 // Leader returns the id of the leader, according to the Client's server. The leadership may have
-// ended when Leader returns. If there are no candidates, the error is zk.ErrNoNode.
+// ended when Leader returns. If there are no candidates, the error is proto.ErrNoNode.
 func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	names, err := contend.ChildNames(ctx, c.client, c.path)
 	if err != nil {
@@ -47,7 +45,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	}
 	for _, name := range sequence.Sequential(names) {
 		data, _, err := c.client.Get(ctx, znodepath.Join(c.path, name))
-		if !errors.Is(err, zk.ErrNoNode) { // ErrNoNode: the candidate has left meanwhile
+		if !errors.Is(err, proto.ErrNoNode) { // ErrNoNode: the candidate has left meanwhile
 			return string(data), err
 		}
 	}

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
@@ -30,7 +29,7 @@ func ExampleLatch() {
 		log.Fatal(err)
 	}
 	// The plan is written only if this process still leads.
-	_, err = held.Commit(ctx, &zk.SetDataRequest{Path: "/plan", Data: []byte("host-7's plan"), Version: -1})
+	_, err = held.Commit(ctx, client.SetOp("/plan", []byte("host-7's plan"), -1))
 	fmt.Println("written:", err)
 
 	leader, err := latch.Leader(ctx)
@@ -38,7 +37,7 @@ func ExampleLatch() {
 	if err := latch.Close(); err != nil {
 		log.Fatal(err)
 	}
-	_, err = held.Commit(ctx, &zk.SetDataRequest{Path: "/plan", Data: []byte("an old plan"), Version: -1})
+	_, err = held.Commit(ctx, client.SetOp("/plan", []byte("an old plan"), -1))
 	fmt.Println("too late:", errors.Is(err, recipes.ErrNotHeld))
 	// Output:
 	// written: <nil>

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
 )
@@ -70,7 +70,7 @@ func candidates(t testing.TB, l *election.Latch, want ...string) {
 	}
 	leader, err := l.Leader(t.Context())
 	if len(want) == 0 {
-		if !errors.Is(err, zk.ErrNoNode) {
+		if !errors.Is(err, proto.ErrNoNode) {
 			t.Errorf("leader %q, %v", leader, err)
 		}
 	} else if err != nil || leader != want[0] {
@@ -107,7 +107,7 @@ func TestLatch(t *testing.T) {
 		if first.Context().Err() == nil || second.Token() <= first.Token() {
 			t.Errorf("%v, tokens %d, %d", first.Context().Err(), first.Token(), second.Token())
 		}
-		if _, err := first.Commit(t.Context(), &zk.CreateRequest{Path: "/late"}); !errors.Is(err, recipes.ErrNotHeld) {
+		if _, err := first.Commit(t.Context(), client.CreateOp("/late", nil, client.CreateOptions{})); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -203,11 +203,11 @@ func TestLatch_Close(t *testing.T) {
 func TestLatch_Refused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		if _, err := c.Create(t.Context(), "/app", nil, recipes.CreateOptions{ACL: zk.WorldACL(zk.PermRead)}); err != nil {
+		if _, err := c.Create(t.Context(), "/app", nil, recipes.CreateOptions{ACL: proto.ReadACL()}); err != nil {
 			t.Fatal(err)
 		}
 		l := start(t, c, "a")
-		if _, err := l.Await(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+		if _, err := l.Await(t.Context()); !errors.Is(err, proto.ErrNoAuth) {
 			t.Error(err)
 		}
 		closed := w.Client()

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/group"
@@ -74,7 +74,7 @@ func TestGroup(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		for _, id := range []string{"", ".", "..", "a/b"} {
-			if _, err := g.Join(t.Context(), id, nil); !errors.Is(err, zk.ErrInvalidPath) {
+			if _, err := g.Join(t.Context(), id, nil); !errors.Is(err, proto.ErrBadArguments) {
 				t.Errorf("%q: %v", id, err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestParty_Kazoo(t *testing.T) {
 		if err != nil || !slices.Equal(members, []string{"go=", "go=", "java=", "py-thon="}) {
 			t.Errorf("%q, %v", members, err)
 		}
-		if _, err := shallow.Join(t.Context(), "a/b", nil); !errors.Is(err, zk.ErrInvalidPath) {
+		if _, err := shallow.Join(t.Context(), "a/b", nil); !errors.Is(err, proto.ErrBadArguments) {
 			t.Error(err)
 		}
 	})

@@ -26,7 +26,7 @@ func (v *View) Members() []Member {
 	for _, z := range v.All() {
 		if v.group.isMember(znodepath.Base(z.Path)) {
 			members = append(members, v.group.member(recipes.Contender{
-				Path: z.Path, Data: z.Data, Session: z.Stat.EphemeralOwner, Since: time.UnixMilli(z.Stat.Ctime), Zxid: z.Stat.Czxid,
+				Path: z.Path, Data: z.Data, Session: int64(z.Stat.EphemeralOwner), Since: time.UnixMilli(z.Stat.CtimeMs), Zxid: int64(z.Stat.Czxid),
 			}))
 		}
 	}

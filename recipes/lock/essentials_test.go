@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
 )
@@ -95,7 +94,7 @@ func TestEssentials_Revoke(t *testing.T) {
 // remove deletes a znode and its descendants.
 func remove(t *testing.T, c *recipes.Client, path string) {
 	names, _, err := c.Children(t.Context(), path)
-	if errors.Is(err, zk.ErrNoNode) { // a container
+	if errors.Is(err, proto.ErrNoNode) { // a container
 		return
 	}
 	check(t, err)

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
@@ -43,7 +42,7 @@ func ExampleMutex_Lock() {
 	defer func() { fmt.Println("unlocked:", l.Release(ctx)) }()
 
 	// This is written only if the lock is still held at that moment.
-	_, err = l.Commit(ctx, &zk.SetDataRequest{Path: "/balance", Data: []byte("90"), Version: -1})
+	_, err = l.Commit(ctx, client.SetOp("/balance", []byte("90"), -1))
 	fmt.Println("written:", err)
 
 	_, err = lock.NewMutex(c, "/bank/lock", nil).TryLock(ctx)

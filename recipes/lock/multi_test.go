@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
@@ -37,8 +36,8 @@ func TestMulti_K7(t *testing.T) {
 		if _, err := multi.TryLock(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 			t.Error(err)
 		}
-		set := func(to string) any { return &zk.SetDataRequest{Path: "/x", Data: []byte(to), Version: -1} }
-		if results, err := all.Commit(t.Context(), set("1")); err != nil || len(results) != 1 || results[0].Stat == nil || results[0].Stat.Version != 1 {
+		set := func(to string) client.Op { return client.SetOp("/x", []byte(to), -1) }
+		if results, err := all.Commit(t.Context(), set("1")); err != nil || len(results) != 1 || results[0].Stat.Version != 1 {
 			t.Errorf("commit: %+v, %v", results, err)
 		}
 		// The loss of one lock ends all, even if it is not the first.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
 )
@@ -153,7 +153,7 @@ func TestLock_Commit(t *testing.T) {
 		w.Load(map[string]string{"/balance": "0"})
 		c, other := w.Client(), w.Client()
 		l := must[*lock.Lock](t)(lock.NewMutex(c, "/lock", nil).Lock(t.Context()))
-		set := func(to string) any { return &zk.SetDataRequest{Path: "/balance", Data: []byte(to), Version: -1} }
+		set := func(to string) client.Op { return client.SetOp("/balance", []byte(to), -1) }
 		if _, err := l.Commit(t.Context(), set("1")); err != nil {
 			t.Error(err)
 		}
@@ -162,7 +162,7 @@ func TestLock_Commit(t *testing.T) {
 		}
 		w.AssertData("/balance", "2")
 		check(t, other.Delete(t.Context(), l.Path(), -1))
-		if _, err := other.Multi(t.Context(), l.Guard(set("3"))...); !errors.Is(err, zk.ErrNoNode) {
+		if _, err := other.Multi(t.Context(), l.Guard(set("3"))...); !errors.Is(err, proto.ErrNoNode) {
 			t.Error(err)
 		}
 		if _, err := l.Commit(t.Context(), set("4")); !errors.Is(err, recipes.ErrNotHeld) {
@@ -334,10 +334,10 @@ func TestRevoke(t *testing.T) {
 func TestMutex_Root(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		m := lock.NewMutex(w.Client(), "/", nil)
-		if _, err := m.Lock(t.Context()); !errors.Is(err, zk.ErrInvalidPath) {
+		if _, err := m.Lock(t.Context()); !errors.Is(err, proto.ErrBadArguments) {
 			t.Error(err)
 		}
-		if _, err := m.TryLock(t.Context()); !errors.Is(err, zk.ErrInvalidPath) {
+		if _, err := m.TryLock(t.Context()); !errors.Is(err, proto.ErrBadArguments) {
 			t.Error(err)
 		}
 	})

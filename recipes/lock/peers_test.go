@@ -36,7 +36,7 @@ func (p *peer) stand(dir, name string, rule decide) (path string, token int64, e
 		}
 		watch, turn := rule(children, path[len(dir)+1:])
 		if turn {
-			return path, stat.Pzxid, nil
+			return path, int64(stat.Pzxid), nil
 		}
 		_, _, fires, e := p.conn.GetW(dir + "/" + watch)
 		if errors.Is(e, zk.ErrNoNode) {
@@ -204,7 +204,7 @@ func curatorDowngrade(p *peer) (path string, token int64, takes int, err error) 
 	if err = errors.Join(err, e, p.conn.Delete(writer, -1)); err != nil {
 		return "", 0, 0, err
 	}
-	return path, stat.Pzxid, 1, nil
+	return path, int64(stat.Pzxid), 1, nil
 }
 
 // lease is InterProcessSemaphoreV2.internalAcquire1Lease, which counts after it has created the
@@ -237,10 +237,10 @@ func (p *peer) lease(locks, name string, rule decide, leases string, maximum int
 				if err == nil && !there {
 					err = errors.New("the lease is gone")
 				}
-				return path, stat.Czxid, 1, errors.Join(err, p.conn.Delete(turn, -1))
+				return path, int64(stat.Czxid), 1, errors.Join(err, p.conn.Delete(turn, -1))
 			}
 		case !before && len(children) <= maximum:
-			return path, stat.Pzxid, 1, p.conn.Delete(turn, -1)
+			return path, int64(stat.Pzxid), 1, p.conn.Delete(turn, -1)
 		default:
 			<-fires
 		}

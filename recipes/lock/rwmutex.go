@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -117,11 +116,11 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 		return nil, err
 	}
 	names, stat, err := m.client.Children(in, m.path)
-	if errors.Is(err, zk.ErrNoNode) || err == nil && !slices.Contains(names, znodepath.Base(w.Path())) {
+	if errors.Is(err, proto.ErrNoNode) || err == nil && !slices.Contains(names, znodepath.Base(w.Path())) {
 		err = &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}
 	}
 	if err == nil {
-		return newLock(m.client.NewHold(recipes.HoldSpec{Session: w.Session(), Path: path, Token: stat.Pzxid}), nil), nil
+		return newLock(m.client.NewHold(recipes.HoldSpec{Session: w.Session(), Path: path, Token: int64(stat.Pzxid)}), nil), nil
 	}
 	return nil, cleanup.Undo(ctx, m.client, w.Session(), err, path)
 }

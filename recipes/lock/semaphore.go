@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/cleanup"
@@ -168,15 +168,15 @@ func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) 
 			return 0, err
 		}
 		var names []string
-		var stat *zk.Stat
-		var fires <-chan zk.Event
+		var stat *proto.Stat
+		var fires <-chan client.Event
 		if wait {
 			names, stat, fires, err = s.client.ChildrenW(ctx, s.leases)
 		} else {
 			names, stat, err = s.client.Children(ctx, s.leases)
 		}
 		// if the directory is missing, so are the leases
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if err != nil && !errors.Is(err, proto.ErrNoNode) {
 			return 0, err
 		}
 		for _, path := range paths {
@@ -186,7 +186,7 @@ func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) 
 		}
 		switch {
 		case len(names) <= maximum:
-			return stat.Pzxid, nil
+			return int64(stat.Pzxid), nil
 		case !wait:
 			return 0, recipes.ErrNotAcquired
 		}
@@ -221,7 +221,7 @@ func (s *Semaphore) checkKazooMaximum(ctx context.Context) error {
 	}
 	own := int(s.maximum.(fixed))
 	_, err := s.client.Idempotent().Create(ctx, s.leases, []byte(strconv.Itoa(own)), recipes.CreateOptions{Parents: true})
-	if errors.Is(err, zk.ErrNodeExists) {
+	if errors.Is(err, proto.ErrNodeExists) {
 		var data []byte
 		data, _, err = s.client.Get(ctx, s.leases)
 		if n, e := strconv.Atoi(string(data)); err == nil && e == nil && n != own {

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
@@ -170,9 +169,9 @@ func TestSemaphore_DirectoryDeleted(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		paths := slices.Sorted(maps.Keys(w.Tree("/sem")))
-		ops := make([]any, len(paths))
+		ops := make([]client.Op, len(paths))
 		for i, path := range paths { // children first
-			ops[len(paths)-1-i] = &zk.DeleteRequest{Path: path, Version: -1}
+			ops[len(paths)-1-i] = client.DeleteOp(path, -1)
 		}
 		if _, err := c.Multi(t.Context(), ops...); err != nil {
 			t.Error(err)

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
@@ -18,7 +17,7 @@ import (
 type held interface {
 	Context() context.Context
 	Token() int64
-	Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+	Commit(ctx context.Context, ops ...client.Op) ([]client.Result, error)
 }
 
 // kind is a recipe, for the tests that cover all of them.
@@ -117,7 +116,7 @@ func step(t testing.TB, s *recipetest.Step, k kind) {
 		case <-time.After(time.Second):
 		}
 		if how == "tested" {
-			_, err = h.Commit(ctx, &zk.SetDataRequest{Path: "/counter", Data: []byte("1"), Version: -1})
+			_, err = h.Commit(ctx, client.SetOp("/counter", []byte("1"), -1))
 		}
 		return errors.Join(err, letGo(ctx))
 	}

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -145,7 +144,7 @@ func (e *engine) tryBecomeChief(ctx context.Context) error {
 		if place := c.leaveLine(); place != "" {
 			e.deleteInBackground(place)
 		}
-	case errors.Is(err, zk.ErrNodeExists):
+	case errors.Is(err, proto.ErrNodeExists):
 		c.role = roleInLine
 	default:
 		return err

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/queue"
 	"github.com/gozkd/gozkd/zktest"
@@ -51,7 +50,7 @@ func (q as) Take(ctx context.Context) (queue.Message, error) {
 			if err == nil {
 				return queue.Message{Data: data}, nil
 			}
-			if !errors.Is(err, zk.ErrNoNode) {
+			if !errors.Is(err, proto.ErrNoNode) {
 				return queue.Message{}, err
 			}
 		}

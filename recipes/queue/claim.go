@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
@@ -90,12 +90,12 @@ func (c *consumer) readAhead(found []assignment) []*entry {
 
 // claimOps returns the operations that take the items of found, and for each operation the index of
 // its item: len(found) for the place in line.
-func (e *engine) claimOps(found []assignment) (ops []any, owners []int) {
+func (e *engine) claimOps(found []assignment) (ops []client.Op, owners []int) {
 	for i, p := range found {
 		if p.request.locked {
 			ops = append(ops,
-				&zk.CreateRequest{Path: e.lock(p.name), Data: []byte(e.id), Flags: zk.FlagEphemeral},
-				&zk.CheckVersionRequest{Path: e.child(p.name), Version: p.content.stat.Version})
+				client.CreateOp(e.lock(p.name), []byte(e.id), client.CreateOptions{Ephemeral: true}),
+				client.CheckOp(e.child(p.name), p.content.stat.Version))
 		} else {
 			ops = append(ops, e.removeOps(p.name, p.content.stat.Version)...)
 		}
@@ -104,13 +104,13 @@ func (e *engine) claimOps(found []assignment) (ops []any, owners []int) {
 		}
 	}
 	if place := e.consumer.linePath; place != "" {
-		ops, owners = append(ops, &zk.DeleteRequest{Path: place, Version: -1}), append(owners, len(found))
+		ops, owners = append(ops, client.DeleteOp(place, -1)), append(owners, len(found))
 	}
 	return ops, owners
 }
 
 // claimRefused handles a claim that the server refused with err, or that was not sent.
-func (e *engine) claimRefused(found []assignment, owners []int, results []zk.MultiResponse, err error) {
+func (e *engine) claimRefused(found []assignment, owners []int, results []client.Result, err error) {
 	c := &e.consumer
 	failed := exactlyonce.FailedAt(results)
 	owner := len(found)
@@ -121,20 +121,20 @@ func (e *engine) claimRefused(found []assignment, owners []int, results []zk.Mul
 	case len(results) == 0: // not sent, or too large
 		e.answerAll(found, takeResult{err: err})
 	// somebody has deleted this consumer's place in line
-	case owner == len(found) && errors.Is(err, zk.ErrNoNode):
+	case owner == len(found) && errors.Is(err, proto.ErrNoNode):
 		c.linePath, c.firstInLine = "", false
 		e.requeue(found)
 	case owner == len(found):
 		e.answerAll(found, takeResult{err: err})
-	case errors.Is(err, zk.ErrNotEmpty):
+	case errors.Is(err, proto.ErrNotEmpty):
 		e.skip(found[owner].entry, err)
 		e.requeue(found)
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists): // somebody else has the item
+	case errors.Is(err, proto.ErrNoNode), errors.Is(err, proto.ErrNodeExists): // somebody else has the item
 		c.remove(found[owner].entry)
 		c.misses++
 		c.batchSize = max(1, c.batchSize/2)
 		e.requeue(found)
-	case errors.Is(err, zk.ErrBadVersion):
+	case errors.Is(err, proto.ErrBadVersion):
 		found[owner].content = nil
 		e.requeue(found)
 	default:
@@ -168,7 +168,7 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 
 // resultOf returns the result of a request whose item was taken.
 func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeResult {
-	m := Message{Name: x.name, Data: x.content.data, Put: time.UnixMilli(x.content.stat.Ctime)}
+	m := Message{Name: x.name, Data: x.content.data, Put: time.UnixMilli(x.content.stat.CtimeMs)}
 	if e.layout == plainLayout {
 		m.ID = curatorID(x.name)
 	}
@@ -187,8 +187,8 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 		i.engine, i.marker, i.turn = e, r.Marker, make(chan struct{}, 1)
 		i.turn <- struct{}{}
 		// The name of the lock does not tell whose it is: the next holder's is the same.
-		marked := &zk.CheckVersionRequest{Path: r.Marker, Version: -1}
-		i.Hold = e.client.NewHold(recipes.HoldSpec{Session: r.Session, Path: e.lock(x.name), Token: r.Zxid, Checks: []any{marked}, Release: i.giveBack})
+		marked := client.CheckOp(r.Marker, -1)
+		i.Hold = e.client.NewHold(recipes.HoldSpec{Session: r.Session, Path: e.lock(x.name), Token: r.Zxid, Checks: []client.Op{marked}, Release: i.giveBack})
 		e.trackHeld(i.Hold)
 	}
 	return takeResult{i, err}
@@ -202,7 +202,7 @@ func (e *engine) putBack(ctx context.Context, x *entry) {
 			return
 		}
 		in, cancel := s.Within(ctx)
-		_, err = e.write(in, e.consumer.writer, &zk.CreateRequest{Path: e.child(x.name), Data: x.content.data})
+		_, err = e.write(in, e.consumer.writer, client.CreateOp(e.child(x.name), x.content.data, client.CreateOptions{}))
 		cancel()
 		if err == nil || !repeatable(ctx, err) {
 			return
@@ -237,7 +237,7 @@ func (e *engine) resolveClaim(ctx context.Context, s *recipes.Session, found []a
 		}
 		there := false
 		if err == nil {
-			var stat *zk.Stat
+			var stat *proto.Stat
 			stat, err = e.client.Exists(ctx, e.child(p.name))
 			there = stat != nil
 		}

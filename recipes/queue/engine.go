@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
@@ -131,7 +131,7 @@ func (e *engine) makePaths(ctx context.Context) error {
 			continue
 		}
 		_, err := e.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{Parents: true})
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if err != nil && !errors.Is(err, proto.ErrNodeExists) {
 			return err
 		}
 	}
@@ -139,16 +139,16 @@ func (e *engine) makePaths(ctx context.Context) error {
 }
 
 // write is w.Write, and creates missing parents of what ops create.
-func (e *engine) write(ctx context.Context, w *exactlyonce.Writer, ops ...any) (exactlyonce.Result, error) {
+func (e *engine) write(ctx context.Context, w *exactlyonce.Writer, ops ...client.Op) (exactlyonce.Result, error) {
 	for tries := 1; ; tries++ {
 		r, err := w.Write(ctx, ops...)
 		// After a lost answer, resolveClaim looks at each item of a claim.
 		lostClaim := w == e.consumer.writer && errors.Is(err, recipes.ErrOutcomeUnknown)
-		if !errors.Is(err, zk.ErrNoNode) || lostClaim || tries == maxPathTries {
+		if !errors.Is(err, proto.ErrNoNode) || lostClaim || tries == maxPathTries {
 			return r, err
 		}
 		if i := exactlyonce.FailedAt(r.Ops); i < len(r.Ops) {
-			if _, creates := ops[i].(*zk.CreateRequest); !creates {
+			if ops[i].Request.Op != proto.OpCreate2 {
 				return r, err
 			}
 		} // otherwise the creation of the marker has failed

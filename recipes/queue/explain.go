@@ -33,8 +33,8 @@ type ItemInfo struct {
 	Due               time.Time // in a queue with delays
 	// the consumer that has locked the item, and since when; nil if none
 	Holder *recipes.Contender
-	// Skipped is why this Client cannot take the item: zk.ErrNoAuth if it may not read the item,
-	// zk.ErrNotEmpty if a Take found that the item has children; nil otherwise.
+	// Skipped is why this Client cannot take the item: proto.ErrNoAuth if it may not read the item,
+	// proto.ErrNotEmpty if a Take found that the item has children; nil otherwise.
 	Skipped error
 }
 

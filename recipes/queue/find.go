@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/parallel"
@@ -40,7 +40,7 @@ type consumer struct {
 // content holds the data and the Stat of an item's znode.
 type content struct {
 	data []byte
-	stat *zk.Stat
+	stat *proto.Stat
 }
 
 const (
@@ -150,19 +150,19 @@ func (c *consumer) remove(x *entry) {
 }
 
 // refresh lists the queue. With watch, the channels fire when the items or the locks change.
-func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.Event, err error) {
+func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan client.Event, err error) {
 	c := &e.consumer
 	for tries := 1; ; tries++ {
 		items, locks, err := e.listBoth(ctx, watch)
 		// a missing znode's children cannot be watched
-		if errors.Is(err, zk.ErrNoNode) && watch && tries < maxPathTries {
+		if errors.Is(err, proto.ErrNoNode) && watch && tries < maxPathTries {
 			if err := e.makePaths(ctx); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if errors.Is(err, zk.ErrNoNode) {
-			items, locks, err = listing{stat: &zk.Stat{}}, listing{}, nil
+		if errors.Is(err, proto.ErrNoNode) {
+			items, locks, err = listing{stat: &proto.Stat{}}, listing{}, nil
 		}
 		if err != nil {
 			return nil, err
@@ -180,18 +180,18 @@ func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.E
 			_, skipped := c.skipped[x.name]
 			return locked || skipped
 		})
-		return []<-chan zk.Event{items.watch, locks.watch}, nil
+		return []<-chan client.Event{items.watch, locks.watch}, nil
 	}
 }
 
 // creationMark returns a number that rises when a child is created and does not change when a child
 // is deleted: twice the number of children ever created.
-func creationMark(stat *zk.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
+func creationMark(stat *proto.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
 
 type listing struct {
 	names []string
-	stat  *zk.Stat
-	watch <-chan zk.Event
+	stat  *proto.Stat
+	watch <-chan client.Event
 }
 
 // listBoth lists items and locks concurrently.
@@ -229,7 +229,7 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 	picks = append([]*entry(nil), picks...)
 	var (
 		wg      sync.WaitGroup
-		stat    *zk.Stat
+		stat    *proto.Stat
 		statErr error
 	)
 	if e.layout.sortKey != nil && !justListed {
@@ -272,9 +272,9 @@ func (e *engine) fetch(ctx context.Context, entries []*entry) error {
 		switch {
 		case err == nil:
 			x.content = &content{data, stat}
-		case errors.Is(err, zk.ErrNoAuth):
+		case errors.Is(err, proto.ErrNoAuth):
 			x.forbidden = err
-		case !errors.Is(err, zk.ErrNoNode):
+		case !errors.Is(err, proto.ErrNoNode):
 			return err
 		}
 		return nil

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/cleanup"
@@ -55,8 +55,8 @@ func (i *Item) done(ctx context.Context) error {
 			return i.notHeld()
 		}
 		results, err := e.client.Multi(in, i.Guard(
-			&zk.DeleteRequest{Path: e.child(i.Name), Version: -1},
-			&zk.DeleteRequest{Path: i.Path(), Version: -1})...)
+			client.DeleteOp(e.child(i.Name), -1),
+			client.DeleteOp(i.Path(), -1))...)
 		switch {
 		case err == nil:
 			i.endHold()
@@ -73,20 +73,20 @@ func (i *Item) done(ctx context.Context) error {
 			return i.notHeld()
 		case len(results) == 0:
 			return err
-		case errors.Is(results[0].Error, zk.ErrNoNode) && i.doneUnknown && s.Context().Err() == nil:
+		case errors.Is(results[0].Err, proto.ErrNoNode) && i.doneUnknown && s.Context().Err() == nil:
 			i.endHold() // while its session lives, only this Done deletes the lock
 			i.doneUnknown = false
 			return nil
-		case errors.Is(results[0].Error, zk.ErrNoNode):
+		case errors.Is(results[0].Err, proto.ErrNoNode):
 			i.endHold()
 			return i.notHeld()
 		// the marker was deleted; the lock may be another holder's
-		case errors.Is(results[1].Error, zk.ErrNoNode):
+		case errors.Is(results[1].Err, proto.ErrNoNode):
 			i.endHold()
 			// Ends with the server's answer or with s. Client.Close ends s and waits.
 			_ = e.client.Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
-		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
+		case errors.Is(err, proto.ErrNoNode): // somebody has removed the item, as Done should
 			i.endHold()
 			return calls.Finish(ctx, e.client, "done", e.path, func(ctx context.Context) error { return e.unlock(ctx, s, i.Name, i.marker, i.Token()) })
 		}
@@ -164,9 +164,9 @@ func (e *engine) isLocked(ctx context.Context, s *recipes.Session, name string, 
 	defer cancel()
 	done := backoff.Retry(in, func() bool {
 		if err = e.client.Sync(in, e.lock(name)); err == nil {
-			var stat *zk.Stat
+			var stat *proto.Stat
 			stat, err = e.client.Exists(in, e.lock(name))
-			locked = stat != nil && stat.Czxid == token
+			locked = stat != nil && int64(stat.Czxid) == token
 		}
 		return err == nil || recipes.Refused(err)
 	})
@@ -186,8 +186,8 @@ func repeatable(ctx context.Context, err error) bool {
 // marker belongs to the lock's session. If that session ends before the request is sent, the
 // request is sent in the next session, where the lock may be another holder's.
 func (e *engine) deleteLock(ctx context.Context, name, marker string) (marked bool, err error) {
-	r, err := e.putWriter.Write(ctx, &zk.CheckVersionRequest{Path: marker, Version: -1}, &zk.DeleteRequest{Path: e.lock(name), Version: -1})
-	if errors.Is(err, zk.ErrNoNode) {
+	r, err := e.putWriter.Write(ctx, client.CheckOp(marker, -1), client.DeleteOp(e.lock(name), -1))
+	if errors.Is(err, proto.ErrNoNode) {
 		return exactlyonce.FailedAt(r.Ops) > 0, nil // the marker or the lock is gone
 	}
 	return true, err
@@ -202,9 +202,9 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 		err := e.client.Sync(in, e.lock(name))
 		if err == nil {
 			var data []byte
-			var stat *zk.Stat
+			var stat *proto.Stat
 			data, stat, err = e.client.Get(in, e.lock(name))
-			if err == nil && (stat.EphemeralOwner != s.ID() || string(data) != e.id) {
+			if err == nil && (int64(stat.EphemeralOwner) != s.ID() || string(data) != e.id) {
 				return
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -142,10 +142,10 @@ func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
 			e.finishBatch(batch, err)
 			return
 		}
-		var ops []any
+		var ops []client.Op
 		for _, p := range batch {
 			for _, data := range p.data {
-				ops = append(ops, &zk.CreateRequest{Path: p.path, Data: data, Flags: zk.FlagSequence})
+				ops = append(ops, client.CreateOp(p.path, data, client.CreateOptions{Sequential: true}))
 			}
 		}
 		in, cancel := s.Within(ctx)
@@ -173,14 +173,14 @@ func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
 
 // batchStored answers the callers of batch, and withdraws the items of abandoned requests. results
 // is nil if the names are not known.
-func (e *engine) batchStored(ctx context.Context, batch []*putRequest, results []zk.MultiResponse) {
+func (e *engine) batchStored(ctx context.Context, batch []*putRequest, results []client.Result) {
 	var back []string
 	e.mu.Lock()
 	for _, p := range batch {
 		if results != nil {
 			for _, r := range results[:len(p.data)] {
 				if p.abandoned {
-					back = append(back, r.String)
+					back = append(back, r.Path)
 				}
 			}
 			results = results[len(p.data):]
@@ -211,23 +211,23 @@ func (e *engine) finishBatch(batch []*putRequest, err error) {
 func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 	ops := e.removeOps(name, -1)
 	r, err := e.write(ctx, e.putWriter, ops...)
-	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) && exactlyonce.FailedAt(r.Ops) == len(ops)-1 {
+	if errors.Is(err, proto.ErrNodeExists) || errors.Is(err, proto.ErrNoNode) && exactlyonce.FailedAt(r.Ops) == len(ops)-1 {
 		return false, nil
 	}
 	return err == nil, err
 }
 
 // removeOps returns the operations that delete an item and fail if the item is locked.
-func (e *engine) removeOps(name string, version int32) []any {
-	ops := []any{&zk.DeleteRequest{Path: e.child(name), Version: version}}
+func (e *engine) removeOps(name string, version int32) []client.Op {
+	ops := []client.Op{client.DeleteOp(e.child(name), version)}
 	if e.locks == "" {
 		return ops
 	}
 	// Creating the lock fails if the item is locked. Nobody sees the lock, because the same multi
 	// deletes it.
-	return append([]any{
-		&zk.CreateRequest{Path: e.lock(name), Flags: zk.FlagEphemeral},
-		&zk.DeleteRequest{Path: e.lock(name), Version: -1},
+	return append([]client.Op{
+		client.CreateOp(e.lock(name), nil, client.CreateOptions{Ephemeral: true}),
+		client.DeleteOp(e.lock(name), -1),
 	}, ops...)
 }
 

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/queue"
 	"github.com/gozkd/gozkd/zktest"
@@ -19,7 +18,7 @@ import (
 // over, and why: from the error of a Take that ctx ended, and from Explain.
 func TestSkipped_IsTold(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		hidden := recipes.ACL(zk.WorldACL(zk.PermAll &^ zk.PermRead)...)
+		hidden := recipes.ACL(proto.ACL{Perms: proto.PermAll &^ proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}})
 		if err := queue.NewSimple(w.Client(), "/q").Put(t.Context(), []byte("first")); err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +28,7 @@ func TestSkipped_IsTold(t *testing.T) {
 		c := w.Client()
 		q := queue.NewSimple(c, "/q")
 		s, err := q.Explain(t.Context())
-		if err != nil || len(s.Items) != 2 || s.Items[0].Skipped != nil || !errors.Is(s.Items[1].Skipped, zk.ErrNoAuth) {
+		if err != nil || len(s.Items) != 2 || s.Items[0].Skipped != nil || !errors.Is(s.Items[1].Skipped, proto.ErrNoAuth) {
 			t.Fatalf("%+v, %v", s.Items, err)
 		}
 		parent := s.Items[0].Path
@@ -39,10 +38,10 @@ func TestSkipped_IsTold(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		m, err := q.Take(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, zk.ErrNotEmpty) || !strings.Contains(err.Error(), "2 items") || !strings.Contains(err.Error(), parent) {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, proto.ErrNotEmpty) || !strings.Contains(err.Error(), "2 items") || !strings.Contains(err.Error(), parent) {
 			t.Errorf("took %q, and the error does not say what is passed over: %v", m.Data, err)
 		}
-		if s, err := q.Explain(t.Context()); err != nil || !errors.Is(s.Items[0].Skipped, zk.ErrNotEmpty) || !errors.Is(s.Items[1].Skipped, zk.ErrNoAuth) {
+		if s, err := q.Explain(t.Context()); err != nil || !errors.Is(s.Items[0].Skipped, proto.ErrNotEmpty) || !errors.Is(s.Items[1].Skipped, proto.ErrNoAuth) {
 			t.Errorf("%+v, %v", s.Items, err)
 		}
 	})
@@ -61,7 +60,7 @@ func TestRelease_LostTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lost := map[zktest.Op]error{zktest.Multi: zk.ErrConnectionClosed, zktest.Sync: zk.ErrConnectionClosed}
+		lost := map[zktest.Op]error{zktest.Multi: proto.ErrConnectionLoss, zktest.Sync: proto.ErrConnectionLoss}
 		h.Arm(func(r recipetest.Request) error {
 			err := lost[r.Op]
 			delete(lost, r.Op)

@@ -55,7 +55,7 @@ func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseE
 	if err != nil {
 		return e, contend.IgnoreMissing(err)
 	}
-	e.Since = time.UnixMilli(stat.Mtime)
+	e.Since = time.UnixMilli(stat.MtimeMs)
 	e.Holder, e.End, err = decodeLease(data)
 	e.Over = err == nil && !time.Now().Before(e.End)
 	return e, err

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
@@ -111,7 +111,7 @@ func (l *Lease) obtain(ctx context.Context, path string) (*recipes.Hold, error) 
 		case err == nil, errors.Is(released, recipes.ErrOutcomeUnknown):
 		case ctx.Err() == nil && (errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrOutcomeUnknown)):
 			continue // this holder may take the lease again, in case it was taken
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, proto.ErrBadVersion), errors.Is(err, proto.ErrNodeExists), errors.Is(err, proto.ErrNoNode):
 			continue // written without the lock: by Release, or by kazoo
 		}
 		return held, err
@@ -127,21 +127,23 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*r
 	}
 	// The format has whole seconds. Rounded up: a lease lasts no less than was asked for.
 	end := time.Now().Add(l.duration + time.Second - 1).UTC().Truncate(time.Second)
-	set := &zk.SetDataRequest{Path: holder, Data: encodeLease(l.holder, end), Version: -1}
-	ops := []any{set}
+	version := int32(-1)
+	if stat != nil {
+		version = stat.Version
+	}
+	set := client.SetOp(holder, encodeLease(l.holder, end), version)
+	ops := []client.Op{set}
 	if stat == nil {
 		// kazoo creates the znode with its data, as version 0. Setting them after the creation
 		// makes every version either kazoo's or ours.
-		ops = []any{&zk.CreateRequest{Path: holder}, set}
-	} else {
-		set.Version = stat.Version
+		ops = []client.Op{client.CreateOp(holder, nil, client.CreateOptions{}), set}
 	}
 	results, err := turn.Commit(ctx, ops...)
 	if err != nil {
 		return nil, err
 	}
 	now := results[len(results)-1].Stat
-	h := recipes.HoldSpec{Path: holder, Token: now.Mzxid, Checks: []any{&zk.CheckVersionRequest{Path: holder, Version: now.Version}}}
+	h := recipes.HoldSpec{Path: holder, Token: int64(now.Mzxid), Checks: []client.Op{client.CheckOp(holder, now.Version)}}
 	h.Context, h.Cancel = untilTime(end)
 	h.Release = func(ctx context.Context, lost bool) error {
 		if lost {
@@ -154,7 +156,7 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*r
 
 // checkFree returns the Stat of the holder's znode, nil if missing, or an error if the lease must
 // not be taken.
-func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) {
+func (l *Lease) checkFree(ctx context.Context, holder string) (*proto.Stat, error) {
 	data, stat, err := l.client.Get(ctx, holder)
 	if err != nil {
 		return nil, contend.IgnoreMissing(err)
@@ -174,7 +176,7 @@ func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) 
 func (l *Lease) release(ctx context.Context, path string, version int32) error {
 	return calls.Finish(ctx, l.client, "release", path, func(ctx context.Context) error {
 		_, err := l.client.Idempotent().Set(ctx, path, encodeLease(l.holder, time.Now()), version)
-		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
+		if errors.Is(err, proto.ErrNoNode) || errors.Is(err, proto.ErrBadVersion) {
 			err = nil
 		}
 		return err

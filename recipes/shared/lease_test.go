@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/shared"
@@ -46,10 +46,10 @@ func TestLease(t *testing.T) {
 		if err != nil || second.Token() <= first.Token() || !endOf(second).After(endOf(first)) {
 			t.Fatal(second, err)
 		}
-		if _, err := second.Commit(ctx, &zk.CreateRequest{Path: "/done"}); err != nil {
+		if _, err := second.Commit(ctx, client.CreateOp("/done", nil, client.CreateOptions{})); err != nil {
 			t.Error(err)
 		}
-		if _, err := first.Commit(ctx, &zk.CreateRequest{Path: "/never"}); !errors.Is(err, recipes.ErrNotHeld) || first.Context().Err() == nil {
+		if _, err := first.Commit(ctx, client.CreateOp("/never", nil, client.CreateOptions{})); !errors.Is(err, recipes.ErrNotHeld) || first.Context().Err() == nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Until(endOf(second)))

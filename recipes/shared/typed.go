@@ -4,8 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -38,7 +37,7 @@ func JSON[T any]() Model[T] {
 // Read returns the value in the data of a znode that was read elsewhere, for example by package
 // cache. The result can be compared and replaced with Typed.CompareAndSet. If the data cannot be
 // decoded or fail the Check, the error is recipes.ErrFormat.
-func (m Model[T]) Read(path string, data []byte, stat *zk.Stat) (Versioned[T], error) {
+func (m Model[T]) Read(path string, data []byte, stat *proto.Stat) (Versioned[T], error) {
 	return read(m.at(path), data, stat)
 }
 

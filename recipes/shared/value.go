@@ -8,9 +8,9 @@ import (
 	"iter"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/cleanup"
@@ -95,7 +95,7 @@ func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versione
 		switch {
 		case stat == nil && after.Exists():
 			return Versioned[T]{}, nil
-		case stat != nil && stat.Mzxid > after.Zxid:
+		case stat != nil && int64(stat.Mzxid) > after.Zxid:
 			return v.decode(data, stat)
 		}
 		if err := calls.Await(ctx, "wait for a change of", v.path, fires); err != nil {
@@ -127,8 +127,8 @@ func (v *atomicValue[T]) Set(ctx context.Context, value T) error {
 		return err
 	}
 	for {
-		_, err := v.writer.Write(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: -1})
-		if !errors.Is(err, zk.ErrNoNode) {
+		_, err := v.writer.Write(ctx, client.SetOp(v.path, data, -1))
+		if !errors.Is(err, proto.ErrNoNode) {
 			return err
 		}
 		if _, created, err := v.create(ctx, value); err != nil || created {
@@ -233,9 +233,9 @@ func (v *atomicValue[T]) tryCompareAndSet(ctx context.Context, old Versioned[T],
 	if err != nil {
 		return Versioned[T]{}, false, err
 	}
-	r, err := v.writer.Write(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: old.Version})
+	r, err := v.writer.Write(ctx, client.SetOp(v.path, data, old.Version))
 	switch {
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, proto.ErrBadVersion), errors.Is(err, proto.ErrNoNode):
 		return Versioned[T]{}, false, nil
 	case err != nil:
 		return Versioned[T]{}, false, err
@@ -250,13 +250,13 @@ func (v *atomicValue[T]) create(ctx context.Context, value T) (Versioned[T], boo
 		return Versioned[T]{}, false, err
 	}
 	for {
-		r, err := v.writer.Write(ctx, &zk.CreateRequest{Path: v.path, Data: data})
+		r, err := v.writer.Write(ctx, client.CreateOp(v.path, data, client.CreateOptions{}))
 		switch {
 		case err == nil:
 			return v.written(data, 0, r.Zxid)
-		case errors.Is(err, zk.ErrNodeExists):
+		case errors.Is(err, proto.ErrNodeExists):
 			return Versioned[T]{}, false, nil
-		case !errors.Is(err, zk.ErrNoNode):
+		case !errors.Is(err, proto.ErrNoNode):
 			return Versioned[T]{}, false, err
 		}
 		if err := v.client.Ensure(ctx, znodepath.Parent(v.path)); err != nil {
@@ -283,14 +283,14 @@ func (v *atomicValue[T]) isUnchanged(ctx context.Context, old Versioned[T]) (boo
 		return false, err
 	}
 	stat, err := v.client.Exists(ctx, v.path)
-	return err == nil && stat != nil && stat.Mzxid == old.Zxid, err
+	return err == nil && stat != nil && int64(stat.Mzxid) == old.Zxid, err
 }
 
 // watch reads the data and sets a watch, also if the znode is missing; stat is nil then.
-func (v *atomicValue[T]) watch(ctx context.Context) (data []byte, stat *zk.Stat, fires <-chan zk.Event, err error) {
+func (v *atomicValue[T]) watch(ctx context.Context) (data []byte, stat *proto.Stat, fires <-chan client.Event, err error) {
 	for {
 		data, stat, fires, err = v.client.GetW(ctx, v.path)
-		if !errors.Is(err, zk.ErrNoNode) {
+		if !errors.Is(err, proto.ErrNoNode) {
 			return data, stat, fires, err
 		}
 		stat, fires, err = v.client.ExistsW(ctx, v.path)
@@ -300,13 +300,13 @@ func (v *atomicValue[T]) watch(ctx context.Context) (data []byte, stat *zk.Stat,
 	}
 }
 
-func (v *atomicValue[T]) decode(data []byte, stat *zk.Stat) (Versioned[T], error) {
+func (v *atomicValue[T]) decode(data []byte, stat *proto.Stat) (Versioned[T], error) {
 	return read(v.codec, data, stat)
 }
 
-func read[T any](c codec[T], data []byte, stat *zk.Stat) (Versioned[T], error) {
+func read[T any](c codec[T], data []byte, stat *proto.Stat) (Versioned[T], error) {
 	value, err := c.decode(data)
-	return Versioned[T]{value, stat.Version, stat.Mzxid, time.UnixMilli(stat.Mtime)}, err
+	return Versioned[T]{value, stat.Version, int64(stat.Mzxid), time.UnixMilli(stat.MtimeMs)}, err
 }
 
 var (

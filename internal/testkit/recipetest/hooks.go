@@ -38,7 +38,7 @@ type Hooks struct {
 
 // Arm counts requests from now on, and calls before when a request is about to be sent, and after
 // when the request was answered, both on the goroutine that makes the request. If before returns an
-// error, the request is not sent and fails with that error; zk.ErrNoServer acts like a missing
+// error, the request is not sent and fails with that error; recipes.ErrNoServer acts like a missing
 // connection. Both may be nil.
 func (h *Hooks) Arm(before func(Request) error, after func(Request)) {
 	h.mu.Lock()

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
@@ -118,7 +116,7 @@ func (s *Step) Arm() {
 	s.Hooks.Arm(func(r Request) error {
 		strike(r)
 		if s.Fault == EndBefore && r.N == s.K {
-			return zk.ErrNoServer
+			return recipes.ErrNoServer
 		}
 		return nil
 	}, nil)

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/parallel"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -23,7 +22,7 @@ func ChildNames(ctx context.Context, c *recipes.Client, dir string) ([]string, e
 
 // IgnoreMissing returns err, and nil if err says that a znode is missing.
 func IgnoreMissing(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
+	if errors.Is(err, proto.ErrNoNode) {
 		return nil
 	}
 	return err
@@ -71,15 +70,15 @@ func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []st
 		path := znodepath.Join(dir, names[i])
 		data, stat, err := c.Get(ctx, path)
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, proto.ErrNoNode):
 			return nil
-		case errors.Is(err, zk.ErrNoAuth):
+		case errors.Is(err, proto.ErrNoAuth):
 			all[i].Path = path
 			return nil
 		case err != nil:
 			return err
 		}
-		all[i] = recipes.Contender{Path: path, Data: data, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime), Zxid: stat.Czxid}
+		all[i] = recipes.Contender{Path: path, Data: data, Session: int64(stat.EphemeralOwner), Since: time.UnixMilli(stat.CtimeMs), Zxid: int64(stat.Czxid)}
 		return nil
 	})
 	if err != nil {

@@ -15,8 +15,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
@@ -138,7 +136,7 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	}
 	// Every znode that this contender had to wait for is gone from this state. Its deletion raised
 	// Pzxid, so Pzxid is greater than its token.
-	turn := recipes.HoldSpec{Session: p.session, Path: p.path, Token: line.stat.Pzxid}
+	turn := recipes.HoldSpec{Session: p.session, Path: p.path, Token: int64(line.stat.Pzxid)}
 	return p.client.NewHold(turn), "", nil
 }
 
@@ -155,7 +153,7 @@ func (p *Place) awaitGone(ctx context.Context, name string) error {
 // line is one state of a directory.
 type line struct {
 	names []string // the sequential children, in order
-	stat  *zk.Stat
+	stat  *proto.Stat
 }
 
 type linesKey struct{}

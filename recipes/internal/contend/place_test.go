@@ -11,10 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/server"
@@ -108,17 +109,17 @@ func TestAcquire_NoDirectory(t *testing.T) {
 			done <- err
 		}()
 		time.Sleep(time.Second)
-		ops := []any{&zk.DeleteRequest{Path: first.Path(), Version: -1}}
+		ops := []client.Op{client.DeleteOp(first.Path(), -1)}
 		names, _, err := c.Children(t.Context(), "/line")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
 			if path := "/line/" + name; path != first.Path() {
-				ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
+				ops = append(ops, client.DeleteOp(path, -1))
 			}
 		}
-		if _, err := c.Multi(t.Context(), append(ops, &zk.DeleteRequest{Path: "/line", Version: -1})...); err != nil {
+		if _, err := c.Multi(t.Context(), append(ops, client.DeleteOp("/line", -1))...); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; err != nil {
@@ -217,7 +218,7 @@ func exclusive(t *testing.T, members int, troubles []string, pause time.Duration
 		case "delete":
 			for path := range e.Tree("/") {
 				if strings.HasPrefix(path, "/line/") {
-					if err := clients[i%4].Delete(t.Context(), path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					if err := clients[i%4].Delete(t.Context(), path, -1); err != nil && !errors.Is(err, proto.ErrNoNode) {
 						t.Error(err)
 					}
 				}

@@ -1,9 +1,13 @@
 package exactlyonce
 
-import "context"
+import (
+	"context"
+
+	"github.com/gozkd/gozkd/client"
+)
 
 // Do is Write with only the zxid of the write.
-func (w *Writer) Do(ctx context.Context, ops ...any) (zxid int64, err error) {
+func (w *Writer) Do(ctx context.Context, ops ...client.Op) (zxid int64, err error) {
 	r, err := w.Write(ctx, ops...)
 	return r.Zxid, err
 }

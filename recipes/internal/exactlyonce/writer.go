@@ -22,9 +22,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -62,12 +62,12 @@ type Result struct {
 	// Marker is the path of the marker, which exists as long as Session unless the Writer is
 	// closed; "" if Session is nil.
 	Marker string
-	Ops    []zk.MultiResponse // results of the caller's ops; nil if the answer was lost
+	Ops    []client.Result // results of the caller's ops; nil if the answer was lost
 }
 
 // Write applies all ops or none. dir must exist. Errors of ops are those of recipes.Client.Multi;
 // if an op fails, Result.Ops says which.
-func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
+func (w *Writer) Write(ctx context.Context, ops ...client.Op) (Result, error) {
 	if err := w.acquire(ctx); err != nil {
 		return Result{}, err
 	}
@@ -106,7 +106,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	err := w.client.Idempotent().Delete(ctx, marker, -1)
 	var e *recipes.Error
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, proto.ErrNoNode):
 		return nil
 	case errors.As(err, &e) && !recipes.Refused(err):
 		e.Unknown = DeleteLater(context.Background(), w.client, marker) == nil || e.Unknown
@@ -126,18 +126,18 @@ func (w *Writer) acquire(ctx context.Context) error {
 func (w *Writer) release() { <-w.lock }
 
 // tryOnce makes an attempt. again means that nothing was applied and another attempt may succeed.
-func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, err error) {
+func (w *Writer) tryOnce(ctx context.Context, ops []client.Op) (r Result, again bool, err error) {
 	in, cancel := w.session.Within(ctx)
 	defer cancel()
 	w.lastNumber++
 	number := []byte(strconv.FormatInt(w.lastNumber, 10))
-	marker, all := w.marker, append([]any(nil), ops...)
+	marker, all := w.marker, append([]client.Op(nil), ops...)
 	if marker == "" {
 		marker = znodepath.Join(w.dir, markerPrefix+rand.Text())
-		all = append(all, &zk.CreateRequest{Path: marker, Flags: zk.FlagEphemeral})
+		all = append(all, client.CreateOp(marker, nil, client.CreateOptions{Ephemeral: true}))
 	}
 	// Set even a new marker: only a Set returns a Stat with the zxid.
-	all = append(all, &zk.SetDataRequest{Path: marker, Data: number, Version: -1})
+	all = append(all, client.SetOp(marker, number, -1))
 	results, err := w.client.Multi(in, all...)
 	if len(results) == len(all) {
 		r.Ops = results[:len(ops)]
@@ -145,7 +145,7 @@ func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, 
 	switch {
 	case err == nil:
 		w.marker = marker
-		return w.result(results[len(all)-1].Stat, r.Ops), false, nil
+		return w.result(&results[len(all)-1].Stat, r.Ops), false, nil
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
 		return w.resolve(ctx, in, marker, string(number), err)
 	// somebody has deleted the marker
@@ -157,13 +157,13 @@ func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, 
 }
 
 // result returns the Result of a write that left the marker with stat.
-func (w *Writer) result(stat *zk.Stat, ops []zk.MultiResponse) Result {
+func (w *Writer) result(stat *proto.Stat, ops []client.Result) Result {
 	// sent in a later session: go-zookeeper keeps unsent requests when a session ends
-	if stat.EphemeralOwner != w.session.ID() {
+	if int64(stat.EphemeralOwner) != w.session.ID() {
 		w.dropMarker()
-		return Result{Zxid: stat.Mzxid, Ops: ops}
+		return Result{Zxid: int64(stat.Mzxid), Ops: ops}
 	}
-	return Result{stat.Mzxid, w.session, w.marker, ops}
+	return Result{int64(stat.Mzxid), w.session, w.marker, ops}
 }
 
 // resolve finds out whether a multi with a lost answer was applied. in ends with the session.
@@ -175,9 +175,9 @@ func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown
 	// the sync is answered never will be.
 	if err = w.client.Sync(in, marker); err == nil {
 		var data []byte
-		var stat *zk.Stat
+		var stat *proto.Stat
 		data, stat, err = w.client.Get(in, marker)
-		if errors.Is(err, zk.ErrNoNode) && before == "" {
+		if errors.Is(err, proto.ErrNoNode) && before == "" {
 			err = w.sameSession(in)
 		}
 		switch {
@@ -190,7 +190,7 @@ func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown
 	switch {
 	case before == "": // if dir is missing, err says so: then nothing was applied
 		w.dropMarker()
-	case errors.Is(err, zk.ErrNoNode): // not an error of the caller's ops
+	case errors.Is(err, proto.ErrNoNode): // not an error of the caller's ops
 		err = fmt.Errorf("somebody has deleted %s, which would say whether the multi was applied", marker)
 	} // other holders may rely on a marker that existed; if it is gone, the next write notices
 	if ctx.Err() == nil {
@@ -207,7 +207,7 @@ func (w *Writer) sameSession(in context.Context) error {
 		return err
 	}
 	stat, err := w.client.Exists(in, w.marker)
-	if err == nil && (stat == nil || stat.EphemeralOwner != w.session.ID()) {
+	if err == nil && (stat == nil || int64(stat.EphemeralOwner) != w.session.ID()) {
 		err = recipes.ErrSessionLost
 	}
 	return err
@@ -242,9 +242,9 @@ func DeleteLater(ctx context.Context, c *recipes.Client, path string) error {
 }
 
 // FailedAt returns the index of the operation that made a multi fail, or len(results) if none did.
-func FailedAt(results []zk.MultiResponse) int {
+func FailedAt(results []client.Result) int {
 	for i, r := range results {
-		if r.Error != nil {
+		if r.Err != nil {
 			return i
 		}
 	}

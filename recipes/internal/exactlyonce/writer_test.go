@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/zktest"
@@ -20,8 +21,8 @@ import (
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
 // append1 returns an operation that creates one more child each time.
-func append1(name string) any {
-	return &zk.CreateRequest{Path: "/dir/" + name, Flags: zk.FlagSequence}
+func append1(name string) client.Op {
+	return client.CreateOp("/dir/"+name, nil, client.CreateOptions{Sequential: true})
 }
 
 // written returns the number of children that the writes have created, and the number of markers.
@@ -77,15 +78,15 @@ func TestDo_Refused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
 		o := exactlyonce.New(c, "/dir")
-		if _, err := o.Do(t.Context(), append1("a")); !errors.Is(err, zk.ErrNoNode) || errors.Is(err, recipes.ErrOutcomeUnknown) {
+		if _, err := o.Do(t.Context(), append1("a")); !errors.Is(err, proto.ErrNoNode) || errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Error(err)
 		}
 		w.Load(map[string]string{"/dir": ""})
-		set := &zk.SetDataRequest{Path: "/dir", Data: []byte("x"), Version: 0}
+		set := client.SetOp("/dir", []byte("x"), 0)
 		if _, err := o.Do(t.Context(), set); err != nil {
 			t.Error(err)
 		}
-		if _, err := o.Do(t.Context(), set); !errors.Is(err, zk.ErrBadVersion) {
+		if _, err := o.Do(t.Context(), set); !errors.Is(err, proto.ErrBadVersion) {
 			t.Error(err)
 		}
 		for path := range w.Tree("/dir") { // somebody deletes the markers
@@ -95,7 +96,7 @@ func TestDo_Refused(t *testing.T) {
 				}
 			}
 		}
-		set.Version = 1
+		set.Request.Version = 1
 		if _, err := o.Do(t.Context(), set); err != nil {
 			t.Error(err)
 		}
@@ -168,15 +169,15 @@ func TestWrite(t *testing.T) {
 		c := w.Client()
 		o := exactlyonce.New(c, "/dir")
 		r, err := o.Write(t.Context(), append1("a"))
-		if err != nil || r.Session != c.Session() || len(r.Ops) != 1 || r.Ops[0].String != "/dir/a0000000000" {
+		if err != nil || r.Session != c.Session() || len(r.Ops) != 1 || r.Ops[0].Path != "/dir/a0000000000" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		w.AssertOwner(r.Marker, r.Session.ID())
-		r, err = o.Write(t.Context(), append1("a"), &zk.DeleteRequest{Path: "/dir/none", Version: -1})
-		if !errors.Is(err, zk.ErrNoNode) || len(r.Ops) != 2 || r.Ops[0].Error != nil || !errors.Is(r.Ops[1].Error, zk.ErrNoNode) {
+		r, err = o.Write(t.Context(), append1("a"), client.DeleteOp("/dir/none", -1))
+		if !errors.Is(err, proto.ErrNoNode) || len(r.Ops) != 2 || r.Ops[0].Err != nil || !errors.Is(r.Ops[1].Err, proto.ErrNoNode) {
 			t.Errorf("%+v, %v", r, err)
 		}
-		large := &zk.CreateRequest{Path: "/dir/large", Data: make([]byte, 1<<20+1000)}
+		large := client.CreateOp("/dir/large", make([]byte, 1<<20+1000), client.CreateOptions{})
 		if _, err = o.Write(t.Context(), large); err == nil || errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Error(err)
 		}
@@ -215,7 +216,7 @@ func TestRegress_MarkerDeletedAfterLostAnswer(t *testing.T) {
 			return nil
 		}, nil)
 		_, err := o.Do(t.Context(), append1("item-"))
-		if !errors.Is(err, recipes.ErrOutcomeUnknown) || errors.Is(err, zk.ErrNoNode) {
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) || errors.Is(err, proto.ErrNoNode) {
 			t.Error(err)
 		}
 		if items, _ := written(w, "item-"); items != 2 {

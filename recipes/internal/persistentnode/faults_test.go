@@ -198,7 +198,7 @@ func TestTroubles(t *testing.T) {
 				}
 			}
 			time.Sleep(recipetest.Timeout)
-			if again := w.Znode("/dir/shared"); again == nil || again.Stat.Czxid != z.Stat.Czxid || again.Stat.Mzxid != z.Stat.Mzxid {
+			if again := w.Znode("/dir/shared"); again == nil || int64(again.Stat.Czxid) != int64(z.Stat.Czxid) || int64(again.Stat.Mzxid) != int64(z.Stat.Mzxid) {
 				t.Error("the owners of the shared znode replace each other")
 			}
 

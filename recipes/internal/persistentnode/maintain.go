@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/owner"
@@ -78,7 +78,7 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 		k.markMissing(nil)
 		return false, nil
 	case !k.isOwn(stat, s):
-		k.markMissing(fmt.Errorf("%w (0x%x)", recipes.ErrTaken, stat.EphemeralOwner))
+		k.markMissing(fmt.Errorf("%w (0x%x)", recipes.ErrTaken, int64(stat.EphemeralOwner)))
 		k.mayExist = false
 		if k.takeOverPending && stat.NumChildren == 0 {
 			return false, k.takeOver(ctx, stat)
@@ -98,7 +98,7 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 }
 
 // keepData waits while the znode exists, and writes new data.
-func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-chan zk.Event) (rested bool, err error) {
+func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-chan client.Event) (rested bool, err error) {
 	for {
 		if again, err := k.write(ctx, s); again || err != nil {
 			return rested, err
@@ -114,7 +114,7 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-c
 			continue
 		case k.opts.Ephemeral && s.Context().Err() != nil:
 			k.markMissing(context.Cause(s.Context()))
-		case event == zk.EventNodeDeleted:
+		case event == proto.EventDeleted:
 			k.markMissing(nil)
 		}
 		return true, nil
@@ -124,7 +124,7 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-c
 // waitForChange returns when the watch fires, which it also does if the session ends or may have
 // missed a change, when the session or ctx ends, or when late or wake delivers. woken is set for
 // the last two.
-func waitForChange(ctx context.Context, s *recipes.Session, watch <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
+func waitForChange(ctx context.Context, s *recipes.Session, watch <-chan client.Event, late <-chan time.Time, wake <-chan struct{}) (event proto.EventType, woken bool) {
 	select {
 	case e := <-watch: // zero if another receiver of this Client got the event
 		return e.Type, false
@@ -152,7 +152,7 @@ func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 	k.mayExist = true
 	created, err := k.client.Idempotent().Create(ctx, path, data, o)
 	switch {
-	case errors.Is(err, zk.ErrNodeExists):
+	case errors.Is(err, proto.ErrNodeExists):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -165,32 +165,32 @@ func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 // takeOver replaces another session's znode. A write that the other session sent just before must
 // not match the version of the new znode, so the new version is either greater than the old one or
 // less by many writes.
-func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
+func (k *maintainer) takeOver(ctx context.Context, stat *proto.Stat) error {
 	k.mu.Lock()
 	data, revision := k.data, k.revision
 	k.mu.Unlock()
 	s := k.client.Session() // if applied in a later session, the next check notices
 	k.mayExist = true
-	del := &zk.DeleteRequest{Path: k.path, Version: stat.Version}
-	ops := []any{del, &zk.CreateRequest{Path: k.path, Acl: k.opts.ACL, Flags: zk.FlagEphemeral}}
+	del := client.DeleteOp(k.path, stat.Version)
+	ops := []client.Op{del, client.CreateOp(k.path, nil, client.CreateOptions{Ephemeral: true, ACL: k.opts.ACL})}
 	last := stat.Version
 	if last < 0 || last > mostSkippedVersions {
 		last = 0
 	}
 	for v := range last {
-		ops = append(ops, &zk.SetDataRequest{Path: k.path, Version: v})
+		ops = append(ops, client.SetOp(k.path, nil, v))
 	}
-	ops = append(ops, &zk.SetDataRequest{Path: k.path, Data: data, Version: last})
+	ops = append(ops, client.SetOp(k.path, data, last))
 	results, err := k.client.Multi(ctx, ops...)
-	if errors.Is(err, zk.ErrNoAuth) { // ACL may forbid writes, also those of the other session
-		results, err = k.client.Multi(ctx, del, &zk.CreateRequest{Path: k.path, Data: data, Acl: k.opts.ACL, Flags: zk.FlagEphemeral})
+	if errors.Is(err, proto.ErrNoAuth) { // ACL may forbid writes, also those of the other session
+		results, err = k.client.Multi(ctx, del, client.CreateOp(k.path, data, client.CreateOptions{Ephemeral: true, ACL: k.opts.ACL}))
 	}
 	switch {
 	case err == nil && len(results) > 1:
 		k.present, k.takeOverPending = true, false
 		k.update(func() { k.presentIn, k.writtenRevision, k.lastErr = s, revision, nil })
 		return nil
-	case errors.Is(err, zk.ErrNoAuth): // the znode's ACL forbids replacing it
+	case errors.Is(err, proto.ErrNoAuth): // the znode's ACL forbids replacing it
 		k.takeOverPending = false
 		return nil
 	case recipes.Refused(err):
@@ -216,7 +216,7 @@ func (k *maintainer) write(ctx context.Context, s *recipes.Session) (again bool,
 	defer cancel()
 	stat, err := k.set(in, s, data)
 	switch {
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+	case errors.Is(err, proto.ErrBadVersion), errors.Is(err, proto.ErrNoNode):
 		return true, nil
 	case err != nil && ctx.Err() == nil && in.Err() != nil:
 		k.outcomeUnknown = true
@@ -231,7 +231,7 @@ func (k *maintainer) write(ctx context.Context, s *recipes.Session) (again bool,
 
 // set sets the data of the znode. If the outcome of the last write is unknown, set reads the znode
 // first, so that readers do not see the same data set twice.
-func (k *maintainer) set(ctx context.Context, s *recipes.Session, data []byte) (*zk.Stat, error) {
+func (k *maintainer) set(ctx context.Context, s *recipes.Session, data []byte) (*proto.Stat, error) {
 	if k.outcomeUnknown {
 		current, stat, err := k.client.Get(ctx, k.path)
 		if err != nil || k.isOwn(stat, s) && bytes.Equal(current, data) {
@@ -255,7 +255,7 @@ func (k *maintainer) inSession(ctx context.Context, s *recipes.Session) (in cont
 	return checkedctx.New(inner, func() {
 		// looking at session ends it, and with it inner, if its time is over
 		if session.Err() == nil && !k.isConnected() {
-			end(zk.ErrNoServer)
+			end(recipes.ErrNoServer)
 		}
 	}), cancel
 }
@@ -274,11 +274,11 @@ func (k *maintainer) markMissing(why error) {
 // isOwn reports whether the znode with stat is the maintained znode: an ephemeral of session s, or
 // not an ephemeral at all, as requested. Two Znodes of one session that have the same path
 // share the znode.
-func (k *maintainer) isOwn(stat *zk.Stat, s *recipes.Session) bool {
+func (k *maintainer) isOwn(stat *proto.Stat, s *recipes.Session) bool {
 	if k.opts.Ephemeral {
-		return stat.EphemeralOwner == s.ID()
+		return int64(stat.EphemeralOwner) == s.ID()
 	}
-	return !owner.IsSession(stat.EphemeralOwner)
+	return !owner.IsSession(int64(stat.EphemeralOwner))
 }
 
 // touchName is Curator's name for the child that keeps a znode with a TTL alive. Setting the znode
@@ -308,17 +308,17 @@ func (k *maintainer) touch(ctx context.Context) (<-chan time.Time, error) {
 
 func (k *maintainer) touchChild(ctx context.Context) error {
 	path := k.path + "/" + touchName
-	err := zk.ErrNoNode
+	var err error = proto.ErrNoNode
 	if !k.touchedAt.IsZero() {
 		_, err = k.client.Idempotent().Set(ctx, path, nil, -1)
 	}
-	if errors.Is(err, zk.ErrNoNode) {
+	if errors.Is(err, proto.ErrNoNode) {
 		_, err = k.client.Idempotent().Create(ctx, path, nil, recipes.CreateOptions{TTL: k.opts.TTL, ACL: k.opts.ACL})
 	}
-	if errors.Is(err, zk.ErrNodeExists) {
+	if errors.Is(err, proto.ErrNodeExists) {
 		_, err = k.client.Idempotent().Set(ctx, path, nil, -1)
 	}
-	if errors.Is(err, zk.ErrNoNode) { // the znode is gone, and its watch fires
+	if errors.Is(err, proto.ErrNoNode) { // the znode is gone, and its watch fires
 		return nil
 	}
 	return err
@@ -352,7 +352,7 @@ func (k *maintainer) remove() error {
 			err = k.delete(ctx, s)
 		}
 		switch {
-		case err == nil, errors.Is(err, zk.ErrNoNode):
+		case err == nil, errors.Is(err, proto.ErrNoNode):
 			return true
 		case errors.Is(err, recipes.ErrClosed), recipes.Refused(err) && !errors.Is(err, recipes.ErrHungUp):
 			result = k.wrapErr(err)
@@ -368,7 +368,7 @@ func (k *maintainer) remove() error {
 func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
 	in, cancel := k.inSession(ctx, s)
 	defer cancel()
-	_, err := k.client.Multi(in, &zk.DeleteRequest{Path: k.path, Version: -1})
+	_, err := k.client.Multi(in, client.DeleteOp(k.path, -1))
 	return err
 }
 

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 	"github.com/gozkd/gozkd/zktest"
@@ -42,7 +41,7 @@ func TestRegress_ClosedInTheNextSession(t *testing.T) {
 		}
 		time.Sleep(recipetest.Timeout)
 		z := w.Znode("/n")
-		if c.Session().ID() == session || z == nil || z.Stat.Czxid != made.Czxid {
+		if c.Session().ID() == session || z == nil || int64(z.Stat.Czxid) != int64(made.Czxid) {
 			t.Errorf("session %#x, %+v; it was %+v", c.Session().ID(), z, made)
 		}
 	})
@@ -71,7 +70,7 @@ func TestRegress_SetRepeated(t *testing.T) {
 			h.Arm(func(r recipetest.Request) error {
 				if r.Op == zktest.Set && r.N == 1 {
 					w.Unplug(c)
-					return zk.ErrConnectionClosed
+					return proto.ErrConnectionLoss
 				}
 				return nil
 			}, nil)
@@ -101,7 +100,7 @@ func setInTheNextSession(t testing.TB, w *recipetest.World, c *recipes.Client, s
 	w.Plug(c)
 	time.Sleep(recipetest.Timeout)
 	z := w.Znode("/n")
-	if c.Session().ID() == session || z == nil || z.Stat.Czxid != made.Czxid || z.Stat.Mzxid != made.Mzxid {
+	if c.Session().ID() == session || z == nil || int64(z.Stat.Czxid) != int64(made.Czxid) || int64(z.Stat.Mzxid) != int64(made.Mzxid) {
 		t.Errorf("session %#x, %+v; it was %+v", c.Session().ID(), z, made)
 	}
 	if err := second.Close(t.Context()); err != nil {

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 	"github.com/gozkd/gozkd/zktest"
@@ -201,15 +200,15 @@ func TestK4(t *testing.T) {
 func TestRefused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		n := persistentnode.New(c, "/n", nil, recipes.CreateOptions{Ephemeral: true, ACL: []zk.ACL{{Perms: zk.PermAll, Scheme: "none", ID: "x"}}})
+		n := persistentnode.New(c, "/n", nil, recipes.CreateOptions{Ephemeral: true, ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "none", ID: "x"}}}})
 		if _, err := n.Path(); err != nil {
 			t.Error(err)
 		}
 		keep(n)
-		if _, err := n.Wait(t.Context()); !errors.Is(err, zk.ErrInvalidACL) {
+		if _, err := n.Wait(t.Context()); !errors.Is(err, proto.ErrInvalidACL) {
 			t.Errorf("%v", err)
 		}
-		if err := n.SetData(t.Context(), []byte("x")); !errors.Is(err, zk.ErrInvalidACL) {
+		if err := n.SetData(t.Context(), []byte("x")); !errors.Is(err, proto.ErrInvalidACL) {
 			t.Errorf("%v", err)
 		}
 		if err := n.Close(t.Context()); err != nil {
@@ -261,7 +260,7 @@ func TestTTL(t *testing.T) {
 		if len(fires) > 0 {
 			t.Error("the watch fired")
 		}
-		if z := w.Znode("/a/n"); z == nil || int64(z.Stat.Czxid) != stat.Czxid {
+		if z := w.Znode("/a/n"); z == nil || int64(z.Stat.Czxid) != int64(stat.Czxid) {
 			t.Fatalf("%+v", z)
 		}
 		w.AssertChildren("/a/n", "touch")

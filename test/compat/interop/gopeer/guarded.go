@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
@@ -15,7 +14,7 @@ import (
 // guarded is what a handle holds after "hold".
 type guarded interface {
 	Context() context.Context
-	Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+	Commit(ctx context.Context, ops ...client.Op) ([]client.Result, error)
 }
 
 // addGuarded adds writes that need a lock, a lease or leadership. "hold KIND PATH ID" acquires one
@@ -48,9 +47,9 @@ func addGuarded(all map[string]verb, unguarded bool) {
 		return yes(h.object.(guarded).Context().Err() == nil)
 	}
 	all["commit"] = func(ctx context.Context, h *handle, a []string) string {
-		ops := []any{&zk.CreateRequest{Path: a[2], Acl: zk.WorldACL(zk.PermAll)}}
+		ops := []client.Op{client.CreateOp(a[2], nil, client.CreateOptions{})}
 		if a[0] != "-" {
-			ops = append(ops, &zk.SetDataRequest{Path: a[0], Data: unhex(a[1]), Version: -1})
+			ops = append(ops, client.SetOp(a[0], unhex(a[1]), -1))
 		}
 		if unguarded {
 			must.Get(h.client.Multi(ctx, ops...))
