@@ -50,7 +50,7 @@ func TestOneVocabulary(t *testing.T) {
 				case "recipes.Connect":
 					r, err = recipes.Connect(t.Context(), []string{"fake:1"}, recipes.Dialer(dial), recipes.Retry(recipes.Times(0, 0)))
 				default:
-					r, err = gozk.Wrap(t.Context(), conn, events, 9*time.Second, recipes.Retry(recipes.Times(0, 0)))
+					r, err = recipes.Wrap(t.Context(), gozk.Conn(conn), events, 9*time.Second, recipes.Retry(recipes.Times(0, 0)))
 				}
 				if err != nil {
 					t.Fatal(err)

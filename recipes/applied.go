@@ -17,7 +17,7 @@ func (k *core) lookAfterSync(ctx context.Context, full string) (*proto.Stat, err
 		return nil, err
 	}
 	n, err := k.read(ctx, readExists, full, false)
-	return n.statIfThere(), err
+	return n.stat, err
 }
 
 // checkUntouched returns an ambiguousError unless the znode exists, and has a zxid up to before:
@@ -51,7 +51,7 @@ func (k *core) checkNotCreated(ctx context.Context, full, parent string, before 
 	switch {
 	case err != nil:
 		return ambiguous(err)
-	case !n.exists || int64(n.stat.Pzxid) > before:
+	case n.stat == nil || int64(n.stat.Pzxid) > before:
 		return errNotRepeatable
 	}
 	return nil

@@ -58,7 +58,7 @@ func (n *native) sync(ctx context.Context, path string) error {
 
 func (n *native) read(ctx context.Context, kind readKind, path string, watched bool) (readResult, error) {
 	return send(ctx, n, func(conn *client.Client) (r readResult, err error) {
-		var stat proto.Stat
+		stat, there := proto.Stat{}, true
 		key, w := watchKey{path, kind == readChildren}, (*watch)(nil)
 		if watched {
 			if w, err = n.expectWatch(conn, key); err != nil {
@@ -69,11 +69,13 @@ func (n *native) read(ctx context.Context, kind readKind, path string, watched b
 		case readData:
 			r.data, stat, err = conn.Get(ctx, path, watched)
 		case readExists:
-			stat, r.exists, err = conn.Exists(ctx, path, watched)
+			stat, there, err = conn.Exists(ctx, path, watched)
 		case readChildren:
 			r.children, stat, err = conn.Children(ctx, path, watched)
 		}
-		r.stat = &stat
+		if there {
+			r.stat = &stat
+		}
 		if watched {
 			r.watch = n.watchAnswered(key, w, err == nil)
 		}

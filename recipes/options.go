@@ -104,11 +104,7 @@ func ACL(acl ...proto.ACL) Option { return func(c *config) { c.acl = acl } }
 
 // Logger sets the destination of log lines, including those of package client. By default nothing
 // is logged, except that Connect waits for a session. If l is nil, Connect fails.
-func Logger(l interface {
-	Printf(format string, args ...any)
-}) Option {
-	return Slog(slog.New(printfHandler{l}))
-}
+func Logger(l interface{ Printf(string, ...any) }) Option { return Slog(slog.New(printfHandler{l})) }
 
 // Slog is Logger with levels: what needs attention, such as a lost connection, is a Warn.
 func Slog(l *slog.Logger) Option { return func(c *config) { c.log, c.waitLog = l, l } }
@@ -118,10 +114,8 @@ func Slog(l *slog.Logger) Option { return func(c *config) { c.log, c.waitLog = l
 func Observe(h client.Hooks) Option { return func(c *config) { c.hooks = h } }
 
 // printfHandler writes lines of every level with Printf. The Client uses no groups.
-type printfHandler struct{ printfLogger }
-
-type printfLogger interface {
-	Printf(format string, args ...any)
+type printfHandler struct {
+	l interface{ Printf(string, ...any) }
 }
 
 func (h printfHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -133,7 +127,7 @@ func (h printfHandler) Handle(_ context.Context, r slog.Record) error {
 		line += " " + a.String()
 		return true
 	})
-	h.Printf("%s", line)
+	h.l.Printf("%s", line)
 	return nil
 }
 

@@ -56,7 +56,7 @@ func (n *createCall) checkFound(ctx context.Context, path string) (string, error
 	k := n.client.core
 	there, err := k.read(ctx, readExists, path, false)
 	switch {
-	case err != nil || !there.exists:
+	case err != nil || there.stat == nil:
 		return "", err
 	case int64(there.stat.EphemeralOwner) == k.currentSession().ID():
 		k.conn.foundOwn(path)

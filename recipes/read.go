@@ -12,8 +12,7 @@ import (
 type readResult struct {
 	data     []byte
 	children []string
-	exists   bool
-	stat     *proto.Stat
+	stat     *proto.Stat // nil if readExists found none
 	watch    <-chan client.Event
 }
 
@@ -69,7 +68,7 @@ func (c *Client) GetW(ctx context.Context, path string) ([]byte, *proto.Stat, <-
 // Exists returns the Stat of a znode, or nil if there is none.
 func (c *Client) Exists(ctx context.Context, path string) (*proto.Stat, error) {
 	n, err := c.read(ctx, readExists, path, false)
-	return n.statIfThere(), err
+	return n.stat, err
 }
 
 // ExistsW is Exists with a watch that fires when the znode is created, changed or deleted, or the
@@ -82,7 +81,7 @@ func (c *Client) Exists(ctx context.Context, path string) (*proto.Stat, error) {
 // the server, and the next caller that watches the same znode reuses that watch.
 func (c *Client) ExistsW(ctx context.Context, path string) (*proto.Stat, <-chan client.Event, error) {
 	n, err := c.read(ctx, readExists, path, true)
-	return n.statIfThere(), n.watch, err
+	return n.stat, n.watch, err
 }
 
 // Children returns the names of a znode's children, in no particular order, and its Stat.
@@ -132,13 +131,6 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 	}
 	full := c.absolute(path)
 	return c.request(ctx, "sync", path, func(ctx context.Context) error { return c.core.sync(ctx, full) })
-}
-
-func (n readResult) statIfThere() *proto.Stat {
-	if !n.exists {
-		return nil
-	}
-	return n.stat
 }
 
 // read makes one attempt.

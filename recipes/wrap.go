@@ -25,7 +25,7 @@ type Conn[E any] interface {
 	Delete(path string, version int32) error
 	Set(path string, data []byte, version int32) (*proto.Stat, error)
 	Get(path string, watch bool) ([]byte, *proto.Stat, <-chan E, error)
-	Exists(path string, watch bool) (bool, *proto.Stat, <-chan E, error)
+	Exists(path string, watch bool) (*proto.Stat, <-chan E, error) // nil if there is none
 	Children(path string, watch bool) ([]string, *proto.Stat, <-chan E, error)
 	Multi(ops []client.Op) ([]client.Result, error)
 	Sync(path string) error
@@ -105,16 +105,11 @@ func (w *wrapped[E]) after(stat *proto.Stat, err error) error {
 		w.mu.Unlock()
 	}
 	// The connection may have a new session already, whose events arrive later.
-	if s := w.k.currentSession(); s != nil && s.id != w.sessionID() {
+	id, _ := w.conn.Session()
+	if s := w.k.currentSession(); s != nil && s.id != id {
 		s.end(ErrSessionLost)
 	}
 	return err
-}
-
-// sessionID returns the session of the connection.
-func (w *wrapped[E]) sessionID() int64 {
-	id, _ := w.conn.Session()
-	return id
 }
 
 func (w *wrapped[E]) create(_ context.Context, path string, data []byte, o CreateOptions) (string, error) {
@@ -173,7 +168,7 @@ func (w *wrapped[E]) readOnce(kind readKind, path string, watch bool) (r readRes
 	case readData:
 		r.data, r.stat, fires, err = w.conn.Get(path, watch)
 	case readExists:
-		r.exists, r.stat, fires, err = w.conn.Exists(path, watch)
+		r.stat, fires, err = w.conn.Exists(path, watch)
 	case readChildren:
 		r.children, r.stat, fires, err = w.conn.Children(path, watch)
 	}
@@ -290,7 +285,7 @@ func (w *wrapped[E]) deleteEphemerals(session int64) error {
 	paths := slices.Collect(maps.Keys(w.ephemerals))
 	w.mu.Unlock()
 	for _, path := range paths {
-		_, stat, _, err := w.conn.Exists(path, false)
+		stat, _, err := w.conn.Exists(path, false)
 		if err == nil && stat != nil && int64(stat.EphemeralOwner) == session {
 			err = w.conn.Delete(path, -1)
 		}

@@ -181,7 +181,7 @@ func (k *core) delete(ctx context.Context, full string, version int32) error {
 func (k *core) deleteOwn(ctx context.Context, full string, session int64) error {
 	if s := k.currentSession(); s.ID() != session || s.ended.Load() {
 		n, err := k.read(ctx, readExists, full, false)
-		if err != nil || !n.exists || int64(n.stat.EphemeralOwner) != 0 && int64(n.stat.EphemeralOwner) != session {
+		if err != nil || n.stat == nil || int64(n.stat.EphemeralOwner) != 0 && int64(n.stat.EphemeralOwner) != session {
 			return err
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -106,7 +106,7 @@ func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts
 func (m *partitionMember) run(ctx context.Context, f func(ctx context.Context, parts map[string]*recipes.Hold) error) (lost bool, err error) {
 	defer func() {
 		m.cancel(recipes.ErrNotHeld)
-		err = cleanup.Undo(ctx, m.client, m.session, err, m.znode())
+		err = calls.Undo(ctx, m.client, m.session, err, m.znode())
 	}()
 	for {
 		share, err := m.acquire(ctx)
@@ -139,7 +139,7 @@ func (m *partitionMember) acquire(ctx context.Context) (*share, error) {
 			err = &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(in)}
 		}
 		if in.Err() != nil || !errors.Is(err, errMembersChanged) && !errors.Is(err, recipes.ErrNotHeld) {
-			return nil, cleanup.Join(err, released)
+			return nil, calls.WithCleanup(err, released)
 		}
 	}
 }

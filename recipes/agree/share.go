@@ -9,10 +9,9 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
-	"github.com/gozkd/gozkd/recipes/internal/parallel"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -54,7 +53,7 @@ func (s *share) release(ctx context.Context) error {
 	for _, stop := range stops {
 		stop()
 	}
-	return parallel.Each(len(s.parts), func(i int) error {
+	return calls.Each(len(s.parts), func(i int) error {
 		if h := held[s.parts[i]]; h != nil {
 			return h.Release(ctx)
 		}
@@ -68,7 +67,7 @@ func (s *share) run(ctx context.Context, f func(ctx context.Context, parts map[s
 	in, cancel := s.within(ctx)
 	defer func() {
 		cancel()
-		if released := cleanup.Join(nil, s.release(ctx)); released != nil {
+		if released := calls.WithCleanup(nil, s.release(ctx)); released != nil {
 			again, err = false, errors.Join(err, released)
 		}
 	}()
@@ -95,7 +94,7 @@ func (s *share) lock(ctx context.Context) error {
 	defer cancel()
 	in, cancelOthers := context.WithCancelCause(in)
 	defer cancelOthers(nil)
-	err := parallel.Each(len(s.parts), func(i int) error {
+	err := calls.Each(len(s.parts), func(i int) error {
 		err := s.lockPart(in, s.parts[i])
 		if err != nil {
 			cancelOthers(err)
@@ -120,7 +119,7 @@ func (s *share) lockPart(ctx context.Context, part string) error {
 		return err
 	}
 	if p.Session() != m.session {
-		return cleanup.Join(&recipes.Error{Op: "acquire", Path: dir, Err: recipes.ErrSessionLost}, p.Leave(ctx))
+		return calls.WithCleanup(&recipes.Error{Op: "acquire", Path: dir, Err: recipes.ErrSessionLost}, p.Leave(ctx))
 	}
 	held, err := p.Await(ctx, contend.Exclusive)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -73,7 +72,7 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 		if e.ownPath == "" { // not created, or deleted by Create
 			return nil, err
 		}
-		return nil, cleanup.Undo(ctx, d.client, s, err, e.ownPath)
+		return nil, calls.Undo(ctx, d.client, s, err, e.ownPath)
 	}
 	return &Participant{d.client.NewHold(recipes.HoldSpec{Session: s, Path: e.ownPath, Token: e.pzxid}), d}, nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -24,13 +23,13 @@ import (
 func (m *Participant) Leave(ctx context.Context) error {
 	if m.Context().Err() != nil {
 		lost, err := holding.Release(ctx, m.Hold, "leave barrier") // the znode may exist
-		return cleanup.Join(lost, err)
+		return calls.WithCleanup(lost, err)
 	}
 	in, cancel := m.Hold.Session().Within(ctx)
 	defer cancel()
 	l := &leaving{Double: m.double, member: m}
 	if err := l.leave(in); err != nil {
-		return cleanup.Join(err, m.Release(ctx))
+		return calls.WithCleanup(err, m.Release(ctx))
 	}
 	return l.awaitGone(in)
 }

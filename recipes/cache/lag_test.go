@@ -9,20 +9,22 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/gozk"
 )
 
 // lagging gives the answers in lag until the first sync, like a server that lags.
 type lagging struct {
-	*zk.Conn
+	recipes.Conn[zk.Event]
 
 	mu    sync.Mutex
 	lags  bool
 	data  []byte
-	stat  *zk.Stat
+	stat  *proto.Stat
 	names []string
-	above *zk.Stat
+	above *proto.Stat
 	syncs int
 }
 
@@ -33,11 +35,11 @@ func (l *lagging) lag(older func()) {
 	older()
 }
 
-func (l *lagging) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	data, stat, fires, err := l.Conn.GetW(path)
+func (l *lagging) Get(path string, watch bool) ([]byte, *proto.Stat, <-chan zk.Event, error) {
+	data, stat, fires, err := l.Conn.Get(path, watch)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if path != "/a/x" || err != nil {
+	if !watch || path != "/a/x" || err != nil {
 		return data, stat, fires, err
 	}
 	if !l.lags {
@@ -46,11 +48,11 @@ func (l *lagging) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	return l.data, l.stat, fires, nil
 }
 
-func (l *lagging) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	names, stat, fires, err := l.Conn.ChildrenW(path)
+func (l *lagging) Children(path string, watch bool) ([]string, *proto.Stat, <-chan zk.Event, error) {
+	names, stat, fires, err := l.Conn.Children(path, watch)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if path != "/a" || err != nil {
+	if !watch || path != "/a" || err != nil {
 		return names, stat, fires, err
 	}
 	if !l.lags {
@@ -59,7 +61,7 @@ func (l *lagging) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, e
 	return l.names, l.above, fires, nil
 }
 
-func (l *lagging) Sync(path string) (string, error) {
+func (l *lagging) Sync(path string) error {
 	l.mu.Lock()
 	if path == "/a" { // requests for / are the Client's own
 		l.lags = false
@@ -76,8 +78,8 @@ func TestC2_Lagging(t *testing.T) {
 		conn, events, err := zk.Connect(strings.Split(w.ConnectString(), ","), recipetest.Timeout, zk.WithDialer(w.Dialer()), zk.WithLogger(recipetest.NewLogger(t)))
 		must(t, err)
 		t.Cleanup(conn.Close)
-		l := &lagging{Conn: conn}
-		c, err := gozk.Wrap(t.Context(), l, events, recipetest.Timeout)
+		l := &lagging{Conn: gozk.Conn(conn)}
+		c, err := recipes.Wrap(t.Context(), l, events, recipetest.Timeout)
 		must(t, err)
 		t.Cleanup(func() { must(t, c.Close()) })
 		other := w.Client()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 )
@@ -75,7 +74,7 @@ func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f func(ctx cont
 	defer func() {
 		cancel()
 		gone, unfinished := holding.Release(ctx, held, "lead")
-		lost, err = gone != nil, errors.Join(err, gone, cleanup.Join(nil, unfinished))
+		lost, err = gone != nil, errors.Join(err, gone, calls.WithCleanup(nil, unfinished))
 	}()
 	return false, f(in, held)
 }

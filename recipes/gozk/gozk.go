@@ -1,10 +1,7 @@
-// Package gozk makes a Client of package recipes from a connection of go-zookeeper,
-// github.com/go-zookeeper/zk. Errors of the Client are also those of package zk, such as
-// zk.ErrNoNode.
+// Package gozk lets recipes.Wrap use a connection of go-zookeeper, github.com/go-zookeeper/zk.
 package gozk
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,56 +18,11 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Conn has the methods of *zk.Conn that recipes use.
-//
-// A call blocks until the server answers or the connection gives up on the request. Its error is a
-// sentinel of package zk or an error of the network. Safe for concurrent use.
-type Conn interface {
-	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
-	CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (string, error)
-	CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, ttl time.Duration) (string, error)
-	Delete(path string, version int32) error
-	Set(path string, data []byte, version int32) (*zk.Stat, error)
-	Get(path string) ([]byte, *zk.Stat, error)
-	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
-	Exists(path string) (bool, *zk.Stat, error)
-	ExistsW(path string) (bool, *zk.Stat, <-chan zk.Event, error)
-	Children(path string) ([]string, *zk.Stat, error)
-	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
-	Multi(ops ...any) ([]zk.MultiResponse, error)
-	Sync(path string) (string, error)
+// Conn returns conn for recipes.Wrap, whose events are the channel that zk.Connect returned with
+// conn.
+func Conn(conn *zk.Conn) recipes.Conn[zk.Event] { return adapter{conn} }
 
-	AddAuth(scheme string, auth []byte) error
-	SessionID() int64
-	State() zk.State
-	Server() string
-}
-
-// Wrap makes a Client from an existing connection of go-zookeeper, and returns when conn has
-// answered a request or ctx ends.
-//
-//	events   the channel that zk.Connect returned with conn; only the Client may read it from now on
-//	timeout  the negotiated session timeout, or less; zk.Conn does not report it. If the value is
-//	         greater than the negotiated timeout, the Client may notice a lost session too late.
-//
-// The Client does not close conn. Prefer Connect, whose promises are stronger:
-//
-//   - How long a session lives after a reconnect is concluded from zk's pings, which may be late.
-//   - If a session that was declared lost is still alive, Connect's Client closes that session. A
-//     wrapped connection keeps the session: the Client deletes the ephemerals that Create and Multi
-//     made in it, and continues with a new Session that has the same ID.
-//   - While conn has no server, calls end when conn gives up on them, which takes a second or more
-//     with zk's own host provider. A request whose ctx has ended may still be sent, even in the
-//     next session.
-//   - All watches fire after a reconnect.
-func Wrap(
-	ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.Duration, opts ...recipes.Option,
-) (*recipes.Client, error) {
-	return recipes.Wrap(ctx, adapter{conn}, events, timeout, opts...)
-}
-
-// adapter makes a recipes.Conn of a Conn.
-type adapter struct{ conn Conn }
+type adapter struct{ conn *zk.Conn }
 
 func (a adapter) Create(path string, data []byte, o client.CreateOptions) (created string, err error) {
 	var flags int32
@@ -103,36 +54,36 @@ func (a adapter) Set(path string, data []byte, version int32) (*proto.Stat, erro
 	return protoStat(stat), convert(err)
 }
 
-func (a adapter) Get(path string, watch bool) (data []byte, _ *proto.Stat, fires <-chan zk.Event, err error) {
-	var stat *zk.Stat
+func (a adapter) Get(path string, watch bool) ([]byte, *proto.Stat, <-chan zk.Event, error) {
 	if watch {
-		data, stat, fires, err = a.conn.GetW(path)
-	} else {
-		data, stat, err = a.conn.Get(path)
+		data, stat, fires, err := a.conn.GetW(path)
+		return data, protoStat(stat), fires, convert(err)
 	}
-	return data, protoStat(stat), fires, convert(err)
+	data, stat, err := a.conn.Get(path)
+	return data, protoStat(stat), nil, convert(err)
 }
 
-func (a adapter) Exists(path string, watch bool) (there bool, _ *proto.Stat, fires <-chan zk.Event, err error) {
+func (a adapter) Exists(path string, watch bool) (s *proto.Stat, fires <-chan zk.Event, err error) {
 	var stat *zk.Stat
+	there := false
 	if watch {
 		there, stat, fires, err = a.conn.ExistsW(path)
 	} else {
 		there, stat, err = a.conn.Exists(path)
 	}
-	return there, protoStat(stat), fires, convert(err)
+	if there {
+		s = protoStat(stat)
+	}
+	return s, fires, convert(err)
 }
 
-func (a adapter) Children(
-	path string, watch bool,
-) (names []string, _ *proto.Stat, fires <-chan zk.Event, err error) {
-	var stat *zk.Stat
+func (a adapter) Children(path string, watch bool) ([]string, *proto.Stat, <-chan zk.Event, error) {
 	if watch {
-		names, stat, fires, err = a.conn.ChildrenW(path)
-	} else {
-		names, stat, err = a.conn.Children(path)
+		names, stat, fires, err := a.conn.ChildrenW(path)
+		return names, protoStat(stat), fires, convert(err)
 	}
-	return names, protoStat(stat), fires, convert(err)
+	names, stat, err := a.conn.Children(path)
+	return names, protoStat(stat), nil, convert(err)
 }
 
 func (a adapter) Multi(ops []client.Op) ([]client.Result, error) {

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 )
@@ -86,7 +86,7 @@ func with(ctx context.Context, acquire func(context.Context) (*Lock, error), f f
 // deletion of l continues in the background, or if somebody has deleted its znode.
 func (l *Lock) handOver(ctx context.Context) error {
 	err := l.Release(ctx)
-	if cleanup.Continues(err) || errors.Is(err, recipes.ErrNotHeld) {
+	if calls.Continues(err) || errors.Is(err, recipes.ErrNotHeld) {
 		return nil
 	}
 	return err

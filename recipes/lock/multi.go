@@ -5,7 +5,6 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 )
 
@@ -66,7 +65,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 		cancel()
 		if err != nil {
 			_, released := holding.Release(ctx, all, "release")
-			return nil, cleanup.Join(err, released)
+			return nil, calls.WithCleanup(err, released)
 		}
 		// The last lock has the greatest token: its znode was created while the others were held.
 		all = recipes.JoinHolds(all, l.Hold)

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -122,5 +122,5 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 	if err == nil {
 		return newLock(m.client.NewHold(recipes.HoldSpec{Session: w.Session(), Path: path, Token: int64(stat.Pzxid)}), nil), nil
 	}
-	return nil, cleanup.Undo(ctx, m.client, w.Session(), err, path)
+	return nil, calls.Undo(ctx, m.client, w.Session(), err, path)
 }

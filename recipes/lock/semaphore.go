@@ -12,8 +12,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
-	"github.com/gozkd/gozkd/recipes/internal/parallel"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -130,11 +128,11 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 		token, err = s.awaitLeases(in, paths, wait)
 	}
 	if err != nil {
-		err = cleanup.Undo(ctx, s.client, session, err, paths...)
-		return nil, cleanup.Join(err, turn.Release(ctx))
+		err = calls.Undo(ctx, s.client, session, err, paths...)
+		return nil, calls.WithCleanup(err, turn.Release(ctx))
 	}
 	if err := turn.handOver(ctx); err != nil {
-		return nil, cleanup.Undo(ctx, s.client, session, err, paths...)
+		return nil, calls.Undo(ctx, s.client, session, err, paths...)
 	}
 	leases := make([]*Lock, len(paths))
 	for i, path := range paths {
@@ -147,7 +145,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 // created.
 func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 	paths := make([]string, n)
-	err := parallel.Each(n, func(i int) (err error) {
+	err := calls.Each(n, func(i int) (err error) {
 		o := recipes.CreateOptions{Ephemeral: true, Sequential: true, Protected: true, Parents: true}
 		paths[i], err = s.client.Create(ctx, znodepath.Join(s.leases, leaseName), s.data, o)
 		return err

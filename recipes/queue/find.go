@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
-	"github.com/gozkd/gozkd/recipes/internal/parallel"
 )
 
 // consumer is the state that the callers of Take share. Owned by the leader.
@@ -266,7 +266,7 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 // Entries that may not be read are marked.
 func (e *engine) fetch(ctx context.Context, entries []*entry) error {
 	missing := slices.DeleteFunc(slices.Clone(entries), func(x *entry) bool { return x.content != nil })
-	return parallel.Each(len(missing), func(i int) error {
+	return calls.Each(len(missing), func(i int) error {
 		x := missing[i]
 		data, stat, err := e.client.Get(ctx, e.child(x.name))
 		switch {

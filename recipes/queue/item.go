@@ -10,7 +10,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -35,7 +34,7 @@ type Item struct {
 func (i *Item) Done(ctx context.Context) error {
 	err := i.done(ctx)
 	if errors.Is(err, recipes.ErrNotHeld) { // the lock still exists if only the connection was lost
-		err = cleanup.Join(err, i.Release(ctx))
+		err = calls.WithCleanup(err, i.Release(ctx))
 	}
 	return err
 }
@@ -241,7 +240,7 @@ func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *I
 	returned := false
 	defer func() {
 		if !returned || err != nil {
-			err = cleanup.Join(err, i.Release(ctx)) // continues in the background if ctx ends first
+			err = calls.WithCleanup(err, i.Release(ctx)) // continues in the background if ctx ends first
 		}
 	}()
 	if err == nil {

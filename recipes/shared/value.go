@@ -13,7 +13,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
@@ -196,7 +195,7 @@ func (v *atomicValue[T]) updateLocked(ctx context.Context, f func(T) (T, error),
 	}
 	defer func() {
 		if released := held.Release(ctx); err == nil {
-			err = cleanup.Join(nil, released)
+			err = calls.WithCleanup(nil, released)
 		}
 	}()
 	for {

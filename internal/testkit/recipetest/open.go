@@ -61,7 +61,7 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 		c, err = recipes.Connect(ctx, servers, opts...)
 	case Wrap:
 		conn, events := connect(t, servers, dial, timeout)
-		c, err = gozk.Wrap(ctx, conn, events, timeout, opts...)
+		c, err = recipes.Wrap(ctx, gozk.Conn(conn), events, timeout, opts...)
 	default:
 		t.Fatalf("recipetest: no kind of client is called %q", kind)
 	}
@@ -77,7 +77,7 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 func OpenUnaware(t testing.TB, s *zktest.Service) (c *recipes.Client, next func()) {
 	t.Helper()
 	conn, _ := connect(t, strings.Split(s.ConnectString(), ","), s.Dialer(), Timeout)
-	c, err := gozk.Wrap(t.Context(), conn, make(chan zk.Event), Timeout, recipes.Logger(NewLogger(t)))
+	c, err := recipes.Wrap(t.Context(), gozk.Conn(conn), make(chan zk.Event), Timeout, recipes.Logger(NewLogger(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

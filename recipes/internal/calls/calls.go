@@ -1,11 +1,12 @@
-// Package calls has how a call waits: until its ctx ends, for what goes on in the background, and
-// again after a loss.
+// Package calls has how a call waits: until its ctx ends, for what goes on in the background, for
+// many requests at a time, and again after a loss; and what it removes when it has failed.
 package calls
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
 )
@@ -62,4 +63,49 @@ func ContextError(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// maxConcurrent is how many calls Each makes at a time.
+const maxConcurrent = 64
+
+// Each calls f for 0 to n-1, maxConcurrent at a time, and joins the errors.
+func Each(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	slots, errs := make(chan struct{}, maxConcurrent), make([]error, n)
+	for i := range n {
+		if i == n-1 { // without another goroutine
+			errs[i] = f(i)
+			break
+		}
+		slots <- struct{}{}
+		// Ends with f; awaited below.
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(i)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// WithCleanup returns err joined with the error of the cleanup after err. A cleanup that continues
+// in the background, or finds that there is nothing left, does not count as an error.
+func WithCleanup(err, cleanup error) error {
+	if cleanup == nil || errors.Is(cleanup, recipes.ErrOutcomeUnknown) || recipes.IsLost(cleanup) {
+		return err
+	}
+	return errors.Join(err, cleanup)
+}
+
+// Undo deletes ephemerals of s because of err, and returns WithCleanup.
+func Undo(ctx context.Context, c *recipes.Client, s *recipes.Session, err error, paths ...string) error {
+	if s.Context().Err() != nil {
+		return err // the server deletes them before the Client has another session
+	}
+	return WithCleanup(err, Each(len(paths), func(i int) error { return c.DeleteGuaranteed(ctx, paths[i]) }))
+}
+
+// Continues reports whether err only says that something continues in the background.
+func Continues(err error) bool {
+	return errors.Is(err, recipes.ErrOutcomeUnknown) && !recipes.IsLost(err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/parallel"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -66,7 +66,7 @@ func Contention(ctx context.Context, c *recipes.Client, dir string, match func(n
 // are gone. Of those that may not be read, it returns the path alone.
 func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []string) ([]recipes.Contender, error) {
 	all := make([]recipes.Contender, len(names))
-	err := parallel.Each(len(names), func(i int) error {
+	err := calls.Each(len(names), func(i int) error {
 		path := znodepath.Join(dir, names[i])
 		data, stat, err := c.Get(ctx, path)
 		switch {

@@ -19,7 +19,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
 	"github.com/gozkd/gozkd/recipes/internal/coalesce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -91,7 +90,7 @@ func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 			err = p.awaitGone(in, before)
 		}
 		if err != nil {
-			return nil, cleanup.Join(err, p.Leave(ctx))
+			return nil, calls.WithCleanup(err, p.Leave(ctx))
 		}
 	}
 }
@@ -102,7 +101,7 @@ func (p *Place) Try(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	defer cancel()
 	held, _, err := p.check(in, rule)
 	if err != nil {
-		return nil, cleanup.Join(err, p.Leave(ctx))
+		return nil, calls.WithCleanup(err, p.Leave(ctx))
 	}
 	return held, nil
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/cleanup"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
 
 // With runs f while held lasts and then releases held, also when f panics. The error joins that of
@@ -17,7 +17,7 @@ func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error
 	defer func() {
 		cancel()
 		lost, unfinished := Release(ctx, held, "release")
-		if e := errors.Join(lost, cleanup.Join(nil, unfinished)); e != nil {
+		if e := errors.Join(lost, calls.WithCleanup(nil, unfinished)); e != nil {
 			err = errors.Join(err, e)
 		}
 	}()
