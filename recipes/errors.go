@@ -43,12 +43,10 @@ var (
 	ErrFormat = errors.New("recipes: data in another format")
 )
 
-// noServer is the type of ErrNoServer.
+// noServer is the type of ErrNoServer, which is also zk.ErrNoServer of go-zookeeper.
 type noServer struct{}
 
-func (noServer) Error() string { return "recipes: could not connect to a server" }
-
-// Is reports whether target is zk.ErrNoServer of go-zookeeper, which this package does not import.
+func (noServer) Error() string        { return "recipes: could not connect to a server" }
 func (noServer) Is(target error) bool { return target.Error() == "zk: could not connect to a server" }
 
 // Error says which operation failed.
