@@ -52,14 +52,11 @@ func newNative(k *core, servers []string) *native {
 		Dial: func(_ context.Context, address string) (net.Conn, error) {
 			return k.cfg.dialer("tcp", address, longPause)
 		},
-		MaxRequest: k.cfg.maxRequest, MaxBuffer: k.cfg.maxReply,
+		MaxRequest: k.cfg.maxRequest, MaxBuffer: k.cfg.maxReply, Auths: k.cfg.auth,
 		SASL: k.cfg.sasl, Logger: k.cfg.log, Hooks: client.Hooks{Reconnect: k.cfg.hooks.Reconnect},
 	}
 	if k.cfg.secure != nil {
 		n.cfg.Dial = k.cfg.secure(n.cfg.Dial)
-	}
-	for _, a := range k.cfg.auth {
-		n.cfg.Auths = append(n.cfg.Auths, client.Auth{Scheme: a.scheme, Credential: a.auth})
 	}
 	return n
 }

@@ -26,7 +26,7 @@ type config struct {
 	// so that programs without WithTLS do not link crypto/tls.
 	secure   func(client.Dial) client.Dial
 	sasl     sasl.Client // nil: none
-	auth     []credentials
+	auth     []client.Auth
 	acl      []proto.ACL
 	log      *slog.Logger
 	hooks    client.Hooks
@@ -39,11 +39,6 @@ type config struct {
 	maxRequest, maxReply int // in bytes
 
 	suspended func() time.Duration // replaced by tests
-}
-
-type credentials struct {
-	scheme string
-	auth   []byte
 }
 
 // SessionTimeout sets the timeout that Connect requests, 10 s by default. A server may grant
@@ -95,7 +90,7 @@ func MaxReply(bytes int) Option { return func(c *config) { c.maxReply = bytes } 
 
 // Auth adds credentials to the connection. They are sent again on every new connection.
 func Auth(scheme string, auth []byte) Option {
-	return func(c *config) { c.auth = append(c.auth, credentials{scheme, auth}) }
+	return func(c *config) { c.auth = append(c.auth, client.Auth{Scheme: scheme, Credential: auth}) }
 }
 
 // ACL sets the ACL of created znodes and of their created parents, unless an operation gives its

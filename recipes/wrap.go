@@ -39,20 +39,20 @@ type Conn[E any] interface {
 }
 
 // Wrap makes a Client from an existing connection, and returns when conn has answered a request or
-// ctx ends.
+// ctx ends. For go-zookeeper conn is gozk.Conn(conn), and events the channel of zk.Connect.
 //
 //	events   the events of conn; only the Client may read them from now on
-//	timeout  the negotiated session timeout, or less;  If the value is
-//	         greater than the negotiated timeout, the Client may notice a lost session too late.
+//	timeout  the negotiated session timeout, or less. If the value is greater than the negotiated
+//	         timeout, the Client may notice a lost session too late.
 //
 // The Client does not close conn. Prefer Connect, whose promises are stronger:
 //
-//   - How long a session lives after a reconnect is concluded from zk's pings, which may be late.
+//   - How long a session lives after a reconnect is concluded from the pings of conn, which may be late.
 //   - If a session that was declared lost is still alive, Connect's Client closes that session. A
 //     wrapped connection keeps the session: the Client deletes the ephemerals that Create and Multi
 //     made in it, and continues with a new Session that has the same ID.
 //   - While conn has no server, calls end when conn gives up on them, which takes a second or more
-//     with zk's own host provider. A request whose ctx has ended may still be sent, even in the
+//     with go-zookeeper's own host provider. A request whose ctx has ended may still be sent, even in the
 //     next session.
 //   - All watches fire after a reconnect.
 func Wrap[E any](
@@ -73,8 +73,8 @@ func Wrap[E any](
 		return nil, errors.Join(err, c.Close())
 	}
 	for _, a := range cfg.auth {
-		if err := c.retry(ctx, "add auth", a.scheme, func(ctx context.Context, _ bool) error {
-			return k.do(ctx, request{}, func(context.Context) error { return conn.AddAuth(a.scheme, a.auth) })
+		if err := c.retry(ctx, "add auth", a.Scheme, func(ctx context.Context, _ bool) error {
+			return k.do(ctx, request{}, func(context.Context) error { return conn.AddAuth(a.Scheme, a.Credential) })
 		}); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
