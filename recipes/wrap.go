@@ -47,13 +47,14 @@ type Conn[E any] interface {
 //
 // The Client does not close conn. Prefer Connect, whose promises are stronger:
 //
-//   - How long a session lives after a reconnect is concluded from the pings of conn, which may be late.
+//   - How long a session lives after a reconnect is concluded from the pings of conn, which may be
+//     late.
 //   - If a session that was declared lost is still alive, Connect's Client closes that session. A
 //     wrapped connection keeps the session: the Client deletes the ephemerals that Create and Multi
 //     made in it, and continues with a new Session that has the same ID.
 //   - While conn has no server, calls end when conn gives up on them, which takes a second or more
-//     with go-zookeeper's own host provider. A request whose ctx has ended may still be sent, even in the
-//     next session.
+//     with go-zookeeper's own host provider. A request whose ctx has ended may still be sent, even
+//     in the next session.
 //   - All watches fire after a reconnect.
 func Wrap[E any](
 	ctx context.Context, conn Conn[E], events <-chan E, timeout time.Duration, opts ...Option,
