@@ -65,6 +65,7 @@ func (t *Tree) Apply(h Header, r *Request) (Result, []Event) {
 	t.known.forget()
 	x.res.Zxid = h.Zxid
 	x.res.Err = t.dispatch(&x)
+	t.endFull()
 	t.hashPending()
 	t.dec.Reset(nil) // drops the reference to the body
 	return x.res, t.events
@@ -109,6 +110,8 @@ func (t *Tree) dispatch(x *txn) proto.ErrCode {
 		return t.initConfig(x)
 	case proto.OpConfigDone:
 		return t.configDone(x)
+	case proto.OpSetLimit:
+		return t.setLimit(x)
 	}
 	return proto.ErrUnimplemented
 }

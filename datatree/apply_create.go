@@ -74,18 +74,22 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	if code := x.fits("data", path, dataReplyBytes(len(op.Data))); code != proto.OK {
 		return "", none, code
 	}
+	acl := t.aclKey(list)
+	if code := t.mayGrow(x, path, len(path)+len(op.Data)+len(acl)+headCost+znodeCost); code != proto.OK {
+		return "", none, code
+	}
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	if code := x.fits("children", p.path(), t.childrenReplyBytes(p, name)); code != proto.OK {
 		return "", none, code
 	}
-	if t.index.len() >= t.limit {
-		return "", none, x.refuse(proto.ErrSystemError, path, "there are %d znodes, which is the most", t.limit)
+	if t.index.len() >= t.mostZnodes {
+		return "", none, x.refuse(proto.ErrSystemError, path, "there are %d znodes, which is the most", t.mostZnodes)
 	}
 
 	rec := record{
 		czxid: x.Zxid, mzxid: x.Zxid, pzxid: x.Zxid,
 		ctimeMs: x.TimeMs, mtimeMs: x.TimeMs,
-		acl: t.aclKey(list), kind: k,
+		acl: acl, kind: k,
 	}
 	rec.setData(op.Data)
 	switch k {

@@ -19,28 +19,40 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 	}
 
 	t.results = reuse(t.results)
+	if failed, code := t.runMulti(x, ops); code != proto.OK {
+		t.rollback()
+		t.events = t.events[:0]
+		// An unreadable limits znode, or jute.maxbuffer.
+		if code == proto.ErrMarshallingError {
+			return code
+		}
+		t.results = proto.AppendFailedMulti(t.results[:0], len(ops), failed, code)
+		x.res.MultiFailed = true
+	}
+	t.commit()
+	x.res.Multi = t.results
+	return proto.OK
+}
+
+// runMulti executes operations until one fails, and returns the index and the code of that one. If
+// their sum is refused, the one that fails is the first that made the state grow for good.
+func (t *Tree) runMulti(x *txn, ops []proto.MultiOp) (failed int, code proto.ErrCode) {
 	t.inMulti = true
+	before, grower := t.Weight(), 0
 	for i := range ops {
 		if i%PrefetchPaths == 0 {
 			t.prefetchOps(ops[i:])
 		}
 		res := t.multiOp(x, &ops[i])
 		if res.Op == proto.OpError {
-			t.rollback()
-			t.events = t.events[:0]
-			// An unreadable limits znode, or jute.maxbuffer.
-			if res.Err == proto.ErrMarshallingError {
-				return proto.ErrMarshallingError
-			}
-			t.results = proto.AppendFailedMulti(t.results[:0], len(ops), i, res.Err)
-			x.res.MultiFailed = true
-			break
+			return i, res.Err
+		}
+		if t.Weight() <= before {
+			grower = i + 1
 		}
 		t.results = append(t.results, res)
 	}
-	t.commit()
-	x.res.Multi = t.results
-	return proto.OK
+	return grower, t.multiMayGrow(x, before)
 }
 
 // multiOp executes an operation of a multi.

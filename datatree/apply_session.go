@@ -72,6 +72,9 @@ func (t *Tree) createSession(x *txn) proto.ErrCode {
 		x.res.Why = "session id " + id.String() + " is in use"
 		return proto.ErrSessionExpired
 	}
+	if code := t.mayAddSession(x); code != proto.OK {
+		return code
+	}
 	t.setSession(sessionRecord{
 		id: id, connEpoch: x.Zxid, timeoutMs: body.TimeoutMs, server: x.Server, passwd: body.Passwd,
 	})

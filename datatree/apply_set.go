@@ -29,6 +29,9 @@ func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (pr
 	if version != -1 && version != rec.version {
 		return none, proto.ErrBadVersion
 	}
+	if code := t.mayGrow(x, path, int(grown)); code != proto.OK {
+		return none, code
+	}
 	if code := x.fits("data", path, dataReplyBytes(len(data))); code != proto.OK {
 		return none, code
 	}
@@ -64,7 +67,11 @@ func (t *Tree) setACL(x *txn) proto.ErrCode {
 	if s.Version != -1 && s.Version != rec.aversion {
 		return proto.ErrBadVersion
 	}
-	rec.acl = t.aclKey(list)
+	acl := t.aclKey(list)
+	if code := t.mayGrow(x, s.Path, len(acl)-len(rec.acl)); code != proto.OK {
+		return code
+	}
+	rec.acl = acl
 	rec.aversion++
 	t.update(n, &rec, 0)
 	x.res.Stat = t.stat(n, &rec)

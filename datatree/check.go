@@ -30,6 +30,7 @@ type checker struct {
 	digest        uint64
 	numZnodes     int
 	dataSize      int64
+	weight        int64
 	numEphemerals int
 	owned         map[znodeID]bool // listed with a session or in collectable
 	refs          map[uint32]int   // by number
@@ -137,6 +138,7 @@ func (c *checker) record(n *znode) {
 	c.numZnodes++
 	c.digest += fresh.hash()
 	c.dataSize += int64(len(path) + len(r.data))
+	c.weight += n.blob().weight()
 	if int(n.acl) > len(t.acls.lists) || n.acl != 0 && t.aclOf(n) == nil || t.acls.key(n.acl) != r.acl {
 		c.say("D3: %q has an ACL that is not number %d", path, n.acl)
 	} else if n.acl != 0 {
@@ -185,7 +187,7 @@ func (c *checker) ensemble() {
 			c.say("D6: the members of %v are %v", set.Serial, set.Members)
 		}
 	}
-	c.digest += e.digest
+	c.digest += e.digest + c.t.limit.digest
 }
 
 // list checks the ownerIdx of the znodes in a list of an owner, and returns these znodes.
@@ -285,6 +287,13 @@ func (c *checker) totals() {
 	if c.dataSize != t.dataSize || c.numEphemerals != t.numEphemerals {
 		c.say("D3: %d bytes in paths and data and %d ephemerals, counted are %d and %d",
 			t.dataSize, t.numEphemerals, c.dataSize, c.numEphemerals)
+	}
+	if c.weight != t.weight {
+		c.say("D3: the znodes weigh %d bytes, computed are %d", t.weight, c.weight)
+	}
+	l := t.limit.Limit
+	if l.check() != nil || *t.limit != *t.sealLimit(l) || l.Full && t.Weight() < l.Weight/100*fullPercent {
+		c.say("D8: the limit is %+v, the state weighs %d bytes", l, t.Weight())
 	}
 	if len(c.refs) != len(t.acls.numbers) {
 		c.say("D3: %d ACLs are kept, %d are in use", len(t.acls.numbers), len(c.refs))

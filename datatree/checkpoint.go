@@ -15,6 +15,7 @@ const checkpointVersion = 1
 const (
 	metaPrefix     = 'm'
 	ensemblePrefix = 'p' // participants and observers
+	limitPrefix    = 'q' // a quota for all
 	sessionPrefix  = 's'
 	znodePrefix    = 'z'
 )
@@ -25,6 +26,7 @@ const (
 type Changes struct {
 	meta     meta
 	ensemble *ensembleRecord // nil: unchanged
+	limit    *limitRecord    // nil: unchanged
 	sessions map[proto.SessionID]*sessionRecord
 	notes    pool[note] // of znodes, until they are sorted
 
@@ -68,6 +70,9 @@ func (st *state) CaptureAll() *Changes {
 	if !st.ensemble.empty() {
 		c.ensemble = st.ensemble
 	}
+	if st.limit.Limit != (Limit{}) {
+		c.limit = st.limit
+	}
 	for id, s := range st.sessions {
 		c.sessions[id] = s.rec
 	}
@@ -84,6 +89,9 @@ func (c *Changes) Zxid() proto.Zxid { return c.meta.lastZxid }
 func (c *Changes) Len() int {
 	n := 1 + len(c.sortedZnodes()) + len(c.sessions)
 	if c.ensemble != nil {
+		n++
+	}
+	if c.limit != nil {
 		n++
 	}
 	return n
@@ -105,6 +113,17 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 		key, value := mem.cut(), []byte(nil)
 		if !c.ensemble.empty() {
 			mem.b = appendEnsemble(mem.b, c.ensemble)
+			value = mem.cut()
+		}
+		if err := yield(key, value); err != nil {
+			return err
+		}
+	}
+	if c.limit != nil {
+		mem.b = append(mem.b, limitPrefix)
+		key, value := mem.cut(), []byte(nil)
+		if c.limit.Limit != (Limit{}) {
+			mem.b = appendLimit(mem.b, c.limit.Limit)
 			value = mem.cut()
 		}
 		if err := yield(key, value); err != nil {

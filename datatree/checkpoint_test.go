@@ -54,7 +54,11 @@ counter /empty -5
 // the files: if this test fails, the format has changed and needs a new version. The first file is
 // older than ensembles.
 func TestCheckpoint_Golden(t *testing.T) {
-	for name, tree := range map[string]*Tree{"checkpoint-v1.txt": goldenTree(t), "checkpoint-v1-ensemble.txt": fuzzEnsemble(t)} {
+	full := fuzzTree(t)
+	full.replaceLimit(Limit{Weight: 1000, Cause: LimitedByDisk, Member: 255, Full: true})
+	for name, tree := range map[string]*Tree{
+		"checkpoint-v1.txt": goldenTree(t), "checkpoint-v1-ensemble.txt": fuzzEnsemble(t), "checkpoint-v1-limit.txt": full,
+	} {
 		t.Run(name, func(t *testing.T) { testGolden(t, name, tree) })
 	}
 }

@@ -17,6 +17,7 @@
 //	D7  every number in use belongs to something in the tree: a znode, a list of children, or a
 //	    note for a checkpoint; a path has at most one note of its present znode and one of an
 //	    earlier znode
+//	D8  the limit of growth has a cause; a state that is full weighs at least 95 percent of it
 //
 // A broken invariant panics. A bad request never panics: its error is in the [Result], and the
 // request consumes its zxid.

@@ -135,6 +135,34 @@ func decodeEnsemble(b []byte) (*ensembleRecord, error) {
 	return &ensembleRecord{version: sets[0].Serial, current: sets[0].Members, pending: sets[1]}, d.end()
 }
 
+// appendLimit encodes a limit, which is not the zero Limit.
+func appendLimit(b []byte, l Limit) []byte {
+	full := byte(0)
+	if l.Full {
+		full = 1
+	}
+	return append(binary.AppendUvarint(b, uint64(l.Weight)), byte(l.Cause), l.Member, full)
+}
+
+func decodeLimit(b []byte) (Limit, error) {
+	d := reader{b: b}
+	l := Limit{Weight: int64(d.uvarint()), Cause: LimitCause(d.byte()), Member: d.byte()}
+	full := d.byte()
+	l.Full = full == 1
+	if d.err == nil && full > 1 {
+		return l, fmt.Errorf("the mark of a full state is %d", full)
+	}
+	return l, cmp.Or(d.end(), l.check())
+}
+
+// check returns why no leader sets such a limit, or nil.
+func (l Limit) check() error {
+	if l.Weight < 0 || l.Cause > LimitedByDisk || l.Weight == 0 && (l.Full || l.Cause != LimitedByNothing) {
+		return fmt.Errorf("a limit of %d bytes with the cause %d, full: %v", l.Weight, l.Cause, l.Full)
+	}
+	return nil
+}
+
 func appendSessionKey(b []byte, id proto.SessionID) []byte {
 	return binary.BigEndian.AppendUint64(append(b, sessionPrefix), uint64(id))
 }

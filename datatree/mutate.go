@@ -39,6 +39,7 @@ func (st *state) remove(n *znode) {
 		st.digest -= b.hash()
 	}
 	st.dataSize -= b.dataSize()
+	st.weight -= b.weight()
 	st.dirty.noteRemoval(n)
 }
 
@@ -76,6 +77,7 @@ func (st *state) swap(n *znode, is blob, acl string, grown int64) {
 	case !was.pending(): // otherwise n is on the list already
 		st.unhashed = append(st.unhashed, n)
 	}
+	st.weight += is.weight() - was.weight()
 	st.dirty.noteChange(n, false)
 	if grown != 0 {
 		st.dataSize += grown
@@ -111,6 +113,7 @@ func (st *state) linkSealed(n *znode, hash uint64, dataSize int64) {
 	st.own(n)
 	st.digest += hash
 	st.dataSize += dataSize
+	st.weight += n.blob().weight()
 }
 
 // own lists n with its session or in collectable.

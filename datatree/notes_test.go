@@ -121,7 +121,7 @@ func TestCapture_OfWhatCameAndWent(t *testing.T) {
 // TestTree_Full refuses a znode above the limit.
 func TestTree_Full(t *testing.T) {
 	tree := fuzzTree(t)
-	tree.limit = tree.index.len() + 1
+	tree.mostZnodes = tree.index.len() + 1
 	for i, want := range []proto.ErrCode{proto.OK, proto.ErrSystemError, proto.ErrSystemError} {
 		body := (&proto.CreateRequest{Path: fmt.Sprintf("/%d", i), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
 		res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &Request{Op: proto.OpCreate, Body: body})
@@ -133,7 +133,7 @@ func TestTree_Full(t *testing.T) {
 		}
 	}
 	b := builder{t: empty(Options{})}
-	b.t.limit = 1
+	b.t.mostZnodes = 1
 	s := make(store)
 	s.merge(t, New(Options{}).CaptureAll())
 	_, err := b.build(Decode(s.sorted))

@@ -13,7 +13,7 @@ func TestApply_KnowsEveryWrite(t *testing.T) {
 		tree := fuzzTree(t)
 		r := Request{Op: info.Code, Session: fuzzSession, ConnEpoch: 1}
 		switch info.Code {
-		case proto.OpExpireSession, proto.OpConfigDone, proto.OpInitConfig, proto.OpDeleteContainer: // proposed by servers
+		case proto.OpExpireSession, proto.OpConfigDone, proto.OpInitConfig, proto.OpDeleteContainer, proto.OpSetLimit: // proposed by servers
 			r.Session = 0
 		}
 		res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &r)

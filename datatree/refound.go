@@ -28,6 +28,7 @@ func (t *Tree) Refound(epoch uint32, timeMs int64) Refounded {
 			panic(fmt.Sprintf("datatree: session %v is not closed: %v", s.ID, res.Err))
 		}
 	}
+	t.replaceLimit(Limit{}) // it was that of other members
 	if t.ensemble.empty() {
 		return done
 	}

@@ -352,8 +352,8 @@ func (r *Replay) closeSession(x *txn, id proto.SessionID, paths []string) error 
 // insert adds a znode below p.
 func (r *Replay) insert(p *znode, path string, rec *record) error {
 	t := r.t
-	if t.index.len() >= t.limit {
-		return fmt.Errorf("%q is one more than %d znodes, which is the most", path, t.limit)
+	if t.index.len() >= t.mostZnodes {
+		return fmt.Errorf("%q is one more than %d znodes, which is the most", path, t.mostZnodes)
 	}
 	n := t.newZnode(p, path, rec)
 	t.insert(n)

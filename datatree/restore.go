@@ -91,6 +91,8 @@ func (b *builder) other(key, value []byte) (err error) {
 	switch {
 	case len(key) == 1 && key[0] == ensemblePrefix:
 		return b.ensemble(value)
+	case len(key) == 1 && key[0] == limitPrefix:
+		return b.limit(value)
 	case len(key) == 9 && key[0] == sessionPrefix:
 		return b.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value)
 	}
@@ -122,6 +124,19 @@ func (b *builder) ensemble(value []byte) error {
 	return nil
 }
 
+func (b *builder) limit(value []byte) error {
+	if b.t.limit.Limit != (Limit{}) {
+		return errors.New("comes twice")
+	}
+	l, err := decodeLimit(value)
+	if err == nil && l == (Limit{}) {
+		err = errors.New("it limits nothing")
+	}
+	b.t.limit = b.t.sealLimit(l)
+	b.t.digest += b.t.limit.digest
+	return err
+}
+
 func (b *builder) session(id proto.SessionID, value []byte) error {
 	if b.t.sessions[id] != nil {
 		return errors.New("comes twice")
@@ -150,8 +165,8 @@ func (b *builder) znode(s *sealed) error {
 	if err != nil {
 		return err
 	}
-	if t.index.len() >= t.limit {
-		return fmt.Errorf("it is one more than %d, which are the most", t.limit)
+	if t.index.len() >= t.mostZnodes {
+		return fmt.Errorf("it is one more than %d, which are the most", t.mostZnodes)
 	}
 	if s.kind == ephemeral && t.sessions[proto.SessionID(s.owner)] == nil {
 		return fmt.Errorf("its owner, session %v, is missing", proto.SessionID(s.owner))

@@ -45,7 +45,9 @@ type state struct {
 	lastZxid proto.Zxid
 	digest   uint64 // without the blobs of unhashed
 	dataSize int64  // bytes of all paths and data
-	limit    int    // largest number of znodes, maxZnodes
+	weight   int64  // of all znodes, see Weight
+
+	mostZnodes int // maxZnodes
 
 	sessions      map[proto.SessionID]*session
 	numEphemerals int
@@ -53,6 +55,7 @@ type state struct {
 	collectable []znodeID
 	quotas      map[string]*quota
 	ensemble    *ensembleRecord // never nil
+	limit       *limitRecord    // never nil
 	dirty       *Changes        // nil: not tracked
 
 	undo      []change
@@ -89,7 +92,8 @@ func empty(opts Options) *Tree {
 		sessions:   make(map[proto.SessionID]*session),
 		quotas:     make(map[string]*quota),
 		ensemble:   &ensembleRecord{},
-		limit:      maxZnodes,
+		limit:      &limitRecord{},
+		mostZnodes: maxZnodes,
 	}}
 	if opts.TrackDirty {
 		t.dirty = newChanges()

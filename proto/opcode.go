@@ -49,4 +49,5 @@ const (
 	// The membership change of a reconfig completed, or cannot complete.
 	OpConfigDone OpCode = -22
 	OpInitConfig OpCode = -23 // the initial members of an ensemble
+	OpSetLimit   OpCode = -24 // how large the state may become
 )

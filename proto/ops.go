@@ -58,6 +58,7 @@ const (
 
 // ops is the table of operations, in the order of their numbers.
 var ops = [...]OpInfo{
+	{Code: OpSetLimit, Name: "setLimit", Write: true},
 	{Code: OpInitConfig, Name: "initConfig", Write: true},
 	{Code: OpConfigDone, Name: "configDone", Write: true},
 	{Code: OpExpireSession, Name: "expireSession", Write: true, Session: true},
@@ -101,7 +102,7 @@ var ops = [...]OpInfo{
 const NumOps = len(ops)
 
 const (
-	lowestOp  = OpInitConfig
+	lowestOp  = OpSetLimit
 	highestOp = OpWhoAmI
 )
 

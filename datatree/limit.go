@@ -1,0 +1,186 @@
+package datatree
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// Limit bounds the growth of the state (D8). It is part of the state, so that all members refuse
+// the same requests. The zero value bounds nothing. See docs/adr/0014-full-refuses-growth.md.
+type Limit struct {
+	// Weight is the largest weight at which the state may grow; see [Tree.Weight]. 0: any.
+	Weight int64
+	// Cause and Member say why it is not more, and which member, by its id, cannot hold more.
+	Cause  LimitCause
+	Member uint8
+	// Full says that growth is refused: from the first refusal, or a Weight below that of the
+	// state, until the state's weight is below 95 percent of Weight.
+	Full bool
+}
+
+// LimitCause is what a member has too little of.
+type LimitCause uint8
+
+// The causes of a Limit.
+const (
+	LimitedByNothing LimitCause = iota
+	LimitedByMemory
+	LimitedByDisk
+)
+
+func (c LimitCause) String() string { return [...]string{"none", "memory", "disk"}[c] }
+
+// SetLimitBody is the body of setLimit, which the leader proposes.
+type SetLimitBody struct {
+	Limit        // without Full
+	Epoch uint32 // of the leader's zxids when it decided
+}
+
+// Append appends the encoding: uvarint weight, cause, member, uvarint epoch.
+func (l SetLimitBody) Append(b []byte) []byte {
+	b = append(binary.AppendUvarint(b, uint64(l.Weight)), byte(l.Cause), l.Member)
+	return binary.AppendUvarint(b, uint64(l.Epoch))
+}
+
+// The bytes of memory that are not counted one by one. They are part of the rules that all members
+// follow: another value needs another feature level.
+const (
+	// znodeCost is what a znode takes besides its blob: its slot, its place in the index and in the
+	// list of its parent's children, and the rounding of its blob.
+	znodeCost = 80
+	// headCost is more than the part of a blob that is neither path nor ACL nor data.
+	headCost = 56
+	// sessionCost is what a session takes: its record, and what servers know of it.
+	sessionCost = 600
+	// A state of fullPercent of the limit is no longer full. sessionPercent are kept for sessions.
+	fullPercent, sessionPercent = 95, 5
+)
+
+// weight is the memory that a znode with this blob takes.
+func (b blob) weight() int64 { return znodeCost + int64(len(b.text)+len(b.tail())) }
+
+// Weight returns how many bytes of memory the state takes, as computed from the state alone: for
+// each znode the bytes of its record in a checkpoint and a constant, and a constant for each
+// session.
+func (st *state) Weight() int64 { return st.weight + int64(len(st.sessions))*sessionCost }
+
+// Limit returns the limit of the state's growth.
+func (st *state) Limit() Limit { return st.limit.Limit }
+
+// limitRecord is the record of the limit in a checkpoint. It is immutable. Without a limit the
+// checkpoint has no record.
+type limitRecord struct {
+	Limit
+	digest uint64 // 0 without a limit
+}
+
+// sealLimit returns l as an immutable record with its digest.
+func (st *state) sealLimit(l Limit) *limitRecord {
+	rec := &limitRecord{Limit: l}
+	if l != (Limit{}) {
+		st.buf = appendLimit(append(st.buf[:0], 1, limitPrefix), l)
+		rec.digest = xxhash.Sum64(st.buf)
+	}
+	return rec
+}
+
+// replaceLimit replaces the limit.
+func (st *state) replaceLimit(l Limit) {
+	old := st.limit.digest
+	st.limit = st.sealLimit(l)
+	st.digest += st.limit.digest - old
+	if st.dirty != nil {
+		st.dirty.limit = st.limit
+	}
+}
+
+// setLimit replaces the limit, unless the leader has changed: the new leader decides anew.
+func (t *Tree) setLimit(x *txn) proto.ErrCode {
+	d := reader{b: x.Body}
+	l := Limit{Weight: int64(d.uvarint()), Cause: LimitCause(d.byte()), Member: d.byte()}
+	epoch := d.uint32()
+	switch {
+	case x.Session != 0:
+		return proto.ErrUnimplemented
+	case d.end() != nil || l.check() != nil:
+		return proto.ErrMarshallingError
+	case epoch != x.Zxid.Epoch():
+		return proto.ErrBadVersion
+	}
+	l.Full = l.Weight != 0 && (t.limit.Full || t.Weight() > l.Weight)
+	t.replaceLimit(l)
+	return proto.OK
+}
+
+// mayGrow refuses a change at path that adds bytes to the weight, if the state is full or would be.
+// The operations of a multi pass, and multiMayGrow decides about their sum.
+func (t *Tree) mayGrow(x *txn, path string, bytes int) proto.ErrCode {
+	if bytes <= 0 || t.limit.Weight == 0 || t.inMulti {
+		return proto.OK
+	}
+	return t.mayWeigh(x, path, t.Weight()+int64(bytes))
+}
+
+// RefusesGrowth reports whether the state is full, and Apply would refuse the request for that
+// alone. Then the server of the client need not put the request into the log, if the client has no
+// request under way that could shrink the state. It knows creates only: what else grows is rarer.
+func (st *state) RefusesGrowth(r *Request) bool {
+	if !st.limit.Full || r.Op.Info().Group != "create" {
+		return false
+	}
+	var c proto.CreateRequest
+	d := jute.NewDecoder(r.Body)
+	d.AliasStrings()
+	c.Decode(&d, r.Op)
+	if d.Err() != nil || !c.Mode.Valid() || !splittable(c.Path) || st.get(proto.ParentPath(c.Path)) == nil {
+		return false
+	}
+	return c.Mode.Sequential() || proto.ValidatePath(c.Path) == nil && st.get(c.Path) == nil
+}
+
+// multiMayGrow refuses a multi after which the state weighs more than before.
+func (t *Tree) multiMayGrow(x *txn, before int64) proto.ErrCode {
+	if now := t.Weight(); t.limit.Weight != 0 && now > before {
+		return t.mayWeigh(x, "", now)
+	}
+	return proto.OK
+}
+
+// mayWeigh refuses a change after which the state would weigh that much, more than before.
+func (t *Tree) mayWeigh(x *txn, path string, weight int64) proto.ErrCode {
+	l := t.limit.Limit
+	if !l.Full && weight <= l.Weight {
+		return proto.OK
+	}
+	if l.Full {
+		return proto.ErrQuotaExceeded
+	}
+	l.Full = true
+	t.replaceLimit(l)
+	return x.refuse(proto.ErrQuotaExceeded, path, "the state is full: it would weigh %d bytes, the limit is %d",
+		weight, l.Weight)
+}
+
+// mayAddSession refuses a session if the state is full and the sessions take more than what is kept
+// for them, whatever the rest weighs: a client that wants to delete needs a session.
+func (t *Tree) mayAddSession(x *txn) proto.ErrCode {
+	kept, sessions := t.limit.Weight/100*sessionPercent, int64(len(t.sessions)+1)*sessionCost
+	if t.limit.Weight == 0 || sessions <= kept || t.Weight()+sessionCost <= t.limit.Weight {
+		return proto.OK
+	}
+	return x.refuse(proto.ErrQuotaExceeded, "",
+		"the state is full, and %d sessions take %d bytes: %d are kept for them",
+		len(t.sessions), sessions-sessionCost, kept)
+}
+
+// endFull ends Full if the state has shrunk. It is called after each request.
+func (t *Tree) endFull() {
+	if l := t.limit.Limit; l.Full && t.Weight() < l.Weight/100*fullPercent {
+		l.Full = false
+		t.replaceLimit(l)
+	}
+}
