@@ -130,7 +130,7 @@ func (r *recovered) replayer(handOut func(*raftpb.Entry, []Batch)) (*replayer, e
 	}
 	c, err := core.New(core.Config{
 		ID: r.meta.Member, Incarnation: r.state.Incarnation + 1, Storage: storage, Meta: r.meta,
-		Retention: core.DefaultRetention(),
+		Retention: core.DefaultRetention(math.MaxInt64),
 		Random:    func() uint64 { return 0 }, // for a stream that this core never has
 		Logger:    raftLogger{hclog.NewNullLogger()},
 	})

@@ -147,7 +147,9 @@ func (c *checkpoints) receiveAll(from uint64, stream io.Reader) error {
 	got.Meta.Member = c.cfg.ID
 	c.cfg.Logger.Info("receiving a checkpoint", "from", memberid.Number(from), "index", meta.Index)
 	if c.cfg.inMemory() {
-		got.Install, err = restoreFrom(r.Range, c.cfg.StateMachine)
+		var install func()
+		install, err = restoreFrom(r.Range, c.cfg.StateMachine)
+		got.Install = func() error { install(); return nil }
 	} else {
 		got.Path = c.cfg.checkpointPath() + fmt.Sprintf(".from-%d", from)
 		err = c.receiveFile(got, r.Range)
@@ -165,13 +167,14 @@ func (c *checkpoints) receiveAll(from uint64, stream io.Reader) error {
 	return nil
 }
 
-// receiveFile writes the pairs to a new checkpoint file while the state machine reads them.
+// receiveFile writes the pairs to a new checkpoint file while the state machine reads them. Without
+// memory for a second state, the state machine reads the file when it has been installed.
 func (c *checkpoints) receiveFile(got *turn.Received, pairs checkpoint.Pairs) error {
 	if err := checkpoint.Remove(c.cfg.DirFS, got.Path); err != nil {
 		return err
 	}
-	var err error
-	got.Install, err = restoreFrom(func(visit func(k, v []byte) error) error {
+	var install func()
+	write := func(visit func(k, v []byte) error) error {
 		return checkpoint.Create(c.cfg.DirFS, got.Path, got.Meta.Append(nil), func(put func(k, v []byte) error) error {
 			return pairs(func(k, v []byte) error {
 				if err := put(k, v); err != nil {
@@ -180,7 +183,19 @@ func (c *checkpoints) receiveFile(got *turn.Received, pairs checkpoint.Pairs) er
 				return visit(k, v)
 			})
 		}, nil)
-	}, c.cfg.StateMachine)
+	}
+	var err error
+	if c.cfg.Crowded() {
+		err = write(func(k, v []byte) error { return nil })
+		got.Install = func() error {
+			c.cfg.Free()
+			_, _, err := c.file.load(checkpoint.Newest, c.cfg.Levels, c.cfg.StateMachine)
+			return err
+		}
+	} else {
+		install, err = restoreFrom(write, c.cfg.StateMachine)
+		got.Install = func() error { install(); return nil }
+	}
 	if err != nil {
 		return errors.Join(err, checkpoint.Remove(c.cfg.DirFS, got.Path))
 	}

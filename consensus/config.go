@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net"
 	"time"
 
@@ -38,6 +39,7 @@ const MinPeerSecret = peer.MinSecret
 const (
 	Level2 = core.Level2
 	Level3 = core.Level3
+	Level4 = core.Level4
 )
 
 // ErrLevel is wrapped by errors about data that was written at a feature level that this program
@@ -160,6 +162,15 @@ type Config struct {
 	// OnLost is called, where Apply is called, with the Refs of this node's requests that are
 	// applied in a checkpoint of another member: their results are not known here.
 	OnLost func(ref any)
+	// MemoryBytes is how much memory the process may use: with little, fewer entries are kept for
+	// other members, and checkpoints are written more often. Default: any.
+	MemoryBytes int64
+	// Crowded reports whether there is no memory for a second state beside the present one. A
+	// checkpoint of another member is then read only when it has taken the place of this member's,
+	// and Free, which is called before where Apply is called, must have dropped the present state.
+	// Default: never.
+	Crowded func() bool
+	Free    func()
 	// Rand makes the numbers that tell ensembles and lives of members apart. Default: crypto/rand.
 	Rand io.Reader
 	// OnSync and OnCheckpoint are told the duration of each. They must not block.
@@ -195,7 +206,8 @@ func (c *Config) ensureDefaults() error {
 		c.Now = time.Now
 	}
 	c.CheckpointRequests = cmp.Or(c.CheckpointRequests, 100_000)
-	c.CheckpointBytes = cmp.Or(c.CheckpointBytes, 64<<20)
+	c.MemoryBytes = cmp.Or(c.MemoryBytes, math.MaxInt64)
+	c.CheckpointBytes = cmp.Or(c.CheckpointBytes, min(64<<20, c.MemoryBytes/32)) // a start reads all of it at once
 	if c.ArchiveBytes < 0 {
 		errs = append(errs, fmt.Errorf("consensus: ArchiveBytes is %d, it must be 0 or more", c.ArchiveBytes))
 	}
@@ -216,6 +228,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.OnReconciled == nil {
 		c.OnReconciled = func(Reconciled) {}
+	}
+	if c.Crowded == nil {
+		c.Crowded = func() bool { return false }
 	}
 	if c.OnLost == nil {
 		c.OnLost = func(any) {}

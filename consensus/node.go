@@ -94,7 +94,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	w.checkpoints, w.state, w.written = n.checkpoints.file, r.state, r.state
-	retention := core.DefaultRetention()
+	retention := core.DefaultRetention(cfg.MemoryBytes)
 	retention.ArchiveBytes = cfg.ArchiveBytes
 	n.core, err = core.New(core.Config{
 		ID: cfg.ID, Incarnation: r.state.Incarnation, Past: r.past, Outdated: r.state.Outdated, Storage: w.storage, Meta: r.meta,

@@ -53,9 +53,11 @@ func (n *Node) recover(r *recovered) error {
 	}
 	walConfig := wal.Config{
 		FS: cfg.FS, SegmentBytes: cfg.SegmentBytes, NoSync: cfg.NoSync, Logger: cfg.Logger.Named("wal"), OnSync: cfg.OnSync,
+		From: loaded.meta.Index,
 	}
-	if cfg.PeerListener == nil && cfg.ArchiveBytes == 0 { // nobody needs earlier entries
-		walConfig.From = loaded.meta.Index
+	tail := max(core.DefaultRetention(cfg.MemoryBytes).Bytes, cfg.ArchiveBytes)
+	if cfg.PeerListener != nil || cfg.ArchiveBytes > 0 { // others need earlier entries
+		walConfig.Keep = int64(tail)
 	}
 	log, rec, err := wal.Open(cfg.walDir(), walConfig)
 	if err != nil {
@@ -70,7 +72,7 @@ func (n *Node) recover(r *recovered) error {
 	if err := loaded.continued(r, r.join(rec, loaded.found, cfg.ID, where)); err != nil {
 		return err
 	}
-	r.trimTail(max(core.DefaultRetention().Bytes, cfg.ArchiveBytes))
+	r.trimTail(tail)
 	if err := errors.Join(r.checkAlone(cfg, "data directory "+cfg.Dir), r.checkLevels(cfg.Levels, where)); err != nil {
 		return err
 	}

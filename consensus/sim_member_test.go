@@ -150,7 +150,7 @@ func (m *simMember) recover() error {
 	}
 	m.applied = r.meta.Index
 	m.writer = &logWriter{log: log, storage: m.storage, checkpoints: m.disk, state: r.state, written: r.state, done: m.logWritten}
-	limits := core.DefaultRetention()
+	limits := core.DefaultRetention(1 << 40)
 	if m.w.plan.Rapid {
 		limits = core.RetentionLimits{Bytes: 4 << 10, MaxBytes: 64 << 10, CutEntries: 8, CutBytes: 2 << 10}
 	}

@@ -114,7 +114,7 @@ func (m *simMember) receiveCheckpoint(from uint64, stream io.Reader, broken bool
 		kv = maps.Clone(m.disk.checkpoint.kv)
 	}
 	m.disk.aside[got.Path] = &simCheckpoint{meta: got.Meta.Append(nil), kv: kv}
-	got.Install = func() { m.machine = machine }
+	got.Install = func() error { m.machine = machine; return nil }
 	if m.w.rng.IntN(2) == 0 {
 		m.loop.Checkpoint()
 	}

@@ -144,7 +144,7 @@ func TestLevel2_SchemesAndTTL(t *testing.T) {
 		if _, err := held.Reload(server.ReloadedWith(held, func(c *server.Config) { c.MaxFeatureLevel = 0 })); err != nil {
 			t.Fatal(err)
 		}
-		e.wantLevel("let go", 3)
+		e.wantLevel("let go", 4)
 		if got := tryAll(first); !slices.Equal(got, []proto.ErrCode{yes, yes, yes, proto.ErrUnimplemented}) {
 			t.Errorf("at level 2: %v", got)
 		}

@@ -147,12 +147,15 @@ func (r *replay) payload(p []byte) (want, got string, ok bool) {
 	return "", "", true
 }
 
-// forget drops the entries before an index.
-func (r *replay) forget(index uint64) {
+// forget drops the entries before an index, except the last keep bytes of them.
+func (r *replay) forget(index uint64, keep int64) {
 	if index <= r.base+1 {
 		return
 	}
 	n := min(index-1-r.base, uint64(len(r.entries)))
+	for ; n > 0 && keep >= int64(len(r.entries[n-1].Data)); n-- {
+		keep -= int64(len(r.entries[n-1].Data))
+	}
 	r.base += n
 	r.entries = slices.Clone(r.entries[n:])
 }

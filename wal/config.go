@@ -34,9 +34,10 @@ type Config struct {
 	// acknowledged appends, or leave a log that Open rejects as corrupt. The death of the process
 	// alone loses nothing.
 	NoSync bool
-	// From makes Open check the entries before that index without returning them, which saves
-	// memory.
+	// From makes Open check the entries before that index without returning them, except the last
+	// Keep bytes of them, which saves memory.
 	From uint64
+	Keep int64
 	// Logger logs a torn append (warn) and the creation and removal of segments (debug). Default:
 	// none.
 	Logger hclog.Logger

@@ -34,7 +34,7 @@ func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err
 			return content, nil, err
 		}
 		last = r
-		content.forget(l.cfg.From)
+		content.forget(l.cfg.From, l.cfg.Keep)
 		s := segment{number: number, bytes: r.size, highest: content.last()}
 		l.size.Add(r.size)
 		if i < len(numbers)-1 {
@@ -73,7 +73,7 @@ func (l *Log) readSegment(path string, number uint64, previous *reader, content 
 		return nil, err
 	}
 	l.prev = r.crc
-	for {
+	for bytes := 0; ; {
 		payload, ok, err := r.next(l.seq, l.prev)
 		if err != nil {
 			return nil, err
@@ -84,6 +84,10 @@ func (l *Log) readSegment(path string, number uint64, previous *reader, content 
 		l.seq, l.prev = l.seq+1, r.crc
 		if want, got, ok := content.payload(keep.copy(payload)); !ok {
 			return nil, r.corrupt(r.last, want, got)
+		}
+		if bytes += len(payload); bytes > forgetBytes {
+			bytes = 0
+			content.forget(l.cfg.From, l.cfg.Keep)
 		}
 	}
 }
@@ -144,6 +148,9 @@ func (l *Log) repair(r *reader) (Recovered, error) {
 type arena struct{ buf []byte }
 
 const arenaBytes = 64 << 10
+
+// forgetBytes are read before entries that nobody needs are dropped.
+const forgetBytes = 1 << 20
 
 func (a *arena) copy(p []byte) []byte {
 	if len(p) > arenaBytes/4 {

@@ -12,7 +12,7 @@ func newFresh(t *testing.T) *Core {
 	t.Helper()
 	c, err := New(Config{
 		ID: 1, Incarnation: 1, Storage: raft.NewMemoryStorage(), Voters: []uint64{1, 2, 3}, Nonce: 7, GraceTicks: 3,
-		Retention: DefaultRetention(), Random: func() uint64 { return 0 }, Logger: quiet,
+		Retention: DefaultRetention(1 << 40), Random: func() uint64 { return 0 }, Logger: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -183,7 +183,7 @@ func TestCore_LargeBatchesAreSplit(t *testing.T) {
 
 func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	_, m := lead(t)
-	for range 3 * DefaultRetention().CutEntries {
+	for range 3 * DefaultRetention(1<<40).CutEntries {
 		m.propose()
 		m.pump()
 		m.write(len(m.queue))
@@ -193,8 +193,8 @@ func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept := m.applied - first; kept > uint64(DefaultRetention().CutEntries) {
-		t.Fatalf("%d applied entries are still in memory, want at most %d", kept, DefaultRetention().CutEntries)
+	if kept := m.applied - first; kept > uint64(DefaultRetention(1<<40).CutEntries) {
+		t.Fatalf("%d applied entries are still in memory, want at most %d", kept, DefaultRetention(1<<40).CutEntries)
 	}
 }
 

@@ -24,10 +24,12 @@ const (
 	Level2 Level = 2
 	// Level3 has the request flag FlagMultiAddress, and createSession for a local session.
 	Level3 Level = 3
+	// Level4 has the request setLimit and the record of a limit in checkpoints.
+	Level4 Level = 4
 )
 
 // SupportedLevels are the levels of this program.
-var SupportedLevels = LevelRange{Min: Level1, Max: Level3}
+var SupportedLevels = LevelRange{Min: Level1, Max: Level4}
 
 // LevelRange is a range of levels, including both ends.
 type LevelRange struct{ Min, Max Level }

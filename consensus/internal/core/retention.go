@@ -22,9 +22,11 @@ type RetentionLimits struct {
 	CutEntries, CutBytes int
 }
 
-// DefaultRetention returns the limits of a server.
-func DefaultRetention() RetentionLimits {
-	return RetentionLimits{Bytes: 16 << 20, MaxBytes: 256 << 20, CutEntries: 1024, CutBytes: 4 << 20}
+// DefaultRetention returns the limits of a server that may use that many bytes of memory.
+func DefaultRetention(memory int64) RetentionLimits {
+	least := int(min(16<<20, memory/32))
+	most := int(min(256<<20, memory/8))
+	return RetentionLimits{Bytes: least, MaxBytes: most, CutEntries: 1024, CutBytes: least / 4}
 }
 
 // entryBytes is the approximate size of an entry without its data.

@@ -93,7 +93,7 @@ func (m *member) start() {
 	}
 	m.applied = meta.Index
 	m.core, err = New(Config{
-		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Levels: m.levels, Relayed: true, Retention: DefaultRetention(), Random: m.w.rng.Uint64, Logger: quiet,
+		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Levels: m.levels, Relayed: true, Retention: DefaultRetention(1 << 40), Random: m.w.rng.Uint64, Logger: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 type Received struct {
 	From, Term  uint64 // the leader that sent it, and the leader's term
 	Meta        core.Meta
-	Path        string // of the file; empty in memory
-	Install     func() // makes it the state of the state machine
-	Incarnation uint64 // of this server's stream from then on
+	Path        string       // of the file; empty in memory
+	Install     func() error // makes it the state of the state machine
+	Incarnation uint64       // of this server's stream from then on
 }
 
 // installer holds a received checkpoint until it is this member's state. There is at most one at a
@@ -77,11 +77,12 @@ func (l *Loop) beginInstall(index uint64) (*Received, error) {
 }
 
 // finishInstall switches the core and the state machine to a checkpoint that is durable.
-func (l *Loop) finishInstall(r *Received) {
+func (l *Loop) finishInstall(r *Received) error {
 	l.install.installing = false
 	l.checkpoint.last = r.Meta.Index
 	l.checkpoint.schedule.reset()
 	lost := l.core.Installed(&r.Meta, r.Incarnation)
-	r.Install()
+	err := r.Install()
 	l.host.Installed(r, lost)
+	return err
 }

@@ -40,7 +40,7 @@ func (m *scriptMember) start() {
 	m.storage, m.queue = storage, nil
 	m.up, m.writing, m.transfers, m.applied = true, nil, nil, slices.Clone(d.applied)
 	m.term, m.vote = d.state.Term, d.state.Vote
-	retention := core.DefaultRetention()
+	retention := core.DefaultRetention(1 << 40)
 	retention.Bytes, retention.CutEntries = s.cfg.keep, 1
 	var err error
 	m.core, err = core.New(core.Config{
@@ -290,7 +290,7 @@ func (m *scriptMember) transfer(id uint64) {
 	if ok {
 		dst.say("(the checkpoint of entry %d has arrived from %d)", meta.Index, m.id)
 		meta.Member = id
-		install := func() { dst.applied, dst.disk.applied = slices.Clone(applied), applied }
+		install := func() error { dst.applied, dst.disk.applied = slices.Clone(applied), applied; return nil }
 		dst.loop.CheckpointReceived(&Received{From: m.id, Term: m.core.RaftTerm(), Meta: meta, Install: install})
 		dst.turn()
 	} else {

@@ -69,7 +69,9 @@ func (l *Loop) mark(m core.Mark) {
 func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at time.Time) error {
 	l.log.durable(len(responses))
 	if installed != nil {
-		l.finishInstall(installed)
+		if err := l.finishInstall(installed); err != nil {
+			return err
+		}
 	}
 	for _, m := range responses {
 		if m.GetTo() != l.core.ID() {

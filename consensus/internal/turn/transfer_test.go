@@ -50,7 +50,7 @@ func TestTransfer_FailuresRestAndLeadershipEnds(t *testing.T) {
 func (m *scriptMember) received(index uint64) *Received {
 	meta := m.core.Meta()
 	meta.Index, meta.Term = index, 2
-	return &Received{From: 2, Term: 2, Meta: meta, Path: "received", Install: func() {}}
+	return &Received{From: 2, Term: 2, Meta: meta, Path: "received", Install: func() error { return nil }}
 }
 
 // An installed checkpoint takes the place of the checkpoint file: until then no checkpoint of our
