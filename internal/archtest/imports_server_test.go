@@ -14,6 +14,7 @@ var serverTable = []box{
 		{"sasl", "the exchange that an identity comes from"},
 	}},
 	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
+	{pkg: "server/internal/capacity", there: true},
 	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
 		{"internal/tlsreason", "tells a client that hung up from one that does wrong"},
@@ -71,6 +72,7 @@ var serverTable = []box{
 		{"server/facts", "the facts that it reports about itself"},
 		{"server/identity", "who clients are"},
 		{"server/internal/bounds", "what all clients together may use"},
+		{"server/internal/capacity", "how large the data may become"},
 		{"server/internal/lifecycle", "how far it is"},
 		{"server/internal/link", "sockets, buffers and TLS of connections"},
 		{"server/internal/liveness", "which sessions are alive"},

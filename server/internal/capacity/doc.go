@@ -1,0 +1,35 @@
+// Package capacity decides how large the state may become, so that an ensemble that is full refuses
+// growth and does not die. See docs/adr/0014-full-refuses-growth.md.
+//
+// A [Gauge] computes what this server can hold. Each member reports that to the leader, whose
+// [Board] computes the limit that the leader proposes. Memory and disks are passed in.
+package capacity
+
+// Ability is the largest weight of a state that a server, or an ensemble, can hold.
+type Ability struct {
+	Weight int64
+	Cause  Cause // what is then used up; Nothing: any weight is possible
+	Member uint8 // whose ability it is
+}
+
+// Cause is what a server has too little of. The values are those of datatree.LimitCause.
+type Cause uint8
+
+// The causes.
+const (
+	Nothing Cause = iota
+	Memory
+	Disk
+)
+
+// Near reports whether a state of that weight is near to what the server can hold. Others need no
+// limit yet.
+func (a Ability) Near(weight int64) bool { return a.Cause != Nothing && weight > a.Weight/4 }
+
+// Least returns the smaller ability.
+func (a Ability) Least(b Ability) Ability {
+	if a.Cause == Nothing || b.Cause != Nothing && b.Weight < a.Weight {
+		return b
+	}
+	return a
+}
