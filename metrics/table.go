@@ -147,6 +147,10 @@ var table = map[string]metric{
 
 	"gozkd_leader_id":                       {gauge, "", "Number of the leader; -1: none is known."},
 	"gozkd_epoch":                           {gauge, "", "Epoch of the newest zxid."},
+	"gozkd_data_weight_bytes":               {gauge, "", "Bytes of memory that the data and the sessions take."},
+	"gozkd_data_limit_bytes":                {gauge, "", "The weight at which growth is refused; 0: it is far away."},
+	"gozkd_data_full":                       {gauge, "", "1 if requests that add data are refused."},
+	"gozkd_growth_refused_total":            {counter, "", "Requests that were refused because the data are full."},
 	"gozkd_longest_child_list_bytes":        {gauge, "", "Bytes of the longest reply with the children of a znode since the state was loaded."},
 	"gozkd_feature_level":                   {gauge, "", "Active feature level of the ensemble."},
 	"gozkd_feature_level_max":               {gauge, "", "The highest feature level that this server agrees to activate."},

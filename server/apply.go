@@ -25,6 +25,7 @@ type applier struct {
 	watchers       []watch.ConnID
 	reconfigs      map[proto.Zxid]*clientWrite // by serial: clients that wait for a change of the ensemble
 	membersChanged bool
+	dropped        bool // the state is dropped, and its lock is held
 }
 
 // maxLoggedReason bounds the reason of a refused write in the log, in bytes: it contains a path.
@@ -79,7 +80,9 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			panic(err)
 		}
 	}
+	weight, limit := s.state.tree.Weight(), s.state.tree.Limit()
 	s.state.Unlock()
+	s.growth.applied(weight, limit)
 	end := s.cfg.Now()
 	a.batch.Settle(end)
 	a.trace.Applied(end)
@@ -169,7 +172,11 @@ func (a *applier) count(req *datatree.Request, res *datatree.Result, events []da
 		}
 		a.batch.Write(e.Path, size)
 	}
-	if res.Err == proto.ErrQuotaExceeded {
+	switch {
+	case res.Err != proto.ErrQuotaExceeded:
+	case a.s.state.tree.Limit().Full:
+		a.s.meter.Count(meter.GrowthRefused)
+	default:
 		a.batch.OverQuota(req.Op, req.Body)
 	}
 }

@@ -58,10 +58,23 @@ func (a *applier) Capture() consensus.Changes {
 // CaptureAll returns the whole state.
 func (a *applier) CaptureAll() consensus.Changes { return a.s.state.tree.CaptureAll() }
 
+// dropState drops the state because there is no memory for a second one. Its lock is held until
+// install has put another state in its place, or Restore has failed: nobody reads meanwhile.
+func (a *applier) dropState() {
+	a.s.state.Lock()
+	a.dropped = true
+	a.s.conns.drop()
+	a.s.state.tree = datatree.New(a.s.state.options)
+}
+
 // Restore makes a tree from a checkpoint. install replaces the present tree by the new tree.
 func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
 	t, err := restoreTree(a.s.state.options, state)
 	if err != nil {
+		if a.dropped { // the server stops
+			a.s.life.Serving.Store(false)
+			a.s.state.Unlock()
+		}
 		return nil, err
 	}
 	return func() { a.install(t) }, nil
@@ -71,6 +84,10 @@ func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 func (a *applier) install(t *datatree.Tree) {
 	s := a.s
 	s.backups.onDisk.Store(int64(t.LastZxid()))
+	if !a.dropped {
+		s.state.Lock()
+	}
+	a.dropped = false
 	s.state.install(t, func() {
 		if s.node != nil {
 			// Watches did not fire for the skipped changes, and requests of clients may be among

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -181,6 +182,14 @@ type Config struct {
 	// disconnected. Default: 192 MiB, or an eighth of the memory that the process may use if that
 	// is less.
 	WatchMemory int64
+	// DataLimit is how many bytes of memory may be in use before requests that add data are refused
+	// with proto.ErrQuotaExceeded: by the data, the sessions, the clients and whatever else lives
+	// in the process. In an ensemble the member that can hold least decides. Negative: no limit.
+	// Default: 75 percent of the memory that the process may use. See docs/guide/capacity.md.
+	DataLimit int64
+	// DiskReserve is how many bytes must be free on the disks of Dir and LogDir for more data to be
+	// accepted. Negative: the disks do not count. Default: what the log needs, twice SegmentBytes.
+	DiskReserve int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle
 	// Requests with more than LargeRequestThreshold bytes (largeRequestThreshold) are large. The
@@ -297,7 +306,10 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.MaxSessionTimeout, 20*c.Tick)
 	setDefault(&c.MaxClientConns, 60)
 	setDefault(&c.MaxBuffer, DefaultMaxBuffer)
-	eighth := memlimit.Available() / 8
+	memory := memlimit.Available()
+	eighth := memory / 8
+	setDefault(&c.DataLimit, memory/100*75)
+	setDefault(&c.DiskReserve, c.logRoom())
 	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, eighth)))
 	setDefault(&c.WatchMemory, min(defaultWatchMemory, eighth))
 	setDefault(&c.InitLimit, 10)
@@ -357,6 +369,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	return errors.Join(errs...)
 }
+
+// logRoom is what the log may need on its disk.
+func (c *Config) logRoom() int64 { return 2 * cmp.Or(c.SegmentBytes, 64<<20) }
 
 // leastClientMemory is the smallest ClientMemory that is allowed: the longest reply, that to a
 // multiRead, has four times MaxBuffer, and there must be room for others beside it.

@@ -299,11 +299,18 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		Session: session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
 		IDs: c.IDs, Body: body, Server: s.cfg.MemberID,
 	}
-	if code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer); code != proto.OK {
-		s.writes.Release(len(body), big)
-		c.server.trail.Refused(c, h, body, code, now)
+	code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer)
+	switch {
+	case code != proto.OK:
 		s.meter.Count(meter.ExpensiveRefused)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))
+	case c.queue.len() == 0 && s.state.tree.RefusesGrowth(&w.req):
+		code = proto.ErrQuotaExceeded
+		s.meter.Count(meter.GrowthRefused)
+	}
+	if code != proto.OK {
+		s.writes.Release(len(body), big)
+		c.server.trail.Refused(c, h, body, code, now)
 		c.status(h, code, zxidLast, false, now, t)
 		*w = clientWrite{}
 		freeWrites.Put(w)

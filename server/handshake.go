@@ -225,6 +225,10 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 	if res.Err != proto.OK {
 		c.server.trail.Session(c, w.req.Op, w.req.Session, res.Err, res.Zxid)
 		c.logger().Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
+		if res.Err == proto.ErrQuotaExceeded { // the state is full: the client should try again, later
+			c.CloseLocked()
+			return
+		}
 		c.refuse(w.hasReadOnly)
 		return
 	}

@@ -24,6 +24,7 @@ type leadership struct {
 	sessions *sessions
 	conns    *connTable
 	lines    *members.Lines
+	growth   *growth
 	fail     func(error) // stops the server
 	contact  liveness.Contact
 	digests  members.Digests

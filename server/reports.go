@@ -16,10 +16,11 @@ import (
 // kind is the first byte of a message; see "Messages between members" in docs/reference/formats.md.
 // All of them may be lost.
 const (
-	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest
-	reportDiffer = 2 // from the leader: your state differs
-	reportTaken  = 3 // from the leader: your report has arrived, at that time of mine
-	reportLines  = 4 // to the leader: the server lines of my configuration, which are not the members of the state
+	reportHeard   = 1 // to the leader: sessions that were heard from, and a digest
+	reportDiffer  = 2 // from the leader: your state differs
+	reportTaken   = 3 // from the leader: your report has arrived, at that time of mine
+	reportAbility = 5 // to the leader: what I can hold, see package capacity
+	reportLines   = 4 // to the leader: the server lines of my configuration, which are not the members of the state
 )
 
 // report tells the leader which sessions were heard from since the last report that has arrived,
@@ -49,6 +50,8 @@ func (s *leadership) received(from uint64, b []byte) {
 			ms, n := binary.Uvarint(b[1:])
 			s.contact.Answered(st.Since, ms, n > 0, time.Now())
 		}
+	case reportAbility:
+		err = s.growth.take(from, b[1:])
 	case reportDiffer:
 		index, n := binary.Uvarint(b[1:])
 		if n > 0 && s.node.Status().Leader == from {

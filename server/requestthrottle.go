@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -52,6 +53,12 @@ func (c *Config) maxWrites() int {
 		return min(limit, c.OutstandingLimit)
 	}
 	return c.OutstandingLimit
+}
+
+// maxWriteBytes bounds the bytes of the writes under way: 64 MiB, or a 32nd of the memory if that
+// is less.
+func (c *Config) maxWriteBytes() int {
+	return int(min(64<<20, max(int64(c.MaxBuffer), memlimit.Available()/32)))
 }
 
 // refuseThrottled answers a write that has waited for others for too long. It returns false if the

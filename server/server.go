@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/lograte"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/internal/standstill"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/identity"
@@ -54,6 +55,7 @@ type Server struct {
 		done  atomic.Bool // it names them
 	}
 	backups Backups
+	growth  growth
 }
 
 // New checks cfg and makes a server. Before Start, nothing runs and no file is touched.
@@ -86,14 +88,15 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.lines = &serverLines{standing: s.standing}
 	s.leader = &leadership{
-		standing: s.standing, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, fail: s.fail,
+		standing: s.standing, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, growth: &s.growth,
+		fail:    s.fail,
 		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{standing: s.standing},
 	}
 	s.trail = trail.Trail{
 		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
 		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,
 	}
-	s.writes.Init(cfg.maxWrites(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
+	s.writes.Init(cfg.maxWrites(), cfg.maxWriteBytes(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.facts = &Facts{
@@ -101,6 +104,7 @@ func New(cfg Config) (*Server, error) {
 		ports: &s.ports, strangers: &s.strangers, backups: &s.backups,
 	}
 	s.facts.SetTraceMask(defaultTraceMask)
+	s.growth.init(s.standing)
 	return s, nil
 }
 
@@ -169,6 +173,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.state.wake()
 	s.life.Goroutines.Go(func() { s.runSessions(run) })           // stopped by cancel, awaited by shutdown
 	s.life.Goroutines.Go(func() { s.sessions.runCollector(run) }) // stopped by cancel, awaited by shutdown
+	s.life.Goroutines.Go(func() { s.growth.run(run) })            // the same
 	st := s.state.stats()
 	ports := []any{"address", s.ConnectString()}
 	if a := s.SecureAddr(); a != nil {
@@ -190,7 +195,7 @@ func (s *Server) openNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.backups.logRoom = 2 * cmp.Or(s.cfg.SegmentBytes, 64<<20)
+	s.backups.logRoom = s.cfg.logRoom()
 	opening, machine := time.Now(), newApplier(s)
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
@@ -198,6 +203,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.leader.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
+		MemoryBytes: memlimit.Available(), Crowded: s.growth.crowded, Free: machine.dropState,
 		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: machine,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.backups.checkpointed, OnLeaderChange: s.meter.Led,

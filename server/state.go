@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
@@ -52,12 +53,18 @@ func (s *state) warnOfLongLists() {
 	s.tree.LongLists(s.options.LongList)
 }
 
-// install replaces the tree, and calls meanwhile under the write lock.
+// install replaces the tree and calls meanwhile. The write lock must be held; install releases it.
 func (s *state) install(t *datatree.Tree, meanwhile func()) {
-	s.Lock()
 	defer s.Unlock()
 	s.tree = t
 	meanwhile()
+}
+
+// weight returns what the state weighs, and its limit.
+func (s *state) weight() (int64, datatree.Limit) {
+	s.RLock()
+	defer s.RUnlock()
+	return s.tree.Weight(), s.tree.Limit()
 }
 
 func (s *state) lastZxid() proto.Zxid {
@@ -88,7 +95,12 @@ func (s *state) membership() (set serverlist.Set, version proto.Zxid, changing b
 func (s *state) stats() facts.Stats {
 	s.RLock()
 	defer s.RUnlock()
+	l := s.tree.Limit()
 	return facts.Stats{
+		Growth: facts.Growth{
+			Weight: s.tree.Weight(), Limit: l.Weight, Full: l.Full, Cause: l.Cause.String(),
+			Server: int(memberid.Number(l.Member)),
+		},
 		Zxid: int64(s.tree.LastZxid()), Znodes: s.tree.NumZnodes(), Ephemerals: s.tree.NumEphemerals(),
 		Sessions: s.tree.NumSessions(), DataBytes: s.tree.ApproximateDataSize(), LongestListBytes: s.tree.LongestList(),
 	}

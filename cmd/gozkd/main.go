@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/memlimit"
 )
 
 func main() {
@@ -151,6 +153,18 @@ func tuneGC(ctx context.Context) {
 		}
 	}
 }
+
+// limitMemory lets the garbage collector run more often before the process has more memory than the
+// container or machine allows.
+func limitMemory() {
+	if available := memlimit.Available(); available < math.MaxInt64 {
+		debug.SetMemoryLimit(available / 100 * memoryPercent)
+	}
+}
+
+// memoryPercent of the memory may be in use, garbage included. The rest is for what the runtime
+// does not count, such as buffers of the kernel.
+const memoryPercent = 90
 
 func gcPercent(live uint64) int {
 	if live == 0 { // before the first collection

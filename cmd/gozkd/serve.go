@@ -20,6 +20,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/portfile"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
 )
@@ -39,6 +40,9 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 		// Stopped by the signal that ends the program, which does not wait for tuneGC.
 		go tuneGC(stop)
 	}
+	if env.Getenv("GOMEMLIMIT") == "" {
+		limitMemory()
+	}
 	trail, err := openAudit(c, env.Err, log)
 	if err != nil {
 		return err
@@ -47,8 +51,54 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 	if inv.Ensemble > 0 {
 		return serveEnsemble(stop, inv, c, trail, log)
 	}
-	return serveOne(stop, cancel, inv, c, again, trail, env, log)
+	for {
+		err := serveOne(stop, cancel, inv, c, again, trail, env, log)
+		if !errors.Is(err, syscall.ENOSPC) || stop.Err() != nil {
+			return err
+		}
+		log.Error("a disk is full, so this server has stopped; it starts again when there is room", "error", err)
+		if !awaitRoom(stop, c, log) {
+			return err
+		}
+	}
 }
+
+// awaitRoom waits until the disks of the data and of the log have room, or until stop ends. It
+// returns false if nobody can tell, or if stop has ended.
+func awaitRoom(stop context.Context, c config.Config, log hclog.Logger) bool {
+	for n := 0; ; n++ {
+		full := ""
+		for _, dir := range []string{c.Server.Dir, cmp.Or(c.Server.LogDir, c.Server.Dir)} {
+			free, known := vfs.Free(dir)
+			if !known {
+				return false
+			}
+			if free < leastRoom {
+				full = dir
+			}
+		}
+		if full == "" {
+			return true
+		}
+		if n%roomLines == 0 {
+			log.Warn("waiting for room: free space on the disk of this directory",
+				"directory", full, "needed_mib", leastRoom>>20)
+		}
+		select {
+		case <-stop.Done():
+			return false
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+const (
+	// leastRoom is free on a disk before a server starts again: a segment of the log, and as much
+	// for a checkpoint.
+	leastRoom = 128 << 20
+	// roomLines is after how many seconds the log says again that the server waits.
+	roomLines = 60
+)
 
 // serveOne runs a server until stop ends. After kill, the next signal ends the process at once.
 func serveOne(

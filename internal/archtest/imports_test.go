@@ -391,6 +391,8 @@ var table = slices.Concat(webTable, []box{
 		{"internal/accept", "HTTP with and without TLS on a port"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/portfile", "says where it listens"},
+		{"internal/memlimit", "the memory that the collector may use"},
+		{"internal/vfs", "waits for room on a full disk"},
 		{"consensus", "init looks whether a log holds data"},
 		{"cmd/gozkd/internal/replica", "reads that log"},
 		{"cmd/gozkd/internal/archive", "archives the server's log"},

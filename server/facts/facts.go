@@ -44,6 +44,18 @@ type Stats struct {
 	AvgLatencyMs               float64
 	ReplyBytes, ProposalBytes  Sizes // proposals are counted on the leader
 	Uptime                     time.Duration
+	Growth                     Growth
+}
+
+// Growth says how large the data may become. See docs/guide/capacity.md.
+type Growth struct {
+	// Weight is the memory that the data and the sessions take, in bytes, as all servers of the
+	// ensemble compute it. At Limit, requests that add data are refused. 0: no limit yet, because
+	// it is far away.
+	Weight, Limit int64
+	Full          bool   // they are refused
+	Cause         string // what decides about Limit: none, memory or disk
+	Server        int    // whose memory or disk it is
 }
 
 // Sizes are the last, the smallest and the largest of some lengths in bytes. All are -1 if no

@@ -9,18 +9,16 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// maxOutstandingBytes bounds the bytes of all writes under way. Above it, sockets are not read.
-const maxOutstandingBytes = 64 << 20
-
 // Writes counts the writes under way and their bytes. A connection that finds the limit reached
 // waits, without other locks. Methods may be called from any goroutine.
 type Writes struct {
 	mu     sync.Mutex
 	room   sync.Cond
 	n, max int
-	bytes  int
-	big    int // how many of the writes are big
-	closed bool
+	// bytes are those of all writes under way. Above maxBytes, sockets are not read.
+	bytes, maxBytes int
+	big             int // how many of the writes are big
+	closed          bool
 
 	// A request is large if its frame has more than largeAbove bytes, which is 0 if none is. The
 	// large writes under way have large bytes. A large request is refused if they would have more
@@ -30,10 +28,10 @@ type Writes struct {
 }
 
 // Init sets the limits. It must be called once, before any other method: limit is the number of
-// writes; a frame of more than largeAbove bytes is large, or none is if that is 0; maxLarge bounds
-// the bytes of large frames.
-func (l *Writes) Init(limit, largeAbove, maxLarge int) {
-	l.max, l.largeAbove, l.maxLarge = limit, largeAbove, maxLarge
+// writes, maxBytes bounds their bytes; a frame of more than largeAbove bytes is large, or none is
+// if that is 0; maxLarge bounds the bytes of large frames.
+func (l *Writes) Init(limit, maxBytes, largeAbove, maxLarge int) {
+	l.max, l.maxBytes, l.largeAbove, l.maxLarge = limit, maxBytes, largeAbove, maxLarge
 	l.room.L = &l.mu
 }
 
@@ -77,7 +75,7 @@ func (l *Writes) SetMax(limit int) {
 }
 
 // full does not depend on the next write, so that a write of any size finds room at some time.
-func (l *Writes) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
+func (l *Writes) full() bool { return l.n >= l.max || l.bytes >= l.maxBytes }
 
 // A multi with a longer body is big: it may take tens of milliseconds to apply. At most maxBig of
 // them are under way, so that other writes do not wait for a long row of them.

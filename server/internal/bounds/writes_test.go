@@ -5,7 +5,7 @@ import "testing"
 // Only few large multis are under way, and other writes do not wait for them.
 func TestWrites_BigMultis(t *testing.T) {
 	var l Writes
-	l.Init(100, 0, 0)
+	l.Init(100, 64<<20, 0, 0)
 	for range maxBig {
 		if !l.RoomForBig() || !l.Try(1000, true) {
 			t.Fatal("no room")

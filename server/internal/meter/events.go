@@ -43,6 +43,7 @@ const (
 	TooManyWatches // a connection that was closed because of its watches
 	SlowRequests
 	ExpensiveRefused // requests that would have taken too long to apply
+	GrowthRefused    // requests that a full state refused
 	nEvents
 )
 
@@ -77,6 +78,7 @@ var eventNames = [nEvents]string{
 	TooManyWatches:      "gozkd_watching_clients_closed_total",
 	SlowRequests:        "gozkd_slow_requests_total",
 	ExpensiveRefused:    "gozkd_expensive_requests_refused_total",
+	GrowthRefused:       "gozkd_growth_refused_total",
 }
 
 // counts has a counter for each event.

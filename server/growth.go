@@ -1,0 +1,193 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/capacity"
+)
+
+// growth keeps the limit of the state at what the members can hold, see package capacity. Each
+// second, and when the state has grown by an eighth of the room that was left, run measures what
+// this server can hold. A follower reports that to the leader, which proposes the limit.
+type growth struct {
+	*standing
+	gauge  capacity.Gauge
+	memory func() capacity.Usage
+	dirs   []string // whose disks count
+	// mark is the weight from which Apply wakes run.
+	mark atomic.Int64
+	wake chan struct{}
+
+	mu    sync.Mutex // guards board
+	board capacity.Board
+	// proposing says that a proposal is not applied yet.
+	proposing atomic.Bool
+	logged    growthLog // owned by the goroutine of Apply
+}
+
+// growthLog is what the log says about the limit.
+type growthLog struct{ full, near bool }
+
+const (
+	growthInterval = time.Second
+	// nearPercent of the limit are worth a warning.
+	nearPercent = 80
+)
+
+func (g *growth) init(s *standing) {
+	g.standing, g.memory, g.wake = s, readMemory, make(chan struct{}, 1)
+	g.gauge.Allowed = max(0, s.cfg.DataLimit)
+	if s.cfg.Dir != "" && s.cfg.DiskReserve >= 0 {
+		g.dirs = []string{s.cfg.Dir, cmp.Or(s.cfg.LogDir, s.cfg.Dir)}
+	}
+}
+
+// run measures until ctx ends.
+func (g *growth) run(ctx context.Context) {
+	ticker := time.NewTicker(growthInterval)
+	defer ticker.Stop()
+	for {
+		g.measure()
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// crowded reports whether there is no memory for a second state.
+func (g *growth) crowded() bool {
+	weight, _ := g.state.weight()
+	return capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Near(weight)
+}
+
+func (g *growth) measure() {
+	weight, limit := g.state.weight()
+	var disks []capacity.Room
+	for _, dir := range g.dirs {
+		if free, known := vfs.Free(dir); known {
+			disks = append(disks, capacity.Room{Free: free, Reserve: g.cfg.DiskReserve})
+		}
+	}
+	a := g.gauge.Measure(weight, g.memory(), disks...)
+	mark := int64(math.MaxInt64)
+	if room := a.Weight - weight; room > 0 {
+		mark = weight + room/8
+	}
+	g.mark.Store(mark)
+	switch st := g.node.Status(); {
+	case st.Leading:
+		g.mu.Lock()
+		g.board.Report(uint64(g.cfg.MemberID), a)
+		g.mu.Unlock()
+		g.lead(st, weight, limit)
+	case st.Leader != 0 && (a.Near(weight) || limit.Weight != 0):
+		b := binary.AppendUvarint([]byte{reportAbility, byte(a.Cause)}, uint64(a.Weight))
+		g.node.Send(st.Leader, b)
+	}
+}
+
+// take notes what another member can hold.
+func (g *growth) take(from uint64, b []byte) error {
+	if len(b) < 2 {
+		return errors.New("truncated")
+	}
+	weight, n := binary.Uvarint(b[1:])
+	if n <= 0 || capacity.Cause(b[0]) > capacity.Disk {
+		return errors.New("no ability")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.board.Report(from, capacity.Ability{Weight: int64(min(weight, math.MaxInt64)), Cause: capacity.Cause(b[0])})
+	return nil
+}
+
+// lead proposes the limit if it must change.
+func (g *growth) lead(st consensus.Status, weight int64, now datatree.Limit) {
+	if st.Level < consensus.Level4 || g.proposing.Load() {
+		return
+	}
+	set, _, _ := g.state.membership()
+	g.mu.Lock()
+	was := capacity.Ability{Weight: now.Weight, Cause: capacity.Cause(now.Cause), Member: now.Member}
+	next, propose := g.board.Propose(was, weight, func(id uint64) bool {
+		_, ok := set.Get(id)
+		return ok || id == uint64(g.cfg.MemberID)
+	})
+	g.mu.Unlock()
+	if !propose {
+		return
+	}
+	g.proposing.Store(true)
+	limit := datatree.Limit{Weight: next.Weight, Cause: datatree.LimitCause(next.Cause), Member: next.Member}
+	body := datatree.SetLimitBody{Limit: limit, Epoch: g.state.lastZxid().Epoch()}
+	done := func(*datatree.Result) { g.proposing.Store(false) }
+	g.propose(datatree.Request{Op: proto.OpSetLimit, Body: body.Append(nil)}, done)
+}
+
+// applied is called by the goroutine of Apply, without the lock, when the state has changed.
+func (g *growth) applied(weight int64, l datatree.Limit) {
+	if weight >= g.mark.Load() {
+		g.mark.Store(math.MaxInt64)
+		select {
+		case g.wake <- struct{}{}:
+		default: // run is woken already
+		}
+	}
+	now := growthLog{full: l.Full, near: l.Weight != 0 && weight/nearPercent >= l.Weight/100}
+	if now == g.logged || !g.life.Serving.Load() {
+		return
+	}
+	was := g.logged
+	g.logged = now
+	args := []any{
+		"weight", weight, "limit", l.Weight, "server", memberid.Number(l.Member), "cause", l.Cause.String(),
+	}
+	switch {
+	case now.full && !was.full:
+		g.cfg.Logger.Error("the data are full: requests that add data are refused with -125; "+
+			"delete data, or give the server more memory or disk", args...)
+	case was.full && !now.full:
+		g.cfg.Logger.Warn("the data are no longer full: requests that add data are accepted again", args...)
+	case now.near && !was.near:
+		g.cfg.Logger.Warn("the data take more than 80 percent of what a server can hold: "+
+			"soon requests that add data will be refused", args...)
+	}
+}
+
+// memoryMetrics are samples of package runtime/metrics: the heap that the last collection found in
+// use, the number of collections, and the memory of the runtime besides the heap.
+var memoryMetrics = []string{
+	"/gc/heap/live:bytes", "/gc/cycles/total:gc-cycles",
+	"/memory/classes/heap/stacks:bytes", "/memory/classes/metadata/mcache/inuse:bytes",
+	"/memory/classes/metadata/mspan/inuse:bytes", "/memory/classes/metadata/other:bytes",
+	"/memory/classes/os-stacks:bytes", "/memory/classes/other:bytes", "/memory/classes/profiling/buckets:bytes",
+}
+
+func readMemory() (m capacity.Usage) {
+	samples := make([]metrics.Sample, len(memoryMetrics))
+	for i := range samples {
+		samples[i].Name = memoryMetrics[i]
+	}
+	metrics.Read(samples)
+	m.Live, m.GCs = int64(samples[0].Value.Uint64()), samples[1].Value.Uint64()
+	for _, s := range samples[2:] {
+		m.Other += int64(s.Value.Uint64())
+	}
+	return m
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/capacity"
+)
+
+// TestGrowth_FullEndsByItself fills a server. Only what adds data is refused, and after some
+// deletions nothing is.
+func TestGrowth_FullEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{DataLimit: 1 << 20, InProcess: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.growth.memory = func() capacity.Usage { return capacity.Usage{} }
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		connect := func() *client.Client {
+			t.Helper()
+			c, err := client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		c := connect()
+		defer func() { _ = c.Close() }()
+		data := make([]byte, 10_000)
+		create := func(path string) error {
+			_, _, err := c.Create(t.Context(), path, data, client.CreateOptions{})
+			return err
+		}
+		n := 0
+		for ; err == nil; n++ {
+			err = create(fmt.Sprint("/", n))
+			time.Sleep(10 * time.Millisecond)
+		}
+		if !errors.Is(err, proto.ErrQuotaExceeded) || n < 80 || n > 105 {
+			t.Fatalf("create %d of 10,000 bytes: %v", n, err)
+		}
+		if g := s.Facts().Stats().Growth; !g.Full || g.Weight > g.Limit || g.Limit != 1<<20 || g.Cause != "memory" || g.Server != 1 {
+			t.Errorf("full, and the facts are %+v", g)
+		}
+		other := connect() // a client that wants to delete needs a session
+		defer func() { _ = other.Close() }()
+		for what, err := range map[string]error{
+			"get":                    second(c.Get(t.Context(), "/0", false)),
+			"set of less data":       first(c.Set(t.Context(), "/0", data[:9000], -1)),
+			"create of what exists":  ignore(create("/1"), proto.ErrNodeExists),
+			"create without parent":  ignore(create("/none/1"), proto.ErrNoNode),
+			"set of more data":       ignore(first(c.Set(t.Context(), "/1", append(data, 1), -1)), proto.ErrQuotaExceeded),
+			"create":                 ignore(create("/more"), proto.ErrQuotaExceeded),
+			"delete and create less": multi(c, "/2", "/more", data[:100]),
+			"delete and create more": ignore(multi(c, "/3", "/more2", append(data, data...)), proto.ErrQuotaExceeded),
+		} {
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		for i := 10; i < 20; i++ {
+			if err := other.Delete(t.Context(), fmt.Sprint("/", i), -1); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := create("/again"); err != nil {
+			t.Errorf("after a tenth was deleted: %v", err)
+		}
+	})
+}
+
+func first[T any](_ T, err error) error { return err }
+
+func second[T, U any](_ T, _ U, err error) error { return err }
+
+// ignore returns nil if err is the expected error.
+func ignore(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return fmt.Errorf("%v, want %v", err, expected)
+}
+
+// multi deletes and creates in one transaction.
+func multi(c *client.Client, deleted, created string, data []byte) error {
+	_, err := c.Multi(context.Background(), client.DeleteOp(deleted, -1), client.CreateOp(created, data, client.CreateOptions{}))
+	return err
+}
