@@ -187,8 +187,9 @@ type Config struct {
 	// in the process. In an ensemble the member that can hold least decides. Negative: no limit.
 	// Default: 75 percent of the memory that the process may use. See docs/guide/capacity.md.
 	DataLimit int64
-	// DiskReserve is how many bytes must be free on the disks of Dir and LogDir for more data to be
-	// accepted. Negative: the disks do not count. Default: what the log needs, twice SegmentBytes.
+	// DiskReserve is how many bytes must be free on the disk of Dir, besides what checkpoints need,
+	// for more data to be accepted. Negative: the disk does not count. Default: what the log needs,
+	// twice SegmentBytes.
 	DiskReserve int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle

@@ -1,11 +1,12 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,7 @@ type growth struct {
 	*standing
 	gauge  capacity.Gauge
 	memory func() capacity.Usage
-	dirs   []string // whose disks count
+	dir    string // of the checkpoint; empty: no disk counts
 	// mark is the weight from which Apply wakes run.
 	mark atomic.Int64
 	wake chan struct{}
@@ -51,7 +52,7 @@ func (g *growth) init(s *standing) {
 	g.standing, g.memory, g.wake = s, readMemory, make(chan struct{}, 1)
 	g.gauge.Allowed = max(0, s.cfg.DataLimit)
 	if s.cfg.Dir != "" && s.cfg.DiskReserve >= 0 {
-		g.dirs = []string{s.cfg.Dir, cmp.Or(s.cfg.LogDir, s.cfg.Dir)}
+		g.dir = s.cfg.Dir
 	}
 }
 
@@ -79,10 +80,12 @@ func (g *growth) crowded() bool {
 func (g *growth) measure() {
 	weight, limit := g.state.weight()
 	var disks []capacity.Room
-	for _, dir := range g.dirs {
-		if free, known := vfs.Free(dir); known {
-			disks = append(disks, capacity.Room{Free: free, Reserve: g.cfg.DiskReserve})
+	if free, known := vfs.Free(g.dir); known && g.dir != "" {
+		room := capacity.Room{Free: free, Reserve: g.cfg.DiskReserve}
+		if info, err := os.Stat(filepath.Join(g.dir, "checkpoint.db")); err == nil {
+			room.Checkpoint = info.Size()
 		}
+		disks = append(disks, room)
 	}
 	a := g.gauge.Measure(weight, g.memory(), disks...)
 	mark := int64(math.MaxInt64)

@@ -32,17 +32,22 @@ func TestGauge_CountsWhatIsBesidesTheState(t *testing.T) {
 	}
 }
 
-func TestGauge_LeastOfMemoryAndDisks(t *testing.T) {
+func TestGauge_LeastOfMemoryAndDisk(t *testing.T) {
 	g := &Gauge{Allowed: 1000}
-	disks := []Room{{Free: 5000, Reserve: 1000}, {Free: 1300, Reserve: 1000}}
-	if a := g.Measure(400, Usage{}, disks...); a != (Ability{Weight: 700, Cause: Disk}) {
-		t.Errorf("%+v", a)
+	for _, c := range []struct {
+		disk Room
+		want Ability
+	}{
+		{Room{Free: 5000, Reserve: 1000}, Ability{Weight: 1000, Cause: Memory}},
+		{Room{Free: 1300, Reserve: 1000, Checkpoint: 1100}, Ability{Weight: 700, Cause: Disk}},
+		{Room{Free: 100, Reserve: 1000, Checkpoint: 1500}, Ability{Weight: 300, Cause: Disk}}, // the state of 400 must shrink
+		{Room{Free: 100, Reserve: 1000}, Ability{Weight: 1, Cause: Disk}},
+	} {
+		if a := g.Measure(400, Usage{}, c.disk); a != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.disk, a, c.want)
+		}
 	}
-	disks[1].Free = 900 // below the reserve: the state must shrink
-	if a := g.Measure(400, Usage{}, disks...); a != (Ability{Weight: 300, Cause: Disk}) {
-		t.Errorf("%+v", a)
-	}
-	if a := (&Gauge{}).Measure(400, Usage{}, disks[0]); a != (Ability{Weight: 4400, Cause: Disk}) {
+	if a := (&Gauge{}).Measure(400, Usage{}, Room{Free: 5000, Reserve: 1000}); a != (Ability{Weight: 2000, Cause: Disk}) {
 		t.Errorf("%+v", a)
 	}
 }

@@ -7,11 +7,12 @@ type Usage struct {
 	GCs   uint64 // collections so far
 }
 
-// Room is what a disk has: the server will write a byte for each byte of weight that the state
-// grows.
+// Room is what the disk of the checkpoint has, in bytes. A checkpoint takes up to twice the weight of
+// the state, because a merge writes new pages before it frees the old ones.
 type Room struct {
-	Free    int64 // bytes
-	Reserve int64 // that a server never uses for growth
+	Free       int64
+	Reserve    int64 // what must stay free
+	Checkpoint int64 // what the present checkpoint takes
 }
 
 // Gauge computes the ability of a server. It is used by one goroutine.
@@ -41,7 +42,7 @@ func (g *Gauge) Measure(weight int64, u Usage, disks ...Room) (a Ability) {
 		a = Ability{Weight: max(1, g.Allowed-g.besides-u.Other), Cause: Memory}
 	}
 	for _, d := range disks {
-		a = a.Least(Ability{Weight: max(1, weight+d.Free-d.Reserve), Cause: Disk})
+		a = a.Least(Ability{Weight: max(1, (d.Free+d.Checkpoint-d.Reserve)/2), Cause: Disk})
 	}
 	return a
 }

@@ -240,7 +240,7 @@ func endpointKeys(c *Config) []key {
 			"KiB of memory in use, above which requests that [add data](../guide/capacity.md) are refused (-125). "+
 				"0: 75 percent of GOMEMLIMIT, which is 90 percent of the memory unless it is set"),
 		row("gozkd.diskReserveKB", property32(0, maxInt), "0", &c.Server.DiskReserve,
-			"KiB that must be free on the disks of `dataDir` and `dataLogDir` for data to be added. "+
+			"KiB that must be free on the disk of `dataDir`, besides what checkpoints need, for data to be added. "+
 				"0: what the log needs"),
 		live("gozkd.maxFeatureLevel", integer(0, maxInt), "0", &c.Server.MaxFeatureLevel,
 			"the highest [feature level](../guide/operate.md#upgrade-one-server-at-a-time) to activate; 0: the newest"),
