@@ -7,8 +7,8 @@ type Usage struct {
 	GCs   uint64 // collections so far
 }
 
-// Room is what the disk of the checkpoint has, in bytes. A checkpoint takes up to twice the weight of
-// the state, because a merge writes new pages before it frees the old ones.
+// Room is what the disk of the checkpoint has, in bytes. A checkpoint takes up to twice the weight
+// of the state, because a merge writes new pages before it frees the old ones.
 type Room struct {
 	Free       int64
 	Reserve    int64 // what must stay free
