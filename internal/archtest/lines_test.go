@@ -13,7 +13,7 @@ type budget struct{ limit, goal int }
 
 var (
 	shippedBudget = budget{limit: 104_680, goal: 97_000}
-	neverBudget   = budget{limit: 38_050, goal: 34_000}
+	neverBudget   = budget{limit: 38_140, goal: 34_000}
 )
 
 // shippedRoots are what users run and import. With all that they import they are what is shipped.
