@@ -155,16 +155,16 @@ func tuneGC(ctx context.Context) {
 }
 
 // limitMemory lets the garbage collector run more often before the process has more memory than the
-// container or machine allows.
+// container or machine allows. A tenth is for what the runtime does not count, such as buffers of
+// the kernel, and at least systemMemory, for the time in which requests make garbage faster than it
+// is collected.
 func limitMemory() {
 	if available := memlimit.Available(); available < math.MaxInt64 {
-		debug.SetMemoryLimit(available / 100 * memoryPercent)
+		debug.SetMemoryLimit(available - max(available/10, min(systemMemory, available/4)))
 	}
 }
 
-// memoryPercent of the memory may be in use, garbage included. The rest is for what the runtime
-// does not count, such as buffers of the kernel.
-const memoryPercent = 90
+const systemMemory = 12 << 20
 
 func gcPercent(live uint64) int {
 	if live == 0 { // before the first collection

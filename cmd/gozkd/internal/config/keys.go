@@ -238,7 +238,7 @@ func endpointKeys(c *Config) []key {
 			"KiB of [watches](../internals/server.md#bounds), above which the addresses with most are disconnected. 0: an eighth of the memory, at most 192 MiB: a million watches"),
 		row("gozkd.dataLimitKB", property32(0, maxInt), "0", &c.Server.DataLimit,
 			"KiB of memory in use, above which requests that [add data](../guide/capacity.md) are refused (-125). "+
-				"0: 75 percent of GOMEMLIMIT, which is 90 percent of the memory unless it is set"),
+				"0: 75 percent of GOMEMLIMIT, which `serve` sets"),
 		row("gozkd.diskReserveKB", property32(0, maxInt), "0", &c.Server.DiskReserve,
 			"KiB that must be free on the disk of `dataDir`, besides what checkpoints need, for data to be added. "+
 				"0: what the log needs"),
