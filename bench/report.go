@@ -100,8 +100,6 @@ func micros(d time.Duration) string {
 	return thousands(us)
 }
 
-func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
-
 // thousands prints a whole number with thousands separators.
 func thousands(v float64) string {
 	s := fmt.Sprintf("%.0f", v)

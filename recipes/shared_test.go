@@ -21,7 +21,7 @@ func TestShared(t *testing.T) {
 		if value(c.Namespace("/n")) == one {
 			t.Error("the value is shared between namespaces")
 		}
-		if value(c.Namespace("/n")) != value(c.Namespace("/n")) {
+		if first, again := value(c.Namespace("/n")), value(c.Namespace("/n")); first != again {
 			t.Error("create was called twice in a namespace")
 		}
 		if recipes.Shared(c, "a", func() *int { return new(int) }) == one || value(other) == one {

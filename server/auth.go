@@ -17,10 +17,11 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// How clients prove who they are, except for the digest scheme.
 type (
+	// Authentication says how clients prove who they are, except for the digest scheme.
 	Authentication = identity.Authentication
-	X509           = identity.X509
+	// X509 says how certificates do.
+	X509 = identity.X509
 )
 
 // Identities proves who callers of the embedding program are, by the rules for clients. It may be

@@ -24,11 +24,14 @@ const backupFolder = ".gozkd-backup-"
 // ErrNoRoom means that the disk of the data directory has no room for a backup.
 var ErrNoRoom = errors.New("server: no room for a backup")
 
-// What Backups returns, and what the program that archives the log knows about the archive.
 type (
-	Backup       = facts.Backup
-	Capture      = facts.Capture
-	LogPosition  = facts.LogPosition
+	// Backup is a copy of the state at one moment: a checkpoint file.
+	Backup = facts.Backup
+	// Capture is the state at one moment, in memory.
+	Capture = facts.Capture
+	// LogPosition describes how far a server has applied the replicated log.
+	LogPosition = facts.LogPosition
+	// ArchiveStats is what the program that archives the log knows about the archive.
 	ArchiveStats = facts.ArchiveStats
 )
 

@@ -89,7 +89,7 @@ func ignore(err, expected error) error {
 	if errors.Is(err, expected) {
 		return nil
 	}
-	return fmt.Errorf("%v, want %v", err, expected)
+	return fmt.Errorf("%w, want %w", err, expected)
 }
 
 // multi deletes and creates in one transaction.
