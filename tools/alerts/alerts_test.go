@@ -355,7 +355,7 @@ func (d *disk) damage(t *testing.T, before []byte) {
 
 // unread returns how many bytes clients have not read.
 func unread(s *server.Server) int64 {
-	for _, v := range s.Monitor() {
+	for _, v := range s.Facts().Monitor() {
 		if v.Name == "gozkd_client_memory_unread_bytes" {
 			return v.Is.(int64)
 		}
