@@ -56,8 +56,9 @@ const (
 	headCost = 56
 	// sessionCost is what a session takes: its record, and what servers know of it.
 	sessionCost = 600
-	// A state of fullPercent of the limit is no longer full. sessionPercent are kept for sessions.
-	fullPercent, sessionPercent = 95, 5
+	// A state of fullPercent of the limit is no longer full. sessionPercent are kept for sessions,
+	// and no less than sessionBytes, however low the limit is: a disk below its reserve makes it 1.
+	fullPercent, sessionPercent, sessionBytes = 95, 5, 1000 * sessionCost
 )
 
 // weight is the memory that a znode with this blob takes.
@@ -168,7 +169,7 @@ func (t *Tree) mayWeigh(x *txn, path string, weight int64) proto.ErrCode {
 // mayAddSession refuses a session if the state is full and the sessions take more than what is kept
 // for them, whatever the rest weighs: a client that wants to delete needs a session.
 func (t *Tree) mayAddSession(x *txn) proto.ErrCode {
-	kept, sessions := t.limit.Weight/100*sessionPercent, int64(len(t.sessions)+1)*sessionCost
+	kept, sessions := max(t.limit.Weight/100*sessionPercent, sessionBytes), int64(len(t.sessions)+1)*sessionCost
 	if t.limit.Weight == 0 || sessions <= kept || t.Weight()+sessionCost <= t.limit.Weight {
 		return proto.OK
 	}

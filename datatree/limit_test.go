@@ -192,3 +192,19 @@ func (l *limited) copy(t *rapid.T) *Tree {
 	}
 	return again
 }
+
+// TestLimit_SessionsBelowATinyLimit: a client that wants to delete gets a session even if a server can hold nothing at all, as with a
+// disk below its reserve: then the limit is 1 byte.
+func TestLimit_SessionsBelowATinyLimit(t *testing.T) {
+	tree := New(Options{})
+	zxid := proto.Zxid(1)<<32 + 1
+	body := SetLimitBody{Limit: Limit{Weight: 1, Cause: LimitedByDisk, Member: 1}, Epoch: 1}
+	if res, _ := tree.Apply(Header{Zxid: zxid}, &Request{Op: proto.OpSetLimit, Body: body.Append(nil)}); res.Err != proto.OK {
+		t.Fatal(res.Err)
+	}
+	s := CreateSessionBody{TimeoutMs: 1000, Passwd: [16]byte{}}
+	res, _ := tree.Apply(Header{Zxid: zxid + 1}, &Request{Session: 0x100000000000001, Op: proto.OpCreateSession, Server: 1, Body: s.Append(nil)})
+	if res.Err != proto.OK {
+		t.Errorf("no session: %v %s", res.Err, res.Why)
+	}
+}
