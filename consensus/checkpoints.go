@@ -188,8 +188,11 @@ func (c *checkpoints) receiveFile(got *turn.Received, pairs checkpoint.Pairs) er
 	if c.cfg.Crowded() {
 		err = write(func(k, v []byte) error { return nil })
 		got.Install = func() error {
-			c.cfg.Free()
-			_, _, err := c.file.load(checkpoint.Newest, c.cfg.Levels, c.cfg.StateMachine)
+			defer c.cfg.Free()()
+			_, found, err := c.file.load(checkpoint.Newest, c.cfg.Levels, c.cfg.StateMachine)
+			if err == nil && !found {
+				err = fmt.Errorf("consensus: the checkpoint %s, received just now, is gone", c.file.path)
+			}
 			return err
 		}
 	} else {

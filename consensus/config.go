@@ -168,9 +168,9 @@ type Config struct {
 	// Crowded reports whether there is no memory for a second state beside the present one. A
 	// checkpoint of another member is then read only when it has taken the place of this member's,
 	// and Free, which is called before where Apply is called, must have dropped the present state.
-	// Default: never.
+	// release is called when the checkpoint is installed, or cannot be read. Default: never.
 	Crowded func() bool
-	Free    func()
+	Free    func() (release func())
 	// Rand makes the numbers that tell ensembles and lives of members apart. Default: crypto/rand.
 	Rand io.Reader
 	// OnSync and OnCheckpoint are told the duration of each. They must not block.

@@ -59,22 +59,26 @@ func (a *applier) Capture() consensus.Changes {
 func (a *applier) CaptureAll() consensus.Changes { return a.s.state.tree.CaptureAll() }
 
 // dropState drops the state because there is no memory for a second one. Its lock is held until
-// install has put another state in its place, or Restore has failed: nobody reads meanwhile.
-func (a *applier) dropState() {
+// install has put another state in its place, or release is called without that, which makes the
+// server stop serving: nobody reads meanwhile.
+func (a *applier) dropState() (release func()) {
 	a.s.state.Lock()
 	a.dropped = true
 	a.s.conns.drop()
 	a.s.state.tree = datatree.New(a.s.state.options)
+	return func() {
+		if a.dropped {
+			a.dropped = false
+			a.s.life.Serving.Store(false)
+			a.s.state.Unlock()
+		}
+	}
 }
 
 // Restore makes a tree from a checkpoint. install replaces the present tree by the new tree.
 func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
 	t, err := restoreTree(a.s.state.options, state)
 	if err != nil {
-		if a.dropped { // the server stops
-			a.s.life.Serving.Store(false)
-			a.s.state.Unlock()
-		}
 		return nil, err
 	}
 	return func() { a.install(t) }, nil

@@ -32,8 +32,9 @@ type growth struct {
 	mark atomic.Int64
 	wake chan struct{}
 
-	mu    sync.Mutex // guards board
+	mu    sync.Mutex // guards board and since
 	board capacity.Board
+	since time.Time // the leadership that board is of: what members said to an earlier one is old
 	// proposing says that a proposal is not applied yet.
 	proposing atomic.Bool
 	logged    growthLog // owned by the goroutine of Apply
@@ -74,7 +75,7 @@ func (g *growth) run(ctx context.Context) {
 // crowded reports whether there is no memory for a second state.
 func (g *growth) crowded() bool {
 	weight, _ := g.state.weight()
-	return capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Near(weight)
+	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Near(weight)
 }
 
 func (g *growth) measure() {
@@ -96,12 +97,20 @@ func (g *growth) measure() {
 	switch st := g.node.Status(); {
 	case st.Leading:
 		g.mu.Lock()
+		g.begin(st.Since)
 		g.board.Report(uint64(g.cfg.MemberID), a)
 		g.mu.Unlock()
 		g.lead(st, weight, limit)
 	case st.Leader != 0 && (a.Near(weight) || limit.Weight != 0):
 		b := binary.AppendUvarint([]byte{reportAbility, byte(a.Cause)}, uint64(a.Weight))
 		g.node.Send(st.Leader, b)
+	}
+}
+
+// begin forgets what members said to an earlier leadership. g.mu is held.
+func (g *growth) begin(since time.Time) {
+	if since != g.since {
+		g.since, g.board = since, capacity.Board{}
 	}
 }
 
