@@ -67,6 +67,11 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 // returns false if nobody can tell, or if stop has ended.
 func awaitRoom(stop context.Context, c config.Config, log hclog.Logger) bool {
 	for n := 0; ; n++ {
+		select { // also before the first look: not only bytes can be used up, and not only here
+		case <-stop.Done():
+			return false
+		case <-time.After(time.Second):
+		}
 		full := ""
 		for _, dir := range []string{c.Server.Dir, cmp.Or(c.Server.LogDir, c.Server.Dir)} {
 			free, known := vfs.Free(dir)
@@ -83,11 +88,6 @@ func awaitRoom(stop context.Context, c config.Config, log hclog.Logger) bool {
 		if n%roomLines == 0 {
 			log.Warn("waiting for room: free space on the disk of this directory",
 				"directory", full, "needed_mib", leastRoom>>20)
-		}
-		select {
-		case <-stop.Done():
-			return false
-		case <-time.After(time.Second):
 		}
 	}
 }
