@@ -85,7 +85,7 @@ func (l *Log) readSegment(path string, number uint64, previous *reader, content 
 		if want, got, ok := content.payload(keep.copy(payload)); !ok {
 			return nil, r.corrupt(r.last, want, got)
 		}
-		if bytes += len(payload); bytes > forgetBytes {
+		if bytes += len(payload); int64(bytes) > max(forgetBytes, l.cfg.Keep/4) { // each time copies what stays
 			bytes = 0
 			content.forget(l.cfg.From, l.cfg.Keep)
 		}
