@@ -193,8 +193,8 @@ func (l *limited) copy(t *rapid.T) *Tree {
 	return again
 }
 
-// TestLimit_SessionsBelowATinyLimit: a client that wants to delete gets a session even if a server can hold nothing at all, as with a
-// disk below its reserve: then the limit is 1 byte.
+// TestLimit_SessionsBelowATinyLimit: a client that wants to delete gets a session even if a server
+// can hold nothing at all, as with a disk below its reserve: then the limit is 1 byte.
 func TestLimit_SessionsBelowATinyLimit(t *testing.T) {
 	tree := New(Options{})
 	zxid := proto.Zxid(1)<<32 + 1

@@ -189,7 +189,7 @@ type Config struct {
 	DataLimit int64
 	// DiskReserve is how many bytes must be free on the disk of Dir, besides what checkpoints need,
 	// for more data to be accepted. Negative: the disk does not count. Default: what the log needs,
-	// twice SegmentBytes.
+	// twice SegmentBytes, but at most a quarter of what is free when the server begins to serve.
 	DiskReserve int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle
@@ -310,7 +310,6 @@ func (c *Config) ensureDefaults() error {
 	memory := memlimit.Available()
 	eighth := memory / 8
 	setDefault(&c.DataLimit, memory/100*75)
-	setDefault(&c.DiskReserve, c.logRoom())
 	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, eighth)))
 	setDefault(&c.WatchMemory, min(defaultWatchMemory, eighth))
 	setDefault(&c.InitLimit, 10)

@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/capacity"
 )
 
-// TestGrowth_WithoutLimitIsNeverCrowded: then a received checkpoint is read beside the present state.
+// TestGrowth_WithoutLimitIsNeverCrowded: then a received checkpoint is read beside the present one.
 func TestGrowth_WithoutLimitIsNeverCrowded(t *testing.T) {
 	s, err := New(Config{DataLimit: -1, InProcess: true})
 	if err != nil {
