@@ -53,3 +53,25 @@ func TestWatch_NeedsThePermissionToRead(t *testing.T) {
 		r.ping()
 	})
 }
+
+// Who a SASL user is can be asked before the start and after the end.
+func TestIdentities_WheneverAsked(t *testing.T) {
+	s, err := server.New(server.Config{InProcess: true, Auth: server.Authentication{SASLSupers: []string{"bob"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(when string) {
+		t.Helper()
+		if ids := s.Identities().IdentifySASL("bob"); len(ids) != 2 || ids[0].Scheme != "sasl" || ids[1].Scheme != "super" {
+			t.Errorf("%s bob has %v, want sasl and super", when, ids)
+		}
+	}
+	ask("before the start")
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ask("after the end")
+}
