@@ -64,6 +64,15 @@ func lostSession(history []*Record, refused *Record) LostSession {
 	return l
 }
 
+// A roundResult holds the data that is judged after a round.
+type roundResult struct {
+	history       []*Record
+	began, ended  time.Duration // of the traffic
+	faults        map[string]int
+	unrecovered   error         // not nil: the ensemble, or a client, did not recover
+	longestToHeal time.Duration // from the last heal until all members served
+}
+
 // count counts a round that ended after took since the start of the run.
 func (r *Report) count(res *roundResult, took time.Duration) {
 	r.Rounds++

@@ -28,15 +28,6 @@ type round struct {
 	struck bool
 }
 
-// A roundResult holds the data that is judged after a round.
-type roundResult struct {
-	history       []*Record
-	began, ended  time.Duration // of the traffic
-	faults        map[string]int
-	unrecovered   error         // not nil: the ensemble, or a client, did not recover
-	longestToHeal time.Duration // from the last heal until all members served
-}
-
 // afterwards is how long the traffic goes on once all members serve again, so that every client
 // recovers.
 const afterwards = 2 * time.Second
