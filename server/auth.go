@@ -25,8 +25,8 @@ type (
 )
 
 // Identities proves who callers of the embedding program are, by the rules for clients. It may be
-// called at any time. While the server does not accept connections, a SASL user lacks the identities
-// of feature level 2.
+// called at any time. While the server does not accept connections, a SASL user lacks the
+// identities of feature level 2.
 func (s *Server) Identities() *identity.Authority { return &s.identities }
 
 // identities returns the rules about who a client is.

@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 104_710, goal: 97_000}
+	shippedBudget = budget{limit: 104_720, goal: 97_000}
 	neverBudget   = budget{limit: 38_140, goal: 34_000}
 )
 
