@@ -188,8 +188,8 @@ type Config struct {
 	// Default: 75 percent of the memory that the process may use. See docs/guide/capacity.md.
 	DataLimit int64
 	// DiskReserve is how many bytes must be free on the disk of Dir, besides what checkpoints need,
-	// for more data to be accepted. Negative: the disk does not count. Default: what the log needs,
-	// twice SegmentBytes, but at most a quarter of what is free when the server begins to serve.
+	// for more data to be accepted. In an ensemble the disk of one member then decides for all.
+	// Default: the disk does not count; a member whose disk is full stops, and the others go on.
 	DiskReserve int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle

@@ -28,8 +28,6 @@ type growth struct {
 	gauge  capacity.Gauge
 	memory func() capacity.Usage
 	dir    string // of the checkpoint; empty: no disk counts
-	// reserve is Config.DiskReserve or its default, set by run.
-	reserve int64
 	// mark is the weight from which Apply wakes run.
 	mark atomic.Int64
 	wake chan struct{}
@@ -54,7 +52,7 @@ const (
 func (g *growth) init(s *standing) {
 	g.standing, g.memory, g.wake = s, readMemory, make(chan struct{}, 1)
 	g.gauge.Allowed = max(0, s.cfg.DataLimit)
-	if s.cfg.Dir != "" && s.cfg.DiskReserve >= 0 {
+	if s.cfg.DiskReserve > 0 {
 		g.dir = s.cfg.Dir
 	}
 }
@@ -63,10 +61,6 @@ func (g *growth) init(s *standing) {
 func (g *growth) run(ctx context.Context) {
 	ticker := time.NewTicker(growthInterval)
 	defer ticker.Stop()
-	if g.reserve = g.cfg.DiskReserve; g.reserve == 0 { // a small disk must not be full from the start
-		free, _ := vfs.Free(g.dir)
-		g.reserve = min(g.cfg.logRoom(), free/4)
-	}
 	for {
 		g.measure()
 		select {
@@ -88,7 +82,7 @@ func (g *growth) measure() {
 	weight, limit := g.state.weight()
 	var disks []capacity.Room
 	if free, known := vfs.Free(g.dir); known && g.dir != "" {
-		room := capacity.Room{Free: free, Reserve: g.reserve}
+		room := capacity.Room{Free: free, Reserve: g.cfg.DiskReserve}
 		if info, err := os.Stat(filepath.Join(g.dir, "checkpoint.db")); err == nil {
 			room.Checkpoint = info.Size()
 		}

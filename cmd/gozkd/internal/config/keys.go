@@ -241,7 +241,7 @@ func endpointKeys(c *Config) []key {
 				"0: 75 percent of GOMEMLIMIT, which `serve` sets"),
 		row("gozkd.diskReserveKB", property32(0, maxInt), "0", &c.Server.DiskReserve,
 			"KiB that must be free on the disk of `dataDir`, besides what checkpoints need, for data to be added. "+
-				"0: 128 MiB, at most a quarter of what is free at the start"),
+				"0: the disk does not count"),
 		live("gozkd.maxFeatureLevel", integer(0, maxInt), "0", &c.Server.MaxFeatureLevel,
 			"the highest [feature level](../guide/operate.md#upgrade-one-server-at-a-time) to activate; 0: the newest"),
 		row("gozkd.peer.secretFile", text, "", &c.PeerSecretFile,
